@@ -1,0 +1,17 @@
+/** Random identifiers and the hash under which secret values are kept. */
+import { createHash, randomBytes } from 'node:crypto';
+
+/**
+ * An identifier of `[A-Za-z0-9_-]`: the prefix, then `characters` random ones of 6 bits each.
+ *
+ * @param characters 22 for 132 bits, 43 for 258 bits (a secret).
+ */
+export function randomId(prefix: string, characters: number): string {
+  const bytes = randomBytes(Math.ceil((characters * 6) / 8));
+  return prefix + bytes.toString('base64url').slice(0, characters);
+}
+
+/** SHA-256 in base64url, 43 characters: enough for values of at least 256 random bits. */
+export function sha256(value: string): string {
+  return createHash('sha256').update(value).digest('base64url');
+}

@@ -1,0 +1,49 @@
+/** A request that a rule forbids, said so that the operator command and the pages can print it. */
+
+/** One thing wrong with one value; `index` is its row where the value is one of a list. */
+export interface Problem<Code extends string = string> {
+  readonly code: Code;
+  /** A sentence for a person that says what is wrong and what to do about it. */
+  readonly message: string;
+  readonly index?: number;
+}
+
+/** Thrown before anything was changed. `message` says what is refused, `remedy` what to do instead. */
+export class Refusal extends Error {
+  /** Stable: scripts may compare it. */
+  readonly code: string;
+  readonly remedy: string;
+  /** Each single cause, where there can be several. */
+  readonly problems: readonly Problem[];
+
+  constructor(
+    code: string,
+    message: string,
+    remedy: string,
+    options: { problems?: readonly Problem[]; cause?: unknown } = {},
+  ) {
+    super(message, { cause: options.cause });
+    this.name = 'Refusal';
+    this.code = code;
+    this.remedy = remedy;
+    this.problems = options.problems ?? [];
+  }
+}
+
+/**
+ * Runs one statement and turns the violation of a named constraint into the refusal it stands for:
+ * the database decides, so two requests at the same moment cannot both pass a check made before.
+ */
+export async function refuseViolations<Result>(
+  refusals: Readonly<Record<string, () => Refusal>>,
+  statement: Promise<Result>,
+): Promise<Result> {
+  try {
+    return await statement;
+  } catch (error) {
+    const constraint =
+      error instanceof Error && 'constraint' in error ? error.constraint : undefined;
+    const refusal = typeof constraint === 'string' ? refusals[constraint] : undefined;
+    throw refusal === undefined ? error : refusal();
+  }
+}

@@ -1,0 +1,126 @@
+/** The one way to PostgreSQL: a `pg` pool, on a real server or on the embedded one. */
+import pg from 'pg';
+import { type EmbeddedPostgres, type Sharing, serveEmbeddedPostgres } from './embedded-postgres.ts';
+import type { Database, Queries } from './queries.ts';
+import { StorageUnavailable } from './storage-unavailable.ts';
+
+/**
+ * Limits of one call, in milliseconds. A request may need a connection and then an answer, and
+ * must end within 2 s when the server is dead or hangs.
+ */
+const CONNECT_LIMIT = 700;
+const QUERY_LIMIT = 1_000;
+
+/** Without a database URL the embedded server in the data directory is used. */
+export interface DatabaseOptions {
+  readonly databaseUrl?: string | undefined;
+  readonly dataDirectory: string;
+  /** `own` for the service, `share` for a command that may run beside it. */
+  readonly sharing?: Sharing;
+  readonly maxConnections?: number;
+}
+
+export interface OpenDatabase extends Database {
+  /** Resolves when the server answers. */
+  ping(): Promise<void>;
+  /** How to reach this server with a connection outside the pool (migrations, LISTEN). */
+  readonly connection: pg.ClientConfig;
+}
+
+/**
+ * Opens the pool. A real server is not contacted before the first query.
+ *
+ * @throws EmbeddedPostgresInUse when another process keeps the data directory and `own` was asked.
+ */
+export async function openDatabase(options: DatabaseOptions): Promise<OpenDatabase> {
+  const embedded =
+    options.databaseUrl === undefined
+      ? await serveEmbeddedPostgres(options.dataDirectory, options.sharing ?? 'share')
+      : undefined;
+  const connection: pg.ClientConfig = embedded
+    ? { host: embedded.socketDirectory, database: 'postgres', user: 'postgres' }
+    : { connectionString: options.databaseUrl };
+  const pool = new pg.Pool({
+    ...connection,
+    application_name: 'gatehouse',
+    max: options.maxConnections ?? 10,
+    connectionTimeoutMillis: CONNECT_LIMIT,
+    query_timeout: QUERY_LIMIT,
+    // The server must give up as well: a statement whose client left would keep its locks.
+    ...(embedded ? {} : { statement_timeout: QUERY_LIMIT, lock_timeout: QUERY_LIMIT }),
+    keepAlive: true,
+  });
+  // An idle connection that the server ends is an event of the pool; unheard it ends the process.
+  pool.on('error', () => {});
+  return poolDatabase(pool, connection, embedded);
+}
+
+function poolDatabase(
+  pool: pg.Pool,
+  connection: pg.ClientConfig,
+  embedded: EmbeddedPostgres | undefined,
+): OpenDatabase {
+  return {
+    connection,
+    embedded: embedded !== undefined,
+    query: (text, values) => run(pool, text, values),
+
+    async ping() {
+      await run(pool, 'SELECT 1');
+    },
+
+    async transaction(work) {
+      const client = await pool.connect().catch(throwUnavailable);
+      let failure: Error | undefined;
+      try {
+        const tx: Queries = { query: (text, values) => run(client, text, values) };
+        await tx.query('BEGIN');
+        const result = await work(tx);
+        await tx.query('COMMIT');
+        return result;
+      } catch (error) {
+        if (error instanceof StorageUnavailable) failure = error;
+        else await run(client, 'ROLLBACK').catch((cause: Error) => (failure = cause));
+        throw error;
+      } finally {
+        // A connection in an unknown state is not given back: release(error) closes it.
+        client.release(failure);
+      }
+    },
+
+    async close() {
+      await pool.end();
+      await embedded?.close();
+    },
+  };
+}
+
+async function run<Row extends object>(
+  target: pg.Pool | pg.PoolClient,
+  text: string,
+  values: readonly unknown[] = [],
+): Promise<Row[]> {
+  try {
+    // Never a named statement: connections of the embedded server share one session.
+    const { rows } = await target.query<Row>(text, [...values]);
+    return rows;
+  } catch (error) {
+    throw unavailable(error) ?? error;
+  }
+}
+
+function throwUnavailable(error: unknown): never {
+  throw unavailable(error) ?? error;
+}
+
+/** SQLSTATE classes of a server that cannot serve now: connection, resources, intervention. */
+const UNAVAILABLE_STATES = /^(08|53|57|58|25006|55P03)/;
+
+function unavailable(error: unknown): StorageUnavailable | undefined {
+  if (error instanceof StorageUnavailable) return error;
+  // A pg.DatabaseError without such a state is a fault of ours; no SQLSTATE at all is the network.
+  if (error instanceof pg.DatabaseError && !UNAVAILABLE_STATES.test(error.code ?? '')) {
+    return undefined;
+  }
+  return new StorageUnavailable('postgresql', error);
+}

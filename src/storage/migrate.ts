@@ -1,0 +1,88 @@
+/** Brings the schema up to date from the SQL files beside this one. */
+import { readdir } from 'node:fs/promises';
+import path from 'node:path';
+import { runner } from 'node-pg-migrate';
+import pg from 'pg';
+import type { OpenDatabase } from './database.ts';
+import { StorageUnavailable } from './storage-unavailable.ts';
+
+const MIGRATIONS = path.join(import.meta.dirname, 'migrations');
+const TABLE = 'gatehouse_migrations';
+/** A migration may rewrite a table: it gets a connection without the limits of a request. */
+const CONNECT_LIMIT = 5_000;
+
+/**
+ * Applies what is missing, in order, each file in a transaction of its own, under an advisory
+ * lock: of several nodes that start at once one migrates and the others wait.
+ *
+ * @returns the names of the migrations applied now.
+ * @throws StorageUnavailable when the server cannot be reached.
+ */
+export async function migrate(database: OpenDatabase): Promise<string[]> {
+  const client = new pg.Client({
+    ...database.connection,
+    connectionTimeoutMillis: CONNECT_LIMIT,
+  });
+  client.on('error', () => {});
+  await client.connect().catch((cause: unknown) => {
+    throw new StorageUnavailable('postgresql', cause);
+  });
+  try {
+    const applied = await runner({
+      dbClient: client,
+      dir: MIGRATIONS,
+      direction: 'up',
+      migrationsTable: TABLE,
+      advisoryLockMode: 'wait',
+      log: () => {},
+    });
+    return applied.map((migration) => migration.name);
+  } finally {
+    await client.end();
+  }
+}
+
+/** The schema is older than this version, and the operator wants to migrate by hand. */
+export class MigrationsPending extends Error {
+  readonly code = 'migrations_pending';
+
+  constructor(names: readonly string[]) {
+    super(
+      `the database schema is behind by ${names.join(', ')}: ` +
+        'set storage.auto_migrate: true for one start, or apply the files of src/storage/migrations',
+    );
+    this.name = 'MigrationsPending';
+  }
+}
+
+/**
+ * Migrates, where the operator leaves that to the service.
+ *
+ * @throws MigrationsPending otherwise, when there is something to migrate.
+ */
+export async function requireSchema(
+  database: OpenDatabase,
+  { autoMigrate }: { autoMigrate: boolean },
+): Promise<void> {
+  const pending = await pendingMigrations(database);
+  if (pending.length === 0) return;
+  if (!autoMigrate) throw new MigrationsPending(pending);
+  await migrate(database);
+}
+
+/** The names of the migrations that this version brings and the database does not have yet. */
+export async function pendingMigrations(database: OpenDatabase): Promise<string[]> {
+  const known = await database.query<{ present: boolean }>(
+    'SELECT to_regclass($1) IS NOT NULL AS present',
+    [TABLE],
+  );
+  const applied = known[0]?.present
+    ? await database.query<{ name: string }>(`SELECT name FROM ${TABLE}`)
+    : [];
+  const names = new Set(applied.map((row) => row.name));
+  const files = await readdir(MIGRATIONS);
+  return files
+    .map((file) => path.basename(file, '.sql'))
+    .sort()
+    .filter((name) => !names.has(name));
+}

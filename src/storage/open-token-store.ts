@@ -1,0 +1,50 @@
+/** Chooses where tokens live: in Redis where one is configured, else beside everything else. */
+import type { Clock } from '../clock.ts';
+import { createPostgresStore } from './postgres-store.ts';
+import type { Database } from './queries.ts';
+import { createRedis, type RedisProblem, redisProblems, reply } from './redis.ts';
+import { createRedisStore } from './redis-store.ts';
+import type { TokenStore } from './token-store.ts';
+
+/** Redis is set up so that it would lose tokens: the service does not start on it. */
+export class UnsafeRedis extends Error {
+  readonly code = 'unsafe_redis';
+  readonly problems: readonly RedisProblem[];
+
+  constructor(problems: readonly RedisProblem[]) {
+    super(problems.map(({ message, remedy }) => `${message}: ${remedy}`).join('\n'));
+    this.name = 'UnsafeRedis';
+    this.problems = problems;
+  }
+}
+
+/**
+ * @throws UnsafeRedis when Redis evicts, or keeps nothing on disk and the operator did not accept
+ *   that.
+ * @throws StorageUnavailable when Redis does not answer.
+ */
+export async function openTokenStore({
+  redisUrl,
+  acceptVolatileRedis,
+  database,
+  clock,
+}: {
+  redisUrl?: string | undefined;
+  acceptVolatileRedis: boolean;
+  database: Database;
+  clock: Clock;
+}): Promise<TokenStore> {
+  if (redisUrl === undefined) return createPostgresStore({ database, clock });
+  const redis = createRedis(redisUrl);
+  try {
+    await reply(redis.connect());
+    const problems = (await redisProblems(redis)).filter(
+      ({ setting }) => !(acceptVolatileRedis && setting === 'appendonly'),
+    );
+    if (problems.length > 0) throw new UnsafeRedis(problems);
+    return createRedisStore({ redis, clock });
+  } catch (error) {
+    redis.disconnect();
+    throw error;
+  }
+}

@@ -1,0 +1,18 @@
+/** What the rest of the service may ask of PostgreSQL: one query, or several in one transaction. */
+
+export interface Queries {
+  /**
+   * Runs one statement with `$1`-style parameters.
+   *
+   * @throws StorageUnavailable when the server does not answer within the time limit.
+   */
+  query<Row extends object>(text: string, values?: readonly unknown[]): Promise<Row[]>;
+}
+
+export interface Database extends Queries {
+  /** True for PGlite in the data directory: no NOTIFY arrives, so nothing may be cached. */
+  readonly embedded: boolean;
+  /** Commits when `work` resolves, rolls back when it throws. */
+  transaction<Result>(work: (tx: Queries) => Promise<Result>): Promise<Result>;
+  close(): Promise<void>;
+}

@@ -1,0 +1,178 @@
+/** The token store on Redis: one key a record, no command with more than one key (Cluster). */
+import type { Cluster, Redis, Result } from 'ioredis';
+import type { Clock } from '../clock.ts';
+import { sha256 } from '../random-id.ts';
+import { reply } from './redis.ts';
+import {
+  isStorableId,
+  type RecordKind,
+  type StoredRecord,
+  type TokenStore,
+} from './token-store.ts';
+
+/**
+ * Values are `<expiry>[!<attempt>]:<JSON>`, those of a family
+ * `<rotation>!<attempt>!<rotated at>!<expiry>:<JSON>`: the scripts read the part before the colon
+ * without parsing JSON, and an access token stays within the 44 bytes that Redis keeps in place.
+ */
+const RECORD = /^(\d+)(!?)[^:]*:(.*)$/s;
+const FAMILY = /^(\d+)![^!]*!(\d+)!(\d+):(.*)$/s;
+
+/** Consumed only once: the mark is set where there is none, or is this attempt's own. */
+const CONSUME_CODE = `
+  local value = redis.call('GET', KEYS[1])
+  if not value then return 0 end
+  local attempt = string.match(value, '^%d+!([^:]*):')
+  if attempt then return attempt == ARGV[1] and 1 or 0 end
+  local head, body = string.match(value, '^(%d+):(.*)$')
+  redis.call('SET', KEYS[1], head .. '!' .. ARGV[1] .. ':' .. body, 'KEEPTTL')
+  return 1
+`;
+
+/** Advances only a family that exists and is behind; a repeated attempt finds itself. */
+const ADVANCE_FAMILY = `
+  local value = redis.call('GET', KEYS[1])
+  if not value then return 'missing' end
+  local rotation, attempt = string.match(value, '^(%d+)!([^!]*)!')
+  if tonumber(rotation) < tonumber(ARGV[1]) then
+    redis.call('SET', KEYS[1], ARGV[3], 'PX', ARGV[4])
+    return 'advanced'
+  end
+  if rotation == ARGV[1] and attempt == ARGV[2] then return 'advanced' end
+  return 'already'
+`;
+
+declare module 'ioredis' {
+  interface RedisCommander<Context> {
+    consumeCode(key: string, attempt: string): Result<number, Context>;
+    advanceFamily(
+      key: string,
+      rotation: number,
+      attempt: string,
+      value: string,
+      lifetime: number,
+    ): Result<'advanced' | 'already' | 'missing', Context>;
+  }
+}
+
+const LETTER: Record<RecordKind | 'uid' | 'family', string> = {
+  access_token: 'a',
+  machine_token: 'm',
+  code: 'c',
+  grant: 'g',
+  session: 's',
+  interaction: 'i',
+  uid: 'u',
+  family: 'r',
+};
+
+/** 22 characters are 132 bits of the hash: nobody finds a second value for a key. */
+const keyOf = (kind: keyof typeof LETTER, id: string): string =>
+  `gh:${LETTER[kind]}:${sha256(id).slice(0, 22)}`;
+
+export function createRedisStore({
+  redis,
+  clock,
+}: {
+  redis: Redis | Cluster;
+  clock: Clock;
+}): TokenStore {
+  redis.defineCommand('consumeCode', { numberOfKeys: 1, lua: CONSUME_CODE });
+  redis.defineCommand('advanceFamily', { numberOfKeys: 1, lua: ADVANCE_FAMILY });
+
+  /** Redis counts time itself, so it is told a duration; at least 1 ms, or it would refuse. */
+  const lifetime = (expiresAt: number): number => Math.max(1, expiresAt * 1000 - clock());
+  const isExpired = (expiresAt: number): boolean => expiresAt * 1000 <= clock();
+
+  async function write(key: string, data: unknown, expiresAt: number): Promise<void> {
+    await reply(redis.set(key, `${expiresAt}:${JSON.stringify(data)}`, 'PX', lifetime(expiresAt)));
+  }
+
+  async function read<Data>(key: string): Promise<StoredRecord<Data> | undefined> {
+    const match = RECORD.exec((await reply(redis.get(key))) ?? '');
+    if (!match) return undefined;
+    const expiresAt = Number(match[1]);
+    if (isExpired(expiresAt)) return undefined;
+    return {
+      data: JSON.parse(match[3] ?? 'null') as Data,
+      expiresAt,
+      isConsumed: match[2] === '!',
+    };
+  }
+
+  const familyValue = (
+    rotation: number,
+    attempt: string,
+    now: number,
+    expiresAt: number,
+    data: unknown,
+  ): string => `${rotation}!${attempt}!${now}!${expiresAt}:${JSON.stringify(data)}`;
+
+  return {
+    async read(kind, id) {
+      return isStorableId(id) ? read(keyOf(kind, id)) : undefined;
+    },
+
+    write: (kind, id, data, expiresAt) => write(keyOf(kind, id), data, expiresAt),
+
+    async remove(kind, id) {
+      return isStorableId(id) && (await reply(redis.del(keyOf(kind, id)))) === 1;
+    },
+
+    async writeSession(id, uid, data, expiresAt) {
+      // The session first: an index that points nowhere is harmless, a session nobody finds is not.
+      const key = keyOf('session', id);
+      await write(key, data, expiresAt);
+      await write(keyOf('uid', uid), key, expiresAt);
+    },
+
+    async readSessionByUid(uid) {
+      if (!isStorableId(uid)) return undefined;
+      const pointer = await read<string>(keyOf('uid', uid));
+      return pointer && read(pointer.data);
+    },
+
+    async consumeCode(id, attempt) {
+      return (await reply(redis.consumeCode(keyOf('code', id), attempt))) === 1;
+    },
+
+    async startFamily(grantId, data, now, expiresAt) {
+      const value = familyValue(0, '', now, expiresAt, data);
+      await reply(redis.set(keyOf('family', grantId), value, 'PX', lifetime(expiresAt)));
+    },
+
+    async readFamily<Data>(grantId: string) {
+      if (!isStorableId(grantId)) return undefined;
+      const match = FAMILY.exec((await reply(redis.get(keyOf('family', grantId)))) ?? '');
+      if (!match || isExpired(Number(match[3]))) return undefined;
+      return {
+        rotation: Number(match[1]),
+        rotatedAt: Number(match[2]),
+        expiresAt: Number(match[3]),
+        data: JSON.parse(match[4] ?? 'null') as Data,
+      };
+    },
+
+    advanceFamily(grantId, { rotation, attempt, data, now, expiresAt }) {
+      const value = familyValue(rotation, attempt, now, expiresAt, data);
+      const key = keyOf('family', grantId);
+      return reply(redis.advanceFamily(key, rotation, attempt, value, lifetime(expiresAt)));
+    },
+
+    async removeFamily(grantId) {
+      await reply(redis.del(keyOf('family', grantId)));
+    },
+
+    // Redis expires keys by itself.
+    removeExpired: async () => 0,
+
+    async ping() {
+      // Not PING: a server that answers but has no memory or quorum left cannot keep a token.
+      await reply(redis.set('gh:ping', String(clock()), 'PX', 60_000));
+    },
+
+    async close() {
+      redis.disconnect();
+    },
+  };
+}

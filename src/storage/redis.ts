@@ -1,0 +1,154 @@
+/** The one way to Redis: single, Sentinel or Cluster by URL, with limits that keep a request short. */
+import { Cluster, Redis, type RedisOptions } from 'ioredis';
+import { StorageUnavailable } from './storage-unavailable.ts';
+
+/** Milliseconds. With the defaults a hung Redis never answers and a dead one takes a minute. */
+const COMMAND_LIMIT = 1_000;
+const CONNECT_LIMIT = 1_000;
+const LONGEST_RETRY_PAUSE = 500;
+
+/** Without the one member whose type the constructors do not take back under strict options. */
+type Options = Omit<RedisOptions, 'replyMapping'>;
+
+const LIMITS = {
+  connectTimeout: CONNECT_LIMIT,
+  commandTimeout: COMMAND_LIMIT,
+  // Fail now and let the caller answer 503, rather than queue what nobody waits for.
+  maxRetriesPerRequest: 1,
+  enableOfflineQueue: false,
+  enableAutoPipelining: true,
+  lazyConnect: true,
+} satisfies Options;
+
+const retryPause = (attempt: number): number => Math.min(attempt * 50, LONGEST_RETRY_PAUSE);
+
+/** Redis said that it cannot keep or find data now: memory, disk, replication, failover. */
+const UNAVAILABLE_REPLY =
+  /^(OOM|MISCONF|READONLY|NOREPLICAS|LOADING|BUSY|CLUSTERDOWN|MASTERDOWN|TRYAGAIN|NOAUTH|WRONGPASS|NOPERM|MAXCLIENTS|ERR max number of clients)/;
+
+/**
+ * A client for `redis:`, `rediss:` (TLS), `redis+sentinel://host,host/master-name` and
+ * `redis+cluster://host,host` (`rediss+…` with TLS). Not connected yet.
+ */
+export function createRedis(url: string): Redis | Cluster {
+  const { scheme, username, password, hosts, path } = parseRedisUrl(url);
+  const isTls = scheme.startsWith('rediss');
+  const options: Options = { ...LIMITS, retryStrategy: retryPause };
+  if (username) options.username = username;
+  if (password) options.password = password;
+  if (isTls) options.tls = {};
+  const client = connectTo({ scheme, hosts, path, options, isTls });
+  // Each failed command reports for itself; an error nobody listens to would be printed or thrown.
+  client.on('error', () => {});
+  return client;
+}
+
+function connectTo({
+  scheme,
+  hosts,
+  path,
+  options,
+  isTls,
+}: Pick<RedisUrl, 'scheme' | 'hosts' | 'path'> & {
+  options: Options;
+  isTls: boolean;
+}): Redis | Cluster {
+  if (scheme.endsWith('+cluster')) {
+    return new Cluster(hosts, {
+      // The nodes of a cluster are connected as the cluster itself is.
+      redisOptions: { ...options, lazyConnect: false },
+      enableOfflineQueue: false,
+      enableAutoPipelining: true,
+      lazyConnect: true,
+      slotsRefreshTimeout: CONNECT_LIMIT,
+      clusterRetryStrategy: retryPause,
+      retryDelayOnFailover: 100,
+      // A certificate names the host it was asked for, not the address behind it.
+      ...(isTls && { dnsLookup: (address, done) => done(null, address) }),
+    });
+  }
+  if (scheme.endsWith('+sentinel')) {
+    options.sentinels = hosts;
+    options.name = path;
+    options.sentinelRetryStrategy = retryPause;
+    return new Redis(options);
+  }
+  const [{ host, port } = { host: 'localhost', port: 6379 }] = hosts;
+  return new Redis({ ...options, host, port, db: Number(path || 0) });
+}
+
+interface RedisUrl {
+  readonly scheme: string;
+  readonly username: string;
+  readonly password: string;
+  readonly hosts: { host: string; port: number }[];
+  readonly path: string;
+}
+
+function parseRedisUrl(url: string): RedisUrl {
+  const match = /^(rediss?(?:\+sentinel|\+cluster)?):\/\/(?:([^@/]*)@)?([^/]+)(?:\/(.*))?$/.exec(
+    url,
+  );
+  if (!match) throw new TypeError('not a Redis URL');
+  const [, scheme = '', userinfo = '', hosts = '', path = ''] = match;
+  const [username = '', password = ''] = userinfo.split(':').map(decodeURIComponent);
+  const defaultPort = scheme.endsWith('+sentinel') ? 26379 : 6379;
+  return {
+    scheme,
+    username,
+    password,
+    path,
+    hosts: hosts.split(',').map((host) => {
+      const { hostname, port } = new URL(`http://${host}`);
+      return { host: hostname.replace(/^\[|\]$/g, ''), port: Number(port || defaultPort) };
+    }),
+  };
+}
+
+/** Awaits a reply; what Redis or the way to it cannot do now becomes StorageUnavailable. */
+export async function reply<Value>(pending: Promise<Value>): Promise<Value> {
+  try {
+    return await pending;
+  } catch (error) {
+    const isReply = error instanceof Error && error.name === 'ReplyError';
+    // Any other reply is a fault of ours (a wrong type, a script error) and must not pass as weather.
+    if (isReply && !UNAVAILABLE_REPLY.test(error.message)) throw error;
+    throw new StorageUnavailable('redis', error);
+  }
+}
+
+/** A setting of Redis under which tokens would be lost, for the operator. */
+export interface RedisProblem {
+  readonly setting: 'maxmemory-policy' | 'appendonly';
+  readonly message: string;
+  readonly remedy: string;
+}
+
+/**
+ * Asks every master for the two settings that decide whether an acknowledged token stays.
+ *
+ * @throws StorageUnavailable when one does not answer.
+ */
+export async function redisProblems(redis: Redis | Cluster): Promise<RedisProblem[]> {
+  const masters = redis instanceof Cluster ? redis.nodes('master') : [redis];
+  const infos = await reply(Promise.all(masters.map((master) => master.info())));
+  const problems: RedisProblem[] = [];
+  const policies = infos.map((info) => /^maxmemory_policy:(\S+)/m.exec(info)?.[1] ?? 'unknown');
+  const evicting = policies.find((policy) => policy !== 'noeviction');
+  if (evicting) {
+    problems.push({
+      setting: 'maxmemory-policy',
+      message: `Redis evicts keys when memory is full (maxmemory-policy ${evicting}): tokens would vanish silently`,
+      remedy: 'set `maxmemory-policy noeviction` in redis.conf',
+    });
+  }
+  if (infos.some((info) => !/^aof_enabled:1/m.test(info))) {
+    problems.push({
+      setting: 'appendonly',
+      message: 'Redis keeps no append-only file: a restart would lose tokens and undo revocations',
+      remedy:
+        'set `appendonly yes` in redis.conf, or accept the loss with storage.accept_volatile_redis: true',
+    });
+  }
+  return problems;
+}

@@ -1,0 +1,96 @@
+/**
+ * Where tokens, grants, sessions and interactions are kept: the promise that Redis and PostgreSQL
+ * both keep, and that one contract suite and one concurrency suite hold them to.
+ */
+
+/** One kind of record, each with a name space of its own. */
+export type RecordKind =
+  | 'access_token'
+  | 'machine_token'
+  | 'code'
+  | 'grant'
+  | 'session'
+  | 'interaction';
+
+export interface StoredRecord<Data> {
+  readonly data: Data;
+  /** Seconds since the epoch. */
+  readonly expiresAt: number;
+  /** True for a code that was exchanged: a second exchange is a replay. */
+  readonly isConsumed: boolean;
+}
+
+/** All refresh tokens of one grant, in one record: which rotation is current, and since when. */
+export interface RefreshFamily<Data> {
+  readonly rotation: number;
+  /** Milliseconds since the epoch at which `rotation` became the current one. */
+  readonly rotatedAt: number;
+  /** Seconds since the epoch at which the current refresh token expires. */
+  readonly expiresAt: number;
+  readonly data: Data;
+}
+
+/**
+ * `advanced`: this attempt made `rotation` the current one. `already`: somebody else had.
+ * `missing`: the family was revoked or has expired, nothing was written.
+ */
+export type Advance = 'advanced' | 'already' | 'missing';
+
+/**
+ * Promises of every implementation:
+ *
+ * - An identifier is kept as a hash only. One outside `[A-Za-z0-9_-]{16,128}` is not asked for.
+ * - An expired record is never returned, whatever the store's own clock says.
+ * - Each method is one atomic step and one round trip (`advanceFamily` may take a second one to
+ *   say why it lost).
+ * - A step that is sent twice because its answer was lost succeeds twice: `attempt` tells it from
+ *   somebody else's.
+ * - A store that does not answer, or cannot keep what it was given, throws StorageUnavailable.
+ */
+export interface TokenStore {
+  read<Data>(kind: RecordKind, id: string): Promise<StoredRecord<Data> | undefined>;
+
+  /** Keeps `data` until `expiresAt` (seconds since the epoch), replacing what was there. */
+  write(kind: RecordKind, id: string, data: unknown, expiresAt: number): Promise<void>;
+
+  /** @returns whether there was anything to remove: true for exactly one of several callers. */
+  remove(kind: RecordKind, id: string): Promise<boolean>;
+
+  /** Sessions are also found by a second identifier, which outlives the renewal of the first. */
+  writeSession(id: string, uid: string, data: unknown, expiresAt: number): Promise<void>;
+  readSessionByUid<Data>(uid: string): Promise<StoredRecord<Data> | undefined>;
+
+  /**
+   * Marks a code as exchanged.
+   *
+   * @returns true for exactly one attempt, however many there are; false when there is none.
+   */
+  consumeCode(id: string, attempt: string): Promise<boolean>;
+
+  /** Begins the family of a grant at rotation 0. */
+  startFamily(grantId: string, data: unknown, now: number, expiresAt: number): Promise<void>;
+  readFamily<Data>(grantId: string): Promise<RefreshFamily<Data> | undefined>;
+
+  /** Compare-and-set: makes `rotation` the current one if the family exists and is behind it. */
+  advanceFamily(
+    grantId: string,
+    step: { rotation: number; attempt: string; data: unknown; now: number; expiresAt: number },
+  ): Promise<Advance>;
+  removeFamily(grantId: string): Promise<void>;
+
+  /**
+   * Deletes at most `limit` expired records, where the store does not do so by itself.
+   *
+   * @returns how many were deleted.
+   */
+  removeExpired(limit: number): Promise<number>;
+
+  /** Resolves when the store answers. */
+  ping(): Promise<void>;
+  close(): Promise<void>;
+}
+
+const ID = /^[A-Za-z0-9_-]{16,128}$/;
+
+/** False for what no identifier of ours can be: such a value costs no query and reaches no store. */
+export const isStorableId = (id: string): boolean => ID.test(id);
