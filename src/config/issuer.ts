@@ -1,0 +1,39 @@
+/** The issuer: the one origin under which everybody reaches the service. */
+
+/** Whether the host of this origin is `localhost`, in 127.0.0.0/8 or `[::1]`. */
+export function isLoopbackOrigin(issuer: string): boolean {
+  if (!URL.canParse(issuer)) return false;
+  const { hostname } = new URL(issuer);
+  return hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d+){3}$/.test(hostname);
+}
+
+/**
+ * What is wrong with an issuer, and the remedy.
+ *
+ * It is compared as text, by clients (RFC 9207 §2.4) and with the Host header, so only the very
+ * form that browsers send is taken, never corrected. RFC 8414 §2: https, no query, no fragment.
+ */
+export function issuerProblem(issuer: string): { message: string; remedy: string } | undefined {
+  const example = 'write the public origin, such as `https://auth.example.com`';
+  if (!URL.canParse(issuer)) return { message: 'is not a URL', remedy: example };
+  const { protocol, origin, username, password } = new URL(issuer);
+  if (protocol !== 'https:' && protocol !== 'http:') {
+    return { message: 'is not an https URL', remedy: example };
+  }
+  if (username !== '' || password !== '') {
+    return { message: 'holds a user name or password', remedy: `write \`${origin}\`` };
+  }
+  if (protocol === 'http:' && !isLoopbackOrigin(issuer)) {
+    return {
+      message: 'is http on a host that is not loopback: passwords and tokens would be readable',
+      remedy: `put a TLS proxy in front and write \`${origin.replace('http:', 'https:')}\``,
+    };
+  }
+  if (origin !== issuer) {
+    return {
+      message: 'is more than an origin, or not in its plain form',
+      remedy: `write \`${origin}\`: scheme, host in lower case and a port that is not the default`,
+    };
+  }
+  return undefined;
+}

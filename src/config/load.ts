@@ -1,0 +1,77 @@
+/** From the file and the environment to settings, or to every problem at once. */
+import path from 'node:path';
+import { readEnvironment, type Variables } from './environment.ts';
+import { type ConfigurationProblem, ConfigurationProblems } from './problems.ts';
+import { brokenRules } from './rules.ts';
+import { loadSecrets, secretProblems } from './secrets.ts';
+import type { Settings, SettingsWithoutSecrets } from './settings.ts';
+import { defaultFile, readSettingsFile } from './settings-file.ts';
+import { settingsFrom } from './settings-from.ts';
+import { validate } from './validate.ts';
+
+export interface LoadOptions {
+  /** In place of the variables of this process. */
+  readonly environment?: Variables;
+  /** In place of GATEHOUSE_CONFIG and config/gatehouse.yaml. */
+  readonly file?: string;
+}
+
+/**
+ * The settings the service runs on. Makes the secrets of an embedded deployment at its first start.
+ *
+ * @throws ConfigurationProblems with every problem of the file and the environment.
+ */
+export function loadSettings(options: LoadOptions = {}): Settings {
+  const { settings, given } = judge(options, { secretsAreNeeded: true });
+  return { ...settings, secrets: loadSecrets(given, settings.storage.dataDirectory) };
+}
+
+/**
+ * The same judgement, for a command that changes nothing.
+ *
+ * @throws ConfigurationProblems as `loadSettings` would.
+ */
+export function checkSettings(options: LoadOptions = {}): SettingsWithoutSecrets {
+  return judge(options, { secretsAreNeeded: true }).settings;
+}
+
+/**
+ * The settings of a command that signs nothing, which therefore need not be given any secret.
+ *
+ * @throws ConfigurationProblems with every problem of the file and the environment.
+ */
+export function loadSettingsWithoutSecrets(options: LoadOptions = {}): SettingsWithoutSecrets {
+  return judge(options, { secretsAreNeeded: false }).settings;
+}
+
+/** Goes on after a problem, so that all of them are found; what is unknown is left unjudged. */
+function judge(options: LoadOptions, { secretsAreNeeded }: { secretsAreNeeded: boolean }) {
+  const environment = readEnvironment(options.environment);
+  const { overrides, secrets: given } = environment;
+  const file = path.resolve(options.file ?? environment.configFile ?? defaultFile);
+  const problems = [...environment.problems];
+  const content = collect(problems, () => readSettingsFile(file));
+  const { values, refused, problems: refusals } = validate(content ?? {}, overrides);
+  problems.push(...refusals);
+
+  const unknown = new Set([...refused, ...environment.unreadable]);
+  const settings = settingsFrom(values, overrides);
+  // Of a file that could not be read nothing is known but what the environment decides.
+  if (content) problems.push(...brokenRules({ values, settings, unknown, overrides }));
+  if (secretsAreNeeded && !unknown.has('storage.database_url')) {
+    const missing = secretProblems(given, settings.storage);
+    problems.push(...missing.filter(({ path: variable }) => !unknown.has(variable)));
+  }
+  if (problems.length > 0) throw new ConfigurationProblems(problems);
+  return { settings, given };
+}
+
+function collect<Result>(problems: ConfigurationProblem[], work: () => Result): Result | undefined {
+  try {
+    return work();
+  } catch (error) {
+    if (!(error instanceof ConfigurationProblems)) throw error;
+    problems.push(...error.problems);
+    return undefined;
+  }
+}

@@ -1,0 +1,39 @@
+/** What is wrong with a configuration, told all at once, each problem with its way out. */
+
+export interface ConfigurationProblem {
+  /** Where: `tokens.retry_window`, `server.port (from PORT)`, `GATEHOUSE_COOKIE_KEYS`, a file. */
+  readonly path: string;
+  /** What stands there, as text. Absent where nothing does, or where it might be a secret. */
+  readonly value?: string;
+  /** What is wrong with it, as the rest of a sentence: "is not a duration". */
+  readonly message: string;
+  /** What to write or do instead. */
+  readonly remedy: string;
+}
+
+/** Thrown before anything opens; its message is the printable list. */
+export class ConfigurationProblems extends Error {
+  readonly code = 'configuration_problems';
+  readonly problems: readonly ConfigurationProblem[];
+
+  constructor(problems: readonly ConfigurationProblem[]) {
+    super(printable(problems));
+    this.name = 'ConfigurationProblems';
+    this.problems = problems;
+  }
+}
+
+function printable(problems: readonly ConfigurationProblem[]): string {
+  const heading =
+    problems.length === 1
+      ? 'The configuration has a problem:'
+      : `The configuration has ${problems.length} problems:`;
+  return [heading, ...problems.map(printableProblem)].join('\n\n');
+}
+
+function printableProblem({ path, value, message, remedy }: ConfigurationProblem): string {
+  const lines = [`  ${path}`];
+  if (value !== undefined) lines.push(`    value:   ${value}`);
+  lines.push(`    problem: ${message}`, `    remedy:  ${remedy}`);
+  return lines.join('\n');
+}

@@ -1,0 +1,103 @@
+/** Rules between settings: each value is allowed by itself, but not together with another. */
+import type { Override } from './environment.ts';
+import { issuerProblem } from './issuer.ts';
+import type { ConfigurationProblem } from './problems.ts';
+import type { SettingsWithoutSecrets } from './settings.ts';
+import type { SettingsFile } from './settings-schema.ts';
+import { locationOf, shown, valueAt } from './validate.ts';
+
+/** What the rules look at: the file as it was understood, and what follows from it. */
+interface Facts {
+  readonly values: SettingsFile;
+  readonly settings: SettingsWithoutSecrets;
+}
+
+interface Rule {
+  /** The setting to change. */
+  readonly setting: string;
+  /** The other settings it depends on: with one of them unknown, nothing can be said. */
+  readonly dependsOn: readonly string[];
+  readonly isBroken: (facts: Facts) => boolean;
+  readonly message: string;
+  readonly remedy: string;
+}
+
+/** @param unknown settings whose value was refused or could not be read. */
+export function brokenRules({
+  values,
+  settings,
+  unknown,
+  overrides,
+}: Facts & {
+  readonly unknown: ReadonlySet<string>;
+  readonly overrides: readonly Override[];
+}): ConfigurationProblem[] {
+  const wrongIssuer = unknown.has('issuer') ? undefined : issuerProblem(settings.issuer);
+  const isKnown = (setting: string) =>
+    !unknown.has(setting) && !(setting === 'issuer' && wrongIssuer);
+  const broken = rules.filter(
+    (rule) =>
+      [rule.setting, ...rule.dependsOn].every(isKnown) && rule.isBroken({ values, settings }),
+  );
+  const found = broken.map(({ setting, message, remedy }) => ({ setting, message, remedy }));
+  if (wrongIssuer) found.unshift({ setting: 'issuer', ...wrongIssuer });
+  return found.map(({ setting, message, remedy }) => {
+    const value = valueAt(values, setting.split('.'));
+    return {
+      path: locationOf(setting, overrides),
+      ...(value === undefined ? {} : { value: shown(setting, value) }),
+      message,
+      remedy,
+    };
+  });
+}
+
+const rules: readonly Rule[] = [
+  {
+    setting: 'server.proxy_hops',
+    dependsOn: ['issuer'],
+    // The service itself speaks http only, so an https issuer means that a proxy is in front.
+    isBroken: ({ values, settings }) =>
+      settings.issuer.startsWith('https:') && values.server.proxy_hops === undefined,
+    message: 'is not stated, and an https issuer means that a proxy stands in front',
+    remedy: 'write how many of your proxies append to X-Forwarded-For, usually `1`',
+  },
+  {
+    setting: 'server.operators_port',
+    dependsOn: ['server.port'],
+    isBroken: ({ values }) => values.server.operators_port === values.server.port,
+    message: 'is the port of the public listener',
+    remedy: 'choose another port (GATEHOUSE_OPERATORS_PORT), or `0` for any free one',
+  },
+  {
+    setting: 'storage.redis_url',
+    dependsOn: ['issuer', 'storage.database_url'],
+    // A trial or a benchmark may; elsewhere tokens on every node and people on one is no service.
+    isBroken: ({ values: { storage }, settings: { isLoopback } }) =>
+      storage.redis_url !== undefined && storage.database_url === undefined && !isLoopback,
+    message: 'would keep the tokens in Redis while people and clients live inside one process',
+    remedy: 'set DATABASE_URL as well, or leave Redis out',
+  },
+  {
+    setting: 'demo',
+    dependsOn: ['issuer', 'storage.database_url'],
+    isBroken: ({ values, settings: { isLoopback } }) =>
+      values.demo === true && !(isLoopback && values.storage.database_url === undefined),
+    message: 'would put an account with a published password where others can reach it',
+    remedy: 'remove it; a demo needs the embedded database and a loopback issuer',
+  },
+  {
+    setting: 'tokens.retry_window',
+    dependsOn: ['tokens.refresh_token'],
+    isBroken: ({ values }) => values.tokens.retry_window >= values.tokens.refresh_token,
+    message: 'is not shorter than the lifetime of a refresh token',
+    remedy: 'write a shorter duration, such as `60s`, or `0s` for strict rotation',
+  },
+  {
+    setting: 'sessions.idle',
+    dependsOn: ['sessions.absolute'],
+    isBroken: ({ values }) => values.sessions.idle > values.sessions.absolute,
+    message: 'is longer than sessions.absolute, which ends the session before',
+    remedy: 'write a duration of at most sessions.absolute',
+  },
+];

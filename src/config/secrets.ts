@@ -1,0 +1,143 @@
+/** The keys that sign cookies and derive tokens: given by the operator, or made once. */
+import { randomBytes } from 'node:crypto';
+import {
+  closeSync,
+  fstatSync,
+  fsyncSync,
+  linkSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import path from 'node:path';
+import { z } from 'zod';
+import { type GivenSecrets, makeAKey, shortestKey } from './environment.ts';
+import { type ConfigurationProblem, ConfigurationProblems } from './problems.ts';
+import type { Settings } from './settings.ts';
+
+type Secrets = Settings['secrets'];
+
+/** Whoever reads another's file reads their keys: nobody but its owner may (as ssh demands). */
+const OTHERS_MAY_READ = 0o077;
+
+const keys = z.array(z.string().min(shortestKey)).min(1);
+const secretsFile = z.strictObject({ cookieKeys: keys, tokenKeys: keys });
+
+/** What keeps these secrets from being used, found without writing anything. */
+export function secretProblems(
+  { cookieKeys, tokenKeys }: GivenSecrets,
+  { databaseUrl, dataDirectory }: Settings['storage'],
+): readonly ConfigurationProblem[] {
+  if (cookieKeys && tokenKeys) return [];
+  if (databaseUrl !== undefined) {
+    return [
+      ...(cookieKeys ? [] : [missing('GATEHOUSE_COOKIE_KEYS')]),
+      ...(tokenKeys ? [] : [missing('GATEHOUSE_TOKEN_KEYS')]),
+    ];
+  }
+  try {
+    readSecretsFile(fileIn(dataDirectory));
+    return [];
+  } catch (error) {
+    if (error instanceof ConfigurationProblems) return error.problems;
+    throw error;
+  }
+}
+
+const missing = (path: string): ConfigurationProblem => ({
+  path,
+  message: 'is not set, and is needed with a database outside this process',
+  remedy: `${makeAKey} and set ${path}, or ${path}_FILE to a file that holds it`,
+});
+
+const fileIn = (dataDirectory: string) => path.join(dataDirectory, 'secrets.json');
+
+/**
+ * The secrets of an embedded deployment: those of the environment, else those of
+ * `secrets.json` in the data directory, which is written at the first start.
+ *
+ * @throws ConfigurationProblems when that file cannot be written or trusted.
+ */
+export function loadSecrets(given: GivenSecrets, dataDirectory: string): Secrets {
+  const { cookieKeys, tokenKeys } = given;
+  if (cookieKeys && tokenKeys) return { cookieKeys, tokenKeys };
+  const file = fileIn(dataDirectory);
+  return { ...(readSecretsFile(file) ?? makeSecretsFile(file)), ...given };
+}
+
+/**
+ * What `secrets.json` holds, or undefined where there is none.
+ *
+ * @throws ConfigurationProblems when others may read the file, or it holds something else.
+ */
+function readSecretsFile(file: string): Secrets | undefined {
+  let descriptor: number;
+  try {
+    descriptor = openSync(file, 'r');
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT') return undefined;
+    throw problem(file, `cannot be read (${code})`, 'see that it is a file this process may read');
+  }
+  try {
+    // The open file is asked, not its name, so that what is checked is what is read.
+    const { mode } = fstatSync(descriptor);
+    if (mode & OTHERS_MAY_READ) {
+      throw problem(
+        file,
+        `can be read or written by others (mode ${(mode & 0o777).toString(8)})`,
+        `\`chmod 600 ${file}\`; if others had access, remove the file to get new secrets`,
+      );
+    }
+    return secretsFile.parse(JSON.parse(readFileSync(descriptor, 'utf8')));
+  } catch (error) {
+    if (error instanceof ConfigurationProblems) throw error;
+    // Neither the parser's message nor the content may show: both hold keys.
+    throw problem(
+      file,
+      `does not hold cookieKeys and tokenKeys of at least ${shortestKey} characters each`,
+      'restore it from a backup, or remove it to get new secrets, which ends every session and token',
+    );
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+/**
+ * Writes a complete file under a name of its own and links it to `file`: the link is the one
+ * atomic step. Of two processes that start at once one wins, and both read the winner's.
+ */
+function makeSecretsFile(file: string): Secrets {
+  const draft = `${file}.${randomBytes(8).toString('hex')}`;
+  const secrets = { cookieKeys: [newKey()], tokenKeys: [newKey()] };
+  try {
+    mkdirSync(path.dirname(file), { recursive: true, mode: 0o700 });
+    const descriptor = openSync(draft, 'wx', 0o600);
+    writeFileSync(descriptor, `${JSON.stringify(secrets, null, 2)}\n`);
+    fsyncSync(descriptor);
+    closeSync(descriptor);
+    linkSync(draft, file);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code !== 'EEXIST') {
+      throw problem(
+        file,
+        `cannot be written (${code})`,
+        'let this process write to the data directory, or set GATEHOUSE_COOKIE_KEYS and ' +
+          'GATEHOUSE_TOKEN_KEYS',
+      );
+    }
+  } finally {
+    rmSync(draft, { force: true });
+  }
+  const kept = readSecretsFile(file);
+  if (kept) return kept;
+  throw problem(file, 'was removed while it was made', 'start again');
+}
+
+const newKey = () => randomBytes(32).toString('base64url');
+
+const problem = (file: string, message: string, remedy: string) =>
+  new ConfigurationProblems([{ path: file, message, remedy }]);

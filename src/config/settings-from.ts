@@ -1,0 +1,56 @@
+/** The file's settings as the code reads them: camelCase, units in the names, derived ones added. */
+import path from 'node:path';
+import type { Override } from './environment.ts';
+import { isLoopbackOrigin } from './issuer.ts';
+import type { SettingsWithoutSecrets } from './settings.ts';
+import { projectDirectory } from './settings-file.ts';
+import type { SettingsFile } from './settings-schema.ts';
+
+export function settingsFrom(
+  file: SettingsFile,
+  overrides: readonly Override[],
+): SettingsWithoutSecrets {
+  const { server, storage, tokens, sessions, limits } = file;
+  const issuer = file.issuer ?? `http://localhost:${server.port}`;
+  const isLoopback = isLoopbackOrigin(issuer);
+  const isEmbedded = storage.database_url === undefined;
+  // A path in a variable is meant from where the command is typed, one in the file is not.
+  const isTyped = overrides.some(({ setting }) => setting === 'storage.data_directory');
+  return {
+    issuer,
+    isLoopback,
+    server: {
+      host: server.host,
+      port: server.port,
+      proxyHops: server.proxy_hops ?? 0,
+      operatorsHost: server.operators_host,
+      operatorsPort: server.operators_port,
+    },
+    storage: {
+      dataDirectory: path.resolve(isTyped ? '.' : projectDirectory, storage.data_directory),
+      ...(storage.database_url === undefined ? {} : { databaseUrl: storage.database_url }),
+      ...(storage.redis_url === undefined ? {} : { redisUrl: storage.redis_url }),
+      autoMigrate: storage.auto_migrate,
+      acceptVolatileRedis: storage.accept_volatile_redis,
+    },
+    tokens: {
+      authorizationCodeSeconds: tokens.authorization_code,
+      accessTokenSeconds: tokens.access_token,
+      machineAccessTokenSeconds: tokens.machine_access_token,
+      refreshTokenSeconds: tokens.refresh_token,
+      retryWindowSeconds: tokens.retry_window,
+      absoluteAgeSeconds: tokens.absolute_age,
+    },
+    sessions: { idleSeconds: sessions.idle, absoluteSeconds: sessions.absolute },
+    limits: {
+      clientsPerPerson: limits.clients_per_person,
+      apiKeysPerPerson: limits.api_keys_per_person,
+      signInFailures: limits.sign_in_failures,
+      signInFailureWindowSeconds: limits.sign_in_failure_window,
+      clientFailures: limits.client_failures,
+      clientFailureWindowSeconds: limits.client_failure_window,
+    },
+    demo: file.demo ?? (isEmbedded && isLoopback),
+    log: file.log,
+  };
+}

@@ -1,0 +1,51 @@
+/** What an operator decides, in the shape every part of the service reads. */
+
+/** Every time is in seconds. */
+export interface Settings {
+  /** The public origin, `https://auth.example.com`: no path, no trailing slash. */
+  readonly issuer: string;
+  /** The issuer's host is `localhost`, in 127.0.0.0/8 or `[::1]`: http and a demo are allowed. */
+  readonly isLoopback: boolean;
+  readonly server: {
+    readonly host: string;
+    readonly port: number;
+    readonly proxyHops: number;
+    readonly operatorsHost: string;
+    readonly operatorsPort: number;
+  };
+  readonly storage: {
+    /** An absolute path. */
+    readonly dataDirectory: string;
+    readonly databaseUrl?: string;
+    readonly redisUrl?: string;
+    readonly autoMigrate: boolean;
+    readonly acceptVolatileRedis: boolean;
+  };
+  readonly tokens: {
+    readonly authorizationCodeSeconds: number;
+    readonly accessTokenSeconds: number;
+    readonly machineAccessTokenSeconds: number;
+    readonly refreshTokenSeconds: number;
+    readonly retryWindowSeconds: number;
+    /** Undefined: a chain of refreshes never ends by itself. */
+    readonly absoluteAgeSeconds: number | undefined;
+  };
+  readonly sessions: { readonly idleSeconds: number; readonly absoluteSeconds: number };
+  readonly limits: {
+    readonly clientsPerPerson: number;
+    readonly apiKeysPerPerson: number;
+    readonly signInFailures: number;
+    readonly signInFailureWindowSeconds: number;
+    readonly clientFailures: number;
+    readonly clientFailureWindowSeconds: number;
+  };
+  readonly demo: boolean;
+  readonly log: { readonly level: 'debug' | 'info' | 'warn' | 'error' | 'silent' };
+  /** Current key first, older ones still accepted; each at least 32 characters. */
+  readonly secrets: {
+    readonly cookieKeys: readonly string[];
+    readonly tokenKeys: readonly string[];
+  };
+}
+
+export type SettingsWithoutSecrets = Omit<Settings, 'secrets'>;

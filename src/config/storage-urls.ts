@@ -1,0 +1,26 @@
+/** Which URLs name a PostgreSQL or a Redis; the storage reads them when it connects. */
+
+/** `postgres://` or `postgresql://`, one server. */
+export function isDatabaseUrl(url: string): boolean {
+  return /^postgres(ql)?:\/\//.test(url) && URL.canParse(url);
+}
+
+const host = String.raw`(?:\[[0-9a-fA-F:]+\]|[^\s/?#,:@[\]]+)(?::\d{1,5})?`;
+const userinfo = String.raw`(?:[^\s/?#@]*@)?`;
+
+const redisForms = [
+  // One server, with an optional database number.
+  new RegExp(String.raw`^rediss?://${userinfo}${host}(?:/\d{0,3})?$`),
+  // Sentinels, and the name of the master they watch.
+  new RegExp(String.raw`^rediss?\+sentinel://${userinfo}${host}(?:,${host})*/[\w.-]+$`),
+  // Some nodes of a cluster; the others are learned from them.
+  new RegExp(String.raw`^rediss?\+cluster://${userinfo}${host}(?:,${host})*/?$`),
+];
+
+/**
+ * `redis://host:6379/0`, `redis+sentinel://host1:26379,host2:26379/mymaster` or
+ * `redis+cluster://host1:7000,host2:7001`; `rediss` in place of `redis` for TLS.
+ */
+export function isRedisUrl(url: string): boolean {
+  return redisForms.some((form) => form.test(url));
+}

@@ -1,0 +1,44 @@
+/** A settings file of one test, and what the configuration says about it. */
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
+import type { Variables } from '../../src/config/environment.ts';
+import { checkSettings } from '../../src/config/load.ts';
+import { type ConfigurationProblem, ConfigurationProblems } from '../../src/config/problems.ts';
+import type { SettingsWithoutSecrets } from '../../src/config/settings.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
+
+export const directory = temporaryDirectory('config');
+
+export const keysOfEnvironment = {
+  GATEHOUSE_COOKIE_KEYS: 'c'.repeat(32),
+  GATEHOUSE_TOKEN_KEYS: 't'.repeat(32),
+};
+
+/** Writes a file and answers its path. */
+export function fileWith(content: string, name = 'settings.yaml'): string {
+  const file = path.join(directory, name);
+  writeFileSync(file, content, { mode: 0o600 });
+  return file;
+}
+
+export function settingsOf(yaml: string, environment: Variables = {}): SettingsWithoutSecrets {
+  return checkSettings({ environment, file: fileWith(yaml) });
+}
+
+export function refusalOf(work: () => unknown): ConfigurationProblems {
+  try {
+    work();
+  } catch (error) {
+    if (error instanceof ConfigurationProblems) return error;
+    throw error;
+  }
+  throw new Error('the configuration was accepted');
+}
+
+export function problemsOf(yaml: string, environment: Variables = {}): ConfigurationProblem[] {
+  return [...refusalOf(() => settingsOf(yaml, environment)).problems];
+}
+
+export function pathsOf(yaml: string, environment: Variables = {}): string[] {
+  return problemsOf(yaml, environment).map((problem) => problem.path);
+}

@@ -1,0 +1,121 @@
+import { expect } from 'chai';
+import { loadSettings } from '../../src/config/load.ts';
+import {
+  fileWith,
+  keysOfEnvironment,
+  pathsOf,
+  problemsOf,
+  refusalOf,
+  settingsOf,
+} from './configuration.ts';
+
+const production = {
+  ...keysOfEnvironment,
+  DATABASE_URL: 'postgres://gatehouse:secret@db.example.com/gatehouse',
+  REDIS_URL: 'redis+sentinel://s1:26379,s2:26379/mymaster',
+};
+
+describe('the environment', () => {
+  it('decides over the file', () => {
+    const yaml = `
+      issuer: https://file.example.com
+      server: { port: 4000, proxy_hops: 2, operators_port: 4001 }
+      storage: { data_directory: ./file, redis_url: "redis://file" }
+      log: { level: warn }`;
+    const settings = settingsOf(yaml, {
+      ...production,
+      GATEHOUSE_ISSUER: 'https://auth.example.com',
+      PORT: '5000',
+      GATEHOUSE_OPERATORS_PORT: '5001',
+      GATEHOUSE_DATA_DIR: '/var/lib/gatehouse',
+      GATEHOUSE_LOG_LEVEL: 'debug',
+    });
+    expect(settings.issuer).to.equal('https://auth.example.com');
+    expect(settings.server).to.include({ port: 5000, operatorsPort: 5001, proxyHops: 2 });
+    expect(settings.storage).to.include({
+      databaseUrl: production.DATABASE_URL,
+      redisUrl: production.REDIS_URL,
+      dataDirectory: '/var/lib/gatehouse',
+    });
+    expect(settings.log.level).to.equal('debug');
+  });
+
+  it('moves the default issuer along with PORT', () => {
+    expect(settingsOf('', { PORT: '4567' }).issuer).to.equal('http://localhost:4567');
+  });
+
+  it('counts an empty variable as unset', () => {
+    const settings = settingsOf('', { PORT: '', DATABASE_URL: ' ', GATEHOUSE_COOKIE_KEYS: '' });
+    expect(settings.storage).not.to.have.property('databaseUrl');
+  });
+
+  it('gives secrets as lists, the current key first', () => {
+    const [current, older] = ['a'.repeat(32), 'b'.repeat(40)];
+    const { secrets } = loadSettings({
+      environment: { ...production, GATEHOUSE_COOKIE_KEYS: `${current}, ${older}` },
+      file: fileWith(''),
+    });
+    expect(secrets.cookieKeys).to.deep.equal([current, older]);
+    expect(secrets.tokenKeys).to.deep.equal([keysOfEnvironment.GATEHOUSE_TOKEN_KEYS]);
+  });
+
+  it('takes secrets and the URLs that hold them from files', () => {
+    const { secrets, storage } = loadSettings({
+      environment: {
+        GATEHOUSE_COOKIE_KEYS_FILE: fileWith(`${'a'.repeat(32)},${'b'.repeat(32)}\n`, 'cookies'),
+        GATEHOUSE_TOKEN_KEYS_FILE: fileWith('t'.repeat(32), 'tokens'),
+        DATABASE_URL_FILE: fileWith('postgresql://db/gatehouse\n', 'database'),
+        REDIS_URL_FILE: fileWith('rediss://:secret@redis:6380/1\n', 'redis'),
+      },
+      file: fileWith(''),
+    });
+    expect(secrets.cookieKeys).to.have.lengthOf(2);
+    expect(storage).to.include({
+      databaseUrl: 'postgresql://db/gatehouse',
+      redisUrl: 'rediss://:secret@redis:6380/1',
+    });
+  });
+
+  it('is refused with a file that is missing, empty, or named besides the value itself', () => {
+    const environment = {
+      DATABASE_URL_FILE: '/nowhere/database',
+      GATEHOUSE_COOKIE_KEYS_FILE: fileWith('\n', 'empty'),
+      ...{ GATEHOUSE_TOKEN_KEYS: 't'.repeat(32), GATEHOUSE_TOKEN_KEYS_FILE: '/nowhere/tokens' },
+    };
+    // Nothing is concluded from what could not be read: no complaint about missing secrets.
+    expect(pathsOf('', environment)).to.have.members([
+      'DATABASE_URL_FILE',
+      'GATEHOUSE_COOKIE_KEYS_FILE',
+      'GATEHOUSE_TOKEN_KEYS',
+    ]);
+  });
+
+  it('has to give both secrets once the database is outside the process', () => {
+    const { DATABASE_URL } = production;
+    expect(pathsOf('', { DATABASE_URL })).to.deep.equal([
+      'GATEHOUSE_COOKIE_KEYS',
+      'GATEHOUSE_TOKEN_KEYS',
+    ]);
+  });
+
+  it('never has a secret shown, however it is refused', () => {
+    const { message } = refusalOf(() =>
+      settingsOf('', {
+        GATEHOUSE_COOKIE_KEYS: `${'k'.repeat(32)},hunter2`,
+        GATEHOUSE_TOKEN_KEYS: 'swordfish',
+        DATABASE_URL: 'oracle://scott:tiger@db',
+        REDIS_URL: 'tiger',
+      }),
+    );
+    expect(message).not.to.match(/hunter2|swordfish|tiger|kkkk/);
+    expect(message).to.contain('GATEHOUSE_COOKIE_KEYS, key 2 of 2');
+    expect(message).to.contain('has 9 characters; at least 32 are needed');
+  });
+
+  it('is told about a variable that nearly has one of our names, and left alone otherwise', () => {
+    const [problem] = problemsOf('', { GATEHOUSE_COOKIE_KEY: 'x' });
+    expect(problem?.remedy).to.equal('did you mean GATEHOUSE_COOKIE_KEYS?');
+    // Kubernetes adds these to every pod beside a service that is called gatehouse.
+    settingsOf('', { GATEHOUSE_PORT: 'tcp://10.0.0.1:3000', GATEHOUSE_SERVICE_HOST: '10.0.0.1' });
+  });
+});

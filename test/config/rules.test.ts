@@ -1,0 +1,99 @@
+import { expect } from 'chai';
+import { keysOfEnvironment, pathsOf, problemsOf, settingsOf } from './configuration.ts';
+
+const database = { ...keysOfEnvironment, DATABASE_URL: 'postgres://db/gatehouse' };
+
+describe('settings together', () => {
+  it('take an issuer only as a plain origin, https except on loopback', () => {
+    const refused = [
+      'auth.example.com',
+      'ftp://auth.example.com',
+      'http://auth.example.com',
+      'http://127.0.0.1.example.com',
+      'https://auth.example.com/',
+      'https://auth.example.com/oauth',
+      'https://auth.example.com?x',
+      'https://auth.example.com#x',
+      'https://me@auth.example.com',
+      'https://AUTH.example.com',
+      'https://auth.example.com:443',
+    ];
+    for (const issuer of refused) {
+      expect(pathsOf(`issuer: "${issuer}"\nserver: { proxy_hops: 1 }`), issuer).to.deep.equal([
+        'issuer',
+      ]);
+    }
+    for (const host of ['localhost', 'localhost:8080', '127.0.0.1', '127.8.9.1:1', '[::1]:3000']) {
+      expect(settingsOf(`issuer: http://${host}`).isLoopback, host).to.equal(true);
+    }
+    const settings = settingsOf('issuer: https://auth.example.com\nserver: { proxy_hops: 1 }');
+    expect(settings).to.include({ isLoopback: false, demo: false });
+  });
+
+  it('name the plain form of an issuer in the remedy', () => {
+    const [trailing] = problemsOf('issuer: https://Auth.example.com:443/\nserver: {proxy_hops: 1}');
+    expect(trailing?.remedy).to.match(/^write `https:\/\/auth\.example\.com`/);
+  });
+
+  it('need a stated number of proxies behind an https issuer, be it none', () => {
+    expect(pathsOf('issuer: https://auth.example.com')).to.deep.equal(['server.proxy_hops']);
+    settingsOf('issuer: https://auth.example.com\nserver: { proxy_hops: 0 }');
+  });
+
+  it('keep the two listeners apart', () => {
+    expect(pathsOf('', { PORT: '3001' })).to.deep.equal(['server.operators_port']);
+  });
+
+  it('put tokens into Redis beside an embedded database only on a loopback issuer', () => {
+    const redis = { REDIS_URL: 'redis://localhost' };
+    const https = 'issuer: https://auth.example.com\nserver: { proxy_hops: 1 }';
+    expect(pathsOf(https, redis)).to.deep.equal(['storage.redis_url (from REDIS_URL)']);
+    settingsOf(https, { ...redis, ...database });
+    settingsOf('', redis);
+  });
+
+  it('allow a demo only in the embedded database on a loopback issuer', () => {
+    const https = 'issuer: https://auth.example.com\nserver: { proxy_hops: 1 }';
+    expect(settingsOf('').demo).to.equal(true);
+    expect(settingsOf('demo: false').demo).to.equal(false);
+    expect(settingsOf('', database).demo).to.equal(false);
+    expect(pathsOf('demo: true', database)).to.deep.equal(['demo']);
+    expect(pathsOf(`demo: true\n${https}`)).to.deep.equal(['demo']);
+  });
+
+  it('have windows that fit into what they are part of', () => {
+    expect(
+      pathsOf('tokens: { refresh_token: 60s }\nsessions: { idle: 2d, absolute: 1d }'),
+    ).to.deep.equal(['tokens.retry_window', 'sessions.idle']);
+  });
+
+  it('draw no conclusion from a setting that was refused', () => {
+    expect(
+      pathsOf('', { ...database, DATABASE_URL: 'mysql://db', REDIS_URL: 'x' }),
+    ).to.have.members([
+      'storage.database_url (from DATABASE_URL)',
+      'storage.redis_url (from REDIS_URL)',
+    ]);
+  });
+
+  it('know the URLs of PostgreSQL and of one, watched or clustered Redis', () => {
+    const refused = [
+      'http://redis:6379',
+      'redis://a:1,b:2',
+      'redis+sentinel://a:1,b:2',
+      'redis+cluster://a:1/x',
+      'redis://',
+      'redis://host:port',
+    ];
+    for (const REDIS_URL of refused) expect(pathsOf('', { REDIS_URL })).to.have.lengthOf(1);
+    const accepted = [
+      'redis://localhost',
+      'rediss://user:p%40ss@redis.example.com:6380/2',
+      'redis://[::1]:6379',
+      'redis+sentinel://:pw@a:26379,b:26379/mymaster',
+      'rediss+cluster://a:7000,b:7001,c:7002',
+    ];
+    for (const REDIS_URL of accepted) settingsOf('', { REDIS_URL });
+    expect(pathsOf('storage: { database_url: "db.example.com:5432" }')).to.have.lengthOf(1);
+  });
+});

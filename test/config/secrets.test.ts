@@ -1,0 +1,88 @@
+import { execFile } from 'node:child_process';
+import { chmodSync, existsSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import { expect } from 'chai';
+import { checkSettings, loadSettings, loadSettingsWithoutSecrets } from '../../src/config/load.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
+import { keysOfEnvironment, refusalOf } from './configuration.ts';
+
+describe('the secrets of an embedded deployment', () => {
+  let dataDirectory: string;
+  let file: string;
+  const environment = () => ({ GATEHOUSE_DATA_DIR: dataDirectory });
+  const load = () => loadSettings({ environment: environment() }).secrets;
+
+  beforeEach(() => {
+    dataDirectory = path.join(temporaryDirectory('secrets'), 'data');
+    file = path.join(dataDirectory, 'secrets.json');
+  });
+
+  it('are made once, for their owner only, and stay', () => {
+    const secrets = load();
+    expect(statSync(file).mode & 0o777).to.equal(0o600);
+    expect(statSync(dataDirectory).mode & 0o777).to.equal(0o700);
+    expect(readdirSync(dataDirectory)).to.deep.equal(['secrets.json']);
+    const keys = [...secrets.cookieKeys, ...secrets.tokenKeys];
+    expect(new Set(keys)).to.have.lengthOf(2);
+    for (const key of keys) expect(key).to.match(/^[\w-]{43}$/);
+    expect(load()).to.deep.equal(secrets);
+  });
+
+  it('are the same for processes that start at once', async () => {
+    const load = new URL('../../src/config/load.ts', import.meta.url).href;
+    const program = `import { loadSettings } from '${load}';
+      console.log(JSON.stringify(loadSettings().secrets));`;
+    const starts = Array.from({ length: 4 }, () =>
+      promisify(execFile)(process.execPath, ['--input-type=module', '--eval', program], {
+        env: { ...process.env, ...environment() },
+      }),
+    );
+    const printed = (await Promise.all(starts)).map(({ stdout }) => stdout);
+    expect(new Set(printed)).to.have.lengthOf(1);
+    expect(readdirSync(dataDirectory)).to.deep.equal(['secrets.json']);
+  });
+
+  it('give way to those of the environment, one by one', () => {
+    const { GATEHOUSE_COOKIE_KEYS, GATEHOUSE_TOKEN_KEYS } = keysOfEnvironment;
+    const both = { ...environment(), ...keysOfEnvironment };
+    expect(loadSettings({ environment: both }).secrets).to.deep.equal({
+      cookieKeys: [GATEHOUSE_COOKIE_KEYS],
+      tokenKeys: [GATEHOUSE_TOKEN_KEYS],
+    });
+    expect(existsSync(file)).to.equal(false);
+    const made = load();
+    const one = { ...environment(), GATEHOUSE_COOKIE_KEYS };
+    expect(loadSettings({ environment: one }).secrets).to.deep.equal({
+      cookieKeys: [GATEHOUSE_COOKIE_KEYS],
+      tokenKeys: made.tokenKeys,
+    });
+  });
+
+  it('are refused when others may read them', () => {
+    const secrets = load();
+    chmodSync(file, 0o640);
+    const { problems, message } = refusalOf(load);
+    expect(problems[0]?.path).to.equal(file);
+    expect(problems[0]?.remedy).to.contain(`chmod 600 ${file}`);
+    expect(message).not.to.contain(secrets.cookieKeys[0]);
+    expect(refusalOf(() => checkSettings({ environment: environment() })).problems).to.deep.equal(
+      problems,
+    );
+  });
+
+  it('are refused when they are damaged or short, without being shown', () => {
+    load();
+    for (const content of ['{"cookieKeys": ["swordfish"', '{"cookieKeys":["swordfish"]}']) {
+      writeFileSync(file, content);
+      expect(refusalOf(load).message).to.contain(file).and.not.contain('swordfish');
+    }
+  });
+
+  it('are neither made by a check nor needed by a command that signs nothing', () => {
+    checkSettings({ environment: environment() });
+    expect(existsSync(dataDirectory)).to.equal(false);
+    const DATABASE_URL = 'postgres://db/gatehouse';
+    loadSettingsWithoutSecrets({ environment: { DATABASE_URL } });
+  });
+});
