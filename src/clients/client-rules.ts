@@ -1,0 +1,118 @@
+/** What may be registered as a client: its name and its redirect URIs, whoever registers it. */
+import { type Problem, Refusal } from '../refusal.ts';
+import { type ClientKind, redirectsPeople } from './client.ts';
+import {
+  type RedirectUriCode,
+  type RedirectUriOptions,
+  redirectUriProblem,
+  redirectUriWarnings,
+} from './redirect-uri-rules.ts';
+
+export const MOST_REDIRECT_URIS = 20;
+/** In characters as a person counts them (code points). */
+export const LONGEST_CLIENT_NAME = 100;
+
+export interface RedirectUriFindings {
+  /** At most one per row; without `index` it is about the list. Empty: may be registered. */
+  readonly problems: Problem[];
+  /** Allowed, but worth a second look. Only looked for once there is no problem. */
+  readonly warnings: Problem[];
+}
+
+export interface ClientDraft {
+  readonly kind: ClientKind;
+  readonly name: string;
+  readonly redirectUris: readonly string[];
+  readonly isNative: boolean;
+}
+
+/** Looks at a whole list: 1 to 20 distinct URIs, each by the rules of `redirectUriProblem`. */
+export function checkRedirectUris(
+  uris: readonly string[],
+  options: RedirectUriOptions,
+): RedirectUriFindings {
+  if (uris.length === 0) {
+    const message = 'Enter at least one redirect URI.';
+    return { problems: [{ code: 'none', message }], warnings: [] };
+  }
+  if (uris.length > MOST_REDIRECT_URIS) {
+    const message = `Keep at most ${MOST_REDIRECT_URIS} redirect URIs.`;
+    return { problems: [{ code: 'too_many', message }], warnings: [] };
+  }
+  const problems = uris.flatMap((uri, index): Problem<RedirectUriCode | 'duplicate'>[] => {
+    const found = redirectUriProblem(uri, options);
+    if (found) return [{ ...found, index }];
+    const first = uris.indexOf(uri);
+    if (first === index) return [];
+    return [{ code: 'duplicate', index, message: `Remove it: it is row ${first + 1} again.` }];
+  });
+  if (problems.length > 0) return { problems, warnings: [] };
+  return {
+    problems,
+    warnings: uris.flatMap((uri, index) => warningsOf(uri, index, uris, options)),
+  };
+}
+
+/** The problems of a name as it is kept (`normalizeClientName`); none when it is fine. */
+export function checkClientName(name: string): Problem[] {
+  const kept = normalizeClientName(name);
+  if (kept === '') return [{ code: 'name_missing', message: 'Give the client a name.' }];
+  if ([...kept].length > LONGEST_CLIENT_NAME) {
+    const message = `Use at most ${LONGEST_CLIENT_NAME} characters for the name.`;
+    return [{ code: 'name_too_long', message }];
+  }
+  if (INVISIBLE.test(kept)) {
+    const message =
+      'Remove the invisible or text-direction character: type the name instead of pasting it.';
+    return [{ code: 'name_character', message }];
+  }
+  return [];
+}
+
+/** How a name is kept: one spelling for what looks the same, no space around it. */
+export const normalizeClientName = (name: string): string => name.normalize('NFC').trim();
+
+/** @throws Refusal `client_invalid` with every problem of the draft. */
+export function refuseInvalidClient(draft: ClientDraft): void {
+  const problems = [...checkClientName(draft.name), ...kindProblems(draft)];
+  if (problems.length === 0) return;
+  const remedy = problems.map((problem) => remedyLine(problem, draft.redirectUris)).join('\n');
+  throw new Refusal('client_invalid', 'The client cannot be registered like this.', remedy, {
+    problems,
+  });
+}
+
+/**
+ * Characters that do not show or that change how others show: controls, lone surrogates,
+ * direction overrides, zero-width ones. With them a name could pass for another client's.
+ */
+const INVISIBLE = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]/u;
+
+function kindProblems({ kind, redirectUris, isNative }: ClientDraft): Problem[] {
+  if (isNative && kind !== 'public') {
+    return [{ code: 'native_not_public', message: 'Only public clients can be native.' }];
+  }
+  if (redirectsPeople(kind)) return checkRedirectUris(redirectUris, { native: isNative }).problems;
+  if (redirectUris.length === 0) return [];
+  const message = `Leave out the redirect URIs: nobody is sent back to a ${kind} client.`;
+  return [{ code: 'redirect_uris_unused', message }];
+}
+
+function remedyLine({ index, message }: Problem, uris: readonly string[]): string {
+  return index === undefined ? message : `${uris[index]}: ${message}`;
+}
+
+function warningsOf(
+  uri: string,
+  index: number,
+  uris: readonly string[],
+  options: RedirectUriOptions,
+): Problem[] {
+  const warnings: Problem[] = redirectUriWarnings(uri, options);
+  if (uris.includes(`${uri}/`)) {
+    const message =
+      'The same URI with a slash at its end is registered too; they are not the same.';
+    warnings.push({ code: 'slash_twin', message });
+  }
+  return warnings.map((warning) => ({ ...warning, index }));
+}

@@ -1,0 +1,48 @@
+/** The secret of a client: how a new one is made and how a presented one is compared. */
+import { timingSafeEqual } from 'node:crypto';
+import { randomId, sha256 } from '../random-id.ts';
+import type { Client } from './client.ts';
+
+/** An old and a new secret, so that a rotation has no moment without a valid one. */
+export const LIVE_SECRETS = 2;
+
+const SECRET = /^gate_cs_[A-Za-z0-9_-]{43}$/;
+/** No secret has this hash: it fills the places of secrets that do not exist. */
+const NO_HASH = Buffer.alloc(43);
+
+export interface NewClientSecret {
+  readonly id: string;
+  /** Shown once and kept nowhere. */
+  readonly value: string;
+  readonly hash: string;
+  readonly lastFour: string;
+}
+
+/** 258 random bits, so that a fast hash is enough to keep them under (OWASP ASVS 6.5.2). */
+export function newClientSecret(): NewClientSecret {
+  const value = randomId('gate_cs_', 43);
+  return {
+    id: randomId('sec_', 16),
+    value,
+    hash: sha256(value),
+    lastFour: value.slice(-4),
+  };
+}
+
+/**
+ * Whether `presented` is one of the live secrets of the client. The work is the same for an unknown
+ * client (`undefined`), a client without secrets, a wrong and a right one, so that the time
+ * tells nothing. Whether the client may act at all (suspension) is for the caller to ask.
+ */
+export function matchesSecret(client: Client | undefined, presented: string): boolean {
+  // Exactly our alphabet and length: a value followed by NUL, a space or a newline is another one.
+  const isWellFormed = SECRET.test(presented);
+  const hash = Buffer.from(sha256(isWellFormed ? presented : ''));
+  let matches = false;
+  for (let place = 0; place < LIVE_SECRETS; place += 1) {
+    const live = client?.secrets[place];
+    const isEqual = timingSafeEqual(hash, live === undefined ? NO_HASH : Buffer.from(live.hash));
+    matches = matches || isEqual;
+  }
+  return isWellFormed && matches;
+}

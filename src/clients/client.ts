@@ -1,0 +1,60 @@
+/** A registered OAuth client, as the rest of the service sees it. */
+import { createHash } from 'node:crypto';
+
+export type ClientKind = 'confidential' | 'public' | 'machine' | 'resource-server';
+
+/** A live secret. Its value was shown once; what is kept here does not give it back. */
+export interface ClientSecret {
+  readonly id: string;
+  readonly hash: string;
+  readonly lastFour: string;
+  readonly createdAt: Date;
+  /** As of when the client was read: using a secret does not make a remembered client stale. */
+  readonly lastUsedAt?: Date;
+}
+
+export interface Client {
+  readonly id: string;
+  readonly kind: ClientKind;
+  readonly name: string;
+  /** Absent where the operator provides the client. */
+  readonly ownerAccountId?: string;
+  readonly ownerName?: string;
+  /** In the owner's order. Empty for machine clients and resource servers. */
+  readonly redirectUris: readonly string[];
+  /** A public client on the person's own device (RFC 8252): loopback ports and private schemes. */
+  readonly isNative: boolean;
+  readonly isSuspended: boolean;
+  readonly createdAt: Date;
+  /** Oldest first; none for public clients. */
+  readonly secrets: readonly ClientSecret[];
+  /** Another one after every change of the client or its secrets: a key for what is derived of it. */
+  readonly version: string;
+}
+
+/** Whether people are sent back to this client, so that it has redirect URIs. */
+export const redirectsPeople = (kind: ClientKind): boolean =>
+  kind === 'confidential' || kind === 'public';
+
+/** Whether this client proves who it is (RFC 6749 §2.1). */
+export const hasSecret = (kind: ClientKind): boolean => kind !== 'public';
+
+/**
+ * Where the browser may be sent: the distinct hosts with their port, sorted; for a private-use
+ * scheme the scheme. A person is asked again when this set changes.
+ */
+export function redirectHosts(client: Pick<Client, 'redirectUris'>): string[] {
+  const hosts = client.redirectUris.map((uri) => {
+    const { protocol, host } = new URL(uri);
+    return protocol === 'https:' || protocol === 'http:' ? host : protocol;
+  });
+  return [...new Set(hosts)].sort();
+}
+
+/** The version of these values. Equal values are the same version, whatever lies between. */
+export function clientVersion(client: Omit<Client, 'version'>): string {
+  const { id, kind, name, ownerAccountId, redirectUris, isNative, isSuspended } = client;
+  const secrets = client.secrets.map((secret) => [secret.id, secret.hash]);
+  const values = [id, kind, name, ownerAccountId, redirectUris, isNative, isSuspended, secrets];
+  return createHash('sha256').update(JSON.stringify(values)).digest('base64url');
+}

@@ -1,0 +1,72 @@
+import { expect } from 'chai';
+import type { Client } from '../../src/clients/client.ts';
+import {
+  matchesSecret,
+  type NewClientSecret,
+  newClientSecret,
+} from '../../src/clients/client-secret.ts';
+
+describe('client secret', () => {
+  const [first, second] = [newClientSecret(), newClientSecret()];
+  const client = clientWith(first, second);
+
+  it('is recognizable, needs no escaping and has more than 256 random bits', () => {
+    expect(first.value).to.match(/^gate_cs_[A-Za-z0-9_-]{43}$/);
+    expect(first.value).to.not.equal(second.value);
+    expect(first.lastFour).to.equal(first.value.slice(-4));
+  });
+
+  it('is not kept: the hash does not contain it', () => {
+    expect(first.hash).to.have.length(43);
+    expect(first.value).to.not.include(first.hash);
+  });
+
+  it('every live secret of the client is accepted', () => {
+    expect(matchesSecret(client, first.value)).to.equal(true);
+    expect(matchesSecret(client, second.value)).to.equal(true);
+    expect(matchesSecret(clientWith(second), first.value)).to.equal(false);
+  });
+
+  it('a client without secrets and an unknown client match nothing', () => {
+    for (const presented of [first.value, '', '\0'.repeat(43)]) {
+      expect(matchesSecret(clientWith(), presented)).to.equal(false);
+      expect(matchesSecret(undefined, presented)).to.equal(false);
+    }
+  });
+
+  it('a right secret with anything around it is a wrong one', () => {
+    const { value } = first;
+    for (const presented of [
+      `${value}\0`,
+      `${value}\n`,
+      `${value} `,
+      ` ${value}`,
+      `${value}A`,
+      value.slice(0, -1),
+      value.toUpperCase(),
+      first.hash,
+      '',
+    ]) {
+      expect(matchesSecret(client, presented), JSON.stringify(presented)).to.equal(false);
+    }
+  });
+});
+
+function clientWith(...secrets: NewClientSecret[]): Client {
+  return {
+    id: 'gate_ci_0000000000000000000000',
+    kind: 'confidential',
+    name: 'Partner',
+    redirectUris: ['https://app.example/cb'],
+    isNative: false,
+    isSuspended: false,
+    createdAt: new Date(0),
+    secrets: secrets.map(({ id, hash, lastFour }) => ({
+      id,
+      hash,
+      lastFour,
+      createdAt: new Date(0),
+    })),
+    version: '1',
+  };
+}
