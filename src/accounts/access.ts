@@ -1,0 +1,105 @@
+/** What a person or a machine client may reach right now: computed at each call, kept in no token. */
+import type { ChangeFeed } from '../storage/change-feed.ts';
+import { createMemory } from '../storage/memory.ts';
+import type { Queries } from '../storage/queries.ts';
+import { byName } from './by-name.ts';
+import { type Subject, type SubjectColumn, subjectColumn } from './subject.ts';
+
+export type Role = 'owner' | 'admin' | 'member' | 'viewer';
+export type Right = 'read' | 'write' | 'manage';
+
+export interface Organization {
+  readonly id: string;
+  readonly name: string;
+  readonly role: Role;
+  /** Only those with at least one right. */
+  readonly warehouses: readonly Warehouse[];
+}
+
+export interface Warehouse {
+  readonly id: string;
+  readonly name: string;
+  /** In the order of `RIGHTS`. */
+  readonly rights: readonly Right[];
+}
+
+export const ROLES: readonly Role[] = ['owner', 'admin', 'member', 'viewer'];
+export const RIGHTS: readonly Right[] = ['read', 'write', 'manage'];
+
+export interface Access {
+  /**
+   * The organizations and warehouses by name. Whether the subject exists or is suspended is for
+   * the caller to ask: an unknown one reaches nothing.
+   */
+  accessOf(subject: Subject): Promise<readonly Organization[]>;
+}
+
+export function createAccess(parts: {
+  readonly database: Queries;
+  readonly changes: ChangeFeed;
+}): Access {
+  const { database, changes } = parts;
+  const memory = createMemory<readonly Organization[]>(changes, ['access']);
+
+  async function read([column, id]: SubjectColumn): Promise<Organization[]> {
+    const rows = await database.query<AccessRow>(
+      `SELECT m.role, o.id AS organization_id, o.name AS organization_name,
+          w.id AS warehouse_id, w.name AS warehouse_name, r.rights
+        FROM organization_memberships m
+        JOIN organizations o ON o.id = m.organization_id
+        LEFT JOIN (
+          warehouses w LEFT JOIN warehouse_rights r ON r.warehouse_id = w.id AND r.${column} = $1
+        ) ON w.organization_id = m.organization_id
+          AND (m.role IN ('owner', 'admin') OR r.rights IS NOT NULL)
+        WHERE m.${column} = $1`,
+      [id],
+    );
+    return organizationsFrom(rows);
+  }
+
+  return {
+    async accessOf(subject) {
+      const column = subjectColumn(subject);
+      return column === undefined ? [] : memory.find(column.join(' '), () => read(column));
+    },
+  };
+}
+
+interface AccessRow {
+  readonly role: Role;
+  readonly organization_id: string;
+  readonly organization_name: string;
+  /** Null in the one row of an organization in which nothing can be reached. */
+  readonly warehouse_id: string | null;
+  readonly warehouse_name: string | null;
+  readonly rights: Right[] | null;
+}
+
+function organizationsFrom(rows: readonly AccessRow[]): Organization[] {
+  const organizations = Map.groupBy(rows, (row) => row.organization_id);
+  return [...organizations.values()]
+    .flatMap(([first, ...others]) => (first ? [organizationFrom(first, [first, ...others])] : []))
+    .sort(byName);
+}
+
+function organizationFrom(
+  { organization_id: id, organization_name: name, role }: AccessRow,
+  rows: readonly AccessRow[],
+): Organization {
+  const warehouses = rows
+    .map((row) => ({
+      id: row.warehouse_id ?? '',
+      name: row.warehouse_name ?? '',
+      rights: rightsOf(role, row),
+    }))
+    .filter(({ rights }) => rights.length > 0)
+    .sort(byName);
+  return { id, name, role, warehouses };
+}
+
+function rightsOf(role: Role, row: AccessRow): readonly Right[] {
+  if (row.warehouse_id === null) return [];
+  if (role === 'owner' || role === 'admin') return RIGHTS;
+  const given = RIGHTS.filter((right) => row.rights?.includes(right));
+  return role === 'viewer' ? given.filter((right) => right === 'read') : given;
+}

@@ -1,0 +1,149 @@
+/** Every person there is: found on each request, added and suspended by operators. */
+import type { Clock } from '../clock.ts';
+import { randomId } from '../random-id.ts';
+import { Refusal, refuseViolations } from '../refusal.ts';
+import type { ChangeFeed } from '../storage/change-feed.ts';
+import { createMemory } from '../storage/memory.ts';
+import type { Database } from '../storage/queries.ts';
+import {
+  type Account,
+  type AccountRow,
+  accountFrom,
+  isAccountId,
+  SELECT_ACCOUNTS,
+} from './account.ts';
+import { displayName } from './display-name.ts';
+import { normalizeEmail } from './email.ts';
+import { checkPassword, hashPassword } from './password.ts';
+
+export interface AccountRegistry {
+  /** The account, suspended or not; undefined when there is none. */
+  find(id: string): Promise<Account | undefined>;
+  /** In any letter case. */
+  findByEmail(email: string): Promise<Account | undefined>;
+  /** Every account as it is now, oldest first. */
+  list(): Promise<Account[]>;
+  /** @throws Refusal `email_invalid`, `email_taken`, `name_invalid` or `password_refused` */
+  add(account: NewAccount): Promise<Account>;
+  /** From the next request on the person and all their clients are refused. @throws Refusal `account_unknown` */
+  suspend(id: string): Promise<Account>;
+  /** @throws Refusal `account_unknown` */
+  resume(id: string): Promise<Account>;
+}
+
+export interface NewAccount {
+  readonly email: string;
+  readonly name: string;
+  /** Absent where the person sets it through a one-time link. */
+  readonly password?: string | undefined;
+}
+
+export function createAccountRegistry(parts: {
+  readonly database: Database;
+  readonly changes: ChangeFeed;
+  readonly clock: Clock;
+}): AccountRegistry {
+  const { database, changes, clock } = parts;
+  const memory = createMemory<Account | undefined>(changes, ['accounts']);
+
+  async function read(id: string): Promise<Account | undefined> {
+    const [row] = await database.query<AccountRow>(`${SELECT_ACCOUNTS} WHERE id = $1`, [id]);
+    return row && accountFrom(row);
+  }
+
+  async function setSuspendedAt(id: string, suspendedAt: Date | null): Promise<Account> {
+    if (!isAccountId(id)) throw unknownAccount(id);
+    // Suspended twice, an account stays suspended since the first time.
+    const [row] = await database.query<AccountRow>(
+      `UPDATE accounts SET suspended_at =
+          CASE WHEN $2::timestamptz IS NULL THEN NULL ELSE coalesce(suspended_at, $2) END
+        WHERE id = $1
+        RETURNING *`,
+      [id, suspendedAt],
+    );
+    // For whoever wrote it: the notification takes a moment longer.
+    memory.forget();
+    if (row === undefined) throw unknownAccount(id);
+    return accountFrom(row);
+  }
+
+  return {
+    async find(id) {
+      return isAccountId(id) ? memory.find(id, () => read(id)) : undefined;
+    },
+
+    async findByEmail(entered) {
+      const email = normalizeEmail(entered);
+      if (email === undefined) return undefined;
+      const [row] = await database.query<AccountRow>(
+        `${SELECT_ACCOUNTS} WHERE lower(email) = lower($1)`,
+        [email],
+      );
+      return row && accountFrom(row);
+    },
+
+    async list() {
+      const rows = await database.query<AccountRow>(`${SELECT_ACCOUNTS} ORDER BY created_at, id`);
+      return rows.map(accountFrom);
+    },
+
+    async add({ email: entered, name: enteredName, password }) {
+      const email = normalizeEmail(entered);
+      if (email === undefined) throw invalidEmail(entered);
+      const name = displayName(enteredName);
+      if (password !== undefined) refuseBadPassword(password, { email, name });
+      const [row] = await refuseViolations(
+        { accounts_email_key: () => takenEmail(email) },
+        database.query<AccountRow>(
+          `INSERT INTO accounts (id, email, name, password_hash, created_at)
+            VALUES ($1, $2, $3, $4, $5)
+            RETURNING *`,
+          [
+            randomId('acc_', 16),
+            email,
+            name,
+            password === undefined ? null : await hashPassword(password),
+            new Date(clock()),
+          ],
+        ),
+      );
+      if (row === undefined) throw new Error('INSERT … RETURNING answered no row');
+      return accountFrom(row);
+    },
+
+    suspend: (id) => setSuspendedAt(id, new Date(clock())),
+    resume: (id) => setSuspendedAt(id, null),
+  };
+}
+
+function refuseBadPassword(password: string, owner: { email: string; name: string }): void {
+  const problems = checkPassword(password, owner);
+  if (problems.length === 0) return;
+  const remedy = problems.map(({ message }) => message).join(' ');
+  throw new Refusal('password_refused', 'This password cannot be set.', remedy, { problems });
+}
+
+function invalidEmail(entered: string): Refusal {
+  const shown = JSON.stringify(entered.slice(0, 100));
+  return new Refusal(
+    'email_invalid',
+    `${shown} is not an email address.`,
+    'Write one like ada@example.com.',
+  );
+}
+
+function takenEmail(email: string): Refusal {
+  return new Refusal(
+    'email_taken',
+    `There is already an account with the email address ${email}.`,
+    'Use that account, or another address.',
+  );
+}
+
+function unknownAccount(id: string): Refusal {
+  return new Refusal(
+    'account_unknown',
+    `There is no account ${id}.`,
+    'List the accounts to find it.',
+  );
+}

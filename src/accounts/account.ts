@@ -1,0 +1,38 @@
+/** The stored record of a person. */
+
+export interface Account {
+  readonly id: string;
+  /** As it was entered; compared without regard to case. */
+  readonly email: string;
+  readonly name: string;
+  readonly isSuspended: boolean;
+  /** False until the person has set one through a one-time link. */
+  readonly hasPassword: boolean;
+  readonly createdAt: Date;
+}
+
+/** Other ids exist nowhere, and some (with a NUL byte) PostgreSQL would answer with an error. */
+export const isAccountId = (id: string): boolean => /^acc_[A-Za-z0-9_-]{16}$/.test(id);
+
+export const SELECT_ACCOUNTS =
+  'SELECT id, email, name, password_hash, created_at, suspended_at FROM accounts';
+
+export interface AccountRow {
+  readonly id: string;
+  readonly email: string;
+  readonly name: string;
+  readonly password_hash: string | null;
+  readonly created_at: Date;
+  readonly suspended_at: Date | null;
+}
+
+export function accountFrom(row: AccountRow): Account {
+  return {
+    id: row.id,
+    email: row.email,
+    name: row.name,
+    isSuspended: row.suspended_at !== null,
+    hasPassword: row.password_hash !== null,
+    createdAt: row.created_at,
+  };
+}

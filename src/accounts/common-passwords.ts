@@ -1,0 +1,33 @@
+/** Which passwords are tried first: those of known leaks, and what is known of the person. */
+import { dictionary } from '@zxcvbn-ts/language-common';
+
+/** About 50,000, most of them shorter than what we accept: they are looked for in their disguises. */
+const LEAKED = new Set(dictionary['passwords-common']);
+const SERVICE_NAME = 'gatehouse';
+/** A password that repeats fewer characters than this is a short password. */
+const SHORTEST_UNIT = 6;
+
+/**
+ * Whether a password is a leaked one, the name of this service or one of the person's `words`,
+ * also with other letter case, repeated, or with digits and punctuation around it.
+ */
+export function isCommonPassword(password: string, words: readonly string[]): boolean {
+  const lower = password.toLowerCase();
+  const unit = repeatedUnit(lower);
+  if (unit !== lower && [...unit].length < SHORTEST_UNIT) return true;
+  const core = unit.replace(/^[^\p{L}]+|[^\p{L}]+$/gu, '');
+  const guessable = new Set([SERVICE_NAME, ...words.flatMap(partsOf)]);
+  return [lower, unit, core].some((form) => LEAKED.has(form) || guessable.has(form));
+}
+
+/** `Ada Lovelace <ada@demo.test>` is guessed as a whole and by its words. */
+function partsOf(words: string): string[] {
+  const lower = words.normalize('NFC').toLowerCase();
+  return [lower, lower.replaceAll(' ', ''), ...lower.split(/[\s@]+/)].filter((part) => part !== '');
+}
+
+/** `abcabcabc` is `abc` three times; a text that repeats nothing is its own unit. */
+function repeatedUnit(text: string): string {
+  // Where a text occurs in its own double before its end, it is a repetition of what precedes.
+  return text.slice(0, (text + text).indexOf(text, 1));
+}

@@ -1,0 +1,62 @@
+/** What a newcomer finds after the first start: one person, one organization, two warehouses. */
+import type { Clock } from '../clock.ts';
+import { randomId } from '../random-id.ts';
+import type { Database } from '../storage/queries.ts';
+import { hashPassword } from './password.ts';
+
+/** Printed at the start, so not a secret: never to be seeded where strangers can reach it. */
+export const DEMO = {
+  email: 'ada@demo.test',
+  password: 'gatehouse-demo',
+  name: 'Ada Demo',
+  organization: 'Demo Logistics',
+  warehouses: ['Hamburg', 'Riga'],
+} as const;
+
+/**
+ * Adds the demo where there are no accounts yet.
+ *
+ * @returns whether it was added now.
+ */
+export async function seedDemo(parts: {
+  readonly database: Database;
+  readonly clock: Clock;
+}): Promise<boolean> {
+  const { database, clock } = parts;
+  if (await hasAccounts(database)) return false;
+  const passwordHash = await hashPassword(DEMO.password);
+  return database.transaction(async (tx) => {
+    // Of two processes that start at once the second waits here and then finds the first one's.
+    await tx.query('LOCK TABLE accounts IN SHARE ROW EXCLUSIVE MODE');
+    if (await hasAccounts(tx)) return false;
+    const now = new Date(clock());
+    const account = randomId('acc_', 16);
+    const organization = randomId('org_', 16);
+    await tx.query(
+      `INSERT INTO accounts (id, email, name, password_hash, created_at)
+        VALUES ($1, $2, $3, $4, $5)`,
+      [account, DEMO.email, DEMO.name, passwordHash, now],
+    );
+    await tx.query('INSERT INTO organizations (id, name, created_at) VALUES ($1, $2, $3)', [
+      organization,
+      DEMO.organization,
+      now,
+    ]);
+    for (const name of DEMO.warehouses) {
+      await tx.query(
+        `INSERT INTO warehouses (id, organization_id, name, created_at) VALUES ($1, $2, $3, $4)`,
+        [randomId('wh_', 16), organization, name, now],
+      );
+    }
+    await tx.query(
+      `INSERT INTO organization_memberships (account_id, organization_id, role, created_at)
+        VALUES ($1, $2, 'owner', $3)`,
+      [account, organization, now],
+    );
+    return true;
+  });
+}
+
+async function hasAccounts(queries: Pick<Database, 'query'>): Promise<boolean> {
+  return (await queries.query('SELECT FROM accounts LIMIT 1')).length > 0;
+}

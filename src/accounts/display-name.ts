@@ -1,0 +1,21 @@
+/** The names of people, organizations and warehouses: any text that a page can show as it is. */
+import { Refusal } from '../refusal.ts';
+
+const LONGEST_NAME = 200;
+/** Controls, lone surrogates, direction overrides and the like: they change how a page reads. */
+const INVISIBLE = /[\p{C}\p{Zl}\p{Zp}]/u;
+
+/**
+ * The name as it is kept: one spelling for what looks the same, no space around it.
+ *
+ * @throws Refusal `name_invalid`
+ */
+export function displayName(entered: string): string {
+  const name = entered.normalize('NFC').trim();
+  if (name !== '' && [...name].length <= LONGEST_NAME && !INVISIBLE.test(name)) return name;
+  throw new Refusal(
+    'name_invalid',
+    'This cannot be a name.',
+    `Use 1 to ${LONGEST_NAME} visible characters.`,
+  );
+}

@@ -1,0 +1,152 @@
+/** Who belongs to an organization, in which role, and with which rights in its warehouses. */
+import type { Clock } from '../clock.ts';
+import { Refusal, refuseViolations } from '../refusal.ts';
+import type { Database } from '../storage/queries.ts';
+import { RIGHTS, type Right, ROLES, type Role } from './access.ts';
+import {
+  isOrganizationId,
+  isWarehouseId,
+  unknownOrganization,
+  unknownWarehouse,
+} from './organizations.ts';
+import { type Subject, type SubjectColumn, subjectColumn } from './subject.ts';
+
+/** Each change takes effect on the next call; repeated, it changes nothing. */
+export interface Memberships {
+  /**
+   * Makes the subject a member, or changes its role.
+   *
+   * @throws Refusal `role_unknown`, `subject_unknown`, `organization_unknown` or `not_a_machine`
+   */
+  setRole(subject: Subject, organizationId: string, role: Role): Promise<void>;
+  /** Ends the membership and the rights in every warehouse of the organization. */
+  remove(subject: Subject, organizationId: string): Promise<void>;
+  /**
+   * Replaces the rights in a warehouse. An owner or admin has all rights without them, and a viewer
+   * at most `read` of them.
+   *
+   * @throws Refusal `rights_unknown`, `subject_unknown`, `warehouse_unknown` or `membership_missing`
+   */
+  setRights(subject: Subject, warehouseId: string, rights: readonly Right[]): Promise<void>;
+  removeRights(subject: Subject, warehouseId: string): Promise<void>;
+}
+
+export function createMemberships(parts: {
+  readonly database: Database;
+  readonly clock: Clock;
+}): Memberships {
+  const { database, clock } = parts;
+
+  return {
+    async setRole(subject, organizationId, role) {
+      if (!ROLES.includes(role)) throw unknownRole(role);
+      const [column, id] = knownSubject(subject);
+      if (!isOrganizationId(organizationId)) throw unknownOrganization(organizationId);
+      if (column === 'client_id') await requireMachineClient(id);
+      await refuseViolations(
+        {
+          organization_memberships_account_id_fkey: () => unknownSubject(subject),
+          organization_memberships_client_id_fkey: () => unknownSubject(subject),
+          organization_memberships_organization_id_fkey: () => unknownOrganization(organizationId),
+        },
+        database.query(
+          `INSERT INTO organization_memberships (${column}, organization_id, role, created_at)
+            VALUES ($1, $2, $3, $4)
+            ON CONFLICT (${column}, organization_id) DO UPDATE SET role = excluded.role`,
+          [id, organizationId, role, new Date(clock())],
+        ),
+      );
+    },
+
+    async remove(subject, organizationId) {
+      const column = subjectColumn(subject);
+      if (column === undefined || !isOrganizationId(organizationId)) return;
+      await database.query(
+        `DELETE FROM organization_memberships WHERE ${column[0]} = $1 AND organization_id = $2`,
+        [column[1], organizationId],
+      );
+    },
+
+    async setRights(subject, warehouseId, rights) {
+      if (rights.length === 0 || !rights.every((right) => RIGHTS.includes(right))) {
+        throw unknownRights(rights);
+      }
+      const [column, id] = knownSubject(subject);
+      if (!isWarehouseId(warehouseId)) throw unknownWarehouse(warehouseId);
+      const set = await refuseViolations(
+        {
+          // The database decides: a membership that is removed at this moment wins.
+          warehouse_rights_account_membership_fkey: () => missingMembership(warehouseId),
+          warehouse_rights_client_membership_fkey: () => missingMembership(warehouseId),
+        },
+        database.query(
+          `INSERT INTO warehouse_rights (${column}, organization_id, warehouse_id, rights)
+            SELECT $1, organization_id, id, $3 FROM warehouses WHERE id = $2
+            ON CONFLICT (${column}, warehouse_id) DO UPDATE SET rights = excluded.rights
+            RETURNING warehouse_id`,
+          [id, warehouseId, RIGHTS.filter((right) => rights.includes(right))],
+        ),
+      );
+      if (set.length === 0) throw unknownWarehouse(warehouseId);
+    },
+
+    async removeRights(subject, warehouseId) {
+      const column = subjectColumn(subject);
+      if (column === undefined || !isWarehouseId(warehouseId)) return;
+      await database.query(
+        `DELETE FROM warehouse_rights WHERE ${column[0]} = $1 AND warehouse_id = $2`,
+        [column[1], warehouseId],
+      );
+    },
+  };
+
+  /** The kind of a client never changes, so looking first is safe. */
+  async function requireMachineClient(id: string): Promise<void> {
+    const [client] = await database.query<{ kind: string }>(
+      'SELECT kind FROM clients WHERE id = $1',
+      [id],
+    );
+    if (client === undefined || client.kind === 'machine') return;
+    throw new Refusal(
+      'not_a_machine',
+      `The ${client.kind} client ${id} cannot be a member: it reaches what its people reach.`,
+      'Give the membership to the person, or to a machine client.',
+    );
+  }
+}
+
+function knownSubject(subject: Subject): SubjectColumn {
+  const column = subjectColumn(subject);
+  if (column === undefined) throw unknownSubject(subject);
+  return column;
+}
+
+function unknownSubject(subject: Subject): Refusal {
+  const shown =
+    'accountId' in subject ? `account ${subject.accountId}` : `client ${subject.clientId}`;
+  return new Refusal('subject_unknown', `There is no ${shown}.`, 'Add it first.');
+}
+
+function unknownRole(role: string): Refusal {
+  return new Refusal(
+    'role_unknown',
+    `There is no role ${JSON.stringify(role)}.`,
+    `Use one of ${ROLES.join(', ')}.`,
+  );
+}
+
+function unknownRights(rights: readonly string[]): Refusal {
+  return new Refusal(
+    'rights_unknown',
+    `${JSON.stringify(rights)} is no set of rights.`,
+    `Use one or more of ${RIGHTS.join(', ')}, or remove the rights in the warehouse.`,
+  );
+}
+
+function missingMembership(warehouseId: string): Refusal {
+  return new Refusal(
+    'membership_missing',
+    `Rights in warehouse ${warehouseId} need a membership in its organization.`,
+    'Set a role in the organization first (member or viewer), then the rights.',
+  );
+}

@@ -1,0 +1,129 @@
+/** Organizations and their warehouses: what access is about. */
+import type { Clock } from '../clock.ts';
+import { randomId } from '../random-id.ts';
+import { Refusal, refuseViolations } from '../refusal.ts';
+import type { Database } from '../storage/queries.ts';
+import { byName } from './by-name.ts';
+import { displayName } from './display-name.ts';
+
+export interface WarehouseRecord {
+  readonly id: string;
+  readonly name: string;
+  readonly organizationId: string;
+  readonly createdAt: Date;
+}
+
+export interface OrganizationRecord {
+  readonly id: string;
+  readonly name: string;
+  readonly createdAt: Date;
+  readonly warehouses: readonly WarehouseRecord[];
+}
+
+export interface Organizations {
+  /** Every organization with its warehouses, by name. */
+  list(): Promise<OrganizationRecord[]>;
+  /** @throws Refusal `name_invalid` */
+  add(organization: { readonly name: string }): Promise<OrganizationRecord>;
+  /** @throws Refusal `name_invalid` or `organization_unknown` */
+  addWarehouse(warehouse: {
+    readonly organizationId: string;
+    readonly name: string;
+  }): Promise<WarehouseRecord>;
+}
+
+export function createOrganizations(parts: {
+  readonly database: Database;
+  readonly clock: Clock;
+}): Organizations {
+  const { database, clock } = parts;
+
+  return {
+    async list() {
+      const organizations = await database.query<OrganizationRow>(
+        'SELECT id, name, created_at FROM organizations',
+      );
+      const warehouses = await database.query<WarehouseRow>(
+        'SELECT id, name, organization_id, created_at FROM warehouses',
+      );
+      const byOrganization = Map.groupBy(warehouses, (row) => row.organization_id);
+      return organizations
+        .map(({ id, name, created_at: createdAt }) => ({
+          id,
+          name,
+          createdAt,
+          warehouses: (byOrganization.get(id) ?? []).map(warehouseFrom).sort(byName),
+        }))
+        .sort(byName);
+    },
+
+    async add({ name: entered }) {
+      const organization = {
+        id: randomId('org_', 16),
+        name: displayName(entered),
+        createdAt: new Date(clock()),
+      };
+      const { id, name, createdAt } = organization;
+      await database.query('INSERT INTO organizations (id, name, created_at) VALUES ($1, $2, $3)', [
+        id,
+        name,
+        createdAt,
+      ]);
+      return { ...organization, warehouses: [] };
+    },
+
+    async addWarehouse({ organizationId, name: entered }) {
+      if (!isOrganizationId(organizationId)) throw unknownOrganization(organizationId);
+      const warehouse = {
+        id: randomId('wh_', 16),
+        name: displayName(entered),
+        organizationId,
+        createdAt: new Date(clock()),
+      };
+      await refuseViolations(
+        { warehouses_organization_id_fkey: () => unknownOrganization(organizationId) },
+        database.query(
+          `INSERT INTO warehouses (id, organization_id, name, created_at)
+            VALUES ($1, $2, $3, $4)`,
+          [warehouse.id, organizationId, warehouse.name, warehouse.createdAt],
+        ),
+      );
+      return warehouse;
+    },
+  };
+}
+
+/** Other ids exist nowhere, and some (with a NUL byte) PostgreSQL would answer with an error. */
+export const isOrganizationId = (id: string): boolean => /^org_[A-Za-z0-9_-]{16}$/.test(id);
+export const isWarehouseId = (id: string): boolean => /^wh_[A-Za-z0-9_-]{16}$/.test(id);
+
+export function unknownOrganization(id: string): Refusal {
+  return new Refusal(
+    'organization_unknown',
+    `There is no organization ${id}.`,
+    'List the organizations to find it, or add it first.',
+  );
+}
+
+export function unknownWarehouse(id: string): Refusal {
+  return new Refusal(
+    'warehouse_unknown',
+    `There is no warehouse ${id}.`,
+    'List the warehouses to find it, or add it first.',
+  );
+}
+
+interface OrganizationRow {
+  readonly id: string;
+  readonly name: string;
+  readonly created_at: Date;
+}
+
+interface WarehouseRow extends OrganizationRow {
+  readonly organization_id: string;
+}
+
+function warehouseFrom(row: WarehouseRow): WarehouseRecord {
+  const { id, name, organization_id: organizationId, created_at: createdAt } = row;
+  return { id, name, organizationId, createdAt };
+}

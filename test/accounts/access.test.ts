@@ -1,0 +1,162 @@
+import { expect } from 'chai';
+import { type Access, createAccess } from '../../src/accounts/access.ts';
+import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
+import { createMemberships, type Memberships } from '../../src/accounts/memberships.ts';
+import { createOrganizations } from '../../src/accounts/organizations.ts';
+import { createClientRegistry } from '../../src/clients/client-registry.ts';
+import { systemClock } from '../../src/clock.ts';
+import {
+  type ChangeFeed,
+  listenForChanges,
+  silentChangeFeed,
+} from '../../src/storage/change-feed.ts';
+import type { OpenDatabase } from '../../src/storage/database.ts';
+import { eventually, refusalOf } from '../clients/refusals.ts';
+import { forEachDatabase, openTestDatabase } from '../support/databases.ts';
+import { describeOn, postgresServer } from '../support/requirements.ts';
+
+/** An organization "Nord" with the halls 2 and 10, one without warehouses, and who may ask. */
+async function furnish(database: OpenDatabase) {
+  const parts = { database, changes: silentChangeFeed, clock: systemClock };
+  const organizations = createOrganizations(parts);
+  const nord = await organizations.add({ name: 'Nord' });
+  const empty = await organizations.add({ name: 'Empty' });
+  const organizationId = nord.id;
+  const hall10 = await organizations.addWarehouse({ organizationId, name: 'Hall 10' });
+  const hall2 = await organizations.addWarehouse({ organizationId, name: 'Hall 2' });
+  const ada = await createAccountRegistry(parts).add({ email: 'ada@demo.test', name: 'Ada' });
+  const { client } = await createClientRegistry(parts).add({
+    kind: 'machine',
+    name: 'Nightly export',
+    redirectUris: [],
+    isNative: false,
+  });
+  return {
+    nord: { id: nord.id, name: 'Nord' },
+    empty: { id: empty.id, name: 'Empty' },
+    hall2: { id: hall2.id, name: 'Hall 2' },
+    hall10: { id: hall10.id, name: 'Hall 10' },
+    ada: { accountId: ada.id },
+    machine: { clientId: client.id },
+  };
+}
+
+forEachDatabase('access', (open) => {
+  let database: OpenDatabase;
+  let access: Access;
+  let memberships: Memberships;
+  let place: Awaited<ReturnType<typeof furnish>>;
+
+  before(async () => {
+    database = await open();
+  });
+
+  beforeEach(async () => {
+    await database.query('TRUNCATE accounts, clients, organizations CASCADE');
+    access = createAccess({ database, changes: silentChangeFeed });
+    memberships = createMemberships({ database, clock: systemClock });
+    place = await furnish(database);
+  });
+
+  it('who has no membership reaches nothing, and so does who does not exist', async () => {
+    for (const subject of [place.ada, { accountId: 'nobody\0' }, { clientId: '' }]) {
+      expect(await access.accessOf(subject)).to.deep.equal([]);
+    }
+  });
+
+  it('an owner and an admin have all rights in every warehouse, by name', async () => {
+    const { ada, nord, empty, hall2, hall10 } = place;
+    const rights = ['read', 'write', 'manage'];
+    await memberships.setRole(ada, nord.id, 'admin');
+    await memberships.setRights(ada, hall10.id, ['read']);
+    await memberships.setRole(ada, empty.id, 'owner');
+    expect(await access.accessOf(ada)).to.deep.equal([
+      { ...empty, role: 'owner', warehouses: [] },
+      {
+        ...nord,
+        role: 'admin',
+        warehouses: [
+          { ...hall2, rights },
+          { ...hall10, rights },
+        ],
+      },
+    ]);
+  });
+
+  it('a member has the rights that were given, and only there', async () => {
+    const { ada, nord, hall2 } = place;
+    await memberships.setRole(ada, nord.id, 'member');
+    expect(await access.accessOf(ada)).to.deep.equal([{ ...nord, role: 'member', warehouses: [] }]);
+    await memberships.setRights(ada, hall2.id, ['write', 'read', 'write']);
+    expect(await access.accessOf(ada)).to.deep.equal([
+      { ...nord, role: 'member', warehouses: [{ ...hall2, rights: ['read', 'write'] }] },
+    ]);
+  });
+
+  it('a viewer has at most the right to read', async () => {
+    const { ada, nord, hall2, hall10 } = place;
+    await memberships.setRole(ada, nord.id, 'viewer');
+    await memberships.setRights(ada, hall2.id, ['read', 'write', 'manage']);
+    await memberships.setRights(ada, hall10.id, ['write']);
+    expect(await access.accessOf(ada)).to.deep.equal([
+      { ...nord, role: 'viewer', warehouses: [{ ...hall2, rights: ['read'] }] },
+    ]);
+  });
+
+  it('a machine client has memberships of its own', async () => {
+    const { machine, ada, nord, hall2 } = place;
+    await memberships.setRole(machine, nord.id, 'member');
+    await memberships.setRights(machine, hall2.id, ['read']);
+    expect(await access.accessOf(machine)).to.deep.equal([
+      { ...nord, role: 'member', warehouses: [{ ...hall2, rights: ['read'] }] },
+    ]);
+    expect(await access.accessOf(ada)).to.deep.equal([]);
+  });
+
+  it('a removed membership takes its rights with it, on the next call and for good', async () => {
+    const { ada, nord, hall2 } = place;
+    await memberships.setRole(ada, nord.id, 'member');
+    await memberships.setRights(ada, hall2.id, ['read']);
+    await memberships.remove(ada, nord.id);
+    expect(await access.accessOf(ada)).to.deep.equal([]);
+    await memberships.setRole(ada, nord.id, 'member');
+    expect(await access.accessOf(ada)).to.deep.equal([{ ...nord, role: 'member', warehouses: [] }]);
+  });
+});
+
+describeOn([postgresServer], 'access on several nodes', () => {
+  let database: OpenDatabase;
+  let changes: ChangeFeed;
+
+  before(async () => {
+    database = await openTestDatabase('postgres');
+    changes = await listenForChanges(database);
+  });
+
+  after(async () => {
+    await changes.close();
+    await database.close();
+  });
+
+  it('a node that remembers access hears of every change of it', async () => {
+    const { ada, nord, hall2 } = await furnish(database);
+    const memberships = createMemberships({ database, clock: systemClock });
+    const access = createAccess({ database, changes });
+    const becomes = (shape: string) =>
+      eventually(async () => {
+        const [first] = await access.accessOf(ada);
+        return (
+          `${first?.role} ${first?.warehouses.map(({ name, rights }) => name + rights)}` === shape
+        );
+      });
+    await becomes('undefined undefined');
+    await memberships.setRole(ada, nord.id, 'member');
+    await becomes('member ');
+    await memberships.setRights(ada, hall2.id, ['read']);
+    await becomes('member Hall 2read');
+    await database.query('UPDATE warehouses SET name = $1 WHERE id = $2', ['Hall 3', hall2.id]);
+    await becomes('member Hall 3read');
+    expect(await refusalOf(memberships.remove(ada, nord.id))).to.equal('accepted');
+    await becomes('undefined undefined');
+  });
+});

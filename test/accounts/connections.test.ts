@@ -1,0 +1,118 @@
+import { expect } from 'chai';
+import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
+import { type Connections, createConnections } from '../../src/accounts/connections.ts';
+import { createClientRegistry } from '../../src/clients/client-registry.ts';
+import { silentChangeFeed } from '../../src/storage/change-feed.ts';
+import type { OpenDatabase } from '../../src/storage/database.ts';
+import { eventually, refusalOf } from '../clients/refusals.ts';
+import { createTestClock, type TestClock } from '../support/clock.ts';
+import { forEachDatabase } from '../support/databases.ts';
+
+forEachDatabase('connections', (open) => {
+  const consent = { name: 'Partner', hosts: ['app.example'] };
+  let database: OpenDatabase;
+  let connections: Connections;
+  let time: TestClock;
+  let connection: { accountId: string; clientId: string };
+
+  before(async () => {
+    database = await open();
+  });
+
+  beforeEach(async () => {
+    time = createTestClock();
+    await database.query('TRUNCATE accounts, clients CASCADE');
+    const parts = { database, changes: silentChangeFeed, clock: time.clock };
+    connections = createConnections(parts);
+    const account = await createAccountRegistry(parts).add({ email: 'a@demo.test', name: 'Ada' });
+    const { client } = await createClientRegistry(parts).add({
+      kind: 'confidential',
+      name: 'Partner',
+      redirectUris: ['https://app.example/cb'],
+      isNative: false,
+    });
+    connection = { accountId: account.id, clientId: client.id };
+  });
+
+  afterEach(() => time.restore());
+
+  const find = () => connections.find(connection.accountId, connection.clientId);
+  const grants = () => connections.grantsOf(connection.accountId, connection.clientId);
+  const end = () => connections.end(connection.accountId, connection.clientId);
+  const isSomebodyWaiting = async () => {
+    const waiting = await database.query(
+      'SELECT pid FROM pg_locks WHERE NOT granted AND pid <> pg_backend_pid()',
+    );
+    return waiting.length > 0;
+  };
+  const record = (grantId: string, seconds = 60) =>
+    connections.recordGrant({
+      ...connection,
+      grantId,
+      expiresAt: new Date(time.clock() + seconds * 1000),
+    });
+
+  it('what the person approved is remembered, and renewed by the next approval', async () => {
+    expect(await find()).to.equal(undefined);
+    await connections.rememberConsent({ ...connection, ...consent });
+    expect(await find()).to.deep.equal(consent);
+    const renewed = { name: 'Partner 2', hosts: ['app.example', 'b.example'] };
+    await connections.rememberConsent({ ...connection, ...renewed });
+    expect(await find()).to.deep.equal(renewed);
+  });
+
+  it('a connection has one or more grants over time', async () => {
+    await connections.rememberConsent({ ...connection, ...consent });
+    await record('grant-1');
+    time.advance(1);
+    await record('grant-2');
+    await connections.rememberConsent({ ...connection, ...consent });
+    expect(await grants()).to.deep.equal(['grant-1', 'grant-2']);
+  });
+
+  it('a grant without a connection is refused', async () => {
+    expect(await refusalOf(record('grant-1'))).to.equal('connection_missing');
+  });
+
+  it('ending a connection forgets the approval and answers its grants', async () => {
+    await connections.rememberConsent({ ...connection, ...consent });
+    await record('grant-1');
+    await record('grant-2');
+    expect((await end()).sort()).to.deep.equal(['grant-1', 'grant-2']);
+    expect(await find()).to.equal(undefined);
+    expect(await grants()).to.deep.equal([]);
+    expect(await end()).to.deep.equal([]);
+  });
+
+  it('a connection that ends while a grant is recorded answers that grant too', async () => {
+    await connections.rememberConsent({ ...connection, ...consent });
+    const ending = await database.transaction(async (tx) => {
+      const recording = createConnections({
+        database: { ...database, query: tx.query },
+        clock: time.clock,
+      });
+      const expiresAt = new Date(time.clock() + 60_000);
+      await recording.recordGrant({ ...connection, grantId: 'grant-1', expiresAt });
+      const ended = end();
+      // The embedded server does not begin a transaction before this one is over.
+      if (!database.embedded) await eventually(isSomebodyWaiting);
+      return { ended };
+    });
+    expect(await ending.ended).to.deep.equal(['grant-1']);
+    expect(await refusalOf(record('grant-2'))).to.equal('connection_missing');
+  });
+
+  it('grants that are over are forgotten in batches, the connection is not', async () => {
+    await connections.rememberConsent({ ...connection, ...consent });
+    await record('short-1', 10);
+    await record('short-2', 20);
+    await record('short-3', 30);
+    await record('long', 1000);
+    time.advance(30);
+    expect(await connections.removeExpiredGrants(2)).to.equal(2);
+    expect(await connections.removeExpiredGrants(2)).to.equal(1);
+    expect(await connections.removeExpiredGrants(2)).to.equal(0);
+    expect(await grants()).to.deep.equal(['long']);
+    expect(await find()).to.deep.equal(consent);
+  });
+});

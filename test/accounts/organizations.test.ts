@@ -1,0 +1,44 @@
+import { expect } from 'chai';
+import { createOrganizations, type Organizations } from '../../src/accounts/organizations.ts';
+import { systemClock } from '../../src/clock.ts';
+import { refusalOf } from '../clients/refusals.ts';
+import { forEachDatabase } from '../support/databases.ts';
+
+forEachDatabase('organizations', (open) => {
+  let organizations: Organizations;
+
+  before(async () => {
+    organizations = createOrganizations({ database: await open(), clock: systemClock });
+  });
+
+  it('are listed by name with their warehouses', async () => {
+    const sued = await organizations.add({ name: 'Süd' });
+    const nord = await organizations.add({ name: ' Nord ' });
+    expect(nord).to.include({ name: 'Nord' });
+    expect(nord.id).to.match(/^org_[A-Za-z0-9_-]{16}$/);
+    for (const name of ['Hall 10', 'Hall 9', 'Annex']) {
+      const added = await organizations.addWarehouse({ organizationId: nord.id, name });
+      expect(added.id).to.match(/^wh_[A-Za-z0-9_-]{16}$/);
+    }
+    const listed = await organizations.list();
+    expect(listed.map(({ id }) => id)).to.deep.equal([nord.id, sued.id]);
+    expect(listed[0]?.warehouses.map(({ name }) => name)).to.deep.equal([
+      'Annex',
+      'Hall 9',
+      'Hall 10',
+    ]);
+  });
+
+  it('a warehouse needs its organization', async () => {
+    for (const organizationId of ['org_0000000000000000', 'nowhere\0']) {
+      const added = organizations.addWarehouse({ organizationId, name: 'Hall' });
+      expect(await refusalOf(added)).to.equal('organization_unknown');
+    }
+  });
+
+  it('a name is text that can be shown', async () => {
+    for (const name of ['', ' ', 'a\0', 'a\u202Eb', 'a'.repeat(201), '\uD800']) {
+      expect(await refusalOf(organizations.add({ name }))).to.equal('name_invalid');
+    }
+  });
+});
