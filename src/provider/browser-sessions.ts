@@ -1,0 +1,90 @@
+/** Who is signed in in this browser: the engine's session, for our own pages as well. */
+import type { Context } from 'koa';
+import type Provider from 'oidc-provider';
+import type { Clock } from '../clock.ts';
+import { epochSeconds } from '../clock.ts';
+import type { Settings } from '../config/settings.ts';
+
+export interface BrowserSession {
+  readonly accountId: string;
+  /** Seconds since the epoch at which the password was given. */
+  readonly signedInAt: number;
+  /** Stays the same while the session lives; its cookie value changes. */
+  readonly uid: string;
+}
+
+export interface BrowserSessions {
+  current(ctx: Context): Promise<BrowserSession | undefined>;
+  /** Begins a session with an identifier of its own; one that was there before ends. */
+  signIn(ctx: Context, accountId: string): Promise<void>;
+  signOut(ctx: Context): Promise<void>;
+  /**
+   * Counts the idle time from now.
+   *
+   * @returns the seconds until the session ends by itself, or undefined when there is none.
+   */
+  keepAlive(ctx: Context): Promise<number | undefined>;
+}
+
+export function createBrowserSessions({
+  provider,
+  settings,
+  clock,
+}: {
+  provider: Provider;
+  settings: Settings;
+  clock: Clock;
+}): BrowserSessions {
+  const { idleSeconds, absoluteSeconds } = settings.sessions;
+  const cookieName = provider.cookieName('session');
+  const cookieOptions = {
+    httpOnly: true,
+    sameSite: 'lax',
+    signed: true,
+    secure: settings.issuer.startsWith('https:'),
+    path: '/',
+    overwrite: true,
+  } as const;
+  const find = async (ctx: Context) => {
+    const session = await provider.Session.get(ctx);
+    return session.accountId ? session : undefined;
+  };
+
+  async function keep(ctx: Context, session: InstanceType<Provider['Session']>): Promise<number> {
+    const age = epochSeconds(clock) - (session.loginTs ?? 0);
+    const seconds = Math.min(idleSeconds, absoluteSeconds - age);
+    await session.save(seconds);
+    ctx.cookies.set(cookieName, session.jti, { ...cookieOptions, maxAge: seconds * 1000 });
+    return seconds;
+  }
+
+  return {
+    async current(ctx) {
+      const session = await find(ctx);
+      if (!session?.accountId) return undefined;
+      return {
+        accountId: session.accountId,
+        signedInAt: session.loginTs ?? 0,
+        uid: session.uid,
+      };
+    },
+
+    async signIn(ctx, accountId) {
+      await (await find(ctx))?.destroy();
+      // A new identifier at every sign-in: one that was planted before is worth nothing.
+      const session = new provider.Session();
+      session.loginAccount({ accountId, loginTs: epochSeconds(clock) });
+      await keep(ctx, session);
+    },
+
+    async signOut(ctx) {
+      await (await find(ctx))?.destroy();
+      ctx.cookies.set(cookieName, null, cookieOptions);
+    },
+
+    async keepAlive(ctx) {
+      const session = await find(ctx);
+      return session && keep(ctx, session);
+    },
+  };
+}

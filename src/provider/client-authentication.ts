@@ -1,0 +1,133 @@
+/** Who is the client behind this request: by Basic header or by form, never by both. */
+import type { Context, Next } from 'koa';
+import type { AttemptLimit } from '../attempt-limits.ts';
+import type { Client } from '../clients/client.ts';
+import type { ClientRegistry } from '../clients/client-registry.ts';
+import { matchesSecret } from '../clients/client-secret.ts';
+import { formOf } from './form.ts';
+import { OAuthError } from './oauth-error.ts';
+
+/** Too many wrong secrets for this client from this address. In the engine's terms as well. */
+export class TooManyFailures extends OAuthError {
+  readonly statusCode = 429;
+  readonly expose = true;
+  readonly error_description: string;
+  readonly error_detail = 'too many failed client authentications from this address';
+
+  constructor(seconds: number) {
+    const description = `too many failed attempts, try again in ${seconds} seconds`;
+    super(429, 'slow_down', description, { 'Retry-After': String(seconds) });
+    // The engine writes `message` as the error code.
+    this.message = 'slow_down';
+    this.error_description = description;
+  }
+}
+
+export interface ClientAuthentication {
+  /**
+   * Compares a secret, and counts a wrong one against the client and the address it came from.
+   *
+   * @throws TooManyFailures before comparing, when there were too many.
+   */
+  hasSecret(client: Client, presented: string, address: string): Promise<boolean>;
+  /**
+   * Route step: authenticates the client of a form request (RFC 6749 §2.3) and keeps it for
+   * `authenticatedClient`. Public clients name themselves.
+   *
+   * @throws OAuthError `invalid_client` or `invalid_request`.
+   */
+  requireClient(ctx: Context, next: Next): Promise<void>;
+}
+
+const authenticated = new WeakMap<Context, Client>();
+
+/** The client that `requireClient` found for this request. */
+export function authenticatedClient(ctx: Context): Client {
+  const client = authenticated.get(ctx);
+  if (!client) throw new TypeError('requireClient must come before');
+  return client;
+}
+
+export function createClientAuthentication({
+  clients,
+  limit,
+  issuer,
+}: {
+  clients: ClientRegistry;
+  limit: AttemptLimit;
+  issuer: string;
+}): ClientAuthentication {
+  async function hasSecret(client: Client, presented: string, address: string): Promise<boolean> {
+    const key = `${client.id} ${address}`;
+    const seconds = await limit.secondsUntilAllowed(key);
+    if (seconds !== undefined) throw new TooManyFailures(seconds);
+    if (matchesSecret(client, presented)) return true;
+    await limit.recordFailure(key);
+    return false;
+  }
+
+  return {
+    hasSecret,
+
+    async requireClient(ctx, next) {
+      const { id, secret, byHeader } = presentedCredentials(ctx);
+      const refused = new OAuthError(401, 'invalid_client', 'client authentication failed', {
+        // RFC 6749 §5.2: a challenge for who tried the header, and for who tried nothing.
+        ...((byHeader || !id) && { 'WWW-Authenticate': `Basic realm="${issuer}"` }),
+      });
+      if (!id) throw refused;
+      const client = await clients.find(id);
+      if (!client || client.isSuspended) {
+        // The same work as for a known client, so that the time tells nothing.
+        matchesSecret(undefined, secret ?? '');
+        throw refused;
+      }
+      const isRight =
+        client.kind === 'public'
+          ? secret === undefined
+          : secret !== undefined && (await hasSecret(client, secret, ctx.ip));
+      if (!isRight) throw refused;
+      authenticated.set(ctx, client);
+      await next();
+    },
+  };
+}
+
+interface Credentials {
+  readonly id?: string | undefined;
+  readonly secret?: string | undefined;
+  readonly byHeader: boolean;
+}
+
+function presentedCredentials(ctx: Context): Credentials {
+  const form = formOf(ctx);
+  const header = ctx.get('authorization');
+  const id = form.get('client_id') ?? undefined;
+  const secret = form.get('client_secret') || undefined;
+  if (!header) return { id, secret, byHeader: false };
+  // RFC 6749 §2.3: one method per request.
+  if (secret) throw invalidRequest('client_secret and an Authorization header in one request');
+  const [, encoded = ''] = /^basic ([A-Za-z0-9+/]+={0,2})$/i.exec(header) ?? [];
+  const [, headerId, headerSecret] =
+    /^([^:]*):(.*)$/s.exec(Buffer.from(encoded, 'base64').toString()) ?? [];
+  if (headerId === undefined || headerSecret === undefined) {
+    throw invalidRequest('the Authorization header is not Basic credentials');
+  }
+  const decoded = { id: formDecode(headerId), secret: formDecode(headerSecret), byHeader: true };
+  if (id !== undefined && id !== decoded.id) {
+    throw invalidRequest('client_id differs from the one in the Authorization header');
+  }
+  return decoded;
+}
+
+/** RFC 6749 §2.3.1: both halves are form-encoded before they are joined. */
+function formDecode(text: string): string {
+  try {
+    return decodeURIComponent(text.replaceAll('+', ' '));
+  } catch {
+    throw invalidRequest('the Authorization header is not form-encoded');
+  }
+}
+
+const invalidRequest = (description: string): OAuthError =>
+  new OAuthError(400, 'invalid_request', description);

@@ -1,0 +1,137 @@
+/** oidc-provider's settings: where its defaults differ from what we promise, and why. */
+import { generateKeyPairSync } from 'node:crypto';
+import { type AccountClaims, type Configuration, errors } from 'oidc-provider';
+import type { AccountRegistry } from '../accounts/account-registry.ts';
+import type { Connections } from '../accounts/connections.ts';
+import type { Clock } from '../clock.ts';
+import { epochSeconds } from '../clock.ts';
+import type { Settings } from '../config/settings.ts';
+import { consentPolicy } from './consent-policy.ts';
+import { clientOf } from './engine-clients.ts';
+import { requireNoScope } from './no-scopes.ts';
+
+/** The engine wants a number even where the operator set no absolute age. */
+const NEVER_SECONDS = 100 * 365 * 86_400;
+/** A sign-in or consent page that is left open ends after an hour. */
+const INTERACTION_SECONDS = 3_600;
+
+export interface ConfigurationParts {
+  readonly settings: Settings;
+  readonly clock: Clock;
+  readonly accounts: AccountRegistry;
+  readonly connections: Connections;
+  readonly adapter: NonNullable<Configuration['adapter']>;
+  readonly renderError: NonNullable<Configuration['renderError']>;
+}
+
+export function engineConfiguration(parts: ConfigurationParts): Configuration {
+  const { settings, clock, accounts, connections } = parts;
+  const { tokens, sessions } = settings;
+  const off = { enabled: false };
+  return {
+    adapter: parts.adapter,
+    clientAuthMethods: ['client_secret_basic', 'client_secret_post', 'none'],
+    responseTypes: ['code'],
+    scopes: [],
+    claims: {},
+    clockTolerance: 0,
+    // No ID tokens exist. A key that is never used keeps the engine from its development keys.
+    jwks: { keys: [throwAwayKey()] },
+    clientDefaults: { id_token_signed_response_alg: 'ES256' },
+    routes: { authorization: '/oauth/authorize', token: '/oauth/token' },
+    features: {
+      clientCredentials: { enabled: true },
+      claimsParameter: off,
+      devInteractions: off,
+      dPoP: off,
+      pushedAuthorizationRequests: off,
+      resourceIndicators: off,
+      rpInitiatedLogout: off,
+      userinfo: off,
+    },
+
+    // RFC 7636; `plain` is refused by the engine.
+    pkce: { required: (_ctx, client) => clientOf(client).kind === 'public' },
+    allowOmittingSingleRegisteredRedirectUri: false,
+    // Runs although the parameter is usually absent, and after the redirect URI was found good.
+    extraParams: {
+      scope: (ctx) => {
+        requireNoScope(ctx.query.scope);
+        const { state, code_challenge: challenge } = ctx.oidc.params ?? {};
+        if (state === undefined && challenge === undefined) {
+          // RFC 9700 §2.1: one of the two must protect the client from forged responses.
+          throw new errors.InvalidRequest('state or code_challenge is required');
+        }
+      },
+    },
+
+    findAccount: async (_ctx, accountId) => {
+      const account = await accounts.find(accountId);
+      if (!account || account.isSuspended) return undefined;
+      return { accountId, claims: (): AccountClaims => ({ sub: accountId }) };
+    },
+    interactions: {
+      policy: consentPolicy(connections),
+      url: (_ctx, interaction) => `/interaction/${interaction.uid}`,
+    },
+    // consent-policy.ts issues a new grant per authorization.
+    loadExistingGrant: async () => undefined,
+    issueRefreshToken: async () => true,
+    rotateRefreshToken: true,
+    // RFC 9700 §4.14.2 and RFC 6749 §4.1.2: a replay ends everything the grant gave out.
+    revokeGrantPolicy: () => true,
+    // Signing out of the browser does not disconnect partners.
+    expiresWithSession: async () => false,
+
+    ttl: {
+      AuthorizationCode: tokens.authorizationCodeSeconds,
+      // A token must not promise to live longer than the authorization it belongs to.
+      AccessToken: (ctx) => Math.min(tokens.accessTokenSeconds, remaining(ctx.oidc.grant, clock)),
+      ClientCredentials: tokens.machineAccessTokenSeconds,
+      RefreshToken: (ctx) => Math.min(tokens.refreshTokenSeconds, remaining(ctx.oidc.grant, clock)),
+      Grant: tokens.absoluteAgeSeconds ?? NEVER_SECONDS,
+      Interaction: INTERACTION_SECONDS,
+      Session: (_ctx, session) => {
+        const age = epochSeconds(clock) - (session.loginTs ?? epochSeconds(clock));
+        return Math.max(1, Math.min(sessions.idleSeconds, sessions.absoluteSeconds - age));
+      },
+    },
+
+    // Browser clients are public ones, and their pages live where their redirect URIs do.
+    clientBasedCORS: (_ctx, origin, client) => {
+      const { kind, redirectUris } = clientOf(client);
+      return kind === 'public' && redirectUris.some((uri) => URL.parse(uri)?.origin === origin);
+    },
+    cookies: cookies(settings),
+    renderError: parts.renderError,
+  };
+}
+
+function remaining(grant: { exp?: number | undefined } | undefined, clock: Clock): number {
+  return Math.max(1, (grant?.exp ?? Number.POSITIVE_INFINITY) - epochSeconds(clock));
+}
+
+/**
+ * `__Host-` cookies are for the whole origin, so the ones bound to a path are `__Secure-`. A browser
+ * accepts neither over plain http from every host, so a loopback issuer goes without.
+ */
+function cookies(settings: Settings): NonNullable<Configuration['cookies']> {
+  const isSecure = settings.issuer.startsWith('https:');
+  const attributes = { httpOnly: true, sameSite: 'lax', signed: true, secure: isSecure } as const;
+  return {
+    keys: [...settings.secrets.cookieKeys],
+    names: {
+      session: isSecure ? '__Host-gate_session' : 'gate_session',
+      interaction: isSecure ? '__Secure-gate_interaction' : 'gate_interaction',
+      resume: isSecure ? '__Secure-gate_resume' : 'gate_resume',
+    },
+    long: { ...attributes, path: '/', overwrite: true },
+    // No path: the engine binds each to its own interaction, so that two tabs do not share one.
+    short: { ...attributes, overwrite: true },
+  };
+}
+
+function throwAwayKey() {
+  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  return { ...privateKey.export({ format: 'jwk' }), use: 'sig', alg: 'ES256' } as const;
+}

@@ -1,0 +1,12 @@
+/** The OAuth paths, which the engine, the metadata and the host must agree on. */
+export const ENDPOINT = {
+  authorization: '/oauth/authorize',
+  token: '/oauth/token',
+  revokeCurrentToken: '/oauth/token/revoke',
+  refreshSession: '/oauth/token/refresh',
+  introspection: '/oauth/introspect',
+  revocation: '/oauth/revoke',
+  metadata: '/.well-known/oauth-authorization-server',
+  /** Followed by the interaction's uid: its cookies are bound to that path. */
+  interaction: '/interaction',
+} as const;

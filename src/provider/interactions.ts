@@ -1,0 +1,131 @@
+/** The door between an authorization request that waits and the pages that ask the person. */
+import type { Context } from 'koa';
+import type Provider from 'oidc-provider';
+import { errors, type InteractionResults } from 'oidc-provider';
+import type { Client } from '../clients/client.ts';
+import type { TokenStore } from '../storage/token-store.ts';
+import type { BrowserSessions } from './browser-sessions.ts';
+import { ENDPOINT } from './endpoints.ts';
+import { clientOf } from './engine-clients.ts';
+
+/** What an authorization request waits for. */
+export interface PendingInteraction {
+  readonly uid: string;
+  readonly prompt: 'login' | 'consent';
+  readonly client: Client;
+  readonly redirectUri: string;
+  /** Who is signed in, if anybody. */
+  readonly accountId?: string;
+  /** RFC-less but common: the address the client expects to sign in. */
+  readonly loginHint?: string;
+}
+
+/** Nothing waits (any more); `restart` is where the same request begins again, where that is known. */
+export interface GoneInteraction {
+  readonly uid: string;
+  readonly prompt: 'gone';
+  readonly restart?: string;
+}
+
+export interface Interactions {
+  /** The interaction of this path, if this browser is the one it was started in. */
+  find(ctx: Context, uid: string): Promise<PendingInteraction | GoneInteraction>;
+  /** Each answers with the address that the browser is sent to next. */
+  signIn(ctx: Context, accountId: string): Promise<string>;
+  approve(ctx: Context): Promise<string>;
+  deny(ctx: Context): Promise<string>;
+  /** Ends the session and begins the same request again, for somebody else. */
+  switchAccount(ctx: Context): Promise<string>;
+}
+
+export function createInteractions({
+  provider,
+  store,
+  sessions,
+}: {
+  provider: Provider;
+  store: TokenStore;
+  sessions: BrowserSessions;
+}): Interactions {
+  type Interaction = InstanceType<Provider['Interaction']>;
+
+  async function answer(ctx: Context, result: InteractionResults): Promise<string> {
+    const interaction = await provider.interactionDetails(ctx.req, ctx.res);
+    await rememberAnswered(interaction);
+    return provider.interactionResult(ctx.req, ctx.res, result);
+  }
+
+  /** A second click comes when the first has used the interaction up: it is told where to go on. */
+  async function rememberAnswered({ uid, params, exp }: Interaction): Promise<void> {
+    await store.write('interaction', answeredId(uid), { restart: restartUrl(params) }, exp ?? 0);
+  }
+
+  async function gone(uid: string): Promise<GoneInteraction> {
+    const answered = await store.read<{ restart: string }>('interaction', answeredId(uid));
+    if (answered) return { uid, prompt: 'gone', restart: answered.data.restart };
+    // Somebody else signed in in another tab: the request is there but no longer theirs.
+    const orphan = await provider.Interaction.find(uid);
+    if (orphan) return { uid, prompt: 'gone', restart: restartUrl(orphan.params) };
+    return { uid, prompt: 'gone' };
+  }
+
+  return {
+    async find(ctx, uid) {
+      const interaction = await provider
+        .interactionDetails(ctx.req, ctx.res)
+        .catch((error: unknown) => {
+          if (error instanceof errors.SessionNotFound) return undefined;
+          throw error;
+        });
+      if (interaction?.uid !== uid) return gone(uid);
+      const { params, session } = interaction;
+      const client = await provider.Client.find(String(params.client_id));
+      if (!client) return { uid, prompt: 'gone' };
+      return {
+        uid,
+        prompt: interaction.prompt.name === 'consent' ? 'consent' : 'login',
+        client: clientOf(client),
+        redirectUri: String(params.redirect_uri),
+        ...(session?.accountId && { accountId: session.accountId }),
+        ...(typeof params.login_hint === 'string' && { loginHint: params.login_hint }),
+      };
+    },
+
+    async signIn(ctx, accountId) {
+      const interaction = await provider.interactionDetails(ctx.req, ctx.res);
+      const present = interaction.session?.accountId;
+      if (present === undefined || present === accountId) {
+        return provider.interactionResult(ctx.req, ctx.res, { login: { accountId } });
+      }
+      // The engine would ask to end the other session first. It has just been answered: begin
+      // again as this person, without asking for the sign-in a second time.
+      await sessions.signIn(ctx, accountId);
+      return restartUrl(interaction.params, ['login']);
+    },
+
+    approve: (ctx) => answer(ctx, { consent: {} }),
+
+    deny: (ctx) =>
+      answer(ctx, { error: 'access_denied', error_description: 'the person refused the request' }),
+
+    async switchAccount(ctx) {
+      const { params } = await provider.interactionDetails(ctx.req, ctx.res);
+      await sessions.signOut(ctx);
+      return restartUrl(params);
+    },
+  };
+}
+
+const answeredId = (uid: string): string => `${uid}-answered`;
+
+/** The authorization request as it came, without the prompts that were just answered. */
+function restartUrl(params: Record<string, unknown>, answeredPrompts: readonly string[] = []) {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(params)) {
+    if (typeof value === 'string' && name !== 'prompt') query.set(name, value);
+  }
+  const prompts = String(params.prompt ?? '').split(' ');
+  const open = prompts.filter((prompt) => prompt !== '' && !answeredPrompts.includes(prompt));
+  if (open.length > 0) query.set('prompt', open.join(' '));
+  return `${ENDPOINT.authorization}?${query}`;
+}

@@ -1,0 +1,43 @@
+/** The errors of our own OAuth routes, as clients read them (RFC 6749 §5.2, RFC 6750 §3). */
+import type { Context } from 'koa';
+
+/** `headers` go out with the answer: a challenge, or when to come back. */
+export class OAuthError extends Error {
+  readonly status: number;
+  readonly code: string;
+  readonly headers: Readonly<Record<string, string>>;
+
+  constructor(
+    status: number,
+    code: string,
+    description: string,
+    headers: Readonly<Record<string, string>> = {},
+  ) {
+    super(description);
+    this.name = 'OAuthError';
+    this.status = status;
+    this.code = code;
+    this.headers = headers;
+  }
+}
+
+/**
+ * RFC 6749 §5.2 allows printable ASCII without the quote and the backslash; request parameters that
+ * an engine message repeats may hold anything.
+ */
+export const printable = (text: string): string =>
+  text.replace(/["\\]/g, "'").replace(/[^\x20-\x7e]/g, '?');
+
+/** The JSON body of an error, with the address of our short page about it. */
+export const errorBody = (issuer: string, code: string, description: string) => ({
+  error: code,
+  error_description: printable(description),
+  error_uri: `${issuer}/errors/${code}`,
+});
+
+/** Writes `error` as the answer of this request. */
+export function answerOAuthError(ctx: Context, issuer: string, error: OAuthError): void {
+  ctx.status = error.status;
+  ctx.set(error.headers);
+  ctx.body = errorBody(issuer, error.code, error.message);
+}

@@ -1,0 +1,135 @@
+/** oidc-provider, configured: the only door to the engine. */
+
+import type { Context, Middleware } from 'koa';
+import compose from 'koa-compose';
+import { type Configuration, errors, Provider } from 'oidc-provider';
+import type { Logger } from 'pino';
+import type { Access } from '../accounts/access.ts';
+import type { AccountRegistry } from '../accounts/account-registry.ts';
+import type { Connections } from '../accounts/connections.ts';
+import type { AttemptLimit } from '../attempt-limits.ts';
+import type { ClientRegistry } from '../clients/client-registry.ts';
+import type { Clock } from '../clock.ts';
+import type { Settings } from '../config/settings.ts';
+import { randomId } from '../random-id.ts';
+import type { TokenStore } from '../storage/token-store.ts';
+import { type BrowserSessions, createBrowserSessions } from './browser-sessions.ts';
+import { createClientAuthentication } from './client-authentication.ts';
+import { engineConfiguration } from './configuration.ts';
+import { installClients } from './engine-clients.ts';
+import { listenToEvents } from './events.ts';
+import { createGrants, type Grants } from './grants.ts';
+import { createInteractions, type Interactions } from './interactions.ts';
+import { introspection } from './introspection.ts';
+import { createRefreshTokens, type RefreshTokens } from './refresh-tokens.ts';
+import { revocation } from './revocation.ts';
+import { revokeCurrentToken } from './revoke-current-token.ts';
+import { storeAdapter } from './store-adapter.ts';
+import { PREFIX } from './token-values.ts';
+
+export interface ProviderParts {
+  readonly settings: Settings;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly store: TokenStore;
+  readonly clients: ClientRegistry;
+  readonly accounts: AccountRegistry;
+  readonly access: Access;
+  readonly connections: Connections;
+  /** Wrong client secrets, counted per client and address. */
+  readonly clientFailures: AttemptLimit;
+  /** Draws a refused authorization request that must not be redirected. */
+  showError(
+    ctx: Context,
+    error: { code: string; description?: string | undefined; isGone: boolean },
+  ): Promise<void>;
+}
+
+/** What the pages and the host may ask of the authorization server. */
+export interface AuthorizationServer {
+  /** Answers the authorization and token endpoints. */
+  readonly engine: Middleware;
+  readonly introspection: readonly Middleware[];
+  readonly revocation: readonly Middleware[];
+  readonly revokeCurrentToken: readonly Middleware[];
+  readonly interactions: Interactions;
+  readonly sessions: BrowserSessions;
+  readonly grants: Grants;
+}
+
+/** Builds the engine with its adapter, policy, values and error texts in place. */
+export function createAuthorizationServer(parts: ProviderParts): AuthorizationServer {
+  const { settings, clock, store, clients, accounts, access, connections } = parts;
+  const { issuer } = settings;
+  const refreshTokens = createRefreshTokens({
+    store,
+    clock,
+    keys: settings.secrets.tokenKeys,
+    retryWindowSeconds: settings.tokens.retryWindowSeconds,
+  });
+  const adapter = storeAdapter({ store, refreshTokens });
+  const renderError: Configuration['renderError'] = (ctx, { error, error_description }, cause) =>
+    parts.showError(ctx, {
+      code: error,
+      description: error_description,
+      isGone: cause instanceof errors.SessionNotFound,
+    });
+  const provider = new Provider(
+    issuer,
+    engineConfiguration({ settings, clock, accounts, connections, adapter, renderError }),
+  );
+  // Its own contexts read the scheme, too; the host has the same rule.
+  Object.defineProperty(provider.request, 'protocol', {
+    value: new URL(issuer).protocol.slice(0, -1),
+  });
+
+  const authentication = createClientAuthentication({
+    clients,
+    limit: parts.clientFailures,
+    issuer,
+  });
+  installClients({ provider, clients, authentication });
+  installTokenValues(provider, refreshTokens);
+  listenToEvents(provider, parts.log);
+
+  const grants = createGrants({ store, refreshTokens, clock });
+  const sessions = createBrowserSessions({ provider, settings, clock });
+  return {
+    engine: compose(provider.middleware),
+    introspection: introspection({ issuer, authentication, grants, clients, accounts, access }),
+    revocation: revocation({ authentication, grants }),
+    revokeCurrentToken: revokeCurrentToken({ grants }),
+    interactions: createInteractions({ provider, store, sessions }),
+    sessions,
+    grants,
+  };
+}
+
+/** Each kind of value gets its prefix; refresh tokens and grant ids are made by us altogether. */
+function installTokenValues(provider: Provider, refreshTokens: RefreshTokens): void {
+  const { AccessToken, ClientCredentials, AuthorizationCode, RefreshToken, Grant } = provider;
+  for (const [prototype, prefix] of [
+    [tokenModel(AccessToken), PREFIX.accessToken],
+    [tokenModel(ClientCredentials), PREFIX.machineToken],
+    [tokenModel(AuthorizationCode), PREFIX.code],
+  ] as const) {
+    // The original also notes on the token which format it has.
+    const { generateTokenId } = prototype;
+    prototype.generateTokenId = function () {
+      return prefix + generateTokenId.call(this);
+    };
+  }
+  tokenModel(Grant).generateTokenId = () => randomId('', 22);
+  tokenModel(RefreshToken).generateTokenId = function () {
+    return refreshTokens.valueOf({ grantId: this.grantId ?? '', rotation: this.rotations ?? 0 });
+  };
+}
+
+interface TokenModel {
+  grantId?: string;
+  rotations?: number;
+  generateTokenId(this: TokenModel): string;
+}
+
+/** The types leave this method of every model out. */
+const tokenModel = (model: { prototype: object }): TokenModel => model.prototype as TokenModel;

@@ -1,0 +1,60 @@
+/** What the token endpoint says is wrong: the true cause to a client that proved who it is. */
+import type { KoaContextWithOIDC } from 'oidc-provider';
+import { errorBody, OAuthError } from './oauth-error.ts';
+
+/** The engine's causes, in the words of a partner developer. */
+const CAUSES: readonly (readonly [engine: RegExp, ours: string])[] = [
+  [/^authorization code not found/, 'authorization code is not known here'],
+  [/^authorization code is expired/, 'authorization code has expired'],
+  [/^authorization code already consumed/, 'authorization code was already used'],
+  [/redirect_uri mismatch/, 'redirect_uri is not the one of the authorization request'],
+  [/code_verifier does not match/, 'code_verifier does not match'],
+  [/code_verifier must be provided/, 'code_verifier is missing'],
+  [/^refresh token not found/, 'refresh token is not known here, or its authorization was revoked'],
+  [/^refresh token is expired/, 'refresh token has expired'],
+  [/^refresh token was revoked/, 'refresh token was revoked'],
+  [
+    /^refresh token already used/,
+    'refresh token was already used, so the whole authorization was revoked',
+  ],
+  [/^grant not found/, 'the authorization was revoked'],
+  [/^grant is expired/, 'the authorization has reached its greatest age, connect again'],
+  [/referenced account not found/, 'the account of this authorization is suspended or gone'],
+  [/^client mismatch/, 'it was issued to another client'],
+];
+
+/** A verifier where the code has no challenge fails in the comparison, without words of its own. */
+const DOWNGRADE = 'code_verifier was sent, but the authorization request had no code_challenge';
+
+/** The members of the engine's errors that are read here. */
+interface EngineError extends Error {
+  readonly error_description?: string | undefined;
+  readonly error_detail?: string | undefined;
+}
+
+/** The exact cause, for the client and for the operator's log. Never a code, token or secret. */
+export function causeOf(error: EngineError): string {
+  const detail = error.error_detail;
+  if (detail === undefined) return error.error_description ?? error.message;
+  const known = CAUSES.find(([engine]) => engine.test(detail));
+  if (known) return known[1];
+  if (error.cause instanceof TypeError) return DOWNGRADE;
+  return detail;
+}
+
+/**
+ * Completes the body of a refused token request: `error_uri` always, and the true cause once the
+ * client has authenticated with its secret. Before that the engine's generic words stay.
+ */
+export function describeTokenError(ctx: KoaContextWithOIDC, error: EngineError): void {
+  const { client, issuer } = ctx.oidc;
+  const code = (ctx.body as { error: string }).error;
+  if (error instanceof OAuthError) ctx.set(error.headers);
+  const isAuthenticated =
+    client !== undefined &&
+    client.clientAuthMethod !== 'none' &&
+    code !== 'invalid_client' &&
+    code !== 'slow_down';
+  const description = isAuthenticated ? causeOf(error) : error.error_description;
+  ctx.body = errorBody(issuer, code, description ?? 'the request was refused');
+}
