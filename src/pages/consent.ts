@@ -1,0 +1,66 @@
+/** The consent step of an authorization request: may this client act for this person? */
+import type { Context } from 'koa';
+import type { Access } from '../accounts/access.ts';
+import type { AccountRegistry } from '../accounts/account-registry.ts';
+import type { Connections } from '../accounts/connections.ts';
+import { redirectHosts } from '../clients/client.ts';
+import { formOf } from '../provider/form.ts';
+import type { Interactions, PendingInteraction } from '../provider/interactions.ts';
+import { type PageHost, seeOther } from './page.ts';
+
+export interface ConsentParts {
+  readonly host: PageHost;
+  readonly accounts: AccountRegistry;
+  readonly access: Access;
+  readonly connections: Connections;
+  readonly interactions: Interactions;
+}
+
+export function consentPage({ host, accounts, access, connections, interactions }: ConsentParts) {
+  return {
+    /** `GET /interaction/:uid` while it waits for a decision. */
+    async show(ctx: Context, interaction: PendingInteraction): Promise<void> {
+      const { client, accountId = '', redirectUri } = interaction;
+      const [account, organizations, remembered] = await Promise.all([
+        accounts.find(accountId),
+        access.accessOf({ accountId }),
+        connections.find(accountId, client.id),
+      ]);
+      await host.render(ctx, 'consent', {
+        action: ctx.path,
+        formToken: host.formToken(ctx),
+        client: {
+          name: client.name,
+          providedBy: client.ownerName ?? 'the operator',
+          providedByOperator: client.ownerName === undefined,
+        },
+        account: { name: account?.name ?? '', email: account?.email ?? '' },
+        redirect: { host: new URL(redirectUri).host, uri: redirectUri },
+        organizations,
+        isRepeat: remembered !== undefined,
+      });
+    },
+
+    /** `POST /interaction/:uid` while it waits for a decision. */
+    async submit(ctx: Context, { client, accountId = '' }: PendingInteraction): Promise<void> {
+      switch (formOf(ctx).get('decision')) {
+        case 'approve':
+          // Before the grant, which belongs to the connection.
+          await connections.rememberConsent({
+            accountId,
+            clientId: client.id,
+            name: client.name,
+            hosts: redirectHosts(client),
+          });
+          return seeOther(ctx, await interactions.approve(ctx));
+        case 'deny':
+          return seeOther(ctx, await interactions.deny(ctx));
+        case 'switch-account':
+          return seeOther(ctx, await interactions.switchAccount(ctx));
+        default:
+          // No button was pressed that this page has: ask again.
+          return seeOther(ctx, ctx.path);
+      }
+    },
+  };
+}

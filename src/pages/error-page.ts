@@ -1,0 +1,121 @@
+/** The page for everything that went wrong: what happened, what to do, a reference. */
+import type { Context } from 'koa';
+import type { PageHost } from './page.ts';
+import type { ErrorView } from './view-data.ts';
+
+type ErrorText = Pick<ErrorView, 'heading' | 'explanation' | 'advice'> & {
+  readonly links?: ErrorView['links'];
+};
+
+const PROFILE = { href: '/profile', label: 'Go to your profile' };
+
+/** By HTTP status, for a person who cannot know more than that. */
+const TEXTS: Readonly<Record<number, ErrorText>> = {
+  400: {
+    heading: 'This request cannot be understood',
+    explanation: 'Something in the address or the form is not as it should be.',
+    advice: 'Go back and try again. If an app sent you here, begin again in that app.',
+  },
+  403: {
+    heading: 'This form could not be accepted',
+    explanation: 'It was sent from another site, or the page it was on is out of date.',
+    advice: 'Go back, reload the page and send the form again.',
+  },
+  404: {
+    heading: 'There is nothing here',
+    explanation: 'The address is mistyped, or what was here is gone.',
+    advice: 'Check the address, or go on from your profile.',
+    links: [PROFILE],
+  },
+  405: {
+    heading: 'This address is not for visiting',
+    explanation: 'It answers programs, not browsers.',
+    advice: 'Go on from your profile.',
+    links: [PROFILE],
+  },
+  413: {
+    heading: 'That is too much at once',
+    explanation: 'The form is larger than this service accepts.',
+    advice: 'Go back and send less.',
+  },
+  503: {
+    heading: 'Please try again in a moment',
+    explanation: 'This service cannot reach its storage right now. Nothing was lost.',
+    advice: 'Wait a few seconds and reload the page.',
+  },
+};
+
+const UNEXPECTED: ErrorText = {
+  heading: 'Something went wrong on our side',
+  explanation: 'The request could not be completed.',
+  advice:
+    'Try again. If it happens again, tell whoever runs this service, with the reference below.',
+};
+
+/** What the engine refuses without sending the person back to the client. */
+const AUTHORIZATION_TEXTS: Readonly<Record<string, ErrorText>> = {
+  invalid_client: {
+    heading: 'This app is not known here',
+    explanation: 'The app that sent you here is not registered, or it was suspended.',
+    advice: 'Tell whoever makes the app. Nothing was shared with it.',
+  },
+  invalid_redirect_uri: {
+    heading: 'This app asked to send you to an unknown address',
+    explanation:
+      'The address it wants you to return to is not one that was registered for it, so we stopped here.',
+    advice: 'Tell whoever makes the app. Nothing was shared with it.',
+  },
+};
+
+export interface ErrorPage {
+  /** Answers with the page for an HTTP status. */
+  show(ctx: Context, status: number): Promise<void>;
+  /** Answers a refused authorization request; `code` is the OAuth error. */
+  showAuthorizationError(
+    ctx: Context,
+    error: { code: string; description?: string | undefined; isGone: boolean },
+  ): Promise<void>;
+  /** Answers for an interaction that was used or has expired; `restart` begins the request again. */
+  requestIsOver(ctx: Context, restart?: string): Promise<void>;
+}
+
+export function createErrorPage(host: Pick<PageHost, 'render'>): ErrorPage {
+  const draw = (
+    ctx: Context,
+    status: number,
+    { links = [], ...text }: ErrorText,
+  ): Promise<void> => {
+    ctx.status = status;
+    const requestId = String(ctx.state.requestId ?? '');
+    return host.render(ctx, 'error', { status, ...text, links, requestId });
+  };
+
+  const requestIsOver: ErrorPage['requestIsOver'] = (ctx, restart) =>
+    draw(ctx, 410, {
+      heading: 'This request is over',
+      explanation: 'It was already answered, or it was left open for too long.',
+      advice: restart
+        ? 'If the app did not get its answer, continue: you will be asked again only if you must be.'
+        : 'Go back to the app that sent you here and begin again.',
+      links: restart ? [{ href: restart, label: 'Continue to the app' }, PROFILE] : [PROFILE],
+    });
+
+  return {
+    show: (ctx, status) => draw(ctx, status, TEXTS[status] ?? UNEXPECTED),
+
+    showAuthorizationError(ctx, { code, description, isGone }) {
+      if (isGone) return requestIsOver(ctx);
+      const { status } = ctx;
+      const text = AUTHORIZATION_TEXTS[code];
+      if (text) return draw(ctx, status, text);
+      if (status >= 500) return draw(ctx, status, TEXTS[status] ?? UNEXPECTED);
+      return draw(ctx, status, {
+        heading: 'This app made a mistake',
+        explanation: `The request it sent you here with is not complete: ${description ?? code}.`,
+        advice: 'Tell whoever makes the app. Nothing was shared with it.',
+      });
+    },
+
+    requestIsOver,
+  };
+}

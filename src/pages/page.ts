@@ -1,0 +1,29 @@
+/** What every page is given, and the few things they all do. */
+import type { Context } from 'koa';
+import type { Account } from '../accounts/account.ts';
+import type { AccountRegistry } from '../accounts/account-registry.ts';
+import type { BrowserSessions } from '../provider/browser-sessions.ts';
+import type { Render } from './view-data.ts';
+
+/** The host's part in a page. */
+export interface PageHost {
+  readonly render: Render;
+  /** The value of the hidden field `form_token` of every form. */
+  formToken(ctx: Context): string;
+}
+
+/** Sends the browser on with GET, whatever the method was (RFC 9110 §15.4.4). */
+export function seeOther(ctx: Context, url: string): void {
+  ctx.redirect(url);
+  ctx.status = 303;
+}
+
+/** Who is signed in: their account, unless it was suspended or deleted since. */
+export async function signedInAccount(
+  ctx: Context,
+  { sessions, accounts }: { sessions: BrowserSessions; accounts: AccountRegistry },
+): Promise<Account | undefined> {
+  const session = await sessions.current(ctx);
+  const account = session && (await accounts.find(session.accountId));
+  return account?.isSuspended ? undefined : account;
+}

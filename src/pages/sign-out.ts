@@ -1,0 +1,27 @@
+/** `/logout`: ends the session of this browser, and nothing else: connected clients stay connected. */
+import type { Context } from 'koa';
+import type { AccountRegistry } from '../accounts/account-registry.ts';
+import type { BrowserSessions } from '../provider/browser-sessions.ts';
+import { type PageHost, seeOther, signedInAccount } from './page.ts';
+
+export interface SignOutParts {
+  readonly host: PageHost;
+  readonly accounts: AccountRegistry;
+  readonly sessions: BrowserSessions;
+}
+
+export function signOutPage({ host, accounts, sessions }: SignOutParts) {
+  return {
+    /** Asks, because a link on any site can lead here; or says that it is done. */
+    async show(ctx: Context): Promise<void> {
+      const account = await signedInAccount(ctx, { sessions, accounts });
+      if (!account) return host.render(ctx, 'signed-out', { title: 'Signed out' });
+      await host.render(ctx, 'sign-out', { formToken: host.formToken(ctx), account });
+    },
+
+    async submit(ctx: Context): Promise<void> {
+      await sessions.signOut(ctx);
+      seeOther(ctx, ctx.path);
+    },
+  };
+}

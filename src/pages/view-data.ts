@@ -1,0 +1,123 @@
+/** What each view is given: one object called `page` per view, checked where the page builds it. */
+import type { Context } from 'koa';
+
+/** The views of `views/`, by file name, and the data each one prints. */
+export interface ViewData {
+  readonly 'sign-in': SignInView;
+  readonly consent: ConsentView;
+  readonly profile: ProfileView;
+  readonly 'sign-out': SignOutView;
+  readonly 'signed-out': SignedOutView;
+  readonly error: ErrorView;
+  readonly 'error-reference': ErrorReferenceView;
+  readonly 'error-reference-index': ErrorReferenceIndexView;
+}
+
+export type ViewName = keyof ViewData;
+
+/**
+ * Answers a request with a view: `text/html` in the response body. The status stays the caller's.
+ *
+ * Pages are handed this function, because they may not import the host.
+ */
+export type Render = <Name extends ViewName>(
+  ctx: Context,
+  name: Name,
+  page: ViewData[Name],
+) => Promise<void>;
+
+export interface SignInView {
+  readonly title: string;
+  /** Where the form posts to. */
+  readonly action: string;
+  readonly formToken: string;
+  /** What was typed before, or empty. */
+  readonly email: string;
+  /** A sentence for the person, shown as an alert; absent on the first try. */
+  readonly problem?: string;
+  /** The client that sent the person here; absent when they came by themselves. */
+  readonly client?: { readonly name: string };
+  /** Offers a way back to the client: a button `name="decision" value="deny"`. */
+  readonly cancel?: boolean;
+}
+
+export interface ConsentView {
+  readonly action: string;
+  readonly formToken: string;
+  readonly client: {
+    readonly name: string;
+    /** The owner's name, or 'the operator'. */
+    readonly providedBy: string;
+    readonly providedByOperator: boolean;
+  };
+  readonly account: AccountSummary;
+  readonly redirect: {
+    /** As `URL.host` writes it (punycode); empty for a private-use scheme. */
+    readonly host: string;
+    readonly uri: string;
+  };
+  readonly organizations: readonly ReachedOrganization[];
+  /** The person approved this client before and is asked again. */
+  readonly isRepeat: boolean;
+}
+
+export interface ProfileView {
+  readonly account: AccountSummary;
+  readonly formToken: string;
+  readonly organizations: readonly ReachedOrganization[];
+  /** Posted to now and then while the page is in use. */
+  readonly keepAliveUrl: string;
+}
+
+export interface SignOutView {
+  readonly formToken: string;
+  readonly account: AccountSummary;
+}
+
+export interface SignedOutView {
+  readonly title: string;
+}
+
+export interface ErrorView {
+  /** The HTTP status, shown small. */
+  readonly status: number;
+  readonly heading: string;
+  readonly explanation: string;
+  readonly advice: string;
+  /** Ways on; the first is the one most people want. */
+  readonly links: readonly { readonly href: string; readonly label: string }[];
+  readonly requestId: string;
+}
+
+export interface ErrorReferenceView {
+  /** The `error` member of the answer. */
+  readonly code: string;
+  readonly title: string;
+  readonly meaning: string;
+  readonly causes: readonly ErrorCause[];
+}
+
+export interface ErrorCause {
+  readonly cause: string;
+  readonly remedy: string;
+}
+
+export interface ErrorReferenceIndexView {
+  readonly title: string;
+  readonly errors: readonly Pick<ErrorReferenceView, 'code' | 'title'>[];
+}
+
+export interface AccountSummary {
+  readonly name: string;
+  readonly email: string;
+}
+
+/** An organization a person reaches now, in the shape `accessOf` gives. */
+export interface ReachedOrganization {
+  readonly name: string;
+  readonly role: string;
+  readonly warehouses: readonly {
+    readonly name: string;
+    readonly rights: readonly string[];
+  }[];
+}

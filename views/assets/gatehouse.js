@@ -1,0 +1,127 @@
+/** What the pages gain with JavaScript; without it they work just the same. */
+
+lockSubmittedForms();
+for (const input of document.querySelectorAll('input[type=password]')) offerToShow(input);
+for (const element of document.querySelectorAll('[data-copy]')) offerToCopy(element);
+for (const element of document.querySelectorAll('[data-keep-alive]')) keepSessionAlive(element);
+
+/** A form is sent once, however often its button is pressed. */
+function lockSubmittedForms() {
+  const secondsUntilUnlocked = 10;
+
+  document.addEventListener('submit', (event) => {
+    const form = event.target;
+    if (form.dataset.submitted) {
+      event.preventDefault();
+      return;
+    }
+    // `aria-disabled`, because a disabled button would not be sent with its form.
+    form.dataset.submitted = 'true';
+    for (const button of buttonsOf(form)) button.setAttribute('aria-disabled', 'true');
+    // The person may have stopped the request, or the answer may have opened another program.
+    setTimeout(() => unlock(form), secondsUntilUnlocked * 1000);
+  });
+
+  // Back to a page the browser kept: it is as it was left, so locked.
+  window.addEventListener('pageshow', () => {
+    for (const form of document.forms) unlock(form);
+  });
+}
+
+function unlock(form) {
+  delete form.dataset.submitted;
+  for (const button of buttonsOf(form)) button.removeAttribute('aria-disabled');
+}
+
+function buttonsOf(form) {
+  return [...form.elements].filter((element) => element.type === 'submit');
+}
+
+/** A button that shows what was typed into a password field. */
+function offerToShow(input) {
+  const button = quietButton('Show', 'password');
+  const row = document.createElement('div');
+  row.className = 'password';
+  button.setAttribute('aria-controls', input.id);
+  input.before(row);
+  row.append(input, button);
+
+  const show = (isShown) => {
+    input.type = isShown ? 'text' : 'password';
+    button.firstChild.data = isShown ? 'Hide' : 'Show';
+  };
+  button.addEventListener('click', () => {
+    show(input.type === 'password');
+    announce(input.type === 'text' ? 'Your password is shown.' : 'Your password is hidden.');
+  });
+  // Browsers offer to remember what was sent from a text field.
+  input.form?.addEventListener('submit', () => show(false));
+}
+
+/** A button that copies the text of an element; `data-copy` says what it is, for screen readers. */
+function offerToCopy(element) {
+  if (!navigator.clipboard) return;
+  const button = quietButton('Copy', element.dataset.copy);
+  button.classList.add('copy');
+  element.after(button);
+
+  button.addEventListener('click', async () => {
+    await navigator.clipboard.writeText(element.textContent.trim());
+    button.firstChild.data = 'Copied';
+    announce('Copied.');
+    setTimeout(() => {
+      button.firstChild.data = 'Copy';
+    }, 2000);
+  });
+}
+
+/** Posts to the URL in `data-keep-alive` while the page is in view and somebody uses it. */
+function keepSessionAlive(element) {
+  const minutes = 5;
+  let wasUsed = false;
+
+  for (const sign of ['pointerdown', 'keydown', 'scroll']) {
+    document.addEventListener(
+      sign,
+      () => {
+        wasUsed = true;
+      },
+      { passive: true },
+    );
+  }
+
+  const timer = setInterval(async () => {
+    if (!wasUsed || document.visibilityState !== 'visible') return;
+    wasUsed = false;
+    try {
+      const answer = await fetch(element.dataset.keepAlive, { method: 'POST' });
+      // The session is over: the next click leads to the sign-in page.
+      if (answer.status === 401) clearInterval(timer);
+    } catch {
+      // Offline for a moment: the next round tries again.
+    }
+  }, minutes * 60_000);
+}
+
+/** `<button>Show<span class="unseen"> password</span></button>` */
+function quietButton(verb, object) {
+  const button = document.createElement('button');
+  button.type = 'button';
+  button.className = 'button quiet';
+  const unseen = document.createElement('span');
+  unseen.className = 'unseen';
+  unseen.textContent = ` ${object}`;
+  button.append(verb, unseen);
+  return button;
+}
+
+function announce(sentence) {
+  let status = document.querySelector('[role=status]');
+  if (!status) {
+    status = document.createElement('p');
+    status.className = 'unseen';
+    status.setAttribute('role', 'status');
+    document.body.append(status);
+  }
+  status.textContent = sentence;
+}
