@@ -1,0 +1,65 @@
+/** What becomes of an error: JSON for clients, a page for people, a log line for the operator. */
+import type { Context, Middleware } from 'koa';
+import type { Logger } from 'pino';
+import type { ErrorPage } from '../pages/error-page.ts';
+import { answerOAuthError, OAuthError } from '../provider/oauth-error.ts';
+
+/** Seconds. A store that is back is noticed within one. */
+const RETRY_AFTER = '2';
+
+/** Route step: errors of the OAuth routes, as clients read them. */
+export function answerJsonErrors({ issuer, log }: { issuer: string; log: Logger }): Middleware {
+  return async function jsonErrors(ctx, next) {
+    try {
+      await next();
+    } catch (error) {
+      answerOAuthError(ctx, issuer, asOAuthError(ctx, error, log));
+    }
+    // Also where the engine answered for itself.
+    if (ctx.status === 503) ctx.set('Retry-After', RETRY_AFTER);
+  };
+}
+
+function asOAuthError(ctx: Context, error: unknown, log: Logger): OAuthError {
+  if (error instanceof OAuthError) return error;
+  const status = statusOf(error);
+  if (status >= 500) logFailure(ctx, error, log);
+  if (status === 503) {
+    return new OAuthError(503, 'temporarily_unavailable', 'try again in a moment');
+  }
+  if (status < 500) return new OAuthError(status, 'invalid_request', (error as Error).message);
+  return new OAuthError(500, 'server_error', 'the request could not be completed');
+}
+
+/** Errors and missing pages everywhere else. */
+export function answerErrorPages({
+  errorPage,
+  log,
+}: {
+  errorPage: ErrorPage;
+  log: Logger;
+}): Middleware {
+  return async function errorPages(ctx, next) {
+    try {
+      await next();
+      if (ctx.status === 404 && ctx.body === undefined) await errorPage.show(ctx, 404);
+    } catch (error) {
+      const status = statusOf(error);
+      if (status >= 500) logFailure(ctx, error, log);
+      if (status === 503) ctx.set('Retry-After', RETRY_AFTER);
+      await errorPage.show(ctx, status);
+    }
+  };
+}
+
+/** Only a status that was meant to be seen; anything else is a fault of ours. */
+function statusOf(error: unknown): number {
+  if (!(error instanceof Error)) return 500;
+  const { status, expose } = error as Error & { status?: unknown; expose?: unknown };
+  const isMeant = expose === true || error instanceof OAuthError;
+  return isMeant && typeof status === 'number' ? status : 500;
+}
+
+function logFailure(ctx: Context, error: unknown, log: Logger): void {
+  log.error({ requestId: ctx.state.requestId, path: ctx.path, err: error }, 'request failed');
+}

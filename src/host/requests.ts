@@ -1,0 +1,55 @@
+/** Route steps that look at a request before anything else does. */
+import type { Context, Middleware, Next } from 'koa';
+
+/**
+ * Answers only for the issuer's own host: links, redirects and metadata are built from it, so a
+ * request that brings another one (or came to the wrong service) is refused with 421.
+ */
+export function requireIssuerHost(issuer: string): Middleware {
+  const { host } = new URL(issuer);
+  return async function issuerHost(ctx, next) {
+    if (ctx.req.headers.host?.toLowerCase() !== host) {
+      ctx.status = 421;
+      ctx.type = 'text/plain';
+      ctx.body = `This service answers at ${issuer} only.\n`;
+      return;
+    }
+    await next();
+  };
+}
+
+/** RFC 9110 §15.5.6: says which methods there are. */
+export function methodNotAllowed(...allowed: readonly string[]) {
+  return function refuseMethod(ctx: Context): void {
+    ctx.set('Allow', allowed.join(', '));
+    ctx.throw(405, `use ${allowed.join(' or ')}`, { expose: true });
+  };
+}
+
+/** The token endpoint answers JSON, whatever a client library says it accepts. */
+export async function answerJson(ctx: Context, next: Next): Promise<void> {
+  ctx.req.headers.accept = 'application/json';
+  // RFC 6749 §5.1; Cache-Control comes from the engine.
+  ctx.set('Pragma', 'no-cache');
+  await next();
+}
+
+/** What OpenID Connect added to the authorization request. */
+const OPENID_PARAMETERS = [
+  'acr_values',
+  'claims',
+  'claims_locales',
+  'id_token_hint',
+  'max_age',
+  'nonce',
+];
+
+/** RFC 6749 §3.1: parameters that mean nothing here are ignored; the engine would refuse these. */
+export async function ignoreOpenIdParameters(ctx: Context, next: Next): Promise<void> {
+  const isForeign = (name: string): boolean => OPENID_PARAMETERS.includes(name);
+  if (Object.keys(ctx.query).some(isForeign)) {
+    const known = Object.entries(ctx.query).filter(([name]) => !isForeign(name));
+    ctx.query = Object.fromEntries(known);
+  }
+  await next();
+}

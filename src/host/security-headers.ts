@@ -1,0 +1,64 @@
+/** The headers that tell a browser what our answers may and may not do. */
+import type { Context, Middleware, Next } from 'koa';
+import helmet from 'koa-helmet';
+
+const TWO_YEARS_SECONDS = 2 * 365 * 86_400;
+
+/** Pages load from here only, run no inline script and are in nobody's frame. */
+const PAGE_POLICY = {
+  'default-src': ["'none'"],
+  'script-src': ["'self'"],
+  'style-src': ["'self'"],
+  'img-src': ["'self'"],
+  'connect-src': ["'self'"],
+  'base-uri': ["'none'"],
+  'object-src': ["'none'"],
+  'frame-ancestors': ["'none'"],
+};
+
+export interface SecurityHeaders {
+  /** For pages whose forms end here. */
+  readonly page: Middleware;
+  /**
+   * For pages whose form can end at a client. Chromium holds `form-action` against every redirect
+   * that follows the post, those of the client's own pages included, which nobody can list.
+   */
+  readonly pageToClient: Middleware;
+  /** For JSON. */
+  readonly data: Middleware;
+}
+
+export function securityHeaders(issuer: string): SecurityHeaders {
+  const isSecure = issuer.startsWith('https:');
+  const pageWith = (
+    directives: Record<string, readonly string[]>,
+    options: { crossOriginOpenerPolicy?: false } = {},
+  ): Middleware =>
+    helmet({
+      ...options,
+      contentSecurityPolicy: { useDefaults: false, directives },
+      strictTransportSecurity: isSecure && { maxAge: TWO_YEARS_SECONDS, includeSubDomains: false },
+      // `no-referrer` would make the browser send `Origin: null` with our own forms.
+      referrerPolicy: { policy: 'same-origin' },
+      crossOriginResourcePolicy: { policy: 'same-origin' },
+      xFrameOptions: { action: 'deny' },
+    });
+  const noStore = (headers: Middleware): Middleware =>
+    async function personalPage(ctx, next) {
+      ctx.set('Cache-Control', 'no-store');
+      await headers(ctx, next);
+    };
+  return {
+    page: noStore(pageWith({ ...PAGE_POLICY, 'form-action': ["'self'"] })),
+    // A client that opens these in a popup window must find its opener again afterwards.
+    pageToClient: noStore(pageWith(PAGE_POLICY, { crossOriginOpenerPolicy: false })),
+    // Written out, for they stand before every token: helmet would take longer than the answer.
+    async data(ctx: Context, next: Next) {
+      ctx.set('X-Content-Type-Options', 'nosniff');
+      ctx.set('Content-Security-Policy', "default-src 'none'; frame-ancestors 'none'");
+      ctx.set('Referrer-Policy', 'same-origin');
+      if (isSecure) ctx.set('Strict-Transport-Security', `max-age=${TWO_YEARS_SECONDS}`);
+      await next();
+    },
+  };
+}
