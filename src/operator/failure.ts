@@ -1,0 +1,80 @@
+/** Why a command did not do what was asked: its exit code, and what to print. */
+import { CommanderError } from 'commander';
+import { ConfigurationProblems } from '../config/problems.ts';
+import { Refusal } from '../refusal.ts';
+import { EmbeddedPostgresInUse } from '../storage/embedded-postgres.ts';
+import { StorageUnavailable } from '../storage/storage-unavailable.ts';
+import type { Report } from './report.ts';
+
+/** 0 is done. */
+export type ExitCode = 1 | 2 | 3;
+
+export const REFUSED = 1;
+export const WRONG_USAGE = 2;
+export const WRONG_CONFIGURATION = 3;
+
+/** Options that do not go together, or say nothing: found after commander looked at each. */
+export class WrongUsage extends Error {
+  override readonly name = 'WrongUsage';
+}
+
+export interface Failure extends Report {
+  readonly exitCode: ExitCode;
+  /** Of a fault of ours, for whoever repairs it. */
+  readonly stack?: string | undefined;
+}
+
+export function failureOf(error: unknown): Failure {
+  if (error instanceof CommanderError || error instanceof WrongUsage) {
+    const message = error.message.replace(/^error: /, '');
+    return failure(WRONG_USAGE, {
+      code: 'wrong_usage',
+      message: message === '(outputHelp)' ? 'a command is missing' : message,
+      remedy: 'add --help to see what the command takes',
+    });
+  }
+  if (error instanceof ConfigurationProblems) {
+    const { code, problems, message } = error;
+    const remedy = 'correct the settings and try again';
+    return {
+      exitCode: WRONG_CONFIGURATION,
+      value: {
+        error: { code, message: `${problems.length} problem(s) found`, remedy, problems },
+      },
+      text: message,
+    };
+  }
+  if (error instanceof Refusal) return failure(REFUSED, error);
+  if (error instanceof EmbeddedPostgresInUse) {
+    const remedy = 'wait until it is done, or see what it is';
+    return failure(REFUSED, { code: error.code, message: error.message, remedy });
+  }
+  if (error instanceof StorageUnavailable) {
+    return failure(REFUSED, {
+      code: error.code,
+      message: `the database does not answer (${error.error_detail})`,
+      remedy: 'see that it runs and that DATABASE_URL leads to it, then try again',
+    });
+  }
+  const { message, stack } = error instanceof Error ? error : new Error(String(error));
+  const remedy = 'This is a fault of Gatehouse: please report it with the stack shown.';
+  return { ...failure(REFUSED, { code: 'failed', message, remedy }), stack };
+}
+
+function failure(
+  exitCode: ExitCode,
+  {
+    code,
+    message,
+    remedy,
+    problems = [],
+  }: Pick<Refusal, 'code' | 'message' | 'remedy'> & {
+    readonly problems?: Refusal['problems'];
+  },
+): Failure {
+  return {
+    exitCode,
+    value: { error: { code, message, remedy, ...(problems.length > 0 && { problems }) } },
+    text: `${message}\n${remedy}`,
+  };
+}

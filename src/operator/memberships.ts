@@ -1,0 +1,134 @@
+/** `operator memberships`: who belongs to an organization, and with which rights in its warehouses. */
+import { type Command, Option } from 'commander';
+import { RIGHTS, type Right, ROLES, type Role } from '../accounts/access.ts';
+import type { Subject } from '../accounts/subject.ts';
+import { WrongUsage } from './failure.ts';
+import { accountNamed, clientNamed } from './names.ts';
+import type { Operator } from './operator.ts';
+import type { Registries } from './registries.ts';
+import { type Report, table } from './report.ts';
+
+interface Whose {
+  readonly account?: string;
+  readonly client?: string;
+}
+
+interface Where extends Whose {
+  readonly organization?: string;
+  readonly warehouse?: string;
+}
+
+interface What extends Where {
+  readonly role?: Role;
+  readonly rights?: readonly Right[];
+}
+
+export function addMembershipCommands(program: Command, { run }: Operator): void {
+  const memberships = program
+    .command('memberships')
+    .description('what people and machine clients may reach');
+
+  ofSomebody(memberships.command('set'))
+    .description(
+      'set the role in an organization, or the rights in one of its warehouses; ' +
+        'owners and admins have all rights in every warehouse, viewers at most read',
+    )
+    .option('--organization <id>', 'the organization, with --role')
+    .addOption(new Option('--role <role>', 'the role in it').choices(ROLES))
+    .option('--warehouse <id>', 'the warehouse, with --rights')
+    .option('--rights <rights>', `some of ${RIGHTS.join(',')}, separated by commas`, rightsFrom)
+    .action((options: What) => {
+      const { organization, role, warehouse, rights } = completeChange(options);
+      return run(async (registries) => {
+        const subject = await subjectOf(registries, options);
+        if (organization !== undefined && role !== undefined) {
+          await registries.memberships.setRole(subject, organization, role);
+        }
+        if (warehouse !== undefined && rights !== undefined) {
+          await registries.memberships.setRights(subject, warehouse, rights);
+        }
+        return accessReport(registries, subject);
+      });
+    });
+
+  ofSomebody(memberships.command('remove'))
+    .description('end a membership with all its rights, or only the rights in one warehouse')
+    .addOption(new Option('--organization <id>', 'the organization').conflicts('warehouse'))
+    .option('--warehouse <id>', 'the warehouse')
+    .action((options: Where) => {
+      const { organization, warehouse } = options;
+      if (organization === undefined && warehouse === undefined) {
+        throw new WrongUsage('name the organization or the warehouse');
+      }
+      return run(async (registries) => {
+        const subject = await subjectOf(registries, options);
+        const { memberships } = registries;
+        if (organization !== undefined) await memberships.remove(subject, organization);
+        if (warehouse !== undefined) await memberships.removeRights(subject, warehouse);
+        return accessReport(registries, subject);
+      });
+    });
+
+  ofSomebody(memberships.command('list'))
+    .description('what somebody may reach now')
+    .action((options: Whose) =>
+      run(async (registries) => accessReport(registries, await subjectOf(registries, options))),
+    );
+}
+
+function ofSomebody(command: Command): Command {
+  return command
+    .addOption(
+      new Option('--account <account>', 'the person: email address or account ID').conflicts(
+        'client',
+      ),
+    )
+    .option('--client <id>', 'or the machine client');
+}
+
+function completeChange(options: What): What {
+  const { organization, role, warehouse, rights } = options;
+  if ((organization === undefined) !== (role === undefined)) {
+    throw new WrongUsage('--organization and --role go together');
+  }
+  if ((warehouse === undefined) !== (rights === undefined)) {
+    throw new WrongUsage('--warehouse and --rights go together');
+  }
+  if (organization === undefined && warehouse === undefined) {
+    throw new WrongUsage('say --organization and --role, or --warehouse and --rights');
+  }
+  return options;
+}
+
+function rightsFrom(list: string): Right[] {
+  return list.split(',').map((word) => {
+    const right = RIGHTS.find((known) => known === word.trim());
+    if (right) return right;
+    throw new WrongUsage(`there is no right '${word}': use some of ${RIGHTS.join(',')}`);
+  });
+}
+
+async function subjectOf(registries: Registries, { account, client }: Whose): Promise<Subject> {
+  if (account !== undefined) return { accountId: (await accountNamed(registries, account)).id };
+  if (client === undefined) throw new WrongUsage('say whose: --account or --client');
+  return { clientId: (await clientNamed(registries, client)).id };
+}
+
+/** What the subject reaches now, in the form that introspection gives to the GraphQL API. */
+async function accessReport({ access }: Registries, subject: Subject): Promise<Report> {
+  const organizations = await access.accessOf(subject);
+  const rows = organizations.flatMap(({ id, name, role, warehouses }) => [
+    [id, name, role],
+    ...warehouses.map((warehouse) => [
+      `  ${warehouse.id}`,
+      `  ${warehouse.name}`,
+      warehouse.rights.join(','),
+    ]),
+  ]);
+  const value =
+    'accountId' in subject ? { account_id: subject.accountId } : { client_id: subject.clientId };
+  return {
+    value: { ...value, organizations },
+    text: table(['ID', 'NAME', 'ROLE OR RIGHTS'], rows, 'They reach nothing now.'),
+  };
+}

@@ -1,0 +1,62 @@
+/** Where the password of a new account comes from; never from an argument, which others can see. */
+import { readFile } from 'node:fs/promises';
+import { createInterface } from 'node:readline/promises';
+import { Writable } from 'node:stream';
+import { text } from 'node:stream/consumers';
+import { randomId } from '../random-id.ts';
+import { WrongUsage } from './failure.ts';
+
+export interface PasswordOptions {
+  readonly passwordFile?: string;
+  readonly generatePassword?: true;
+}
+
+/** The password, and whether it was made here and must therefore be shown. */
+export async function passwordFrom(
+  options: PasswordOptions,
+): Promise<{ readonly password: string; readonly isGenerated: boolean }> {
+  // 144 bits, short enough to be read out.
+  if (options.generatePassword) return { password: randomId('', 24), isGenerated: true };
+  const password = withoutLineEnd(await given(options.passwordFile));
+  if (password !== '') return { password, isGenerated: false };
+  throw new WrongUsage(
+    'there is no password: give it on standard input, with --password-file or with ' +
+      '--generate-password',
+  );
+}
+
+async function given(file: string | undefined): Promise<string> {
+  if (file === undefined) return process.stdin.isTTY ? typed() : text(process.stdin);
+  try {
+    return await readFile(file, 'utf8');
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    throw new WrongUsage(`the password file ${file} cannot be read (${code})`);
+  }
+}
+
+/** Spaces belong to a password; the end of the line it was written on does not. */
+const withoutLineEnd = (content: string): string => content.replace(/\r?\n$/, '');
+
+/** Asks on the terminal, without showing what is typed. */
+async function typed(): Promise<string> {
+  const unseen = new Writable({ write: (_chunk, _encoding, done) => done() });
+  const terminal = createInterface({ input: process.stdin, output: unseen, terminal: true });
+  const ended = new Promise<never>((_, reject) => {
+    terminal.once('close', () => reject(new WrongUsage('no password was typed')));
+  });
+  ended.catch(() => {});
+  const ask = async (question: string): Promise<string> => {
+    process.stderr.write(question);
+    const answer = await Promise.race([terminal.question(''), ended]);
+    process.stderr.write('\n');
+    return answer;
+  };
+  try {
+    const password = await ask('Password: ');
+    if (password === (await ask('The same again: '))) return password;
+    throw new WrongUsage('the two passwords differ');
+  } finally {
+    terminal.close();
+  }
+}

@@ -1,0 +1,29 @@
+/** What a command has to say: a value for programs, and the same for people. */
+
+export interface Report {
+  /** Printed as one line of JSON with `--json`. */
+  readonly value: unknown;
+  /** Printed otherwise. */
+  readonly text: string;
+}
+
+export function print({ value, text }: Report, { json }: { readonly json: boolean }): void {
+  process.stdout.write(`${json ? JSON.stringify(value) : text}\n`);
+}
+
+/** Rows under a heading, each column as wide as its longest cell. */
+export function table(
+  heading: readonly string[],
+  rows: readonly (readonly string[])[],
+  nothing: string,
+): string {
+  if (rows.length === 0) return nothing;
+  const lines = [heading, ...rows];
+  const widths = heading.map((_, column) =>
+    Math.max(...lines.map((cells) => cells[column]?.length ?? 0)),
+  );
+  return lines
+    .map((cells) => cells.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  '))
+    .map((line) => line.trimEnd())
+    .join('\n');
+}
