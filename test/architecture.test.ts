@@ -1,0 +1,218 @@
+/** The shape of the code: who may import whom, and where each thing that must be in one place is. */
+import { readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect } from 'chai';
+
+const ROOT = path.join(import.meta.dirname, '..');
+
+/** For each part of src, the parts it may import beside itself. */
+const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
+  config: [],
+  storage: [],
+  clients: ['storage'],
+  accounts: ['storage'],
+  provider: ['config', 'storage', 'clients', 'accounts'],
+  pages: ['provider', 'clients', 'accounts'],
+  host: ['pages', 'provider', 'config'],
+  'service.ts': ['config', 'storage', 'clients', 'accounts', 'provider', 'pages', 'host'],
+  'main.ts': ['service.ts', 'config', 'clients', 'accounts'],
+  operator: ['service.ts', 'config', 'storage', 'clients', 'accounts'],
+  'resource-server': [],
+  sandbox: ['resource-server'],
+};
+
+/** Vocabulary without knowledge of any part: everybody may use it, and it uses nobody. */
+const FOR_ALL = ['attempt-limits.ts', 'clock.ts', 'random-id.ts', 'refusal.ts'];
+
+const SAYS_NOTHING = /^(utils?|helpers?|common|lib|core|misc|services|managers?|shared)(\.ts)?$/;
+
+interface SourceFile {
+  /** Relative to the repository, `src/config/load.ts`. */
+  readonly name: string;
+  /** The folder in src, or the file's own name when it stands at the top of src. */
+  readonly part: string;
+  readonly text: string;
+  /** `text` without comments, where words and names are only mentioned. */
+  readonly code: string;
+}
+
+const sources = filesUnder('src', '.ts').map(readSource);
+const views = filesUnder('views', '.ejs').map(readSource);
+
+describe('architecture', () => {
+  it('a part of src imports only the parts listed for it', () => {
+    const trespasses = sources.flatMap((source) => {
+      const allowed = [source.part, ...FOR_ALL, ...(MAY_IMPORT[source.part] ?? [])];
+      return importsOf(source)
+        .filter(({ part }) => part !== undefined && !allowed.includes(part))
+        .map(({ specifier }) => `${source.name} imports ${specifier}`);
+    });
+    expect(trespasses).to.deep.equal([]);
+  });
+
+  it('what everybody may use imports no part', () => {
+    const shared = sources.filter(({ part }) => FOR_ALL.includes(part));
+    expect(shared.flatMap(importsOf).filter(({ part }) => part !== undefined)).to.deep.equal([]);
+  });
+
+  it('nothing stands in src beside the known parts', () => {
+    const known = [...Object.keys(MAY_IMPORT), ...FOR_ALL];
+    expect([...new Set(sources.map(({ part }) => part))]).to.satisfy(
+      (parts: string[]) => parts.every((part) => known.includes(part)),
+      `only ${known.join(', ')}`,
+    );
+  });
+
+  it('no file needs itself by way of others', () => {
+    expect(cycles()).to.deep.equal([]);
+  });
+
+  it('no file or folder has a name that says nothing', () => {
+    const all = [...sources, ...views, ...filesUnder('test', '.ts').map(readSource)];
+    const segments = all.flatMap(({ name }) => name.split('/'));
+    expect(segments.filter((segment) => SAYS_NOTHING.test(segment))).to.deep.equal([]);
+  });
+
+  it('files are named in kebab-case', () => {
+    const names = sources.map(({ name }) => path.basename(name));
+    expect(names.filter((name) => !/^[a-z0-9]+(-[a-z0-9]+)*\.ts$/.test(name))).to.deep.equal([]);
+  });
+
+  it('every source file opens with a sentence on what it is for', () => {
+    const silent = sources.filter(({ text }) => !/^\/\*\*[\s\S]*?\.[\s\S]*?\*\/\n/.test(text));
+    expect(namesOf(silent)).to.deep.equal([]);
+  });
+
+  it('no source file is longer than 250 lines', () => {
+    expect(namesOf(sources.filter(({ text }) => text.split('\n').length > 251))).to.deep.equal([]);
+  });
+
+  it('nothing is exported as default or passed on from another file', () => {
+    expect(containing(/\bexport\s+(default\b|\*|\{[^}]*\}\s*from\b)/)).to.deep.equal([]);
+  });
+});
+
+describe('one place for', () => {
+  it('the environment: config/environment.ts', () => {
+    expect(containing(/\bprocess\s*\.\s*env\b/)).to.deep.equal(['src/config/environment.ts']);
+  });
+
+  it('connections to Redis: storage/redis.ts', () => {
+    expect(containing(/\bnew\s+(Redis|Cluster|IORedis)\b/)).to.deep.equal(['src/storage/redis.ts']);
+  });
+
+  it('SQL: clients, accounts and storage', () => {
+    const statement = /\b(SELECT|INSERT\s+INTO|UPDATE|DELETE\s+FROM|CREATE\s+TABLE|LISTEN)\s/;
+    const asked = /\.query\s*(<[^()]*>)?\(/;
+    const elsewhere = sources.filter(
+      ({ part, code }) =>
+        !['clients', 'accounts', 'storage'].includes(part) &&
+        (statement.test(code) || asked.test(code)),
+    );
+    expect(namesOf(elsewhere)).to.deep.equal([]);
+  });
+
+  it('the engine: provider', () => {
+    const users = sources.filter((source) =>
+      importsOf(source).some(
+        ({ specifier, isType }) => !isType && /^oidc-provider\b/.test(specifier),
+      ),
+    );
+    expect(users.filter(({ part }) => part !== 'provider')).to.deep.equal([]);
+  });
+
+  it('routes: host/host.ts', () => {
+    // A page redirects and links to paths, so a path in a string is no sign. What makes a path a
+    // route is that something is registered for it, or compared with the path of the request.
+    const registered = /\.(get|post|put|patch|delete|del|all|use|register)\(\s*['"`[]+\//;
+    const compared = /\bpath(name)?\s*(===?|!==?|\.startsWith\()\s*['"`]\//;
+    const elsewhere = sources.filter(
+      ({ name, part, code }) =>
+        name !== 'src/host/host.ts' &&
+        // These two are programs of their own, with a listener of their own.
+        !['resource-server', 'sandbox'].includes(part) &&
+        (registered.test(code) || compared.test(code) || /from 'koa-router'/.test(code)),
+    );
+    expect(namesOf(elsewhere)).to.deep.equal([]);
+  });
+});
+
+describe('views', () => {
+  it('print escaped: <%- only includes', () => {
+    const raw = views.filter(({ text }) => /<%-(?!\s*include\()/.test(text));
+    expect(namesOf(raw)).to.deep.equal([]);
+  });
+
+  it('carry no script and no style of their own', () => {
+    const inline = /<script(?![^>]*\bsrc=)|<style\b|\son[a-z]{3,}="|\sstyle=|javascript:/i;
+    expect(namesOf(views.filter(({ text }) => inline.test(text)))).to.deep.equal([]);
+  });
+});
+
+interface Import {
+  readonly specifier: string;
+  /** The part of src it leads to; undefined for a package or a file outside src. */
+  readonly part: string | undefined;
+  readonly isType: boolean;
+}
+
+function importsOf(source: SourceFile): Import[] {
+  const statements = /\b(?:import|export)\b(\s+type\b)?[^'";]*?\bfrom\s*'([^']+)'/g;
+  const bare = /\bimport\s*\(?\s*'([^']+)'/g;
+  const found = [
+    ...[...source.code.matchAll(statements)].map(([, type, specifier = '']) => ({
+      specifier,
+      isType: type !== undefined,
+    })),
+    ...[...source.code.matchAll(bare)].map(([, specifier = '']) => ({ specifier, isType: false })),
+  ];
+  return found.map((found) => ({ ...found, part: partOf(target(source, found.specifier)) }));
+}
+
+const target = (source: SourceFile, specifier: string): string =>
+  specifier.startsWith('.') ? path.join(path.dirname(source.name), specifier) : specifier;
+
+/** Chains of imports within src that come back to where they began. Types do not count: they are gone at run time. */
+function cycles(): string[] {
+  const edges = new Map(
+    sources.map((source) => [
+      source.name,
+      importsOf(source)
+        .filter(({ isType }) => !isType)
+        .map(({ specifier }) => target(source, specifier)),
+    ]),
+  );
+  const settled = new Set<string>();
+  const found: string[] = [];
+  const walk = (name: string, trail: readonly string[]): void => {
+    if (trail.includes(name)) found.push([...trail.slice(trail.indexOf(name)), name].join(' → '));
+    if (trail.includes(name) || settled.has(name)) return;
+    for (const next of edges.get(name) ?? []) walk(next, [...trail, name]);
+    settled.add(name);
+  };
+  for (const name of edges.keys()) walk(name, []);
+  return found;
+}
+
+function partOf(name: string): string | undefined {
+  const [top, part] = name.split('/');
+  return top === 'src' ? part : undefined;
+}
+
+function filesUnder(folder: string, ending: string): string[] {
+  return readdirSync(path.join(ROOT, folder), { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith(ending))
+    .map((name) => path.join(folder, name))
+    .sort();
+}
+
+function readSource(name: string): SourceFile {
+  const text = readFileSync(path.join(ROOT, name), 'utf8');
+  const code = text.replace(/\/\*[\s\S]*?\*\//g, '').replace(/(^|\s)\/\/.*$/gm, '');
+  return { name, part: partOf(name) ?? name, text, code };
+}
+
+const namesOf = (files: readonly SourceFile[]): string[] => files.map(({ name }) => name);
+
+const containing = (pattern: RegExp): string[] =>
+  namesOf(sources.filter(({ code }) => pattern.test(code)));

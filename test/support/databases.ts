@@ -1,0 +1,36 @@
+/** Suites that run on each PostgreSQL that Gatehouse knows: the embedded one and a real server. */
+import { type OpenDatabase, openDatabase } from '../../src/storage/database.ts';
+import { freshDataDirectory } from './embedded-postgres.ts';
+import { freshMigratedDatabaseUrl } from './postgres-server.ts';
+import { describeOn, postgresServer } from './requirements.ts';
+
+export type DatabaseKind = 'embedded' | 'postgres';
+
+/**
+ * Defines the suite once per kind of database. Each call of `open`, in a hook or a test, answers
+ * a database of its own with the schema and no rows; all of them are closed after the suite.
+ */
+export function forEachDatabase(
+  title: string,
+  body: (open: () => Promise<OpenDatabase>) => void,
+): void {
+  const suite = (kind: DatabaseKind) => () => {
+    const opened: OpenDatabase[] = [];
+    after('close the databases', async () => {
+      for (const database of opened.splice(0)) await database.close();
+    });
+    body(async () => {
+      const database = await openTestDatabase(kind);
+      opened.push(database);
+      return database;
+    });
+  };
+  describe(`${title}, embedded PostgreSQL`, suite('embedded'));
+  describeOn([postgresServer], `${title}, PostgreSQL`, suite('postgres'));
+}
+
+/** A database with the schema and no rows; whoever opens it closes it. */
+export async function openTestDatabase(kind: DatabaseKind): Promise<OpenDatabase> {
+  if (kind === 'embedded') return openDatabase({ dataDirectory: await freshDataDirectory() });
+  return openDatabase({ databaseUrl: await freshMigratedDatabaseUrl(), dataDirectory: '' });
+}

@@ -1,0 +1,16 @@
+/** Waiting for what another part does by itself a moment later, such as hearing of a change. */
+import { setTimeout as delay } from 'node:timers/promises';
+
+/** Repeats the check until it no longer throws. @throws what it threw last, after two seconds. */
+export async function eventually<Result>(check: () => Promise<Result> | Result): Promise<Result> {
+  // Not Date.now: a test may have stopped that clock.
+  const deadline = performance.now() + 2_000;
+  for (;;) {
+    try {
+      return await check();
+    } catch (error) {
+      if (performance.now() > deadline) throw error;
+      await delay(10);
+    }
+  }
+}

@@ -1,0 +1,62 @@
+/** A partner's callback: a real HTTP listener that keeps the redirects it receives. */
+import { createServer } from 'node:http';
+import { freePort } from './programs.ts';
+
+export interface Partner {
+  readonly origin: string;
+  /** The redirect URI to register with the client. */
+  readonly redirectUri: string;
+  /** The redirects that arrived at `redirectUri`, oldest first. */
+  readonly received: readonly URL[];
+  /** The next redirect that no earlier call answered, waited for. */
+  nextRedirect(): Promise<URL>;
+  close(): Promise<void>;
+}
+
+/**
+ * @param onwardTo where the partner sends the browser after its callback, as many do; without it
+ *   the callback answers a page that says "connected".
+ */
+export async function startPartner({ onwardTo }: { onwardTo?: string } = {}): Promise<Partner> {
+  const port = await freePort();
+  const origin = `http://127.0.0.1:${port}`;
+  const redirectUri = `${origin}/callback`;
+  const received: URL[] = [];
+  const waiting: ((url: URL) => void)[] = [];
+  let answered = 0;
+
+  const server = createServer((request, response) => {
+    const url = new URL(request.url ?? '/', origin);
+    if (url.pathname !== '/callback') {
+      response.writeHead(url.pathname === '/' ? 200 : 404, HTML).end('<h1>partner</h1>');
+      return;
+    }
+    received.push(url);
+    const next = waiting.shift();
+    if (next) {
+      answered += 1;
+      next(url);
+    }
+    if (onwardTo === undefined) response.writeHead(200, HTML).end('<h1>connected</h1>');
+    else response.writeHead(302, { location: onwardTo }).end();
+  });
+  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
+
+  return {
+    origin,
+    redirectUri,
+    received,
+    nextRedirect() {
+      const earlier = received[answered];
+      if (!earlier) return new Promise((resolve) => waiting.push(resolve));
+      answered += 1;
+      return Promise.resolve(earlier);
+    },
+    async close() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+const HTML = { 'content-type': 'text/html; charset=utf-8' };

@@ -1,0 +1,152 @@
+/** A person who uses the pages without JavaScript: plain HTTP, a cookie jar, and the forms. */
+import { createCookieJar } from './cookie-jar.ts';
+import { type Form, formsOf } from './forms.ts';
+
+export interface Credentials {
+  readonly email: string;
+  readonly password: string;
+}
+
+export interface Page {
+  readonly url: URL;
+  readonly status: number;
+  readonly headers: Headers;
+  readonly html: string;
+  /** Where a redirect leads, resolved against `url`. */
+  readonly location: URL | undefined;
+  readonly forms: readonly Form[];
+}
+
+export type Fields = Readonly<Record<string, string | readonly string[]>>;
+
+export interface Person {
+  /** One request, no redirect followed. `headers` replace those a browser would send. */
+  get(path: string | URL, headers?: Record<string, string>): Promise<Page>;
+  /** Any form post, without a page it came from. */
+  post(path: string | URL, fields: Fields, headers?: Record<string, string>): Promise<Page>;
+  /**
+   * Fills in and sends the form of `page` that has all these fields, its other values included;
+   * no redirect followed. @throws Error when the page has no such form.
+   */
+  submit(page: Page, fields: Fields, headers?: Record<string, string>): Promise<Page>;
+  /** Follows redirects until a page or another origin is reached. */
+  follow(page: Page): Promise<Page>;
+  /** Signs in on the way to `path`. @returns the page reached. */
+  signIn(credentials: Credentials, path?: string): Promise<Page>;
+  /** Makes a whole authorization request. @returns the redirect to the partner, not requested. */
+  authorize(
+    authorizationUrl: string | URL,
+    credentials: Credentials,
+    decision?: 'approve' | 'deny',
+  ): Promise<URL>;
+  readonly cookieNames: readonly string[];
+  /** The `Cookie` header of a request to `path`. */
+  cookieHeader(path: string): string;
+}
+
+/** A person with an empty cookie jar: the same as a browser that was never here. */
+export function createPerson(issuer: string): Person {
+  const jar = createCookieJar();
+  const { origin } = new URL(issuer);
+
+  async function request(url: URL, init: RequestInit): Promise<Page> {
+    const headers = new Headers(init.headers);
+    const cookie = jar.header(url.pathname);
+    if (cookie !== undefined) headers.set('cookie', cookie);
+    const response = await fetch(url, { ...init, headers, redirect: 'manual' });
+    jar.take(response.headers, url.pathname);
+    const html = await response.text();
+    const location = response.headers.get('location');
+    return {
+      url,
+      status: response.status,
+      headers: response.headers,
+      html,
+      location: location === null ? undefined : new URL(location, url),
+      forms: formsOf(html),
+    };
+  }
+
+  const person: Person = {
+    get cookieNames() {
+      return jar.names;
+    },
+
+    cookieHeader: (path) => jar.header(path) ?? '',
+
+    get: (path, headers) =>
+      request(new URL(path, issuer), { headers: { ...NAVIGATION, ...headers } }),
+
+    post: (path, fields, headers) =>
+      request(new URL(path, issuer), {
+        method: 'POST',
+        headers: { ...NAVIGATION, origin, ...headers },
+        body: new URLSearchParams(pairs(fields)),
+      }),
+
+    submit(page, fields, headers) {
+      const names = Object.keys(fields);
+      const form = page.forms.find((candidate) => names.every((name) => candidate.names.has(name)));
+      if (!form) throw new Error(`no form with ${names} on ${describePage(page)}`);
+      const kept = form.values.filter(([name]) => !names.includes(name));
+      const body = new URLSearchParams([...kept, ...pairs(fields)]);
+      const action = new URL(form.action, page.url);
+      if (form.method === 'GET') {
+        return person.get(new URL(`?${body}`, action), headers);
+      }
+      return request(action, {
+        method: form.method,
+        headers: { ...NAVIGATION, origin, referer: page.url.href, ...headers },
+        body,
+      });
+    },
+
+    async follow(page) {
+      let current = page;
+      for (let hops = 0; hops < 20; hops += 1) {
+        if (current.location?.origin !== origin) return current;
+        current = await person.get(current.location);
+      }
+      throw new Error(`redirects without end at ${describePage(current)}`);
+    },
+
+    async signIn({ email, password }, path = '/profile') {
+      const page = await person.follow(await person.get(path));
+      return person.follow(await person.submit(page, { email, password }));
+    },
+
+    async authorize(authorizationUrl, { email, password }, decision = 'approve') {
+      let page = await person.follow(await person.get(authorizationUrl));
+      for (let steps = 0; steps < 5; steps += 1) {
+        if (page.location) return page.location;
+        if (hasField(page, 'password')) page = await person.submit(page, { email, password });
+        else if (hasField(page, 'decision')) page = await person.submit(page, { decision });
+        else break;
+        page = await person.follow(page);
+      }
+      throw new Error(`the authorization request ended at ${describePage(page)}`);
+    },
+  };
+  return person;
+}
+
+/** What a browser says of a navigation that one of our own pages started. */
+const NAVIGATION = {
+  accept: 'text/html,application/xhtml+xml,*/*;q=0.8',
+  'sec-fetch-site': 'same-origin',
+  'sec-fetch-dest': 'document',
+};
+
+const pairs = (fields: Fields): [string, string][] =>
+  Object.entries(fields).flatMap(([name, value]) =>
+    (typeof value === 'string' ? [value] : value).map((one): [string, string] => [name, one]),
+  );
+
+const hasField = (page: Page, name: string): boolean =>
+  page.forms.some((form) => form.names.has(name));
+
+const describePage = ({ url, status, html }: Page): string =>
+  `${url.pathname} (${status}): ${html
+    .replace(/<[^>]*>/g, ' ')
+    .replace(/\s+/g, ' ')
+    .slice(0, 300)}`;

@@ -1,0 +1,171 @@
+/** Real programs beside the tests: found, started, paused, and never left behind. */
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { accessSync, constants, readdirSync, readFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+
+export interface Program {
+  /** Stops every process of it where it stands (SIGSTOP): it keeps its connections, and hangs. */
+  pause(): void;
+  resume(): void;
+  /** Ends it with the signal and waits for that. */
+  end(signal: NodeJS.Signals): Promise<void>;
+  /** Calls `attempt` until it succeeds. @throws Error with the program's output when it ended. */
+  waitUntil(attempt: () => Promise<unknown>): Promise<void>;
+}
+
+/** The path of an executable on PATH or in `directories`, or undefined. */
+export function findProgram(name: string, directories: readonly string[] = []): string | undefined {
+  const searched = [...(process.env.PATH ?? '').split(path.delimiter), ...directories];
+  return searched.map((directory) => path.join(directory, name)).find(isExecutable);
+}
+
+export interface ProgramOptions {
+  readonly cwd: string;
+  /** The system account to run as when the tests run as root. */
+  readonly unprivileged?: string;
+  /** In place of the variables of this process. */
+  readonly environment?: Readonly<Record<string, string | undefined>>;
+  /** `drop`: standard output goes nowhere, at no cost to this process. */
+  readonly output?: 'keep' | 'drop';
+}
+
+export function startProgram(
+  command: string,
+  args: readonly string[],
+  options: ProgramOptions,
+): Program {
+  const [file, ...rest] = boundToThisProcess(command, args, options.unprivileged);
+  if (file === undefined) throw new Error('nothing to start');
+  const child = spawn(file, rest, {
+    cwd: options.cwd,
+    env: options.environment ?? process.env,
+    stdio: ['ignore', options.output === 'drop' ? 'ignore' : 'pipe', 'pipe'],
+  });
+  let output = '';
+  const keep = (text: unknown): void => {
+    output = `${output}${text}`.slice(-4_000);
+  };
+  child.stdout?.on('data', keep);
+  child.stderr?.on('data', keep);
+  child.on('error', keep);
+  running.add(child);
+  const ended = new Promise<void>((resolve) => {
+    child.once('exit', () => {
+      running.delete(child);
+      resolve();
+    });
+  });
+
+  return {
+    pause: () => signalTree(child, 'SIGSTOP'),
+    resume: () => signalTree(child, 'SIGCONT'),
+    async end(signal) {
+      signalTree(child, 'SIGCONT');
+      child.kill(signal);
+      await ended;
+    },
+    async waitUntil(attempt) {
+      // Not Date.now: a test may have stopped that clock.
+      const deadline = performance.now() + 20_000;
+      for (;;) {
+        if (!running.has(child)) throw new Error(`${command} ended: ${output}`);
+        try {
+          await attempt();
+          return;
+        } catch (cause) {
+          if (performance.now() > deadline) {
+            throw new Error(`${command} is not ready: ${output}`, { cause });
+          }
+          await delay(25);
+        }
+      }
+    },
+  };
+}
+
+/** Runs a short command to its end, with the same rights as `startProgram`. */
+export function runProgram(
+  command: string,
+  args: readonly string[],
+  options: Pick<ProgramOptions, 'cwd' | 'unprivileged'>,
+): void {
+  const [file, ...rest] = boundToThisProcess(command, args, options.unprivileged);
+  if (file === undefined) throw new Error('nothing to run');
+  execFileSync(file, rest, { cwd: options.cwd, stdio: 'pipe' });
+}
+
+/** A TCP port of 127.0.0.1 that nobody listens on at this moment. */
+export async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const address = server.address();
+  await new Promise((resolve) => server.close(resolve));
+  if (address === null || typeof address === 'string') throw new Error('no TCP port');
+  return address.port;
+}
+
+/** True where PostgreSQL, which refuses root, needs another account. */
+export const runsAsRoot = process.getuid?.() === 0;
+
+const running = new Set<ChildProcess>();
+process.on('exit', () => {
+  for (const child of running) signalTree(child, 'SIGKILL');
+});
+
+const setpriv = findProgram('setpriv');
+
+/** setpriv changes the account and asks the kernel to end the program with this process. */
+function boundToThisProcess(
+  command: string,
+  args: readonly string[],
+  unprivileged: string | undefined,
+): string[] {
+  if (setpriv === undefined) return [command, ...args];
+  const account =
+    unprivileged !== undefined && runsAsRoot
+      ? [`--reuid=${unprivileged}`, `--regid=${unprivileged}`, '--init-groups']
+      : [];
+  return [setpriv, ...account, '--pdeathsig=INT', '--', command, ...args];
+}
+
+/** PostgreSQL puts each backend into a process group of its own, so children are looked up. */
+function signalTree(child: ChildProcess, signal: NodeJS.Signals): void {
+  for (const pid of [child.pid, ...childrenOf(child.pid)]) {
+    try {
+      if (pid !== undefined) process.kill(pid, signal);
+    } catch {
+      // It ended in the meantime.
+    }
+  }
+}
+
+function childrenOf(pid: number | undefined): number[] {
+  try {
+    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8');
+    return children.split(' ').filter(Boolean).map(Number);
+  } catch {
+    return [];
+  }
+}
+
+function isExecutable(file: string): boolean {
+  try {
+    accessSync(file, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** The program folders of each PostgreSQL that Debian keeps off the PATH, newest first. */
+export function postgresFolders(): string[] {
+  const root = '/usr/lib/postgresql';
+  try {
+    const versions = readdirSync(root).sort((a, b) => Number(b) - Number(a));
+    return versions.map((version) => path.join(root, version, 'bin'));
+  } catch {
+    return [];
+  }
+}

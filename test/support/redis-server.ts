@@ -1,0 +1,104 @@
+/** Real Redis servers for the tests: one shared by the run, others for tests that harm them. */
+import { Redis } from 'ioredis';
+import { atEndOfRun } from './end-of-run.ts';
+import { freePort, type Program, startProgram } from './programs.ts';
+import { redisServer, required } from './requirements.ts';
+import { temporaryDirectory } from './temporary-directory.ts';
+
+export interface RedisServer {
+  /** The URL of database 0. */
+  readonly url: string;
+  /** The server hangs: it keeps its connections and does not answer. */
+  pause(): void;
+  resume(): void;
+  /** SIGKILL: what the append-only file does not hold is lost. */
+  kill(): Promise<void>;
+  /** Starts again, on the same port and data, after `kill`. */
+  restart(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** What Gatehouse asks of a Redis that keeps tokens: it persists, and never evicts. */
+const DURABLE = {
+  save: '',
+  appendonly: 'yes',
+  appendfsync: 'everysec',
+  'maxmemory-policy': 'noeviction',
+};
+
+const DATABASES = 512;
+
+/** An empty database of the server that the run shares. @returns its URL. */
+export async function freshRedisUrl(): Promise<string> {
+  shared ??= startRedisServer({ databases: String(DATABASES) });
+  const server = await shared;
+  const index = handedOut % DATABASES;
+  handedOut += 1;
+  const url = `${server.url}/${index}`;
+  if (handedOut > DATABASES) await ask(url, (redis) => redis.flushdb());
+  return url;
+}
+
+/**
+ * A server of its own, for a test that pauses or kills it, or starts it with settings that a
+ * deployment must not have.
+ *
+ * @param settings directives of redis.conf that replace or follow those of `DURABLE`.
+ */
+export async function startRedisServer(
+  settings: Readonly<Record<string, string>> = {},
+): Promise<RedisServer> {
+  const command = required(redisServer);
+  const directory = temporaryDirectory('redis');
+  const port = await freePort();
+  const url = `redis://127.0.0.1:${port}`;
+  const fixed = { bind: '127.0.0.1', port: String(port), dir: directory, daemonize: 'no' };
+  const directives = Object.entries({ ...DURABLE, ...settings, ...fixed });
+  const args = directives.flatMap(([name, value]) => [`--${name}`, value]);
+
+  const start = async (): Promise<Program> => {
+    const started = startProgram(command, args, { cwd: directory });
+    // PING is answered with an error until the append-only file is read.
+    await started.waitUntil(() => ask(url, (redis) => redis.ping()));
+    return started;
+  };
+
+  let program = await start();
+  let isRunning = true;
+  const end = async (signal: NodeJS.Signals): Promise<void> => {
+    if (!isRunning) return;
+    isRunning = false;
+    await program.end(signal);
+  };
+  const server: RedisServer = {
+    url,
+    pause: () => program.pause(),
+    resume: () => program.resume(),
+    kill: () => end('SIGKILL'),
+    stop: () => end('SIGTERM'),
+    async restart() {
+      program = await start();
+      isRunning = true;
+    },
+  };
+  atEndOfRun(() => server.stop());
+  return server;
+}
+
+let shared: Promise<RedisServer> | undefined;
+let handedOut = 0;
+
+async function ask(url: string, question: (redis: Redis) => Promise<unknown>): Promise<void> {
+  const redis = new Redis(url, {
+    lazyConnect: true,
+    retryStrategy: () => null,
+    maxRetriesPerRequest: 0,
+  });
+  redis.on('error', () => {});
+  try {
+    await redis.connect();
+    await question(redis);
+  } finally {
+    redis.disconnect();
+  }
+}

@@ -1,0 +1,65 @@
+/** Suites that need a program which a machine may not have. */
+import { execFileSync } from 'node:child_process';
+import { findProgram, postgresFolders, runsAsRoot } from './programs.ts';
+
+export interface Requirement {
+  /** Where the program is; undefined when this machine lacks it. */
+  readonly program: string | undefined;
+  /** What to install. */
+  readonly remedy: string;
+}
+
+/** `describe`, where the machine has what the suite needs; elsewhere one line that says why not. */
+export function describeOn(
+  requirements: readonly Requirement[],
+  title: string,
+  body: () => void,
+): void {
+  const missing = requirements.filter(({ program }) => program === undefined);
+  if (missing.length === 0) {
+    describe(title, body);
+    return;
+  }
+  const reason = `needs ${missing.map(({ remedy }) => remedy).join(' and ')}`;
+  describe(title, () => {
+    if (process.env.CI === 'true') {
+      // Where everything is installed on purpose, a suite left out is a fault.
+      it(reason, () => {
+        throw new Error(reason);
+      });
+    } else it(reason);
+  });
+}
+
+/** The path of the program. @throws Error when it is missing (a suite without `describeOn`). */
+export function required(requirement: Requirement): string {
+  if (requirement.program === undefined) throw new Error(`needs ${requirement.remedy}`);
+  return requirement.program;
+}
+
+export const redisServer: Requirement = {
+  program: findProgram('redis-server'),
+  remedy: 'redis-server (Debian package redis-server)',
+};
+
+/** The system account that a PostgreSQL started by root runs as; Debian's package makes it. */
+export const postgresAccount = 'postgres';
+
+export const postgresServer: Requirement = {
+  program: !runsAsRoot || accountExists() ? findProgram('postgres', postgresFolders()) : undefined,
+  remedy: 'postgres and its account (Debian package postgresql)',
+};
+
+export const chromium: Requirement = {
+  program: findProgram('chromium') ?? findProgram('chromium-browser'),
+  remedy: 'chromium (Debian package chromium)',
+};
+
+function accountExists(): boolean {
+  try {
+    execFileSync('id', ['-u', postgresAccount], { stdio: 'ignore' });
+    return findProgram('setpriv') !== undefined;
+  } catch {
+    return false;
+  }
+}

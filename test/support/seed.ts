@@ -1,0 +1,108 @@
+/** People, their organization, and a client of each kind, for tests that need somebody to be there. */
+
+import { hashPassword } from '../../src/accounts/password.ts';
+import type { ClientKind } from '../../src/clients/client.ts';
+import type { TestClient } from './oauth.ts';
+import type { Credentials } from './person.ts';
+import type { TestService } from './service.ts';
+
+export interface SeededPerson extends Credentials {
+  readonly accountId: string;
+  readonly name: string;
+}
+
+export interface Seed {
+  /** Works in `organization` as a member, with the rights read and write in `warehouse`. */
+  readonly person: SeededPerson;
+  /** Owns the organization `elsewhere`, and the clients that people own. */
+  readonly other: SeededPerson;
+  readonly organization: { readonly id: string; readonly name: string };
+  readonly warehouse: { readonly id: string; readonly name: string };
+  readonly elsewhere: { readonly id: string; readonly name: string };
+  readonly clients: {
+    /** Registered by `other` on the profile page. */
+    readonly confidential: TestClient;
+    /** Provided by the operator. */
+    readonly otherConfidential: TestClient;
+    readonly public: TestClient;
+    readonly native: TestClient;
+    /** A member of `organization`, without rights in a warehouse. */
+    readonly machine: TestClient;
+    readonly resourceServer: TestClient;
+  };
+}
+
+/** What is needed to fill the tables: a running service, or registries on its database. */
+export type Registries = Pick<
+  TestService,
+  'database' | 'accounts' | 'organizations' | 'memberships' | 'clients'
+>;
+
+export const REDIRECT_URI = 'https://partner.example/callback';
+export const NATIVE_REDIRECT_URI = 'com.example.warehouse:/callback';
+
+/** @param options `redirectUris`: of the clients that have any, the first is the one they use. */
+export async function seed(
+  service: Registries,
+  { redirectUris = [REDIRECT_URI] }: { redirectUris?: readonly string[] } = {},
+): Promise<Seed> {
+  const { organizations, memberships } = service;
+  const person = await addPerson(service, 'Grace Person', 'grace@example.test');
+  const other = await addPerson(service, 'Oscar Other', 'oscar@example.test');
+
+  const organization = await organizations.add({ name: 'Northern Logistics' });
+  const organizationId = organization.id;
+  const warehouse = await organizations.addWarehouse({ organizationId, name: 'Rotterdam' });
+  const elsewhere = await organizations.add({ name: 'Elsewhere Storage' });
+  const { accountId } = person;
+  await memberships.setRole({ accountId }, organizationId, 'member');
+  await memberships.setRights({ accountId }, warehouse.id, ['read', 'write']);
+  await memberships.setRole({ accountId: other.accountId }, elsewhere.id, 'owner');
+
+  const add = async (
+    kind: ClientKind,
+    name: string,
+    uris: readonly string[],
+    more: { isNative?: boolean; ownerAccountId?: string } = {},
+  ): Promise<TestClient> => {
+    const draft = { kind, name, redirectUris: uris, isNative: false, ...more };
+    const { client, secret } = await service.clients.add(draft);
+    const [redirectUri = ''] = uris;
+    return { id: client.id, redirectUri, ...(secret !== undefined && { secret }) };
+  };
+  const owned = { ownerAccountId: other.accountId };
+  const machine = await add('machine', 'Night Sync', []);
+  await memberships.setRole({ clientId: machine.id }, organizationId, 'member');
+
+  return {
+    person,
+    other,
+    organization,
+    warehouse,
+    elsewhere,
+    clients: {
+      confidential: await add('confidential', 'Route Planner', redirectUris, owned),
+      otherConfidential: await add('confidential', 'Stock Reports', redirectUris),
+      public: await add('public', 'Warehouse Map', redirectUris),
+      native: await add('public', 'Warehouse Phone', [NATIVE_REDIRECT_URI], { isNative: true }),
+      machine,
+      resourceServer: await add('resource-server', 'Warehouse API', []),
+    },
+  };
+}
+
+/** An account that can sign in. All of them share one password, because hashing one takes long. */
+export async function addPerson(
+  service: Registries,
+  name: string,
+  email: string,
+): Promise<SeededPerson> {
+  const { id } = await service.accounts.add({ email, name });
+  passwordHash ??= hashPassword(PASSWORD);
+  const values = [await passwordHash, id];
+  await service.database.query('UPDATE accounts SET password_hash = $1 WHERE id = $2', values);
+  return { accountId: id, name, email, password: PASSWORD };
+}
+
+const PASSWORD = 'seven green forklifts';
+let passwordHash: Promise<string> | undefined;

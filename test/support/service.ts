@@ -1,0 +1,155 @@
+/** The whole service, started in this process on free loopback ports, with nothing in it. */
+import { pino } from 'pino';
+import { createMemberships, type Memberships } from '../../src/accounts/memberships.ts';
+import { createOrganizations, type Organizations } from '../../src/accounts/organizations.ts';
+import { type Clock, systemClock } from '../../src/clock.ts';
+import type { Settings } from '../../src/config/settings.ts';
+import { type Service, startService } from '../../src/service.ts';
+import { freshDataDirectory } from './embedded-postgres.ts';
+import { freshMigratedDatabaseUrl } from './postgres-server.ts';
+import { freePort } from './programs.ts';
+import { freshRedisUrl } from './redis-server.ts';
+import { describeOn, postgresServer, redisServer } from './requirements.ts';
+
+/** Where it keeps what it keeps; without Redis the tokens live in the database. */
+export type Deployment = 'embedded' | 'postgres' | 'postgres+redis';
+
+export interface TestService extends Service {
+  readonly issuer: string;
+  readonly clock: Clock;
+  /** What operators change; the service itself only reads it. */
+  readonly organizations: Organizations;
+  readonly memberships: Memberships;
+  /** Each log entry as one line of JSON. */
+  readonly logLines: readonly string[];
+}
+
+/** Settings that differ from those of the test, section by section. */
+export type Overrides = {
+  readonly [Section in keyof Settings]?: Settings[Section] extends string | boolean
+    ? Settings[Section]
+    : Partial<Settings[Section]>;
+};
+
+export interface StartOptions {
+  readonly deployment?: Deployment;
+  readonly settings?: Overrides;
+  readonly clock?: Clock;
+  /**
+   * Shares the stores and secrets of this service, as another node of its deployment. Not on the
+   * embedded database, which has one node.
+   */
+  readonly beside?: TestService;
+}
+
+/**
+ * Starts the service. Its schema is there, its tables are empty; `seed` fills them. Whoever starts
+ * it closes it. Nodes started beside each other have an issuer (a port) of their own.
+ */
+export async function startTestService(options: StartOptions = {}): Promise<TestService> {
+  const { clock = systemClock, beside } = options;
+  const settings = await settingsOf(options);
+  const logLines: string[] = [];
+  const log = pino({ level: settings.log.level }, { write: (line) => void logLines.push(line) });
+  const service = await startService({ settings, clock, log });
+  const { database } = service;
+  return {
+    ...service,
+    issuer: settings.issuer,
+    clock,
+    organizations: beside?.organizations ?? createOrganizations({ database, clock }),
+    memberships: beside?.memberships ?? createMemberships({ database, clock }),
+    logLines,
+  };
+}
+
+/**
+ * Defines the suite once per deployment: embedded, and PostgreSQL with Redis. Each call of `start`,
+ * in a hook or a test, answers a service of its own; all of them are closed after the suite.
+ */
+export function forEachDeployment(
+  title: string,
+  body: (start: (options?: Omit<StartOptions, 'deployment'>) => Promise<TestService>) => void,
+): void {
+  const suite = (deployment: Deployment) => () => {
+    const started: TestService[] = [];
+    after('close the services', async () => {
+      for (const service of started.splice(0).reverse()) await service.close();
+    });
+    body(async (options = {}) => {
+      const service = await startTestService({ ...options, deployment });
+      started.push(service);
+      return service;
+    });
+  };
+  describe(`${title}, embedded`, suite('embedded'));
+  describeOn(
+    [postgresServer, redisServer],
+    `${title}, PostgreSQL and Redis`,
+    suite('postgres+redis'),
+  );
+}
+
+async function settingsOf(options: StartOptions): Promise<Settings> {
+  const { deployment = 'embedded', settings: changes = {}, beside } = options;
+  const port = changes.server?.port ?? (await freePort());
+  const issuer = changes.issuer ?? `http://localhost:${port}`;
+  const { server, storage, tokens, sessions, limits, log, secrets } = beside?.settings ?? DEFAULTS;
+  return {
+    issuer,
+    isLoopback: changes.isLoopback ?? issuer.startsWith('http://'),
+    server: { ...server, port, operatorsPort: 0, ...changes.server },
+    storage: { ...storage, ...(beside ? {} : await placeOf(deployment)), ...changes.storage },
+    tokens: { ...tokens, ...changes.tokens },
+    sessions: { ...sessions, ...changes.sessions },
+    limits: { ...limits, ...changes.limits },
+    demo: changes.demo ?? false,
+    log: { ...log, ...changes.log },
+    secrets: { ...secrets, ...changes.secrets },
+  };
+}
+
+async function placeOf(deployment: Deployment): Promise<Partial<Settings['storage']>> {
+  if (deployment === 'embedded') return { dataDirectory: await freshDataDirectory() };
+  const databaseUrl = await freshMigratedDatabaseUrl();
+  if (deployment === 'postgres') return { databaseUrl };
+  return { databaseUrl, redisUrl: await freshRedisUrl() };
+}
+
+const MINUTE = 60;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+
+/** The defaults of the settings file, but for the addresses and the secrets. */
+const DEFAULTS = {
+  server: {
+    host: '127.0.0.1',
+    port: 0,
+    proxyHops: 0,
+    operatorsHost: '127.0.0.1',
+    operatorsPort: 0,
+  },
+  storage: { dataDirectory: '', autoMigrate: true, acceptVolatileRedis: false },
+  tokens: {
+    authorizationCodeSeconds: 10 * MINUTE,
+    accessTokenSeconds: HOUR,
+    machineAccessTokenSeconds: HOUR,
+    refreshTokenSeconds: 30 * DAY,
+    retryWindowSeconds: MINUTE,
+    absoluteAgeSeconds: 365 * DAY,
+  },
+  sessions: { idleSeconds: 12 * HOUR, absoluteSeconds: 7 * DAY },
+  limits: {
+    clientsPerPerson: 25,
+    apiKeysPerPerson: 25,
+    signInFailures: 10,
+    signInFailureWindowSeconds: 15 * MINUTE,
+    clientFailures: 50,
+    clientFailureWindowSeconds: MINUTE,
+  },
+  log: { level: 'debug' },
+  secrets: {
+    cookieKeys: ['cookie-key-of-the-tests-0123456789abcdef'],
+    tokenKeys: ['token-key-of-the-tests-0123456789abcdefg'],
+  },
+} as const satisfies Partial<Settings>;

@@ -1,0 +1,71 @@
+/** Suites that run on each token store: PostgreSQL, embedded or a server, and Redis. */
+import { systemClock } from '../../src/clock.ts';
+import { openDatabase } from '../../src/storage/database.ts';
+import { createPostgresStore } from '../../src/storage/postgres-store.ts';
+import { createRedis } from '../../src/storage/redis.ts';
+import { createRedisStore } from '../../src/storage/redis-store.ts';
+import type { TokenStore } from '../../src/storage/token-store.ts';
+import { freshDataDirectory } from './embedded-postgres.ts';
+import { freshMigratedDatabaseUrl } from './postgres-server.ts';
+import { freshRedisUrl } from './redis-server.ts';
+import { describeOn, postgresServer, redisServer } from './requirements.ts';
+
+export interface StoreUnderTest {
+  readonly store: TokenStore;
+  /** The store of a further node: connections of its own, the same data. */
+  anotherNode(): Promise<TokenStore>;
+}
+
+/**
+ * Defines the suite once per store. Each call of `open`, in a hook or a test, answers an empty
+ * store; all of them are closed after the suite. Their clock follows `createTestClock`.
+ */
+export function forEachStore(title: string, body: (open: () => Promise<StoreUnderTest>) => void) {
+  const suite = (place: () => Promise<Place>) => () => {
+    const closings: (() => Promise<void>)[] = [];
+    after('close the stores', async () => {
+      for (const close of closings.splice(0).reverse()) await close();
+    });
+    body(async () => {
+      const connect = await place();
+      const node = async (): Promise<TokenStore> => {
+        const { store, close } = await connect();
+        closings.push(close);
+        return store;
+      };
+      return { store: await node(), anotherNode: node };
+    });
+  };
+  describe(`${title}, embedded PostgreSQL`, suite(embeddedPostgres));
+  describeOn([postgresServer], `${title}, PostgreSQL`, suite(postgres));
+  describeOn([redisServer], `${title}, Redis`, suite(redis));
+}
+
+/** An empty store, to which several nodes may connect. */
+type Place = () => Promise<{ store: TokenStore; close: () => Promise<void> }>;
+
+async function embeddedPostgres(): Promise<Place> {
+  const dataDirectory = await freshDataDirectory();
+  return () => connectPostgres({ dataDirectory });
+}
+
+async function postgres(): Promise<Place> {
+  const databaseUrl = await freshMigratedDatabaseUrl();
+  return () => connectPostgres({ databaseUrl, dataDirectory: '' });
+}
+
+async function connectPostgres(options: { databaseUrl?: string; dataDirectory: string }) {
+  const database = await openDatabase(options);
+  const store = createPostgresStore({ database, clock: systemClock });
+  return { store, close: () => database.close() };
+}
+
+async function redis(): Promise<Place> {
+  const url = await freshRedisUrl();
+  return async () => {
+    const client = createRedis(url);
+    await client.connect();
+    const store = createRedisStore({ redis: client, clock: systemClock });
+    return { store, close: () => store.close() };
+  };
+}
