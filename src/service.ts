@@ -3,6 +3,7 @@ import { createServer, type Server } from 'node:http';
 import type { Logger } from 'pino';
 import { createAccess } from './accounts/access.ts';
 import { createAccountRegistry } from './accounts/account-registry.ts';
+import { createActivity } from './accounts/activity.ts';
 import { createConnections } from './accounts/connections.ts';
 import { seedDemo } from './accounts/demo.ts';
 import { createSignIn } from './accounts/sign-in.ts';
@@ -18,6 +19,7 @@ import { refreshSession } from './pages/current-session.ts';
 import { createErrorPage } from './pages/error-page.ts';
 import { errorReferencePage } from './pages/error-reference-page.ts';
 import { interactionPage } from './pages/interaction.ts';
+import { createPasswordCheck } from './pages/password-check.ts';
 import { profilePage } from './pages/profile.ts';
 import { signInPage } from './pages/sign-in.ts';
 import { signOutPage } from './pages/sign-out.ts';
@@ -52,6 +54,7 @@ export async function startService({ settings, clock, log }: ServiceParts) {
   const accounts = createAccountRegistry({ database, changes, clock });
   const access = createAccess({ database, changes });
   const connections = createConnections({ database, clock });
+  const activity = createActivity({ database, clock });
   const isSeeded = settings.demo && (await seedDemo({ database, clock }));
 
   const { limits, issuer, secrets } = settings;
@@ -75,18 +78,18 @@ export async function startService({ settings, clock, log }: ServiceParts) {
   const { interactions, sessions } = server;
   const formTokens = createFormTokens({ issuer, keys: secrets.cookieKeys });
   const host = { render, formToken: formTokens.formToken };
-  const signIn = signInPage({
-    host,
-    accounts,
-    sessions,
-    interactions,
+  const checkPassword = createPasswordCheck({
     signIn: createSignIn({ database }),
+    accounts,
+    activity,
     failures: createAttemptLimit({
       failures: limits.signInFailures,
       windowSeconds: limits.signInFailureWindowSeconds,
     }),
+    log,
   });
-  const consent = consentPage({ host, accounts, access, connections, interactions });
+  const signIn = signInPage({ host, accounts, activity, sessions, interactions, checkPassword });
+  const consent = consentPage({ host, accounts, access, activity, connections, interactions });
   const app = createHost({
     settings,
     clock,
@@ -133,6 +136,7 @@ export async function startService({ settings, clock, log }: ServiceParts) {
     accounts,
     access,
     connections,
+    activity,
     /** The address of the operators' listener. */
     operatorsUrl: addressOf(listeners[1]),
     /** Answers what is in flight, then closes everything. */

@@ -29,6 +29,8 @@ export interface AccountRegistry {
   suspend(id: string): Promise<Account>;
   /** @throws Refusal `account_unknown` */
   resume(id: string): Promise<Account>;
+  /** Ends every browser session of the account, everywhere. @throws Refusal `account_unknown` */
+  endSessions(id: string): Promise<Account>;
 }
 
 export interface NewAccount {
@@ -113,6 +115,18 @@ export function createAccountRegistry(parts: {
 
     suspend: (id) => setSuspendedAt(id, new Date(clock())),
     resume: (id) => setSuspendedAt(id, null),
+
+    async endSessions(id) {
+      if (!isAccountId(id)) throw unknownAccount(id);
+      const [row] = await database.query<AccountRow>(
+        `UPDATE accounts SET session_generation = session_generation + 1 WHERE id = $1
+          RETURNING *`,
+        [id],
+      );
+      memory.forget();
+      if (row === undefined) throw unknownAccount(id);
+      return accountFrom(row);
+    },
   };
 }
 

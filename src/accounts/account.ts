@@ -9,13 +9,15 @@ export interface Account {
   /** False until the person has set one through a one-time link. */
   readonly hasPassword: boolean;
   readonly createdAt: Date;
+  /** A session begun under an earlier generation is over. */
+  readonly sessionGeneration: number;
 }
 
 /** Other ids exist nowhere, and some (with a NUL byte) PostgreSQL would answer with an error. */
 export const isAccountId = (id: string): boolean => /^acc_[A-Za-z0-9_-]{16}$/.test(id);
 
 export const SELECT_ACCOUNTS =
-  'SELECT id, email, name, password_hash, created_at, suspended_at FROM accounts';
+  'SELECT id, email, name, password_hash, created_at, suspended_at, session_generation FROM accounts';
 
 export interface AccountRow {
   readonly id: string;
@@ -24,6 +26,7 @@ export interface AccountRow {
   readonly password_hash: string | null;
   readonly created_at: Date;
   readonly suspended_at: Date | null;
+  readonly session_generation: number;
 }
 
 export function accountFrom(row: AccountRow): Account {
@@ -34,5 +37,6 @@ export function accountFrom(row: AccountRow): Account {
     isSuspended: row.suspended_at !== null,
     hasPassword: row.password_hash !== null,
     createdAt: row.created_at,
+    sessionGeneration: row.session_generation,
   };
 }

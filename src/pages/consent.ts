@@ -2,21 +2,24 @@
 import type { Context } from 'koa';
 import type { Access } from '../accounts/access.ts';
 import type { AccountRegistry } from '../accounts/account-registry.ts';
+import type { Activity } from '../accounts/activity.ts';
 import type { Connections } from '../accounts/connections.ts';
 import { redirectHosts } from '../clients/client.ts';
 import { formOf } from '../provider/form.ts';
 import type { Interactions, PendingInteraction } from '../provider/interactions.ts';
-import { type PageHost, seeOther } from './page.ts';
+import { originOf, type PageHost, seeOther } from './page.ts';
 
 export interface ConsentParts {
   readonly host: PageHost;
   readonly accounts: AccountRegistry;
   readonly access: Access;
+  readonly activity: Activity;
   readonly connections: Connections;
   readonly interactions: Interactions;
 }
 
-export function consentPage({ host, accounts, access, connections, interactions }: ConsentParts) {
+export function consentPage(parts: ConsentParts) {
+  const { host, accounts, access, activity, connections, interactions } = parts;
   return {
     /** `GET /interaction/:uid` while it waits for a decision. */
     async show(ctx: Context, interaction: PendingInteraction): Promise<void> {
@@ -51,6 +54,13 @@ export function consentPage({ host, accounts, access, connections, interactions 
             clientId: client.id,
             name: client.name,
             hosts: redirectHosts(client),
+          });
+          await activity.record({
+            action: 'connected',
+            actor: 'person',
+            accountId,
+            details: { client_id: client.id, client_name: client.name },
+            origin: originOf(ctx),
           });
           return seeOther(ctx, await interactions.approve(ctx));
         case 'deny':

@@ -2,6 +2,7 @@
 import type { Context } from 'koa';
 import type { Account } from '../accounts/account.ts';
 import type { AccountRegistry } from '../accounts/account-registry.ts';
+import type { Origin } from '../accounts/activity.ts';
 import type { BrowserSessions } from '../provider/browser-sessions.ts';
 import type { Render } from './view-data.ts';
 
@@ -18,12 +19,19 @@ export function seeOther(ctx: Context, url: string): void {
   ctx.status = 303;
 }
 
-/** Who is signed in: their account, unless it was suspended or deleted since. */
+/** From where this request came, for the activity log. */
+export const originOf = (ctx: Context): Origin => ({
+  address: ctx.ip,
+  browser: ctx.get('user-agent'),
+});
+
+/** Who is signed in: their account, unless it was suspended or its sessions were ended since. */
 export async function signedInAccount(
   ctx: Context,
   { sessions, accounts }: { sessions: BrowserSessions; accounts: AccountRegistry },
 ): Promise<Account | undefined> {
   const session = await sessions.current(ctx);
   const account = session && (await accounts.find(session.accountId));
-  return account?.isSuspended ? undefined : account;
+  if (!account || account.isSuspended) return undefined;
+  return session.generation === account.sessionGeneration ? account : undefined;
 }

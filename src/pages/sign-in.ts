@@ -2,12 +2,12 @@
 import type { Context } from 'koa';
 import type { Account } from '../accounts/account.ts';
 import type { AccountRegistry } from '../accounts/account-registry.ts';
-import type { SignIn } from '../accounts/sign-in.ts';
-import type { AttemptLimit } from '../attempt-limits.ts';
+import type { Activity } from '../accounts/activity.ts';
 import type { BrowserSessions } from '../provider/browser-sessions.ts';
 import { formOf } from '../provider/form.ts';
 import type { Interactions, PendingInteraction } from '../provider/interactions.ts';
-import { type PageHost, seeOther, signedInAccount } from './page.ts';
+import { originOf, type PageHost, seeOther, signedInAccount } from './page.ts';
+import type { PasswordCheck } from './password-check.ts';
 import type { SignInView } from './view-data.ts';
 
 export interface SignInParts {
@@ -15,9 +15,8 @@ export interface SignInParts {
   readonly accounts: AccountRegistry;
   readonly sessions: BrowserSessions;
   readonly interactions: Interactions;
-  readonly signIn: SignIn;
-  /** Failed sign-ins, counted per email address and network address. */
-  readonly failures: AttemptLimit;
+  readonly activity: Activity;
+  readonly checkPassword: PasswordCheck;
 }
 
 const TITLE = 'Sign in';
@@ -25,32 +24,24 @@ const TITLE = 'Sign in';
 const HOME = '/profile';
 
 export function signInPage(parts: SignInParts) {
-  const { host, accounts, sessions, interactions, failures } = parts;
+  const { host, accounts, activity, sessions, interactions, checkPassword } = parts;
 
   const draw = (ctx: Context, view: Omit<SignInView, 'title' | 'formToken'>): Promise<void> =>
     host.render(ctx, 'sign-in', { title: TITLE, formToken: host.formToken(ctx), ...view });
 
-  /** The account, or the sentence for the person. The same one for a wrong email and password. */
-  async function attempt(ctx: Context): Promise<Account | string> {
-    const form = formOf(ctx);
-    const email = form.get('email') ?? '';
-    const key = `${email.trim().toLowerCase()} ${ctx.ip}`;
-    const seconds = await failures.secondsUntilAllowed(key);
-    if (seconds !== undefined) {
-      ctx.status = 429;
-      ctx.set('Retry-After', String(seconds));
-      const minutes = Math.ceil(seconds / 60);
-      return `Too many attempts. Try again in ${minutes === 1 ? 'a minute' : `${minutes} minutes`}.`;
-    }
-    const account = await parts.signIn({ email, password: form.get('password') ?? '' });
-    if (account !== 'refused') {
-      await failures.forget(key);
-      return account;
-    }
-    await failures.recordFailure(key);
-    ctx.status = 401;
-    return 'The email address or the password is not right.';
-  }
+  const attempt = (ctx: Context): Promise<Account | string> =>
+    checkPassword(ctx, {
+      email: formOf(ctx).get('email') ?? '',
+      password: formOf(ctx).get('password') ?? '',
+    });
+
+  const recordSignIn = (ctx: Context, { id }: Account): Promise<void> =>
+    activity.record({
+      action: 'signed_in',
+      actor: 'person',
+      accountId: id,
+      origin: originOf(ctx),
+    });
 
   return {
     /** `GET /login` */
@@ -68,7 +59,8 @@ export function signInPage(parts: SignInParts) {
         const email = formOf(ctx).get('email') ?? '';
         return draw(ctx, { action: loginPath(target), email, problem: outcome });
       }
-      await sessions.signIn(ctx, outcome.id);
+      await sessions.signIn(ctx, outcome);
+      await recordSignIn(ctx, outcome);
       seeOther(ctx, target);
     },
 
@@ -86,7 +78,8 @@ export function signInPage(parts: SignInParts) {
         const email = form.get('email') ?? '';
         return draw(ctx, { action: ctx.path, email, client, cancel: true, problem: outcome });
       }
-      seeOther(ctx, await interactions.signIn(ctx, outcome.id));
+      await recordSignIn(ctx, outcome);
+      seeOther(ctx, await interactions.signIn(ctx, outcome));
     },
   };
 }

@@ -5,6 +5,7 @@ import type { Context } from 'koa';
 export interface ViewData {
   readonly 'sign-in': SignInView;
   readonly consent: ConsentView;
+  readonly 'confirm-password': ConfirmPasswordView;
   readonly profile: ProfileView;
   readonly 'sign-out': SignOutView;
   readonly 'signed-out': SignedOutView;
@@ -39,6 +40,16 @@ export interface SignInView {
   readonly client?: { readonly name: string };
   /** Offers a way back to the client: a button `name="decision" value="deny"`. */
   readonly cancel?: boolean;
+}
+
+export interface ConfirmPasswordView {
+  /** The form that was sent, which is sent again with the password. */
+  readonly action: string;
+  readonly formToken: string;
+  readonly email: string;
+  /** Its fields, sent along hidden. */
+  readonly carried: readonly { readonly name: string; readonly value: string }[];
+  readonly problem?: string;
 }
 
 export interface ConsentView {

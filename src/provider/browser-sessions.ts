@@ -1,6 +1,7 @@
 /** Who is signed in in this browser: the engine's session, for our own pages as well. */
 import type { Context } from 'koa';
 import type Provider from 'oidc-provider';
+import type { Account } from '../accounts/account.ts';
 import type { Clock } from '../clock.ts';
 import { epochSeconds } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
@@ -11,12 +12,14 @@ export interface BrowserSession {
   readonly signedInAt: number;
   /** Stays the same while the session lives; its cookie value changes. */
   readonly uid: string;
+  /** The account's when it was begun: the session is over when the account has a later one. */
+  readonly generation: number;
 }
 
 export interface BrowserSessions {
   current(ctx: Context): Promise<BrowserSession | undefined>;
   /** Begins a session with an identifier of its own; one that was there before ends. */
-  signIn(ctx: Context, accountId: string): Promise<void>;
+  signIn(ctx: Context, account: Account): Promise<void>;
   signOut(ctx: Context): Promise<void>;
   /**
    * Counts the idle time from now.
@@ -66,14 +69,15 @@ export function createBrowserSessions({
         accountId: session.accountId,
         signedInAt: session.loginTs ?? 0,
         uid: session.uid,
+        generation: Number(session.acr),
       };
     },
 
-    async signIn(ctx, accountId) {
+    async signIn(ctx, account) {
       await (await find(ctx))?.destroy();
       // A new identifier at every sign-in: one that was planted before is worth nothing.
       const session = new provider.Session();
-      session.loginAccount({ accountId, loginTs: epochSeconds(clock) });
+      session.loginAccount({ ...loginOf(account), loginTs: epochSeconds(clock) });
       await keep(ctx, session);
     },
 
@@ -88,3 +92,12 @@ export function createBrowserSessions({
     },
   };
 }
+
+/**
+ * A sign-in as the engine keeps it in a session. Its one field that is free for us is `acr`, where
+ * the generation goes: no ID token exists that would show it.
+ */
+export const loginOf = (account: Account): { accountId: string; acr: string } => ({
+  accountId: account.id,
+  acr: String(account.sessionGeneration),
+});

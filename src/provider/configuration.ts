@@ -65,9 +65,14 @@ export function engineConfiguration(parts: ConfigurationParts): Configuration {
       },
     },
 
-    findAccount: async (_ctx, accountId) => {
+    findAccount: async (ctx, accountId) => {
       const account = await accounts.find(accountId);
       if (!account || account.isSuspended) return undefined;
+      // At the authorization endpoint there is a session, and it may be over for the account.
+      const generation = ctx.oidc.session?.acr;
+      if (generation !== undefined && Number(generation) !== account.sessionGeneration) {
+        return undefined;
+      }
       return { accountId, claims: (): AccountClaims => ({ sub: accountId }) };
     },
     interactions: {

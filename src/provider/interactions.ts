@@ -2,9 +2,10 @@
 import type { Context } from 'koa';
 import type Provider from 'oidc-provider';
 import { errors, type InteractionResults } from 'oidc-provider';
+import type { Account } from '../accounts/account.ts';
 import type { Client } from '../clients/client.ts';
 import type { TokenStore } from '../storage/token-store.ts';
-import type { BrowserSessions } from './browser-sessions.ts';
+import { type BrowserSessions, loginOf } from './browser-sessions.ts';
 import { ENDPOINT } from './endpoints.ts';
 import { clientOf } from './engine-clients.ts';
 
@@ -31,7 +32,7 @@ export interface Interactions {
   /** The interaction of this path, if this browser is the one it was started in. */
   find(ctx: Context, uid: string): Promise<PendingInteraction | GoneInteraction>;
   /** Each answers with the address that the browser is sent to next. */
-  signIn(ctx: Context, accountId: string): Promise<string>;
+  signIn(ctx: Context, account: Account): Promise<string>;
   approve(ctx: Context): Promise<string>;
   deny(ctx: Context): Promise<string>;
   /** Ends the session and begins the same request again, for somebody else. */
@@ -91,15 +92,15 @@ export function createInteractions({
       };
     },
 
-    async signIn(ctx, accountId) {
+    async signIn(ctx, account) {
       const interaction = await provider.interactionDetails(ctx.req, ctx.res);
       const present = interaction.session?.accountId;
-      if (present === undefined || present === accountId) {
-        return provider.interactionResult(ctx.req, ctx.res, { login: { accountId } });
+      if (present === undefined || present === account.id) {
+        return provider.interactionResult(ctx.req, ctx.res, { login: loginOf(account) });
       }
       // The engine would ask to end the other session first. It has just been answered: begin
       // again as this person, without asking for the sign-in a second time.
-      await sessions.signIn(ctx, accountId);
+      await sessions.signIn(ctx, account);
       return restartUrl(interaction.params, ['login']);
     },
 

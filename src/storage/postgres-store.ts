@@ -28,6 +28,10 @@ const READ = `
   SELECT data, expires_at, consumed_by FROM token_records
   WHERE kind = $1 AND key = $2 AND expires_at > $3`;
 
+const TAKE = `
+  DELETE FROM token_records WHERE kind = $1 AND key = $2 AND expires_at > $3
+  RETURNING data, expires_at, consumed_by`;
+
 const READ_BY_UID = `
   SELECT data, expires_at, consumed_by FROM token_records
   WHERE kind = 'session' AND uid = $1 AND expires_at > $2
@@ -109,6 +113,10 @@ export function createPostgresStore({
         [kind, keyOf(id), epochSeconds(clock)],
       );
       return removed.length === 1;
+    },
+
+    async take(kind, id) {
+      return isStorableId(id) ? one(TAKE, [kind, keyOf(id)]) : undefined;
     },
 
     writeSession: (id, uid, data, expiresAt) => write('session', id, keyOf(uid), data, expiresAt),

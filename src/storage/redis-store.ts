@@ -62,6 +62,7 @@ const LETTER: Record<RecordKind | 'uid' | 'family', string> = {
   grant: 'g',
   session: 's',
   interaction: 'i',
+  shown_once: 'o',
   uid: 'u',
   family: 'r',
 };
@@ -89,7 +90,11 @@ export function createRedisStore({
   }
 
   async function read<Data>(key: string): Promise<StoredRecord<Data> | undefined> {
-    const match = RECORD.exec((await reply(redis.get(key))) ?? '');
+    return recordFrom(await reply(redis.get(key)));
+  }
+
+  function recordFrom<Data>(value: string | null): StoredRecord<Data> | undefined {
+    const match = RECORD.exec(value ?? '');
     if (!match) return undefined;
     const expiresAt = Number(match[1]);
     if (isExpired(expiresAt)) return undefined;
@@ -117,6 +122,11 @@ export function createRedisStore({
 
     async remove(kind, id) {
       return isStorableId(id) && (await reply(redis.del(keyOf(kind, id)))) === 1;
+    },
+
+    async take(kind, id) {
+      if (!isStorableId(id)) return undefined;
+      return recordFrom(await reply(redis.getdel(keyOf(kind, id))));
     },
 
     async writeSession(id, uid, data, expiresAt) {

@@ -10,7 +10,8 @@ export type RecordKind =
   | 'code'
   | 'grant'
   | 'session'
-  | 'interaction';
+  | 'interaction'
+  | 'shown_once';
 
 export interface StoredRecord<Data> {
   readonly data: Data;
@@ -55,6 +56,9 @@ export interface TokenStore {
 
   /** @returns whether there was anything to remove: true for exactly one of several callers. */
   remove(kind: RecordKind, id: string): Promise<boolean>;
+
+  /** Reads and removes in one step: of several callers one is answered, once. */
+  take<Data>(kind: RecordKind, id: string): Promise<StoredRecord<Data> | undefined>;
 
   /** Sessions are also found by a second identifier, which outlives the renewal of the first. */
   writeSession(id: string, uid: string, data: unknown, expiresAt: number): Promise<void>;

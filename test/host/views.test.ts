@@ -32,6 +32,13 @@ const samples: Samples = {
     organizations: organizations(text, many),
     isRepeat: many > 0,
   }),
+  'confirm-password': (text, many) => ({
+    action: '/profile',
+    formToken: text,
+    email: text,
+    carried: Array.from({ length: many }, () => ({ name: text, value: text })),
+    ...(many > 0 && { problem: text }),
+  }),
   profile: (text, many) => ({
     account: { name: text, email: text },
     formToken: text,

@@ -1,0 +1,132 @@
+/** The security log: what happened to an account, for the person and for the operator's audit. */
+import type { Clock } from '../clock.ts';
+import type { Queries } from '../storage/queries.ts';
+
+/** What can happen. A page and the operator command have words for each. */
+export type Action =
+  | 'signed_in'
+  | 'sign_in_failed'
+  | 'signed_out_everywhere'
+  | 'account_added'
+  | 'account_suspended'
+  | 'account_resumed'
+  | 'password_changed'
+  | 'password_link_made'
+  | 'client_added'
+  | 'client_changed'
+  | 'client_deleted'
+  | 'client_suspended'
+  | 'client_resumed'
+  | 'client_transferred'
+  | 'client_secret_added'
+  | 'client_secret_removed'
+  | 'connected'
+  | 'disconnected'
+  | 'api_key_added'
+  | 'api_key_revoked'
+  | 'membership_set'
+  | 'membership_removed'
+  | 'organization_added'
+  | 'warehouse_added';
+
+/** From where: as the browser says, shortened. Absent for the operator command. */
+export interface Origin {
+  readonly address: string;
+  readonly browser: string;
+}
+
+export interface NewActivity {
+  readonly action: Action;
+  readonly actor: 'person' | 'operator' | 'client' | 'service';
+  /** In whose log it appears; absent for what concerns no person. */
+  readonly accountId?: string | undefined;
+  /** Ids and names of what it was about. Never a secret. */
+  readonly details?: Readonly<Record<string, string | number | readonly string[]>>;
+  readonly origin?: Origin | undefined;
+}
+
+export interface ActivityRecord extends NewActivity {
+  /** Grows with time: the next page begins before the last one's smallest. */
+  readonly id: number;
+  readonly at: Date;
+  readonly details: NonNullable<NewActivity['details']>;
+}
+
+export interface Activity {
+  /** Pass the transaction of the change itself, so that neither is kept without the other. */
+  record(entry: NewActivity, tx?: Queries): Promise<void>;
+  /** The newest first, at most `limit`, older than the record `before`. */
+  of(accountId: string, page: { limit: number; before?: number }): Promise<ActivityRecord[]>;
+  /** Deletes at most `limit` records older than `olderThan`. @returns how many it were. */
+  removeOlderThan(olderThan: Date, limit: number): Promise<number>;
+}
+
+const LONGEST_BROWSER = 200;
+const COLUMNS = 'id, at, account_id, actor, action, details, address, browser';
+
+interface ActivityRow {
+  id: string;
+  at: Date;
+  account_id: string | null;
+  actor: NewActivity['actor'];
+  action: Action;
+  details: ActivityRecord['details'];
+  address: string | null;
+  browser: string | null;
+}
+
+export function createActivity(parts: {
+  readonly database: Queries;
+  readonly clock: Clock;
+}): Activity {
+  const { database, clock } = parts;
+  return {
+    async record({ action, actor, accountId, details = {}, origin }, tx = database) {
+      await tx.query(
+        `INSERT INTO activity (at, account_id, actor, action, details, address, browser)
+          VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+        [
+          new Date(clock()),
+          accountId ?? null,
+          actor,
+          action,
+          JSON.stringify(details),
+          origin?.address ?? null,
+          // The header may hold anything, a NUL byte among it, which PostgreSQL refuses.
+          origin?.browser.replace(/[^\x20-\x7e]/g, '?').slice(0, LONGEST_BROWSER) ?? null,
+        ],
+      );
+    },
+
+    async of(accountId, { limit, before = Number.MAX_SAFE_INTEGER }) {
+      const rows = await database.query<ActivityRow>(
+        `SELECT ${COLUMNS} FROM activity
+          WHERE account_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3`,
+        [accountId, before, limit],
+      );
+      return rows.map(activityFrom);
+    },
+
+    async removeOlderThan(olderThan, limit) {
+      const rows = await database.query(
+        `DELETE FROM activity WHERE id IN (
+          SELECT id FROM activity WHERE at < $1 ORDER BY at LIMIT $2) RETURNING 1`,
+        [olderThan, limit],
+      );
+      return rows.length;
+    },
+  };
+}
+
+function activityFrom(row: ActivityRow): ActivityRecord {
+  const { id, at, account_id, actor, action, details, address, browser } = row;
+  return {
+    id: Number(id),
+    at,
+    actor,
+    action,
+    details,
+    ...(account_id !== null && { accountId: account_id }),
+    ...(address !== null && { origin: { address, browser: browser ?? '' } }),
+  };
+}

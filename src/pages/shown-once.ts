@@ -1,0 +1,56 @@
+/** What is shown once: a new secret, kept between the form and the page that shows it. */
+import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
+import type { Clock } from '../clock.ts';
+import { epochSeconds } from '../clock.ts';
+import { randomId } from '../random-id.ts';
+import type { TokenStore } from '../storage/token-store.ts';
+
+const LIFETIME_SECONDS = 300;
+const CIPHER = 'aes-256-gcm';
+const NONCE_BYTES = 12;
+const TAG_BYTES = 16;
+
+export interface ShownOnce {
+  /** @returns the name under which `take` finds it, for five minutes. */
+  keep(accountId: string, value: unknown): Promise<string>;
+  /** Answers once, to the person it was kept for; undefined ever after. */
+  take<Value>(accountId: string, name: string): Promise<Value | undefined>;
+}
+
+/**
+ * The store holds it encrypted under a key made of the name, and the name as a hash only: who
+ * reads the store, or a dump of it, reads no secret.
+ */
+export function createShownOnce({ store, clock }: { store: TokenStore; clock: Clock }): ShownOnce {
+  return {
+    async keep(accountId, value) {
+      const name = randomId('', 43);
+      const nonce = randomBytes(NONCE_BYTES);
+      const cipher = createCipheriv(CIPHER, keyOf(name, accountId), nonce);
+      const text = Buffer.concat([cipher.update(JSON.stringify(value)), cipher.final()]);
+      const sealed = Buffer.concat([nonce, cipher.getAuthTag(), text]).toString('base64url');
+      await store.write('shown_once', name, sealed, epochSeconds(clock) + LIFETIME_SECONDS);
+      return name;
+    },
+
+    async take<Value>(accountId: string, name: string) {
+      const record = await store.take<string>('shown_once', name);
+      if (!record) return undefined;
+      const sealed = Buffer.from(record.data, 'base64url');
+      const nonce = sealed.subarray(0, NONCE_BYTES);
+      const decipher = createDecipheriv(CIPHER, keyOf(name, accountId), nonce);
+      decipher.setAuthTag(sealed.subarray(NONCE_BYTES, NONCE_BYTES + TAG_BYTES));
+      try {
+        const text = decipher.update(sealed.subarray(NONCE_BYTES + TAG_BYTES));
+        return JSON.parse(Buffer.concat([text, decipher.final()]).toString()) as Value;
+      } catch {
+        // Kept for somebody else: their name opens nothing here.
+        return undefined;
+      }
+    },
+  };
+}
+
+function keyOf(name: string, accountId: string): Buffer {
+  return Buffer.from(hkdfSync('sha256', name, accountId, 'gatehouse shown once', 32));
+}
