@@ -46,9 +46,9 @@ export function answerErrorPages({
     } catch (error) {
       const status = statusOf(error);
       if (status >= 500) logFailure(ctx, error, log);
-      if (status === 503) ctx.set('Retry-After', RETRY_AFTER);
       await errorPage.show(ctx, status);
     }
+    if (ctx.status === 503) ctx.set('Retry-After', RETRY_AFTER);
   };
 }
 

@@ -73,10 +73,15 @@ export interface ErrorPage {
   /** Answers a refused authorization request; `code` is the OAuth error. */
   showAuthorizationError(
     ctx: Context,
-    error: { code: string; description?: string | undefined; isGone: boolean },
+    error: {
+      code: string;
+      description?: string | undefined;
+      isGone: boolean;
+      restart?: string | undefined;
+    },
   ): Promise<void>;
   /** Answers for an interaction that was used or has expired; `restart` begins the request again. */
-  requestIsOver(ctx: Context, restart?: string): Promise<void>;
+  requestIsOver(ctx: Context, restart?: string | undefined): Promise<void>;
 }
 
 export function createErrorPage(host: Pick<PageHost, 'render'>): ErrorPage {
@@ -103,8 +108,8 @@ export function createErrorPage(host: Pick<PageHost, 'render'>): ErrorPage {
   return {
     show: (ctx, status) => draw(ctx, status, TEXTS[status] ?? UNEXPECTED),
 
-    showAuthorizationError(ctx, { code, description, isGone }) {
-      if (isGone) return requestIsOver(ctx);
+    showAuthorizationError(ctx, { code, description, isGone, restart }) {
+      if (isGone) return requestIsOver(ctx, restart);
       const { status } = ctx;
       const text = AUTHORIZATION_TEXTS[code];
       if (text) return draw(ctx, status, text);

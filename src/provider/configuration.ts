@@ -102,10 +102,12 @@ export function engineConfiguration(parts: ConfigurationParts): Configuration {
       },
     },
 
-    // Browser clients are public ones, and their pages live where their redirect URIs do.
+    // Browser clients are public ones, and their pages live where their redirect URIs do. `null` is
+    // the origin of every sandboxed page, and of a native client's private-use scheme.
     clientBasedCORS: (_ctx, origin, client) => {
       const { kind, redirectUris } = clientOf(client);
-      return kind === 'public' && redirectUris.some((uri) => URL.parse(uri)?.origin === origin);
+      const isPage = kind === 'public' && origin !== 'null';
+      return isPage && redirectUris.some((uri) => URL.parse(uri)?.origin === origin);
     },
     cookies: cookies(settings),
     renderError: parts.renderError,

@@ -102,10 +102,12 @@ export function installClients({
 
   // The engine would also answer in the fragment and by a posted form.
   prototype.responseModeAllowed = (mode) => {
-    if (mode === undefined || mode === 'query') return true;
     const { params } = currentContext()?.oidc ?? {};
+    // None was asked for: this one follows from the response type, which is judged for itself.
+    if (params?.response_mode === undefined) return true;
+    if (mode === 'query') return true;
     // The refusal itself must not go out by the refused mode.
-    if (params) params.response_mode = undefined;
+    params.response_mode = undefined;
     throw new errors.UnsupportedResponseMode();
   };
 }

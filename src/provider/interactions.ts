@@ -31,6 +31,8 @@ export interface GoneInteraction {
 export interface Interactions {
   /** The interaction of this path, if this browser is the one it was started in. */
   find(ctx: Context, uid: string): Promise<PendingInteraction | GoneInteraction>;
+  /** Where the request of an interaction that is over begins again, as long as that is known. */
+  restartOf(uid: string): Promise<string | undefined>;
   /** Each answers with the address that the browser is sent to next. */
   signIn(ctx: Context, account: Account): Promise<string>;
   approve(ctx: Context): Promise<string>;
@@ -61,16 +63,22 @@ export function createInteractions({
     await store.write('interaction', answeredId(uid), { restart: restartUrl(params) }, exp ?? 0);
   }
 
-  async function gone(uid: string): Promise<GoneInteraction> {
+  async function restartOf(uid: string): Promise<string | undefined> {
     const answered = await store.read<{ restart: string }>('interaction', answeredId(uid));
-    if (answered) return { uid, prompt: 'gone', restart: answered.data.restart };
+    if (answered) return answered.data.restart;
     // Somebody else signed in in another tab: the request is there but no longer theirs.
     const orphan = await provider.Interaction.find(uid);
-    if (orphan) return { uid, prompt: 'gone', restart: restartUrl(orphan.params) };
-    return { uid, prompt: 'gone' };
+    return orphan && restartUrl(orphan.params);
+  }
+
+  async function gone(uid: string): Promise<GoneInteraction> {
+    const restart = await restartOf(uid);
+    return { uid, prompt: 'gone', ...(restart && { restart }) };
   }
 
   return {
+    restartOf,
+
     async find(ctx, uid) {
       const interaction = await provider
         .interactionDetails(ctx.req, ctx.res)
@@ -94,7 +102,8 @@ export function createInteractions({
 
     async signIn(ctx, account) {
       const interaction = await provider.interactionDetails(ctx.req, ctx.res);
-      const present = interaction.session?.accountId;
+      // Of now: another tab may have signed somebody in since this page was drawn.
+      const present = (await sessions.current(ctx))?.accountId;
       if (present === undefined || present === account.id) {
         return provider.interactionResult(ctx.req, ctx.res, { login: loginOf(account) });
       }

@@ -5,6 +5,7 @@ import type { Context } from 'koa';
 export class OAuthError extends Error {
   readonly status: number;
   readonly code: string;
+  readonly description: string;
   readonly headers: Readonly<Record<string, string>>;
 
   constructor(
@@ -17,6 +18,7 @@ export class OAuthError extends Error {
     this.name = 'OAuthError';
     this.status = status;
     this.code = code;
+    this.description = description;
     this.headers = headers;
   }
 }
@@ -39,5 +41,5 @@ export const errorBody = (issuer: string, code: string, description: string) => 
 export function answerOAuthError(ctx: Context, issuer: string, error: OAuthError): void {
   ctx.status = error.status;
   ctx.set(error.headers);
-  ctx.body = errorBody(issuer, error.code, error.message);
+  ctx.body = errorBody(issuer, error.code, error.description);
 }

@@ -41,7 +41,13 @@ export interface ProviderParts {
   /** Draws a refused authorization request that must not be redirected. */
   showError(
     ctx: Context,
-    error: { code: string; description?: string | undefined; isGone: boolean },
+    error: {
+      code: string;
+      description?: string | undefined;
+      /** The interaction was used or has expired; `restart` begins its request again. */
+      isGone: boolean;
+      restart?: string | undefined;
+    },
   ): Promise<void>;
 }
 
@@ -68,12 +74,15 @@ export function createAuthorizationServer(parts: ProviderParts): AuthorizationSe
     retryWindowSeconds: settings.tokens.retryWindowSeconds,
   });
   const adapter = storeAdapter({ store, refreshTokens });
-  const renderError: Configuration['renderError'] = (ctx, { error, error_description }, cause) =>
-    parts.showError(ctx, {
-      code: error,
-      description: error_description,
-      isGone: cause instanceof errors.SessionNotFound,
+  const renderError: Configuration['renderError'] = async (ctx, out, cause) => {
+    const isGone = cause instanceof errors.SessionNotFound;
+    await parts.showError(ctx, {
+      code: out.error,
+      description: out.error_description,
+      isGone,
+      restart: isGone ? await interactions.restartOf(String(ctx.params.uid)) : undefined,
     });
+  };
   const provider = new Provider(
     issuer,
     engineConfiguration({ settings, clock, accounts, connections, adapter, renderError }),
@@ -90,18 +99,34 @@ export function createAuthorizationServer(parts: ProviderParts): AuthorizationSe
   });
   installClients({ provider, clients, authentication });
   installTokenValues(provider, refreshTokens);
+  checkAccountBeforeCode(provider, accounts);
   listenToEvents(provider, parts.log);
 
   const grants = createGrants({ store, refreshTokens, clock });
   const sessions = createBrowserSessions({ provider, settings, clock });
+  const interactions = createInteractions({ provider, store, sessions });
   return {
     engine: compose(provider.middleware),
     introspection: introspection({ issuer, authentication, grants, clients, accounts, access }),
     revocation: revocation({ authentication, grants }),
     revokeCurrentToken: revokeCurrentToken({ grants }),
-    interactions: createInteractions({ provider, store, sessions }),
+    interactions,
     sessions,
     grants,
+  };
+}
+
+/**
+ * The engine looks for the account of a code after it has used the code up. Asked before, a
+ * suspended account and a database that is away cost the client nothing.
+ */
+function checkAccountBeforeCode(provider: Provider, accounts: AccountRegistry): void {
+  const { prototype } = provider.AuthorizationCode;
+  const { consume } = prototype;
+  prototype.consume = async function () {
+    const account = await accounts.find(this.accountId ?? '');
+    if (account && !account.isSuspended) return consume.call(this);
+    throw new errors.InvalidGrant('authorization code invalid (referenced account not found)');
   };
 }
 
