@@ -1,6 +1,7 @@
 /** A real Chromium: one per run, and a browser nobody has used yet for each page asked for. */
 import { type Browser, type Page, chromium as playwright } from 'playwright-core';
 import { atEndOfRun } from './end-of-run.ts';
+import { createOpened } from './opened.ts';
 import { chromium, describeOn, required } from './requirements.ts';
 
 export interface Visit {
@@ -18,18 +19,16 @@ export function describeInBrowser(
   body: (visit: (options?: VisitOptions) => Promise<Visit>) => void,
 ): void {
   describeOn([chromium], title, () => {
-    const closings: (() => Promise<void>)[] = [];
-    afterEach('close the pages', async () => {
-      for (const close of closings.splice(0)) await close();
-    });
+    const opened = createOpened();
+    afterEach('close the pages', opened.closeAll);
     body(async (options = {}) => {
       browser ??= launch();
-      const context = await (await browser).newContext({
+      const opening = (await browser).newContext({
         javaScriptEnabled: options.javaScript ?? true,
         colorScheme: options.colorScheme ?? 'light',
         viewport: options.viewport ?? { width: 1280, height: 800 },
       });
-      closings.push(() => context.close());
+      const context = await opened.add(opening, (one) => one.close());
       const page = await context.newPage();
       page.setDefaultTimeout(10_000);
       const problems: string[] = [];
@@ -50,8 +49,8 @@ export interface VisitOptions {
 
 let browser: Promise<Browser> | undefined;
 
-async function launch(): Promise<Browser> {
-  const launched = await playwright.launch({
+function launch(): Promise<Browser> {
+  const launching = playwright.launch({
     executablePath: required(chromium),
     headless: true,
     args: [
@@ -65,6 +64,6 @@ async function launch(): Promise<Browser> {
       '--disable-sync',
     ],
   });
-  atEndOfRun(() => launched.close());
-  return launched;
+  atEndOfRun(() => launching.then((launched) => launched.close()));
+  return launching;
 }

@@ -1,6 +1,7 @@
 /** Suites that run on each PostgreSQL that Gatehouse knows: the embedded one and a real server. */
 import { type OpenDatabase, openDatabase } from '../../src/storage/database.ts';
 import { freshDataDirectory } from './embedded-postgres.ts';
+import { createOpened } from './opened.ts';
 import { freshMigratedDatabaseUrl } from './postgres-server.ts';
 import { describeOn, postgresServer } from './requirements.ts';
 
@@ -15,15 +16,9 @@ export function forEachDatabase(
   body: (open: () => Promise<OpenDatabase>) => void,
 ): void {
   const suite = (kind: DatabaseKind) => () => {
-    const opened: OpenDatabase[] = [];
-    after('close the databases', async () => {
-      for (const database of opened.splice(0)) await database.close();
-    });
-    body(async () => {
-      const database = await openTestDatabase(kind);
-      opened.push(database);
-      return database;
-    });
+    const opened = createOpened();
+    after('close the databases', opened.closeAll);
+    body(() => opened.add(openTestDatabase(kind), (database) => database.close()));
   };
   describe(`${title}, embedded PostgreSQL`, suite('embedded'));
   describeOn([postgresServer], `${title}, PostgreSQL`, suite('postgres'));

@@ -9,9 +9,17 @@ export function atEndOfRun(ending: Ending): void {
   endings.unshift(ending);
 }
 
-/** Closes everything now: for a program that is not run by mocha. */
+/** Closes everything now: for a program that is not run by mocha. One failure keeps none open. */
 export async function endRun(): Promise<void> {
-  for (const ending of endings.splice(0)) await ending();
+  const failures: unknown[] = [];
+  for (const ending of endings.splice(0)) {
+    try {
+      await ending();
+    } catch (error) {
+      failures.push(error);
+    }
+  }
+  if (failures.length > 0) throw new AggregateError(failures, 'not everything could be closed');
 }
 
 // Loaded while mocha reads the files, so this is a hook of the root suite.

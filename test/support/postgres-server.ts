@@ -62,7 +62,9 @@ export async function startPostgresServer(): Promise<PostgresServer> {
     return started;
   };
 
-  let program = await start();
+  const starting = start();
+  atEndOfRun(() => starting.then(() => server.stop()));
+  let program = await starting;
   let isRunning = true;
   let databases = 0;
   const end = async (signal: NodeJS.Signals): Promise<void> => {
@@ -88,7 +90,6 @@ export async function startPostgresServer(): Promise<PostgresServer> {
       return databaseUrl(url, name);
     },
   };
-  atEndOfRun(() => server.stop());
   return server;
 }
 

@@ -63,7 +63,9 @@ export async function startRedisServer(
     return started;
   };
 
-  let program = await start();
+  const starting = start();
+  atEndOfRun(() => starting.then(() => server.stop()));
+  let program = await starting;
   let isRunning = true;
   const end = async (signal: NodeJS.Signals): Promise<void> => {
     if (!isRunning) return;
@@ -81,7 +83,6 @@ export async function startRedisServer(
       isRunning = true;
     },
   };
-  atEndOfRun(() => server.stop());
   return server;
 }
 

@@ -6,6 +6,7 @@ import { type Clock, systemClock } from '../../src/clock.ts';
 import type { Settings } from '../../src/config/settings.ts';
 import { type Service, startService } from '../../src/service.ts';
 import { freshDataDirectory } from './embedded-postgres.ts';
+import { createOpened } from './opened.ts';
 import { freshMigratedDatabaseUrl } from './postgres-server.ts';
 import { freePort } from './programs.ts';
 import { freshRedisUrl } from './redis-server.ts';
@@ -72,15 +73,11 @@ export function forEachDeployment(
   body: (start: (options?: Omit<StartOptions, 'deployment'>) => Promise<TestService>) => void,
 ): void {
   const suite = (deployment: Deployment) => () => {
-    const started: TestService[] = [];
-    after('close the services', async () => {
-      for (const service of started.splice(0).reverse()) await service.close();
-    });
-    body(async (options = {}) => {
-      const service = await startTestService({ ...options, deployment });
-      started.push(service);
-      return service;
-    });
+    const started = createOpened();
+    after('close the services', started.closeAll);
+    body((options = {}) =>
+      started.add(startTestService({ ...options, deployment }), (service) => service.close()),
+    );
   };
   describe(`${title}, embedded`, suite('embedded'));
   describeOn(
@@ -94,7 +91,8 @@ async function settingsOf(options: StartOptions): Promise<Settings> {
   const { deployment = 'embedded', settings: changes = {}, beside } = options;
   const port = changes.server?.port ?? (await freePort());
   const issuer = changes.issuer ?? `http://localhost:${port}`;
-  const { server, storage, tokens, sessions, limits, log, secrets } = beside?.settings ?? DEFAULTS;
+  const { server, storage, tokens, sessions, limits, activity, log, secrets } =
+    beside?.settings ?? DEFAULTS;
   return {
     issuer,
     isLoopback: changes.isLoopback ?? issuer.startsWith('http://'),
@@ -103,6 +101,8 @@ async function settingsOf(options: StartOptions): Promise<Settings> {
     tokens: { ...tokens, ...changes.tokens },
     sessions: { ...sessions, ...changes.sessions },
     limits: { ...limits, ...changes.limits },
+    ...(changes.mail && { mail: { smtpUrl: '', from: '', ...changes.mail } }),
+    activity: { ...activity, ...changes.activity },
     demo: changes.demo ?? false,
     log: { ...log, ...changes.log },
     secrets: { ...secrets, ...changes.secrets },
@@ -147,6 +147,7 @@ const DEFAULTS = {
     clientFailures: 50,
     clientFailureWindowSeconds: MINUTE,
   },
+  activity: { retentionSeconds: 365 * DAY },
   log: { level: 'debug' },
   secrets: {
     cookieKeys: ['cookie-key-of-the-tests-0123456789abcdef'],

@@ -6,6 +6,7 @@ import { createRedis } from '../../src/storage/redis.ts';
 import { createRedisStore } from '../../src/storage/redis-store.ts';
 import type { TokenStore } from '../../src/storage/token-store.ts';
 import { freshDataDirectory } from './embedded-postgres.ts';
+import { createOpened } from './opened.ts';
 import { freshMigratedDatabaseUrl } from './postgres-server.ts';
 import { freshRedisUrl } from './redis-server.ts';
 import { describeOn, postgresServer, redisServer } from './requirements.ts';
@@ -22,15 +23,12 @@ export interface StoreUnderTest {
  */
 export function forEachStore(title: string, body: (open: () => Promise<StoreUnderTest>) => void) {
   const suite = (place: () => Promise<Place>) => () => {
-    const closings: (() => Promise<void>)[] = [];
-    after('close the stores', async () => {
-      for (const close of closings.splice(0).reverse()) await close();
-    });
+    const opened = createOpened();
+    after('close the stores', opened.closeAll);
     body(async () => {
       const connect = await place();
       const node = async (): Promise<TokenStore> => {
-        const { store, close } = await connect();
-        closings.push(close);
+        const { store } = await opened.add(connect(), ({ close }) => close());
         return store;
       };
       return { store: await node(), anotherNode: node };

@@ -12,6 +12,8 @@ export function temporaryDirectory(purpose: string): string {
   return directory;
 }
 
+// Without this, ending the run with a signal would skip what is to be done at its exit.
+process.once('SIGTERM', () => process.exit(143));
 process.on('exit', () => {
   for (const directory of created) rmSync(directory, { recursive: true, force: true });
 });

@@ -1,0 +1,168 @@
+/** What a client, a person and the GraphQL API ask for all day, as load. */
+import { authorizationUrl, basic, type TestClient } from '../test/support/oauth.ts';
+import { createPerson } from '../test/support/person.ts';
+import type { RunningDeployment } from './deployment.ts';
+import { type LoadRequest, type Measurement, measure } from './load.ts';
+
+export interface Scenario {
+  readonly name: string;
+  readonly measurement: Measurement;
+}
+
+export interface Scale {
+  /** How long each scenario runs that can go on for ever. */
+  readonly seconds: number;
+  /** How many authorizations are made; as many are exchanged and revoked afterwards. */
+  readonly authorizations: number;
+}
+
+/** Runs all scenarios, each on what the one before it left: codes, then their tokens. */
+export async function runScenarios(
+  deployment: RunningDeployment,
+  scale: Scale,
+): Promise<Scenario[]> {
+  const { issuer, machines } = deployment;
+  const { confidential, resourceServer, machine } = deployment.seed.clients;
+  const seconds = { seconds: scale.seconds };
+  const authorizations = { requests: scale.authorizations };
+  const scenarios: Scenario[] = [];
+  const run = async (name: string, work: Promise<Measurement>): Promise<void> => {
+    scenarios.push({ name, measurement: await work });
+  };
+
+  // Not measured: the first requests of a process compile what all later ones use.
+  await measure(issuer, { seconds: 1 }, askForMachineTokens([machine]));
+
+  await run('client credentials', measure(issuer, seconds, askForMachineTokens([machine])));
+  await run(
+    `client credentials, ${machines.length} clients`,
+    measure(issuer, seconds, askForMachineTokens(machines)),
+  );
+
+  const codes: string[] = [];
+  const cookie = await signedIn(deployment);
+  const authorize = authorizationUrl(issuer, confidential);
+  await run(
+    'authorization, signed in and approved before',
+    measure(issuer, authorizations, () => ({
+      next: () => ({
+        method: 'GET',
+        path: authorize.pathname + authorize.search,
+        headers: { cookie },
+      }),
+      answered({ location }) {
+        const code = location && new URL(location).searchParams.get('code');
+        if (code) codes.push(code);
+      },
+    })),
+  );
+
+  const tokens: { accessToken: string; refreshToken: string }[] = [];
+  const keep = (body: string): void => {
+    const answer = JSON.parse(body) as Record<string, string>;
+    const { access_token: accessToken, refresh_token: refreshToken } = answer;
+    if (accessToken && refreshToken) tokens.push({ accessToken, refreshToken });
+  };
+  const nextCode = takeEach(codes);
+  await run(
+    'code exchange',
+    measure(issuer, { requests: codes.length }, () => ({
+      next: () =>
+        form('/oauth/token', {
+          grant_type: 'authorization_code',
+          code: nextCode(),
+          redirect_uri: confidential.redirectUri,
+          ...inBody(confidential),
+        }),
+      answered: ({ body }) => keep(body),
+    })),
+  );
+
+  const nextToken = takeEach(tokens);
+  await run(
+    'introspection',
+    measure(issuer, seconds, () => ({
+      next: () =>
+        form('/oauth/introspect', { token: nextToken().accessToken }, basic(resourceServer)),
+    })),
+  );
+
+  await run(
+    'refresh',
+    measure(issuer, seconds, () => {
+      let { refreshToken } = nextToken();
+      return {
+        next: () =>
+          form('/oauth/token', {
+            grant_type: 'refresh_token',
+            refresh_token: refreshToken,
+            ...inBody(confidential),
+          }),
+        answered({ body }) {
+          refreshToken = (JSON.parse(body) as Record<string, string>).refresh_token ?? '';
+        },
+      };
+    }),
+  );
+
+  const nextRevoked = takeEach(tokens);
+  await run(
+    'revoke',
+    measure(issuer, { requests: tokens.length }, () => ({
+      next: () => ({
+        method: 'POST',
+        path: '/oauth/token/revoke',
+        headers: { authorization: `Bearer ${nextRevoked().accessToken}` },
+      }),
+    })),
+  );
+  return scenarios;
+}
+
+/** The same form post, answered by a Koa that does nothing. */
+export const runBareKoa = (url: string, { seconds }: Scale): Promise<Measurement> =>
+  measure(url, { seconds }, () => ({
+    next: () => form('/', { grant_type: 'client_credentials', client_id: 'nobody' }),
+  }));
+
+function askForMachineTokens(machines: readonly TestClient[]) {
+  const next = takeEach(machines);
+  return () => ({
+    next: () => form('/oauth/token', { grant_type: 'client_credentials', ...inBody(next()) }),
+  });
+}
+
+/** Signs in and approves once. @returns the cookies of that browser. */
+async function signedIn({ issuer, seed }: RunningDeployment): Promise<string> {
+  const person = createPerson(issuer);
+  await person.authorize(authorizationUrl(issuer, seed.clients.confidential), seed.person);
+  return person.cookieHeader('/oauth/authorize');
+}
+
+const inBody = ({ id, secret = '' }: TestClient): Record<string, string> => ({
+  client_id: id,
+  client_secret: secret,
+});
+
+function form(path: string, fields: Record<string, string>, authorization?: string): LoadRequest {
+  return {
+    method: 'POST',
+    path,
+    headers: {
+      'content-type': 'application/x-www-form-urlencoded',
+      ...(authorization !== undefined && { authorization }),
+    },
+    body: new URLSearchParams(fields).toString(),
+  };
+}
+
+/** Answers one after another, and begins again after the last. */
+function takeEach<Item>(items: readonly Item[]): () => Item {
+  let taken = 0;
+  return () => {
+    const item = items[taken % items.length];
+    if (item === undefined) throw new Error('the scenario before this one left nothing');
+    taken += 1;
+    return item;
+  };
+}

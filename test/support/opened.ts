@@ -1,0 +1,24 @@
+/** What a suite opens, to be closed after it: also what was still opening when a hook timed out. */
+
+export interface Opened {
+  /** Remembers how to close what `opening` resolves to. @returns `opening`. */
+  add<Resource>(
+    opening: Promise<Resource>,
+    close: (resource: Resource) => Promise<void>,
+  ): Promise<Resource>;
+  /** Closes the latest first. What failed to open needs no closing. */
+  closeAll(): Promise<void>;
+}
+
+export function createOpened(): Opened {
+  const closings: (() => Promise<void>)[] = [];
+  return {
+    add(opening, close) {
+      closings.unshift(() => opening.then(close, () => {}));
+      return opening;
+    },
+    async closeAll() {
+      for (const close of closings.splice(0)) await close();
+    },
+  };
+}

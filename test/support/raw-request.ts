@@ -1,0 +1,60 @@
+/** A request that says what `fetch` would not let it say: any Host, any address it comes from. */
+import { request } from 'node:http';
+
+export interface RawRequest {
+  readonly method?: string;
+  /** As they are: `host` may name any host, and no header is added but those of the body. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Sent as a form. */
+  readonly form?: Readonly<Record<string, string>>;
+  /** An address of this machine to come from, such as 127.0.0.2. */
+  readonly from?: string;
+}
+
+export interface RawAnswer {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+}
+
+/** Asks the listener on this port of 127.0.0.1. Redirects are not followed. */
+export function rawRequest(port: number, path: string, raw: RawRequest = {}): Promise<RawAnswer> {
+  const { method = raw.form ? 'POST' : 'GET', headers = {}, form, from } = raw;
+  const body = form && new URLSearchParams(form).toString();
+  const type = body === undefined ? {} : { 'content-type': 'application/x-www-form-urlencoded' };
+  return new Promise((resolve, reject) => {
+    const asked = request(
+      {
+        host: '127.0.0.1',
+        port,
+        path,
+        method,
+        headers: { ...type, ...headers },
+        agent: false,
+        ...(from !== undefined && { localAddress: from }),
+      },
+      (answer) => {
+        let text = '';
+        answer.setEncoding('utf8').on('data', (chunk: string) => {
+          text += chunk;
+        });
+        answer.on('error', reject);
+        answer.on('end', () => {
+          const { statusCode = 0, rawHeaders } = answer;
+          resolve({ status: statusCode, headers: headersOf(rawHeaders), text });
+        });
+      },
+    );
+    asked.on('error', reject);
+    asked.end(body);
+  });
+}
+
+/** Names and values by turns, so that a header that came twice stays twice. */
+function headersOf(raw: readonly string[]): Headers {
+  const headers = new Headers();
+  for (let index = 0; index < raw.length; index += 2) {
+    headers.append(raw[index] ?? '', raw[index + 1] ?? '');
+  }
+  return headers;
+}
