@@ -24,7 +24,8 @@ export function formOf(ctx: Context): URLSearchParams {
  */
 export async function readForm(ctx: Context, next: Next): Promise<void> {
   const length = ctx.request.length;
-  if (ctx.get('content-type') && !ctx.is(CONTENT_TYPE)) {
+  // Null without a body, whatever its type would be.
+  if (ctx.get('content-type') && ctx.is(CONTENT_TYPE) === false) {
     throw new OAuthError(400, 'invalid_request', `the body must be ${CONTENT_TYPE}`);
   }
   const options = { limit: LIMIT, encoding: 'utf-8', ...(length !== undefined && { length }) };
