@@ -5,6 +5,8 @@ export interface AttemptLimit {
   /** Seconds until the next attempt is looked at, or undefined when it may be now. */
   secondsUntilAllowed(key: string): Promise<number | undefined>;
   recordFailure(key: string): Promise<void>;
+  /** Counts an attempt in one atomic step. @returns whether it was still allowed. */
+  isAllowed(key: string): Promise<boolean>;
   /** After a success: earlier failures were honest mistakes. */
   forget(key: string): Promise<void>;
 }
@@ -26,12 +28,19 @@ export function createAttemptLimit({
   return {
     async secondsUntilAllowed(key) {
       const state = await limiter.get(key);
-      if (!state || state.consumedPoints < failures) return undefined;
-      return Math.max(1, Math.ceil(state.msBeforeNext / 1000));
+      // What is over is kept until a timer drops it, and the timer may come late.
+      if (!state || state.consumedPoints < failures || state.msBeforeNext <= 0) return undefined;
+      return Math.ceil(state.msBeforeNext / 1000);
     },
     async recordFailure(key) {
       // Rejects when the limit is reached, which the next question will find out.
       await limiter.consume(key).catch(() => {});
+    },
+    async isAllowed(key) {
+      return limiter.consume(key).then(
+        () => true,
+        () => false,
+      );
     },
     async forget(key) {
       await limiter.delete(key);

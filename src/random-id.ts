@@ -1,5 +1,5 @@
 /** Random identifiers and the hash under which secret values are kept. */
-import { createHash, randomBytes } from 'node:crypto';
+import { hash, randomBytes } from 'node:crypto';
 
 /**
  * An identifier of `[A-Za-z0-9_-]`: the prefix, then `characters` random ones of 6 bits each.
@@ -13,5 +13,5 @@ export function randomId(prefix: string, characters: number): string {
 
 /** SHA-256 in base64url, 43 characters: enough for values of at least 256 random bits. */
 export function sha256(value: string): string {
-  return createHash('sha256').update(value).digest('base64url');
+  return hash('sha256', value, 'base64url');
 }

@@ -4,7 +4,7 @@ import pg from 'pg';
 import type { OpenDatabase } from './database.ts';
 
 /** `everything` is said when the connection that listens was lost and may have missed something. */
-export type ChangeTopic = 'clients' | 'accounts' | 'access' | 'everything';
+export type ChangeTopic = 'clients' | 'accounts' | 'access' | 'api-keys' | 'everything';
 
 /**
  * PostgreSQL's NOTIFY as events.

@@ -9,7 +9,7 @@ import { StorageUnavailable } from './storage-unavailable.ts';
  * must end within 2 s when the server is dead or hangs.
  */
 const CONNECT_LIMIT = 700;
-const QUERY_LIMIT = 1_000;
+const QUERY_LIMIT = 900;
 
 /** Without a database URL the embedded server in the data directory is used. */
 export interface DatabaseOptions {
@@ -51,9 +51,11 @@ export async function openDatabase(options: DatabaseOptions): Promise<OpenDataba
     keepAlive: true,
   });
   // An idle connection that the server ends is an event of the pool; unheard it ends the process.
-  pool.on('error', () => {});
+  pool.on('error', ignore);
   return poolDatabase(pool, connection, embedded);
 }
+
+const ignore = (): void => {};
 
 function poolDatabase(
   pool: pg.Pool,
@@ -71,18 +73,23 @@ function poolDatabase(
 
     async transaction(work) {
       const client = await pool.connect().catch(throwUnavailable);
+      // Lost between two statements: the next one reports it; unheard it would end the process.
+      client.on('error', ignore);
       let failure: Error | undefined;
       try {
         const tx: Queries = { query: (text, values) => run(client, text, values) };
         await tx.query('BEGIN');
         const result = await work(tx);
-        await tx.query('COMMIT');
+        const { command } = await send(client, 'COMMIT');
+        // So it answers where a statement failed and `work` went on: nothing was kept.
+        if (command === 'ROLLBACK') throw new Error('a statement of the transaction had failed');
         return result;
       } catch (error) {
         if (error instanceof StorageUnavailable) failure = error;
         else await run(client, 'ROLLBACK').catch((cause: Error) => (failure = cause));
         throw error;
       } finally {
+        client.off('error', ignore);
         // A connection in an unknown state is not given back: release(error) closes it.
         client.release(failure);
       }
@@ -98,12 +105,19 @@ function poolDatabase(
 async function run<Row extends object>(
   target: pg.Pool | pg.PoolClient,
   text: string,
-  values: readonly unknown[] = [],
+  values?: readonly unknown[],
 ): Promise<Row[]> {
+  return (await send<Row>(target, text, values)).rows;
+}
+
+async function send<Row extends object>(
+  target: pg.Pool | pg.PoolClient,
+  text: string,
+  values: readonly unknown[] = [],
+): Promise<pg.QueryResult<Row>> {
   try {
     // Never a named statement: connections of the embedded server share one session.
-    const { rows } = await target.query<Row>(text, [...values]);
-    return rows;
+    return await target.query<Row>(text, [...values]);
   } catch (error) {
     throw unavailable(error) ?? error;
   }

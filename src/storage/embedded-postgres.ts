@@ -1,12 +1,12 @@
 /** PostgreSQL inside the process (PGlite), served on a Unix socket so that `pg` connects as ever. */
-import { createHash } from 'node:crypto';
-import { mkdir, rm } from 'node:fs/promises';
-import { connect, createServer, type Server } from 'node:net';
+import { mkdir, mkdtemp, realpath, rm, symlink } from 'node:fs/promises';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { PGlite } from '@electric-sql/pglite';
-import { PGLiteSocketServer } from '@electric-sql/pglite-socket';
+import { type DirectoryLock, takeDirectoryLock } from './directory-lock.ts';
+import { type EmbeddedServer, serveOnSocket } from './embedded-server.ts';
 
 /** `own`: serve it or refuse. `share`: use whoever serves it, else serve it. */
 export type Sharing = 'own' | 'share';
@@ -37,8 +37,6 @@ const SOCKET_NAME = '.s.PGSQL.5432';
 const PATIENCE_MS = 10_000;
 /** How long a process that ends waits for the connections of others. */
 const FAREWELL_MS = 5_000;
-/** More than the pools of a service and a few commands; PGlite answers one at a time anyway. */
-const MAX_CONNECTIONS = 40;
 
 /**
  * Serves the folder's database, or finds out who does.
@@ -49,75 +47,71 @@ export async function serveEmbeddedPostgres(
   dataDirectory: string,
   sharing: Sharing,
 ): Promise<EmbeddedPostgres> {
-  const directory = path.resolve(dataDirectory);
-  await mkdir(directory, { recursive: true, mode: 0o700 });
-  const socketDirectory = await socketDirectoryOf(directory);
-  const deadline = Date.now() + PATIENCE_MS;
-  for (;;) {
-    const lock = await takeLock(path.join(socketDirectory, 'lock.sock'));
-    if (lock) return serve(directory, socketDirectory, lock);
-    if (sharing === 'share' && (await accepts(path.join(socketDirectory, SOCKET_NAME)))) {
-      return { socketDirectory, close: async () => {} };
+  await mkdir(dataDirectory, { recursive: true, mode: 0o700 });
+  // However the folder is named, whoever comes to it must find the same lock and the same socket.
+  const folder = await openFolder(await realpath(dataDirectory));
+  try {
+    const deadline = Date.now() + PATIENCE_MS;
+    for (;;) {
+      const lock = await takeDirectoryLock(folder.path);
+      if (lock) return await serve(folder, lock);
+      if (sharing === 'share' && (await accepts(path.join(folder.path, SOCKET_NAME)))) {
+        return { socketDirectory: folder.path, close: () => folder.close() };
+      }
+      if (Date.now() > deadline) throw new EmbeddedPostgresInUse(folder.realPath);
+      // Not all at the same moment again: of several that start at once one must come first.
+      await delay(50 + Math.random() * 100);
     }
-    if (Date.now() > deadline) throw new EmbeddedPostgresInUse(directory);
-    await delay(100);
+  } catch (error) {
+    await folder.close();
+    throw error;
   }
 }
 
-async function serve(
-  directory: string,
-  socketDirectory: string,
-  lock: Server,
-): Promise<EmbeddedPostgres> {
-  const db = await PGlite.create(path.join(directory, 'postgres'));
-  const socketPath = path.join(socketDirectory, SOCKET_NAME);
-  await rm(socketPath, { force: true });
-  const server = new PGLiteSocketServer({ db, path: socketPath, maxConnections: MAX_CONNECTIONS });
-  await server.start();
-  return {
-    socketDirectory,
-    async close() {
-      await othersGone(server);
-      await server.stop();
-      await db.close();
-      await rm(socketPath, { force: true });
-      await new Promise((resolve) => lock.close(resolve));
-    },
-  };
+async function serve(folder: DataFolder, lock: DirectoryLock): Promise<EmbeddedPostgres> {
+  const socketPath = path.join(folder.path, SOCKET_NAME);
+  try {
+    const db = await PGlite.create(path.join(folder.realPath, 'postgres'));
+    await rm(socketPath, { force: true });
+    const server = await serveOnSocket(db, socketPath);
+    return {
+      socketDirectory: folder.path,
+      async close() {
+        await othersGone(server);
+        await server.close();
+        await db.close();
+        await lock.release();
+        await folder.close();
+      },
+    };
+  } catch (error) {
+    await lock.release();
+    throw error;
+  }
 }
 
 /** A command that came while this process served must not lose its database in mid-sentence. */
-async function othersGone(server: PGLiteSocketServer): Promise<void> {
+async function othersGone(server: EmbeddedServer): Promise<void> {
   const deadline = Date.now() + FAREWELL_MS;
-  while (server.getStats().activeConnections > 0 && Date.now() < deadline) await delay(20);
+  while (server.connections > 0 && Date.now() < deadline) await delay(20);
 }
 
-async function socketDirectoryOf(directory: string): Promise<string> {
-  if (path.join(directory, SOCKET_NAME).length <= LONGEST_SOCKET_PATH) return directory;
-  const name = createHash('sha256').update(directory).digest('hex').slice(0, 16);
-  const short = path.join(tmpdir(), `gatehouse-${name}`);
-  await mkdir(short, { recursive: true, mode: 0o700 });
-  return short;
+interface DataFolder {
+  readonly realPath: string;
+  /** The same folder by a name that leaves room for the socket's. */
+  readonly path: string;
+  close(): Promise<void>;
 }
 
-/**
- * A listening socket is the lock: the system drops it with its process, however that ends, and
- * no process number can be mistaken for another's.
- */
-async function takeLock(socketPath: string): Promise<Server | undefined> {
-  for (let attempt = 0; attempt < 2; attempt += 1) {
-    const server = createServer((socket) => socket.destroy());
-    const taken = await new Promise<boolean>((resolve, reject) => {
-      server.once('error', (error: NodeJS.ErrnoException) =>
-        error.code === 'EADDRINUSE' ? resolve(false) : reject(error),
-      );
-      server.listen(socketPath, () => resolve(true));
-    });
-    if (taken) return server.unref();
-    if (await accepts(socketPath)) return undefined;
-    await rm(socketPath, { force: true });
+/** The sockets always lie in the folder itself: a path that is too long is reached by a link. */
+async function openFolder(realPath: string): Promise<DataFolder> {
+  if (Buffer.byteLength(path.join(realPath, SOCKET_NAME)) <= LONGEST_SOCKET_PATH) {
+    return { realPath, path: realPath, close: async () => {} };
   }
-  return undefined;
+  const own = await mkdtemp(path.join(tmpdir(), 'gatehouse-'));
+  const link = path.join(own, 'data');
+  await symlink(realPath, link);
+  return { realPath, path: link, close: () => rm(own, { recursive: true, force: true }) };
 }
 
 function accepts(socketPath: string): Promise<boolean> {

@@ -2,7 +2,7 @@
 import type { Clock } from '../clock.ts';
 import { createPostgresStore } from './postgres-store.ts';
 import type { Database } from './queries.ts';
-import { createRedis, type RedisProblem, redisProblems, reply } from './redis.ts';
+import { connectRedis, createRedis, type RedisProblem, redisProblems } from './redis.ts';
 import { createRedisStore } from './redis-store.ts';
 import type { TokenStore } from './token-store.ts';
 
@@ -37,7 +37,7 @@ export async function openTokenStore({
   if (redisUrl === undefined) return createPostgresStore({ database, clock });
   const redis = createRedis(redisUrl);
   try {
-    await reply(redis.connect());
+    await connectRedis(redis);
     const problems = (await redisProblems(redis)).filter(
       ({ setting }) => !(acceptVolatileRedis && setting === 'appendonly'),
     );

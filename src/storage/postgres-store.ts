@@ -40,7 +40,8 @@ const READ_BY_UID = `
 // Consumed only once: WHERE consumed_by IS NULL; the same attempt again succeeds again.
 const CONSUME = `
   UPDATE token_records SET consumed_by = $2
-  WHERE kind = 'code' AND key = $1 AND (consumed_by IS NULL OR consumed_by = $2)
+  WHERE kind = 'code' AND key = $1 AND expires_at > $3
+    AND (consumed_by IS NULL OR consumed_by = $2)
   RETURNING key`;
 
 const START_FAMILY = `
@@ -58,7 +59,7 @@ const READ_FAMILY = `
 const ADVANCE_FAMILY = `
   UPDATE refresh_families
   SET rotation = $2, attempt = $3, rotated_at = $4, expires_at = $5, data = $6
-  WHERE key = $1 AND rotation < $2
+  WHERE key = $1 AND rotation < $2 AND expires_at > $7
   RETURNING rotation`;
 
 // Expired rows are skipped by every read; deleting them may take its time, and never waits for one.
@@ -126,7 +127,9 @@ export function createPostgresStore({
     },
 
     async consumeCode(id, attempt) {
-      return (await database.query(CONSUME, [keyOf(id), attempt])).length === 1;
+      if (!isStorableId(id)) return false;
+      const values = [keyOf(id), attempt, epochSeconds(clock)];
+      return (await database.query(CONSUME, values)).length === 1;
     },
 
     async startFamily(grantId, data, now, expiresAt) {
@@ -149,6 +152,7 @@ export function createPostgresStore({
     },
 
     async advanceFamily(grantId, { rotation, attempt, data, now, expiresAt }) {
+      if (!isStorableId(grantId)) return 'missing';
       const key = keyOf(grantId);
       const moved = await database.query(ADVANCE_FAMILY, [
         key,
@@ -157,6 +161,7 @@ export function createPostgresStore({
         now,
         expiresAt,
         JSON.stringify(data),
+        epochSeconds(clock),
       ]);
       if (moved.length === 1) return 'advanced';
       const [row] = await database.query<FamilyRow>(READ_FAMILY, [key, epochSeconds(clock)]);
@@ -165,13 +170,15 @@ export function createPostgresStore({
     },
 
     async removeFamily(grantId) {
+      if (!isStorableId(grantId)) return;
       await database.query('DELETE FROM refresh_families WHERE key = $1', [keyOf(grantId)]);
     },
 
     async removeExpired(limit) {
-      const values = [epochSeconds(clock), limit];
-      const records = await database.query(REMOVE_EXPIRED('token_records'), values);
-      const families = await database.query(REMOVE_EXPIRED('refresh_families'), values);
+      const now = epochSeconds(clock);
+      const records = await database.query(REMOVE_EXPIRED('token_records'), [now, limit]);
+      const left = limit - records.length;
+      const families = await database.query(REMOVE_EXPIRED('refresh_families'), [now, left]);
       return records.length + families.length;
     },
 

@@ -9,6 +9,9 @@ export interface Queries {
   query<Row extends object>(text: string, values?: readonly unknown[]): Promise<Row[]>;
 }
 
+/** Runs in the transaction of a change: what it writes is kept with the change or not at all. */
+export type Alongside<Value = void> = (tx: Queries, value: Value) => Promise<void>;
+
 export interface Database extends Queries {
   /** True for PGlite in the data directory: no NOTIFY arrives, so nothing may be cached. */
   readonly embedded: boolean;

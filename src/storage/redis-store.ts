@@ -1,6 +1,7 @@
 /** The token store on Redis: one key a record, no command with more than one key (Cluster). */
 import type { Cluster, Redis, Result } from 'ioredis';
 import type { Clock } from '../clock.ts';
+import { epochSeconds } from '../clock.ts';
 import { sha256 } from '../random-id.ts';
 import { reply } from './redis.ts';
 import {
@@ -22,10 +23,10 @@ const FAMILY = /^(\d+)![^!]*!(\d+)!(\d+):(.*)$/s;
 const CONSUME_CODE = `
   local value = redis.call('GET', KEYS[1])
   if not value then return 0 end
-  local attempt = string.match(value, '^%d+!([^:]*):')
-  if attempt then return attempt == ARGV[1] and 1 or 0 end
-  local head, body = string.match(value, '^(%d+):(.*)$')
-  redis.call('SET', KEYS[1], head .. '!' .. ARGV[1] .. ':' .. body, 'KEEPTTL')
+  local expiry, mark, body = string.match(value, '^(%d+)([^:]*):(.*)$')
+  if tonumber(expiry) <= tonumber(ARGV[2]) then return 0 end
+  if mark ~= '' then return mark == '!' .. ARGV[1] and 1 or 0 end
+  redis.call('SET', KEYS[1], expiry .. '!' .. ARGV[1] .. ':' .. body, 'KEEPTTL')
   return 1
 `;
 
@@ -33,7 +34,8 @@ const CONSUME_CODE = `
 const ADVANCE_FAMILY = `
   local value = redis.call('GET', KEYS[1])
   if not value then return 'missing' end
-  local rotation, attempt = string.match(value, '^(%d+)!([^!]*)!')
+  local rotation, attempt, expiry = string.match(value, '^(%d+)!([^!]*)!%d+!(%d+):')
+  if tonumber(expiry) <= tonumber(ARGV[5]) then return 'missing' end
   if tonumber(rotation) < tonumber(ARGV[1]) then
     redis.call('SET', KEYS[1], ARGV[3], 'PX', ARGV[4])
     return 'advanced'
@@ -44,13 +46,14 @@ const ADVANCE_FAMILY = `
 
 declare module 'ioredis' {
   interface RedisCommander<Context> {
-    consumeCode(key: string, attempt: string): Result<number, Context>;
+    consumeCode(key: string, attempt: string, now: number): Result<number, Context>;
     advanceFamily(
       key: string,
       rotation: number,
       attempt: string,
       value: string,
       lifetime: number,
+      now: number,
     ): Result<'advanced' | 'already' | 'missing', Context>;
   }
 }
@@ -121,7 +124,10 @@ export function createRedisStore({
     write: (kind, id, data, expiresAt) => write(keyOf(kind, id), data, expiresAt),
 
     async remove(kind, id) {
-      return isStorableId(id) && (await reply(redis.del(keyOf(kind, id)))) === 1;
+      if (!isStorableId(id)) return false;
+      // What is taken out says whether it was still good: Redis may drop it later than we do.
+      const match = RECORD.exec((await reply(redis.getdel(keyOf(kind, id)))) ?? '');
+      return match !== null && !isExpired(Number(match[1]));
     },
 
     async take(kind, id) {
@@ -143,7 +149,9 @@ export function createRedisStore({
     },
 
     async consumeCode(id, attempt) {
-      return (await reply(redis.consumeCode(keyOf('code', id), attempt))) === 1;
+      if (!isStorableId(id)) return false;
+      const key = keyOf('code', id);
+      return (await reply(redis.consumeCode(key, attempt, epochSeconds(clock)))) === 1;
     },
 
     async startFamily(grantId, data, now, expiresAt) {
@@ -163,14 +171,16 @@ export function createRedisStore({
       };
     },
 
-    advanceFamily(grantId, { rotation, attempt, data, now, expiresAt }) {
+    async advanceFamily(grantId, { rotation, attempt, data, now, expiresAt }) {
+      if (!isStorableId(grantId)) return 'missing';
       const value = familyValue(rotation, attempt, now, expiresAt, data);
       const key = keyOf('family', grantId);
-      return reply(redis.advanceFamily(key, rotation, attempt, value, lifetime(expiresAt)));
+      const times = [lifetime(expiresAt), epochSeconds(clock)] as const;
+      return reply(redis.advanceFamily(key, rotation, attempt, value, ...times));
     },
 
     async removeFamily(grantId) {
-      await reply(redis.del(keyOf('family', grantId)));
+      if (isStorableId(grantId)) await reply(redis.del(keyOf('family', grantId)));
     },
 
     // Redis expires keys by itself.

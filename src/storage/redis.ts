@@ -1,22 +1,40 @@
 /** The one way to Redis: single, Sentinel or Cluster by URL, with limits that keep a request short. */
+import { setTimeout as delay } from 'node:timers/promises';
 import { Cluster, Redis, type RedisOptions } from 'ioredis';
 import { StorageUnavailable } from './storage-unavailable.ts';
 
-/** Milliseconds. With the defaults a hung Redis never answers and a dead one takes a minute. */
-const COMMAND_LIMIT = 1_000;
+/**
+ * Milliseconds. With the defaults a hung Redis never answers and a dead one takes a minute. A
+ * command may have to wait for the pipeline before its own, so twice the limit must be below 2 s.
+ */
+const COMMAND_LIMIT = 800;
 const CONNECT_LIMIT = 1_000;
+/** A connection that has not answered for so long is replaced: it may lead nowhere any more. */
+const SILENCE_LIMIT = 1_500;
 const LONGEST_RETRY_PAUSE = 500;
+/** How long a start waits for the first connection, Sentinels and all. */
+const START_LIMIT = 5_000;
 
 /** Without the one member whose type the constructors do not take back under strict options. */
 type Options = Omit<RedisOptions, 'replyMapping'>;
 
+/**
+ * Commands that are sent by themselves. Where a connection ends, ioredis sends one command again,
+ * but gives up those of a pipeline that was answered in part, and a code could be burned unused.
+ */
+const SENT_ALONE = ['consumeCode', 'advanceFamily'];
+
 const LIMITS = {
   connectTimeout: CONNECT_LIMIT,
   commandTimeout: COMMAND_LIMIT,
+  socketTimeout: SILENCE_LIMIT,
   // Fail now and let the caller answer 503, rather than queue what nobody waits for.
   maxRetriesPerRequest: 1,
   enableOfflineQueue: false,
   enableAutoPipelining: true,
+  autoPipeliningIgnoredCommands: SENT_ALONE,
+  // A master that became a replica keeps its connections; the name may lead elsewhere by now.
+  reconnectOnError: (error: Error) => error.message.startsWith('READONLY'),
   lazyConnect: true,
 } satisfies Options;
 
@@ -55,10 +73,11 @@ function connectTo({
 }): Redis | Cluster {
   if (scheme.endsWith('+cluster')) {
     return new Cluster(hosts, {
-      // The nodes of a cluster are connected as the cluster itself is.
-      redisOptions: { ...options, lazyConnect: false },
+      // One by one: of a pipeline, ioredis does not follow the commands that are sent elsewhere.
+      redisOptions: { ...options, enableAutoPipelining: false },
       enableOfflineQueue: false,
-      enableAutoPipelining: true,
+      // Each may wait for a tenth of a second, and all together for less than a request may take.
+      maxRedirections: 8,
       lazyConnect: true,
       slotsRefreshTimeout: CONNECT_LIMIT,
       clusterRetryStrategy: retryPause,
@@ -71,6 +90,9 @@ function connectTo({
     options.sentinels = hosts;
     options.name = path;
     options.sentinelRetryStrategy = retryPause;
+    options.sentinelCommandTimeout = COMMAND_LIMIT;
+    // Without both, TLS ends at the Sentinels and the tokens travel in clear.
+    if (isTls) Object.assign(options, { enableTLSForSentinelMode: true, sentinelTLS: {} });
     return new Redis(options);
   }
   const [{ host, port } = { host: 'localhost', port: 6379 }] = hosts;
@@ -91,18 +113,44 @@ function parseRedisUrl(url: string): RedisUrl {
   );
   if (!match) throw new TypeError('not a Redis URL');
   const [, scheme = '', userinfo = '', hosts = '', path = ''] = match;
-  const [username = '', password = ''] = userinfo.split(':').map(decodeURIComponent);
+  const [, username = '', password = ''] = /^([^:]*):?(.*)$/.exec(userinfo) ?? [];
   const defaultPort = scheme.endsWith('+sentinel') ? 26379 : 6379;
   return {
     scheme,
-    username,
-    password,
+    username: decodeURIComponent(username),
+    password: decodeURIComponent(password),
     path,
     hosts: hosts.split(',').map((host) => {
       const { hostname, port } = new URL(`http://${host}`);
       return { host: hostname.replace(/^\[|\]$/g, ''), port: Number(port || defaultPort) };
     }),
   };
+}
+
+/**
+ * Connects for the first time; from then on the client comes back by itself.
+ *
+ * @throws StorageUnavailable when nobody answers, or no Sentinel knows a master.
+ */
+export async function connectRedis(redis: Redis | Cluster): Promise<void> {
+  let cause: unknown;
+  const remember = (error: unknown): void => {
+    cause = error;
+  };
+  const waiting = new AbortController();
+  const givenUp = delay(START_LIMIT, undefined, { signal: waiting.signal }).then(() => {
+    throw new Error(`no connection within ${START_LIMIT} ms`);
+  });
+  redis.on('error', remember);
+  try {
+    await Promise.race([redis.connect(), givenUp]);
+  } catch (error) {
+    // What is thrown says that there is no connection; why, was told before.
+    throw new StorageUnavailable('redis', cause ?? error);
+  } finally {
+    redis.off('error', remember);
+    waiting.abort();
+  }
 }
 
 /** Awaits a reply; what Redis or the way to it cannot do now becomes StorageUnavailable. */

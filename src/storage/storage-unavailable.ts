@@ -20,6 +20,12 @@ export class StorageUnavailable extends Error {
   constructor(store: 'postgresql' | 'redis', cause: unknown) {
     super('temporarily_unavailable', { cause });
     this.name = 'StorageUnavailable';
-    this.error_detail = `${store}: ${cause instanceof Error ? cause.message : String(cause)}`;
+    this.error_detail = `${store}: ${reasonOf(cause)}`;
   }
+}
+
+/** A host with several addresses fails with one error for each, and says nothing itself. */
+function reasonOf(cause: unknown): string {
+  if (cause instanceof AggregateError) return cause.errors.map(reasonOf).join(', ');
+  return cause instanceof Error ? cause.message : String(cause);
 }

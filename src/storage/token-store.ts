@@ -42,8 +42,8 @@ export type Advance = 'advanced' | 'already' | 'missing';
  *
  * - An identifier is kept as a hash only. One outside `[A-Za-z0-9_-]{16,128}` is not asked for.
  * - An expired record is never returned, whatever the store's own clock says.
- * - Each method is one atomic step and one round trip (`advanceFamily` may take a second one to
- *   say why it lost).
+ * - Each method is one atomic step and one round trip. `advanceFamily` may take a second one to say
+ *   why it lost; a session and its uid are two steps where a step reaches one key only (Redis).
  * - A step that is sent twice because its answer was lost succeeds twice: `attempt` tells it from
  *   somebody else's.
  * - A store that does not answer, or cannot keep what it was given, throws StorageUnavailable.
@@ -54,7 +54,10 @@ export interface TokenStore {
   /** Keeps `data` until `expiresAt` (seconds since the epoch), replacing what was there. */
   write(kind: RecordKind, id: string, data: unknown, expiresAt: number): Promise<void>;
 
-  /** @returns whether there was anything to remove: true for exactly one of several callers. */
+  /**
+   * @returns whether there was anything to remove: true for exactly one of several callers, and for
+   *   none where the answer to that one was lost and its step was sent again.
+   */
   remove(kind: RecordKind, id: string): Promise<boolean>;
 
   /** Reads and removes in one step: of several callers one is answered, once. */
