@@ -38,11 +38,15 @@ const settingOf: Readonly<Record<string, string>> = {
   GATEHOUSE_DATA_DIR: 'storage.data_directory',
   DATABASE_URL: 'storage.database_url',
   REDIS_URL: 'storage.redis_url',
+  SMTP_URL: 'mail.smtp_url',
   GATEHOUSE_LOG_LEVEL: 'log.level',
 };
 
 /** Each may come in a file as well, named by NAME_FILE, the way orchestrators mount secrets. */
-const mayBeInAFile = ['DATABASE_URL', 'REDIS_URL', 'GATEHOUSE_COOKIE_KEYS', 'GATEHOUSE_TOKEN_KEYS'];
+const mayBeInAFile = [
+  ...['DATABASE_URL', 'REDIS_URL', 'SMTP_URL'],
+  ...['GATEHOUSE_COOKIE_KEYS', 'GATEHOUSE_TOKEN_KEYS'],
+];
 
 const knownVariables = [
   'GATEHOUSE_CONFIG',

@@ -79,6 +79,13 @@ const rules: readonly Rule[] = [
     remedy: 'set DATABASE_URL as well, or leave Redis out',
   },
   {
+    setting: 'mail.from',
+    dependsOn: ['mail.smtp_url'],
+    isBroken: ({ values: { mail } }) => mail.smtp_url !== undefined && mail.from === undefined,
+    message: 'is not stated, and mail needs a sender',
+    remedy: 'write the address that mail comes from, such as `gatehouse@example.com`',
+  },
+  {
     setting: 'demo',
     dependsOn: ['issuer', 'storage.database_url'],
     isBroken: ({ values, settings: { isLoopback } }) =>

@@ -10,7 +10,7 @@ export function settingsFrom(
   file: SettingsFile,
   overrides: readonly Override[],
 ): SettingsWithoutSecrets {
-  const { server, storage, tokens, sessions, limits } = file;
+  const { server, storage, tokens, sessions, limits, mail } = file;
   const issuer = file.issuer ?? `http://localhost:${server.port}`;
   const isLoopback = isLoopbackOrigin(issuer);
   const isEmbedded = storage.database_url === undefined;
@@ -50,6 +50,10 @@ export function settingsFrom(
       clientFailures: limits.client_failures,
       clientFailureWindowSeconds: limits.client_failure_window,
     },
+    ...(mail.smtp_url !== undefined && {
+      mail: { smtpUrl: mail.smtp_url, from: mail.from ?? '' },
+    }),
+    activity: { retentionSeconds: file.activity.retention },
     demo: file.demo ?? (isEmbedded && isLoopback),
     log: file.log,
   };

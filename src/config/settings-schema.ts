@@ -1,5 +1,6 @@
 /** Every setting of the file: its kind, default, unit and effect. The one source of all three. */
 import { z } from 'zod';
+import { isSender, isSmtpUrl } from './mail-settings.ts';
 import { duration, durationOrOff, flag, oneOf, text, wholeNumber } from './setting-kinds.ts';
 import { isDatabaseUrl, isRedisUrl } from './storage-urls.ts';
 
@@ -129,6 +130,36 @@ const limits = {
     .describe('The window in which client_failures are counted.'),
 };
 
+const mail = {
+  smtp_url: text(
+    {
+      accepts: 'an SMTP URL',
+      example: '`smtp://mail.example.com:587` (smtps:// for TLS from the first byte)',
+    },
+    isSmtpUrl,
+  )
+    .optional()
+    .describe(
+      'Server that takes mail for delivery. Put a URL with a password into the environment, as ' +
+        'SMTP_URL. Default: no mail is sent, and there is no “Forgot password?”.',
+    ),
+  from: text(
+    {
+      accepts: 'a sender',
+      example: '`gatehouse@example.com` or `Gatehouse <gatehouse@example.com>`',
+    },
+    isSender,
+  )
+    .optional()
+    .describe('Who the mail is from; needed with smtp_url.'),
+};
+
+const activity = {
+  retention: duration('1d', '3650d')
+    .prefault('365d')
+    .describe('How long the security log remembers what happened to an account.'),
+};
+
 const log = {
   level: oneOf(['debug', 'info', 'warn', 'error', 'silent'])
     .default('info')
@@ -143,7 +174,7 @@ const demo = flag()
   );
 
 /** The headings of the file and the settings under each. */
-export const sections = { server, storage, tokens, sessions, limits, log };
+export const sections = { server, storage, tokens, sessions, limits, mail, activity, log };
 
 /** The YAML file: every setting optional, no other key allowed. */
 export const settingsFile = z.strictObject({
@@ -153,6 +184,8 @@ export const settingsFile = z.strictObject({
   tokens: z.strictObject(tokens).prefault({}),
   sessions: z.strictObject(sessions).prefault({}),
   limits: z.strictObject(limits).prefault({}),
+  mail: z.strictObject(mail).prefault({}),
+  activity: z.strictObject(activity).prefault({}),
   demo,
   log: z.strictObject(log).prefault({}),
 });

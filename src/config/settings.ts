@@ -39,6 +39,9 @@ export interface Settings {
     readonly clientFailures: number;
     readonly clientFailureWindowSeconds: number;
   };
+  /** Absent where no mail is sent. */
+  readonly mail?: { readonly smtpUrl: string; readonly from: string };
+  readonly activity: { readonly retentionSeconds: number };
   readonly demo: boolean;
   readonly log: { readonly level: 'debug' | 'info' | 'warn' | 'error' | 'silent' };
   /** Current key first, older ones still accepted; each at least 32 characters. */

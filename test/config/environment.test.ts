@@ -44,6 +44,21 @@ describe('the environment', () => {
     expect(settingsOf('', { PORT: '4567' }).issuer).to.equal('http://localhost:4567');
   });
 
+  it('gives the mail server, from a file as well, and the sender comes from the file', () => {
+    const yaml = 'mail: { from: Gatehouse <gate@example.com> }';
+    const smtpUrl = 'smtps://gate:secret@mail.example.com';
+    const from = 'Gatehouse <gate@example.com>';
+    expect(settingsOf(yaml, { SMTP_URL: smtpUrl }).mail).to.deep.equal({ smtpUrl, from });
+    const file = fileWith(`${smtpUrl}\n`, 'smtp');
+    expect(settingsOf(yaml, { SMTP_URL_FILE: file }).mail).to.deep.equal({ smtpUrl, from });
+    expect(settingsOf(yaml)).not.to.have.property('mail');
+    const problems = problemsOf(yaml, { SMTP_URL: 'http://gate:secret@mail.example.com' });
+    expect(problems.map((problem) => problem.path)).to.deep.equal([
+      'mail.smtp_url (from SMTP_URL)',
+    ]);
+    expect(JSON.stringify(problems)).not.to.contain('secret@');
+  });
+
   it('counts an empty variable as unset', () => {
     const settings = settingsOf('', { PORT: '', DATABASE_URL: ' ', GATEHOUSE_COOKIE_KEYS: '' });
     expect(settings.storage).not.to.have.property('databaseUrl');

@@ -42,6 +42,7 @@ describe('the settings file', () => {
       absoluteAgeSeconds: 365 * 86_400,
     });
     expect(settings.limits).to.include({ clientsPerPerson: 25, apiKeysPerPerson: 25 });
+    expect(settings.activity).to.deep.equal({ retentionSeconds: 365 * 86_400 });
     expect(settings).to.include({
       issuer: 'http://localhost:3000',
       isLoopback: true,

@@ -44,6 +44,14 @@ describe('settings together', () => {
     expect(pathsOf('', { PORT: '3001' })).to.deep.equal(['server.operators_port']);
   });
 
+  it('send no mail without a sender', () => {
+    expect(pathsOf('', { SMTP_URL: 'smtp://mail.example.com:587' })).to.deep.equal(['mail.from']);
+    const senders = ['gate', 'a@b c', 'Gate gate@b.c', '<gate@b.c>', 'a@b.c\r\nBcc: x@y.z'];
+    for (const from of senders) {
+      expect(pathsOf(`mail: { from: ${JSON.stringify(from)} }`), from).to.deep.equal(['mail.from']);
+    }
+  });
+
   it('put tokens into Redis beside an embedded database only on a loopback issuer', () => {
     const redis = { REDIS_URL: 'redis://localhost' };
     const https = 'issuer: https://auth.example.com\nserver: { proxy_hops: 1 }';
