@@ -1,39 +1,72 @@
-/** Every client there is: found on each request, added and suspended by people and operators. */
+/** Every client there is: found on each request, added and changed by people and operators. */
 import type { Clock } from '../clock.ts';
 import { randomId } from '../random-id.ts';
 import { Refusal, refuseViolations } from '../refusal.ts';
 import type { ChangeFeed } from '../storage/change-feed.ts';
 import { createMemory } from '../storage/memory.ts';
-import type { Database, Queries } from '../storage/queries.ts';
-import { type Client, hasSecret } from './client.ts';
+import type { Alongside, Database, Queries } from '../storage/queries.ts';
+import { type Client, hasSecret, isClientId } from './client.ts';
+import { type RemovalOptions, removeSuspendedClient } from './client-removal.ts';
 import { type ClientRow, clientFrom, SELECT_CLIENTS } from './client-row.ts';
 import { type ClientDraft, normalizeClientName, refuseInvalidClient } from './client-rules.ts';
 import { newClientSecret } from './client-secret.ts';
+import {
+  type ClientSecrets,
+  createClientSecrets,
+  insertSecret,
+  unknownClient,
+} from './client-secrets.ts';
+import { createOwnedClients, type OwnedClients } from './owned-clients.ts';
 
-export interface ClientRegistry {
+export interface ClientRegistry extends ClientSecrets, OwnedClients {
   /** The client with its secrets, suspended or not; undefined when there is none. */
   find(id: string): Promise<Client | undefined>;
   /** Every client as it is now, oldest first. */
   list(): Promise<Client[]>;
   /**
    * Registers a client. `secret` is its value, for the only time; public clients have none.
+   * `alongside` is told its id.
    *
-   * @throws Refusal `client_invalid` (with every problem) or `owner_unknown`.
+   * @throws Refusal `client_invalid` (with every problem), `owner_unknown` or `clients_limit`
    */
-  add(client: NewClient): Promise<{ client: Client; secret?: string }>;
+  add(
+    client: NewClient,
+    alongside?: Alongside<string>,
+  ): Promise<{ client: Client; secret?: string }>;
+  /**
+   * Changes what people see and where they are sent back to, and nothing else of the client.
+   *
+   * @throws Refusal `client_invalid` (with every problem) or `client_unknown`
+   */
+  edit(id: string, changes: ClientChanges, alongside?: Alongside): Promise<Client>;
   /** From the next request on nothing issued to the client is accepted. @throws Refusal `client_unknown` */
-  suspend(id: string): Promise<Client>;
+  suspend(id: string, alongside?: Alongside): Promise<Client>;
   /** @throws Refusal `client_unknown` */
-  resume(id: string): Promise<Client>;
+  resume(id: string, alongside?: Alongside): Promise<Client>;
+  /**
+   * Gives the client to another owner, or to the operator where there is none.
+   *
+   * @throws Refusal `client_unknown` or `owner_unknown`
+   */
+  transfer(id: string, owner: string | undefined, alongside?: Alongside): Promise<Client>;
+  /**
+   * Ends the client and everything issued to it at once, then removes what it leaves behind.
+   *
+   * @returns how many people had it connected.
+   * @throws Refusal `client_unknown`
+   */
+  remove(id: string, options: RemovalOptions): Promise<number>;
 }
 
 export interface NewClient extends ClientDraft {
   /** Absent where the operator provides the client. */
   readonly ownerAccountId?: string | undefined;
+  /** How many clients the owner may have, this one among them; absent where nobody counts. */
+  readonly mostOfOwner?: number;
 }
 
-/** Other ids exist nowhere, and some (with a NUL byte) PostgreSQL would answer with an error. */
-const CLIENT_ID = /^gate_ci_[A-Za-z0-9_-]{22}$/;
+export type ClientChanges = Pick<ClientDraft, 'name' | 'redirectUris'>;
+
 const ACCOUNT_ID = /^acc_[A-Za-z0-9_-]{16}$/;
 
 export function createClientRegistry(parts: {
@@ -58,21 +91,35 @@ export function createClientRegistry(parts: {
     return client;
   }
 
-  async function setSuspendedAt(id: string, suspendedAt: Date | null): Promise<Client> {
-    if (!CLIENT_ID.test(id)) throw unknownClient(id);
-    // Suspended twice, a client stays suspended since the first time.
-    await database.query(
-      `UPDATE clients SET updated_at = $3,
-          suspended_at = CASE WHEN $2::timestamptz IS NULL THEN NULL ELSE coalesce(suspended_at, $2) END
-        WHERE id = $1`,
-      [id, suspendedAt, new Date(clock())],
-    );
+  /** @param assignments of `SET`, with the values from `$3` on. */
+  async function change(
+    id: string,
+    assignments: string,
+    values: readonly unknown[],
+    alongside?: Alongside,
+  ): Promise<Client> {
+    if (!isClientId(id)) throw unknownClient(id);
+    await database.transaction(async (tx) => {
+      const changed = await tx.query(
+        `UPDATE clients SET updated_at = $2, ${assignments} WHERE id = $1 RETURNING 1`,
+        [id, new Date(clock()), ...values],
+      );
+      if (changed.length === 0) throw unknownClient(id);
+      await alongside?.(tx);
+    });
     return readChanged(id);
   }
 
+  const suspend: ClientRegistry['suspend'] = (id, alongside) =>
+    // Suspended twice, a client stays suspended since the first time.
+    change(id, 'suspended_at = coalesce(suspended_at, $2)', [], alongside);
+
   return {
+    ...createClientSecrets({ database, clock, readChanged }),
+    ...createOwnedClients(database),
+
     async find(id) {
-      return CLIENT_ID.test(id) ? memory.find(id, () => read(id)) : undefined;
+      return isClientId(id) ? memory.find(id, () => read(id)) : undefined;
     },
 
     async list() {
@@ -80,9 +127,8 @@ export function createClientRegistry(parts: {
       return rows.map(clientFrom);
     },
 
-    async add(draft) {
+    async add({ ownerAccountId: owner, mostOfOwner, ...draft }, alongside) {
       refuseInvalidClient(draft);
-      const owner = draft.ownerAccountId;
       if (owner !== undefined && !ACCOUNT_ID.test(owner)) throw unknownOwner(owner);
       const id = randomId('gate_ci_', 22);
       const secret = hasSecret(draft.kind) ? newClientSecret() : undefined;
@@ -90,6 +136,9 @@ export function createClientRegistry(parts: {
       await refuseViolations(
         { clients_owner_account_id_fkey: () => unknownOwner(owner) },
         database.transaction(async (tx) => {
+          if (owner !== undefined && mostOfOwner !== undefined) {
+            await refuseMoreThan(mostOfOwner, owner, tx);
+          }
           await tx.query(
             `INSERT INTO clients (id, kind, name, owner_account_id, redirect_uris, native,
                 created_at, updated_at)
@@ -105,32 +154,53 @@ export function createClientRegistry(parts: {
             ],
           );
           if (secret) await insertSecret(tx, id, secret, now);
+          await alongside?.(tx, id);
         }),
       );
       const client = await readChanged(id);
       return { client, ...(secret && { secret: secret.value }) };
     },
 
-    suspend: (id) => setSuspendedAt(id, new Date(clock())),
-    resume: (id) => setSuspendedAt(id, null),
+    async edit(id, { name, redirectUris }, alongside) {
+      const client = isClientId(id) ? await read(id) : undefined;
+      if (!client) throw unknownClient(id);
+      // By the rules of its kind, which never changes.
+      refuseInvalidClient({ ...client, name, redirectUris });
+      const values = [normalizeClientName(name), redirectUris];
+      return change(id, 'name = $3, redirect_uris = $4', values, alongside);
+    },
+
+    suspend,
+    resume: (id, alongside) => change(id, 'suspended_at = NULL', [], alongside),
+
+    async transfer(id, owner, alongside) {
+      if (owner !== undefined && !ACCOUNT_ID.test(owner)) throw unknownOwner(owner);
+      return refuseViolations(
+        { clients_owner_account_id_fkey: () => unknownOwner(owner) },
+        change(id, 'owner_account_id = $3', [owner ?? null], alongside),
+      );
+    },
+
+    async remove(id, options) {
+      // From here on it is refused everywhere; what follows only tidies up.
+      await suspend(id);
+      const people = await removeSuspendedClient(database, id, options);
+      memory.forget();
+      return people;
+    },
   };
 }
 
-async function insertSecret(
-  tx: Queries,
-  clientId: string,
-  secret: ReturnType<typeof newClientSecret>,
-  createdAt: Date,
-): Promise<void> {
-  await tx.query(
-    `INSERT INTO client_secrets (id, client_id, secret_hash, last_four, created_at)
-      VALUES ($1, $2, $3, $4, $5)`,
-    [secret.id, clientId, secret.hash, secret.lastFour, createdAt],
+async function refuseMoreThan(most: number, owner: string, tx: Queries): Promise<void> {
+  // Of two that are added at the same moment the second waits here, and counts the first.
+  await tx.query('SELECT FROM accounts WHERE id = $1 FOR NO KEY UPDATE', [owner]);
+  const owned = await tx.query('SELECT FROM clients WHERE owner_account_id = $1', [owner]);
+  if (owned.length < most) return;
+  throw new Refusal(
+    'clients_limit',
+    `You have ${owned.length} OAuth clients, and ${most} is the most one person can have.`,
+    'Delete one that is not needed any more.',
   );
-}
-
-function unknownClient(id: string): Refusal {
-  return new Refusal('client_unknown', `There is no client ${id}.`, 'List the clients to find it.');
 }
 
 function unknownOwner(accountId: string | undefined): Refusal {

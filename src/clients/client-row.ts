@@ -4,7 +4,7 @@ import { type Client, type ClientKind, clientVersion } from './client.ts';
 /** To be completed by `WHERE`, `ORDER BY` on `c`. */
 export const SELECT_CLIENTS = `
   SELECT c.id, c.kind, c.name, c.owner_account_id, a.name AS owner_name, c.redirect_uris,
-    c.native, c.suspended_at, c.created_at,
+    c.native, c.suspended_at, c.created_at, c.last_used_at,
     (SELECT coalesce(json_agg(s ORDER BY s.created_at, s.id), '[]')
       FROM client_secrets s WHERE s.client_id = c.id) AS secrets
   FROM clients c LEFT JOIN accounts a ON a.id = c.owner_account_id`;
@@ -19,6 +19,7 @@ export interface ClientRow {
   readonly native: boolean;
   readonly suspended_at: Date | null;
   readonly created_at: Date;
+  readonly last_used_at: Date | null;
   /** From JSON, so its times are text. */
   readonly secrets: readonly {
     readonly id: string;
@@ -40,6 +41,7 @@ export function clientFrom(row: ClientRow): Client {
     isNative: row.native,
     isSuspended: row.suspended_at !== null,
     createdAt: row.created_at,
+    ...(row.last_used_at !== null && { lastUsedAt: row.last_used_at }),
     secrets: row.secrets.map((secret) => ({
       id: secret.id,
       hash: secret.secret_hash,

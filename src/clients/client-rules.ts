@@ -41,10 +41,13 @@ export function checkRedirectUris(
   }
   const problems = uris.flatMap((uri, index): Problem<RedirectUriCode | 'duplicate'>[] => {
     const found = redirectUriProblem(uri, options);
-    if (found) return [{ ...found, index }];
-    const first = uris.indexOf(uri);
-    if (first === index) return [];
-    return [{ code: 'duplicate', index, message: `Remove it: it is row ${first + 1} again.` }];
+    if (found && found.code !== 'spelling') return [{ ...found, index }];
+    const twin = found ? otherSpelling(uri, index, uris) : uris.indexOf(uri);
+    if (twin === index) return [];
+    if (found && twin === -1) return [{ ...found, index }];
+    const spelled = found ? ', as browsers send it,' : '';
+    const message = `Remove it: it is${spelled} row ${twin + 1} again.`;
+    return [{ code: 'duplicate', index, message }];
   });
   if (problems.length > 0) return { problems, warnings: [] };
   return {
@@ -100,6 +103,16 @@ function kindProblems({ kind, redirectUris, isNative }: ClientDraft): Problem[] 
 
 function remedyLine({ index, message }: Problem, uris: readonly string[]): string {
   return index === undefined ? message : `${uris[index]}: ${message}`;
+}
+
+/** The row that holds, or would once corrected hold, the same URI; -1 when there is none. */
+function otherSpelling(uri: string, index: number, uris: readonly string[]): number {
+  const { href } = new URL(uri);
+  return uris.findIndex((other, row) => {
+    if (row === index || URL.parse(other)?.href !== href) return false;
+    // Of two that both need correcting the first stays.
+    return row < index || other === href;
+  });
 }
 
 function warningsOf(

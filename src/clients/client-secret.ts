@@ -1,7 +1,7 @@
 /** The secret of a client: how a new one is made and how a presented one is compared. */
 import { timingSafeEqual } from 'node:crypto';
 import { randomId, sha256 } from '../random-id.ts';
-import type { Client } from './client.ts';
+import type { Client, ClientSecret } from './client.ts';
 
 /** An old and a new secret, so that a rotation has no moment without a valid one. */
 export const LIVE_SECRETS = 2;
@@ -30,19 +30,26 @@ export function newClientSecret(): NewClientSecret {
 }
 
 /**
- * Whether `presented` is one of the live secrets of the client. The work is the same for an unknown
- * client (`undefined`), a client without secrets, a wrong and a right one, so that the time
- * tells nothing. Whether the client may act at all (suspension) is for the caller to ask.
+ * The live secret of the client that `presented` is, if it is one. The work is the same for an
+ * unknown client (`undefined`), a client without secrets, a wrong and a right one, so that the
+ * time tells nothing. Whether the client may act at all (suspension) is for the caller to ask.
  */
-export function matchesSecret(client: Client | undefined, presented: string): boolean {
+export function findSecret(
+  client: Client | undefined,
+  presented: string,
+): ClientSecret | undefined {
   // Exactly our alphabet and length: a value followed by NUL, a space or a newline is another one.
   const isWellFormed = SECRET.test(presented);
   const hash = Buffer.from(sha256(isWellFormed ? presented : ''));
-  let matches = false;
+  let found: ClientSecret | undefined;
   for (let place = 0; place < LIVE_SECRETS; place += 1) {
     const live = client?.secrets[place];
     const isEqual = timingSafeEqual(hash, live === undefined ? NO_HASH : Buffer.from(live.hash));
-    matches = matches || isEqual;
+    found = isEqual ? live : found;
   }
-  return isWellFormed && matches;
+  return isWellFormed ? found : undefined;
 }
+
+/** Whether `presented` is a live secret of the client; as `findSecret`. */
+export const matchesSecret = (client: Client | undefined, presented: string): boolean =>
+  findSecret(client, presented) !== undefined;

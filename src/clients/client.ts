@@ -26,11 +26,16 @@ export interface Client {
   readonly isNative: boolean;
   readonly isSuspended: boolean;
   readonly createdAt: Date;
+  /** As of when the client was read, and to a few minutes; absent when it never did anything. */
+  readonly lastUsedAt?: Date;
   /** Oldest first; none for public clients. */
   readonly secrets: readonly ClientSecret[];
   /** Another one after every change of the client or its secrets: a key for what is derived of it. */
   readonly version: string;
 }
+
+/** Other ids exist nowhere, and some (with a NUL byte) PostgreSQL would answer with an error. */
+export const isClientId = (id: string): boolean => /^gate_ci_[A-Za-z0-9_-]{22}$/.test(id);
 
 /** Whether people are sent back to this client, so that it has redirect URIs. */
 export const redirectsPeople = (kind: ClientKind): boolean =>

@@ -147,10 +147,19 @@ function partsProblem(uri: string, parsed: URL) {
   // What is registered, compared and opened must be one and the same text. A browser adds the
   // slash to an origin by itself.
   const origin = `${parsed.protocol}//${parsed.host}${parsed.search}`;
-  if (uri !== parsed.href && uri !== origin) {
-    return problem('spelling', `Write it the way browsers send it: ${parsed.href}`);
-  }
+  if (uri !== parsed.href && uri !== origin)
+    return problem('spelling', spellingMessage(uri, parsed));
   return undefined;
+}
+
+function spellingMessage(uri: string, parsed: URL): string {
+  const [, scheme = '', host = '', port] = /^([^:]+):\/\/([^/:?]*)(:\d+)?/.exec(uri) ?? [];
+  const lowered = `${scheme}${host}`.toLowerCase() !== `${scheme}${host}`;
+  if (lowered) return `Write the scheme and the host in lower case: ${parsed.href}`;
+  if (port !== undefined && parsed.port === '') {
+    return `Leave out the default port ${port}: ${parsed.href}`;
+  }
+  return `Write it the way browsers send it: ${parsed.href}`;
 }
 
 function foreignCharacterMessage(uri: string, character: string): string {

@@ -37,6 +37,26 @@ describe('list of redirect URIs', () => {
     ]);
   });
 
+  it('a URI that is another row once it is spelled as browsers send it is a duplicate', () => {
+    const rows: readonly (readonly [readonly string[], readonly (readonly [number, string])[]])[] =
+      [
+        [['https://App.example/1', uriNumber(1)], [[0, 'duplicate']]],
+        [[uriNumber(1), 'https://app.example:443/1'], [[1, 'duplicate']]],
+        [
+          ['https://App.example/1', 'https://APP.example/1'],
+          [
+            [0, 'spelling'],
+            [1, 'duplicate'],
+          ],
+        ],
+        [['https://App.example/1', uriNumber(2)], [[0, 'spelling']]],
+      ];
+    for (const [uris, expected] of rows) {
+      const found = checkRedirectUris(uris, web).problems.map(({ index, code }) => [index, code]);
+      expect(found, uris.join(' ')).to.deep.equal(expected);
+    }
+  });
+
   it('two URIs that differ only by the slash at the end are accepted with a warning', () => {
     const found = checkRedirectUris(['https://app.example/cb', 'https://app.example/cb/'], web);
     expect(found.problems).to.deep.equal([]);

@@ -106,6 +106,20 @@ describe('redirect URI rules', () => {
       'https://app.example/cb',
     );
   });
+
+  it('says which part of a URI a browser would spell otherwise', () => {
+    const messages = [
+      ['https://App.example/cb', /lower case: https:\/\/app\.example\/cb$/],
+      ['HTTPS://app.example/cb', /lower case: https:\/\/app\.example\/cb$/],
+      ['https://app.example:443/cb', /default port :443: https:\/\/app\.example\/cb$/],
+      ['http://app.example:80/cb', /default port :80: http:\/\/app\.example\/cb$/],
+      ['https://app.example:0443/cb', /default port :0443: /],
+      ["https://app.example/it's?it's", /the way browsers send it: /],
+    ] as const;
+    for (const [uri, message] of messages) {
+      expect(redirectUriProblem(uri, web)?.message, uri).to.match(message);
+    }
+  });
 });
 
 describe('redirect URI rules of native clients', () => {

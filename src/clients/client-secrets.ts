@@ -1,0 +1,131 @@
+/** The live secrets of a client, replaced without a moment in which none is good. */
+import type { Clock } from '../clock.ts';
+import { Refusal } from '../refusal.ts';
+import type { Alongside, Database, Queries } from '../storage/queries.ts';
+import { type Client, type ClientKind, hasSecret, isClientId } from './client.ts';
+import { LIVE_SECRETS, type NewClientSecret, newClientSecret } from './client-secret.ts';
+
+export interface ClientSecrets {
+  /**
+   * Adds a second secret beside the one in use. `secret` is its value, for the only time.
+   *
+   * @throws Refusal `client_unknown`, `secret_unused` or `secrets_full`
+   */
+  addSecret(
+    id: string,
+    alongside?: Alongside<{ readonly lastFour: string }>,
+  ): Promise<{ client: Client; secret: string }>;
+  /**
+   * From the next request on the secret is refused.
+   *
+   * @throws Refusal `client_unknown`, `secret_unknown` or `secret_last`
+   */
+  removeSecret(
+    id: string,
+    secretId: string,
+    alongside?: Alongside<{ readonly lastFour: string }>,
+  ): Promise<Client>;
+}
+
+const SECRET_ID = /^sec_[A-Za-z0-9_-]{16}$/;
+
+export function createClientSecrets(parts: {
+  readonly database: Database;
+  readonly clock: Clock;
+  /** Reads the client anew, also where it was remembered. */
+  readonly readChanged: (id: string) => Promise<Client>;
+}): ClientSecrets {
+  const { database, clock, readChanged } = parts;
+
+  /** One change of the secrets of a client at a time: parallel ones wait for each other here. */
+  async function changeSecrets<Result>(
+    id: string,
+    change: (tx: Queries, kind: ClientKind, secretIds: readonly string[]) => Promise<Result>,
+  ): Promise<Result> {
+    if (!isClientId(id)) throw unknownClient(id);
+    return database.transaction(async (tx) => {
+      const [locked] = await tx.query<{ kind: ClientKind }>(
+        'SELECT kind FROM clients WHERE id = $1 FOR UPDATE',
+        [id],
+      );
+      if (!locked) throw unknownClient(id);
+      const live = await tx.query<{ id: string }>(
+        'SELECT id FROM client_secrets WHERE client_id = $1',
+        [id],
+      );
+      const secretIds = live.map((secret) => secret.id);
+      return change(tx, locked.kind, secretIds);
+    });
+  }
+
+  return {
+    async addSecret(id, alongside) {
+      const secret = newClientSecret();
+      await changeSecrets(id, async (tx, kind, secretIds) => {
+        if (!hasSecret(kind)) throw unusedSecret();
+        if (secretIds.length >= LIVE_SECRETS) throw fullSecrets();
+        await insertSecret(tx, id, secret, new Date(clock()));
+        await alongside?.(tx, secret);
+      });
+      return { client: await readChanged(id), secret: secret.value };
+    },
+
+    async removeSecret(id, secretId, alongside) {
+      await changeSecrets(id, async (tx, _kind, secretIds) => {
+        if (!SECRET_ID.test(secretId) || !secretIds.includes(secretId)) throw unknownSecret();
+        if (secretIds.length === 1) throw lastSecret();
+        const removed = await tx.query<{ last_four: string }>(
+          'DELETE FROM client_secrets WHERE id = $1 RETURNING last_four',
+          [secretId],
+        );
+        for (const { last_four: lastFour } of removed) await alongside?.(tx, { lastFour });
+      });
+      return readChanged(id);
+    },
+  };
+}
+
+export async function insertSecret(
+  tx: Queries,
+  clientId: string,
+  secret: NewClientSecret,
+  createdAt: Date,
+): Promise<void> {
+  await tx.query(
+    `INSERT INTO client_secrets (id, client_id, secret_hash, last_four, created_at)
+      VALUES ($1, $2, $3, $4, $5)`,
+    [secret.id, clientId, secret.hash, secret.lastFour, createdAt],
+  );
+}
+
+export function unknownClient(id: string): Refusal {
+  return new Refusal('client_unknown', `There is no client ${id}.`, 'List the clients to find it.');
+}
+
+const unusedSecret = (): Refusal =>
+  new Refusal(
+    'secret_unused',
+    'A public client has no secret.',
+    'Nothing is to be done: it proves itself with PKCE.',
+  );
+
+const fullSecrets = (): Refusal =>
+  new Refusal(
+    'secrets_full',
+    `The client has ${LIVE_SECRETS} secrets already.`,
+    'Remove the one that is not in use any more, then add another.',
+  );
+
+const unknownSecret = (): Refusal =>
+  new Refusal(
+    'secret_unknown',
+    'The client has no such secret.',
+    'See which ones it has: it may have been removed already.',
+  );
+
+const lastSecret = (): Refusal =>
+  new Refusal(
+    'secret_last',
+    'This is the only secret of the client, which could not sign in without it.',
+    'Add a new secret first, and put it to use.',
+  );

@@ -1,0 +1,207 @@
+import { expect } from 'chai';
+import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
+import { createConnections } from '../../src/accounts/connections.ts';
+import type { Client } from '../../src/clients/client.ts';
+import { type ClientRegistry, createClientRegistry } from '../../src/clients/client-registry.ts';
+import { silentChangeFeed } from '../../src/storage/change-feed.ts';
+import type { OpenDatabase } from '../../src/storage/database.ts';
+import { forEachDatabase } from '../support/databases.ts';
+import { refusalOf } from './refusals.ts';
+
+const partner = {
+  kind: 'confidential',
+  name: 'Partner',
+  redirectUris: ['https://app.example/cb'],
+  isNative: false,
+} as const;
+const NO_CLIENT = 'gate_ci_0000000000000000000000';
+
+forEachDatabase('changes of a client', (open) => {
+  const clock = () => Date.parse('2031-02-03T04:05:06.789Z');
+  let database: OpenDatabase;
+  let registry: ClientRegistry;
+  let connections: ReturnType<typeof createConnections>;
+  let people = 0;
+
+  before(async () => {
+    database = await open();
+    registry = createClientRegistry({ database, changes: silentChangeFeed, clock });
+    connections = createConnections({ database, clock });
+  });
+
+  async function addPerson(): Promise<string> {
+    people += 1;
+    const accounts = createAccountRegistry({ database, changes: silentChangeFeed, clock });
+    const email = `person${people}@partner.example`;
+    return (await accounts.add({ email, name: `Person ${people}` })).id;
+  }
+
+  async function connect(accountId: string, client: Client, grantIds: readonly string[] = []) {
+    const clientId = client.id;
+    await connections.rememberConsent({ accountId, clientId, name: client.name, hosts: [] });
+    for (const grantId of grantIds) {
+      const expiresAt = new Date(clock() + 60_000);
+      await connections.recordGrant({ grantId, accountId, clientId, expiresAt });
+    }
+  }
+
+  it('an edit changes the name and the redirect URIs, and nothing else', async () => {
+    const { client } = await registry.add({ ...partner, ownerAccountId: await addPerson() });
+    const redirectUris = ['https://b.example/1', 'https://a.example/2'];
+    const hostile = { name: ' New ', redirectUris, kind: 'machine', ownerAccountId: 'acc_x' };
+    const edited = await registry.edit(client.id, hostile);
+    expect(edited).to.deep.equal({
+      ...client,
+      name: 'New',
+      redirectUris,
+      version: edited.version,
+    });
+    expect(edited.version).to.not.equal(client.version);
+    expect(await registry.find(client.id)).to.deep.equal(edited);
+  });
+
+  it('an edit is held to the rules of the kind of client', async () => {
+    const { client } = await registry.add(partner);
+    const scheme = { name: 'Phone', redirectUris: ['com.example.app:/cb'] };
+    expect(await refusalOf(registry.edit(client.id, scheme))).to.equal('client_invalid');
+    const none = { name: '', redirectUris: [] };
+    expect(await refusalOf(registry.edit(client.id, none))).to.equal('client_invalid');
+    expect(await registry.find(client.id)).to.deep.equal(client);
+    const native = { ...partner, kind: 'public', isNative: true } as const;
+    const { client: phone } = await registry.add(native);
+    expect(await registry.edit(phone.id, scheme)).to.deep.include(scheme);
+  });
+
+  it('an unknown client cannot be changed in any way', async () => {
+    for (const id of ['', 'gate_ci_\0', NO_CLIENT]) {
+      for (const change of [
+        () => registry.edit(id, partner),
+        () => registry.transfer(id, undefined),
+        () => registry.remove(id, { revokeGrant: async () => {} }),
+      ]) {
+        expect(await refusalOf(change())).to.equal('client_unknown');
+      }
+    }
+  });
+
+  it('a transfer gives a client to another owner, or to the operator', async () => {
+    const [from, to] = [await addPerson(), await addPerson()];
+    const { client } = await registry.add({ ...partner, ownerAccountId: from });
+    expect(await registry.transfer(client.id, to)).to.include({ ownerAccountId: to });
+    expect(await registry.listByOwner(from)).to.deep.equal([]);
+    expect(await registry.listByOwner(to)).to.have.length(1);
+    for (const nobody of ['acc_0000000000000000', 'acc_\0']) {
+      expect(await refusalOf(registry.transfer(client.id, nobody))).to.equal('owner_unknown');
+    }
+    const provided = await registry.transfer(client.id, undefined);
+    expect(provided).to.not.have.any.keys('ownerAccountId', 'ownerName');
+  });
+
+  it('the limit of clients holds against parallel creates, and per owner', async () => {
+    const owner = await addPerson();
+    const draft = { ...partner, ownerAccountId: owner, mostOfOwner: 4 };
+    for (let count = 0; count < 2; count += 1) await registry.add(draft);
+    const outcomes = await Promise.all(
+      Array.from({ length: 6 }, () => refusalOf(registry.add(draft))),
+    );
+    expect(outcomes.sort()).to.deep.equal([
+      ...['accepted', 'accepted'],
+      ...Array(4).fill('clients_limit'),
+    ]);
+    expect(await registry.listByOwner(owner)).to.have.length(4);
+    const other = { ...draft, ownerAccountId: await addPerson() };
+    expect(await refusalOf(registry.add(other))).to.equal('accepted');
+    // The operator does not count.
+    expect(await refusalOf(registry.add({ ...partner, ownerAccountId: owner }))).to.equal(
+      'accepted',
+    );
+  });
+
+  it('an owner sees own clients only, oldest first, with how many people are connected', async () => {
+    const [owner, stranger] = [await addPerson(), await addPerson()];
+    const { client } = await registry.add({ ...partner, ownerAccountId: owner });
+    const { client: second } = await registry.add({ ...partner, ownerAccountId: owner });
+    await connect(owner, client);
+    await connect(stranger, client);
+    const listed = await registry.listByOwner(owner);
+    expect(listed).to.have.deep.members([
+      { ...client, connectedPeople: 2 },
+      { ...second, connectedPeople: 0 },
+    ]);
+    expect(await registry.findByOwner(owner, client.id)).to.include({ connectedPeople: 2 });
+    for (const [account, id] of [
+      [stranger, client.id],
+      [owner, NO_CLIENT],
+      [owner, 'gate_ci_\0'],
+    ] as const) {
+      expect(await registry.findByOwner(account, id)).to.equal(undefined);
+    }
+  });
+
+  it('a removed client leaves nothing, and each of its grants was revoked before', async () => {
+    const [ada, bob] = [await addPerson(), await addPerson()];
+    const { client } = await registry.add({ ...partner, ownerAccountId: ada });
+    const { client: other } = await registry.add(partner);
+    const grantIds = Array.from({ length: 250 }, (_, index) => `${client.id}${index}`);
+    await connect(ada, client, grantIds.slice(0, 130));
+    await connect(bob, client, grantIds.slice(130));
+    await connect(bob, other, [`${other.id}0`]);
+    const revoked: string[] = [];
+    const people = await registry.remove(client.id, {
+      async revokeGrant(grantId) {
+        // Dead from the first moment on, whatever happens to the rest.
+        if (revoked.length === 0) {
+          expect(await registry.find(client.id)).to.include({ isSuspended: true });
+        }
+        revoked.push(grantId);
+      },
+    });
+    expect(people).to.equal(2);
+    expect(revoked).to.have.members(grantIds);
+    expect(await registry.find(client.id)).to.equal(undefined);
+    expect(await registry.list()).to.not.deep.include(client);
+    for (const table of ['connections', 'connection_grants', 'client_secrets']) {
+      const rows = await database.query(`SELECT FROM ${table} WHERE client_id = $1`, [client.id]);
+      expect(rows, table).to.deep.equal([]);
+    }
+    expect(await connections.grantsOf(bob, other.id)).to.have.length(1);
+  });
+
+  it('a removal that broke off goes on where it was', async () => {
+    const ada = await addPerson();
+    const { client } = await registry.add({ ...partner, ownerAccountId: ada });
+    await connect(ada, client, [`${client.id}0`]);
+    const revokeGrant = async () => {
+      throw new Error('the store is away');
+    };
+    expect(await refusalOf(registry.remove(client.id, { revokeGrant }))).to.match(/away/);
+    expect(await registry.findByOwner(ada, client.id)).to.include({ isSuspended: true });
+    const revoked: string[] = [];
+    await registry.remove(client.id, {
+      revokeGrant: async (grantId) => void revoked.push(grantId),
+    });
+    expect(revoked).to.deep.equal([`${client.id}0`]);
+    expect(await registry.find(client.id)).to.equal(undefined);
+  });
+
+  it('what is written alongside a change is kept with it or not at all', async () => {
+    const owner = await addPerson();
+    const { client } = await registry.add({ ...partner, ownerAccountId: owner });
+    const fail = async () => {
+      throw new Error('the log is full');
+    };
+    const revokeGrant = async () => {};
+    for (const change of [
+      () => registry.add({ ...partner, ownerAccountId: owner }, fail),
+      () => registry.edit(client.id, { ...partner, name: 'New' }, fail),
+      () => registry.transfer(client.id, undefined, fail),
+      () => registry.suspend(client.id, fail),
+    ]) {
+      expect(await refusalOf(change())).to.match(/the log is full/);
+    }
+    expect(await registry.find(client.id)).to.deep.equal(client);
+    const removal = registry.remove(client.id, { revokeGrant, alongside: fail });
+    expect(await refusalOf(removal)).to.match(/the log is full/);
+    expect(await registry.listByOwner(owner)).to.have.length(1);
+  });
+});

@@ -1,0 +1,168 @@
+import { expect } from 'chai';
+import { pino } from 'pino';
+import type { Client } from '../../src/clients/client.ts';
+import {
+  type ClientProblems,
+  createClientProblems,
+  type NewClientProblem,
+  withoutValues,
+} from '../../src/clients/client-problems.ts';
+import { createClientRegistry } from '../../src/clients/client-registry.ts';
+import { silentChangeFeed } from '../../src/storage/change-feed.ts';
+import type { OpenDatabase } from '../../src/storage/database.ts';
+import { forEachDatabase } from '../support/databases.ts';
+
+const DAY = 86_400_000;
+const log = pino({ level: 'silent' });
+
+forEachDatabase('recent problems', (open) => {
+  let now = Date.parse('2031-02-03T04:05:06.789Z');
+  const clock = () => now;
+  let database: OpenDatabase;
+  let problems: ClientProblems;
+  let client: Client;
+
+  before(async () => {
+    database = await open();
+  });
+
+  beforeEach(async () => {
+    problems = createClientProblems({ database, clock, log });
+    const registry = createClientRegistry({ database, changes: silentChangeFeed, clock });
+    const draft = { kind: 'machine', name: 'Robot', redirectUris: [], isNative: false } as const;
+    client = (await registry.add(draft)).client;
+  });
+  afterEach(() => problems.close());
+
+  const problem = (requestId: string, more: Partial<NewClientProblem> = {}): NewClientProblem => ({
+    clientId: client.id,
+    step: 'token',
+    error: 'invalid_grant',
+    cause: 'authorization code was already used',
+    requestId,
+    ...more,
+  });
+  /** One after the other, as slowly as no flood comes. */
+  async function note(count: number): Promise<void> {
+    for (let number = 0; number < count; number += 1) {
+      problems.note(problem(`req_${number}`));
+      if (number % 50 === 49) {
+        now += 60_000;
+        await problems.of(client.id);
+      }
+    }
+  }
+  const requestIds = async (): Promise<string[]> =>
+    (await problems.of(client.id)).map(({ requestId }) => requestId);
+  const rows = async () =>
+    (await database.query('SELECT FROM client_problems WHERE client_id = $1', [client.id])).length;
+
+  it('a problem is found as it was noted, the newest first', async () => {
+    problems.note(problem('req_1', { authMethod: 'both' }));
+    problems.note(problem('req_2', { step: 'authorize', redirectUri: 'https://app.example/cb' }));
+    const [second, first] = await problems.of(client.id);
+    const { clientId: _, ...noted } = problem('req_1', { authMethod: 'both' });
+    expect(first).to.deep.equal({ ...noted, at: new Date(now) });
+    expect(second).to.include({ step: 'authorize', redirectUri: 'https://app.example/cb' });
+    expect(second).to.not.have.property('authMethod');
+  });
+
+  it('it is written by itself a moment later, and at the end', async () => {
+    problems.note(problem('req_1'));
+    expect(await rows()).to.equal(0);
+    while ((await rows()) === 0) await new Promise((resolve) => setTimeout(resolve, 20));
+    problems.note(problem('req_2'));
+    await problems.close();
+    expect(await rows()).to.equal(2);
+  });
+
+  it('the last 100 are kept, in the table as well', async () => {
+    await note(230);
+    const expected = Array.from({ length: 100 }, (_, index) => `req_${229 - index}`);
+    expect(await requestIds()).to.deep.equal(expected);
+    expect(await rows()).to.equal(100);
+  });
+
+  it('after 7 days they are not shown, and then deleted', async () => {
+    await note(3);
+    now += 7 * DAY - 1;
+    expect(await requestIds()).to.have.length(3);
+    now += 1;
+    expect(await requestIds()).to.deep.equal([]);
+    const removed = await problems.removeExpired(2);
+    expect(removed).to.equal(2);
+    while ((await problems.removeExpired(1_000)) > 0);
+    expect(await rows()).to.equal(0);
+  });
+
+  it('a flood is kept out of the table, and is over with its minute', async () => {
+    for (let number = 0; number < 5_000; number += 1) problems.note(problem(`req_${number}`));
+    expect(await requestIds()).to.have.length(60);
+    now += 60_000;
+    problems.note(problem('req_later'));
+    expect((await requestIds())[0]).to.equal('req_later');
+  });
+
+  it('a client that does not exist is no reason to lose the others', async () => {
+    problems.note(problem('req_0', { clientId: 'gate_ci_0000000000000000000000' }));
+    problems.note(problem('req_1'));
+    expect(await requestIds()).to.deep.equal(['req_1']);
+  });
+
+  it('neither a token nor a secret nor what cannot be stored is kept', async () => {
+    const secret = `gate_cs_${'s'.repeat(43)}`;
+    const cause = `\0\uD800 client_secret=${secret} ${'x'.repeat(3_000)}😀`;
+    const redirectUri = `https://me:pass@app.example/${secret}?code=gate_ac_1&x=${secret}#token=1\0`;
+    problems.note(problem('req_1', { cause, redirectUri }));
+    problems.note(problem('req_2', { redirectUri: `a${'😀'.repeat(4_000)}` }));
+    const [long, hostile] = await problems.of(client.id);
+    expect(hostile?.redirectUri).to.equal('https://…@app.example/gate_cs_…?code=…&x=…#…');
+    expect(hostile?.cause).to.match(/^\uFFFD\uFFFD client_secret=gate_cs_… x+$/);
+    expect(hostile?.cause).to.have.length(500);
+    expect(long?.redirectUri).to.have.length(2_000);
+  });
+
+  it('they end with their client', async () => {
+    problems.note(problem('req_1'));
+    await problems.of(client.id);
+    await database.query('DELETE FROM clients WHERE id = $1', [client.id]);
+    expect(await rows()).to.equal(0);
+  });
+
+  it('a database that is away costs nothing but what was noted', async () => {
+    let isAway = true;
+    const flaky = {
+      query: <Row extends object>(text: string, values?: readonly unknown[]): Promise<Row[]> =>
+        isAway ? Promise.reject(new Error('away')) : database.query<Row>(text, values),
+    };
+    const fragile = createClientProblems({ database: flaky, clock, log });
+    fragile.note(problem('req_1'));
+    await fragile.of(client.id).catch(() => {});
+    isAway = false;
+    fragile.note(problem('req_2'));
+    expect(await requestIds()).to.deep.equal([]);
+    await fragile.close();
+    expect(await requestIds()).to.deep.equal(['req_2']);
+    fragile.note(problem('req_3'));
+    expect(await requestIds()).to.deep.equal(['req_2']);
+  });
+});
+
+describe('a redirect URI without values', () => {
+  const cases: Readonly<Record<string, string>> = {
+    'https://app.example/cb': 'https://app.example/cb',
+    'https://app.example/cb?': 'https://app.example/cb?',
+    'https://app.example/cb?a=1&b=&c&d=x=y?z': 'https://app.example/cb?a=…&b=&…&d=…',
+    'https://app.example/cb#': 'https://app.example/cb#…',
+    'com.example.app:/cb?a=1': 'com.example.app:/cb?a=…',
+    'https://me:secret@app.example/@/': 'https://…@app.example/@/',
+    gate_rt_abc: 'gate_rt_…',
+    'https://app.example/gate_ci_abc': 'https://app.example/gate_ci_abc',
+    '': '',
+  };
+  for (const [uri, expected] of Object.entries(cases)) {
+    it(`${JSON.stringify(uri)} is ${JSON.stringify(expected)}`, () => {
+      expect(withoutValues(uri)).to.equal(expected);
+    });
+  }
+});

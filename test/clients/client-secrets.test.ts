@@ -1,0 +1,110 @@
+import { expect } from 'chai';
+import type { Client } from '../../src/clients/client.ts';
+import { type ClientRegistry, createClientRegistry } from '../../src/clients/client-registry.ts';
+import { matchesSecret } from '../../src/clients/client-secret.ts';
+import { silentChangeFeed } from '../../src/storage/change-feed.ts';
+import type { OpenDatabase } from '../../src/storage/database.ts';
+import { forEachDatabase } from '../support/databases.ts';
+import { refusalOf } from './refusals.ts';
+
+forEachDatabase('secrets of a client', (open) => {
+  let now = Date.parse('2031-02-03T04:05:06.789Z');
+  let database: OpenDatabase;
+  let registry: ClientRegistry;
+  let client: Client;
+  let secret: string;
+
+  before(async () => {
+    database = await open();
+    const clock = () => now;
+    registry = createClientRegistry({ database, changes: silentChangeFeed, clock });
+  });
+
+  beforeEach(async () => {
+    const added = await registry.add({
+      kind: 'confidential',
+      name: 'Partner',
+      redirectUris: ['https://app.example/cb'],
+      isNative: false,
+    });
+    client = added.client;
+    secret = added.secret ?? '';
+  });
+
+  const idsOf = (found: Client | undefined) => found?.secrets.map(({ id }) => id) ?? [];
+
+  it('a second secret is good beside the first, until the first is removed', async () => {
+    now += 1_000;
+    const added = await registry.addSecret(client.id);
+    expect(added.secret)
+      .to.match(/^gate_cs_[A-Za-z0-9_-]{43}$/)
+      .and.not.equal(secret);
+    expect(added.client.secrets.map(({ createdAt }) => createdAt.getTime())).to.deep.equal([
+      now - 1_000,
+      now,
+    ]);
+    expect(added.client.version).to.not.equal(client.version);
+    for (const value of [secret, added.secret]) {
+      expect(matchesSecret(await registry.find(client.id), value)).to.equal(true);
+    }
+    const [first = ''] = idsOf(client);
+    const left = await registry.removeSecret(client.id, first);
+    expect(matchesSecret(left, secret)).to.equal(false);
+    expect(matchesSecret(left, added.secret)).to.equal(true);
+    expect(await registry.find(client.id)).to.deep.equal(left);
+  });
+
+  it('a third secret is refused, also when ten are asked for at once', async () => {
+    const outcomes = await Promise.all(
+      Array.from({ length: 10 }, () => refusalOf(registry.addSecret(client.id))),
+    );
+    expect(outcomes.filter((outcome) => outcome === 'accepted')).to.have.length(1);
+    expect(outcomes.filter((outcome) => outcome === 'secrets_full')).to.have.length(9);
+    expect(idsOf(await registry.find(client.id))).to.have.length(2);
+  });
+
+  it('the last secret cannot be removed, also when both are removed at once', async () => {
+    const [first = ''] = idsOf(client);
+    expect(await refusalOf(registry.removeSecret(client.id, first))).to.equal('secret_last');
+    const { client: rotated } = await registry.addSecret(client.id);
+    const outcomes = await Promise.all(
+      idsOf(rotated).map((id) => refusalOf(registry.removeSecret(client.id, id))),
+    );
+    expect(outcomes.sort()).to.deep.equal(['accepted', 'secret_last']);
+    expect(idsOf(await registry.find(client.id))).to.have.length(1);
+  });
+
+  it('a secret of another client, and one that no client can have, is unknown', async () => {
+    await registry.addSecret(client.id);
+    const { client: other } = await registry.add({ ...client, name: 'Other' });
+    for (const id of [...idsOf(other), '', 'sec_\0', 'sec_0000000000000000']) {
+      expect(await refusalOf(registry.removeSecret(client.id, id))).to.equal('secret_unknown');
+    }
+    expect(await registry.find(other.id)).to.deep.equal(other);
+  });
+
+  it('an unknown client has none, and a public client needs none', async () => {
+    for (const id of ['gate_ci_\0', 'gate_ci_0000000000000000000000']) {
+      expect(await refusalOf(registry.addSecret(id))).to.equal('client_unknown');
+      expect(await refusalOf(registry.removeSecret(id, 'x'))).to.equal('client_unknown');
+    }
+    const { client: phone } = await registry.add({ ...client, kind: 'public' });
+    expect(await refusalOf(registry.addSecret(phone.id))).to.equal('secret_unused');
+  });
+
+  it('what is written alongside is kept with the change or not at all', async () => {
+    const fail = async () => {
+      throw new Error('the log is full');
+    };
+    expect(await refusalOf(registry.addSecret(client.id, fail))).to.match(/the log is full/);
+    expect(idsOf(await registry.find(client.id))).to.have.length(1);
+    const told: string[] = [];
+    const added = await registry.addSecret(client.id, async (_tx, { lastFour }) => {
+      told.push(lastFour);
+    });
+    await registry.removeSecret(client.id, idsOf(client)[0] ?? '', async (_tx, { lastFour }) => {
+      told.push(lastFour);
+    });
+    expect(told).to.deep.equal([added.secret.slice(-4), secret.slice(-4)]);
+  });
+});
