@@ -4,7 +4,7 @@ import { randomId } from '../random-id.ts';
 import { Refusal, refuseViolations } from '../refusal.ts';
 import type { ChangeFeed } from '../storage/change-feed.ts';
 import { createMemory } from '../storage/memory.ts';
-import type { Database } from '../storage/queries.ts';
+import type { Alongside, Database } from '../storage/queries.ts';
 import {
   type Account,
   type AccountRow,
@@ -14,7 +14,7 @@ import {
 } from './account.ts';
 import { displayName } from './display-name.ts';
 import { normalizeEmail } from './email.ts';
-import { checkPassword, hashPassword } from './password.ts';
+import { hashPassword, refusePassword } from './password.ts';
 
 export interface AccountRegistry {
   /** The account, suspended or not; undefined when there is none. */
@@ -24,13 +24,15 @@ export interface AccountRegistry {
   /** Every account as it is now, oldest first. */
   list(): Promise<Account[]>;
   /** @throws Refusal `email_invalid`, `email_taken`, `name_invalid` or `password_refused` */
-  add(account: NewAccount): Promise<Account>;
+  add(account: NewAccount, alongside?: Alongside<Account>): Promise<Account>;
   /** From the next request on the person and all their clients are refused. @throws Refusal `account_unknown` */
-  suspend(id: string): Promise<Account>;
+  suspend(id: string, alongside?: Alongside<Account>): Promise<Account>;
   /** @throws Refusal `account_unknown` */
-  resume(id: string): Promise<Account>;
+  resume(id: string, alongside?: Alongside<Account>): Promise<Account>;
   /** Ends every browser session of the account, everywhere. @throws Refusal `account_unknown` */
-  endSessions(id: string): Promise<Account>;
+  endSessions(id: string, alongside?: Alongside<Account>): Promise<Account>;
+  /** For whoever wrote to the accounts elsewhere: the notification takes a moment longer. */
+  forget(): void;
 }
 
 export interface NewAccount {
@@ -53,20 +55,27 @@ export function createAccountRegistry(parts: {
     return row && accountFrom(row);
   }
 
-  async function setSuspendedAt(id: string, suspendedAt: Date | null): Promise<Account> {
+  /** @param assignments of `SET`, with the values from `$2` on. */
+  async function change(
+    id: string,
+    assignments: string,
+    values: readonly unknown[],
+    alongside?: Alongside<Account>,
+  ): Promise<Account> {
     if (!isAccountId(id)) throw unknownAccount(id);
-    // Suspended twice, an account stays suspended since the first time.
-    const [row] = await database.query<AccountRow>(
-      `UPDATE accounts SET suspended_at =
-          CASE WHEN $2::timestamptz IS NULL THEN NULL ELSE coalesce(suspended_at, $2) END
-        WHERE id = $1
-        RETURNING *`,
-      [id, suspendedAt],
-    );
+    const changed = await database.transaction(async (tx) => {
+      const [row] = await tx.query<AccountRow>(
+        `UPDATE accounts SET ${assignments} WHERE id = $1 RETURNING *`,
+        [id, ...values],
+      );
+      if (row === undefined) throw unknownAccount(id);
+      const account = accountFrom(row);
+      await alongside?.(tx, account);
+      return account;
+    });
     // For whoever wrote it: the notification takes a moment longer.
     memory.forget();
-    if (row === undefined) throw unknownAccount(id);
-    return accountFrom(row);
+    return changed;
   }
 
   return {
@@ -89,52 +98,39 @@ export function createAccountRegistry(parts: {
       return rows.map(accountFrom);
     },
 
-    async add({ email: entered, name: enteredName, password }) {
+    async add({ email: entered, name: enteredName, password }, alongside) {
       const email = normalizeEmail(entered);
       if (email === undefined) throw invalidEmail(entered);
       const name = displayName(enteredName);
-      if (password !== undefined) refuseBadPassword(password, { email, name });
-      const [row] = await refuseViolations(
+      if (password !== undefined) refusePassword(password, { email, name });
+      const passwordHash = password === undefined ? null : await hashPassword(password);
+      return refuseViolations(
         { accounts_email_key: () => takenEmail(email) },
-        database.query<AccountRow>(
-          `INSERT INTO accounts (id, email, name, password_hash, created_at)
-            VALUES ($1, $2, $3, $4, $5)
-            RETURNING *`,
-          [
-            randomId('acc_', 16),
-            email,
-            name,
-            password === undefined ? null : await hashPassword(password),
-            new Date(clock()),
-          ],
-        ),
+        database.transaction(async (tx) => {
+          const [row] = await tx.query<AccountRow>(
+            `INSERT INTO accounts (id, email, name, password_hash, created_at)
+              VALUES ($1, $2, $3, $4, $5)
+              RETURNING *`,
+            [randomId('acc_', 16), email, name, passwordHash, new Date(clock())],
+          );
+          if (row === undefined) throw new Error('INSERT … RETURNING answered no row');
+          const account = accountFrom(row);
+          await alongside?.(tx, account);
+          return account;
+        }),
       );
-      if (row === undefined) throw new Error('INSERT … RETURNING answered no row');
-      return accountFrom(row);
     },
 
-    suspend: (id) => setSuspendedAt(id, new Date(clock())),
-    resume: (id) => setSuspendedAt(id, null),
+    // Suspended twice, an account stays suspended since the first time.
+    suspend: (id, alongside) =>
+      change(id, 'suspended_at = coalesce(suspended_at, $2)', [new Date(clock())], alongside),
+    resume: (id, alongside) => change(id, 'suspended_at = NULL', [], alongside),
 
-    async endSessions(id) {
-      if (!isAccountId(id)) throw unknownAccount(id);
-      const [row] = await database.query<AccountRow>(
-        `UPDATE accounts SET session_generation = session_generation + 1 WHERE id = $1
-          RETURNING *`,
-        [id],
-      );
-      memory.forget();
-      if (row === undefined) throw unknownAccount(id);
-      return accountFrom(row);
-    },
+    endSessions: (id, alongside) =>
+      change(id, 'session_generation = session_generation + 1', [], alongside),
+
+    forget: memory.forget,
   };
-}
-
-function refuseBadPassword(password: string, owner: { email: string; name: string }): void {
-  const problems = checkPassword(password, owner);
-  if (problems.length === 0) return;
-  const remedy = problems.map(({ message }) => message).join(' ');
-  throw new Refusal('password_refused', 'This password cannot be set.', remedy, { problems });
 }
 
 function invalidEmail(entered: string): Refusal {

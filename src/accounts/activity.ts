@@ -20,6 +20,7 @@ export type Action =
   | 'client_transferred'
   | 'client_secret_added'
   | 'client_secret_removed'
+  | 'client_tested'
   | 'connected'
   | 'disconnected'
   | 'api_key_added'

@@ -1,7 +1,9 @@
 /** Which person connected which client: what they approved, and the grants that came of it. */
 import type { Clock } from '../clock.ts';
 import { Refusal, refuseViolations } from '../refusal.ts';
-import type { Database } from '../storage/queries.ts';
+import type { WriteUses } from '../storage/last-used.ts';
+import type { Alongside, Database } from '../storage/queries.ts';
+import type { Organization } from './access.ts';
 
 /** What the person saw when they approved. They are asked again when it is no longer so. */
 export interface RememberedConsent {
@@ -10,11 +12,33 @@ export interface RememberedConsent {
   readonly hosts: readonly string[];
 }
 
+/** A connection as the person sees it. */
+export interface ConnectedClient {
+  readonly clientId: string;
+  readonly name: string;
+  /** Absent where the operator provides the client. */
+  readonly ownerName?: string;
+  readonly isSuspended: boolean;
+  readonly connectedAt: Date;
+  /** The last time the person approved it; the first one is `connectedAt`. */
+  readonly approvedAt: Date;
+  /** What the person reached then; absent for an approval older than this record. */
+  readonly approvedAccess?: readonly Organization[];
+  /** To within five minutes; absent while nothing was asked for. */
+  readonly lastUsedAt?: Date;
+}
+
 export interface Connections {
   /** What the person last approved for this client; undefined when they are not connected. */
   find(accountId: string, clientId: string): Promise<RememberedConsent | undefined>;
   /** Connects the person and the client, or renews what was approved. */
-  rememberConsent(consent: Connection & RememberedConsent): Promise<void>;
+  rememberConsent(
+    consent: Connection & RememberedConsent & { access?: readonly Organization[] },
+  ): Promise<void>;
+  /** Every client a person connected, the latest first. */
+  listOf(accountId: string): Promise<ConnectedClient[]>;
+  /** To be noted with `connectionId` as the id. */
+  readonly writeUses: WriteUses;
   /**
    * Keeps a grant with its connection, so that ending the connection finds it. To be awaited before
    * anything is issued: a connection that is ended at the same moment wins.
@@ -27,9 +51,10 @@ export interface Connections {
   /**
    * Forgets the connection and what was approved.
    *
+   * @param alongside is not called when they are not connected.
    * @returns the ids of its grants, which the caller must now revoke; none when not connected.
    */
-  end(accountId: string, clientId: string): Promise<string[]>;
+  end(accountId: string, clientId: string, alongside?: Alongside): Promise<string[]>;
   /** Forgets up to `limit` grants that are over. @returns how many it were. */
   removeExpiredGrants(limit: number): Promise<number>;
 }
@@ -38,6 +63,10 @@ interface Connection {
   readonly accountId: string;
   readonly clientId: string;
 }
+
+/** The connection in one text. Neither id has a space. */
+export const connectionId = ({ accountId, clientId }: Connection): string =>
+  `${accountId} ${clientId}`;
 
 export function createConnections(parts: {
   readonly database: Database;
@@ -55,15 +84,50 @@ export function createConnections(parts: {
       return row;
     },
 
-    async rememberConsent({ accountId, clientId, name, hosts }) {
+    async rememberConsent({ accountId, clientId, name, hosts, access }) {
       await database.query(
-        `INSERT INTO connections
-            (account_id, client_id, connected_at, consented_name, consented_hosts)
-          VALUES ($1, $2, $3, $4, $5)
+        `INSERT INTO connections (account_id, client_id, connected_at, approved_at,
+            consented_name, consented_hosts, approved_access)
+          VALUES ($1, $2, $3, $3, $4, $5, $6)
           ON CONFLICT (account_id, client_id) DO UPDATE
-            SET consented_name = excluded.consented_name,
-              consented_hosts = excluded.consented_hosts`,
-        [accountId, clientId, new Date(clock()), name, hosts],
+            SET approved_at = excluded.approved_at,
+              consented_name = excluded.consented_name,
+              consented_hosts = excluded.consented_hosts,
+              approved_access = excluded.approved_access`,
+        [
+          accountId,
+          clientId,
+          new Date(clock()),
+          name,
+          hosts,
+          access ? JSON.stringify(access) : null,
+        ],
+      );
+    },
+
+    async listOf(accountId) {
+      const rows = await database.query<ConnectedClientRow>(
+        `SELECT n.client_id, c.name, a.name AS owner_name, c.suspended_at, n.connected_at,
+            n.approved_at, n.approved_access, n.last_used_at
+          FROM connections n
+          JOIN clients c ON c.id = n.client_id
+          LEFT JOIN accounts a ON a.id = c.owner_account_id
+          WHERE n.account_id = $1
+          ORDER BY n.connected_at DESC, n.client_id`,
+        [accountId],
+      );
+      return rows.map(connectedClientFrom);
+    },
+
+    async writeUses(uses) {
+      const ids = uses.map(({ id }) => id.split(' '));
+      await database.query(
+        `UPDATE connections n SET last_used_at = used.at
+          FROM unnest($1::text[], $2::text[], $3::timestamptz[])
+            AS used (account_id, client_id, at)
+          WHERE n.account_id = used.account_id AND n.client_id = used.client_id
+            AND (n.last_used_at IS NULL OR n.last_used_at < used.at)`,
+        [ids.map(([id]) => id), ids.map(([, id]) => id), uses.map(({ at }) => at)],
       );
     },
 
@@ -88,7 +152,7 @@ export function createConnections(parts: {
       return rows.map((row) => row.grant_id);
     },
 
-    end: (accountId, clientId) =>
+    end: (accountId, clientId, alongside) =>
       database.transaction(async (tx) => {
         const connection = [accountId, clientId];
         // Waits for grants that are being recorded and keeps further ones out: none is recorded
@@ -102,10 +166,11 @@ export function createConnections(parts: {
             RETURNING grant_id`,
           connection,
         );
-        await tx.query(
-          'DELETE FROM connections WHERE account_id = $1 AND client_id = $2',
+        const ended = await tx.query(
+          'DELETE FROM connections WHERE account_id = $1 AND client_id = $2 RETURNING 1',
           connection,
         );
+        if (ended.length > 0) await alongside?.(tx);
         return grants.map((row) => row.grant_id);
       }),
 
@@ -120,6 +185,30 @@ export function createConnections(parts: {
       );
       return removed.length;
     },
+  };
+}
+
+interface ConnectedClientRow {
+  readonly client_id: string;
+  readonly name: string;
+  readonly owner_name: string | null;
+  readonly suspended_at: Date | null;
+  readonly connected_at: Date;
+  readonly approved_at: Date;
+  readonly approved_access: Organization[] | null;
+  readonly last_used_at: Date | null;
+}
+
+function connectedClientFrom(row: ConnectedClientRow): ConnectedClient {
+  return {
+    clientId: row.client_id,
+    name: row.name,
+    ...(row.owner_name !== null && { ownerName: row.owner_name }),
+    isSuspended: row.suspended_at !== null,
+    connectedAt: row.connected_at,
+    approvedAt: row.approved_at,
+    ...(row.approved_access !== null && { approvedAccess: row.approved_access }),
+    ...(row.last_used_at !== null && { lastUsedAt: row.last_used_at }),
   };
 }
 

@@ -1,7 +1,7 @@
 /** Who belongs to an organization, in which role, and with which rights in its warehouses. */
 import type { Clock } from '../clock.ts';
 import { Refusal, refuseViolations } from '../refusal.ts';
-import type { Database } from '../storage/queries.ts';
+import type { Alongside, Database } from '../storage/queries.ts';
 import { RIGHTS, type Right, ROLES, type Role } from './access.ts';
 import {
   isOrganizationId,
@@ -11,24 +11,37 @@ import {
 } from './organizations.ts';
 import { type Subject, type SubjectColumn, subjectColumn } from './subject.ts';
 
-/** Each change takes effect on the next call; repeated, it changes nothing. */
+/**
+ * Each change takes effect on the next call; repeated, it changes nothing, and `alongside` is not
+ * called then.
+ */
 export interface Memberships {
   /**
    * Makes the subject a member, or changes its role.
    *
    * @throws Refusal `role_unknown`, `subject_unknown`, `organization_unknown` or `not_a_machine`
    */
-  setRole(subject: Subject, organizationId: string, role: Role): Promise<void>;
+  setRole(
+    subject: Subject,
+    organizationId: string,
+    role: Role,
+    alongside?: Alongside,
+  ): Promise<void>;
   /** Ends the membership and the rights in every warehouse of the organization. */
-  remove(subject: Subject, organizationId: string): Promise<void>;
+  remove(subject: Subject, organizationId: string, alongside?: Alongside): Promise<void>;
   /**
    * Replaces the rights in a warehouse. An owner or admin has all rights without them, and a viewer
    * at most `read` of them.
    *
    * @throws Refusal `rights_unknown`, `subject_unknown`, `warehouse_unknown` or `membership_missing`
    */
-  setRights(subject: Subject, warehouseId: string, rights: readonly Right[]): Promise<void>;
-  removeRights(subject: Subject, warehouseId: string): Promise<void>;
+  setRights(
+    subject: Subject,
+    warehouseId: string,
+    rights: readonly Right[],
+    alongside?: Alongside,
+  ): Promise<void>;
+  removeRights(subject: Subject, warehouseId: string, alongside?: Alongside): Promise<void>;
 }
 
 export function createMemberships(parts: {
@@ -37,8 +50,22 @@ export function createMemberships(parts: {
 }): Memberships {
   const { database, clock } = parts;
 
+  /** One statement that answers the rows it changed, and what goes with it if there are any. */
+  async function change(
+    statement: string,
+    values: readonly unknown[],
+    alongside?: Alongside,
+  ): Promise<boolean> {
+    return database.transaction(async (tx) => {
+      const changed = await tx.query(statement, values);
+      if (changed.length === 0) return false;
+      await alongside?.(tx);
+      return true;
+    });
+  }
+
   return {
-    async setRole(subject, organizationId, role) {
+    async setRole(subject, organizationId, role, alongside) {
       if (!ROLES.includes(role)) throw unknownRole(role);
       const [column, id] = knownSubject(subject);
       if (!isOrganizationId(organizationId)) throw unknownOrganization(organizationId);
@@ -49,56 +76,69 @@ export function createMemberships(parts: {
           organization_memberships_client_id_fkey: () => unknownSubject(subject),
           organization_memberships_organization_id_fkey: () => unknownOrganization(organizationId),
         },
-        database.query(
-          `INSERT INTO organization_memberships (${column}, organization_id, role, created_at)
+        change(
+          `INSERT INTO organization_memberships AS m (${column}, organization_id, role, created_at)
             VALUES ($1, $2, $3, $4)
-            ON CONFLICT (${column}, organization_id) DO UPDATE SET role = excluded.role`,
+            ON CONFLICT (${column}, organization_id) DO UPDATE SET role = excluded.role
+              WHERE m.role <> excluded.role
+            RETURNING 1`,
           [id, organizationId, role, new Date(clock())],
+          alongside,
         ),
       );
     },
 
-    async remove(subject, organizationId) {
+    async remove(subject, organizationId, alongside) {
       const column = subjectColumn(subject);
       if (column === undefined || !isOrganizationId(organizationId)) return;
-      await database.query(
-        `DELETE FROM organization_memberships WHERE ${column[0]} = $1 AND organization_id = $2`,
+      await change(
+        `DELETE FROM organization_memberships WHERE ${column[0]} = $1 AND organization_id = $2
+          RETURNING 1`,
         [column[1], organizationId],
+        alongside,
       );
     },
 
-    async setRights(subject, warehouseId, rights) {
+    async setRights(subject, warehouseId, rights, alongside) {
       if (rights.length === 0 || !rights.every((right) => RIGHTS.includes(right))) {
         throw unknownRights(rights);
       }
       const [column, id] = knownSubject(subject);
       if (!isWarehouseId(warehouseId)) throw unknownWarehouse(warehouseId);
-      const set = await refuseViolations(
+      const isChanged = await refuseViolations(
         {
           // The database decides: a membership that is removed at this moment wins.
           warehouse_rights_account_membership_fkey: () => missingMembership(warehouseId),
           warehouse_rights_client_membership_fkey: () => missingMembership(warehouseId),
         },
-        database.query(
-          `INSERT INTO warehouse_rights (${column}, organization_id, warehouse_id, rights)
+        change(
+          `INSERT INTO warehouse_rights AS r (${column}, organization_id, warehouse_id, rights)
             SELECT $1, organization_id, id, $3 FROM warehouses WHERE id = $2
             ON CONFLICT (${column}, warehouse_id) DO UPDATE SET rights = excluded.rights
-            RETURNING warehouse_id`,
+              WHERE r.rights <> excluded.rights
+            RETURNING 1`,
           [id, warehouseId, RIGHTS.filter((right) => rights.includes(right))],
+          alongside,
         ),
       );
-      if (set.length === 0) throw unknownWarehouse(warehouseId);
+      if (!isChanged) await requireWarehouse(warehouseId);
     },
 
-    async removeRights(subject, warehouseId) {
+    async removeRights(subject, warehouseId, alongside) {
       const column = subjectColumn(subject);
       if (column === undefined || !isWarehouseId(warehouseId)) return;
-      await database.query(
-        `DELETE FROM warehouse_rights WHERE ${column[0]} = $1 AND warehouse_id = $2`,
+      await change(
+        `DELETE FROM warehouse_rights WHERE ${column[0]} = $1 AND warehouse_id = $2 RETURNING 1`,
         [column[1], warehouseId],
+        alongside,
       );
     },
   };
+
+  async function requireWarehouse(id: string): Promise<void> {
+    const known = await database.query('SELECT FROM warehouses WHERE id = $1', [id]);
+    if (known.length === 0) throw unknownWarehouse(id);
+  }
 
   /** The kind of a client never changes, so looking first is safe. */
   async function requireMachineClient(id: string): Promise<void> {

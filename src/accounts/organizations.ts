@@ -2,7 +2,7 @@
 import type { Clock } from '../clock.ts';
 import { randomId } from '../random-id.ts';
 import { Refusal, refuseViolations } from '../refusal.ts';
-import type { Database } from '../storage/queries.ts';
+import type { Alongside, Database } from '../storage/queries.ts';
 import { byName } from './by-name.ts';
 import { displayName } from './display-name.ts';
 
@@ -24,12 +24,15 @@ export interface Organizations {
   /** Every organization with its warehouses, by name. */
   list(): Promise<OrganizationRecord[]>;
   /** @throws Refusal `name_invalid` */
-  add(organization: { readonly name: string }): Promise<OrganizationRecord>;
+  add(
+    organization: { readonly name: string },
+    alongside?: Alongside<OrganizationRecord>,
+  ): Promise<OrganizationRecord>;
   /** @throws Refusal `name_invalid` or `organization_unknown` */
-  addWarehouse(warehouse: {
-    readonly organizationId: string;
-    readonly name: string;
-  }): Promise<WarehouseRecord>;
+  addWarehouse(
+    warehouse: { readonly organizationId: string; readonly name: string },
+    alongside?: Alongside<WarehouseRecord>,
+  ): Promise<WarehouseRecord>;
 }
 
 export function createOrganizations(parts: {
@@ -57,22 +60,26 @@ export function createOrganizations(parts: {
         .sort(byName);
     },
 
-    async add({ name: entered }) {
+    async add({ name: entered }, alongside) {
       const organization = {
         id: randomId('org_', 16),
         name: displayName(entered),
         createdAt: new Date(clock()),
+        warehouses: [],
       };
-      const { id, name, createdAt } = organization;
-      await database.query('INSERT INTO organizations (id, name, created_at) VALUES ($1, $2, $3)', [
-        id,
-        name,
-        createdAt,
-      ]);
-      return { ...organization, warehouses: [] };
+      await database.transaction(async (tx) => {
+        const { id, name, createdAt } = organization;
+        await tx.query('INSERT INTO organizations (id, name, created_at) VALUES ($1, $2, $3)', [
+          id,
+          name,
+          createdAt,
+        ]);
+        await alongside?.(tx, organization);
+      });
+      return organization;
     },
 
-    async addWarehouse({ organizationId, name: entered }) {
+    async addWarehouse({ organizationId, name: entered }, alongside) {
       if (!isOrganizationId(organizationId)) throw unknownOrganization(organizationId);
       const warehouse = {
         id: randomId('wh_', 16),
@@ -82,11 +89,14 @@ export function createOrganizations(parts: {
       };
       await refuseViolations(
         { warehouses_organization_id_fkey: () => unknownOrganization(organizationId) },
-        database.query(
-          `INSERT INTO warehouses (id, organization_id, name, created_at)
-            VALUES ($1, $2, $3, $4)`,
-          [warehouse.id, organizationId, warehouse.name, warehouse.createdAt],
-        ),
+        database.transaction(async (tx) => {
+          await tx.query(
+            `INSERT INTO warehouses (id, organization_id, name, created_at)
+              VALUES ($1, $2, $3, $4)`,
+            [warehouse.id, organizationId, warehouse.name, warehouse.createdAt],
+          );
+          await alongside?.(tx, warehouse);
+        }),
       );
       return warehouse;
     },

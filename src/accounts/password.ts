@@ -1,6 +1,6 @@
 /** Passwords: which ones are accepted, how they are kept and how one is checked. */
 import { hash, type Options, verify } from '@node-rs/argon2';
-import type { Problem } from '../refusal.ts';
+import { type Problem, Refusal } from '../refusal.ts';
 import { isCommonPassword } from './common-passwords.ts';
 
 /** In characters as a person counts them (code points). */
@@ -34,6 +34,14 @@ export function checkPassword(password: string, owner: PasswordOwner): Problem[]
     return [{ code: 'password_common', message }];
   }
   return [];
+}
+
+/** @throws Refusal `password_refused` with the problems that `checkPassword` finds. */
+export function refusePassword(password: string, owner: PasswordOwner): void {
+  const problems = checkPassword(password, owner);
+  if (problems.length === 0) return;
+  const remedy = problems.map(({ message }) => message).join(' ');
+  throw new Refusal('password_refused', 'This password cannot be set.', remedy, { problems });
 }
 
 /** The text to keep. It says itself how it was made, so that the cost can be raised later. */

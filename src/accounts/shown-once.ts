@@ -11,10 +11,15 @@ const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
 export interface ShownOnce {
-  /** @returns the name under which `take` finds it, for five minutes. */
-  keep(accountId: string, value: unknown): Promise<string>;
+  /**
+   * @param name one that nobody can guess or compute; without it a random one.
+   * @returns the name under which `take` finds it, for five minutes.
+   */
+  keep(accountId: string, value: unknown, name?: string): Promise<string>;
   /** Answers once, to the person it was kept for; undefined ever after. */
   take<Value>(accountId: string, name: string): Promise<Value | undefined>;
+  /** As `take`, and leaves it where it is: for what is no secret, or not shown yet. */
+  look<Value>(accountId: string, name: string): Promise<Value | undefined>;
 }
 
 /**
@@ -23,8 +28,7 @@ export interface ShownOnce {
  */
 export function createShownOnce({ store, clock }: { store: TokenStore; clock: Clock }): ShownOnce {
   return {
-    async keep(accountId, value) {
-      const name = randomId('', 43);
+    async keep(accountId, value, name = randomId('', 43)) {
       const nonce = randomBytes(NONCE_BYTES);
       const cipher = createCipheriv(CIPHER, keyOf(name, accountId), nonce);
       const text = Buffer.concat([cipher.update(JSON.stringify(value)), cipher.final()]);
@@ -35,20 +39,27 @@ export function createShownOnce({ store, clock }: { store: TokenStore; clock: Cl
 
     async take<Value>(accountId: string, name: string) {
       const record = await store.take<string>('shown_once', name);
-      if (!record) return undefined;
-      const sealed = Buffer.from(record.data, 'base64url');
-      const nonce = sealed.subarray(0, NONCE_BYTES);
-      const decipher = createDecipheriv(CIPHER, keyOf(name, accountId), nonce);
-      decipher.setAuthTag(sealed.subarray(NONCE_BYTES, NONCE_BYTES + TAG_BYTES));
-      try {
-        const text = decipher.update(sealed.subarray(NONCE_BYTES + TAG_BYTES));
-        return JSON.parse(Buffer.concat([text, decipher.final()]).toString()) as Value;
-      } catch {
-        // Kept for somebody else: their name opens nothing here.
-        return undefined;
-      }
+      return record && open<Value>(record.data, keyOf(name, accountId));
+    },
+
+    async look<Value>(accountId: string, name: string) {
+      const record = await store.read<string>('shown_once', name);
+      return record && open<Value>(record.data, keyOf(name, accountId));
     },
   };
+}
+
+function open<Value>(data: string, key: Buffer): Value | undefined {
+  const sealed = Buffer.from(data, 'base64url');
+  const decipher = createDecipheriv(CIPHER, key, sealed.subarray(0, NONCE_BYTES));
+  decipher.setAuthTag(sealed.subarray(NONCE_BYTES, NONCE_BYTES + TAG_BYTES));
+  try {
+    const text = decipher.update(sealed.subarray(NONCE_BYTES + TAG_BYTES));
+    return JSON.parse(Buffer.concat([text, decipher.final()]).toString()) as Value;
+  } catch {
+    // Kept for somebody else: their name opens nothing here.
+    return undefined;
+  }
 }
 
 function keyOf(name: string, accountId: string): Buffer {

@@ -1,6 +1,10 @@
 import { expect } from 'chai';
 import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
-import { type Connections, createConnections } from '../../src/accounts/connections.ts';
+import {
+  type Connections,
+  connectionId,
+  createConnections,
+} from '../../src/accounts/connections.ts';
 import { createClientRegistry } from '../../src/clients/client-registry.ts';
 import { silentChangeFeed } from '../../src/storage/change-feed.ts';
 import type { OpenDatabase } from '../../src/storage/database.ts';
@@ -68,6 +72,51 @@ forEachDatabase('connections', (open) => {
     await record('grant-2');
     await connections.rememberConsent({ ...connection, ...consent });
     expect(await grants()).to.deep.equal(['grant-1', 'grant-2']);
+  });
+
+  it('a person sees what they connected, since when, and what they approved last', async () => {
+    const access = [{ id: 'org_1', name: 'Acme', role: 'owner' as const, warehouses: [] }];
+    await connections.rememberConsent({ ...connection, ...consent, access: [] });
+    const connectedAt = new Date(time.clock());
+    time.advance(60);
+    await connections.rememberConsent({ ...connection, ...consent, access });
+    const [listed, ...others] = await connections.listOf(connection.accountId);
+    expect(listed).to.deep.equal({
+      ...{ clientId: connection.clientId, name: 'Partner', isSuspended: false },
+      ...{ connectedAt, approvedAt: new Date(time.clock()), approvedAccess: access },
+    });
+    expect(others).to.deep.equal([]);
+    expect(await connections.listOf('acc_of_somebody_els')).to.deep.equal([]);
+  });
+
+  it('its last use is kept, and never set back', async () => {
+    await connections.rememberConsent({ ...connection, ...consent });
+    const id = connectionId(connection);
+    const at = new Date(time.clock());
+    const nobody = { id: connectionId({ ...connection, accountId: 'acc_nobody' }), at };
+    await connections.writeUses([{ id, at }, nobody]);
+    await connections.writeUses([{ id, at: new Date(time.clock() - 1000) }]);
+    const [listed] = await connections.listOf(connection.accountId);
+    expect(listed).to.deep.include({ lastUsedAt: at });
+  });
+
+  it('what goes with the end of a connection is written once, or not at all', async () => {
+    await connections.rememberConsent({ ...connection, ...consent });
+    const { accountId, clientId } = connection;
+    let times = 0;
+    const endWith = (alongside: () => Promise<void>) =>
+      connections.end(accountId, clientId, alongside);
+    const failure = endWith(async () => {
+      throw new Error('not written');
+    });
+    await failure.catch(() => {});
+    expect(await find()).to.deep.equal(consent);
+    const count = async () => {
+      times += 1;
+    };
+    await Promise.all([endWith(count), endWith(count)]);
+    await endWith(count);
+    expect(times).to.equal(1);
   });
 
   it('a grant without a connection is refused', async () => {

@@ -1,0 +1,70 @@
+/** How a person gets another password: one that they choose signed in, or through a one-time link. */
+import type { Database, Queries } from '../storage/queries.ts';
+import type { Account } from './account.ts';
+import { type AccountRow, accountFrom } from './account.ts';
+import type { AccountRegistry } from './account-registry.ts';
+import type { Activity, Origin } from './activity.ts';
+import { hashPassword, refusePassword } from './password.ts';
+import type { PasswordLinks } from './password-links.ts';
+
+/** Each change ends every browser session of the account and uses up its links. */
+export interface PasswordChanges {
+  /** Whether it is the person who asks is for the caller to know. @throws Refusal `password_refused` */
+  change(account: Account, password: string, origin: Origin): Promise<Account>;
+  /**
+   * @returns undefined when the link is not good (any more), which is so for all but one of those
+   *   who use it at the same moment.
+   * @throws Refusal `password_refused`: the link is then as good as before.
+   */
+  changeByLink(token: string, password: string, origin: Origin): Promise<Account | undefined>;
+}
+
+export function createPasswordChanges(parts: {
+  readonly database: Database;
+  readonly accounts: AccountRegistry;
+  readonly links: PasswordLinks;
+  readonly activity: Activity;
+}): PasswordChanges {
+  const { database, accounts, links, activity } = parts;
+
+  /** @param isAllowed is asked in the transaction, with the account locked. */
+  async function change(
+    { id, email, name }: Account,
+    password: string,
+    origin: Origin,
+    isAllowed: (tx: Queries) => Promise<boolean>,
+  ): Promise<Account | undefined> {
+    refusePassword(password, { email, name });
+    const passwordHash = await hashPassword(password);
+    const changed = await database.transaction(async (tx) => {
+      // First, so that two links of one account are used one after the other.
+      await tx.query('SELECT FROM accounts WHERE id = $1 FOR NO KEY UPDATE', [id]);
+      if (!(await isAllowed(tx))) return undefined;
+      const [row] = await tx.query<AccountRow>(
+        `UPDATE accounts SET password_hash = $2, session_generation = session_generation + 1
+          WHERE id = $1
+          RETURNING *`,
+        [id, passwordHash],
+      );
+      await links.forget(id, tx);
+      const entry = { action: 'password_changed', actor: 'person', accountId: id, origin } as const;
+      await activity.record(entry, tx);
+      return row && accountFrom(row);
+    });
+    accounts.forget();
+    return changed;
+  }
+
+  return {
+    async change(account, password, origin) {
+      const changed = await change(account, password, origin, async () => true);
+      if (!changed) throw new Error(`the account ${account.id} is gone`);
+      return changed;
+    },
+
+    async changeByLink(token, password, origin) {
+      const link = await links.find(token);
+      return link && change(link.account, password, origin, (tx) => links.use(token, tx));
+    },
+  };
+}

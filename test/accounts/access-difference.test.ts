@@ -1,0 +1,58 @@
+import { expect } from 'chai';
+import type { Organization } from '../../src/accounts/access.ts';
+import { compareAccess, countChanges } from '../../src/accounts/access-difference.ts';
+
+const warehouse = (name: string, ...rights: ('read' | 'write' | 'manage')[]) => ({
+  ...{ id: `wh_${name}`, name, rights },
+});
+
+const acme = (overrides: Partial<Organization> = {}): Organization => ({
+  id: 'org_acme',
+  name: 'Acme',
+  role: 'member',
+  warehouses: [warehouse('Hamburg', 'read'), warehouse('Riga', 'read', 'write')],
+  ...overrides,
+});
+const zulu: Organization = { id: 'org_zulu', name: 'Zulu', role: 'owner', warehouses: [] };
+
+describe('the difference between what was reached and what is', () => {
+  it('equal answers have none, and neither has a new name', () => {
+    const renamed = acme({ name: 'Acme Ltd' });
+    const compared = compareAccess([acme(), zulu], [renamed, zulu]);
+    expect(compared).to.deep.equal([renamed, zulu]);
+    expect(countChanges(compared)).to.deep.equal({ added: 0, removed: 0, changed: 0 });
+  });
+
+  it('an organization that came or went is one change, with all its warehouses', () => {
+    expect(compareAccess([zulu], [acme(), zulu])).to.deep.equal([
+      { ...acme(), change: 'added' },
+      zulu,
+    ]);
+    const gone = compareAccess([acme(), zulu], [zulu]);
+    expect(gone).to.deep.equal([{ ...acme(), change: 'removed' }, zulu]);
+    expect(countChanges(gone)).to.deep.equal({ added: 0, removed: 1, changed: 0 });
+  });
+
+  it('a role, a warehouse and its rights are told one by one', () => {
+    const now = acme({
+      role: 'viewer',
+      warehouses: [warehouse('Bergen', 'read'), warehouse('Riga', 'read')],
+    });
+    const compared = compareAccess([acme()], [now]);
+    expect(compared).to.deep.equal([
+      {
+        ...{ ...now, change: 'changed', formerRole: 'member' },
+        warehouses: [
+          { ...warehouse('Bergen', 'read'), change: 'added' },
+          { ...warehouse('Hamburg', 'read'), change: 'removed' },
+          { ...warehouse('Riga', 'read'), change: 'changed', formerRights: ['read', 'write'] },
+        ],
+      },
+    ]);
+    expect(countChanges(compared)).to.deep.equal({ added: 1, removed: 1, changed: 2 });
+  });
+
+  it('without an earlier answer nothing is said to have changed', () => {
+    expect(compareAccess(undefined, [acme()])).to.deep.equal([acme()]);
+  });
+});
