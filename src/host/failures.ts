@@ -31,7 +31,7 @@ function asOAuthError(ctx: Context, error: unknown, log: Logger): OAuthError {
   return new OAuthError(500, 'server_error', 'the request could not be completed');
 }
 
-/** Errors and missing pages everywhere else. */
+/** Errors, missing pages and wrong methods everywhere else. */
 export function answerErrorPages({
   errorPage,
   log,
@@ -42,7 +42,8 @@ export function answerErrorPages({
   return async function errorPages(ctx, next) {
     try {
       await next();
-      if (ctx.status === 404 && ctx.body === undefined) await errorPage.show(ctx, 404);
+      const isUnanswered = ctx.body === undefined && (ctx.status === 404 || ctx.status === 405);
+      if (isUnanswered) await errorPage.show(ctx, ctx.status);
     } catch (error) {
       const status = statusOf(error);
       if (status >= 500) logFailure(ctx, error, log);

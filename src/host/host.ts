@@ -4,13 +4,27 @@ import Router from 'koa-router';
 import type { Logger } from 'pino';
 import type { Clock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
+import type { activityPage } from '../pages/activity.ts';
+import type { apiKeysPage } from '../pages/api-keys.ts';
+import type { connectionsPage } from '../pages/connections.ts';
 import type { ErrorPage } from '../pages/error-page.ts';
 import type { errorReferencePage } from '../pages/error-reference-page.ts';
+import type { forgotPasswordPage } from '../pages/forgot-password.ts';
 import type { interactionPage } from '../pages/interaction.ts';
+import type { oauthClientPage } from '../pages/oauth-client.ts';
+import type { oauthClientCreatedPage } from '../pages/oauth-client-created.ts';
+import type { oauthClientDeletePage } from '../pages/oauth-client-delete.ts';
+import type { oauthClientNewPage } from '../pages/oauth-client-new.ts';
+import type { oauthClientTestPage } from '../pages/oauth-client-test.ts';
+import type { oauthClientsPage } from '../pages/oauth-clients.ts';
 import { seeOther } from '../pages/page.ts';
+import type { passwordPage } from '../pages/password.ts';
 import type { profilePage } from '../pages/profile.ts';
+import type { securityPage } from '../pages/security.ts';
 import type { signInPage } from '../pages/sign-in.ts';
 import type { signOutPage } from '../pages/sign-out.ts';
+import type { SignedInSteps } from '../pages/signed-in.ts';
+import { answerPreflight } from '../provider/cross-origin.ts';
 import { ENDPOINT } from '../provider/endpoints.ts';
 import { readForm } from '../provider/form.ts';
 import { metadata } from '../provider/metadata.ts';
@@ -35,11 +49,25 @@ export interface HostParts {
   readonly server: AuthorizationServer;
   readonly formTokens: FormTokens;
   readonly refreshSession: readonly Middleware[];
+  readonly signedIn: SignedInSteps;
   readonly pages: {
     readonly signIn: ReturnType<typeof signInPage>;
     readonly signOut: ReturnType<typeof signOutPage>;
     readonly interaction: ReturnType<typeof interactionPage>;
+    readonly password: ReturnType<typeof passwordPage>;
+    /** Absent where no mail is sent. */
+    readonly forgotPassword: ReturnType<typeof forgotPasswordPage> | undefined;
     readonly profile: ReturnType<typeof profilePage>;
+    readonly oauthClients: ReturnType<typeof oauthClientsPage>;
+    readonly oauthClientNew: ReturnType<typeof oauthClientNewPage>;
+    readonly oauthClient: ReturnType<typeof oauthClientPage>;
+    readonly oauthClientCreated: ReturnType<typeof oauthClientCreatedPage>;
+    readonly oauthClientDelete: ReturnType<typeof oauthClientDeletePage>;
+    readonly oauthClientTest: ReturnType<typeof oauthClientTestPage>;
+    readonly connections: ReturnType<typeof connectionsPage>;
+    readonly apiKeys: ReturnType<typeof apiKeysPage>;
+    readonly activity: ReturnType<typeof activityPage>;
+    readonly security: ReturnType<typeof securityPage>;
     readonly errorReference: ReturnType<typeof errorReferencePage>;
     readonly errorPage: ErrorPage;
   };
@@ -64,7 +92,10 @@ export function createHost(parts: HostParts): Koa {
   app.use(oauthRoutes(parts).routes());
   app.use(securityHeaders(settings.issuer).page);
   app.use(answerErrorPages({ errorPage: parts.pages.errorPage, log }));
-  app.use(pageRoutes(parts).routes());
+  const pages = pageRoutes(parts);
+  app.use(pages.routes());
+  // RFC 9110 §15.5.6: another method of a page is a 405 that says which methods there are.
+  app.use(pages.allowedMethods());
   return app;
 }
 
@@ -76,9 +107,11 @@ function oauthRoutes({ settings, log, server, refreshSession }: HostParts): Rout
 
   router.post(ENDPOINT.introspection, ...json, ...server.introspection);
   router.post(ENDPOINT.token, ...json, answerJson, server.engine);
-  router.options(ENDPOINT.token, ...json, server.engine);
+  router.options(ENDPOINT.token, ...json, answerPreflight);
   router.post(ENDPOINT.revokeCurrentToken, ...json, ...server.revokeCurrentToken);
+  router.options(ENDPOINT.revokeCurrentToken, ...json, answerPreflight);
   router.post(ENDPOINT.revocation, ...json, ...server.revocation);
+  router.options(ENDPOINT.revocation, ...json, answerPreflight);
   router.post(ENDPOINT.refreshSession, ...json, ...refreshSession);
   router.get(ENDPOINT.metadata, ...json, (ctx) => {
     ctx.set('Access-Control-Allow-Origin', '*');
@@ -96,23 +129,87 @@ function oauthRoutes({ settings, log, server, refreshSession }: HostParts): Rout
 }
 
 /** What people visit. */
-function pageRoutes({ settings, server, formTokens, pages }: HostParts): Router {
+function pageRoutes({ settings, server, formTokens, signedIn, pages }: HostParts): Router {
   const router = new Router({ sensitive: true, strict: true });
   const { pageToClient } = securityHeaders(settings.issuer);
   const form = [readForm, formTokens.requireFormToken];
+  const own = signedIn.requireSignedIn;
+  const ownForm = [...form, own];
+  const sensitive = [...ownForm, signedIn.requireRecentSignIn];
 
-  router.get(ENDPOINT.authorization, pageToClient, ignoreOpenIdParameters, server.engine);
+  router.get(
+    ENDPOINT.authorization,
+    ...[pageToClient, ignoreOpenIdParameters, server.clientTests.recognize, server.engine],
+  );
   router.get(`${ENDPOINT.authorization}/:uid`, pageToClient, server.engine);
-  router.all(ENDPOINT.authorization, methodNotAllowed('GET'));
   router.get(`${ENDPOINT.interaction}/:uid`, pageToClient, pages.interaction.show);
   router.post(`${ENDPOINT.interaction}/:uid`, pageToClient, ...form, pages.interaction.submit);
 
   router.get('/', (ctx) => seeOther(ctx, '/profile'));
-  router.get('/profile', pages.profile.show);
   router.get('/login', pages.signIn.show);
   router.post('/login', ...form, pages.signIn.submit);
   router.get('/logout', pages.signOut.show);
   router.post('/logout', ...form, pages.signOut.submit);
+  router.get('/password', pages.password.show);
+  router.post('/password', ...form, pages.password.submit);
+  if (pages.forgotPassword) {
+    router.get('/forgot-password', pages.forgotPassword.show);
+    router.post('/forgot-password', ...form, pages.forgotPassword.submit);
+  }
+
+  router.get('/profile', own, pages.profile.show);
+
+  const client = '/profile/oauth-clients/:id';
+  const { oauthClientNew, oauthClient, oauthClientDelete } = pages;
+  const { requireRecentSignIn } = signedIn;
+  router.get('/profile/oauth-clients', own, pages.oauthClients.show);
+  router.get('/profile/oauth-clients/new', own, oauthClientNew.show);
+  router.post(
+    '/profile/oauth-clients/new',
+    ...[...ownForm, oauthClientNew.check, requireRecentSignIn, oauthClientNew.create],
+  );
+  router.get(ENDPOINT.clientTest, own, pages.oauthClientTest.finish);
+  router.all(`${client}{/*rest}`, own, oauthClient.requireOwn);
+  router.get(client, oauthClient.show);
+  router.post(client, ...form, oauthClient.check, requireRecentSignIn, oauthClient.save);
+  router.get(`${client}/created`, pages.oauthClientCreated.show);
+  router.get(`${client}/rotate-secret`, oauthClient.backToClient);
+  router.post(`${client}/rotate-secret`, ...form, requireRecentSignIn, oauthClient.rotateSecret);
+  router.get(`${client}/remove-secret`, oauthClient.backToClient);
+  router.post(`${client}/remove-secret`, ...form, requireRecentSignIn, oauthClient.removeSecret);
+  router.get(`${client}/test`, pages.oauthClientTest.show);
+  router.post(`${client}/test`, ...form, pages.oauthClientTest.begin);
+  router.get(`${client}/delete`, oauthClientDelete.show);
+  router.post(
+    `${client}/delete`,
+    ...[...form, oauthClientDelete.check, requireRecentSignIn, oauthClientDelete.submit],
+  );
+
+  router.get('/profile/connections', own, pages.connections.list);
+  router.get('/profile/connections/disconnect-all', own, pages.connections.askToDisconnectAll);
+  router.post('/profile/connections/disconnect-all', ...ownForm, pages.connections.disconnectAll);
+  router.get('/profile/connections/:id', own, pages.connections.show);
+  router.get('/profile/connections/:id/disconnect', own, pages.connections.askToDisconnect);
+  router.post('/profile/connections/:id/disconnect', ...ownForm, pages.connections.disconnect);
+
+  router.get('/profile/api-keys', own, pages.apiKeys.show);
+  router.post('/profile/api-keys', ...sensitive, pages.apiKeys.create);
+  router.get('/profile/api-keys/created', own, pages.apiKeys.showCreated);
+  router.get('/profile/api-keys/:id/revoke', own, pages.apiKeys.askToRevoke);
+  router.post('/profile/api-keys/:id/revoke', ...sensitive, pages.apiKeys.revoke);
+
+  router.get('/profile/activity', own, pages.activity.show);
+
+  router.get('/profile/security', own, pages.security.show);
+  // Where somebody lands who had to sign in before the form was taken.
+  router.get('/profile/security/password', (ctx) => seeOther(ctx, '/profile/security'));
+  router.get('/profile/security/sign-out-everywhere', (ctx) => seeOther(ctx, '/profile/security'));
+  router.post('/profile/security/password', ...ownForm, pages.security.changePassword);
+  router.post(
+    '/profile/security/sign-out-everywhere',
+    ...ownForm,
+    pages.security.signOutEverywhere,
+  );
 
   router.get('/errors', pages.errorReference.index);
   router.get('/errors/:code', pages.errorReference.show);

@@ -32,7 +32,7 @@ export function securityHeaders(issuer: string): SecurityHeaders {
   const isSecure = issuer.startsWith('https:');
   const pageWith = (
     directives: Record<string, readonly string[]>,
-    options: { crossOriginOpenerPolicy?: false } = {},
+    options: { crossOriginOpenerPolicy?: { policy: 'unsafe-none' } } = {},
   ): Middleware =>
     helmet({
       ...options,
@@ -50,8 +50,11 @@ export function securityHeaders(issuer: string): SecurityHeaders {
     };
   return {
     page: noStore(pageWith({ ...PAGE_POLICY, 'form-action': ["'self'"] })),
-    // A client that opens these in a popup window must find its opener again afterwards.
-    pageToClient: noStore(pageWith(PAGE_POLICY, { crossOriginOpenerPolicy: false })),
+    // A client that opens these in a popup window must find its opener again afterwards. Said, and
+    // not left out: these headers replace those of `page`.
+    pageToClient: noStore(
+      pageWith(PAGE_POLICY, { crossOriginOpenerPolicy: { policy: 'unsafe-none' } }),
+    ),
     // Written out, for they stand before every token: helmet would take longer than the answer.
     async data(ctx: Context, next: Next) {
       ctx.set('X-Content-Type-Options', 'nosniff');

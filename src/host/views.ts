@@ -4,6 +4,7 @@ import ejs from 'ejs';
 import type { Middleware } from 'koa';
 import koaViews from 'koa-views';
 import type { Render } from '../pages/view-data.ts';
+import { ENDPOINT } from '../provider/endpoints.ts';
 import { assetUrls } from './assets.ts';
 
 const directory = fileURLToPath(new URL('../../views', import.meta.url));
@@ -31,7 +32,7 @@ export const render: Render = async (ctx, name, page) => {
 function renderTemplate(file: string, locals: { page: unknown }): Promise<string> {
   return ejs.renderFile(
     file,
-    { page: locals.page, assets: assetUrls },
-    { cache: true, strict: true, destructuredLocals: ['page', 'assets'] },
+    { page: locals.page, assets: assetUrls, keepAliveUrl: ENDPOINT.refreshSession },
+    { cache: true, strict: true, destructuredLocals: ['page', 'assets', 'keepAliveUrl'] },
   );
 }

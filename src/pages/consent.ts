@@ -20,6 +20,28 @@ export interface ConsentParts {
 
 export function consentPage(parts: ConsentParts) {
   const { host, accounts, access, activity, connections, interactions } = parts;
+
+  /** Before the grant, which belongs to the connection. */
+  async function connect(
+    ctx: Context,
+    { client, accountId = '' }: PendingInteraction,
+  ): Promise<void> {
+    await connections.rememberConsent({
+      accountId,
+      clientId: client.id,
+      name: client.name,
+      hosts: redirectHosts(client),
+      access: await access.accessOf({ accountId }),
+    });
+    await activity.record({
+      action: 'connected',
+      actor: 'person',
+      accountId,
+      details: { client_id: client.id, client_name: client.name },
+      origin: originOf(ctx),
+    });
+  }
+
   return {
     /** `GET /interaction/:uid` while it waits for a decision. */
     async show(ctx: Context, interaction: PendingInteraction): Promise<void> {
@@ -45,23 +67,10 @@ export function consentPage(parts: ConsentParts) {
     },
 
     /** `POST /interaction/:uid` while it waits for a decision. */
-    async submit(ctx: Context, { client, accountId = '' }: PendingInteraction): Promise<void> {
+    async submit(ctx: Context, interaction: PendingInteraction): Promise<void> {
       switch (formOf(ctx).get('decision')) {
         case 'approve':
-          // Before the grant, which belongs to the connection.
-          await connections.rememberConsent({
-            accountId,
-            clientId: client.id,
-            name: client.name,
-            hosts: redirectHosts(client),
-          });
-          await activity.record({
-            action: 'connected',
-            actor: 'person',
-            accountId,
-            details: { client_id: client.id, client_name: client.name },
-            origin: originOf(ctx),
-          });
+          if (!interaction.isTest) await connect(ctx, interaction);
           return seeOther(ctx, await interactions.approve(ctx));
         case 'deny':
           return seeOther(ctx, await interactions.deny(ctx));

@@ -19,13 +19,29 @@ export function seeOther(ctx: Context, url: string): void {
   ctx.status = 303;
 }
 
+/**
+ * What to say after a redirect: the words for `?done=…`, never what the query says itself.
+ *
+ * @param notices by the code that the redirect carried.
+ */
+export function noticeOf(
+  ctx: Context,
+  notices: Readonly<Record<string, string>>,
+): string | undefined {
+  const code = String(ctx.query.done ?? '');
+  return Object.hasOwn(notices, code) ? notices[code] : undefined;
+}
+
 /** From where this request came, for the activity log. */
 export const originOf = (ctx: Context): Origin => ({
   address: ctx.ip,
   browser: ctx.get('user-agent'),
 });
 
-/** Who is signed in: their account, unless it was suspended or its sessions were ended since. */
+/**
+ * Who is signed in: their account, unless it was suspended or its sessions were ended since. A node
+ * that has not heard of that yet may know an earlier generation than the session's.
+ */
 export async function signedInAccount(
   ctx: Context,
   { sessions, accounts }: { sessions: BrowserSessions; accounts: AccountRegistry },
@@ -33,5 +49,5 @@ export async function signedInAccount(
   const session = await sessions.current(ctx);
   const account = session && (await accounts.find(session.accountId));
   if (!account || account.isSuspended) return undefined;
-  return session.generation === account.sessionGeneration ? account : undefined;
+  return session.generation >= account.sessionGeneration ? account : undefined;
 }

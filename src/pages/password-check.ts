@@ -48,12 +48,17 @@ export function createPasswordCheck({
       const minutes = Math.ceil(seconds / 60);
       return `Too many attempts. Try again in ${minutes === 1 ? 'a minute' : `${minutes} minutes`}.`;
     }
-    const account = await signIn({ email, password });
+    // Counted before it is looked at, or as many guesses as come at once would all be looked at.
+    await failures.recordFailure(key);
+    const account = await signIn({ email, password }).catch(async (error: unknown) => {
+      // The storage was away: that was no guess.
+      await failures.forget(key);
+      throw error;
+    });
     if (account !== 'refused') {
       await failures.forget(key);
       return account;
     }
-    await failures.recordFailure(key);
     // Not awaited: how long it takes must not tell whether there is such an account.
     recordFailure(ctx, email).catch((err: unknown) => {
       log.warn({ err }, 'a failed sign-in could not be recorded');

@@ -1,30 +1,55 @@
-/** `/profile`: who is signed in, and what they reach. */
+/** `/profile`: who is signed in, what they reach, and how much there is on the other pages. */
 import type { Context } from 'koa';
 import type { Access } from '../accounts/access.ts';
-import type { AccountRegistry } from '../accounts/account-registry.ts';
-import type { BrowserSessions } from '../provider/browser-sessions.ts';
-import { ENDPOINT } from '../provider/endpoints.ts';
-import { type PageHost, seeOther, signedInAccount } from './page.ts';
-import { loginPath } from './sign-in.ts';
+import type { ApiKeys } from '../accounts/api-keys.ts';
+import type { Connections } from '../accounts/connections.ts';
+import type { ClientRegistry } from '../clients/client-registry.ts';
+import type { Clock } from '../clock.ts';
+import type { PageHost } from './page.ts';
+import { accountOf } from './signed-in.ts';
 
 export interface ProfileParts {
   readonly host: PageHost;
-  readonly accounts: AccountRegistry;
+  readonly clock: Clock;
   readonly access: Access;
-  readonly sessions: BrowserSessions;
+  readonly clients: ClientRegistry;
+  readonly connections: Connections;
+  readonly apiKeys: ApiKeys;
 }
 
-export function profilePage({ host, accounts, access, sessions }: ProfileParts) {
+export function profilePage(parts: ProfileParts) {
+  const { host, clock, access, clients, connections, apiKeys } = parts;
   return {
     async show(ctx: Context): Promise<void> {
-      const account = await signedInAccount(ctx, { sessions, accounts });
-      if (!account) return seeOther(ctx, loginPath(ctx.path));
+      const account = accountOf(ctx);
+      const [organizations, owned, connected, keys] = await Promise.all([
+        access.accessOf({ accountId: account.id }),
+        clients.listByOwner(account.id),
+        connections.listOf(account.id),
+        apiKeys.listOf(account.id),
+      ]);
+      const live = keys.filter(({ expiresAt }) => !expiresAt || expiresAt.getTime() > clock());
       await host.render(ctx, 'profile', {
         account,
         formToken: host.formToken(ctx),
-        organizations: await access.accessOf({ accountId: account.id }),
-        keepAliveUrl: ENDPOINT.refreshSession,
+        organizations,
+        counts: [
+          countOf('connections', connected, 'client acts for you', 'clients act for you'),
+          countOf('api-keys', live, 'API key of yours', 'API keys of yours'),
+          countOf(
+            'oauth-clients',
+            owned,
+            'OAuth client you registered',
+            'OAuth clients you registered',
+          ),
+        ],
       });
     },
   };
 }
+
+const countOf = (page: string, { length }: readonly unknown[], one: string, many: string) => ({
+  href: `/profile/${page}`,
+  count: length,
+  label: length === 1 ? one : many,
+});

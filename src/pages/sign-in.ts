@@ -6,7 +6,7 @@ import type { Activity } from '../accounts/activity.ts';
 import type { BrowserSessions } from '../provider/browser-sessions.ts';
 import { formOf } from '../provider/form.ts';
 import type { Interactions, PendingInteraction } from '../provider/interactions.ts';
-import { originOf, type PageHost, seeOther, signedInAccount } from './page.ts';
+import { noticeOf, originOf, type PageHost, seeOther, signedInAccount } from './page.ts';
 import type { PasswordCheck } from './password-check.ts';
 import type { SignInView } from './view-data.ts';
 
@@ -17,17 +17,26 @@ export interface SignInParts {
   readonly interactions: Interactions;
   readonly activity: Activity;
   readonly checkPassword: PasswordCheck;
+  /** Absent where no mail is sent. */
+  readonly forgotPasswordUrl: string | undefined;
 }
 
 const TITLE = 'Sign in';
 /** Where a person goes who was on the way to nowhere else. */
 const HOME = '/profile';
+const NOTICES = { 'password-set': 'Your password is set. Sign in with it now.' };
 
 export function signInPage(parts: SignInParts) {
-  const { host, accounts, activity, sessions, interactions, checkPassword } = parts;
+  const { host, accounts, activity, sessions, interactions, checkPassword, forgotPasswordUrl } =
+    parts;
 
   const draw = (ctx: Context, view: Omit<SignInView, 'title' | 'formToken'>): Promise<void> =>
-    host.render(ctx, 'sign-in', { title: TITLE, formToken: host.formToken(ctx), ...view });
+    host.render(ctx, 'sign-in', {
+      title: TITLE,
+      formToken: host.formToken(ctx),
+      ...(forgotPasswordUrl !== undefined && { forgotPasswordUrl }),
+      ...view,
+    });
 
   const attempt = (ctx: Context): Promise<Account | string> =>
     checkPassword(ctx, {
@@ -48,7 +57,8 @@ export function signInPage(parts: SignInParts) {
     async show(ctx: Context): Promise<void> {
       const target = pathOfOurs(ctx.query.return_to);
       if (await signedInAccount(ctx, { sessions, accounts })) return seeOther(ctx, target);
-      await draw(ctx, { action: loginPath(target), email: '' });
+      const notice = noticeOf(ctx, NOTICES);
+      await draw(ctx, { action: loginPath(target), email: '', ...(notice && { notice }) });
     },
 
     /** `POST /login` */

@@ -45,6 +45,8 @@ export function signedInSteps(parts: {
       const account = await signedInAccount(ctx, parts);
       if (!account) return seeOther(ctx, loginPath(ctx.path));
       accounts.set(ctx, account);
+      // Whoever visits pages is not idle, with JavaScript or without.
+      if (ctx.method === 'GET') await sessions.keepAlive(ctx);
       await next();
     },
 

@@ -1,5 +1,18 @@
 /** What each view is given: one object called `page` per view, checked where the page builds it. */
 import type { Context } from 'koa';
+import type { ActivityView } from './activity-view.ts';
+import type { ApiKeysView } from './api-keys-view.ts';
+import type { ConnectionsView, ConnectionView } from './connections-view.ts';
+import type { OAuthClientTestView } from './oauth-client-test-view.ts';
+import type {
+  OAuthClientDeleteView,
+  OAuthClientNewView,
+  OAuthClientsView,
+  OAuthClientView,
+} from './oauth-clients-view.ts';
+import type { ForgotPasswordView, PasswordLinkOverView, PasswordView } from './password-view.ts';
+import type { ConfirmView, ProfileView, SecretShownView } from './profile-view.ts';
+import type { SecurityView } from './security-view.ts';
 
 /** The views of `views/`, by file name, and the data each one prints. */
 export interface ViewData {
@@ -7,6 +20,21 @@ export interface ViewData {
   readonly consent: ConsentView;
   readonly 'confirm-password': ConfirmPasswordView;
   readonly profile: ProfileView;
+  readonly 'oauth-clients': OAuthClientsView;
+  readonly 'oauth-client-new': OAuthClientNewView;
+  readonly 'oauth-client': OAuthClientView;
+  readonly 'oauth-client-delete': OAuthClientDeleteView;
+  readonly 'oauth-client-test': OAuthClientTestView;
+  readonly connections: ConnectionsView;
+  readonly connection: ConnectionView;
+  readonly 'api-keys': ApiKeysView;
+  readonly 'secret-shown': SecretShownView;
+  readonly activity: ActivityView;
+  readonly security: SecurityView;
+  readonly confirm: ConfirmView;
+  readonly password: PasswordView;
+  readonly 'password-link-over': PasswordLinkOverView;
+  readonly 'forgot-password': ForgotPasswordView;
   readonly 'sign-out': SignOutView;
   readonly 'signed-out': SignedOutView;
   readonly error: ErrorView;
@@ -40,6 +68,10 @@ export interface SignInView {
   readonly client?: { readonly name: string };
   /** Offers a way back to the client: a button `name="decision" value="deny"`. */
   readonly cancel?: boolean;
+  /** What was done on the way here, such as setting a password. */
+  readonly notice?: string;
+  /** Absent where no mail is sent. */
+  readonly forgotPasswordUrl?: string;
 }
 
 export interface ConfirmPasswordView {
@@ -70,14 +102,6 @@ export interface ConsentView {
   readonly organizations: readonly ReachedOrganization[];
   /** The person approved this client before and is asked again. */
   readonly isRepeat: boolean;
-}
-
-export interface ProfileView {
-  readonly account: AccountSummary;
-  readonly formToken: string;
-  readonly organizations: readonly ReachedOrganization[];
-  /** Posted to now and then while the page is in use. */
-  readonly keepAliveUrl: string;
 }
 
 export interface SignOutView {
@@ -127,8 +151,17 @@ export interface AccountSummary {
 export interface ReachedOrganization {
   readonly name: string;
   readonly role: string;
+  readonly change?: AccessChange;
   readonly warehouses: readonly {
     readonly name: string;
     readonly rights: readonly string[];
+    readonly change?: AccessChange;
   }[];
+}
+
+/** What is different from what the person approved. */
+export interface AccessChange {
+  readonly kind: 'added' | 'removed' | 'changed';
+  /** `no longer`, `was member` */
+  readonly words: string;
 }

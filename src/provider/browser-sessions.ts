@@ -20,6 +20,11 @@ export interface BrowserSessions {
   current(ctx: Context): Promise<BrowserSession | undefined>;
   /** Begins a session with an identifier of its own; one that was there before ends. */
   signIn(ctx: Context, account: Account): Promise<void>;
+  /**
+   * Begins a session in place of the present one, for the account's present generation. The sign-in
+   * is as old as before: no password was given.
+   */
+  renew(ctx: Context, account: Account): Promise<void>;
   signOut(ctx: Context): Promise<void>;
   /**
    * Counts the idle time from now.
@@ -61,6 +66,18 @@ export function createBrowserSessions({
     return seconds;
   }
 
+  /** A new identifier each time: one that was planted or copied before is worth nothing. */
+  async function begin(ctx: Context, account: Account, loginTs: number | undefined): Promise<void> {
+    const present = await find(ctx);
+    const session = new provider.Session();
+    session.loginAccount({
+      ...loginOf(account),
+      loginTs: loginTs ?? present?.loginTs ?? epochSeconds(clock),
+    });
+    await present?.destroy();
+    await keep(ctx, session);
+  }
+
   return {
     async current(ctx) {
       const session = await find(ctx);
@@ -73,13 +90,8 @@ export function createBrowserSessions({
       };
     },
 
-    async signIn(ctx, account) {
-      await (await find(ctx))?.destroy();
-      // A new identifier at every sign-in: one that was planted before is worth nothing.
-      const session = new provider.Session();
-      session.loginAccount({ ...loginOf(account), loginTs: epochSeconds(clock) });
-      await keep(ctx, session);
-    },
+    signIn: (ctx, account) => begin(ctx, account, epochSeconds(clock)),
+    renew: (ctx, account) => begin(ctx, account, undefined),
 
     async signOut(ctx) {
       await (await find(ctx))?.destroy();

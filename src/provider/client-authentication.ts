@@ -3,7 +3,8 @@ import type { Context, Next } from 'koa';
 import type { AttemptLimit } from '../attempt-limits.ts';
 import type { Client } from '../clients/client.ts';
 import type { ClientRegistry } from '../clients/client-registry.ts';
-import { matchesSecret } from '../clients/client-secret.ts';
+import { findSecret, matchesSecret } from '../clients/client-secret.ts';
+import type { LastUsed } from '../storage/last-used.ts';
 import { formOf } from './form.ts';
 import { OAuthError } from './oauth-error.ts';
 
@@ -51,17 +52,24 @@ export function authenticatedClient(ctx: Context): Client {
 export function createClientAuthentication({
   clients,
   limit,
+  lastUsed,
   issuer,
 }: {
   clients: ClientRegistry;
   limit: AttemptLimit;
+  lastUsed: Pick<LastUsed<'client' | 'client_secret'>, 'note'>;
   issuer: string;
 }): ClientAuthentication {
   async function hasSecret(client: Client, presented: string, address: string): Promise<boolean> {
     const key = `${client.id} ${address}`;
     const seconds = await limit.secondsUntilAllowed(key);
     if (seconds !== undefined) throw new TooManyFailures(seconds);
-    if (matchesSecret(client, presented)) return true;
+    const secret = findSecret(client, presented);
+    if (secret) {
+      lastUsed.note('client_secret', secret.id);
+      lastUsed.note('client', client.id);
+      return true;
+    }
     await limit.recordFailure(key);
     return false;
   }
@@ -71,22 +79,23 @@ export function createClientAuthentication({
 
     async requireClient(ctx, next) {
       const { id, secret, byHeader } = presentedCredentials(ctx);
-      const refused = new OAuthError(401, 'invalid_client', 'client authentication failed', {
-        // RFC 6749 §5.2: a challenge for who tried the header, and for who tried nothing.
-        ...((byHeader || !id) && { 'WWW-Authenticate': `Basic realm="${issuer}"` }),
-      });
-      if (!id) throw refused;
+      const refused = () =>
+        new OAuthError(401, 'invalid_client', 'client authentication failed', {
+          // RFC 6749 §5.2: a challenge for who tried the header, and for who tried nothing.
+          ...((byHeader || !id) && { 'WWW-Authenticate': `Basic realm="${issuer}"` }),
+        });
+      if (!id) throw refused();
       const client = await clients.find(id);
       if (!client || client.isSuspended) {
         // The same work as for a known client, so that the time tells nothing.
         matchesSecret(undefined, secret ?? '');
-        throw refused;
+        throw refused();
       }
       const isRight =
         client.kind === 'public'
           ? secret === undefined
           : secret !== undefined && (await hasSecret(client, secret, ctx.ip));
-      if (!isRight) throw refused;
+      if (!isRight) throw refused();
       authenticated.set(ctx, client);
       await next();
     },

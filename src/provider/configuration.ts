@@ -6,7 +6,9 @@ import type { Connections } from '../accounts/connections.ts';
 import type { Clock } from '../clock.ts';
 import { epochSeconds } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
+import { testRedirectUri } from './client-tests.ts';
 import { consentPolicy } from './consent-policy.ts';
+import { isOriginOf } from './cross-origin.ts';
 import { clientOf } from './engine-clients.ts';
 import { requireNoScope } from './no-scopes.ts';
 
@@ -70,13 +72,13 @@ export function engineConfiguration(parts: ConfigurationParts): Configuration {
       if (!account || account.isSuspended) return undefined;
       // At the authorization endpoint there is a session, and it may be over for the account.
       const generation = ctx.oidc.session?.acr;
-      if (generation !== undefined && Number(generation) !== account.sessionGeneration) {
+      if (generation !== undefined && !(Number(generation) >= account.sessionGeneration)) {
         return undefined;
       }
       return { accountId, claims: (): AccountClaims => ({ sub: accountId }) };
     },
     interactions: {
-      policy: consentPolicy(connections),
+      policy: consentPolicy(connections, testRedirectUri(settings.issuer)),
       url: (_ctx, interaction) => `/interaction/${interaction.uid}`,
     },
     // consent-policy.ts issues a new grant per authorization.
@@ -94,7 +96,11 @@ export function engineConfiguration(parts: ConfigurationParts): Configuration {
       AccessToken: (ctx) => Math.min(tokens.accessTokenSeconds, remaining(ctx.oidc.grant, clock)),
       ClientCredentials: tokens.machineAccessTokenSeconds,
       RefreshToken: (ctx) => Math.min(tokens.refreshTokenSeconds, remaining(ctx.oidc.grant, clock)),
-      Grant: tokens.absoluteAgeSeconds ?? NEVER_SECONDS,
+      // A test ends its grant itself. Should that fail, it is over with its first access token.
+      Grant: (ctx) =>
+        ctx.oidc.params?.redirect_uri === testRedirectUri(settings.issuer)
+          ? tokens.authorizationCodeSeconds + tokens.accessTokenSeconds
+          : (tokens.absoluteAgeSeconds ?? NEVER_SECONDS),
       Interaction: INTERACTION_SECONDS,
       Session: (_ctx, session) => {
         const age = epochSeconds(clock) - (session.loginTs ?? epochSeconds(clock));
@@ -102,13 +108,7 @@ export function engineConfiguration(parts: ConfigurationParts): Configuration {
       },
     },
 
-    // Browser clients are public ones, and their pages live where their redirect URIs do. `null` is
-    // the origin of every sandboxed page, and of a native client's private-use scheme.
-    clientBasedCORS: (_ctx, origin, client) => {
-      const { kind, redirectUris } = clientOf(client);
-      const isPage = kind === 'public' && origin !== 'null';
-      return isPage && redirectUris.some((uri) => URL.parse(uri)?.origin === origin);
-    },
+    clientBasedCORS: (_ctx, origin, client) => isOriginOf(clientOf(client), origin),
     cookies: cookies(settings),
     renderError: parts.renderError,
   };

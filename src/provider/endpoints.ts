@@ -9,4 +9,6 @@ export const ENDPOINT = {
   metadata: '/.well-known/oauth-authorization-server',
   /** Followed by the interaction's uid: its cookies are bound to that path. */
   interaction: '/interaction',
+  /** Where the test of a client comes back to. */
+  clientTest: '/profile/oauth-clients/test/callback',
 } as const;

@@ -4,6 +4,7 @@ import { type ClientMetadata, type Client as EngineClient, errors } from 'oidc-p
 import type { Client } from '../clients/client.ts';
 import type { ClientRegistry } from '../clients/client-registry.ts';
 import type { ClientAuthentication } from './client-authentication.ts';
+import type { ClientTests } from './client-tests.ts';
 import { requireNoScope } from './no-scopes.ts';
 
 /** Far more than are active at once; the engine itself keeps 100 and parses the others each time. */
@@ -52,10 +53,12 @@ export function installClients({
   provider,
   clients,
   authentication,
+  tests,
 }: {
   provider: Provider;
   clients: ClientRegistry;
   authentication: ClientAuthentication;
+  tests: ClientTests;
 }): void {
   // The types leave out that the class is made of metadata.
   const EngineClientClass = provider.Client as typeof provider.Client &
@@ -82,6 +85,13 @@ export function installClients({
 
   prototype.compareClientSecret = function (presented) {
     return authentication.hasSecret(clientOf(this), presented, currentContext()?.ip ?? '');
+  };
+
+  // Whoever asks for the redirect URI of tests without being one is told that it is not registered.
+  const { redirectUriAllowed } = prototype;
+  prototype.redirectUriAllowed = function (uri) {
+    if (uri === tests.redirectUri) return tests.isRecognized(currentContext(), clientOf(this));
+    return redirectUriAllowed.call(this, uri);
   };
 
   // Asked at the token endpoint once the client has authenticated and before a code or a token is
@@ -114,6 +124,7 @@ export function installClients({
 
 interface ClientHooks {
   compareClientSecret(this: EngineClient, presented: string): boolean | Promise<boolean>;
+  redirectUriAllowed(this: EngineClient, uri: string): boolean;
   grantTypeAllowed(this: EngineClient, grantType: string): boolean;
   responseModeAllowed(this: EngineClient, mode: string | undefined): boolean;
 }

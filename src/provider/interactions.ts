@@ -6,6 +6,7 @@ import type { Account } from '../accounts/account.ts';
 import type { Client } from '../clients/client.ts';
 import type { TokenStore } from '../storage/token-store.ts';
 import { type BrowserSessions, loginOf } from './browser-sessions.ts';
+import { testRedirectUri } from './client-tests.ts';
 import { ENDPOINT } from './endpoints.ts';
 import { clientOf } from './engine-clients.ts';
 
@@ -15,6 +16,8 @@ export interface PendingInteraction {
   readonly prompt: 'login' | 'consent';
   readonly client: Client;
   readonly redirectUri: string;
+  /** The owner of the client tries it: nothing is connected by that. */
+  readonly isTest: boolean;
   /** Who is signed in, if anybody. */
   readonly accountId?: string;
   /** RFC-less but common: the address the client expects to sign in. */
@@ -52,10 +55,22 @@ export function createInteractions({
 }): Interactions {
   type Interaction = InstanceType<Provider['Interaction']>;
 
+  /** What this browser is asked, as long as it is. */
+  async function waiting(ctx: Context): Promise<Interaction | undefined> {
+    return provider.interactionDetails(ctx.req, ctx.res).catch((error: unknown) => {
+      if (error instanceof errors.SessionNotFound) return undefined;
+      throw error;
+    });
+  }
+
   async function answer(ctx: Context, result: InteractionResults): Promise<string> {
-    const interaction = await provider.interactionDetails(ctx.req, ctx.res);
+    const interaction = await waiting(ctx);
+    // Over since the page looked, by another click: the page of the interaction says so.
+    if (!interaction) return ctx.path;
     await rememberAnswered(interaction);
-    return provider.interactionResult(ctx.req, ctx.res, result);
+    interaction.result = 'error' in result ? result : { ...interaction.lastSubmission, ...result };
+    await interaction.persist();
+    return interaction.returnTo;
   }
 
   /** A second click comes when the first has used the interaction up: it is told where to go on. */
@@ -80,12 +95,7 @@ export function createInteractions({
     restartOf,
 
     async find(ctx, uid) {
-      const interaction = await provider
-        .interactionDetails(ctx.req, ctx.res)
-        .catch((error: unknown) => {
-          if (error instanceof errors.SessionNotFound) return undefined;
-          throw error;
-        });
+      const interaction = await waiting(ctx);
       if (interaction?.uid !== uid) return gone(uid);
       const { params, session } = interaction;
       const client = await provider.Client.find(String(params.client_id));
@@ -95,18 +105,20 @@ export function createInteractions({
         prompt: interaction.prompt.name === 'consent' ? 'consent' : 'login',
         client: clientOf(client),
         redirectUri: String(params.redirect_uri),
+        isTest: params.redirect_uri === testRedirectUri(provider.issuer),
         ...(session?.accountId && { accountId: session.accountId }),
         ...(typeof params.login_hint === 'string' && { loginHint: params.login_hint }),
       };
     },
 
     async signIn(ctx, account) {
-      const interaction = await provider.interactionDetails(ctx.req, ctx.res);
       // Of now: another tab may have signed somebody in since this page was drawn.
       const present = (await sessions.current(ctx))?.accountId;
       if (present === undefined || present === account.id) {
-        return provider.interactionResult(ctx.req, ctx.res, { login: loginOf(account) });
+        return answer(ctx, { login: loginOf(account) });
       }
+      const interaction = await waiting(ctx);
+      if (!interaction) return ctx.path;
       // The engine would ask to end the other session first. It has just been answered: begin
       // again as this person, without asking for the sign-in a second time.
       await sessions.signIn(ctx, account);
@@ -119,9 +131,10 @@ export function createInteractions({
       answer(ctx, { error: 'access_denied', error_description: 'the person refused the request' }),
 
     async switchAccount(ctx) {
-      const { params } = await provider.interactionDetails(ctx.req, ctx.res);
+      const interaction = await waiting(ctx);
+      if (!interaction) return ctx.path;
       await sessions.signOut(ctx);
-      return restartUrl(params);
+      return restartUrl(interaction.params);
     },
   };
 }

@@ -2,7 +2,11 @@
 import type { Context, Middleware } from 'koa';
 import type { Access } from '../accounts/access.ts';
 import type { AccountRegistry } from '../accounts/account-registry.ts';
+import type { ApiKey } from '../accounts/api-key.ts';
+import type { ApiKeys } from '../accounts/api-keys.ts';
+import { connectionId } from '../accounts/connections.ts';
 import type { ClientRegistry } from '../clients/client-registry.ts';
+import type { LastUsed } from '../storage/last-used.ts';
 import { authenticatedClient, type ClientAuthentication } from './client-authentication.ts';
 import { formOf, readOAuthForm } from './form.ts';
 import type { Grants, LiveToken } from './grants.ts';
@@ -18,6 +22,8 @@ export interface IntrospectionParts {
   readonly clients: ClientRegistry;
   readonly accounts: AccountRegistry;
   readonly access: Access;
+  readonly apiKeys: ApiKeys;
+  readonly lastUsed: Pick<LastUsed<'api_key' | 'connection'>, 'note'>;
 }
 
 /** The steps of an introspection request, in order. */
@@ -30,8 +36,12 @@ export function introspection(parts: IntrospectionParts): Middleware[] {
       const value = formOf(ctx).get('token');
       if (!value) throw new OAuthError(400, 'invalid_request', 'token is required');
       ctx.set('Cache-Control', 'no-store');
-      const token = await parts.grants.findAccessToken(value);
-      ctx.body = (token && (await describe(token, ctx, parts))) ?? INACTIVE;
+      const key = await parts.apiKeys.findByValue(value);
+      const token = key ? undefined : await parts.grants.findAccessToken(value);
+      const answer =
+        (key && (await describeKey(key, ctx, parts))) ??
+        (token && (await describe(token, ctx, parts)));
+      ctx.body = answer ?? INACTIVE;
     },
   ];
 }
@@ -41,6 +51,26 @@ function refusePublicClient(ctx: Context, next: () => Promise<void>): Promise<vo
   if (authenticatedClient(ctx).kind !== 'public') return next();
   throw new OAuthError(401, 'invalid_client', 'introspection needs a client with a secret');
 }
+
+/** A key has no client: it is for the resource servers alone. */
+async function describeKey(key: ApiKey, ctx: Context, parts: IntrospectionParts) {
+  if (authenticatedClient(ctx).kind !== 'resource-server') return undefined;
+  const account = await parts.accounts.find(key.accountId);
+  if (!account || account.isSuspended) return undefined;
+  parts.lastUsed.note('api_key', key.id);
+  return {
+    active: true,
+    token_type: 'api_key',
+    sub: account.id,
+    username: account.email,
+    ...(key.expiresAt && { exp: secondsOf(key.expiresAt) }),
+    iat: secondsOf(key.createdAt),
+    iss: parts.issuer,
+    organizations: await parts.access.accessOf({ accountId: account.id }),
+  };
+}
+
+const secondsOf = (time: Date): number => Math.floor(time.getTime() / 1000);
 
 async function describe(token: LiveToken, ctx: Context, parts: IntrospectionParts) {
   const asker = authenticatedClient(ctx);
@@ -65,6 +95,9 @@ async function describe(token: LiveToken, ctx: Context, parts: IntrospectionPart
   };
   // A partner learns that its own token is good; who the person is, it is not told.
   if (!isResourceServer) return answer;
+  if (account) {
+    parts.lastUsed.note('connection', connectionId({ accountId: account.id, clientId: client.id }));
+  }
   const holder = account ? { accountId: account.id } : { clientId: client.id };
   return {
     ...answer,

@@ -6,16 +6,23 @@ import { type Configuration, errors, Provider } from 'oidc-provider';
 import type { Logger } from 'pino';
 import type { Access } from '../accounts/access.ts';
 import type { AccountRegistry } from '../accounts/account-registry.ts';
+import type { Activity } from '../accounts/activity.ts';
+import type { ApiKeys } from '../accounts/api-keys.ts';
 import type { Connections } from '../accounts/connections.ts';
+import type { ShownOnce } from '../accounts/shown-once.ts';
 import type { AttemptLimit } from '../attempt-limits.ts';
+import type { ClientProblems } from '../clients/client-problems.ts';
 import type { ClientRegistry } from '../clients/client-registry.ts';
 import type { Clock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
 import { randomId } from '../random-id.ts';
+import type { LastUsed } from '../storage/last-used.ts';
 import type { TokenStore } from '../storage/token-store.ts';
 import { type BrowserSessions, createBrowserSessions } from './browser-sessions.ts';
 import { createClientAuthentication } from './client-authentication.ts';
+import { type ClientTests, createClientTests } from './client-tests.ts';
 import { engineConfiguration } from './configuration.ts';
+import { createDisconnections, type Disconnections } from './disconnections.ts';
 import { installClients } from './engine-clients.ts';
 import { listenToEvents } from './events.ts';
 import { createGrants, type Grants } from './grants.ts';
@@ -36,8 +43,14 @@ export interface ProviderParts {
   readonly accounts: AccountRegistry;
   readonly access: Access;
   readonly connections: Connections;
+  readonly apiKeys: ApiKeys;
+  readonly activity: Activity;
+  readonly shownOnce: ShownOnce;
   /** Wrong client secrets, counted per client and address. */
   readonly clientFailures: AttemptLimit;
+  /** Told of every refused authorize and token request. */
+  readonly problems: Pick<ClientProblems, 'note'>;
+  readonly lastUsed: Pick<LastUsed<UsedThing>, 'note'>;
   /** Draws a refused authorization request that must not be redirected. */
   showError(
     ctx: Context,
@@ -51,6 +64,9 @@ export interface ProviderParts {
   ): Promise<void>;
 }
 
+/** What is noted as used, to be shown to whoever it belongs to. */
+type UsedThing = 'client' | 'client_secret' | 'connection' | 'api_key';
+
 /** What the pages and the host may ask of the authorization server. */
 export interface AuthorizationServer {
   /** Answers the authorization and token endpoints. */
@@ -61,11 +77,13 @@ export interface AuthorizationServer {
   readonly interactions: Interactions;
   readonly sessions: BrowserSessions;
   readonly grants: Grants;
+  readonly disconnections: Disconnections;
+  readonly clientTests: ClientTests;
 }
 
 /** Builds the engine with its adapter, policy, values and error texts in place. */
 export function createAuthorizationServer(parts: ProviderParts): AuthorizationServer {
-  const { settings, clock, store, clients, accounts, access, connections } = parts;
+  const { settings, clock, store, clients, accounts, connections } = parts;
   const { issuer } = settings;
   const refreshTokens = createRefreshTokens({
     store,
@@ -95,24 +113,31 @@ export function createAuthorizationServer(parts: ProviderParts): AuthorizationSe
   const authentication = createClientAuthentication({
     clients,
     limit: parts.clientFailures,
+    lastUsed: parts.lastUsed,
     issuer,
   });
-  installClients({ provider, clients, authentication });
+  const sessions = createBrowserSessions({ provider, settings, clock });
+  const tests = createClientTests({
+    ...{ issuer, clients, accounts, sessions, shownOnce: parts.shownOnce },
+    keys: settings.secrets.cookieKeys,
+  });
+  installClients({ provider, clients, authentication, tests });
   installTokenValues(provider, refreshTokens);
   checkAccountBeforeCode(provider, accounts);
-  listenToEvents(provider, parts.log);
+  listenToEvents(provider, parts);
 
   const grants = createGrants({ store, refreshTokens, clock });
-  const sessions = createBrowserSessions({ provider, settings, clock });
   const interactions = createInteractions({ provider, store, sessions });
   return {
     engine: compose(provider.middleware),
-    introspection: introspection({ issuer, authentication, grants, clients, accounts, access }),
+    introspection: introspection({ ...parts, issuer, authentication, grants }),
     revocation: revocation({ authentication, grants }),
-    revokeCurrentToken: revokeCurrentToken({ grants }),
+    revokeCurrentToken: revokeCurrentToken({ grants, clients }),
     interactions,
     sessions,
     grants,
+    disconnections: createDisconnections({ connections, grants, activity: parts.activity }),
+    clientTests: tests,
   };
 }
 

@@ -1,6 +1,7 @@
 /** `POST /oauth/revoke` (RFC 7009), for standard client libraries. */
 import type { Middleware } from 'koa';
 import { authenticatedClient, type ClientAuthentication } from './client-authentication.ts';
+import { allowPageOf } from './cross-origin.ts';
 import { formOf, readOAuthForm } from './form.ts';
 import type { Grants } from './grants.ts';
 import { OAuthError } from './oauth-error.ts';
@@ -19,6 +20,10 @@ export function revocation({
   return [
     readOAuthForm,
     authentication.requireClient,
+    async function allowClientPage(ctx, next) {
+      allowPageOf(authenticatedClient(ctx), ctx);
+      await next();
+    },
     async function revokeToken(ctx) {
       const value = formOf(ctx).get('token');
       if (!value) throw new OAuthError(400, 'invalid_request', 'token is required');

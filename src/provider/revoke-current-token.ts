@@ -1,19 +1,30 @@
 /** `POST /oauth/token/revoke`: the holder of an access token ends the authorization it came from. */
 import type { Context, Middleware, Next } from 'koa';
+import { isApiKey } from '../accounts/api-key.ts';
+import type { ClientRegistry } from '../clients/client-registry.ts';
+import { allowPageOf } from './cross-origin.ts';
 import { formOf, readForm } from './form.ts';
 import type { Grants } from './grants.ts';
 import { OAuthError } from './oauth-error.ts';
 
 /** The steps of the request, in order. Nothing is revoked unless all of them pass. */
-export function revokeCurrentToken({ grants }: { grants: Grants }): Middleware[] {
+export function revokeCurrentToken({
+  grants,
+  clients,
+}: {
+  grants: Grants;
+  clients: ClientRegistry;
+}): Middleware[] {
   return [
     readForm,
     refuseTokenParameter,
     requireBearer,
     async function revoke(ctx) {
       const value = bearerOf(ctx);
+      if (isApiKey(value)) throw invalidToken('API keys are revoked on the profile page');
       const token = await grants.findAccessToken(value);
       if (!token) throw invalidToken('the access token is unknown, expired or revoked');
+      if (ctx.get('origin')) allowPageOf(await clients.find(token.clientId), ctx);
       if (token.grantId === undefined) await grants.revokeMachineToken(value);
       else await grants.revoke(token.grantId);
       ctx.status = 204;

@@ -52,6 +52,12 @@ export function storeAdapter({
     },
     Interaction: {
       ...recordsOf(store, 'interaction'),
+      async upsert(id, { jti: _, exp = 0, session, ...data }) {
+        // The engine adds the value of the session cookie, and never reads it.
+        const { cookie: _cookie, ...known } = session ?? {};
+        const kept = session ? { ...data, session: known } : data;
+        await store.write('interaction', id, kept, exp);
+      },
       async destroy(id) {
         // Answered once: of several that resume the same interaction one goes on.
         if (await store.remove('interaction', id)) return;
@@ -98,7 +104,9 @@ function codes(store: TokenStore): ModelAdapter {
       if (kindOf(id) !== 'code') return undefined;
       const record = await store.read<AdapterPayload>('code', id);
       if (!record) return undefined;
-      return { ...record.data, jti: id, ...(record.isConsumed && { consumed: true }) };
+      const { exp, ...data } = record.data;
+      // Without `exp` the engine calls a used code used, not expired: only then it ends the tokens.
+      return { ...data, jti: id, ...(record.isConsumed ? { consumed: true } : { exp }) };
     },
     async upsert(id, { jti: _, ...data }) {
       await store.write('code', id, data, (data.exp ?? 0) + REMEMBER_CODE_SECONDS);

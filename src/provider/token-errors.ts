@@ -10,6 +10,11 @@ const CAUSES: readonly (readonly [engine: RegExp, ours: string])[] = [
   [/redirect_uri mismatch/, 'redirect_uri is not the one of the authorization request'],
   [/code_verifier does not match/, 'code_verifier does not match'],
   [/code_verifier must be provided/, 'code_verifier is missing'],
+  // The method is only missing where the challenge is (RFC 9700 §4.8.2).
+  [
+    /unsupported code_challenge_method/,
+    'code_verifier was sent, but the authorization request had no code_challenge',
+  ],
   [/^refresh token not found/, 'refresh token is not known here, or its authorization was revoked'],
   [/^refresh token is expired/, 'refresh token has expired'],
   [/^refresh token was revoked/, 'refresh token was revoked'],
@@ -20,11 +25,13 @@ const CAUSES: readonly (readonly [engine: RegExp, ours: string])[] = [
   [/^grant not found/, 'the authorization was revoked'],
   [/^grant is expired/, 'the authorization has reached its greatest age, connect again'],
   [/referenced account not found/, 'the account of this authorization is suspended or gone'],
+  [/^invalid secret provided/, 'client_secret is not one of the live secrets of the client'],
+  [
+    /authentication mechanism does not match/,
+    'a confidential client must send its secret, and a public one has none to send',
+  ],
   [/^client mismatch/, 'it was issued to another client'],
 ];
-
-/** A verifier where the code has no challenge fails in the comparison, without words of its own. */
-const DOWNGRADE = 'code_verifier was sent, but the authorization request had no code_challenge';
 
 /** The members of the engine's errors that are read here. */
 interface EngineError extends Error {
@@ -37,9 +44,7 @@ export function causeOf(error: EngineError): string {
   const detail = error.error_detail;
   if (detail === undefined) return error.error_description ?? error.message;
   const known = CAUSES.find(([engine]) => engine.test(detail));
-  if (known) return known[1];
-  if (error.cause instanceof TypeError) return DOWNGRADE;
-  return detail;
+  return known ? known[1] : detail;
 }
 
 /**

@@ -8,6 +8,8 @@ import Koa from 'koa';
 import { assetUrls, serveAsset } from '../../src/host/assets.ts';
 import { render, viewMiddleware } from '../../src/host/views.ts';
 import { errorReference, errorReferences } from '../../src/pages/error-reference.ts';
+import { momentOf } from '../../src/pages/moment.ts';
+import type { ClientFormView } from '../../src/pages/oauth-clients-view.ts';
 import type { ReachedOrganization, ViewData, ViewName } from '../../src/pages/view-data.ts';
 
 const viewsDirectory = new URL('../../views/', import.meta.url);
@@ -22,6 +24,7 @@ const samples: Samples = {
     formToken: text,
     email: text,
     ...(many > 0 && { problem: text, client: { name: text }, cancel: true }),
+    ...(many > 0 && { notice: text, forgotPasswordUrl: '/forgot-password' }),
   }),
   consent: (text, many) => ({
     action: `/interaction/${encodeURIComponent(text)}`,
@@ -43,7 +46,177 @@ const samples: Samples = {
     account: { name: text, email: text },
     formToken: text,
     organizations: organizations(text, many),
-    keepAliveUrl: '/oauth/token/refresh',
+    counts: list(many, (index) => ({ href: '/profile/activity', count: index, label: text })),
+  }),
+  'oauth-clients': (text, many) => ({
+    notice: some(text, many),
+    clients: list(many, (index) => ({
+      ...{ url: '/profile/oauth-clients/gate_ci_', id: text, name: text },
+      ...{ isSuspended: index % 2 === 0, created: MOMENT, connectedPeople: index },
+      lastUsed: some(MOMENT, index),
+    })),
+    limit: many,
+    hasRoom: many === 1,
+  }),
+  'oauth-client-new': (text, many) => ({ form: clientForm(text, many) }),
+  'oauth-client': (text, many) => ({
+    notice: some(text, many),
+    client: {
+      ...{ id: text, name: text, isSuspended: many > 0, created: MOMENT, connectedPeople: many },
+      lastUsed: some(MOMENT, many),
+    },
+    endpoints: list(many, () => ({ label: text, url: text })),
+    test: some(clientTestForm(text, many), many),
+    snippets: list(many, () => ({ name: text, language: 'bash', code: text })),
+    form: clientForm(text, many),
+    secrets: {
+      formToken: text,
+      live: list(many, (index) => ({
+        ...{ id: text, lastFour: text, created: MOMENT, lastUsed: some(MOMENT, index) },
+        isSafeToRemove: index > 0,
+      })),
+      rotateUrl: some('/profile/oauth-clients/gate_ci_/rotate-secret', 1 - many),
+      removeUrl: some('/profile/oauth-clients/gate_ci_/remove-secret', many),
+    },
+    problems: list(many, (index) => ({
+      ...{ at: MOMENT, step: text, error: text, cause: text, requestId: text },
+      errorUrl: some('/errors/invalid_client', index),
+      authMethod: some(text, index),
+      redirectUri: some(
+        {
+          sent: list(many, (part) => ({ text, isMarked: part % 2 === 0 })),
+          nearest: some([{ text: '', isMarked: true }], index - 1),
+          differences: list(many, () => text),
+        },
+        index,
+      ),
+    })),
+    deleteUrl: '/profile/oauth-clients/gate_ci_/delete',
+  }),
+  'oauth-client-test': (text, many) => ({
+    client: { name: text, url: '/profile/oauth-clients/gate_ci_' },
+    form: clientTestForm(text, many),
+    result: some(
+      {
+        isPassed: many === 1,
+        summary: text,
+        steps: list(many, (index) => ({
+          ...{ title: text, request: text, answer: text, verdict: text },
+          isExpected: index % 2 === 0,
+        })),
+      },
+      many,
+    ),
+    isGone: many === 0,
+    organizations: organizations(text, many),
+  }),
+  'oauth-client-delete': (text, many) => ({
+    ...{ name: text, connectedPeople: many, formToken: text, typedName: text },
+    action: '/profile/oauth-clients/gate_ci_/delete',
+    problem: some(text, many),
+    cancel: '/profile/oauth-clients/gate_ci_',
+  }),
+  connections: (text, many) => ({
+    notice: some(text, many),
+    connections: list(many, () => connection(text, many)),
+    reach: text,
+    disconnectAllUrl: '/profile/connections/disconnect-all',
+  }),
+  connection: (text, many) => ({
+    ...connection(text, many),
+    approved: some(MOMENT, many),
+    organizations: organizations(text, many),
+  }),
+  'api-keys': (text, many) => ({
+    notice: some(text, many),
+    keys: list(many, (index) => ({
+      name: text,
+      masked: text,
+      created: MOMENT,
+      expires: some(MOMENT, many),
+      isExpired: index % 2 === 0,
+      lastUsed: some(MOMENT, many),
+      revokeUrl: '/profile/api-keys/key_/revoke',
+    })),
+    limit: many,
+    form:
+      many === 50
+        ? undefined
+        : {
+            action: '/profile/api-keys',
+            formToken: text,
+            name: text,
+            expiries: ['30', '90', 'none'].map((value) => ({
+              ...{ value, label: text, isChosen: value === '90' },
+            })),
+            problems: problems(text, many),
+            nameProblem: some(text, many),
+            expiryProblem: some(text, many),
+          },
+  }),
+  'secret-shown': (text, many) => ({
+    section: 'api-keys',
+    heading: text,
+    ...(many > 0 && {
+      secret: { name: text, label: text, value: text, clientId: text, advice: text },
+    }),
+    remedy: text,
+    next: { href: '/profile/api-keys', label: text },
+  }),
+  activity: (text, many) => ({
+    entries: list(many, (index) => ({
+      at: MOMENT,
+      what: text,
+      about: some(text, many),
+      note: some(text, many),
+      isWarning: index % 2 === 0,
+      by: text,
+      address: some(text, many),
+    })),
+    olderUrl: some('/profile/activity?before=1', many),
+    newestUrl: some('/profile/activity', many),
+  }),
+  security: (text, many) => ({
+    notice: some(text, many),
+    email: text,
+    signedIn: MOMENT,
+    formToken: text,
+    changePasswordUrl: '/profile/security/password',
+    signOutEverywhereUrl: '/profile/security/sign-out-everywhere',
+    connections: some(text, many),
+    isEndingConnections: many > 1,
+    problems: problems(text, many),
+    currentProblem: some(text, many),
+    newProblem: some(text, many),
+  }),
+  confirm: (text, many) => ({
+    section: 'connections',
+    question: text,
+    subject: text,
+    consequences: list(many, () => text),
+    action: '/profile/connections/disconnect-all',
+    formToken: text,
+    button: text,
+    cancel: '/profile/connections',
+  }),
+  password: (text, many) => ({
+    heading: text,
+    email: text,
+    action: '/password',
+    formToken: text,
+    token: text,
+    problem: some(text, many),
+  }),
+  'password-link-over': (text, many) => ({
+    title: text,
+    forgotPasswordUrl: some('/forgot-password', many),
+  }),
+  'forgot-password': (text, many) => ({
+    action: '/forgot-password',
+    formToken: text,
+    email: text,
+    problem: some(text, many),
+    isSent: many > 1,
   }),
   'sign-out': (text) => ({ formToken: text, account: { name: text, email: text } }),
   'signed-out': (text) => ({ title: text }),
@@ -214,11 +387,61 @@ describe('views', () => {
   });
 });
 
+const MOMENT = momentOf(new Date('2026-11-21T04:23:00Z'));
+
+const list = <Item>(many: number, item: (index: number) => Item): Item[] =>
+  Array.from({ length: many }, (_, index) => item(index));
+
+const some = <Value>(value: Value, many: number): Value | undefined =>
+  many > 0 ? value : undefined;
+
+const problems = (text: string, many: number) => [
+  ...list(Math.min(many, 2), () => ({ message: text })),
+  ...list(Math.min(many, 2), () => ({ field: 'field', message: text })),
+];
+
+const clientForm = (text: string, many: number): ClientFormView => ({
+  action: '/profile/oauth-clients/new',
+  formToken: text,
+  problems: problems(text, many),
+  name: text,
+  nameProblem: some(text, many),
+  rows: list(many, (index) => ({
+    ...{ uri: text, problem: some(text, index), warnings: list(index, () => text) },
+    isNew: index > 48,
+  })),
+  canAddRow: many === 1,
+  button: text,
+});
+
+const clientTestForm = (text: string, many: number) => ({
+  action: '/profile/oauth-clients/gate_ci_/test',
+  formToken: text,
+  needsSecret: many > 0,
+  problem: some(text, many),
+});
+
+const connection = (text: string, many: number) => ({
+  url: '/profile/connections/gate_ci_',
+  name: text,
+  providedBy: text,
+  isSuspended: many > 1,
+  connected: MOMENT,
+  lastUsed: some(MOMENT, many),
+  changes: many === 0 ? undefined : many === 1 ? '' : text,
+  disconnectUrl: '/profile/connections/gate_ci_/disconnect',
+});
+
 function organizations(text: string, many: number): ReachedOrganization[] {
-  const warehouses = Array.from({ length: many }, () => ({ name: text, rights: ['read', text] }));
-  return Array.from({ length: many }, (_, index) => ({
+  const change = { kind: 'changed', words: text } as const;
+  const warehouses = list(many, (index) => ({
+    ...{ name: text, rights: ['read', text] },
+    ...(index % 2 === 0 && { change }),
+  }));
+  return list(many, (index) => ({
     name: text,
     role: 'viewer',
+    ...(index % 2 === 0 && { change }),
     warehouses: index % 2 === 0 ? warehouses : [],
   }));
 }

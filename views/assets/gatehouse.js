@@ -4,6 +4,7 @@ lockSubmittedForms();
 for (const input of document.querySelectorAll('input[type=password]')) offerToShow(input);
 for (const element of document.querySelectorAll('[data-copy]')) offerToCopy(element);
 for (const element of document.querySelectorAll('[data-keep-alive]')) keepSessionAlive(element);
+forgetSecrets(document.querySelectorAll('[data-secret]'));
 
 /** A form is sent once, however often its button is pressed. */
 function lockSubmittedForms() {
@@ -39,7 +40,8 @@ function buttonsOf(form) {
 
 /** A button that shows what was typed into a password field. */
 function offerToShow(input) {
-  const button = quietButton('Show', 'password');
+  const what = input.dataset.shows ?? 'password';
+  const button = quietButton('Show', what);
   const row = document.createElement('div');
   row.className = 'password';
   button.setAttribute('aria-controls', input.id);
@@ -52,7 +54,7 @@ function offerToShow(input) {
   };
   button.addEventListener('click', () => {
     show(input.type === 'password');
-    announce(input.type === 'text' ? 'Your password is shown.' : 'Your password is hidden.');
+    announce(`Your ${what} is ${input.type === 'text' ? 'shown' : 'hidden'}.`);
   });
   // Browsers offer to remember what was sent from a text field.
   input.form?.addEventListener('submit', () => show(false));
@@ -72,6 +74,18 @@ function offerToCopy(element) {
     setTimeout(() => {
       button.firstChild.data = 'Copy';
     }, 2000);
+  });
+}
+
+/** A secret is gone when its page is left: Back may show the page as it was, but without it. */
+function forgetSecrets(elements) {
+  if (elements.length === 0) return;
+  const forget = () => {
+    for (const element of elements) element.textContent = 'It was shown once.';
+  };
+  window.addEventListener('pagehide', forget);
+  window.addEventListener('pageshow', (event) => {
+    if (event.persisted) forget();
   });
 }
 

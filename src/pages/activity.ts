@@ -1,0 +1,34 @@
+/** `/profile/activity`: what happened to the account of the person who looks, newest first. */
+import type { Context } from 'koa';
+import type { Activity } from '../accounts/activity.ts';
+import { activityInWords } from './activity-words.ts';
+import type { PageHost } from './page.ts';
+import { accountOf } from './signed-in.ts';
+
+const PATH = '/profile/activity';
+const PAGE = 50;
+
+export function activityPage({ host, activity }: { host: PageHost; activity: Activity }) {
+  return {
+    async show(ctx: Context): Promise<void> {
+      const before = numberFrom(ctx.query.before);
+      // One more than fits: it tells whether there is a next page.
+      const limit = PAGE + 1;
+      const found = await activity.of(accountOf(ctx).id, {
+        limit,
+        ...(before !== undefined && { before }),
+      });
+      const shown = found.slice(0, PAGE);
+      const last = found.length > PAGE ? shown.at(-1) : undefined;
+      await host.render(ctx, 'activity', {
+        entries: shown.map(activityInWords),
+        olderUrl: last && `${PATH}?before=${last.id}`,
+        newestUrl: before === undefined ? undefined : PATH,
+      });
+    },
+  };
+}
+
+function numberFrom(entered: unknown): number | undefined {
+  return typeof entered === 'string' && /^\d{1,15}$/.test(entered) ? Number(entered) : undefined;
+}

@@ -1,0 +1,167 @@
+/** `/profile/api-keys`: a person's keys, for integrations that act as this one person. */
+import type { Context } from 'koa';
+import type { ApiKey } from '../accounts/api-key.ts';
+import { type ApiKeys, EXPIRY_DAYS } from '../accounts/api-keys.ts';
+import type { ShownOnce } from '../accounts/shown-once.ts';
+import type { Clock } from '../clock.ts';
+import { formOf } from '../provider/form.ts';
+import { Refusal } from '../refusal.ts';
+import type { ApiKeyForm, ApiKeyRow } from './api-keys-view.ts';
+import { momentOf, momentOrNothing } from './moment.ts';
+import { noticeOf, originOf, type PageHost, seeOther } from './page.ts';
+import { accountOf } from './signed-in.ts';
+
+export interface ApiKeysParts {
+  readonly host: PageHost;
+  readonly clock: Clock;
+  readonly apiKeys: ApiKeys;
+  readonly shownOnce: ShownOnce;
+  /** Keys that one person may have. */
+  readonly limit: number;
+}
+
+const PATH = '/profile/api-keys';
+const NOTICES = { revoked: 'The key is revoked: it is refused from now on.' };
+/** The value of the form for a key that does not expire. */
+const NO_EXPIRY = 'none';
+const PRESET_DAYS = '90';
+
+interface Typed {
+  readonly name: string;
+  readonly expiresInDays: string | null;
+}
+
+export function apiKeysPage({ host, clock, apiKeys, shownOnce, limit }: ApiKeysParts) {
+  const isExpired = ({ expiresAt }: ApiKey): boolean =>
+    expiresAt !== undefined && expiresAt.getTime() <= clock();
+
+  const rowOf = (key: ApiKey): ApiKeyRow => ({
+    name: key.name,
+    masked: `gate_key_…${key.lastFour}`,
+    created: momentOf(key.createdAt),
+    expires: momentOrNothing(key.expiresAt),
+    isExpired: isExpired(key),
+    lastUsed: momentOrNothing(key.lastUsedAt),
+    revokeUrl: `${PATH}/${key.id}/revoke`,
+  });
+
+  async function draw(ctx: Context, typed: Typed, refusal?: Refusal): Promise<void> {
+    const keys = await apiKeys.listOf(accountOf(ctx).id);
+    const hasRoom = keys.filter((key) => !isExpired(key)).length < limit;
+    await host.render(ctx, 'api-keys', {
+      notice: noticeOf(ctx, NOTICES),
+      keys: keys.map(rowOf),
+      limit,
+      form: hasRoom || refusal ? formWith(ctx, typed, refusal) : undefined,
+    });
+  }
+
+  function formWith(ctx: Context, typed: Typed, refusal: Refusal | undefined): ApiKeyForm {
+    const problemOf = (code: string): string | undefined =>
+      refusal?.problems.find((problem) => problem.code === code)?.message;
+    const nameProblem = problemOf('name_invalid');
+    const expiryProblem = problemOf('expiry_invalid');
+    return {
+      action: PATH,
+      formToken: host.formToken(ctx),
+      name: typed.name,
+      expiries: [...EXPIRY_DAYS.map(String), NO_EXPIRY].map((value) => ({
+        value,
+        label: value === NO_EXPIRY ? 'Does not expire' : `${value} days`,
+        isChosen: value === typed.expiresInDays,
+      })),
+      problems: [
+        ...(refusal && refusal.problems.length === 0
+          ? [{ message: `${refusal.message} ${refusal.remedy}` }]
+          : []),
+        ...(nameProblem ? [{ field: 'name', message: nameProblem }] : []),
+        ...(expiryProblem ? [{ field: 'expires-in-90', message: expiryProblem }] : []),
+      ],
+      nameProblem,
+      expiryProblem,
+    };
+  }
+
+  /** A key of the person who asks; another one is Koa's 404. */
+  const ownKey = (ctx: Context): Promise<ApiKey | undefined> =>
+    apiKeys.find(accountOf(ctx).id, String(ctx.params.id));
+
+  return {
+    /** `GET /profile/api-keys` */
+    show: (ctx: Context): Promise<void> => draw(ctx, { name: '', expiresInDays: PRESET_DAYS }),
+
+    /** `POST /profile/api-keys`, with a recent sign-in. */
+    async create(ctx: Context): Promise<void> {
+      const accountId = accountOf(ctx).id;
+      const form = formOf(ctx);
+      const name = form.get('name') ?? '';
+      const expiresInDays = form.get('expires_in_days');
+      try {
+        const origin = originOf(ctx);
+        const days = daysFrom(expiresInDays);
+        const { key, value } = await apiKeys.add({ accountId, name, expiresInDays: days }, origin);
+        const kept = await shownOnce.keep(accountId, { name: key.name, value });
+        seeOther(ctx, `${PATH}/created?once=${kept}`);
+      } catch (error) {
+        if (!(error instanceof Refusal)) throw error;
+        ctx.status = 422;
+        await draw(ctx, { name, expiresInDays }, error);
+      }
+    },
+
+    /** `GET /profile/api-keys/created`, where the new key is shown, once. */
+    async showCreated(ctx: Context): Promise<void> {
+      const name = String(ctx.query.once ?? '');
+      const made =
+        // A look at the headers alone would use up what nobody then sees.
+        ctx.method === 'GET'
+          ? await shownOnce.take<{ name: string; value: string }>(accountOf(ctx).id, name)
+          : undefined;
+      await host.render(ctx, 'secret-shown', {
+        section: 'api-keys',
+        heading: made ? 'Your new API key' : 'This API key was shown already',
+        ...(made && {
+          secret: {
+            ...made,
+            label: 'API key',
+            advice: 'Copy it now and keep it like a password. It is not shown again.',
+          },
+        }),
+        remedy: 'If you did not copy it, revoke the key and create another one.',
+        next: { href: PATH, label: made ? 'I have copied it' : 'Go to your API keys' },
+      });
+    },
+
+    /** `GET /profile/api-keys/:id/revoke` */
+    async askToRevoke(ctx: Context): Promise<void> {
+      const key = await ownKey(ctx);
+      if (!key) return;
+      await host.render(ctx, 'confirm', {
+        section: 'api-keys',
+        question: 'Revoke',
+        subject: key.name,
+        consequences: [
+          `Whatever uses the key ending in ${key.lastFour} is refused from the next call on. ` +
+            'This cannot be undone.',
+        ],
+        action: ctx.path,
+        formToken: host.formToken(ctx),
+        button: 'Revoke',
+        cancel: PATH,
+      });
+    },
+
+    /** `POST /profile/api-keys/:id/revoke`, with a recent sign-in. */
+    async revoke(ctx: Context): Promise<void> {
+      const id = String(ctx.params.id);
+      const isRevoked = await apiKeys.revoke(accountOf(ctx).id, id, originOf(ctx));
+      if (isRevoked) seeOther(ctx, `${PATH}?done=revoked`);
+    },
+  };
+}
+
+/** NaN, which no key can have, for what is no number of days. */
+function daysFrom(entered: string | null): number | undefined {
+  if (entered === NO_EXPIRY || entered === '') return undefined;
+  return /^\d{1,4}$/.test(entered ?? '') ? Number(entered) : Number.NaN;
+}

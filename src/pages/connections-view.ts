@@ -1,0 +1,34 @@
+/** What the pages of a person's connections print. */
+import type { Moment } from './moment.ts';
+import type { ReachedOrganization } from './view-data.ts';
+
+export interface ConnectionsView {
+  readonly notice: string | undefined;
+  readonly connections: readonly ConnectionRow[];
+  /** What each of them reaches now, as `2 organizations, 5 warehouses`. */
+  readonly reach: string;
+  readonly disconnectAllUrl: string;
+}
+
+export interface ConnectionRow {
+  readonly url: string;
+  readonly name: string;
+  /** The owner's name, or 'the operator of this service'. */
+  readonly providedBy: string;
+  readonly isSuspended: boolean;
+  readonly connected: Moment;
+  /** Absent while nothing was asked for. */
+  readonly lastUsed: Moment | undefined;
+  /**
+   * What changed in what it reaches, as `1 added, 2 removed`; empty where nothing did, absent where
+   * what was approved is not known.
+   */
+  readonly changes: string | undefined;
+  readonly disconnectUrl: string;
+}
+
+export interface ConnectionView extends ConnectionRow {
+  /** The last time it was approved; absent where that was the first time. */
+  readonly approved: Moment | undefined;
+  readonly organizations: readonly ReachedOrganization[];
+}

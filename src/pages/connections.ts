@@ -1,0 +1,181 @@
+/** `/profile/connections`: the clients that act for a person, what they reach, and how to end it. */
+import type { Context } from 'koa';
+import type { Access, Organization } from '../accounts/access.ts';
+import {
+  type ComparedOrganization,
+  compareAccess,
+  countChanges,
+} from '../accounts/access-difference.ts';
+import type { ConnectedClient, Connections } from '../accounts/connections.ts';
+import type { Disconnections } from '../provider/disconnections.ts';
+import type { ConnectionRow } from './connections-view.ts';
+import { momentOf, momentOrNothing } from './moment.ts';
+import { noticeOf, originOf, type PageHost, seeOther } from './page.ts';
+import { accountOf } from './signed-in.ts';
+import type { AccessChange, ReachedOrganization } from './view-data.ts';
+
+export interface ConnectionsParts {
+  readonly host: PageHost;
+  readonly access: Access;
+  readonly connections: Connections;
+  readonly disconnections: Disconnections;
+}
+
+const PATH = '/profile/connections';
+const ALL = `${PATH}/disconnect-all`;
+const NOTICES = {
+  disconnected: 'Disconnected: every access it had is over, and it must ask you again.',
+  'all-disconnected': 'Everything is disconnected: whoever acted for you must ask you again.',
+};
+
+export function connectionsPage({ host, access, connections, disconnections }: ConnectionsParts) {
+  /** The connection of the person who asks; another one is Koa's 404. */
+  async function ownConnection(ctx: Context): Promise<ConnectedClient | undefined> {
+    const id = String(ctx.params.id);
+    const all = await connections.listOf(accountOf(ctx).id);
+    return all.find(({ clientId }) => clientId === id);
+  }
+
+  const reachOf = (ctx: Context): Promise<readonly Organization[]> =>
+    access.accessOf({ accountId: accountOf(ctx).id });
+
+  return {
+    /** `GET /profile/connections` */
+    async list(ctx: Context): Promise<void> {
+      const [connected, now] = await Promise.all([
+        connections.listOf(accountOf(ctx).id),
+        reachOf(ctx),
+      ]);
+      await host.render(ctx, 'connections', {
+        notice: noticeOf(ctx, NOTICES),
+        connections: connected.map((client) =>
+          rowOf(client, compareAccess(client.approvedAccess, now)),
+        ),
+        reach: amountOf(now),
+        disconnectAllUrl: ALL,
+      });
+    },
+
+    /** `GET /profile/connections/:id` */
+    async show(ctx: Context): Promise<void> {
+      const client = await ownConnection(ctx);
+      if (!client) return;
+      const compared = compareAccess(client.approvedAccess, await reachOf(ctx));
+      const { approvedAt, connectedAt } = client;
+      await host.render(ctx, 'connection', {
+        ...rowOf(client, compared),
+        approved: approvedAt > connectedAt ? momentOf(approvedAt) : undefined,
+        organizations: compared.map(withWords),
+      });
+    },
+
+    /** `GET /profile/connections/:id/disconnect` */
+    async askToDisconnect(ctx: Context): Promise<void> {
+      const client = await ownConnection(ctx);
+      if (!client) return;
+      await host.render(ctx, 'confirm', {
+        section: 'connections',
+        question: 'Disconnect',
+        subject: client.name,
+        consequences: [
+          'Every access it has to your account ends at once, on all of its devices and servers.',
+          'It can ask you again, and then you decide anew.',
+        ],
+        action: ctx.path,
+        formToken: host.formToken(ctx),
+        button: 'Disconnect',
+        cancel: PATH,
+      });
+    },
+
+    /** `POST /profile/connections/:id/disconnect` */
+    async disconnect(ctx: Context): Promise<void> {
+      const client = await ownConnection(ctx);
+      if (!client) return;
+      await disconnections.end(accountOf(ctx).id, client, originOf(ctx));
+      seeOther(ctx, `${PATH}?done=disconnected`);
+    },
+
+    /** `GET /profile/connections/disconnect-all` */
+    async askToDisconnectAll(ctx: Context): Promise<void> {
+      const { length } = await connections.listOf(accountOf(ctx).id);
+      if (length === 0) return seeOther(ctx, PATH);
+      await host.render(ctx, 'confirm', {
+        section: 'connections',
+        question: 'Disconnect',
+        subject: length === 1 ? 'your one connection' : `all ${length} connections`,
+        consequences: [
+          'Every client that acts for you loses its access at once. Your API keys stay.',
+          'Each can ask you again, and then you decide anew.',
+        ],
+        action: ctx.path,
+        formToken: host.formToken(ctx),
+        button: 'Disconnect all',
+        cancel: PATH,
+      });
+    },
+
+    /** `POST /profile/connections/disconnect-all` */
+    async disconnectAll(ctx: Context): Promise<void> {
+      await disconnections.endAll(accountOf(ctx).id, originOf(ctx));
+      seeOther(ctx, `${PATH}?done=all-disconnected`);
+    },
+  };
+}
+
+function rowOf(client: ConnectedClient, compared: readonly ComparedOrganization[]): ConnectionRow {
+  const url = `${PATH}/${client.clientId}`;
+  const { added, removed, changed } = countChanges(compared);
+  const changes = [
+    added > 0 ? `${added} added` : '',
+    removed > 0 ? `${removed} removed` : '',
+    changed > 0 ? `${changed} changed` : '',
+  ];
+  return {
+    url,
+    name: client.name,
+    providedBy: client.ownerName ?? 'the operator of this service',
+    isSuspended: client.isSuspended,
+    connected: momentOf(client.connectedAt),
+    lastUsed: momentOrNothing(client.lastUsedAt),
+    changes: client.approvedAccess && changes.filter(Boolean).join(', '),
+    disconnectUrl: `${url}/disconnect`,
+  };
+}
+
+function amountOf(organizations: readonly Organization[]): string {
+  const warehouses = organizations.flatMap((organization) => organization.warehouses).length;
+  return `${counted(organizations.length, 'organization')}, ${counted(warehouses, 'warehouse')}`;
+}
+
+const counted = (count: number, noun: string): string =>
+  `${count} ${count === 1 ? noun : `${noun}s`}`;
+
+/** The changes, in the words of the page. */
+function withWords({
+  name,
+  role,
+  change,
+  formerRole,
+  warehouses,
+}: ComparedOrganization): ReachedOrganization {
+  return {
+    name,
+    role,
+    ...changeOf(change, formerRole),
+    warehouses: warehouses.map(({ name, rights, change, formerRights }) => ({
+      name,
+      rights,
+      ...changeOf(change, formerRights?.join(', ')),
+    })),
+  };
+}
+
+function changeOf(
+  kind: ComparedOrganization['change'],
+  former: string | undefined,
+): { change?: AccessChange } {
+  if (kind === undefined) return {};
+  const words = { added: 'added', removed: 'no longer', changed: `was ${former}` };
+  return { change: { kind, words: words[kind] } };
+}

@@ -1,0 +1,40 @@
+/** `/forgot-password`: mails a one-time link, and never tells whether there is such an account. */
+import type { Context } from 'koa';
+import { normalizeEmail } from '../accounts/email.ts';
+import type { PasswordLinkRequests } from '../accounts/password-link-requests.ts';
+import { formOf } from '../provider/form.ts';
+import { originOf, type PageHost, seeOther } from './page.ts';
+import type { ForgotPasswordView } from './password-view.ts';
+
+export function forgotPasswordPage({
+  host,
+  requests,
+}: {
+  host: PageHost;
+  requests: PasswordLinkRequests;
+}) {
+  const draw = (ctx: Context, view: Partial<ForgotPasswordView> = {}): Promise<void> =>
+    host.render(ctx, 'forgot-password', {
+      action: ctx.path,
+      formToken: host.formToken(ctx),
+      email: '',
+      problem: undefined,
+      isSent: false,
+      ...view,
+    });
+
+  return {
+    show: (ctx: Context): Promise<void> => draw(ctx, { isSent: ctx.query.done === 'sent' }),
+
+    async submit(ctx: Context): Promise<void> {
+      const email = formOf(ctx).get('email') ?? '';
+      if (normalizeEmail(email) === undefined) {
+        ctx.status = 422;
+        return draw(ctx, { email, problem: 'Enter an email address, like ada@example.com.' });
+      }
+      // Nothing of it is awaited: the answer is the same, and as fast, whoever asks for whom.
+      requests.begin(email, originOf(ctx));
+      seeOther(ctx, `${ctx.path}?done=sent`);
+    },
+  };
+}

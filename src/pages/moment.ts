@@ -1,0 +1,20 @@
+/** A time as pages print it: for people in words, for programs in ISO 8601. */
+
+export interface Moment {
+  /** For the `datetime` attribute. */
+  readonly iso: string;
+  /** `21 Nov 2026, 04:23 UTC` */
+  readonly text: string;
+}
+
+const DAY = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeZone: 'UTC' });
+
+/** To the minute, and always in UTC: where the person is, the server does not know. */
+export function momentOf(time: Date): Moment {
+  const iso = time.toISOString();
+  return { iso, text: `${DAY.format(time)}, ${iso.slice(11, 16)} UTC` };
+}
+
+/** Of a time that may not have come, such as a first use. */
+export const momentOrNothing = (time: Date | undefined): Moment | undefined =>
+  time && momentOf(time);

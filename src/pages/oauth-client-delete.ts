@@ -1,0 +1,72 @@
+/** `/profile/oauth-clients/:id/delete`: asks for the client's name, then ends it with all its tokens. */
+import type { Context, Next } from 'koa';
+import type { Activity } from '../accounts/activity.ts';
+import type { ClientRegistry } from '../clients/client-registry.ts';
+import { normalizeClientName } from '../clients/client-rules.ts';
+import { formOf } from '../provider/form.ts';
+import type { Grants } from '../provider/grants.ts';
+import { Refusal } from '../refusal.ts';
+import { ownClientOf } from './own-client.ts';
+import { originOf, type PageHost, seeOther } from './page.ts';
+import { accountOf } from './signed-in.ts';
+
+export interface OAuthClientDeleteParts {
+  readonly host: PageHost;
+  readonly clients: ClientRegistry;
+  readonly activity: Activity;
+  readonly grants: Grants;
+}
+
+const LIST = '/profile/oauth-clients';
+
+export function oauthClientDeletePage({ host, clients, activity, grants }: OAuthClientDeleteParts) {
+  function draw(ctx: Context, typedName = '', problem?: string): Promise<void> {
+    const { id, name, connectedPeople } = ownClientOf(ctx);
+    return host.render(ctx, 'oauth-client-delete', {
+      name,
+      connectedPeople,
+      action: ctx.path,
+      formToken: host.formToken(ctx),
+      typedName,
+      problem,
+      cancel: `${LIST}/${id}`,
+    });
+  }
+
+  return {
+    show: (ctx: Context): Promise<void> => draw(ctx),
+
+    /** Route step: goes on when the name was typed. */
+    async check(ctx: Context, next: Next): Promise<void> {
+      const typed = formOf(ctx).get('confirm_name') ?? '';
+      if (normalizeClientName(typed) === ownClientOf(ctx).name) return next();
+      ctx.status = 422;
+      await draw(ctx, typed, 'This is not the name of the client. Type it as it stands above.');
+    },
+
+    /** With a recent sign-in. */
+    async submit(ctx: Context): Promise<void> {
+      const { id, name } = ownClientOf(ctx);
+      await clients
+        .remove(id, {
+          revokeGrant: grants.revoke,
+          alongside: (tx, people) =>
+            activity.record(
+              {
+                action: 'client_deleted',
+                actor: 'person',
+                accountId: accountOf(ctx).id,
+                details: { client_id: id, client_name: name, people },
+                origin: originOf(ctx),
+              },
+              tx,
+            ),
+        })
+        .catch((error: unknown) => {
+          // Another click was faster: it is gone, as was asked for.
+          if (!(error instanceof Refusal)) throw error;
+        });
+      seeOther(ctx, `${LIST}?done=deleted`);
+    },
+  };
+}

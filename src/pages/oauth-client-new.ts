@@ -1,0 +1,97 @@
+/** `/profile/oauth-clients/new`: a person registers a client, always a confidential one of theirs. */
+import type { Context, Next } from 'koa';
+import type { Activity } from '../accounts/activity.ts';
+import type { ShownOnce } from '../accounts/shown-once.ts';
+import type { ClientRegistry } from '../clients/client-registry.ts';
+import { normalizeClientName } from '../clients/client-rules.ts';
+import { formOf } from '../provider/form.ts';
+import { Refusal } from '../refusal.ts';
+import {
+  type ClientFormFindings,
+  checkClientForm,
+  clientFormView,
+  isFine,
+  readClientForm,
+  type TypedClient,
+} from './client-form.ts';
+import type { ShownSecret } from './oauth-client-created.ts';
+import { originOf, type PageHost, seeOther } from './page.ts';
+import { accountOf } from './signed-in.ts';
+
+export interface OAuthClientNewParts {
+  readonly host: PageHost;
+  readonly clients: ClientRegistry;
+  readonly activity: Activity;
+  readonly shownOnce: ShownOnce;
+  /** Clients that one person may have. */
+  readonly limit: number;
+}
+
+/** Clients of other kinds come from the operator only. */
+const SELF_SERVICE = { kind: 'confidential', isNative: false } as const;
+
+export function oauthClientNewPage(parts: OAuthClientNewParts) {
+  const { host, clients, activity, shownOnce, limit } = parts;
+
+  function draw(
+    ctx: Context,
+    typed: TypedClient,
+    more: { findings?: ClientFormFindings; problem?: string } = {},
+  ): Promise<void> {
+    const formToken = host.formToken(ctx);
+    const frame = { action: ctx.path, formToken, button: 'Create OAuth Client', ...more };
+    return host.render(ctx, 'oauth-client-new', {
+      form: clientFormView(typed, SELF_SERVICE, frame),
+    });
+  }
+
+  return {
+    show: (ctx: Context): Promise<void> =>
+      draw(ctx, { name: '', redirectUris: [], rows: 'changed' }),
+
+    /** Route step: goes on with a form that was sent and is fine, draws any other one again. */
+    async check(ctx: Context, next: Next): Promise<void> {
+      const typed = readClientForm(formOf(ctx), SELF_SERVICE);
+      if (typed.rows !== 'sent') return draw(ctx, typed);
+      const findings = checkClientForm(typed, SELF_SERVICE);
+      if (isFine(findings)) return next();
+      ctx.status = 422;
+      await draw(ctx, typed, { findings });
+    },
+
+    /** With a recent sign-in. */
+    async create(ctx: Context): Promise<void> {
+      const accountId = accountOf(ctx).id;
+      const typed = readClientForm(formOf(ctx), SELF_SERVICE);
+      const { name, redirectUris } = typed;
+      const draft = { ...SELF_SERVICE, name, redirectUris, ownerAccountId: accountId };
+      try {
+        const { client, secret = '' } = await clients.add(
+          { ...draft, mostOfOwner: limit },
+          (tx, clientId) =>
+            activity.record(
+              {
+                action: 'client_added',
+                actor: 'person',
+                accountId,
+                details: {
+                  client_id: clientId,
+                  client_name: normalizeClientName(name),
+                  redirect_uris: redirectUris,
+                },
+                origin: originOf(ctx),
+              },
+              tx,
+            ),
+        );
+        const shown: ShownSecret = { clientId: client.id, value: secret, isOfNewClient: true };
+        const once = await shownOnce.keep(accountId, shown);
+        seeOther(ctx, `/profile/oauth-clients/${client.id}/created?once=${once}`);
+      } catch (error) {
+        if (!(error instanceof Refusal)) throw error;
+        ctx.status = 422;
+        await draw(ctx, typed, { problem: `${error.message} ${error.remedy}` });
+      }
+    },
+  };
+}

@@ -1,0 +1,29 @@
+/** What the test of a client prints, and its form on the page of the client. */
+import type { TestStep } from './client-test-run.ts';
+import type { ReachedOrganization } from './view-data.ts';
+
+/** The form that begins a test. */
+export interface ClientTestForm {
+  readonly action: string;
+  readonly formToken: string;
+  /** Otherwise the client has none to type. */
+  readonly needsSecret: boolean;
+  readonly problem: string | undefined;
+}
+
+export interface OAuthClientTestView {
+  readonly client: { readonly name: string; readonly url: string };
+  readonly form: ClientTestForm;
+  /** Absent before a test, and some minutes after one. */
+  readonly result: ClientTestResultView | undefined;
+  /** A result was asked for that is not kept any more. */
+  readonly isGone: boolean;
+  /** What a resource server is told about the person; empty where nothing was issued. */
+  readonly organizations: readonly ReachedOrganization[];
+}
+
+export interface ClientTestResultView {
+  readonly isPassed: boolean;
+  readonly summary: string;
+  readonly steps: readonly TestStep[];
+}

@@ -1,0 +1,156 @@
+/** `/profile/oauth-clients/:id/test`: the owner of a client goes through its flow, as a person. */
+import type { Context } from 'koa';
+import type { Access } from '../accounts/access.ts';
+import type { Activity } from '../accounts/activity.ts';
+import type { ShownOnce } from '../accounts/shown-once.ts';
+import { type Client, hasSecret, redirectsPeople } from '../clients/client.ts';
+import type { ClientRegistry } from '../clients/client-registry.ts';
+import { findSecret } from '../clients/client-secret.ts';
+import type { BrowserSession } from '../provider/browser-sessions.ts';
+import { ENDPOINT } from '../provider/endpoints.ts';
+import { formOf } from '../provider/form.ts';
+import type { AuthorizationServer } from '../provider/provider.ts';
+import { type PostForm, runClientTest, type TestOutcome } from './client-test-run.ts';
+import type { ClientTestForm, ClientTestResultView } from './oauth-client-test-view.ts';
+import { ownClientOf } from './own-client.ts';
+import { originOf, type PageHost, seeOther } from './page.ts';
+import { accountOf } from './signed-in.ts';
+
+export interface OAuthClientTestParts {
+  readonly issuer: string;
+  /** Seconds in which the predecessor of a refresh token still answers. */
+  readonly retryWindow: number;
+  readonly host: PageHost;
+  readonly clients: Pick<ClientRegistry, 'findByOwner'>;
+  readonly access: Access;
+  readonly activity: Activity;
+  readonly server: Pick<AuthorizationServer, 'sessions' | 'clientTests' | 'grants'>;
+  readonly shownOnce: ShownOnce;
+  readonly postForm: PostForm;
+}
+
+/** What is kept for the page that shows it. */
+interface KeptResult extends TestOutcome {
+  readonly clientId: string;
+}
+
+export function oauthClientTestPage(parts: OAuthClientTestParts) {
+  const { issuer, host, clients, access, shownOnce } = parts;
+  const { sessions, clientTests: tests, grants } = parts.server;
+
+  async function draw(ctx: Context, problem?: string): Promise<void> {
+    const client = testableClient(ctx);
+    const { id: accountId } = accountOf(ctx);
+    const { run } = ctx.query;
+    const kept = typeof run === 'string' && (await shownOnce.look<KeptResult>(accountId, run));
+    const result = kept && kept.clientId === client.id ? resultView(kept) : undefined;
+    await host.render(ctx, 'oauth-client-test', {
+      client: { name: client.name, url: pathOf(client.id) },
+      form: testFormOf(client, host.formToken(ctx), problem),
+      result,
+      isGone: run !== undefined && !result,
+      organizations: result?.isPassed ? await access.accessOf({ accountId }) : [],
+    });
+  }
+
+  async function sessionOf(ctx: Context): Promise<BrowserSession> {
+    const session = await sessions.current(ctx);
+    if (!session) throw new TypeError('requireSignedIn must come before');
+    return session;
+  }
+
+  return {
+    show: (ctx: Context): Promise<void> => draw(ctx),
+
+    /** Sends the browser to the authorization endpoint, as the client would. */
+    async begin(ctx: Context): Promise<void> {
+      const client = testableClient(ctx);
+      const secret = formOf(ctx).get('client_secret')?.trim() ?? '';
+      const problem = problemWith(client, secret);
+      if (problem !== undefined) {
+        ctx.status = 422;
+        return draw(ctx, problem);
+      }
+      const query = await tests.begin(await sessionOf(ctx), {
+        clientId: client.id,
+        ...(hasSecret(client.kind) && { secret }),
+      });
+      seeOther(ctx, `${ENDPOINT.authorization}?${query}`);
+    },
+
+    /** Where the browser comes back to. Whoever has no such test under way, finds nothing here. */
+    async finish(ctx: Context): Promise<void> {
+      const { id: accountId } = accountOf(ctx);
+      const callback = new URLSearchParams(ctx.querystring);
+      const state = callback.get('state') ?? '';
+      const test = ctx.method === 'GET' && (await tests.finish(await sessionOf(ctx), state));
+      const client = test && (await clients.findByOwner(accountId, test.clientId));
+      if (!test || !client) ctx.throw(404, 'no such test in this session');
+      await parts.activity.record({
+        ...{ action: 'client_tested', actor: 'person', accountId },
+        details: { client_id: client.id, client_name: client.name },
+        origin: originOf(ctx),
+      });
+      const outcome = await runClientTest({
+        ...{ issuer, callback, postForm: parts.postForm, retryWindow: parts.retryWindow },
+        ...test,
+        redirectUri: tests.redirectUri,
+        request: tests.requestOf(test, state),
+        async end(refreshToken) {
+          const left = await grants.findRefreshToken(refreshToken);
+          if (left) await grants.revoke(left.grantId);
+        },
+      });
+      const kept: KeptResult = { ...outcome, clientId: client.id };
+      const run = await shownOnce.keep(accountId, kept);
+      seeOther(ctx, `${pathOf(client.id)}/test?run=${run}`);
+    },
+  };
+}
+
+const pathOf = (id: string): string => `/profile/oauth-clients/${id}`;
+
+/** Those that send nobody through the browser have nothing to test here. */
+function testableClient(ctx: Context): Client {
+  const client = ownClientOf(ctx);
+  if (!redirectsPeople(client.kind)) ctx.throw(404, 'this client sends nobody here');
+  return client;
+}
+
+export const isTestable = ({ kind, isSuspended }: Client): boolean =>
+  redirectsPeople(kind) && !isSuspended;
+
+export const testFormOf = (
+  client: Pick<Client, 'id' | 'kind'>,
+  formToken: string,
+  problem?: string,
+): ClientTestForm => ({
+  action: `${pathOf(client.id)}/test`,
+  formToken,
+  needsSecret: hasSecret(client.kind),
+  problem,
+});
+
+/** Said before anything begins, as far as it is known then. */
+function problemWith(client: Client, secret: string): string | undefined {
+  if (client.isSuspended) {
+    return 'This client is suspended, so everything it asks for is refused.';
+  }
+  if (!hasSecret(client.kind)) return undefined;
+  if (secret === '') return 'Paste a secret of this client.';
+  if (findSecret(client, secret)) return undefined;
+  const endings = client.secrets.map(({ lastFour }) => lastFour).join(' and ');
+  return `This is not a secret of this client. The ones that are good end in ${endings}.`;
+}
+
+const SUMMARIES: Readonly<Record<TestOutcome['outcome'], string>> = {
+  passed: 'This client works. Every step was answered as it should be.',
+  denied: 'You denied the request, so nothing was issued.',
+  stopped: 'The test stopped at the last step below.',
+};
+
+const resultView = ({ outcome, steps }: TestOutcome): ClientTestResultView => ({
+  isPassed: outcome === 'passed',
+  summary: SUMMARIES[outcome],
+  steps,
+});

@@ -1,0 +1,203 @@
+/** `/profile/oauth-clients/:id`: one client of a person, its settings, its secrets, its problems. */
+import type { Context, Next } from 'koa';
+import type { Action, Activity } from '../accounts/activity.ts';
+import type { ShownOnce } from '../accounts/shown-once.ts';
+import { hasSecret } from '../clients/client.ts';
+import type { ClientProblems } from '../clients/client-problems.ts';
+import type { ClientRegistry } from '../clients/client-registry.ts';
+import { normalizeClientName } from '../clients/client-rules.ts';
+import { LIVE_SECRETS } from '../clients/client-secret.ts';
+import type { OwnedClient } from '../clients/owned-clients.ts';
+import type { Clock } from '../clock.ts';
+import { ENDPOINT } from '../provider/endpoints.ts';
+import { formOf } from '../provider/form.ts';
+import { Refusal } from '../refusal.ts';
+import {
+  type ClientFormFindings,
+  checkClientForm,
+  clientFormView,
+  isFine,
+  readClientForm,
+  type TypedClient,
+} from './client-form.ts';
+import { problemRowsOf } from './client-problem-rows.ts';
+import { secretRowsOf } from './client-secret-rows.ts';
+import { type ClientSnippet, clientSnippets } from './client-snippets.ts';
+import { momentOf, momentOrNothing } from './moment.ts';
+import type { ShownSecret } from './oauth-client-created.ts';
+import { isTestable, testFormOf } from './oauth-client-test.ts';
+import type { ClientSecretsView } from './oauth-clients-view.ts';
+import { ownClientOf, ownClientStep } from './own-client.ts';
+import { noticeOf, originOf, type PageHost, seeOther } from './page.ts';
+import { accountOf } from './signed-in.ts';
+
+export interface OAuthClientParts {
+  readonly issuer: string;
+  readonly host: PageHost;
+  readonly clock: Clock;
+  readonly clients: ClientRegistry;
+  readonly problems: ClientProblems;
+  readonly activity: Activity;
+  readonly shownOnce: ShownOnce;
+}
+
+const NOTICES = {
+  saved: 'The changes are saved.',
+  copied: 'The secret is not shown again. If it is lost, rotate it.',
+  'secret-removed': 'The secret is removed. Requests that use it are refused from now on.',
+};
+
+interface Redraw {
+  readonly typed?: TypedClient;
+  readonly findings?: ClientFormFindings;
+  readonly problem?: string;
+}
+
+export function oauthClientPage(parts: OAuthClientParts) {
+  const { issuer, host, clock, clients, problems, activity, shownOnce } = parts;
+
+  const record = (
+    ctx: Context,
+    action: Action,
+    details: Readonly<Record<string, string | readonly string[]>>,
+    tx: Parameters<Activity['record']>[1],
+  ): Promise<void> => {
+    const { id, name } = ownClientOf(ctx);
+    const entry = { action, actor: 'person', accountId: accountOf(ctx).id } as const;
+    const all = { client_id: id, client_name: name, ...details };
+    return activity.record({ ...entry, details: all, origin: originOf(ctx) }, tx);
+  };
+
+  async function draw(ctx: Context, redraw: Redraw = {}): Promise<void> {
+    const client = ownClientOf(ctx);
+    const { typed = { ...client, rows: 'sent' }, ...findings } = redraw;
+    const formToken = host.formToken(ctx);
+    const frame = { action: pathOf(client), formToken, button: 'Save changes', ...findings };
+    await host.render(ctx, 'oauth-client', {
+      notice: noticeOf(ctx, NOTICES),
+      client: {
+        id: client.id,
+        name: client.name,
+        isSuspended: client.isSuspended,
+        created: momentOf(client.createdAt),
+        connectedPeople: client.connectedPeople,
+        lastUsed: momentOrNothing(client.lastUsedAt),
+      },
+      endpoints: [
+        { label: 'Authorization endpoint', url: issuer + ENDPOINT.authorization },
+        { label: 'Token endpoint', url: issuer + ENDPOINT.token },
+        { label: 'Metadata, for libraries that discover these', url: issuer + ENDPOINT.metadata },
+      ],
+      test: isTestable(client) ? testFormOf(client, formToken) : undefined,
+      snippets: snippetsOf(client),
+      form: clientFormView(typed, client, frame),
+      secrets: hasSecret(client.kind) ? secretsOf(client, formToken) : undefined,
+      problems: problemRowsOf(await problems.of(client.id), client.redirectUris),
+      deleteUrl: `${pathOf(client)}/delete`,
+    });
+  }
+
+  function snippetsOf({ id: clientId, kind, redirectUris }: OwnedClient): ClientSnippet[] {
+    const [redirectUri] = redirectUris;
+    if (!hasSecret(kind) || redirectUri === undefined) return [];
+    return clientSnippets({ issuer, clientId, redirectUri });
+  }
+
+  function secretsOf(client: OwnedClient, formToken: string): ClientSecretsView {
+    const count = client.secrets.length;
+    return {
+      formToken,
+      live: secretRowsOf(client.secrets, clock()),
+      rotateUrl: count < LIVE_SECRETS ? `${pathOf(client)}/rotate-secret` : undefined,
+      removeUrl: count > 1 ? `${pathOf(client)}/remove-secret` : undefined,
+    };
+  }
+
+  /** Draws the page again with what was refused; nothing was changed. */
+  async function drawRefusal(ctx: Context, error: unknown, typed?: TypedClient): Promise<void> {
+    if (!(error instanceof Refusal)) throw error;
+    ctx.status = 422;
+    const problem = `${error.message} ${error.remedy}`;
+    await draw(ctx, { ...(typed && { typed }), problem });
+  }
+
+  return {
+    /** Route step before anything else about a client, on this page and those below it. */
+    requireOwn: ownClientStep(clients),
+
+    show(ctx: Context): Promise<void> {
+      // The page before this one may have shown a secret, which the browser would keep for its Back
+      // button, `no-store` or not.
+      if (ctx.query.done === 'copied') ctx.set('Clear-Site-Data', '"cache"');
+      return draw(ctx);
+    },
+
+    /** Route step: goes on with changes that were sent and are fine. */
+    async check(ctx: Context, next: Next): Promise<void> {
+      const client = ownClientOf(ctx);
+      const typed = readClientForm(formOf(ctx), client);
+      if (typed.rows !== 'sent') return draw(ctx, { typed });
+      if (isUnchanged(typed, client)) return seeOther(ctx, `${pathOf(client)}?done=saved`);
+      const findings = checkClientForm(typed, client);
+      if (isFine(findings)) return next();
+      ctx.status = 422;
+      await draw(ctx, { typed, findings });
+    },
+
+    /** With a recent sign-in: who may change a redirect URI, gets the codes of other people. */
+    async save(ctx: Context): Promise<void> {
+      const client = ownClientOf(ctx);
+      const typed = readClientForm(formOf(ctx), client);
+      const { name, redirectUris } = typed;
+      const details = { client_name: normalizeClientName(name), redirect_uris: redirectUris };
+      try {
+        await clients.edit(client.id, { name, redirectUris }, (tx) =>
+          record(ctx, 'client_changed', details, tx),
+        );
+        seeOther(ctx, `${pathOf(client)}?done=saved`);
+      } catch (error) {
+        await drawRefusal(ctx, error, typed);
+      }
+    },
+
+    /** With a recent sign-in. */
+    async rotateSecret(ctx: Context): Promise<void> {
+      const client = ownClientOf(ctx);
+      try {
+        const { secret } = await clients.addSecret(client.id, (tx, { lastFour }) =>
+          record(ctx, 'client_secret_added', { last_four: lastFour }, tx),
+        );
+        const shown: ShownSecret = { clientId: client.id, value: secret, isOfNewClient: false };
+        const once = await shownOnce.keep(accountOf(ctx).id, shown);
+        seeOther(ctx, `${pathOf(client)}/created?once=${once}`);
+      } catch (error) {
+        await drawRefusal(ctx, error);
+      }
+    },
+
+    /** With a recent sign-in. */
+    async removeSecret(ctx: Context): Promise<void> {
+      const client = ownClientOf(ctx);
+      try {
+        await clients.removeSecret(client.id, formOf(ctx).get('secret_id') ?? '', (tx, secret) =>
+          record(ctx, 'client_secret_removed', { last_four: secret.lastFour }, tx),
+        );
+        seeOther(ctx, `${pathOf(client)}?done=secret-removed`);
+      } catch (error) {
+        if (error instanceof Refusal && error.code === 'secret_unknown') ctx.throw(404);
+        await drawRefusal(ctx, error);
+      }
+    },
+
+    /** Whoever had to sign in before a button worked comes back with GET, to press it again. */
+    backToClient: (ctx: Context): void => seeOther(ctx, pathOf(ownClientOf(ctx))),
+  };
+}
+
+/** Nothing is asked and nothing recorded for it. */
+const isUnchanged = ({ name, redirectUris }: TypedClient, client: OwnedClient): boolean =>
+  normalizeClientName(name) === client.name &&
+  redirectUris.length === client.redirectUris.length &&
+  redirectUris.every((uri, row) => uri === client.redirectUris[row]);
+
+const pathOf = ({ id }: OwnedClient): string => `/profile/oauth-clients/${id}`;

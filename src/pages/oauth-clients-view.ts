@@ -1,0 +1,130 @@
+/** What the pages of a person's OAuth clients print. */
+import type { ClientSnippet } from './client-snippets.ts';
+import type { Moment } from './moment.ts';
+import type { ClientTestForm } from './oauth-client-test-view.ts';
+import type { FormProblem } from './profile-view.ts';
+
+export interface OAuthClientsView {
+  readonly notice: string | undefined;
+  readonly clients: readonly OAuthClientRow[];
+  /** How many a person may have. */
+  readonly limit: number;
+  readonly hasRoom: boolean;
+}
+
+export interface OAuthClientRow {
+  readonly url: string;
+  readonly id: string;
+  readonly name: string;
+  readonly isSuspended: boolean;
+  readonly created: Moment;
+  readonly connectedPeople: number;
+  /** Absent for a client that never did anything. */
+  readonly lastUsed: Moment | undefined;
+}
+
+export interface OAuthClientNewView {
+  readonly form: ClientFormView;
+}
+
+/** The fields that a person fills in for a client, new or not. */
+export interface ClientFormView {
+  readonly action: string;
+  readonly formToken: string;
+  /** Above the form; those of a field stand beside it as well. */
+  readonly problems: readonly FormProblem[];
+  /** What was typed before, or empty. */
+  readonly name: string;
+  readonly nameProblem: string | undefined;
+  /** Absent where nobody is sent back to the client. */
+  readonly rows: readonly RedirectUriRow[] | undefined;
+  readonly canAddRow: boolean;
+  readonly button: string;
+}
+
+export interface RedirectUriRow {
+  readonly uri: string;
+  readonly problem: string | undefined;
+  /** Allowed, but worth a second look. */
+  readonly warnings: readonly string[];
+  /** It was added just now. */
+  readonly isNew: boolean;
+}
+
+export interface OAuthClientView {
+  readonly notice: string | undefined;
+  readonly client: {
+    readonly id: string;
+    readonly name: string;
+    readonly isSuspended: boolean;
+    readonly created: Moment;
+    readonly connectedPeople: number;
+    readonly lastUsed: Moment | undefined;
+  };
+  /** What a library asks for beside the client ID and the secret. */
+  readonly endpoints: readonly { readonly label: string; readonly url: string }[];
+  /** Absent for a client that sends nobody here, and while it is suspended. */
+  readonly test: ClientTestForm | undefined;
+  /** None for a client without a secret or a redirect URI. */
+  readonly snippets: readonly ClientSnippet[];
+  readonly form: ClientFormView;
+  /** Absent for a client without secrets. */
+  readonly secrets: ClientSecretsView | undefined;
+  readonly problems: readonly ClientProblemRow[];
+  readonly deleteUrl: string;
+}
+
+export interface ClientSecretsView {
+  readonly formToken: string;
+  readonly live: readonly SecretRow[];
+  /** Absent while there is no room for another secret. */
+  readonly rotateUrl: string | undefined;
+  /** Absent while there is only one, which cannot be removed. */
+  readonly removeUrl: string | undefined;
+}
+
+export interface SecretRow {
+  readonly id: string;
+  readonly lastFour: string;
+  readonly created: Moment;
+  readonly lastUsed: Moment | undefined;
+  readonly isSafeToRemove: boolean;
+}
+
+export interface ClientProblemRow {
+  readonly at: Moment;
+  /** `Authorize` or `Token`. */
+  readonly step: string;
+  readonly error: string;
+  /** Absent for an error without a page of its own. */
+  readonly errorUrl: string | undefined;
+  readonly cause: string;
+  /** In words; absent at the authorize step. */
+  readonly authMethod: string | undefined;
+  readonly redirectUri: SentRedirectUri | undefined;
+  readonly requestId: string;
+}
+
+export interface SentRedirectUri {
+  readonly sent: readonly UriPart[];
+  /** The nearest that is registered; absent where nothing is to be compared. */
+  readonly nearest: readonly UriPart[] | undefined;
+  /** In words, each a sentence. */
+  readonly differences: readonly string[];
+}
+
+export interface UriPart {
+  readonly text: string;
+  readonly isMarked: boolean;
+}
+
+export interface OAuthClientDeleteView {
+  readonly name: string;
+  readonly connectedPeople: number;
+  readonly action: string;
+  readonly formToken: string;
+  /** What was typed before, or empty. */
+  readonly typedName: string;
+  readonly problem: string | undefined;
+  readonly cancel: string;
+}

@@ -1,0 +1,28 @@
+/** What the pages print with which somebody who is not signed in gets a password. */
+
+export interface PasswordView {
+  /** Set for a new account, chosen anew for a forgotten one. */
+  readonly heading: string;
+  readonly email: string;
+  readonly action: string;
+  readonly formToken: string;
+  /** What the link carried: in the form, so that it is in the address no longer. */
+  readonly token: string;
+  readonly problem: string | undefined;
+}
+
+export interface PasswordLinkOverView {
+  readonly title: string;
+  /** Where another link is sent from; absent where no mail is sent. */
+  readonly forgotPasswordUrl: string | undefined;
+}
+
+export interface ForgotPasswordView {
+  readonly action: string;
+  readonly formToken: string;
+  /** What was typed before, or empty. */
+  readonly email: string;
+  readonly problem: string | undefined;
+  /** A link is on its way, if there is such an account. */
+  readonly isSent: boolean;
+}

@@ -1,0 +1,59 @@
+/** `/password`: where a one-time link leads, to set a password. */
+import type { Context } from 'koa';
+import type { PasswordChanges } from '../accounts/password-changes.ts';
+import type { PasswordLinks } from '../accounts/password-links.ts';
+import { formOf } from '../provider/form.ts';
+import { Refusal } from '../refusal.ts';
+import { originOf, type PageHost, seeOther } from './page.ts';
+
+export interface PasswordParts {
+  readonly host: PageHost;
+  readonly links: PasswordLinks;
+  readonly changes: PasswordChanges;
+  /** Absent where no mail is sent. */
+  readonly forgotPasswordUrl: string | undefined;
+}
+
+/** The token comes in the query, which is never logged, and goes on in the form. */
+export function passwordPage({ host, links, changes, forgotPasswordUrl }: PasswordParts) {
+  async function draw(ctx: Context, token: string, problem?: string): Promise<void> {
+    const link = await links.find(token);
+    if (!link) return sayOver(ctx);
+    await host.render(ctx, 'password', {
+      heading: link.purpose === 'invitation' ? 'Set your password' : 'Choose a new password',
+      email: link.account.email,
+      action: ctx.path,
+      formToken: host.formToken(ctx),
+      token,
+      problem,
+    });
+  }
+
+  /** Used, expired and never made look the same. */
+  async function sayOver(ctx: Context): Promise<void> {
+    ctx.status = 410;
+    const title = 'This link is over';
+    await host.render(ctx, 'password-link-over', { title, forgotPasswordUrl });
+  }
+
+  return {
+    /** `GET /password`: looking does not use the link up, for mail programs look as well. */
+    show: (ctx: Context): Promise<void> => draw(ctx, String(ctx.query.token ?? '')),
+
+    /** `POST /password` */
+    async submit(ctx: Context): Promise<void> {
+      const form = formOf(ctx);
+      const token = form.get('token') ?? '';
+      try {
+        const password = form.get('new_password') ?? '';
+        const changed = await changes.changeByLink(token, password, originOf(ctx));
+        if (!changed) return await sayOver(ctx);
+        seeOther(ctx, '/login?done=password-set');
+      } catch (error) {
+        if (!(error instanceof Refusal)) throw error;
+        ctx.status = 422;
+        await draw(ctx, token, error.remedy);
+      }
+    },
+  };
+}

@@ -1,0 +1,129 @@
+/** `/profile/security`: changing the password, and signing out everywhere. */
+import type { Context } from 'koa';
+import type { AccountRegistry } from '../accounts/account-registry.ts';
+import type { Activity } from '../accounts/activity.ts';
+import type { Connections } from '../accounts/connections.ts';
+import type { PasswordChanges } from '../accounts/password-changes.ts';
+import type { BrowserSessions } from '../provider/browser-sessions.ts';
+import type { Disconnections } from '../provider/disconnections.ts';
+import { formOf } from '../provider/form.ts';
+import { Refusal } from '../refusal.ts';
+import { momentOf } from './moment.ts';
+import { noticeOf, originOf, type PageHost, seeOther } from './page.ts';
+import type { PasswordCheck } from './password-check.ts';
+import { accountOf } from './signed-in.ts';
+
+export interface SecurityParts {
+  readonly host: PageHost;
+  readonly accounts: AccountRegistry;
+  readonly activity: Activity;
+  readonly sessions: BrowserSessions;
+  readonly connections: Connections;
+  readonly disconnections: Disconnections;
+  readonly passwordChanges: PasswordChanges;
+  readonly checkPassword: PasswordCheck;
+}
+
+const PATH = '/profile/security';
+const NOTICES = {
+  'password-changed': 'Your password is changed, and every other browser is signed out.',
+  'password-changed-and-disconnected':
+    'Your password is changed, every other browser is signed out, and nothing acts for you any more.',
+  'signed-out-everywhere': 'Every other browser is signed out. This one stays signed in.',
+};
+
+interface Refused {
+  readonly current?: string;
+  readonly new?: string;
+  readonly isEndingConnections?: boolean;
+}
+
+export function securityPage(parts: SecurityParts) {
+  const { host, accounts, activity, sessions, connections, disconnections } = parts;
+
+  async function draw(ctx: Context, refused: Refused = {}): Promise<void> {
+    const account = accountOf(ctx);
+    const [session, connected] = await Promise.all([
+      sessions.current(ctx),
+      connections.listOf(account.id),
+    ]);
+    await host.render(ctx, 'security', {
+      notice: noticeOf(ctx, NOTICES),
+      email: account.email,
+      signedIn: momentOf(new Date((session?.signedInAt ?? 0) * 1000)),
+      formToken: host.formToken(ctx),
+      changePasswordUrl: `${PATH}/password`,
+      signOutEverywhereUrl: `${PATH}/sign-out-everywhere`,
+      connections: amountOf(connected.length),
+      isEndingConnections: refused.isEndingConnections ?? false,
+      problems: [
+        ...(refused.current ? [{ field: 'current-password', message: refused.current }] : []),
+        ...(refused.new ? [{ field: 'new-password', message: refused.new }] : []),
+      ],
+      currentProblem: refused.current,
+      newProblem: refused.new,
+    });
+  }
+
+  async function refuse(ctx: Context, refused: Refused): Promise<void> {
+    // A pause after too many wrong ones stays one.
+    if (ctx.status !== 429) ctx.status = 422;
+    await draw(ctx, refused);
+  }
+
+  return {
+    show: (ctx: Context): Promise<void> => draw(ctx),
+
+    /** `POST /profile/security/password`: the current one is asked for here, however recent the sign-in. */
+    async changePassword(ctx: Context): Promise<void> {
+      const account = accountOf(ctx);
+      const { email } = account;
+      const form = formOf(ctx);
+      const isEndingConnections = form.get('end_connections') === 'yes';
+      const password = form.get('current_password') ?? '';
+      const checked = await parts.checkPassword(ctx, { email, password });
+      if (typeof checked === 'string') {
+        const isPaused = ctx.status === 429;
+        const current = isPaused ? checked : 'This is not your current password.';
+        return refuse(ctx, { current, isEndingConnections });
+      }
+      try {
+        const origin = originOf(ctx);
+        const newPassword = form.get('new_password') ?? '';
+        const changed = await parts.passwordChanges.change(account, newPassword, origin);
+        await sessions.signIn(ctx, changed);
+        if (!isEndingConnections) return seeOther(ctx, `${PATH}?done=password-changed`);
+        await disconnections.endAll(account.id, origin);
+        seeOther(ctx, `${PATH}?done=password-changed-and-disconnected`);
+      } catch (error) {
+        if (!(error instanceof Refusal)) throw error;
+        await refuse(ctx, { new: error.remedy, isEndingConnections });
+      }
+    },
+
+    /** `POST /profile/security/sign-out-everywhere` */
+    async signOutEverywhere(ctx: Context): Promise<void> {
+      const account = accountOf(ctx);
+      const ended = await accounts.endSessions(account.id, (tx) =>
+        activity.record(
+          {
+            action: 'signed_out_everywhere',
+            actor: 'person',
+            accountId: account.id,
+            origin: originOf(ctx),
+          },
+          tx,
+        ),
+      );
+      await sessions.renew(ctx, ended);
+      seeOther(ctx, `${PATH}?done=signed-out-everywhere`);
+    },
+  };
+}
+
+function amountOf(connections: number): string | undefined {
+  if (connections === 0) return undefined;
+  return connections === 1
+    ? 'the client that acts for you'
+    : `all ${connections} clients that act for you`;
+}

@@ -1,0 +1,45 @@
+/** What went over the wire, as a person reads it: one parameter per line, secret values shortened. */
+
+/** The members of requests and answers whose value opens something. */
+const SECRET_MEMBERS = new Set([
+  'access_token',
+  'client_secret',
+  'code',
+  'code_verifier',
+  'refresh_token',
+  'token',
+]);
+
+/** Enough to tell two values apart: `gate_at_Ab12…z9Zz`. */
+export function shortened(value: string): string {
+  const [prefix = ''] = /^gate_[a-z]+_/.exec(value) ?? [];
+  const rest = value.slice(prefix.length);
+  return rest.length < 20 ? `${prefix}…` : `${prefix}${rest.slice(0, 4)}…${rest.slice(-4)}`;
+}
+
+/** `first` before the first one, `&` before the others: `?` for a query, nothing for a form. */
+export function parametersInLines(parameters: URLSearchParams, first: '' | '?'): string {
+  const lines = [...parameters].map(([name, value]) => `${name}=${shownValue(name, value)}`);
+  return lines.map((line, index) => (index === 0 ? first : '&') + line).join('\n');
+}
+
+/** A JSON object indented; any other text as it is, for only JSON carries tokens. */
+export function bodyInLines(body: string): string {
+  const parsed = objectOf(body);
+  if (!parsed) return body;
+  const shown = Object.entries(parsed).map(([name, value]) => [name, shownValue(name, value)]);
+  return JSON.stringify(Object.fromEntries(shown), null, 2);
+}
+
+/** The JSON object that this text is, or undefined. */
+export function objectOf(text: string): Readonly<Record<string, unknown>> | undefined {
+  try {
+    const parsed: unknown = JSON.parse(text);
+    return typeof parsed === 'object' && parsed !== null ? { ...parsed } : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+const shownValue = <Value>(name: string, value: Value): Value | string =>
+  typeof value === 'string' && SECRET_MEMBERS.has(name) ? shortened(value) : value;

@@ -1,0 +1,130 @@
+/** Tests of a client by its owner: authorizations that come back to ourselves, and to nobody else. */
+import { createHash, createHmac } from 'node:crypto';
+import type { Context, Next } from 'koa';
+import type { AccountRegistry } from '../accounts/account-registry.ts';
+import type { ShownOnce } from '../accounts/shown-once.ts';
+import type { Client } from '../clients/client.ts';
+import type { ClientRegistry } from '../clients/client-registry.ts';
+import { randomId } from '../random-id.ts';
+import type { BrowserSession, BrowserSessions } from './browser-sessions.ts';
+import { ENDPOINT } from './endpoints.ts';
+
+/** A test that was begun and has not come back yet. */
+export interface ClientTest {
+  readonly clientId: string;
+  /** Absent for a public client. */
+  readonly secret?: string;
+  /** RFC 7636 §4.1. Nobody else ever has it, so nobody else can exchange the code. */
+  readonly verifier: string;
+}
+
+export interface ClientTests {
+  /** Where the browser comes back to. What is registered for a client does not count for it. */
+  readonly redirectUri: string;
+  /**
+   * Begins a test in this browser session, for five minutes.
+   *
+   * @returns the query of its authorization request.
+   */
+  begin(
+    session: BrowserSession,
+    test: Pick<ClientTest, 'clientId' | 'secret'>,
+  ): Promise<URLSearchParams>;
+  /** The query that the test began with. */
+  requestOf(test: ClientTest, state: string): URLSearchParams;
+  /** Step of the authorization endpoint: notes that this is the request of a test. */
+  recognize(ctx: Context, next: Next): Promise<void>;
+  /** Whether this authorization request is the one that a test of the client began with. */
+  isRecognized(ctx: Context | undefined, client: Client): boolean;
+  /**
+   * Ends the test that came back with this `state`.
+   *
+   * @returns undefined for any but one that was begun in this session, and the second time.
+   */
+  finish(session: BrowserSession, state: string): Promise<ClientTest | undefined>;
+}
+
+export const testRedirectUri = (issuer: string): string => issuer + ENDPOINT.clientTest;
+
+export function createClientTests({
+  issuer,
+  keys,
+  shownOnce,
+  sessions,
+  clients,
+  accounts,
+}: {
+  issuer: string;
+  /** The first one is used: a test does not outlive a change of it. */
+  keys: readonly string[];
+  shownOnce: ShownOnce;
+  sessions: BrowserSessions;
+  clients: Pick<ClientRegistry, 'find'>;
+  accounts: Pick<AccountRegistry, 'find'>;
+}): ClientTests {
+  const redirectUri = testRedirectUri(issuer);
+  const recognized = new WeakMap<Context, string>();
+
+  /**
+   * A test is found by the session and the `state` together: a state that somebody else was sent
+   * finds nothing in their browser. With our key, because the store knows the other two.
+   */
+  function nameOf({ uid }: BrowserSession, state: string): string {
+    const [key = ''] = keys;
+    return createHmac('sha256', key).update(`client-test:${uid}:${state}`).digest('base64url');
+  }
+
+  /** The client whose test this request is: of exactly this person, session, state and challenge. */
+  async function testedClientOf(ctx: Context): Promise<string | undefined> {
+    const { client_id: clientId, state, code_challenge: challenge } = ctx.query;
+    const session = await sessions.current(ctx);
+    if (!session || typeof clientId !== 'string' || typeof state !== 'string') return undefined;
+    const { accountId } = session;
+    const test = await shownOnce.look<ClientTest>(accountId, nameOf(session, state));
+    if (test?.clientId !== clientId || challengeOf(test.verifier) !== challenge) return undefined;
+    const [account, client] = await Promise.all([accounts.find(accountId), clients.find(clientId)]);
+    if (!account || account.isSuspended) return undefined;
+    if (session.generation < account.sessionGeneration) return undefined;
+    return client?.ownerAccountId === accountId ? clientId : undefined;
+  }
+
+  const requestOf: ClientTests['requestOf'] = ({ clientId, verifier }, state) =>
+    new URLSearchParams({
+      response_type: 'code',
+      client_id: clientId,
+      redirect_uri: redirectUri,
+      state,
+      code_challenge: challengeOf(verifier),
+      code_challenge_method: 'S256',
+    });
+
+  return {
+    redirectUri,
+    requestOf,
+
+    async begin(session, { clientId, secret }) {
+      const state = randomId('', 43);
+      const verifier = randomId('', 43);
+      const test: ClientTest = { clientId, verifier, ...(secret !== undefined && { secret }) };
+      await shownOnce.keep(session.accountId, test, nameOf(session, state));
+      return requestOf(test, state);
+    },
+
+    async recognize(ctx, next) {
+      if (ctx.query.redirect_uri === redirectUri) {
+        const clientId = await testedClientOf(ctx);
+        if (clientId !== undefined) recognized.set(ctx, clientId);
+      }
+      await next();
+    },
+
+    isRecognized: (ctx, { id }) => ctx !== undefined && recognized.get(ctx) === id,
+
+    finish: (session, state) =>
+      shownOnce.take<ClientTest>(session.accountId, nameOf(session, state)),
+  };
+}
+
+/** RFC 7636 §4.2, method S256. */
+const challengeOf = (verifier: string): string =>
+  createHash('sha256').update(verifier).digest('base64url');

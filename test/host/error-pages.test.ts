@@ -1,0 +1,55 @@
+/** What people see when there is nothing to see: a sentence, a way on, and a reference. */
+import { expect } from 'chai';
+import { createPerson, type Page } from '../support/person.ts';
+import { startTestService, type TestService } from '../support/service.ts';
+
+describe('error pages', () => {
+  let service: TestService;
+
+  before(async () => {
+    service = await startTestService();
+  });
+
+  after(() => service.close());
+
+  /** What happened, what to do, and the reference by which an operator finds the request. */
+  function expectErrorPage({ status, html, headers }: Page, expected: number, heading: string) {
+    expect(status).to.equal(expected);
+    expect(html).to.include(`<h1>${heading}</h1>`);
+    expect(html).to.include(`<dd>${expected}</dd>`);
+    const reference = /data-copy="reference">([^<]+)</.exec(html)?.[1];
+    expect(reference).to.match(/^req_/);
+    expect(headers.get('x-request-id')).to.equal(reference);
+    expect(html).not.to.match(/Error:|node_modules|\.ts:|\n +at /);
+  }
+
+  it('a missing page leads to the profile', async () => {
+    const person = createPerson(service.issuer);
+    for (const path of ['/nothing', '/profile/nothing', '/errors/nothing', '/errors/__proto__']) {
+      const page = await person.get(path);
+      expectErrorPage(page, 404, 'There is nothing here');
+      expect(page.html).to.include('href="/profile"');
+    }
+  });
+
+  it('a wrong method, a form that is too large and one that is no form are pages', async () => {
+    const person = createPerson(service.issuer);
+    expectErrorPage(await person.post('/profile', {}), 405, 'This address is not for visiting');
+    const page = await person.get('/login');
+    const large = await person.submit(page, { email: 'x'.repeat(60_000), password: 'x' });
+    expectErrorPage(large, 413, 'That is too much at once');
+    const type = { 'content-type': 'multipart/form-data; boundary=x' };
+    const other = await person.submit(page, { email: 'a@b.test', password: 'x' }, type);
+    expectErrorPage(other, 400, 'This request cannot be understood');
+  });
+
+  it('an address that cannot be decoded is no fault of ours', async () => {
+    const person = createPerson(service.issuer);
+    const broken = ['/%', '/%E0%A4%A', '/errors/%FF', '/interaction/%00', '/assets/%2e%2e%2fx'];
+    for (const path of broken) {
+      const { status } = await person.get(path);
+      expect(status, path).to.be.within(400, 499);
+    }
+    expect(service.logLines.filter((line) => line.includes('request failed'))).to.deep.equal([]);
+  });
+});

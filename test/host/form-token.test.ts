@@ -1,0 +1,160 @@
+/** Forms that another site sends, or that come without proof of being ours, change nothing. */
+import { expect } from 'chai';
+import { authorizationUrl, pkce } from '../support/oauth.ts';
+import { createPerson, type Fields, type Page, type Person } from '../support/person.ts';
+import { type Seed, seed } from '../support/seed.ts';
+import { startTestService, type TestService } from '../support/service.ts';
+
+describe('form tokens', () => {
+  let service: TestService;
+  let seeded: Seed;
+
+  before(async () => {
+    service = await startTestService();
+    seeded = await seed(service);
+  });
+
+  after(() => service.close());
+
+  const credentials = () => ({ email: seeded.person.email, password: seeded.person.password });
+
+  async function signedIn(): Promise<Person> {
+    const person = createPerson(service.issuer);
+    await person.signIn(seeded.person);
+    return person;
+  }
+
+  async function askedFor(person: Person): Promise<Page> {
+    const url = authorizationUrl(service.issuer, seeded.clients.public, pkce().parameters);
+    return person.follow(await person.get(url));
+  }
+
+  const isSignedIn = async (person: Person): Promise<boolean> =>
+    (await person.get('/profile')).status === 200;
+
+  /** Every form there is: how to reach it, what to send, and how to tell that it was done. */
+  const forms: Readonly<Record<string, FormUnderTest>> = {
+    'the sign-in page': {
+      visitor: () => createPerson(service.issuer),
+      open: (person) => person.get('/login'),
+      fields: credentials,
+      isDone: isSignedIn,
+    },
+    'the sign-in of an authorization': {
+      visitor: () => createPerson(service.issuer),
+      open: askedFor,
+      fields: credentials,
+      isDone: isSignedIn,
+    },
+    'the approval': {
+      visitor: signedIn,
+      open: askedFor,
+      fields: () => ({ decision: 'approve' }),
+      isDone: async (person, { url }) => (await person.get(url)).status !== 200,
+    },
+    'the refusal': {
+      visitor: signedIn,
+      open: askedFor,
+      fields: () => ({ decision: 'deny' }),
+      isDone: async (person, { url }) => (await person.get(url)).status !== 200,
+    },
+    'the change of account': {
+      visitor: signedIn,
+      open: askedFor,
+      fields: () => ({ decision: 'switch-account' }),
+      isDone: async (person) => !(await isSignedIn(person)),
+    },
+    'the sign-out': {
+      visitor: signedIn,
+      open: (person) => person.get('/logout'),
+      fields: () => ({}),
+      isDone: async (person) => !(await isSignedIn(person)),
+    },
+  };
+
+  for (const [name, form] of Object.entries(forms)) {
+    it(`${name} takes its form from our own page only`, async () => {
+      const person = await form.visitor();
+      const page = await form.open(person);
+      const fields = form.fields();
+      const foreign = await foreignToken();
+      const attempts: Readonly<Record<string, [Fields, Record<string, string>]>> = {
+        'from another site, by Origin': [{}, { origin: 'https://evil.example' }],
+        'from a page without an origin': [{}, { origin: 'null' }],
+        'from another port of this host': [{}, { origin: 'http://localhost:1' }],
+        'from another site, by Sec-Fetch-Site': [{}, { 'sec-fetch-site': 'cross-site' }],
+        'from a sister site': [{}, { 'sec-fetch-site': 'same-site' }],
+        'typed into the address bar': [{}, { 'sec-fetch-site': 'none' }],
+        'without a token': [{ form_token: '' }, {}],
+        'with the token of another browser': [{ form_token: foreign }, {}],
+        'with a token that is too short': [{ form_token: foreign.slice(0, 20) }, {}],
+      };
+      for (const [attempt, [changed, headers]] of Object.entries(attempts)) {
+        const refused = await person.submit(page, { ...fields, ...changed }, headers);
+        expect(refused.status, attempt).to.equal(403);
+        expect(refused.html, attempt).to.include('<h1>This form could not be accepted</h1>');
+        expect(refused.headers.getSetCookie(), attempt).to.deep.equal([]);
+        expect(await form.isDone(person, page), attempt).to.equal(false);
+      }
+      const accepted = await person.submit(page, fields);
+      expect(accepted.status).to.equal(303);
+      await person.follow(accepted);
+      expect(await form.isDone(person, page)).to.equal(true);
+    });
+  }
+
+  it('a visit changes nothing, whatever its address carries', async () => {
+    const person = await signedIn();
+    const consent = await askedFor(person);
+    const visits = [
+      '/logout?form_token=x',
+      `${consent.url.pathname}?decision=approve`,
+      `${consent.url.pathname}?decision=switch-account`,
+      `/login?${new URLSearchParams({ email: seeded.other.email, password: seeded.other.password })}`,
+    ];
+    for (const visit of visits) {
+      await person.get(visit);
+      expect((await person.get('/profile')).html, visit).to.include(seeded.person.email);
+      expect((await person.get(consent.url)).html, visit).to.include('Warehouse Map');
+    }
+  });
+
+  it('a browser without Origin and Sec-Fetch-Site signs in by its form token', async () => {
+    const person = createPerson(service.issuer);
+    const headers = { origin: '', 'sec-fetch-site': '' };
+    const page = await person.submit(await person.get('/login'), credentials(), headers);
+    expect(page.location?.pathname).to.equal('/profile');
+  });
+
+  it('keeping a session alive takes a request of our own pages', async () => {
+    const person = await signedIn();
+    const path = '/oauth/token/refresh';
+    expect((await person.post(path, {})).status).to.equal(200);
+    for (const headers of [
+      { origin: 'https://evil.example' },
+      { 'sec-fetch-site': 'cross-site' },
+      { 'sec-fetch-site': 'same-site' },
+      { origin: '', 'sec-fetch-site': '' },
+    ]) {
+      const refused = await person.post(path, {}, headers);
+      expect(refused.status, JSON.stringify(headers)).to.equal(403);
+      expect(refused.headers.get('content-type')).to.equal('application/json; charset=utf-8');
+      expect(refused.headers.getSetCookie()).to.deep.equal([]);
+    }
+  });
+
+  /** The token of a form that another browser was given. */
+  async function foreignToken(): Promise<string> {
+    const { forms: found } = await createPerson(service.issuer).get('/login');
+    const [, token = ''] = found[0]?.values.find(([name]) => name === 'form_token') ?? [];
+    expect(token).to.match(/^[A-Za-z0-9_-]{43}$/);
+    return token;
+  }
+});
+
+interface FormUnderTest {
+  readonly visitor: () => Promise<Person> | Person;
+  readonly open: (person: Person) => Promise<Page>;
+  readonly fields: () => Fields;
+  readonly isDone: (person: Person, page: Page) => Promise<boolean>;
+}

@@ -1,0 +1,268 @@
+/** What every answer tells the browser, which host it answers for, and how it redirects. */
+import { expect } from 'chai';
+import { authorizationUrl, pkce, postForm } from '../support/oauth.ts';
+import { createPerson, type Page, type Person } from '../support/person.ts';
+import { type RawAnswer, rawRequest } from '../support/raw-request.ts';
+import { type Seed, seed } from '../support/seed.ts';
+import { startTestService, type TestService } from '../support/service.ts';
+
+const METADATA = '/.well-known/oauth-authorization-server';
+
+describe('security headers', () => {
+  let service: TestService;
+  let seeded: Seed;
+  let person: Person;
+
+  before(async () => {
+    service = await startTestService();
+    seeded = await seed(service);
+    person = createPerson(service.issuer);
+    await person.signIn(seeded.person);
+  });
+
+  after(() => service.close());
+
+  /** An interaction's page, by the redirect to it. */
+  async function interactionPage(browser: Person): Promise<Page> {
+    const url = authorizationUrl(service.issuer, seeded.clients.public, pkce().parameters);
+    return browser.follow(await browser.get(url));
+  }
+
+  it('every page is for nobody’s frame, runs no script but ours, and is not kept', async () => {
+    const nobody = createPerson(service.issuer);
+    const pages = {
+      'sign in': await nobody.get('/login'),
+      profile: await person.get('/profile'),
+      'sign out': await person.get('/logout'),
+      'signed out': await nobody.get('/logout'),
+      'error reference': await nobody.get('/errors'),
+      'one error': await nobody.get('/errors/invalid_grant'),
+      missing: await nobody.get('/nothing'),
+      'wrong method': await nobody.post('/profile', {}),
+      'redirect to sign in': await nobody.get('/profile'),
+      'refused form': await nobody.post('/login', {}),
+    };
+    for (const [name, { headers }] of Object.entries(pages)) {
+      expect(headers.get('content-security-policy'), name).to.equal(`${POLICY};form-action 'self'`);
+      expect(headers.get('cross-origin-opener-policy'), name).to.equal('same-origin');
+      expectPageHeaders(headers, name);
+    }
+  });
+
+  it('the pages that lead to a client let it lead on: no form-action, no opener cut off', async () => {
+    const nobody = createPerson(service.issuer);
+    const pages = {
+      'sign in': await interactionPage(nobody),
+      consent: await interactionPage(person),
+      approved: await person.submit(await interactionPage(person), { decision: 'approve' }),
+      refused: await person.submit(await interactionPage(person), { decision: 'deny' }),
+      'over or unknown': await nobody.get('/interaction/none'),
+      'unknown client': await nobody.get('/oauth/authorize?client_id=none'),
+      'refused form': await nobody.post('/interaction/none', {}),
+    };
+    for (const [name, { headers }] of Object.entries(pages)) {
+      expect(headers.get('content-security-policy'), name).to.equal(POLICY);
+      expect(headers.get('cross-origin-opener-policy'), name).to.equal('unsafe-none');
+      expectPageHeaders(headers, name);
+    }
+    const { confidential } = seeded.clients;
+    const error = await nobody.get(authorizationUrl(service.issuer, confidential, { scope: 'x' }));
+    expect(error.location?.searchParams.get('error')).to.equal('invalid_scope');
+    expect(error.headers.get('cache-control')).to.equal('no-store');
+  });
+
+  it('every JSON answer is not sniffed, not framed, and never kept when it holds a token', async () => {
+    const { machine, resourceServer } = seeded.clients;
+    const by = { client: machine };
+    const grant = { grant_type: 'client_credentials' };
+    const token = await postForm(service.issuer, '/oauth/token', grant, by);
+    expect(token.status).to.equal(200);
+    const value = { token: String(token.body.access_token) };
+    const answers = {
+      token,
+      introspection: await postForm(service.issuer, '/oauth/introspect', value, {
+        client: resourceServer,
+      }),
+      'refused token': await postForm(service.issuer, '/oauth/token', {}),
+      'refused introspection': await postForm(service.issuer, '/oauth/introspect', {}),
+      'refused revocation': await postForm(service.issuer, '/oauth/revoke', {}),
+      'refused revocation of the current': await postForm(
+        service.issuer,
+        '/oauth/token/revoke',
+        {},
+      ),
+      'refused session': await postForm(service.issuer, '/oauth/token/refresh', {}),
+      'wrong method': await fetch(`${service.issuer}/oauth/token`),
+      metadata: await fetch(service.issuer + METADATA),
+    };
+    for (const [name, { headers }] of Object.entries(answers)) {
+      expect(headers.get('content-type'), name).to.equal('application/json; charset=utf-8');
+      expect(headers.get('x-content-type-options'), name).to.equal('nosniff');
+      const policy = "default-src 'none'; frame-ancestors 'none'";
+      expect(headers.get('content-security-policy'), name).to.equal(policy);
+      expect(headers.get('referrer-policy'), name).to.equal('same-origin');
+      expect(headers.get('x-request-id'), name).to.match(REQUEST_ID);
+      expect(headers.get('strict-transport-security'), name).to.equal(null);
+    }
+    // RFC 6749 §5.1, RFC 7662 §4.
+    expect(answers.token.headers.get('cache-control')).to.equal('no-store');
+    expect(answers.token.headers.get('pragma')).to.equal('no-cache');
+    expect(answers.introspection.headers.get('cache-control')).to.equal('no-store');
+  });
+
+  it('an assets answer may be kept for good, a missing one not', async () => {
+    const { html } = await person.get('/profile');
+    const links = [...html.matchAll(/(?:href|src)="(\/assets\/[^"]+)"/g)].map(([, url]) => url);
+    expect(links).to.have.length(3);
+    for (const link of links) {
+      const { status, headers } = await person.get(link ?? '');
+      expect(status).to.equal(200);
+      expect(headers.get('cache-control')).to.equal('public, max-age=31536000, immutable');
+      expect(headers.get('x-content-type-options')).to.equal('nosniff');
+      expect(headers.get('content-type')).to.match(/^(text\/(css|javascript)|image\/svg\+xml)/);
+    }
+    const missing = await person.get('/assets/gatehouse.0000000000000000.css');
+    expect(missing.status).to.equal(404);
+    expect(missing.headers.get('cache-control')).to.equal('no-store');
+  });
+
+  it('an authorization request from another origin is not told to that origin', async () => {
+    const url = authorizationUrl(service.issuer, seeded.clients.public, pkce().parameters);
+    for (const method of ['GET', 'OPTIONS']) {
+      const headers = { origin: 'https://evil.example' };
+      const answer = await fetch(url, { method, headers, redirect: 'manual' });
+      expect(answer.headers.get('access-control-allow-origin'), method).to.equal(null);
+    }
+  });
+
+  it('every redirect is 303, so that no form is ever sent on', async () => {
+    const somebody = createPerson(service.issuer);
+    const { email, password } = seeded.person;
+    const seen: Page[] = [];
+    const walk = async (page: Page): Promise<Page> => {
+      seen.push(page);
+      const isOurs = page.location?.origin === service.issuer;
+      return isOurs && page.location ? walk(await somebody.get(page.location)) : page;
+    };
+    const url = authorizationUrl(service.issuer, seeded.clients.public, pkce().parameters);
+
+    const signIn = await walk(await somebody.get('/'));
+    await walk(await somebody.submit(signIn, { email, password }));
+    await walk(await somebody.get('/login'));
+    for (const decision of ['of another page', 'approve', 'deny', 'switch-account']) {
+      await walk(await somebody.submit(await walk(await somebody.get(url)), { decision }));
+    }
+    await walk(await somebody.submit(await walk(await somebody.get(url)), { email, password }));
+    const signOut = await somebody.get('/logout');
+    await walk(await somebody.submit(signOut, {}));
+    await walk(await somebody.get(`${url}&scope=foo`));
+
+    const redirects = seen.filter(({ location }) => location);
+    const places = redirects.map(({ url: { pathname } }) => pathname.replace(/[^/]{20,}$/, 'uid'));
+    expect(new Set(places)).to.deep.equal(
+      new Set([
+        '/',
+        '/profile',
+        '/login',
+        '/oauth/authorize',
+        '/oauth/authorize/uid',
+        '/interaction/uid',
+        '/logout',
+      ]),
+    );
+    expect(new Set(redirects.map(({ status }) => status))).to.deep.equal(new Set([303]));
+  });
+
+  it('a request for another host is refused with 421, whatever it asks', async () => {
+    const { port } = service.settings.server;
+    const hosts = ['evil.example', `localhost.evil.example:${port}`, 'localhost', ''];
+    const requests = [
+      { path: METADATA },
+      { path: '/login' },
+      { path: '/oauth/authorize?client_id=none' },
+      { path: '/oauth/token', form: { grant_type: 'client_credentials' } },
+      { path: '/login', form: { email: 'a@b.test', password: 'x' } },
+      { path: '/nothing' },
+    ];
+    for (const host of hosts) {
+      for (const { path, form } of requests) {
+        const answer = await rawRequest(port, path, { headers: { host }, ...(form && { form }) });
+        expect(answer.status, `${host}${path}`).to.equal(421);
+        expect(answer.text).to.equal(`This service answers at ${service.issuer} only.\n`);
+        expect(answer.headers.get('location')).to.equal(null);
+        expect(answer.headers.get('x-request-id')).to.match(REQUEST_ID);
+      }
+    }
+    const shouted = { host: `LOCALHOST:${port}` };
+    expect((await rawRequest(port, METADATA, { headers: shouted })).status).to.equal(200);
+  });
+
+  it('no forwarded header changes an address of ours', async () => {
+    const { port } = service.settings.server;
+    const headers = {
+      host: `localhost:${port}`,
+      'x-forwarded-host': 'evil.example',
+      'x-forwarded-proto': 'https',
+      forwarded: 'host=evil.example;proto=https',
+      'x-original-url': '/login',
+    };
+    const metadata = await rawRequest(port, METADATA, { headers });
+    expect((JSON.parse(metadata.text) as { issuer: string }).issuer).to.equal(service.issuer);
+    expect(metadata.text).not.to.include('evil').and.not.to.include('https');
+    const { pathname, search } = authorizationUrl(service.issuer, seeded.clients.confidential);
+    const asked = await rawRequest(port, pathname + search, { headers });
+    expect(asked.headers.get('location')).to.match(/^\/interaction\/[\w-]+$|^http:\/\/localhost/);
+    expect(asked.headers.getSetCookie().join()).not.to.match(/secure|domain/i);
+  });
+});
+
+describe('security headers of an https issuer', () => {
+  let service: TestService;
+  const issuer = 'https://gatehouse.example';
+
+  before(async () => {
+    service = await startTestService({ settings: { issuer } });
+  });
+
+  after(() => service.close());
+
+  it('ask for https from then on, on pages, JSON and assets', async () => {
+    const ask = (path: string): Promise<RawAnswer> =>
+      rawRequest(service.settings.server.port, path, { headers: { host: 'gatehouse.example' } });
+    const paths = ['/login', '/nothing', '/errors', '/oauth/authorize', METADATA, '/oauth/token'];
+    for (const path of paths) {
+      const { headers } = await ask(path);
+      expect(headers.get('strict-transport-security'), path).to.equal('max-age=63072000');
+    }
+    const metadata = JSON.parse((await ask(METADATA)).text) as Record<string, string>;
+    const endpoints = Object.entries(metadata).filter(([name]) => name.endsWith('_endpoint'));
+    expect(endpoints).to.have.length(4);
+    for (const [name, url] of endpoints)
+      expect(url, name).to.match(/^https:\/\/gatehouse\.example\//);
+  });
+});
+
+const REQUEST_ID = /^req_[A-Za-z0-9_-]{16}$/;
+
+const POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self'",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "object-src 'none'",
+  "frame-ancestors 'none'",
+].join(';');
+
+/** What all pages have in common. */
+function expectPageHeaders(headers: Headers, name: string): void {
+  expect(headers.get('cache-control'), name).to.equal('no-store');
+  expect(headers.get('x-content-type-options'), name).to.equal('nosniff');
+  expect(headers.get('x-frame-options'), name).to.equal('DENY');
+  expect(headers.get('referrer-policy'), name).to.equal('same-origin');
+  expect(headers.get('cross-origin-resource-policy'), name).to.equal('same-origin');
+  expect(headers.get('x-request-id'), name).to.match(REQUEST_ID);
+  expect(headers.get('x-powered-by'), name).to.equal(null);
+  expect(headers.get('strict-transport-security'), name).to.equal(null);
+}

@@ -1,0 +1,166 @@
+import { expect } from 'chai';
+import { browserInWords } from '../../src/pages/browser-words.ts';
+import { createTestClock, type TestClock } from '../support/clock.ts';
+import { eventually } from '../support/eventually.ts';
+import { createPerson } from '../support/person.ts';
+import { addPerson, type Seed, seed } from '../support/seed.ts';
+import { forEachDeployment, startTestService, type TestService } from '../support/service.ts';
+import { textOf } from './client-owner.ts';
+import { signedIn } from './signed-in-person.ts';
+
+const PATH = '/profile/activity';
+const FIREFOX = 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0';
+
+forEachDeployment('the page of activity', (start) => {
+  let service: TestService;
+  let seeded: Seed;
+
+  before(async () => {
+    service = await start();
+    seeded = await seed(service);
+  });
+
+  const logOf = (accountId: string) => service.activity.of(accountId, { limit: 100 });
+
+  it('is for who is signed in, and leads there', async () => {
+    const page = await createPerson(service.issuer).get(PATH);
+    expect(page.location?.searchParams.get('return_to')).to.equal(PATH);
+  });
+
+  it('shows sign-ins and failed ones, with time, address and browser in words', async () => {
+    const { email, accountId } = seeded.person;
+    const stranger = createPerson(service.issuer);
+    const form = await stranger.get('/login', { 'user-agent': FIREFOX });
+    const headers = { 'user-agent': FIREFOX };
+    await stranger.submit(form, { email, password: 'not this one, no' }, headers);
+    await eventually(async () => {
+      expect((await logOf(accountId)).map(({ action }) => action)).to.include('sign_in_failed');
+    });
+    const person = await signedIn(service, seeded.person);
+    const { html } = await person.get(PATH);
+    expect(textOf(html)).to.match(
+      /Signed in .*Wrong password .* UTC Firefox on Linux, 127\.0\.0\.1/,
+    );
+    expect(html).to.match(
+      /<time datetime="\d{4}-\d\d-\d\dT[\d:.]+Z">\d+ \w{3} \d{4}, \d\d:\d\d UTC</,
+    );
+  });
+
+  it('is one’s own log, never anybody else’s', async () => {
+    const other = await signedIn(service, seeded.other);
+    expect(textOf((await other.get(PATH)).html)).not.to.include('Wrong password');
+    const mine = (await logOf(seeded.person.accountId))[0]?.id ?? 0;
+    const guessed = await other.get(`${PATH}?before=${mine + 1}`);
+    expect(textOf(guessed.html)).not.to.include('Wrong password');
+  });
+
+  it('has pages of 50, from the newest to the oldest', async () => {
+    const credentials = await addPerson(service, 'Busy', 'busy@example.test');
+    const { accountId } = credentials;
+    const person = await signedIn(service, credentials);
+    for (let index = 1; index <= 119; index += 1) {
+      const details = { client_name: `Client ${index}.` };
+      await service.activity.record({ action: 'connected', actor: 'person', accountId, details });
+    }
+    const seen: string[] = [];
+    const sizes: number[] = [];
+    let path: string | undefined = PATH;
+    while (path !== undefined) {
+      const { html } = await person.get(path);
+      const entries = html.match(/class="log-what[\s\S]*?<\/p>/g) ?? [];
+      sizes.push(entries.length);
+      seen.push(...entries);
+      path = /rel="next" href="([^"]+)"/.exec(html)?.[1];
+    }
+    expect(sizes).to.deep.equal([50, 50, 20]);
+    expect(seen[0]).to.include('Client 119.');
+    expect(seen.at(-1)).to.include('Signed in');
+    expect(new Set(seen.slice(0, 119)).size).to.equal(119);
+  });
+
+  it('anything else in the query shows the newest page', async () => {
+    const person = await signedIn(service, seeded.person);
+    for (const before of ['', '-1', 'x', '1e9', '9'.repeat(30), '1;drop table activity']) {
+      const page = await person.get(`${PATH}?before=${encodeURIComponent(before)}`);
+      expect(page.status, before).to.equal(200);
+      expect(textOf(page.html), before).to.include('Signed in');
+    }
+  });
+
+  it('names are shown as text, and so is a browser that is none', async () => {
+    const credentials = await addPerson(service, 'Hostile', 'hostile@example.test');
+    const { accountId } = credentials;
+    const origin = { address: '::1', browser: '<script>alert(1)</script>\0' };
+    const details = { client_name: '<img src=x onerror=alert(1)>' };
+    const entry = { action: 'connected', actor: 'person', accountId, origin, details } as const;
+    await service.activity.record(entry);
+    const person = await signedIn(service, credentials);
+    const { html } = await person.get(PATH);
+    expect(html).to.include('&lt;img src=x').and.not.include('<img').and.not.include('<script>');
+  });
+});
+
+describe('how long activity is remembered', () => {
+  let time: TestClock;
+
+  before(() => {
+    time = createTestClock();
+  });
+  after(() => time.restore());
+
+  it('is what the operator set', async () => {
+    const settings = { activity: { retentionSeconds: 86_400 } };
+    const first = await startTestService({ clock: time.clock, settings });
+    const { accountId } = (await seed(first)).person;
+    const entry = { action: 'signed_in', actor: 'person', accountId } as const;
+    await first.activity.record(entry);
+    time.advance(86_401);
+    await first.activity.record(entry);
+    const { dataDirectory } = first.settings.storage;
+    await first.close();
+
+    // Cleaning begins with the service.
+    const storage = { dataDirectory };
+    const second = await startTestService({
+      clock: time.clock,
+      settings: { ...settings, storage },
+    });
+    try {
+      await eventually(async () => {
+        expect(await second.activity.of(accountId, { limit: 10 })).to.have.length(1);
+      });
+    } finally {
+      await second.close();
+    }
+  });
+});
+
+describe('a browser in words', () => {
+  const safari = 'AppleWebKit/605.1.15 (KHTML, like Gecko)';
+  const chrome = 'AppleWebKit/537.36 (KHTML, like Gecko) Chrome/130.0.0.0';
+  const known: Record<string, string> = {
+    [FIREFOX]: 'Firefox on Linux',
+    [`Mozilla/5.0 (Windows NT 10.0; Win64; x64) ${chrome} Safari/537.36`]: 'Chrome on Windows',
+    [`Mozilla/5.0 (Windows NT 10.0) ${chrome} Safari/537.36 Edg/130.0.0.0`]: 'Edge on Windows',
+    [`Mozilla/5.0 (X11; CrOS x86_64 1) ${chrome} Safari/537.36 OPR/1`]: 'Opera on ChromeOS',
+    [`Mozilla/5.0 (Linux; Android 14) ${chrome} Mobile Safari/537.36`]: 'Chrome on Android',
+    [`Mozilla/5.0 (Linux; Android 14) SamsungBrowser/25 ${chrome}`]: 'Samsung Internet on Android',
+    [`Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) ${safari} Version/18.0 Safari/605.1.15`]:
+      'Safari on macOS',
+    [`Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) ${safari} Version/18.0 Mobile/1 Safari/604.1`]:
+      'Safari on an iPhone',
+    [`Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) ${safari} CriOS/130 Mobile Safari/604.1`]:
+      'Chrome on an iPhone',
+    'curl/8.5.0': 'curl',
+    'python-requests/2.32.3': 'python-requests',
+    'Mozilla/5.0 (Windows NT 10.0) Something/1': 'A browser on Windows',
+    '': 'An unknown browser',
+    '????': 'An unknown browser',
+    [`${'x'.repeat(200)}/1`]: 'An unknown browser',
+  };
+  for (const [header, words] of Object.entries(known)) {
+    it(`${words}: ${header.slice(0, 60)}`, () => {
+      expect(browserInWords(header)).to.equal(words);
+    });
+  }
+});

@@ -1,0 +1,39 @@
+import { expect } from 'chai';
+import type { Context } from 'koa';
+import type { Account } from '../../src/accounts/account.ts';
+import type { AccountRegistry } from '../../src/accounts/account-registry.ts';
+import { signedInAccount } from '../../src/pages/page.ts';
+import type { BrowserSessions } from '../../src/provider/browser-sessions.ts';
+
+describe('who is signed in', () => {
+  const account: Account = {
+    ...{ id: 'acc_0123456789abcdef', email: 'ada@demo.test', name: 'Ada' },
+    ...{ isSuspended: false, hasPassword: true, createdAt: new Date(), sessionGeneration: 3 },
+  };
+
+  /** Whom a session of this generation signs in, at a node that knows the account like this. */
+  async function signedIn(generation: number, known: Account | undefined) {
+    const session = { accountId: account.id, signedInAt: 0, uid: 'uid', generation };
+    const sessions = { current: async () => session } as Partial<BrowserSessions>;
+    const accounts = { find: async () => known } as Partial<AccountRegistry>;
+    return signedInAccount(
+      {} as Context,
+      { sessions, accounts } as { sessions: BrowserSessions; accounts: AccountRegistry },
+    );
+  }
+
+  it('is whose session is of the present generation, not of an earlier one', async () => {
+    expect(await signedIn(3, account)).to.equal(account);
+    expect(await signedIn(2, account)).to.equal(undefined);
+    expect(await signedIn(Number.NaN, account)).to.equal(undefined);
+  });
+
+  it('may be told by the session before the node has heard of the change itself', async () => {
+    expect(await signedIn(4, account)).to.equal(account);
+  });
+
+  it('is nobody whose account is suspended or gone', async () => {
+    expect(await signedIn(3, { ...account, isSuspended: true })).to.equal(undefined);
+    expect(await signedIn(3, undefined)).to.equal(undefined);
+  });
+});

@@ -1,0 +1,188 @@
+import { expect } from 'chai';
+import type { LinkPurpose } from '../../src/accounts/password-links.ts';
+import { describeInBrowser } from '../support/browser.ts';
+import { createTestClock, type TestClock } from '../support/clock.ts';
+import { createPerson, type Person } from '../support/person.ts';
+import { addPerson, type SeededPerson } from '../support/seed.ts';
+import { forEachDeployment, startTestService, type TestService } from '../support/service.ts';
+import { textOf } from './client-owner.ts';
+import { signedIn } from './signed-in-person.ts';
+
+const NEW_PASSWORD = 'eight blue pallets, stacked';
+
+async function linkFor(
+  service: TestService,
+  { accountId }: Pick<SeededPerson, 'accountId'>,
+  purpose: LinkPurpose = 'invitation',
+): Promise<string> {
+  const account = await service.accounts.find(accountId);
+  if (!account) throw new Error('no such account');
+  const { token } = await service.passwordLinks.make(account, purpose, 'operator');
+  return `/password?token=${token}`;
+}
+
+forEachDeployment('the page of a link to set a password', (start) => {
+  let service: TestService;
+  let credentials: SeededPerson;
+  let visitor: Person;
+  let time: TestClock;
+  let people = 0;
+
+  before(async () => {
+    time = createTestClock();
+    service = await start({ clock: time.clock });
+  });
+  beforeEach(async () => {
+    people += 1;
+    credentials = await addPerson(service, 'Pat', `pat-${people}@example.test`);
+    visitor = createPerson(service.issuer);
+  });
+  after(() => time.restore());
+
+  const isOver = ({ status, html }: { status: number; html: string }): boolean =>
+    status === 410 && textOf(html).includes('This link is over');
+
+  it('sets the password and leads to the sign-in page, where it is good', async () => {
+    const path = await linkFor(service, credentials);
+    const form = await visitor.get(path);
+    expect(textOf(form.html)).to.include('Set your password').and.include(credentials.email);
+    const login = await visitor.follow(await visitor.submit(form, { new_password: NEW_PASSWORD }));
+    expect(login.url.pathname).to.equal('/login');
+    expect(textOf(login.html)).to.include('Your password is set.');
+    const fields = { email: credentials.email, password: NEW_PASSWORD };
+    const profile = await visitor.follow(await visitor.submit(login, fields));
+    expect(profile.url.pathname).to.equal('/profile');
+  });
+
+  it('says what it is for: a first password, or another one', async () => {
+    const forgotten = await visitor.get(await linkFor(service, credentials, 'forgotten'));
+    expect(textOf(forgotten.html)).to.include('Choose a new password');
+  });
+
+  it('ends every session that was begun with the old password', async () => {
+    const elsewhere = await signedIn(service, credentials);
+    const form = await visitor.get(await linkFor(service, credentials));
+    await visitor.submit(form, { new_password: NEW_PASSWORD });
+    expect((await elsewhere.get('/profile')).status).to.equal(303);
+  });
+
+  it('works once, looked at or not, also when it is sent many times at once', async () => {
+    const path = await linkFor(service, credentials);
+    for (let looks = 0; looks < 3; looks += 1)
+      expect((await visitor.get(path)).status).to.equal(200);
+    const form = await visitor.get(path);
+    const answers = await Promise.all(
+      Array.from({ length: 5 }, () => visitor.submit(form, { new_password: NEW_PASSWORD })),
+    );
+    expect(answers.filter(({ status }) => status === 303)).to.have.length(1);
+    expect(answers.filter(isOver)).to.have.length(4);
+    expect(isOver(await visitor.get(path))).to.equal(true);
+  });
+
+  it('is over after a day, and what was never a link looks the same', async () => {
+    const path = await linkFor(service, credentials);
+    const form = await visitor.get(path);
+    time.advance(86_400);
+    const late = await visitor.get(path);
+    expect(isOver(late)).to.equal(true);
+    expect(isOver(await visitor.submit(form, { new_password: NEW_PASSWORD }))).to.equal(true);
+    for (const query of ['', '?token=', '?token=x', `?token=${'x'.repeat(43)}`, '?token=%00']) {
+      const page = await visitor.get(`/password${query}`);
+      expect(isOver(page), query).to.equal(true);
+      expect(page.html).to.equal(late.html);
+    }
+    expect(textOf(late.html)).to.include('ask whoever opened your account');
+    expect(late.html).to.include('href="/login"');
+  });
+
+  it('a refused password is said, and the link is as good as before', async () => {
+    const form = await visitor.get(await linkFor(service, credentials));
+    for (const new_password of ['', 'short', 'x'.repeat(257), 'passwordpassword']) {
+      const page = await visitor.submit(form, { new_password });
+      expect(page.status, new_password).to.equal(422);
+      expect(page.html).to.match(/id="problem" role="alert"/);
+      if (new_password) expect(page.html).not.to.include(`"${new_password}"`);
+    }
+    const corrected = await visitor.submit(form, { new_password: NEW_PASSWORD });
+    expect(corrected.status).to.equal(303);
+  });
+
+  it('long and odd passwords are kept whole', async () => {
+    const password = `${' ä🔑 '.repeat(50)}end`;
+    const form = await visitor.get(await linkFor(service, credentials));
+    expect((await visitor.submit(form, { new_password: password })).status).to.equal(303);
+    const other = createPerson(service.issuer);
+    const wrong = { ...credentials, password: password.slice(0, -1) };
+    expect((await other.signIn(wrong)).url.pathname).to.equal('/login');
+    const right = { ...credentials, password };
+    expect((await other.signIn(right)).url.pathname).to.equal('/profile');
+  });
+
+  it('the token is in no log, and in no address once the form was sent', async () => {
+    const path = await linkFor(service, credentials);
+    const token = path.slice('/password?token='.length);
+    const form = await visitor.get(path);
+    expect(form.headers.get('referrer-policy')).to.equal('same-origin');
+    expect(form.headers.get('cache-control')).to.equal('no-store');
+    const refused = await visitor.submit(form, { new_password: 'short' });
+    expect(refused.url.search).to.equal('');
+    const set = await visitor.submit(form, { new_password: NEW_PASSWORD });
+    expect(String(set.location)).not.to.include(token);
+    expect(service.logLines.join()).to.include('"/password"').and.not.include(token);
+  });
+
+  it('a link of one account sets no other one’s password, whatever the form says', async () => {
+    const other = await addPerson(service, 'Eve', `eve-${people}@example.test`);
+    const form = await visitor.get(await linkFor(service, credentials));
+    const fields = { account_id: other.accountId, email: other.email, purpose: 'forgotten' };
+    const [token = ''] = form.forms[0]?.values.find(([name]) => name === 'token')?.slice(1) ?? [];
+    const [formToken = ''] =
+      form.forms[0]?.values.find(([name]) => name === 'form_token')?.slice(1) ?? [];
+    await visitor.post('/password', {
+      ...{ ...fields, token, form_token: formToken, new_password: NEW_PASSWORD },
+    });
+    expect((await createPerson(service.issuer).signIn(other)).url.pathname).to.equal('/profile');
+    const mine = { ...credentials, password: NEW_PASSWORD };
+    expect((await createPerson(service.issuer).signIn(mine)).url.pathname).to.equal('/profile');
+  });
+
+  it('a form from elsewhere sets nothing and leaves the link good', async () => {
+    const path = await linkFor(service, credentials);
+    const form = await visitor.get(path);
+    const elsewhere = { origin: 'https://evil.example', 'sec-fetch-site': 'cross-site' };
+    const sent = await visitor.submit(form, { new_password: NEW_PASSWORD }, elsewhere);
+    expect(sent.status).to.equal(403);
+    expect((await visitor.get(path)).status).to.equal(200);
+  });
+
+  it('a suspended account’s link is over', async () => {
+    const path = await linkFor(service, credentials);
+    await service.accounts.suspend(credentials.accountId);
+    expect(isOver(await visitor.get(path))).to.equal(true);
+  });
+});
+
+describeInBrowser('a link to set a password in a browser', (visit) => {
+  it('a new person sets their first password and signs in', async () => {
+    const service = await startTestService();
+    try {
+      const { id } = await service.accounts.add({ email: 'new@example.test', name: 'New' });
+      const path = await linkFor(service, { accountId: id });
+      const { page, problems } = await visit();
+      await page.goto(service.issuer + path);
+      await page.getByLabel('New password').fill(NEW_PASSWORD);
+      await page.getByRole('button', { name: 'Set password' }).click();
+      await page.getByRole('status').filter({ hasText: 'Your password is set.' }).waitFor();
+      await page.getByLabel('Email address').fill('new@example.test');
+      await page.getByLabel('Password', { exact: true }).fill(NEW_PASSWORD);
+      await page.getByRole('button', { name: 'Sign in' }).click();
+      await page.getByRole('heading', { name: 'Your profile' }).waitFor();
+      expect(problems).to.deep.equal([]);
+
+      await page.goto(service.issuer + path);
+      await page.getByRole('heading', { name: 'This link is over' }).waitFor();
+    } finally {
+      await service.close();
+    }
+  });
+});

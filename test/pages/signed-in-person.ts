@@ -1,0 +1,30 @@
+/** A person who is signed in and uses the pages of the profile, without JavaScript or by hand. */
+
+import type { Credentials } from '../support/person.ts';
+import { createPerson, type Fields, type Page, type Person } from '../support/person.ts';
+import type { TestService } from '../support/service.ts';
+import { fieldOf } from './client-owner.ts';
+
+export interface SignedInPerson extends Person {
+  /** A form sent by hand, with the token of this browser. No redirect is followed. */
+  send(path: string, fields?: Fields, headers?: Record<string, string>): Promise<Page>;
+  /** Sends the form of a page and goes where it leads. */
+  fillIn(path: string, fields?: Fields): Promise<Page>;
+}
+
+export async function signedIn(
+  { issuer }: Pick<TestService, 'issuer'>,
+  credentials: Credentials,
+): Promise<SignedInPerson> {
+  const person = createPerson(issuer);
+  const profile = await person.signIn(credentials);
+  const formToken = fieldOf(profile, 'form_token');
+  return {
+    ...person,
+    send: (path, fields = {}, headers) =>
+      person.post(path, { form_token: formToken, ...fields }, headers),
+    async fillIn(path, fields = {}) {
+      return person.follow(await person.submit(await person.get(path), fields));
+    },
+  };
+}
