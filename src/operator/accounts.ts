@@ -1,6 +1,7 @@
 /** `operator accounts`: the people who may sign in. */
 import { type Command, Option } from 'commander';
 import type { Account } from '../accounts/account.ts';
+import { Refusal } from '../refusal.ts';
 import { accountNamed, oneName } from './names.ts';
 import type { Operator } from './operator.ts';
 import { type PasswordOptions, passwordFrom } from './password-source.ts';
@@ -20,17 +21,38 @@ export function addAccountCommands(program: Command, { run }: Operator): void {
         'passwordFile',
       ),
     )
-    .action(async (options: { email: string; name: string } & PasswordOptions) => {
-      const { password, isGenerated } = await passwordFrom(options);
-      const { email, name } = options;
-      await run(async (registries) => {
-        const account = await registries.accounts.add({ email, name, password });
+    .addOption(
+      new Option(
+        '--invite',
+        'print a link with which the person sets the password, and mail it where mail is configured',
+      ).conflicts(['passwordFile', 'generatePassword']),
+    )
+    .action(async (options: NewAccountOptions) => {
+      const { email, name, invite = false } = options;
+      const given = invite ? undefined : await passwordFrom(options);
+      await run(async ({ accounts, invitations, recordChange }) => {
+        const account = await accounts.add(
+          { email, name, password: given?.password },
+          (tx, { id }) => recordChange('account_added', { accountId: id })(tx),
+        );
         const report = accountReport('Added', account);
-        if (!isGenerated) return report;
-        return {
-          value: { ...accountValue(account), password },
-          text: `${report.text}\nPassword, shown only this once: ${password}`,
-        };
+        if (invite) return joined(report, await invitations.invite(account));
+        if (!given?.isGenerated) return report;
+        const { password } = given;
+        const text = `Password, shown only this once: ${password}`;
+        return joined(report, { value: { password }, text });
+      });
+    });
+
+  named(accounts.command('invite'))
+    .description('make another link with which the person sets the password')
+    .action((argument: string | undefined, { account }: { account?: string }) => {
+      const name = oneName(argument, account, 'an account');
+      return run(async (registries) => {
+        const invited = await accountNamed(registries, name);
+        if (invited.isSuspended) throw suspended(invited);
+        const report = accountReport('Invited', invited);
+        return joined(report, await registries.invitations.invite(invited));
       });
     });
 
@@ -56,22 +78,47 @@ export function addAccountCommands(program: Command, { run }: Operator): void {
     ['resume', 'Resumed', 'end a suspension'],
   ] as const;
   for (const [change, done, description] of changes) {
-    accounts
-      .command(change)
+    named(accounts.command(change))
       .description(description)
-      .argument('[account]', 'email address or account ID')
-      .option('--email, --account <account>', 'the same, as an option')
       .action((argument: string | undefined, { account }: { account?: string }) => {
-        const named = oneName(argument, account, 'an account');
+        const name = oneName(argument, account, 'an account');
         return run(async (registries) => {
-          const { id } = await accountNamed(registries, named);
-          return accountReport(done, await registries.accounts[change](id));
+          const { id } = await accountNamed(registries, name);
+          const record = registries.recordChange(ACTIONS[change], { accountId: id });
+          return accountReport(done, await registries.accounts[change](id, record));
         });
       });
   }
 }
 
-function accountReport(done: string, account: Account): Report {
+interface NewAccountOptions extends PasswordOptions {
+  readonly email: string;
+  readonly name: string;
+  readonly invite?: true;
+}
+
+const ACTIONS = { suspend: 'account_suspended', resume: 'account_resumed' } as const;
+
+const named = (command: Command): Command =>
+  command
+    .argument('[account]', 'email address or account ID')
+    .option('--email, --account <account>', 'the same, as an option');
+
+/** One report of two things that were done. */
+const joined = (
+  first: Report & { readonly value: object },
+  second: Report & { readonly value: object },
+): Report => ({
+  value: { ...first.value, ...second.value },
+  text: `${first.text}\n${second.text}`,
+});
+
+function suspended({ email }: Account): Refusal {
+  const remedy = 'Resume the account first.';
+  return new Refusal('account_suspended', `The account ${email} is suspended.`, remedy);
+}
+
+function accountReport(done: string, account: Account): Report & { readonly value: object } {
   const { id, email, name } = account;
   return { value: accountValue(account), text: `${done} account ${id}: ${name} <${email}>.` };
 }

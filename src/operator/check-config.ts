@@ -11,13 +11,14 @@ export function addCheckConfigCommand(program: Command, { print }: Operator): vo
     .argument('[file]', 'the settings file; else GATEHOUSE_CONFIG, else config/gatehouse.yaml')
     .action((file: string | undefined) => {
       const settings = checkSettings(file === undefined ? {} : { file });
-      const { issuer, storage } = settings;
+      const { issuer, storage, mail } = settings;
       print({
         value: {
           valid: true,
           issuer,
           database: storage.databaseUrl === undefined ? 'embedded' : 'postgresql',
           tokens: storage.redisUrl === undefined ? 'database' : 'redis',
+          mail: mail === undefined ? 'off' : 'smtp',
         },
         text: summary(settings),
       });
@@ -25,7 +26,7 @@ export function addCheckConfigCommand(program: Command, { print }: Operator): vo
 }
 
 /** In words, because the URLs may hold passwords. */
-function summary({ issuer, server, storage }: SettingsWithoutSecrets): string {
+function summary({ issuer, server, storage, mail }: SettingsWithoutSecrets): string {
   const database =
     storage.databaseUrl === undefined
       ? `embedded, in ${storage.dataDirectory}`
@@ -36,5 +37,6 @@ function summary({ issuer, server, storage }: SettingsWithoutSecrets): string {
     `Listens:  ${server.host}:${server.port}, for operators ${server.operatorsHost}:${server.operatorsPort}`,
     `Database: ${database}`,
     `Tokens:   ${storage.redisUrl === undefined ? 'in the database' : 'Redis, by URL'}`,
+    `Mail:     ${mail === undefined ? 'off' : `by URL, from ${mail.from}`}`,
   ].join('\n');
 }

@@ -2,6 +2,7 @@
 import { type Command, Option } from 'commander';
 import { RIGHTS, type Right, ROLES, type Role } from '../accounts/access.ts';
 import type { Subject } from '../accounts/subject.ts';
+import type { ChangeRecord } from './change-records.ts';
 import { WrongUsage } from './failure.ts';
 import { accountNamed, clientNamed } from './names.ts';
 import type { Operator } from './operator.ts';
@@ -41,11 +42,15 @@ export function addMembershipCommands(program: Command, { run }: Operator): void
       const { organization, role, warehouse, rights } = completeChange(options);
       return run(async (registries) => {
         const subject = await subjectOf(registries, options);
+        const { memberships } = registries;
+        const recordOf = await recordsOf(registries, subject);
         if (organization !== undefined && role !== undefined) {
-          await registries.memberships.setRole(subject, organization, role);
+          const record = recordOf('membership_set', { organization }, { role });
+          await memberships.setRole(subject, organization, role, record);
         }
         if (warehouse !== undefined && rights !== undefined) {
-          await registries.memberships.setRights(subject, warehouse, rights);
+          const record = recordOf('membership_set', { warehouse }, { rights });
+          await memberships.setRights(subject, warehouse, rights, record);
         }
         return accessReport(registries, subject);
       });
@@ -63,8 +68,15 @@ export function addMembershipCommands(program: Command, { run }: Operator): void
       return run(async (registries) => {
         const subject = await subjectOf(registries, options);
         const { memberships } = registries;
-        if (organization !== undefined) await memberships.remove(subject, organization);
-        if (warehouse !== undefined) await memberships.removeRights(subject, warehouse);
+        const recordOf = await recordsOf(registries, subject);
+        if (organization !== undefined) {
+          const record = recordOf('membership_removed', { organization });
+          await memberships.remove(subject, organization, record);
+        }
+        if (warehouse !== undefined) {
+          const record = recordOf('membership_removed', { warehouse });
+          await memberships.removeRights(subject, warehouse, record);
+        }
         return accessReport(registries, subject);
       });
     });
@@ -112,6 +124,38 @@ async function subjectOf(registries: Registries, { account, client }: Whose): Pr
   if (account !== undefined) return { accountId: (await accountNamed(registries, account)).id };
   if (client === undefined) throw new WrongUsage('say whose: --account or --client');
   return { clientId: (await clientNamed(registries, client)).id };
+}
+
+/** The records of changes of one subject's memberships, with the names of where they are. */
+async function recordsOf({ organizations, recordChange }: Registries, subject: Subject) {
+  const all = await organizations.list();
+  const warehouses = all.flatMap((organization) =>
+    organization.warehouses.map((warehouse) => ({ ...warehouse, organization })),
+  );
+  return (
+    action: 'membership_set' | 'membership_removed',
+    where: { organization: string } | { warehouse: string },
+    what: { role?: Role; rights?: readonly Right[] } = {},
+  ): ChangeRecord => {
+    const warehouse =
+      'warehouse' in where ? warehouses.find(({ id }) => id === where.warehouse) : undefined;
+    const organization =
+      'organization' in where
+        ? all.find(({ id }) => id === where.organization)
+        : warehouse?.organization;
+    return recordChange(action, {
+      ...('accountId' in subject && { accountId: subject.accountId }),
+      details: {
+        ...('clientId' in subject && { client_id: subject.clientId }),
+        ...(organization && {
+          organization_id: organization.id,
+          organization_name: organization.name,
+        }),
+        ...(warehouse && { warehouse_id: warehouse.id, warehouse_name: warehouse.name }),
+        ...what,
+      },
+    });
+  };
 }
 
 /** What the subject reaches now, in the form that introspection gives to the GraphQL API. */

@@ -15,7 +15,10 @@ export function addOrganizationCommands(program: Command, { run }: Operator): vo
     .requiredOption('--name <name>', 'the name that pages show')
     .action(({ name }: { name: string }) =>
       run(async (registries) => {
-        const organization = await registries.organizations.add({ name });
+        const organization = await registries.organizations.add({ name }, (tx, added) => {
+          const details = { organization_id: added.id, organization_name: added.name };
+          return registries.recordChange('organization_added', { details })(tx);
+        });
         return {
           value: organizationValue(organization),
           text: `Added organization ${organization.id}: ${organization.name}.`,

@@ -13,8 +13,15 @@ export function addWarehouseCommands(program: Command, { run }: Operator): void 
     .requiredOption('--organization <id>', 'the organization it belongs to')
     .requiredOption('--name <name>', 'the name that pages show')
     .action(({ organization: organizationId, name }: { organization: string; name: string }) =>
-      run(async ({ organizations }) => {
-        const warehouse = await organizations.addWarehouse({ organizationId, name });
+      run(async ({ organizations, recordChange }) => {
+        const warehouse = await organizations.addWarehouse(
+          { organizationId, name },
+          (tx, added) => {
+            const { id: warehouse_id, name: warehouse_name } = added;
+            const details = { warehouse_id, warehouse_name, organization_id: organizationId };
+            return recordChange('warehouse_added', { details })(tx);
+          },
+        );
         return {
           value: warehouseValue(warehouse),
           text: `Added warehouse ${warehouse.id} to ${organizationId}: ${warehouse.name}.`,

@@ -1,0 +1,42 @@
+/** What commands print about a client. */
+import type { Client } from '../clients/client.ts';
+
+export const stateOf = ({ isSuspended }: Client): string => (isSuspended ? 'suspended' : 'active');
+
+export function clientText(client: Client): string {
+  const lines = [
+    ['Client ID', client.id],
+    ['Name', client.name],
+    ['Kind', client.isNative ? `${client.kind}, native` : client.kind],
+    ['Owner', client.ownerName ?? 'provided by the operator'],
+    ['State', stateOf(client)],
+    ['Created', client.createdAt.toISOString()],
+    ...client.redirectUris.map((uri) => ['Redirect URI', uri]),
+    ...client.secrets.map(({ lastFour, createdAt, lastUsedAt }) => [
+      'Secret',
+      `…${lastFour}, made ${createdAt.toISOString()}, ` +
+        (lastUsedAt ? `last used ${lastUsedAt.toISOString()}` : 'never used'),
+    ]),
+  ];
+  return lines.map(([label = '', value = '']) => `${label.padEnd(13)} ${value}`).join('\n');
+}
+
+/** Without the hashes of its secrets: nothing outside needs them. */
+export const clientValue = (client: Client) => ({
+  id: client.id,
+  client_id: client.id,
+  kind: client.kind,
+  name: client.name,
+  owner_account_id: client.ownerAccountId ?? null,
+  owner_name: client.ownerName ?? null,
+  redirect_uris: client.redirectUris,
+  native: client.isNative,
+  suspended: client.isSuspended,
+  created_at: client.createdAt,
+  secrets: client.secrets.map(({ id, lastFour, createdAt, lastUsedAt }) => ({
+    id,
+    last_four: lastFour,
+    created_at: createdAt,
+    last_used_at: lastUsedAt ?? null,
+  })),
+});

@@ -1,0 +1,49 @@
+/** How a new person gets their first password: a one-time link, printed, and mailed where mail is. */
+import type { Account } from '../accounts/account.ts';
+import type { SendMail } from '../accounts/mail.ts';
+import type { PasswordLinks } from '../accounts/password-links.ts';
+import { passwordLinkUrl, passwordMail } from '../accounts/password-mail.ts';
+import type { Report } from './report.ts';
+
+export interface Invitations {
+  /** Makes a link for the account. Sets nothing: the person does, with the link. */
+  invite(account: Account): Promise<Report & { readonly value: object }>;
+}
+
+export function createInvitations(parts: {
+  readonly issuer: string;
+  readonly links: PasswordLinks;
+  /** Absent where no mail is sent. */
+  readonly sendMail: SendMail | undefined;
+}): Invitations {
+  const { issuer, links, sendMail } = parts;
+
+  return {
+    async invite(account) {
+      const purpose = 'invitation';
+      const { token, expiresAt } = await links.make(account, purpose, 'operator');
+      const url = passwordLinkUrl(issuer, token);
+      const mail = passwordMail(account, { url, purpose, expiresAt }, issuer);
+      // The link is good whether the mail arrives or not, and is printed either way.
+      const failure = await sendMail?.(mail).then(
+        () => undefined,
+        (error: Error) => error.message,
+      );
+      const isMailed = sendMail !== undefined && failure === undefined;
+      return {
+        value: {
+          invite_link: url,
+          expires_at: expiresAt,
+          mailed: isMailed,
+          ...(failure !== undefined && { mail_failure: failure }),
+        },
+        text: [
+          `Link to set the password, good once, until ${expiresAt.toISOString()}:`,
+          url,
+          ...(isMailed ? [`It was mailed to ${account.email} as well.`] : []),
+          ...(failure === undefined ? [] : [`It could not be mailed: ${failure}`]),
+        ].join('\n'),
+      };
+    },
+  };
+}
