@@ -3,6 +3,7 @@ import { authorizationUrl, basic, type TestClient } from '../test/support/oauth.
 import { createPerson } from '../test/support/person.ts';
 import type { RunningDeployment } from './deployment.ts';
 import { type LoadRequest, type Measurement, measure } from './load.ts';
+import { measureResourceServer } from './resource-server.ts';
 
 export interface Scenario {
   readonly name: string;
@@ -85,6 +86,16 @@ export async function runScenarios(
       next: () =>
         form('/oauth/introspect', { token: nextToken().accessToken }, basic(resourceServer)),
     })),
+  );
+
+  await run(
+    'introspection, resource-server module, 100 callers',
+    measureResourceServer({
+      issuer,
+      resourceServer,
+      nextToken: () => nextToken().accessToken,
+      seconds: scale.seconds,
+    }),
   );
 
   await run(

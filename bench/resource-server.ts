@@ -1,0 +1,55 @@
+/** Introspection as an API sees it: through the resource server module, for many callers at once. */
+import { createIntrospector } from '../src/resource-server/resource-server.ts';
+import type { TestClient } from '../test/support/oauth.ts';
+import type { Measurement } from './load.ts';
+
+const CALLERS = 100;
+/** Milliseconds. The question is how long an answer takes, not whether it is in time. */
+const LIMIT = 10_000;
+
+/**
+ * 100 callers, each of which asks again as soon as it is answered.
+ *
+ * @param options `nextToken` answers good access tokens: more than there are callers, because equal
+ *   tokens at the same time share a request.
+ */
+export async function measureResourceServer(options: {
+  readonly issuer: string;
+  readonly resourceServer: TestClient;
+  readonly nextToken: () => string;
+  readonly seconds: number;
+}): Promise<Measurement> {
+  const { issuer, resourceServer, nextToken, seconds } = options;
+  const introspector = createIntrospector({
+    issuer,
+    clientId: resourceServer.id,
+    clientSecret: resourceServer.secret ?? '',
+    timeoutMs: LIMIT,
+  });
+  const durations: number[] = [];
+  let failures = 0;
+  const started = performance.now();
+  const end = started + seconds * 1000;
+
+  async function call(): Promise<void> {
+    while (performance.now() < end) {
+      const asked = performance.now();
+      const headers = { authorization: `Bearer ${nextToken()}` };
+      const { caller } = await introspector.identify({ headers });
+      durations.push(performance.now() - asked);
+      if (!caller) failures += 1;
+    }
+  }
+  await Promise.all(Array.from({ length: CALLERS }, call));
+  const took = (performance.now() - started) / 1000;
+  introspector.close();
+
+  durations.sort((a, b) => a - b);
+  const within = (share: number): number => durations[Math.floor(durations.length * share)] ?? 0;
+  return {
+    requestsPerSecond: durations.length / took,
+    p50: within(0.5),
+    p99: within(0.99),
+    failures,
+  };
+}

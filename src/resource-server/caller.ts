@@ -1,0 +1,43 @@
+/** Who is calling the API, by which authentication method, and what they may reach right now. */
+
+/** Told apart by `method`; only a person has an `accountId`. */
+export type Caller =
+  | PersonThroughClient
+  /** A machine client, which acts for itself (client credentials). */
+  | (Reach & { readonly method: 'client_credentials'; readonly clientId: string })
+  /** A private integration of one person. */
+  | (Reach & Person & { readonly method: 'api_key' });
+
+type PersonThroughClient = Reach &
+  Person & { readonly method: 'authorization_code'; readonly clientId: string };
+
+interface Person {
+  readonly accountId: string;
+  /** The email address this person signs in with. */
+  readonly username?: string;
+}
+
+interface Reach {
+  /** The account id, or the client id of a machine client: for logs and rate limits. */
+  readonly subject: string;
+  /** Absent where what was presented does not expire. */
+  readonly expiresAt?: Date;
+  readonly organizations: readonly Organization[];
+}
+
+export type Role = 'owner' | 'admin' | 'member' | 'viewer';
+export type Right = 'read' | 'write' | 'manage';
+
+export interface Organization {
+  readonly id: string;
+  readonly name: string;
+  readonly role: Role;
+  /** Only those in which the caller has a right. */
+  readonly warehouses: readonly Warehouse[];
+}
+
+export interface Warehouse {
+  readonly id: string;
+  readonly name: string;
+  readonly rights: readonly Right[];
+}

@@ -1,0 +1,124 @@
+/** Reads what the service says about a token (RFC 7662 §2.2): a caller, nobody, or a failure. */
+import type { Caller, Organization, Right, Role, Warehouse } from './caller.ts';
+import type { RawAnswer } from './introspection-endpoint.ts';
+import { IntrospectionFailure } from './introspection-failure.ts';
+
+export interface IntrospectionAnswer {
+  /** Undefined: the token is not good. */
+  readonly caller: Caller | undefined;
+  /** For how long the service allows the answer to be used again. */
+  readonly maxAgeSeconds: number;
+}
+
+/**
+ * What this version does not know, such as a new role or right, gives nothing.
+ *
+ * @throws IntrospectionFailure for everything that is not certainly an answer.
+ */
+export function introspectionAnswer(raw: RawAnswer, issuer: string): IntrospectionAnswer {
+  refuseOtherStatus(raw);
+  const answer = objectIn(raw.body);
+  const maxAgeSeconds = maxAgeIn(raw.headers['cache-control']);
+  if (answer.active === false) return { caller: undefined, maxAgeSeconds };
+  if (answer.active !== true) throw malformed('does not say whether the token is active');
+  if (answer.iss !== issuer) throw malformed(`is not of the issuer ${issuer}`);
+  return { caller: callerIn(answer), maxAgeSeconds };
+}
+
+function refuseOtherStatus({ status, headers }: RawAnswer): void {
+  if (status === 200) return;
+  const wait = Number(headers['retry-after']);
+  const retryAfterSeconds = Number.isInteger(wait) && wait > 0 ? wait : undefined;
+  const fail = (reason: 'credentials_refused' | 'throttled' | 'failed', what: string) =>
+    new IntrospectionFailure(reason, `introspection ${what}`, { retryAfterSeconds });
+  if (status === 401) {
+    throw fail('credentials_refused', 'refuses the client id or secret of this API');
+  }
+  if (status === 429) throw fail('throttled', 'had too many wrong secrets from this API');
+  throw fail('failed', `answers with status ${status}`);
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+function callerIn(answer: Fields): Caller {
+  const subject = textIn(answer, 'sub');
+  const { exp, username, organizations } = answer;
+  const reach = {
+    subject,
+    ...(typeof exp === 'number' && { expiresAt: new Date(exp * 1000) }),
+    organizations: organizationsIn(organizations),
+  };
+  const person = { accountId: subject, ...(typeof username === 'string' && { username }) };
+  const tokenType = textIn(answer, 'token_type').toLowerCase();
+  if (tokenType === 'api_key') return { ...reach, ...person, method: 'api_key' };
+  if (tokenType !== 'bearer') throw malformed('has a token_type that is not known here');
+
+  const clientId = textIn(answer, 'client_id');
+  // RFC 9700 §4.15: a client that acts for itself must never be taken for a person.
+  if (subject === clientId) return { ...reach, method: 'client_credentials', clientId };
+  return { ...reach, ...person, method: 'authorization_code', clientId };
+}
+
+const ROLES: readonly unknown[] = ['owner', 'admin', 'member', 'viewer'] satisfies Role[];
+const RIGHTS: readonly unknown[] = ['read', 'write', 'manage'] satisfies Right[];
+
+const isRole = (value: unknown): value is Role => ROLES.includes(value);
+const isRight = (value: unknown): value is Right => RIGHTS.includes(value);
+
+function organizationsIn(value: unknown): Organization[] {
+  if (value === undefined) {
+    throw malformed('has no organizations: is this client registered as a resource server?');
+  }
+  return objectsIn(value).flatMap((organization) => {
+    const { role } = organization;
+    if (!isRole(role)) return [];
+    return [{ ...named(organization), role, warehouses: warehousesIn(organization) }];
+  });
+}
+
+const warehousesIn = ({ warehouses }: Fields): Warehouse[] =>
+  objectsIn(warehouses).map((warehouse) => ({
+    ...named(warehouse),
+    rights: listIn(warehouse.rights).filter(isRight),
+  }));
+
+const named = (fields: Fields) => ({ id: textIn(fields, 'id'), name: textIn(fields, 'name') });
+
+function textIn(fields: Fields, name: string): string {
+  const value = fields[name];
+  if (typeof value !== 'string' || value === '') throw malformed(`has no ${name}`);
+  return value;
+}
+
+function listIn(value: unknown): unknown[] {
+  if (Array.isArray(value)) return value;
+  throw malformed('has something else where a list belongs');
+}
+
+const objectsIn = (value: unknown): Fields[] => listIn(value).map(asObject);
+
+function asObject(value: unknown): Fields {
+  if (typeof value === 'object' && value !== null) return value as Fields;
+  throw malformed('has something else where an object belongs');
+}
+
+function objectIn(json: string): Fields {
+  let value: unknown;
+  try {
+    value = JSON.parse(json);
+  } catch {
+    // The parser's own message repeats a piece of what it read, so it goes no further.
+    throw malformed('is not JSON');
+  }
+  return asObject(value);
+}
+
+/** RFC 9111 §5.2.2: only an explicit `max-age` allows it, and `no-store` or `no-cache` forbids it. */
+function maxAgeIn(cacheControl: unknown): number {
+  const directives = String(cacheControl ?? '').toLowerCase();
+  if (/\bno-(store|cache)\b/.test(directives)) return 0;
+  return Number(/\bmax-age=(\d+)/.exec(directives)?.[1] ?? 0);
+}
+
+const malformed = (what: string): IntrospectionFailure =>
+  new IntrospectionFailure('malformed_answer', `the introspection answer ${what}`);

@@ -1,0 +1,114 @@
+/** `POST /oauth/introspect` over connections that stay open, within a time limit. */
+import http from 'node:http';
+import https from 'node:https';
+import { IntrospectionFailure } from './introspection-failure.ts';
+
+export interface IntrospectionEndpoint {
+  /**
+   * Asks about one token.
+   *
+   * @param deadline in the time of `performance.now()`, for the whole answer.
+   * @throws IntrospectionFailure `unreachable`, `timed_out` or `malformed_answer`.
+   */
+  ask(token: string, deadline: number): Promise<RawAnswer>;
+  /** Closes the connections that are kept open. */
+  close(): void;
+}
+
+export interface RawAnswer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
+  readonly body: string;
+}
+
+export interface EndpointOptions {
+  readonly url: URL;
+  /** The service answers only requests that name its issuer's host. */
+  readonly host: string;
+  readonly clientId: string;
+  readonly clientSecret: string;
+  readonly maxConnections: number;
+}
+
+/** Characters. An organization with ten thousand warehouses fits. */
+const LONGEST_ANSWER = 4 * 1024 * 1024;
+
+export function createIntrospectionEndpoint(options: EndpointOptions): IntrospectionEndpoint {
+  const { url, host, clientId, clientSecret, maxConnections } = options;
+  const { request: open, Agent } = url.protocol === 'https:' ? https : http;
+  // Node's fetch keeps connections too, at three times the cost of a request.
+  const agent = new Agent({ keepAlive: true, maxSockets: maxConnections });
+  // RFC 6749 §2.3.1: both halves are form-encoded before they are joined.
+  const credentials = [clientId, clientSecret].map(encodeURIComponent).join(':');
+  const headers = {
+    host,
+    authorization: `Basic ${Buffer.from(credentials).toString('base64')}`,
+    accept: 'application/json',
+    'content-type': 'application/x-www-form-urlencoded',
+  };
+
+  /** @returns undefined when a kept connection was closed by the other side just as it was used. */
+  function send(body: string, deadline: number): Promise<RawAnswer | undefined> {
+    return new Promise((resolve, reject) => {
+      const contentLength = { 'content-length': body.length };
+      const request = open(url, {
+        method: 'POST',
+        agent,
+        headers: { ...headers, ...contentLength },
+      });
+      const giveUp = (failure: IntrospectionFailure): void => {
+        reject(failure);
+        request.destroy();
+      };
+      const timer = setTimeout(
+        () => giveUp(timedOut(url)),
+        Math.max(0, deadline - performance.now()),
+      );
+      const broken = (error: NodeJS.ErrnoException): void => {
+        const wasClosed = error.code === 'ECONNRESET' || error.code === 'EPIPE';
+        if (request.reusedSocket && wasClosed) resolve(undefined);
+        else reject(unreachable(url, error));
+      };
+      request.on('error', broken);
+      request.on('close', () => clearTimeout(timer));
+      request.on('response', (response) => {
+        let text = '';
+        response.setEncoding('utf8');
+        response.on('error', broken);
+        response.on('data', (chunk: string) => {
+          text += chunk;
+          if (text.length > LONGEST_ANSWER) giveUp(tooLong(url));
+        });
+        response.on('end', () => {
+          resolve({ status: response.statusCode ?? 0, headers: response.headers, body: text });
+        });
+      });
+      request.end(body);
+    });
+  }
+
+  return {
+    async ask(token, deadline) {
+      const body = `token=${encodeURIComponent(token)}`;
+      for (;;) {
+        // Asking twice changes nothing, and each turn uses up a connection that was closed.
+        const answer = await send(body, deadline);
+        if (answer) return answer;
+      }
+    },
+    close: () => agent.destroy(),
+  };
+}
+
+const timedOut = ({ href }: URL): IntrospectionFailure =>
+  new IntrospectionFailure('timed_out', `${href} did not answer in time`);
+
+const tooLong = ({ href }: URL): IntrospectionFailure =>
+  new IntrospectionFailure('malformed_answer', `${href} sent a longer answer than there can be`);
+
+const unreachable = ({ href }: URL, cause: NodeJS.ErrnoException): IntrospectionFailure =>
+  new IntrospectionFailure(
+    'unreachable',
+    `${href} cannot be reached: ${cause.code ?? cause.message}`,
+    { cause },
+  );

@@ -1,0 +1,64 @@
+/** The bearer value of a request, taken from the one place where it may stand (RFC 6750 §2.1). */
+import { invalidToken, malformedRequest, noCredentials, type Refusal } from './refusal.ts';
+
+/** What is looked at of a request: Node's IncomingMessage and the Request of fetch both fit. */
+export interface ReceivedRequest {
+  readonly headers:
+    | { get(name: string): string | null }
+    | Readonly<Record<string, string | readonly string[] | undefined>>;
+  /** Absolute, or the path with its query. */
+  readonly url?: string | undefined;
+  /** Names and values in turn, as received: Node hides a second Authorization header elsewhere. */
+  readonly rawHeaders?: readonly string[] | undefined;
+}
+
+export type ReceivedToken =
+  | { readonly token: string; readonly refusal?: undefined }
+  | { readonly refusal: Refusal; readonly token?: undefined };
+
+/** RFC 6750 §2.1 `b64token`. Nothing else is one of ours, so nobody needs to be asked about it. */
+const TOKEN = /^[A-Za-z0-9\-._~+/]{1,512}=*$/;
+const LONGEST = 512;
+
+/** The value that is to be introspected, or the answer to a request that brings none or too many. */
+export function receivedToken(request: ReceivedRequest): ReceivedToken {
+  const inQuery = new URLSearchParams(request.url?.split('?').slice(1).join('?'));
+  // §2.3: addresses end up in logs and histories.
+  if (inQuery.has('access_token')) return refuse('the access token must not be in the address');
+  // §2.2: a form may hold a token, and GraphQL is not sent as a form.
+  const [contentType = ''] = headerValues(request, 'content-type');
+  if (/^\s*application\/x-www-form-urlencoded\b/i.test(contentType)) {
+    return refuse('send JSON, and the access token in the Authorization header');
+  }
+
+  const [authorization, ...others] = headerValues(request, 'authorization');
+  if (others.length > 0) return refuse('one Authorization header, please');
+  const [scheme = '', ...rest] = (authorization ?? '').trim().split(' ');
+  // §3.1: another scheme is not an attempt to use a token.
+  if (scheme.toLowerCase() !== 'bearer') return { refusal: noCredentials() };
+  const value = rest.join(' ').trim();
+  if (!value) return refuse('the Authorization header has no access token');
+  // Headers with the same name are joined like this on their way.
+  if (value.includes(',')) return refuse('one access token, please');
+  if (value.length > LONGEST || !TOKEN.test(value)) return { refusal: invalidToken() };
+  return { token: value };
+}
+
+const refuse = (message: string): ReceivedToken => ({ refusal: malformedRequest(message) });
+
+function headerValues({ headers, rawHeaders }: ReceivedRequest, name: string): string[] {
+  if (rawHeaders) {
+    return rawHeaders.filter((_, at) => at % 2 === 1 && rawHeaders[at - 1]?.toLowerCase() === name);
+  }
+  if (isFetchHeaders(headers)) {
+    const value = headers.get(name);
+    return value === null ? [] : [value];
+  }
+  return Object.entries(headers)
+    .filter(([key]) => key.toLowerCase() === name)
+    .flatMap(([, value]) => value ?? []);
+}
+
+const isFetchHeaders = (
+  headers: ReceivedRequest['headers'],
+): headers is { get(name: string): string | null } => typeof headers.get === 'function';

@@ -1,0 +1,35 @@
+/** The door of `gatehouse/resource-server`: everything an API imports to protect itself. */
+import type { Caller, Organization, Right, Role, Warehouse } from './caller.ts';
+import { callerContext, callerFrom } from './caller-context.ts';
+import type { FailureReason, IntrospectionFailure } from './introspection-failure.ts';
+import type { Identified, Introspector, IntrospectorOptions } from './introspector.ts';
+import { createIntrospector } from './introspector.ts';
+import { protect } from './protect.ts';
+import type { ReceivedRequest } from './received-token.ts';
+import { CallerRefused, type Refusal } from './refusal.ts';
+import { mayReach, requireRight, warehousesOf } from './rights.ts';
+
+export type {
+  Caller,
+  FailureReason,
+  Identified,
+  IntrospectionFailure,
+  Introspector,
+  IntrospectorOptions,
+  Organization,
+  ReceivedRequest,
+  Refusal,
+  Right,
+  Role,
+  Warehouse,
+};
+export {
+  CallerRefused,
+  callerContext,
+  callerFrom,
+  createIntrospector,
+  mayReach,
+  protect,
+  requireRight,
+  warehousesOf,
+};

@@ -1,0 +1,180 @@
+import { execFile } from 'node:child_process';
+import {
+  copyFileSync,
+  cpSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import { expect } from 'chai';
+import { eventually } from '../support/eventually.ts';
+import { ask } from '../support/oauth.ts';
+import { freePort, type Program, startProgram } from '../support/programs.ts';
+import { type Seed, seed } from '../support/seed.ts';
+import { startTestService, type TestService } from '../support/service.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
+import { personToken } from './tokens.ts';
+
+const ROOT = path.join(import.meta.dirname, '../..');
+const SECTION = path.join(import.meta.dirname, '../../README.md');
+
+describe('gatehouse/resource-server, packed', () => {
+  const project = temporaryDirectory('api');
+
+  before(async () => {
+    const tarball = await pack();
+    writeFileSync(path.join(project, 'package.json'), '{ "private": true }');
+    // The two that the example asks for are installed from what the tests have: no registry is
+    // needed, and one that Gatehouse would need itself is missed.
+    const others = ['graphql', 'graphql-http'].map((name) => path.join(ROOT, 'node_modules', name));
+    const flags = ['--offline', '--install-links', '--ignore-scripts', '--omit=dev'];
+    await npm(['install', ...flags, tarball, ...others], project);
+  });
+
+  it('holds JavaScript with declarations, and needs no other package', async () => {
+    const installed = path.join(project, 'node_modules/gatehouse');
+    const manifest = JSON.parse(readFileSync(path.join(installed, 'package.json'), 'utf8'));
+    expect(manifest).to.not.have.any.keys('dependencies', 'devDependencies');
+    const modules = readdirSync(path.join(project, 'node_modules'));
+    const packages = modules.filter((name) => !name.startsWith('.'));
+    expect(packages.sort()).to.deep.equal(['gatehouse', 'graphql', 'graphql-http']);
+    expect(readdirSync(installed)).to.not.include('node_modules');
+  });
+
+  it('has types that stand on their own', async () => {
+    writeFileSync(path.join(project, 'typed.ts'), TYPED);
+    const flags = ['--noEmit', '--strict', '--module', 'nodenext', '--target', 'es2022'];
+    const tsc = path.join(ROOT, 'node_modules/typescript/bin/tsc');
+    await run(process.execPath, [tsc, ...flags, '--types', '', 'typed.ts'], { cwd: project });
+  });
+
+  describe('with the example of the README', () => {
+    let service: TestService;
+    let seeded: Seed;
+    let url: URL;
+    let api: Program;
+
+    before(async () => {
+      service = await startTestService();
+      seeded = await seed(service);
+      const port = await freePort();
+      url = new URL(`http://localhost:${port}`);
+      const file = path.join(project, 'api.mjs');
+      const example = replaceOnce(
+        exampleOfReadme(),
+        "'http://localhost:3000'",
+        `'${service.issuer}'`,
+      );
+      writeFileSync(file, replaceOnce(example, '.listen(4000)', `.listen(${port})`));
+      const { id, secret } = seeded.clients.resourceServer;
+      api = startProgram(process.execPath, [file], {
+        cwd: project,
+        environment: { PATH: process.env.PATH, CLIENT_ID: id, CLIENT_SECRET: secret },
+      });
+      await api.waitUntil(() => fetch(url));
+    });
+    after(async () => {
+      await api?.end('SIGTERM');
+      await service.close();
+    });
+
+    it('protects a GraphQL API', async () => {
+      const { issuer } = service;
+      const token = await personToken(issuer, seeded.clients.confidential, seeded.person);
+      const { id, name } = seeded.warehouse;
+
+      const anonymous = await query('{ warehouses { id } }');
+      expect(anonymous.status).to.equal(401);
+      expect(anonymous.headers.get('www-authenticate')).to.equal('Bearer');
+
+      // Its limit is a second, which the first look-up on a busy machine may need.
+      await eventually(async () => {
+        const listed = await query('{ warehouses { id name } }', token);
+        expect(listed.body).to.deep.equal({ data: { warehouses: [{ id, name }] } });
+      });
+
+      const receive = (warehouse: string, count: number) =>
+        query(
+          `mutation { receive(warehouse: "${warehouse}", article: "x", count: ${count}) }`,
+          token,
+        );
+      expect((await receive(id, 3)).body).to.deep.equal({ data: { receive: 3 } });
+      expect((await receive(id, 4)).body).to.deep.equal({ data: { receive: 7 } });
+      const foreign = await receive('wh_elsewhere', 1);
+      expect(foreign.body).to.have.nested.property('errors[0].extensions.code', 'FORBIDDEN');
+
+      await service.accounts.suspend(seeded.person.accountId);
+      expect(await query('{ warehouses { id } }', token)).to.include({ status: 401 });
+    });
+
+    const query = (text: string, token?: string) =>
+      ask(url, {
+        method: 'POST',
+        headers: {
+          'content-type': 'application/json',
+          ...(token !== undefined && { authorization: `Bearer ${token}` }),
+        },
+        body: JSON.stringify({ query: text }),
+      });
+  });
+});
+
+const TYPED = `
+import {
+  type Caller, createIntrospector, mayReach, protect, requireRight,
+} from 'gatehouse/resource-server';
+
+const introspector = createIntrospector({ issuer: 'a', clientId: 'b', clientSecret: 'c' });
+protect(introspector);
+
+export async function accountOf(request: { headers: Record<string, string> }): Promise<string> {
+  const { caller, refusal } = await introspector.identify(request);
+  if (refusal) throw new Error(refusal.body);
+  requireRight(caller, 'wh_a', 'write');
+  return caller.method === 'client_credentials' ? caller.clientId : caller.accountId;
+}
+
+export function wrong(caller: Caller): void {
+  // @ts-expect-error not everybody is a person
+  caller.accountId;
+  // @ts-expect-error there is no such right
+  mayReach(caller, 'wh_a', 'fly');
+}
+`;
+
+/** Packs a copy of what belongs to it, so that no other test meets a checkout that is changing. */
+async function pack(): Promise<string> {
+  const checkout = temporaryDirectory('pack');
+  for (const name of ['package.json', 'tsconfig.json', 'tsconfig.resource-server.json']) {
+    copyFileSync(path.join(ROOT, name), path.join(checkout, name));
+  }
+  mkdirSync(path.join(checkout, 'src'));
+  const folder = 'src/resource-server';
+  cpSync(path.join(ROOT, folder), path.join(checkout, folder), { recursive: true });
+  symlinkSync(path.join(ROOT, 'node_modules'), path.join(checkout, 'node_modules'));
+  await npm(['pack', '--no-ignore-scripts'], checkout);
+  const manifest = (directory: string) =>
+    readFileSync(path.join(directory, 'package.json'), 'utf8');
+  expect(manifest(checkout)).to.equal(manifest(ROOT));
+  return path.join(checkout, `gatehouse-${JSON.parse(manifest(ROOT)).version}.tgz`);
+}
+
+function exampleOfReadme(): string {
+  const [, section = ''] = readFileSync(SECTION, 'utf8').split('## Protect your GraphQL API');
+  const [, example] = /```js\n(.*?)```/s.exec(section) ?? [];
+  if (example === undefined) throw new Error('the README has no example');
+  return example;
+}
+
+function replaceOnce(text: string, part: string, replacement: string): string {
+  expect(text.split(part), part).to.have.lengthOf(2);
+  return text.replace(part, replacement);
+}
+
+const run = promisify(execFile);
+
+const npm = (args: readonly string[], cwd: string) => run('npm', [...args], { cwd });

@@ -1,0 +1,212 @@
+import { type IncomingMessage, request as send } from 'node:http';
+import { expect } from 'chai';
+import { createHandler } from 'graphql-http/lib/use/fetch';
+import {
+  CallerRefused,
+  callerContext,
+  callerFrom,
+  createIntrospector,
+  type Introspector,
+  type ReceivedRequest,
+} from '../../src/resource-server/resource-server.ts';
+import { ask } from '../support/oauth.ts';
+import { answering, type StandIn, startStandIn } from './stand-in.ts';
+import { SCHEMA, startWarehouseApi, type WarehouseApi } from './warehouse-api.ts';
+
+const TOKEN = `gate_at_${'a'.repeat(43)}`;
+const BEARER = `Bearer ${TOKEN}`;
+const JSON_TYPE = { 'content-type': 'application/json' };
+const QUERY = '{"query":"{ caller { subject } }"}';
+const INVALID_TOKEN =
+  'Bearer error="invalid_token", error_description="the access token or API key is unknown, expired or revoked"';
+
+describe('what a protected API answers to a request that it lets no further', () => {
+  let service: StandIn;
+  let introspector: Introspector;
+  let api: WarehouseApi;
+
+  before(async () => {
+    service = await startStandIn(answering({ active: false }));
+    introspector = createIntrospector({
+      issuer: service.origin,
+      clientId: 'gate_ci_api',
+      clientSecret: 'gate_cs_api',
+    });
+    api = await startWarehouseApi(introspector);
+  });
+  after(async () => {
+    await api.close();
+    introspector.close();
+    await service.close();
+  });
+
+  async function post(headers: Record<string, string>, { path = '/graphql', body = QUERY } = {}) {
+    const answer = await ask(new URL(path, api.url), {
+      method: 'POST',
+      headers: { ...JSON_TYPE, ...headers },
+      body,
+    });
+    expect(answer.body).to.not.have.property('data');
+    expect(answer.headers.get('cache-control')).to.equal('no-store');
+    const challenge = answer.headers.get('www-authenticate');
+    return { status: answer.status, challenge, body: answer.body };
+  }
+
+  /** How often the service is asked by `work`. */
+  async function asked(work: () => Promise<unknown>): Promise<number> {
+    const before = service.asked.length;
+    await work();
+    return service.asked.length - before;
+  }
+
+  it('a request without credentials is told the method, and no error code', async () => {
+    const others = ['Basic YTpi', TOKEN, `Token ${TOKEN}`].map((authorization) => ({
+      authorization,
+    }));
+    const times = await asked(async () => {
+      for (const headers of [{}, ...others]) {
+        const answer = await post(headers);
+        expect(answer).to.include({ status: 401, challenge: 'Bearer' });
+        expect(answer.body).to.deep.equal({
+          errors: [
+            {
+              message: 'an access token or API key is required',
+              extensions: { code: 'UNAUTHENTICATED' },
+            },
+          ],
+        });
+      }
+    });
+    expect(times).to.equal(0);
+  });
+
+  it('a token that the service does not call active is an invalid token', async () => {
+    for (const authorization of [BEARER, `bEARER ${TOKEN}`, `Bearer   ${TOKEN}`]) {
+      const answer = await post({ authorization });
+      expect(answer).to.include({ status: 401, challenge: INVALID_TOKEN });
+    }
+    expect(service.asked.at(-1)?.get('token')).to.equal(TOKEN);
+  });
+
+  it('a token in the address is an invalid request, with or without one in the header', async () => {
+    const times = await asked(async () => {
+      for (const query of [
+        `access_token=${TOKEN}`,
+        `a=?&access%5Ftoken=${TOKEN}`,
+        'access_token',
+      ]) {
+        for (const headers of [{}, { authorization: BEARER }]) {
+          expectInvalidRequest(await post(headers, { path: `/graphql?${query}` }));
+        }
+      }
+    });
+    expect(times).to.equal(0);
+  });
+
+  it('a form, in which a token may stand, is an invalid request', async () => {
+    const form = { 'content-type': 'application/x-www-form-urlencoded; charset=utf-8' };
+    const times = await asked(async () => {
+      for (const headers of [form, { ...form, authorization: BEARER }]) {
+        expectInvalidRequest(await post(headers, { body: `access_token=${TOKEN}` }));
+      }
+    });
+    expect(times).to.equal(0);
+  });
+
+  it('two tokens, or Bearer without one, are an invalid request', async () => {
+    const times = await asked(async () => {
+      for (const authorization of [`${BEARER}, ${BEARER}`, `${BEARER},x`, 'Bearer', 'Bearer  ']) {
+        expectInvalidRequest(await post({ authorization }));
+      }
+    });
+    expect(times).to.equal(0);
+  });
+
+  it('a second Authorization header, which Node hides, is an invalid request', async () => {
+    const headers = [
+      ...['host', api.url.host, 'content-type', 'application/json'],
+      ...['authorization', BEARER, 'authorization', `Bearer ${TOKEN.toUpperCase()}`],
+    ];
+    const answer = await new Promise<IncomingMessage>((resolve, reject) => {
+      const request = send(api.url, { method: 'POST', headers }, resolve);
+      request.on('error', reject);
+      request.end(QUERY);
+    });
+    answer.resume();
+    const challenge = answer.headers['www-authenticate'] ?? null;
+    expectInvalidRequest({ status: answer.statusCode ?? 0, challenge });
+  });
+
+  it('a value that can be no token is invalid, and the service is not asked about it', async () => {
+    const values = [`${TOKEN} x`, `${TOKEN}\tx`, `${TOKEN}\0`, `${TOKEN}"`, 'tök', 'a=b', '='];
+    const times = await asked(async () => {
+      for (const value of [...values, 'a'.repeat(513), `${'a'.repeat(512)}=`]) {
+        const headers = { authorization: `Bearer ${value}` };
+        const { refusal } = await introspector.identify({ headers });
+        expect(refusal?.status, value).to.equal(401);
+        expect(refusal?.headers).to.include({ 'WWW-Authenticate': INVALID_TOKEN });
+        if (value.length > 3) expect(refusal?.body).to.not.include(value);
+      }
+    });
+    expect(times).to.equal(0);
+  });
+
+  it('is the same for the Request of fetch and for headers in any spelling', async () => {
+    const url = 'https://api.example/graphql';
+    const requests: [ReceivedRequest, number][] = [
+      [new Request(url), 401],
+      [new Request(`${url}?access_token=x`), 400],
+      [new Request(url, { headers: { authorization: BEARER } }), 401],
+      [new Request(url, { method: 'POST', body: new URLSearchParams('a=b') }), 400],
+      [{ headers: { AUTHORIZATION: [BEARER, BEARER] } }, 400],
+    ];
+    for (const [request, status] of requests) {
+      const { refusal } = await introspector.identify(request);
+      expect(refusal?.status).to.equal(status);
+      // Ready to send.
+      const response = new Response(refusal?.body, refusal);
+      expect(response.status).to.equal(status);
+      expect(response.headers.get('www-authenticate')).to.match(/^Bearer/);
+    }
+  });
+
+  it('is sent by graphql-http before an operation runs', async () => {
+    let ran = false;
+    const handle = createHandler({
+      schema: SCHEMA,
+      rootValue: () => {
+        ran = true;
+      },
+      context: callerContext(introspector),
+    });
+    const init = { method: 'POST', body: QUERY };
+    const without = await handle(new Request(api.url, { ...init, headers: JSON_TYPE }));
+    expect([without.status, without.headers.get('www-authenticate')]).to.deep.equal([
+      401,
+      'Bearer',
+    ]);
+    const headers = { ...JSON_TYPE, authorization: BEARER };
+    const refused = await handle(new Request(api.url, { ...init, headers }));
+    expect(refused.headers.get('www-authenticate')).to.equal(INVALID_TOKEN);
+    expect(ran).to.equal(false);
+  });
+
+  it('is an error with status and headers for servers that want one', async () => {
+    const error = await callerFrom(introspector, { headers: {} }).then(
+      () => undefined,
+      (error: unknown) => error,
+    );
+    expect(error).to.be.instanceOf(CallerRefused);
+    expect(error).to.deep.include({
+      status: 401,
+      expose: true,
+      extensions: { code: 'UNAUTHENTICATED' },
+    });
+    expect(error).to.have.nested.property('headers.WWW-Authenticate', 'Bearer');
+  });
+});
+
+function expectInvalidRequest(answer: { status: number; challenge: string | null }): void {
+  expect(answer.status).to.equal(400);
+  expect(answer.challenge).to.match(/^Bearer error="invalid_request", error_description="[^"]+"$/);
+}

@@ -1,0 +1,62 @@
+/** A listener in the place of the service: it counts what it is asked, and answers as it is told. */
+import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+
+export interface StandIn {
+  readonly origin: string;
+  readonly introspectionEndpoint: string;
+  /** The forms it was sent so far. */
+  readonly asked: readonly URLSearchParams[];
+  /** Connections that were opened so far. */
+  readonly connections: number;
+  close(): Promise<void>;
+}
+
+export type Respond = (answer: ServerResponse, form: string, asked: IncomingMessage) => unknown;
+
+export async function startStandIn(respond: Respond): Promise<StandIn> {
+  const asked: URLSearchParams[] = [];
+  const sockets = new Set<Socket>();
+  const server = createServer(async (incoming, answer) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of incoming) chunks.push(chunk);
+    const form = Buffer.concat(chunks).toString();
+    asked.push(new URLSearchParams(form));
+    await respond(answer, form, incoming);
+  });
+  server.on('connection', (socket) => sockets.add(socket));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return {
+    origin,
+    introspectionEndpoint: `${origin}/oauth/introspect`,
+    asked,
+    get connections() {
+      return sockets.size;
+    },
+    async close() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+/** Passes everything on to the service, and its answer back. `arrived` may hold the answer. */
+export const passOnTo =
+  (issuer: string, arrived: () => Promise<void> | void = () => {}): Respond =>
+  (answer, form, { headers, method, url }) =>
+    new Promise<void>((resolve, reject) => {
+      const onward = request(new URL(url ?? '', issuer), { method, headers }, async (response) => {
+        await arrived();
+        answer.writeHead(response.statusCode ?? 0, response.headers);
+        response.pipe(answer).on('finish', resolve);
+      });
+      onward.on('error', reject);
+      onward.end(form);
+    });
+
+/** Answers every question with this JSON. */
+export const answering =
+  (body: unknown, headers: Record<string, string> = {}): Respond =>
+  (answer) =>
+    answer.setHeaders(new Map(Object.entries(headers))).end(JSON.stringify(body));

@@ -1,0 +1,78 @@
+/** A GraphQL API in Koa that protects itself with the resource server module. */
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { buildSchema } from 'graphql';
+import { createHandler } from 'graphql-http/lib/use/koa';
+import Koa from 'koa';
+import {
+  type Caller,
+  type Introspector,
+  protect,
+  requireRight,
+  warehousesOf,
+} from '../../src/resource-server/resource-server.ts';
+import { type Answer, ask } from '../support/oauth.ts';
+
+export interface WarehouseApi {
+  readonly url: URL;
+  /** One GraphQL request with this access token. */
+  query(token: string, query: string): Promise<Answer>;
+  close(): Promise<void>;
+}
+
+export const SCHEMA = buildSchema(`
+  type Caller { method: String!, subject: String!, accountId: ID, clientId: ID, username: String }
+  type Warehouse { id: ID!, name: String!, rights: [String!]! }
+  type Organization { id: ID!, name: String!, role: String!, warehouses: [Warehouse!]! }
+  type Query {
+    caller: Caller!
+    organizations: [Organization!]!
+    warehouses(right: String!): [Warehouse!]!
+  }
+  type Mutation { receive(warehouse: ID!, count: Int!): Int! }
+`);
+
+const OPERATIONS = {
+  caller: (_: object, { caller }: Context) => caller,
+  organizations: (_: object, { caller }: Context) => caller.organizations,
+  warehouses: ({ right }: { right: 'read' }, { caller }: Context) => warehousesOf(caller, right),
+  receive({ warehouse, count }: { warehouse: string; count: number }, { caller }: Context) {
+    requireRight(caller, warehouse, 'write');
+    return count;
+  },
+};
+
+type Context = { caller: Caller };
+
+export async function startWarehouseApi(introspector: Introspector): Promise<WarehouseApi> {
+  const app = new Koa();
+  app.use(protect(introspector));
+  app.use(async (ctx, next) => {
+    if (ctx.path !== '/stock') return next();
+    requireRight(ctx.state.caller, String(ctx.query.warehouse), 'manage');
+    ctx.body = 'stock';
+  });
+  app.use(
+    createHandler({
+      schema: SCHEMA,
+      rootValue: OPERATIONS,
+      context: ({ context }) => ({ caller: context.res.ctx.state.caller }),
+    }),
+  );
+  const server = createServer(app.callback());
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const url = new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/graphql`);
+  return {
+    url,
+    query: (token, query) =>
+      ask(url, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+        body: JSON.stringify({ query }),
+      }),
+    async close() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
