@@ -1,0 +1,59 @@
+/** `npm run sandbox`: try everything on one machine. It needs what `npm ci` installs for development. */
+import { DEMO } from './provisioning.ts';
+import { type Sandbox, startSandbox } from './sandbox.ts';
+
+const stop = new AbortController();
+const stopped = new Promise<undefined>((resolve) => {
+  stop.signal.addEventListener('abort', () => resolve(undefined));
+});
+for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => stop.abort());
+
+process.stdout.write('Starting a service, a partner app and a warehouse API …\n');
+try {
+  const sandbox = await startSandbox({ stop: stop.signal });
+  process.stdout.write(instructions(sandbox));
+  const lastWords = await Promise.race([stopped, sandbox.gatehouse.ended]);
+  await sandbox.close();
+  // Ctrl-C reaches the service as well, which may be the first to end.
+  if (!stop.signal.aborted) throw new Error(`Gatehouse ended by itself:\n${lastWords}`);
+} catch (error) {
+  if (!stop.signal.aborted) {
+    process.stderr.write(`${error instanceof Error ? error.message : error}\n`);
+    process.exitCode = 1;
+  }
+}
+
+function instructions({ gatehouse, provisions, partner, api }: Sandbox): string {
+  const { issuer, settingsFile } = gatehouse;
+  const { machine, organizationId } = provisions;
+  const operator = `GATEHOUSE_CONFIG=${settingsFile} npm run operator --`;
+  const whose = `--account ${DEMO.email} --organization ${organizationId}`;
+  const credentials = `-u ${machine.clientId}:${machine.clientSecret}`;
+  return `
+  Partner app     ${partner.origin}
+  Gatehouse       ${issuer}   sign in as ${DEMO.email}, password ${DEMO.password}
+  Warehouse API   ${api.url.href}
+
+1. Open the partner app, connect, and show the stock. Hamburg may be adjusted, Riga only read.
+   Refresh, retry the old refresh token, and see what goes over the wire.
+
+2. Remove the membership, in another terminal, and show the stock again: it is gone.
+
+   ${operator} memberships remove ${whose}
+
+   And give it back, this time with every right:
+
+   ${operator} memberships set ${whose} --role owner
+
+3. Call the same API as a machine client, or with an API key of ${issuer}/profile/api-keys
+   in the place of its token:
+
+   TOKEN=$(curl -s ${credentials} -d grant_type=client_credentials ${issuer}/oauth/token |
+     sed 's/.*"access_token":"\\([^"]*\\)".*/\\1/')
+   curl -H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json' \\
+     -d '{"query":"{ caller { method } organizations { name warehouses { name rights } } }"}' \\
+     ${api.url.href}
+
+Ctrl-C stops all three and forgets everything.
+`;
+}

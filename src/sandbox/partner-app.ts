@@ -1,0 +1,109 @@
+/** "Connect your warehouse": a partner app whose every request and answer can be seen. */
+import { readFile } from 'node:fs/promises';
+import Koa, { type Context } from 'koa';
+import Router from 'koa-router';
+import getRawBody from 'raw-body';
+import { randomId } from '../random-id.ts';
+import { listen } from './listening.ts';
+import {
+  createPartner,
+  type PartnerConnection,
+  type PartnerRegistration,
+} from './partner-connection.ts';
+import { partnerPage } from './partner-page.ts';
+
+export interface PartnerApp {
+  readonly origin: string;
+  close(): Promise<void>;
+}
+
+/** Not the cookie of the service: browsers do not tell the ports of a host apart. */
+const COOKIE = 'stock_planner';
+/** Browsers, the latest of them. */
+const MOST = 100;
+const STYLESHEET = '/partner.css';
+
+/** Answers at the origin of the redirect URI. */
+export async function startPartnerApp({
+  registration,
+  apiUrl,
+}: {
+  readonly registration: PartnerRegistration;
+  readonly apiUrl: URL;
+}): Promise<PartnerApp> {
+  const { issuer, redirectUri } = registration;
+  const { origin, hostname, port, pathname } = new URL(redirectUri);
+  const connect = await createPartner(registration, apiUrl);
+  const connections = new Map<string, PartnerConnection>();
+  const style = await readFile(new URL('partner.css', import.meta.url), 'utf8');
+
+  /** The connection of this browser: nobody is connected by a link that somebody else made. */
+  function connectionOf(ctx: Context): PartnerConnection {
+    const known = connections.get(ctx.cookies.get(COOKIE) ?? '');
+    if (known) return known;
+    const id = randomId('', 22);
+    const connection = connect();
+    const [oldest] = connections.keys();
+    if (oldest !== undefined && connections.size >= MOST) connections.delete(oldest);
+    connections.set(id, connection);
+    // Lax: the redirect back from the service brings it, a post from another site does not.
+    ctx.cookies.set(COOKIE, id, { sameSite: 'lax' });
+    return connection;
+  }
+
+  const router = new Router();
+  router.get('/', (ctx) => {
+    ctx.type = 'html';
+    ctx.body = partnerPage(connectionOf(ctx), {
+      stylesheet: STYLESHEET,
+      issuer,
+      apiUrl: apiUrl.href,
+    });
+  });
+  router.get(STYLESHEET, (ctx) => {
+    ctx.type = 'css';
+    ctx.body = style;
+  });
+  router.get('/connect', async (ctx) => {
+    ctx.redirect((await connectionOf(ctx).begin()).href);
+  });
+  router.get(pathname, async (ctx) => {
+    await connectionOf(ctx).finish(new URL(ctx.url, origin));
+    goBack(ctx);
+  });
+  for (const [path, step] of [
+    ['/stock', 'showStock'],
+    ['/refresh', 'refresh'],
+    ['/retry', 'retry'],
+    ['/revoke', 'revoke'],
+  ] as const) {
+    router.post(path, async (ctx) => {
+      await connectionOf(ctx)[step]();
+      goBack(ctx);
+    });
+  }
+  router.post('/adjust', async (ctx) => {
+    const form = new URLSearchParams(
+      await getRawBody(ctx.req, { limit: 10_000, encoding: 'utf-8' }),
+    );
+    const change = { warehouse: form.get('warehouse') ?? '', article: form.get('article') ?? '' };
+    await connectionOf(ctx).adjustStock({ ...change, by: Number(form.get('by')) });
+    goBack(ctx);
+  });
+
+  const app = new Koa();
+  app.use(async (ctx, next) => {
+    ctx.set('Content-Security-Policy', "default-src 'none'; style-src 'self'; base-uri 'none'");
+    ctx.set('Cache-Control', 'no-store');
+    await next();
+  });
+  app.use(router.routes());
+  const { close } = await listen(app.callback(), { host: hostname, port: Number(port) });
+  return { origin, close };
+}
+
+/** RFC 9110 §15.4.4: the page is asked for by GET, and a reload repeats nothing. */
+function goBack(ctx: Context): void {
+  ctx.status = 303;
+  ctx.redirect('/');
+}

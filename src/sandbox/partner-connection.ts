@@ -1,0 +1,212 @@
+/** One person's connection to Gatehouse, as a partner app keeps it: the whole life of its tokens. */
+import * as oauth from 'openid-client';
+import { createWireLog, type WireLog } from './wire-log.ts';
+
+/** What a partner app is told when it is registered. */
+export interface PartnerRegistration {
+  readonly issuer: string;
+  readonly clientId: string;
+  readonly clientSecret: string;
+  readonly redirectUri: string;
+}
+
+export interface Tokens {
+  readonly accessToken: string;
+  readonly expiresAt: Date;
+  readonly refreshToken: string;
+  /** The refresh token before this one. */
+  readonly replaced?: string;
+}
+
+export interface StockLevel {
+  readonly article: string;
+  readonly count: number;
+}
+
+export interface Organization {
+  readonly name: string;
+  readonly role: string;
+  readonly warehouses: readonly {
+    readonly id: string;
+    readonly name: string;
+    readonly rights: readonly string[];
+    /** Null where the caller may not read. */
+    readonly stock: readonly StockLevel[] | null;
+  }[];
+}
+
+/** Each step ends in a sentence for the person: `notice`. */
+export interface PartnerConnection {
+  readonly log: WireLog;
+  readonly notice: string | undefined;
+  /** Undefined while not connected. */
+  readonly tokens: Tokens | undefined;
+  /** What the API answered last. */
+  readonly organizations: readonly Organization[] | undefined;
+  /** Where to send the browser, so that the person can approve. */
+  begin(): Promise<URL>;
+  /** @param callback where the browser came back to. */
+  finish(callback: URL): Promise<void>;
+  showStock(): Promise<void>;
+  adjustStock(change: { warehouse: string; article: string; by: number }): Promise<void>;
+  refresh(): Promise<void>;
+  /** Sends the refresh token that was replaced, as if the answer had been lost on its way. */
+  retry(): Promise<void>;
+  revoke(): Promise<void>;
+}
+
+/** Reads the metadata of the service once. @returns what makes a connection for each browser. */
+export async function createPartner(registration: PartnerRegistration, apiUrl: URL) {
+  const { issuer, clientId, clientSecret, redirectUri } = registration;
+  const discovered = await oauth.discovery(new URL(issuer), clientId, clientSecret, undefined, {
+    algorithm: 'oauth2',
+    // http is for loopback only.
+    execute: [oauth.allowInsecureRequests],
+  });
+
+  return function connect(): PartnerConnection {
+    const log = createWireLog();
+    const config = new oauth.Configuration(discovered.serverMetadata(), clientId, clientSecret);
+    oauth.allowInsecureRequests(config);
+    config[oauth.customFetch] = log.fetch;
+
+    let checks: { pkceCodeVerifier: string; expectedState: string } | undefined;
+    let notice: string | undefined;
+    let tokens: Tokens | undefined;
+    let organizations: readonly Organization[] | undefined;
+
+    function keep(answer: oauth.TokenEndpointResponse, replaced?: string): void {
+      // Both are always there; the types of the library know every kind of server.
+      const {
+        access_token: accessToken,
+        refresh_token: refreshToken = '',
+        expires_in = 0,
+      } = answer;
+      const expiresAt = new Date(Date.now() + expires_in * 1000);
+      tokens = { accessToken, refreshToken, expiresAt, ...(replaced && { replaced }) };
+    }
+
+    /** What is refused is said in words, and a connection that ended is forgotten. */
+    async function attempt(step: () => Promise<string>): Promise<void> {
+      try {
+        notice = await step();
+      } catch (error) {
+        if (!isRefusal(error)) throw error;
+        const description = error.error_description ?? 'no reason given';
+        notice = `Gatehouse refused: ${error.error} (${description}).`;
+        if (error.error === 'invalid_grant') tokens = undefined;
+      }
+    }
+
+    async function ask<Data>(query: string, variables: object): Promise<Data | undefined> {
+      const response = await log.fetch(apiUrl.href, {
+        method: 'POST',
+        headers: {
+          authorization: `Bearer ${tokens?.accessToken}`,
+          'content-type': 'application/json',
+        },
+        body: JSON.stringify({ query, variables }),
+      });
+      const { data, errors = [] } = (await response.json()) as GraphqlAnswer<Data>;
+      const [problem] = errors;
+      if (problem) {
+        notice = `The API answered ${response.status}, ${problem.extensions?.code}: ${problem.message}.`;
+      }
+      return data ?? undefined;
+    }
+
+    const connection: PartnerConnection = {
+      log,
+      get notice() {
+        return notice;
+      },
+      get tokens() {
+        return tokens;
+      },
+      get organizations() {
+        return organizations;
+      },
+
+      async begin() {
+        const pkceCodeVerifier = oauth.randomPKCECodeVerifier();
+        checks = { pkceCodeVerifier, expectedState: oauth.randomState() };
+        const url = oauth.buildAuthorizationUrl(config, {
+          redirect_uri: redirectUri,
+          state: checks.expectedState,
+          code_challenge: await oauth.calculatePKCECodeChallenge(pkceCodeVerifier),
+          code_challenge_method: 'S256',
+        });
+        log.noteRedirect(url);
+        return url;
+      },
+
+      finish: (callback) =>
+        attempt(async () => {
+          // Somebody else's answer, or this one a second time.
+          if (!checks) return 'Nothing was asked for. Connect from here.';
+          log.noteRedirect(callback);
+          const expected = checks;
+          checks = undefined;
+          keep(await oauth.authorizationCodeGrant(config, callback, expected));
+          return 'Connected. The code was exchanged for an access token and a refresh token.';
+        }),
+
+      async showStock() {
+        notice = 'The API answered with what the person behind the token may reach now.';
+        const data = await ask<{ organizations: Organization[] }>(STOCK, {});
+        organizations = data?.organizations;
+      },
+
+      async adjustStock(change) {
+        notice = undefined;
+        const data = await ask<{ adjustStock: StockLevel }>(ADJUST, change);
+        if (!data?.adjustStock) return;
+        await connection.showStock();
+        const { article, count } = data.adjustStock;
+        notice = `Adjusted: ${article} is ${count} now.`;
+      },
+
+      refresh: () =>
+        attempt(async () => {
+          const { refreshToken = '' } = tokens ?? {};
+          keep(await oauth.refreshTokenGrant(config, refreshToken), refreshToken);
+          return 'Refreshed. Both tokens are new: the refresh token must be stored each time.';
+        }),
+
+      retry: () =>
+        attempt(async () => {
+          const { replaced = '', refreshToken } = tokens ?? {};
+          keep(await oauth.refreshTokenGrant(config, replaced), replaced);
+          const isSame = tokens?.refreshToken === refreshToken;
+          return isSame
+            ? 'The old refresh token was taken as a retry: the same successor, a fresh access token.'
+            : 'The old refresh token got another successor.';
+        }),
+
+      revoke: () =>
+        attempt(async () => {
+          await oauth.tokenRevocation(config, tokens?.refreshToken ?? '');
+          return 'Revoked. The authorization is over; the access token is still here to be tried.';
+        }),
+    };
+    return connection;
+  };
+}
+
+const STOCK =
+  '{ organizations { name role warehouses { id name rights stock { article count } } } }';
+
+const ADJUST = `mutation ($warehouse: ID!, $article: String!, $by: Int!) {
+  adjustStock(warehouse: $warehouse, article: $article, by: $by) { article count }
+}`;
+
+interface GraphqlAnswer<Data> {
+  readonly data?: Data | null;
+  readonly errors?: readonly { message: string; extensions?: { code?: string } }[];
+}
+
+/** An error that the service, or the person, answered with. */
+const isRefusal = (
+  error: unknown,
+): error is oauth.ResponseBodyError | oauth.AuthorizationResponseError =>
+  error instanceof oauth.ResponseBodyError || error instanceof oauth.AuthorizationResponseError;

@@ -1,0 +1,118 @@
+/** The one page of the partner app: the connection, what to do with it, and what went over the wire. */
+import { type Html, html } from './html.ts';
+import type { Organization, PartnerConnection, Tokens } from './partner-connection.ts';
+import { type Exchange, shortened } from './wire-log.ts';
+
+export interface PartnerAddresses {
+  /** Of the app itself. */
+  readonly stylesheet: string;
+  readonly issuer: string;
+  readonly apiUrl: string;
+}
+
+export function partnerPage(connection: PartnerConnection, addresses: PartnerAddresses): string {
+  const { notice, tokens, organizations, log } = connection;
+  return html`<!doctype html>
+<html lang="en">
+<head>
+  <meta charset="utf-8">
+  <meta name="viewport" content="width=device-width">
+  <title>Stock Planner</title>
+  <link rel="stylesheet" href="${addresses.stylesheet}">
+</head>
+<body>
+  <header>
+    <p>Stock Planner</p>
+    <small>a partner app in the sandbox of Gatehouse</small>
+  </header>
+  <main>
+    ${notice === undefined ? undefined : html`<p role="status">${notice}</p>`}
+    ${tokens ? connected(tokens) : welcome(addresses)}
+    ${organizations && stock(organizations)}
+    ${log.exchanges.length > 0 ? wire(log.exchanges) : undefined}
+  </main>
+</body>
+</html>`.text;
+}
+
+const welcome = ({ issuer, apiUrl }: PartnerAddresses): Html => html`
+    <h1>Plan your stock</h1>
+    <p>Stock Planner reads your stock from <code>${apiUrl}</code>. To let it, sign in at
+      <code>${issuer}</code> and approve. Stock Planner never sees your password.</p>
+    <p><a class="button" href="/connect">Connect your warehouse</a></p>`;
+
+const connected = ({ accessToken, refreshToken, replaced, expiresAt }: Tokens): Html => html`
+    <h1>Your warehouse is connected</h1>
+    <dl>
+      <dt>Access token</dt>
+      <dd><code>${shortened(accessToken)}</code> until ${expiresAt.toLocaleTimeString('en-GB')}</dd>
+      <dt>Refresh token</dt>
+      <dd><code>${shortened(refreshToken)}</code></dd>
+      ${
+        replaced === undefined
+          ? undefined
+          : html`<dt>The one before</dt>
+      <dd><code>${shortened(replaced)}</code></dd>`
+      }
+    </dl>
+    <div class="steps">
+      ${step('stock', 'Show my stock')}
+      ${step('refresh', 'Refresh the tokens')}
+      ${replaced === undefined ? undefined : step('retry', 'Retry the old refresh token')}
+      ${step('revoke', 'Revoke')}
+      <a class="button" href="/connect">Connect again</a>
+    </div>
+    ${
+      replaced === undefined
+        ? undefined
+        : html`<p>The old refresh token still answers for 60 seconds, with the same successor, in
+      case the answer was lost. After that it counts as stolen and ends the authorization.</p>`
+    }`;
+
+const step = (name: string, label: string): Html =>
+  html`<form method="post" action="/${name}"><button>${label}</button></form>`;
+
+function stock(organizations: readonly Organization[]): Html {
+  if (organizations.length === 0) {
+    return html`<h2>Stock</h2>\n    <p>The person behind this token reaches no organization now.</p>`;
+  }
+  return html`<h2>Stock</h2>${organizations.map(
+    ({ name, role, warehouses }) => html`
+    <h3>${name} <small>as ${role}</small></h3>${warehouses.map(warehouseTable)}`,
+  )}`;
+}
+
+type Warehouse = Organization['warehouses'][number];
+
+const warehouseTable = ({ id, name, rights, stock: levels }: Warehouse): Html => html`
+    <table>
+      <caption>${name} <small>may ${rights.join(', ')}</small></caption>
+      <tr><th scope="col">Article</th><th scope="col">Count</th><th scope="col">Adjust</th></tr>
+      ${(levels ?? []).map(
+        ({ article, count }) => html`<tr>
+        <th scope="row">${article}</th><td>${count}</td>
+        <td><form method="post" action="/adjust">
+          <input type="hidden" name="warehouse" value="${id}">
+          <input type="hidden" name="article" value="${article}">
+          <button name="by" value="-1" aria-label="One of ${article} less in ${name}">−1</button>
+          <button name="by" value="1" aria-label="One of ${article} more in ${name}">+1</button>
+        </form></td>
+      </tr>`,
+      )}
+    </table>`;
+
+/** How many are unfolded. */
+const NEWEST = 2;
+
+const wire = (exchanges: readonly Exchange[]): Html => html`
+    <h2>What went over the wire <small>the latest first, tokens shortened</small></h2>
+    ${exchanges.map(
+      (
+        { title, request, answer },
+        index,
+      ) => html`<details${index < NEWEST ? html` open` : undefined}>
+      <summary>${title}</summary>
+      <pre>${request}</pre>
+      ${answer === undefined ? undefined : html`<pre class="answer">${answer}</pre>`}
+    </details>`,
+    )}`;

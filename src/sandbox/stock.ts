@@ -1,0 +1,99 @@
+/** What the warehouse API knows: how much of which article lies where, for who may see it. */
+import { buildSchema, GraphQLError } from 'graphql';
+import {
+  type Caller,
+  type Organization,
+  requireRight,
+  type Warehouse,
+} from '../resource-server/resource-server.ts';
+
+export const SCHEMA = buildSchema(`
+  "Who is calling, however they authenticated."
+  type Caller {
+    "authorization_code, client_credentials or api_key"
+    method: String!
+    "The person's account, or the machine client."
+    subject: ID!
+    username: String
+    clientId: ID
+  }
+  type Organization { id: ID!, name: String!, role: String!, warehouses: [Warehouse!]! }
+  type Warehouse {
+    id: ID!
+    name: String!
+    "What the caller may do here now: read, write, manage."
+    rights: [String!]!
+    "Needs the right to read."
+    stock: [StockLevel!]
+  }
+  type StockLevel { article: String!, count: Int! }
+  type Query {
+    caller: Caller!
+    organizations: [Organization!]!
+    "Needs the right to read."
+    stock(warehouse: ID!): [StockLevel!]!
+  }
+  type Mutation {
+    "Needs the right to write."
+    adjustStock(warehouse: ID!, article: String!, by: Int!): StockLevel!
+  }
+`);
+
+interface Context {
+  readonly caller: Caller;
+}
+
+interface StockLevel {
+  readonly article: string;
+  readonly count: number;
+}
+
+/** In every warehouse, before anybody adjusts anything. */
+const DELIVERED = { 'Euro pallets': 120, 'Barrels, 200 l': 36, 'Parcel crates': 84 };
+
+/** The resolvers, over stock that is forgotten with the process. */
+export function createStock() {
+  const warehouses = new Map<string, Map<string, number>>();
+
+  function levelsIn(id: string): Map<string, number> {
+    const levels = warehouses.get(id) ?? new Map(Object.entries(DELIVERED));
+    warehouses.set(id, levels);
+    return levels;
+  }
+
+  function stock({ warehouse }: { warehouse: string }, { caller }: Context): StockLevel[] {
+    requireRight(caller, warehouse, 'read');
+    return [...levelsIn(warehouse)].map(([article, count]) => ({ article, count }));
+  }
+
+  const shownWarehouse = (warehouse: Warehouse) => ({
+    ...warehouse,
+    stock: (_: object, context: Context) => stock({ warehouse: warehouse.id }, context),
+  });
+  const shownOrganization = (organization: Organization) => ({
+    ...organization,
+    warehouses: organization.warehouses.map(shownWarehouse),
+  });
+
+  return {
+    caller: (_: object, { caller }: Context) => caller,
+    organizations: (_: object, { caller }: Context) => caller.organizations.map(shownOrganization),
+    stock,
+    adjustStock(
+      { warehouse, article, by }: { warehouse: string; article: string; by: number },
+      { caller }: Context,
+    ): StockLevel {
+      requireRight(caller, warehouse, 'write');
+      const levels = levelsIn(warehouse);
+      const before = levels.get(article);
+      if (before === undefined) throw refused(`no article ${article} lies there`);
+      const count = before + by;
+      if (count < 0) throw refused(`only ${before} of ${article} lie there`);
+      levels.set(article, count);
+      return { article, count };
+    },
+  };
+}
+
+const refused = (message: string): GraphQLError =>
+  new GraphQLError(message, { extensions: { code: 'BAD_USER_INPUT' } });

@@ -1,0 +1,95 @@
+/** What goes over the wire, kept to be shown: each request with its answer, tokens shortened. */
+
+export interface Exchange {
+  /** In one line: `POST http://localhost:4400/oauth/token → 200 OK`. */
+  readonly title: string;
+  readonly request: string;
+  /** Status, telling headers and body; undefined for what the browser was sent to. */
+  readonly answer?: string;
+}
+
+export interface WireLog {
+  /** The latest first. */
+  readonly exchanges: readonly Exchange[];
+  /** `fetch`, with a note of what was sent and what came back. */
+  readonly fetch: (url: string, options: WireRequest) => Promise<Response>;
+  /** A redirect, which the browser carries from one side to the other. */
+  noteRedirect(url: URL): void;
+}
+
+/** What openid-client, and we, say of a request. */
+interface WireRequest {
+  readonly method: string;
+  readonly headers: Record<string, string>;
+  readonly body?: RequestInit['body'] | undefined;
+  readonly signal?: AbortSignal;
+}
+
+/** What an integration has to look at, or to send. */
+const TELLING_HEADERS = ['authorization', 'content-type', 'www-authenticate', 'retry-after'];
+const MOST = 30;
+
+export function createWireLog(): WireLog {
+  const exchanges: Exchange[] = [];
+  const keep = (exchange: Exchange): void => {
+    exchanges.unshift(exchange);
+    exchanges.length = Math.min(exchanges.length, MOST);
+  };
+
+  return {
+    exchanges,
+
+    async fetch(url, options) {
+      const response = await fetch(url, {
+        ...options,
+        body: options.body ?? null,
+        redirect: 'manual',
+      });
+      const asked = `${options.method} ${url}`;
+      const answered = `${response.status} ${response.statusText}`;
+      const body = await response.clone().text();
+      keep({
+        title: `${asked} → ${answered}`,
+        request: message(asked, new Headers(options.headers), String(options.body ?? '')),
+        answer: message(answered, response.headers, body),
+      });
+      return response;
+    },
+
+    noteRedirect(url) {
+      const address = `${url.origin}${url.pathname}`;
+      const request = `GET ${address}\n${parameters(url.searchParams, '?')}`;
+      keep({ title: `The browser goes to ${address}`, request: shortened(request) });
+    },
+  };
+}
+
+/** Enough of each secret value to tell it from another; client ids are not secret. */
+export const shortened = (text: string): string =>
+  text.replace(/(gate_(?!ci_)[a-z]+_[\w-]{4})[\w-]{8,}([\w-]{4})/g, '$1…$2');
+
+function message(firstLine: string, headers: Headers, body: string): string {
+  const lines = TELLING_HEADERS.flatMap((name) => {
+    const value = headers.get(name);
+    return value === null ? [] : [`${name}: ${value}`];
+  });
+  const type = headers.get('content-type') ?? '';
+  return shortened([firstLine, ...lines, '', readable(body, type)].join('\n').trimEnd());
+}
+
+function readable(body: string, type: string): string {
+  if (type.startsWith('application/x-www-form-urlencoded')) {
+    return parameters(new URLSearchParams(body), '');
+  }
+  try {
+    return JSON.stringify(JSON.parse(body), null, 2);
+  } catch {
+    return body;
+  }
+}
+
+/** One on each line, decoded. */
+function parameters(all: URLSearchParams, first: string): string {
+  const lines = [...all].map(([name, value]) => `${name}=${value}`);
+  return lines.map((line, index) => `${index === 0 ? first : '&'}${line}`).join('\n');
+}

@@ -1,0 +1,164 @@
+/** Three ways to call one API, and one kind of answer. */
+import { expect } from 'chai';
+import { machineToken, personToken } from '../resource-server/tokens.ts';
+import { eventually } from '../support/eventually.ts';
+import type { Answer } from '../support/oauth.ts';
+import { type Seed, seed } from '../support/seed.ts';
+import { forEachDeployment, type TestService } from '../support/service.ts';
+import { apiKeyOf, type CalledApi, startCalledApi } from './called-api.ts';
+
+const EVERYTHING = `{
+  caller { method subject username clientId }
+  organizations { id name role warehouses { id name rights stock { article count } } }
+}`;
+
+const STOCK = [
+  { article: 'Euro pallets', count: 120 },
+  { article: 'Barrels, 200 l', count: 36 },
+  { article: 'Parcel crates', count: 84 },
+];
+
+forEachDeployment('the warehouse API of the sandbox', (start) => {
+  let service: TestService;
+  let seeded: Seed;
+  let api: CalledApi;
+  /** The bearer value of each method. Person and key act for the same person. */
+  let bearers: Record<'authorization_code' | 'client_credentials' | 'api_key', string>;
+  let warehouses: Record<'writable' | 'readable' | 'withoutRights' | 'foreign', string>;
+
+  before(async () => {
+    service = await start();
+    seeded = await seed(service);
+    const { organizations, memberships, issuer } = service;
+    const { organization, elsewhere, person, clients } = seeded;
+    const add = async (organizationId: string, name: string): Promise<string> =>
+      (await organizations.addWarehouse({ organizationId, name })).id;
+    warehouses = {
+      writable: seeded.warehouse.id,
+      readable: await add(organization.id, 'Zwolle'),
+      withoutRights: await add(organization.id, 'Ghent'),
+      foreign: await add(elsewhere.id, 'Far Away'),
+    };
+    for (const who of [{ accountId: person.accountId }, { clientId: clients.machine.id }]) {
+      await memberships.setRights(who, warehouses.writable, ['read', 'write']);
+      await memberships.setRights(who, warehouses.readable, ['read']);
+    }
+    api = await startCalledApi(service, clients.resourceServer);
+    bearers = {
+      authorization_code: await personToken(issuer, clients.confidential, person),
+      client_credentials: await machineToken(issuer, clients.machine),
+      api_key: (await apiKeyOf(service, person)).value,
+    };
+  });
+  after(() => api.close());
+
+  const adjust = (bearer: string, warehouse: string): Promise<Answer> =>
+    api.query(
+      bearer,
+      `mutation { adjustStock(warehouse: "${warehouse}", article: "Parcel crates", by: 1) { count } }`,
+    );
+  const look = (bearer: string, warehouse: string): Promise<Answer> =>
+    api.query(bearer, `{ stock(warehouse: "${warehouse}") { article } }`);
+
+  it('answers one query in the same form, however its caller authenticated', async () => {
+    const { person, clients, organization, warehouse } = seeded;
+    const organizations = [
+      {
+        id: organization.id,
+        name: organization.name,
+        role: 'member',
+        warehouses: [
+          { id: warehouse.id, name: warehouse.name, rights: ['read', 'write'], stock: STOCK },
+          { id: warehouses.readable, name: 'Zwolle', rights: ['read'], stock: STOCK },
+        ],
+      },
+    ];
+    const { accountId: subject, email: username } = person;
+    const clientId = clients.machine.id;
+    const callers = {
+      authorization_code: { subject, username, clientId: clients.confidential.id },
+      client_credentials: { subject: clientId, username: null, clientId },
+      api_key: { subject, username, clientId: null },
+    };
+    for (const method of ['authorization_code', 'client_credentials', 'api_key'] as const) {
+      const { status, body } = await api.query(bearers[method], EVERYTHING);
+      expect(status).to.equal(200);
+      expect(body).to.deep.equal({
+        data: { caller: { method, ...callers[method] }, organizations },
+      });
+    }
+  });
+
+  it('lets each write only where it may write, and read only where it may read', async () => {
+    let count = 84;
+    for (const [method, bearer] of Object.entries(bearers)) {
+      const written = await adjust(bearer, warehouses.writable);
+      count += 1;
+      expect(written.body, method).to.deep.equal({ data: { adjustStock: { count } } });
+      for (const place of ['readable', 'withoutRights', 'foreign'] as const) {
+        expectForbidden(await adjust(bearer, warehouses[place]), `${method} ${place}`);
+      }
+      for (const place of ['writable', 'readable'] as const) {
+        const { body } = await look(bearer, warehouses[place]);
+        expect(body, `${method} ${place}`).to.have.nested.property('data.stock[0].article');
+      }
+      for (const place of ['withoutRights', 'foreign'] as const) {
+        expectForbidden(await look(bearer, warehouses[place]), `${method} ${place}`);
+      }
+      expectForbidden(await look(bearer, 'wh_nowhere'), method);
+    }
+  });
+
+  it('follows what is given and taken, on the next call of each', async () => {
+    const { person, clients, organization } = seeded;
+    const { memberships } = service;
+    const bearersOf = {
+      person: [bearers.authorization_code, bearers.api_key],
+      machine: [bearers.client_credentials],
+    };
+    for (const [who, values] of [
+      [{ accountId: person.accountId }, bearersOf.person],
+      [{ clientId: clients.machine.id }, bearersOf.machine],
+    ] as const) {
+      await memberships.setRights(who, warehouses.readable, ['read', 'write']);
+      await memberships.setRights(who, warehouses.writable, ['read']);
+      for (const bearer of values) {
+        // Another node would tell this one; the change was made past the service.
+        await eventually(async () => {
+          expectForbidden(await adjust(bearer, warehouses.writable), 'taken');
+        });
+        expect((await adjust(bearer, warehouses.readable)).body).to.have.property('data');
+      }
+      await memberships.remove(who, organization.id);
+      for (const bearer of values) {
+        await eventually(async () => {
+          const { body } = await api.query(bearer, '{ organizations { id } }');
+          expect(body).to.deep.equal({ data: { organizations: [] } });
+        });
+        expectForbidden(await look(bearer, warehouses.writable), 'removed');
+      }
+    }
+  });
+
+  it('says what it refuses for its own reasons as a GraphQL error', async () => {
+    await service.memberships.setRole(
+      { accountId: seeded.person.accountId },
+      seeded.organization.id,
+      'owner',
+    );
+    const mutation = (article: string, by: number) =>
+      `mutation { adjustStock(warehouse: "${warehouses.writable}", article: "${article}", by: ${by}) { count } }`;
+    for (const text of [mutation('Parcel crates', -1_000), mutation('Anvils', 1)]) {
+      await eventually(async () => {
+        const { body } = await api.query(bearers.api_key, text);
+        expect(body).to.have.nested.property('errors[0].extensions.code', 'BAD_USER_INPUT');
+      });
+    }
+  });
+});
+
+function expectForbidden({ status, body }: Answer, what: string): void {
+  expect(status, what).to.equal(200);
+  expect(body, what).to.have.property('data', null);
+  expect(body, what).to.have.nested.property('errors[0].extensions.code', 'FORBIDDEN');
+}

@@ -1,0 +1,90 @@
+/** The warehouse API of the sandbox beside a service, and callers of each kind. */
+import { expect } from 'chai';
+import { createIntrospector } from '../../src/resource-server/resource-server.ts';
+import { startWarehouseApi } from '../../src/sandbox/warehouse-api.ts';
+import { type Answer, ask, type TestClient } from '../support/oauth.ts';
+import { createPerson, type Page } from '../support/person.ts';
+import type { SeededPerson } from '../support/seed.ts';
+import type { TestService } from '../support/service.ts';
+
+export interface CalledApi {
+  readonly url: URL;
+  /** One GraphQL request with this bearer value. */
+  query(bearer: string, query: string): Promise<Answer>;
+  /** Asserts that whoever holds this value is answered. */
+  expectLetIn(bearer: string): Promise<void>;
+  /** Asserts that nothing was looked up for it, as RFC 6750 §3.1 says it. */
+  expectRefused(bearer: string): Promise<void>;
+  close(): Promise<void>;
+}
+
+export async function startCalledApi(
+  { issuer }: TestService,
+  { id, secret = '' }: TestClient,
+): Promise<CalledApi> {
+  const introspector = createIntrospector({
+    issuer,
+    clientId: id,
+    clientSecret: secret,
+    // The machine of the tests may be busy.
+    timeoutMs: 10_000,
+    // Whoever asks is answered 503 then, which a test sees.
+    onFailure: () => {},
+  });
+  const { url, close } = await startWarehouseApi({ introspector });
+
+  const query: CalledApi['query'] = (bearer, text) =>
+    ask(url, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${bearer}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ query: text }),
+    });
+
+  return {
+    url,
+    query,
+
+    async expectLetIn(bearer) {
+      const { status, body, text } = await query(bearer, '{ caller { subject } }');
+      expect(status, text).to.equal(200);
+      expect(body, text).to.have.nested.property('data.caller.subject');
+    },
+
+    async expectRefused(bearer) {
+      const { status, headers, body, text } = await query(bearer, '{ caller { subject } }');
+      expect(status, text).to.equal(401);
+      expect(headers.get('www-authenticate')).to.match(/^Bearer error="invalid_token", /);
+      expect(body).to.not.have.property('data');
+    },
+
+    async close() {
+      await close();
+      introspector.close();
+    },
+  };
+}
+
+/** A key as this person would make one on the profile page. */
+export async function apiKeyOf(
+  { apiKeys }: TestService,
+  { accountId }: SeededPerson,
+): Promise<{ id: string; value: string }> {
+  const origin = { address: '127.0.0.1', browser: 'the tests' };
+  const name = 'Night export';
+  const { key, value } = await apiKeys.add({ accountId, name, expiresInDays: 30 }, origin);
+  return { id: key.id, value };
+}
+
+/** Signs in, opens the page at `path` and sends the form that leads to the same path. */
+export async function confirmAt(
+  issuer: string,
+  person: SeededPerson,
+  path: string,
+  fields: Readonly<Record<string, string>> = {},
+): Promise<Page> {
+  const browser = createPerson(issuer);
+  const page = await browser.signIn(person, path);
+  const form = page.forms.find(({ action }) => action === path);
+  if (!form) throw new Error(`no form at ${path}: ${page.status} ${page.html}`);
+  return browser.post(path, { ...Object.fromEntries(form.values), ...fields });
+}

@@ -1,0 +1,14 @@
+/** What the pages of the partner app are put together with. */
+import { expect } from 'chai';
+import { html } from '../../src/sandbox/html.ts';
+
+describe('a page of the partner app', () => {
+  it('escapes everything that is put into it, but its own HTML', () => {
+    const name = `<img src=x onerror="alert('&')">`;
+    const row = html`<td title="${name}">${name}</td>`;
+    const escaped = '&#60;img src=x onerror=&#34;alert(&#39;&#38;&#39;)&#34;&#62;';
+    expect(html`<tr>${[row]}${undefined}${7}</tr>`.text).to.equal(
+      `<tr><td title="${escaped}">${escaped}</td>7</tr>`,
+    );
+  });
+});

@@ -1,0 +1,23 @@
+/** Where the sandbox answers. */
+import { expect } from 'chai';
+import { availablePort, listen } from '../../src/sandbox/listening.ts';
+
+describe('a port of the sandbox', () => {
+  const host = '127.0.0.1';
+
+  it('is the one that is wanted, or a free one where that is taken', async () => {
+    const taken = await listen(undefined, { host, port: 0 });
+    const other = await availablePort(taken.port, host);
+    expect(other).to.not.equal(taken.port);
+    await taken.close();
+    expect(await availablePort(taken.port, host)).to.equal(taken.port);
+
+    const { port, close } = await listen((_, response) => response.end('here'), {
+      host,
+      port: other,
+    });
+    expect(port).to.equal(other);
+    expect(await (await fetch(`http://${host}:${port}`)).text()).to.equal('here');
+    await close();
+  });
+});

@@ -1,0 +1,158 @@
+/** What is no good token, whatever it looks like: nobody is let in by it, and nothing breaks. */
+import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { expect } from 'chai';
+import { type PartnerTokens, partnerTokens, tokensOf } from '../provider/partner-tokens.ts';
+import { type Answer, clientCredentials, introspect, postForm } from '../support/oauth.ts';
+import { REDIRECT_URI, type Seed, seed } from '../support/seed.ts';
+import { forEachDeployment, type TestService } from '../support/service.ts';
+import { apiKeyOf, type CalledApi, startCalledApi } from './called-api.ts';
+
+const PREFIXES = ['gate_at_', 'gate_mt_', 'gate_rt_', 'gate_ac_', 'gate_cs_', 'gate_key_'];
+
+forEachDeployment('a value that is no good token', (start) => {
+  let service: TestService;
+  let seeded: Seed;
+  let clients: Seed['clients'];
+  let partner: PartnerTokens;
+  let api: CalledApi;
+  /** One good value of each kind that an API takes. */
+  let good: Record<'access token' | 'machine token' | 'API key', string>;
+
+  before(async () => {
+    service = await start();
+    seeded = await seed(service);
+    ({ clients } = seeded);
+    partner = partnerTokens(service.issuer, seeded);
+    api = await startCalledApi(service, clients.resourceServer);
+    good = {
+      'access token': (await partner.tokens(clients.confidential)).accessToken,
+      'machine token': tokensOf(await clientCredentials(service.issuer, clients.machine))
+        .accessToken,
+      'API key': (await apiKeyOf(service, seeded.person)).value,
+    };
+  });
+  after(() => api.close());
+  afterEach('the good ones stay good', async () => {
+    for (const value of Object.values(good)) await api.expectLetIn(value);
+  });
+
+  /** Asks as the API would; the answer may say that the value is not active, and nothing else. */
+  async function expectInactive(value: string): Promise<void> {
+    const answer = await introspect(service.issuer, clients.resourceServer, value);
+    expect([answer.status, answer.text], value).to.deep.equal([200, '{"active":false}']);
+  }
+
+  async function expectNoToken(value: string): Promise<void> {
+    await expectInactive(value);
+    await api.expectRefused(value);
+  }
+
+  it('cut off, lengthened or changed by one character, is no token', async () => {
+    for (const value of Object.values(good)) {
+      const [prefix = ''] = /^gate_[a-z]+_/.exec(value) ?? [];
+      const random = value.slice(prefix.length);
+      const last = random.endsWith('A') ? 'B' : 'A';
+      for (const wrong of [
+        value.slice(0, -1),
+        value.slice(0, prefix.length + 20),
+        prefix,
+        `${value}A`,
+        `${value}=`,
+        value + value,
+        value.slice(0, -1) + last,
+        random,
+        prefix.slice(0, -1) + random,
+        prefix.toUpperCase() + random,
+      ]) {
+        await expectNoToken(wrong);
+      }
+    }
+  });
+
+  it('under the prefix of another kind is no token', async () => {
+    for (const value of Object.values(good)) {
+      const [own = ''] = /^gate_[a-z]+_/.exec(value) ?? [];
+      for (const prefix of PREFIXES.filter((other) => other !== own)) {
+        await expectNoToken(prefix + value.slice(own.length));
+      }
+    }
+  });
+
+  it('of another kind is no token for an API', async () => {
+    const { refreshToken } = await partner.tokens(clients.confidential);
+    for (const value of [
+      refreshToken,
+      await partner.code(clients.confidential),
+      clients.confidential.secret ?? '',
+      clients.resourceServer.secret ?? '',
+      clients.confidential.id,
+      seeded.person.accountId,
+      'eyJhbGciOiJub25lIn0.eyJzdWIiOiJhY2NfeCJ9.',
+    ]) {
+      await expectNoToken(value);
+    }
+  });
+
+  it('with a NUL byte, or of what no header holds, is no token', async () => {
+    for (const value of Object.values(good)) {
+      for (const wrong of [
+        `${value}\0`,
+        `\0${value}`,
+        `${value.slice(0, -1)}\0`,
+        `${value.slice(0, 20)}\0${value.slice(20)}`,
+        `${value}%00`,
+        `${value} ${value}`,
+        `${value}\r\n`,
+        `${value.slice(0, -1)}é`,
+        `${value.slice(0, -1)}\ud800`,
+      ]) {
+        await expectInactive(wrong);
+      }
+    }
+    for (const value of ['\0', '☃', 'x'.repeat(50_000)]) await expectInactive(value);
+  });
+
+  it('with a NUL byte is a clean 4xx of an API', async () => {
+    const { hostname, port } = api.url;
+    for (const value of Object.values(good)) {
+      for (const wrong of [`${value}\0`, `${value.slice(0, 20)}\0${value.slice(20)}`]) {
+        const socket = connect(Number(port), hostname);
+        socket.end(
+          `GET /graphql?query={caller{subject}} HTTP/1.1\r\nHost: api\r\nConnection: close\r\n` +
+            `Authorization: Bearer ${wrong}\r\n\r\n`,
+        );
+        const answer = await text(socket);
+        expect(answer).to.match(/^HTTP\/1\.1 40[01] /);
+        expect(answer).to.not.include('data');
+      }
+    }
+  });
+
+  it('in a request that is too large is a clean 4xx', async () => {
+    const { resourceServer: client } = clients;
+    const send = (value: string): Promise<Answer> =>
+      postForm(service.issuer, '/oauth/introspect', { token: value }, { client, by: 'basic' });
+    const { status, body } = await send('x'.repeat(100_000));
+    expect([status, body.error]).to.deep.equal([413, 'invalid_request']);
+  });
+
+  it('of a client that was deleted is no token, whatever else is still stored of it', async () => {
+    const { issuer } = service;
+    const draft = { isNative: false, name: 'Short Lived' } as const;
+    const add = async (kind: 'confidential' | 'machine', redirectUris: readonly string[]) => {
+      const { client, secret = '' } = await service.clients.add({ ...draft, kind, redirectUris });
+      return { id: client.id, secret, redirectUri: redirectUris[0] ?? '' };
+    };
+    const client = await add('confidential', [REDIRECT_URI]);
+    const machine = await add('machine', []);
+    const { accessToken, refreshToken } = await partner.tokens(client);
+    const ofMachine = tokensOf(await clientCredentials(issuer, machine)).accessToken;
+    for (const value of [accessToken, ofMachine]) await api.expectLetIn(value);
+
+    // The tokens stay where they are: the registry alone decides.
+    const revokeGrant = async (): Promise<void> => {};
+    for (const { id } of [client, machine]) await service.clients.remove(id, { revokeGrant });
+    for (const value of [accessToken, refreshToken, ofMachine]) await expectNoToken(value);
+  });
+});
