@@ -39,12 +39,17 @@ async function main(): Promise<void> {
 try {
   await main();
 } catch (error) {
-  // Each of these says by itself what is wrong and what to do; a trace would bury it.
-  const isExplained = error instanceof ConfigurationProblems || hasCode(error);
-  say(isExplained && error instanceof Error ? error.message : String((error as Error).stack));
+  say(explain(error));
   process.exit(1);
 }
 
-function hasCode(error: unknown): boolean {
-  return error instanceof Error && 'code' in error;
+function explain(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  // What clients are told of a store that is away names neither the store nor the cause.
+  if ('error_detail' in error) {
+    return `a store does not answer (${error.error_detail}): see that it runs and that its URL is right`;
+  }
+  // Each of these says by itself what is wrong and what to do; a trace would bury it.
+  const isExplained = error instanceof ConfigurationProblems || 'code' in error;
+  return isExplained ? error.message : String(error.stack);
 }

@@ -1,0 +1,264 @@
+/** People who connect a client, in a real Chromium, by what they see and press. */
+import { expect } from 'chai';
+import type { Page } from 'playwright-core';
+import { describeInBrowser, type Visit } from '../support/browser.ts';
+import {
+  authorizationUrl,
+  exchangeCode,
+  introspect,
+  type Parameters,
+  pkce,
+} from '../support/oauth.ts';
+import { type Partner, startPartner } from '../support/partner.ts';
+import type { Credentials } from '../support/person.ts';
+import { type Seed, seed } from '../support/seed.ts';
+import { startTestService, type TestService } from '../support/service.ts';
+
+describeInBrowser('connecting a client in the browser', (visit) => {
+  let service: TestService;
+  let seeded: Seed;
+  /** Where the partner sends everybody after its callback: another origin than ours and its own. */
+  let onward: Partner;
+  let partner: Partner;
+  /** A partner that stays on its callback page. */
+  let plain: Partner;
+
+  before(async () => {
+    service = await startTestService();
+    onward = await startPartner();
+    partner = await startPartner({ onwardTo: `${onward.origin}/` });
+    plain = await startPartner();
+    seeded = await seed(service, { redirectUris: [partner.redirectUri, plain.redirectUri] });
+  });
+
+  after(async () => {
+    await service.close();
+    for (const { close } of [onward, partner, plain]) await close();
+  });
+
+  const { verifier, parameters: challenge } = pkce();
+
+  /** An authorization request of the client that asks for approval every time. */
+  const requestUrl = (parameters: Parameters = {}): string =>
+    authorizationUrl(service.issuer, seeded.clients.public, { ...challenge, ...parameters }).href;
+
+  const signInButton = (page: Page) => page.getByRole('button', { name: 'Sign in' });
+  const approveButton = (page: Page) => page.getByRole('button', { name: 'Approve' });
+  const heading = (page: Page, name: string) => page.getByRole('heading', { level: 1, name });
+  const CONSENT = 'Let Warehouse Map act for you?';
+
+  async function signIn(page: Page, { email, password }: Credentials): Promise<void> {
+    await page.getByLabel('Email address').fill(email);
+    await page.getByLabel('Password', { exact: true }).fill(password);
+    await signInButton(page).click();
+  }
+
+  /** Opens an authorization request, signs in, and waits for the question. */
+  async function reachConsent(page: Page, parameters: Parameters = {}): Promise<void> {
+    await page.goto(requestUrl(parameters));
+    await signIn(page, seeded.person);
+    await heading(page, CONSENT).waitFor();
+  }
+
+  /** What the console said of scripts and policies; an answer with an error status is no problem. */
+  const complaints = ({ problems }: Visit): string[] =>
+    problems.filter((problem) => !problem.startsWith('Failed to load resource'));
+
+  it('a wrong password is said in a sentence, and the right one goes on', async () => {
+    const { page } = await visit();
+    await page.goto(requestUrl());
+    await signIn(page, { ...seeded.person, password: 'seven red forklifts' });
+    await page.getByText('The email address or the password is not right.').waitFor();
+    expect(await page.title()).to.equal('Error: Sign in · Gatehouse');
+    expect(await page.getByLabel('Email address').inputValue()).to.equal(seeded.person.email);
+    expect(await page.locator(':focus').getAttribute('name')).to.equal('password');
+
+    await page.locator(':focus').fill(seeded.person.password);
+    await page.keyboard.press('Enter');
+    await heading(page, CONSENT).waitFor();
+    await page.getByText('Provided by the operator of this service').waitFor();
+    await page.getByText(seeded.person.email).waitFor();
+    await page.getByText(partner.redirectUri).waitFor();
+    await page.getByText(seeded.warehouse.name).waitFor();
+  });
+
+  it('approving reaches the partner, and where the partner goes on to, under our policy', async () => {
+    const visitor = await visit();
+    const { page } = visitor;
+    await reachConsent(page);
+    await approveButton(page).click();
+    await page.waitForURL(`${onward.origin}/`);
+    const callback = await partner.nextRedirect();
+    expect([...callback.searchParams.keys()]).to.deep.equal(['code', 'state', 'iss']);
+    expect(callback.searchParams.get('state')).to.equal('state-of-the-partner');
+    expect(complaints(visitor)).to.deep.equal([]);
+  });
+
+  it('denying, and cancelling the sign-in, reach the partner with access_denied and state', async () => {
+    const visitor = await visit();
+    const { page } = visitor;
+    const state = 'a b+c&d="<é';
+    for (const button of ['Cancel', 'Deny']) {
+      await page.goto(requestUrl({ state }));
+      if (button === 'Deny') await signIn(page, seeded.person);
+      await page.getByRole('button', { name: button }).click();
+      await page.waitForURL(`${onward.origin}/`);
+      const { searchParams } = await partner.nextRedirect();
+      expect(searchParams.get('code'), button).to.equal(null);
+      expect(searchParams.get('error'), button).to.equal('access_denied');
+      expect(searchParams.get('state'), button).to.equal(state);
+      expect(searchParams.get('iss'), button).to.equal(service.issuer);
+    }
+    expect(complaints(visitor)).to.deep.equal([]);
+  });
+
+  it('"Not you?" asks somebody else to sign in, and the client acts for them', async () => {
+    const { page } = await visit();
+    await reachConsent(page);
+    await page.getByRole('button', { name: 'Not you?' }).click();
+    await page.getByText('to continue to Warehouse Map').waitFor();
+    await signIn(page, seeded.other);
+    await page.getByText(seeded.other.email).waitFor();
+    expect(await page.getByText(seeded.person.email).count()).to.equal(0);
+    await approveButton(page).click();
+
+    const code = (await partner.nextRedirect()).searchParams.get('code') ?? '';
+    const { public: client, resourceServer } = seeded.clients;
+    const proof = { code_verifier: verifier };
+    const { body } = await exchangeCode(service.issuer, client, code, proof);
+    const token = await introspect(service.issuer, resourceServer, String(body.access_token));
+    expect(token.body.sub).to.equal(seeded.other.accountId);
+  });
+
+  it('a double click on Approve is one answer, and a press while it is under way none', async () => {
+    const visitor = await visit();
+    const { page } = visitor;
+    await reachConsent(page);
+    const before = partner.received.length;
+    await approveButton(page).dblclick();
+    await page.waitForURL(`${onward.origin}/`);
+    expect(partner.received.slice(before)).to.have.length(1);
+    await partner.nextRedirect();
+
+    await page.goto(requestUrl());
+    let posts = 0;
+    const goOn = Promise.withResolvers<void>();
+    await page.route('**/interaction/*', async (route) => {
+      posts += 1;
+      await goOn.promise;
+      await route.continue();
+    });
+    const isSent = page.waitForRequest((request) => request.method() === 'POST');
+    await approveButton(page).click({ noWaitAfter: true });
+    await isSent;
+    // It still has the focus.
+    await page.keyboard.press('Enter');
+    goOn.resolve();
+    await page.waitForURL(`${onward.origin}/`);
+    expect(posts).to.equal(1);
+    expect((await partner.nextRedirect()).searchParams.get('code')).to.match(/^gate_ac_/);
+    expect(complaints(visitor)).to.deep.equal([]);
+  });
+
+  it('going back after the approval shows a calm page with a way on', async () => {
+    const { page } = await visit();
+    await reachConsent(page);
+    await approveButton(page).click();
+    await page.waitForURL(`${onward.origin}/`);
+    await partner.nextRedirect();
+    await page.goBack();
+    await heading(page, 'This request is over').waitFor();
+    await page.reload();
+    await page.getByRole('link', { name: 'Continue to the app' }).click();
+    await heading(page, CONSENT).waitFor();
+    await approveButton(page).click();
+    await page.waitForURL(`${onward.origin}/`);
+    const { searchParams } = await partner.nextRedirect();
+    expect(searchParams.get('code')).to.match(/^gate_ac_/);
+    expect(searchParams.get('state')).to.equal('state-of-the-partner');
+  });
+
+  it('reloading a page asks the same question again', async () => {
+    const { page } = await visit();
+    await page.goto(requestUrl());
+    await page.reload();
+    await signIn(page, seeded.person);
+    await heading(page, CONSENT).waitFor();
+    await page.reload();
+    await approveButton(page).click();
+    await page.waitForURL(`${onward.origin}/`);
+    expect((await partner.nextRedirect()).searchParams.get('code')).to.match(/^gate_ac_/);
+  });
+
+  it('two tabs finish two authorizations, each with its own state', async () => {
+    const { page } = await visit();
+    const second = await page.context().newPage();
+    await page.goto(requestUrl({ state: 'first tab' }));
+    await second.goto(requestUrl({ state: 'second tab' }));
+    for (const tab of [second, page]) {
+      await signIn(tab, seeded.person);
+      await heading(tab, CONSENT).waitFor();
+    }
+    for (const [tab, state] of [
+      [page, 'first tab'],
+      [second, 'second tab'],
+    ] as const) {
+      await approveButton(tab).click();
+      const { searchParams } = await partner.nextRedirect();
+      expect(searchParams.get('state')).to.equal(state);
+      expect(searchParams.get('code')).to.match(/^gate_ac_/);
+    }
+  });
+
+  it('an approval after somebody else signed in in another tab is not given in their name', async () => {
+    const { page } = await visit();
+    await reachConsent(page);
+    const second = await page.context().newPage();
+    await second.goto(requestUrl({ prompt: 'login' }));
+    await signIn(second, seeded.other);
+    await second.getByText(seeded.other.email).waitFor();
+
+    const before = partner.received.length;
+    await approveButton(page).click();
+    await heading(page, 'This request is over').waitFor();
+    expect(partner.received.length).to.equal(before);
+    await page.getByRole('link', { name: 'Continue to the app' }).click();
+    await page.getByText(seeded.other.email).waitFor();
+  });
+
+  it('everything works without JavaScript', async () => {
+    const { page } = await visit({ javaScript: false });
+    await reachConsent(page);
+    await approveButton(page).click();
+    await page.waitForURL(`${onward.origin}/`);
+    expect((await partner.nextRedirect()).searchParams.get('code')).to.match(/^gate_ac_/);
+    await page.goto(`${service.issuer}/profile`);
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await heading(page, 'Signed out').waitFor();
+    await page.goto(`${service.issuer}/profile`);
+    await signInButton(page).waitFor();
+  });
+
+  it('a popup window finds its opener again at the callback', async () => {
+    const { page } = await visit();
+    await page.goto(`${plain.origin}/`);
+    const opened = page.waitForEvent('popup');
+    const url = requestUrl({ redirect_uri: plain.redirectUri });
+    await page.evaluate(`void window.open(${JSON.stringify(url)}, 'connect', 'width=480')`);
+    const popup = await opened;
+    await signIn(popup, seeded.person);
+    await approveButton(popup).click();
+    await popup.getByText('connected').waitFor();
+    // A page with Cross-Origin-Opener-Policy on the way would have cut the tie for good.
+    expect(await popup.evaluate('window.opener?.location.href')).to.equal(`${plain.origin}/`);
+  });
+
+  it('no page of ours is drawn in a frame of another site', async () => {
+    const { page } = await visit();
+    await page.goto(`${plain.origin}/`);
+    const addresses = [requestUrl(), `${service.issuer}/login`];
+    await page.setContent(addresses.map((url) => `<iframe src="${url}"></iframe>`).join(''));
+    const drawn = await Promise.all(page.frames().map((frame) => frame.locator('form').count()));
+    expect(drawn).to.deep.equal([0, 0, 0]);
+  });
+});

@@ -1,0 +1,183 @@
+/** The life of a client, lived in the browser by the developer who owns it. */
+import { expect } from 'chai';
+import type { Page } from 'playwright-core';
+import { violationsOn } from '../support/axe.ts';
+import { describeInBrowser } from '../support/browser.ts';
+import {
+  authorizationUrl,
+  exchangeCode,
+  introspect,
+  refresh,
+  type TestClient,
+} from '../support/oauth.ts';
+import { type Partner, startPartner } from '../support/partner.ts';
+import { type Seed, type SeededPerson, seed } from '../support/seed.ts';
+import { startTestService, type TestService } from '../support/service.ts';
+
+describeInBrowser('the life of an OAuth client', (visit) => {
+  let service: TestService;
+  let seeded: Seed;
+  let partner: Partner;
+
+  before(async () => {
+    service = await startTestService();
+    seeded = await seed(service);
+    partner = await startPartner();
+  });
+  after(async () => {
+    await partner.close();
+    await service.close();
+  });
+
+  async function signIn(page: Page, person: SeededPerson): Promise<void> {
+    await page.goto(`${service.issuer}/profile`);
+    await page.getByLabel('Email address').fill(person.email);
+    await page.locator('[name=password]').fill(person.password);
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.getByRole('link', { name: 'OAuth Clients' }).first().click();
+  }
+  const press = (page: Page, name: string | RegExp) =>
+    page.getByRole('button', { name }).first().click();
+  const shownSecret = async (page: Page): Promise<string> =>
+    (await page.locator('[data-secret]').textContent()) ?? '';
+
+  for (const javaScript of [true, false]) {
+    it(`goes from nothing to a working client and to its end, ${javaScript ? 'with' : 'without'} JavaScript`, async () => {
+      const { page, problems } = await visit({ javaScript });
+      const { issuer } = service;
+      await signIn(page, seeded.person);
+      await page.getByText('You have no OAuth clients.').waitFor();
+
+      // Create: a first try with a near-miss, corrected.
+      await page.getByRole('link', { name: 'Create OAuth Client' }).click();
+      await page.getByLabel('Name').fill('Stock Sync');
+      await page.getByLabel('Redirect URI 1').fill(partner.redirectUri.toUpperCase());
+      await press(page, 'Add another');
+      await page.locator('#redirect-uri-2:focus').waitFor();
+      await page.getByLabel('Redirect URI 2').fill('https://app.example/callback');
+      await page.getByLabel('Redirect URI 2').press('Enter');
+      const summary = page.getByRole('alert').getByRole('link');
+      await summary.click();
+      const first = page.getByLabel('Redirect URI 1');
+      expect(await first.inputValue()).to.equal(partner.redirectUri.toUpperCase());
+      expect(await first.getAttribute('aria-invalid')).to.equal('true');
+      await first.fill(partner.redirectUri);
+      await press(page, 'Create OAuth Client');
+
+      // The secret is shown once.
+      await page.getByRole('heading', { name: 'Your new OAuth client' }).waitFor();
+      const secret = await shownSecret(page);
+      expect(secret).to.match(/^gate_cs_[A-Za-z0-9_-]{43}$/);
+      const id = (await page.locator('[data-client-id]').textContent()) ?? '';
+      const client: TestClient = { id, secret, redirectUri: partner.redirectUri };
+      await page.getByRole('link', { name: 'I have copied it' }).click();
+      await page.getByRole('heading', { name: 'Stock Sync' }).waitFor();
+      await page.goBack();
+      expect(await page.content()).not.to.include(secret);
+      await page.goForward();
+
+      // Somebody connects it, and its code is exchanged with the secret.
+      await page.goto(authorizationUrl(issuer, client).href);
+      await press(page, 'Approve');
+      const code = (await partner.nextRedirect()).searchParams.get('code') ?? '';
+      const exchanged = await exchangeCode(issuer, client, code);
+      expect(exchanged.status, exchanged.text).to.equal(200);
+      const accessToken = String(exchanged.body.access_token);
+      let refreshToken = String(exchanged.body.refresh_token);
+
+      // Rotate: both secrets work, then only the newer one.
+      await page.goto(`${issuer}/profile/oauth-clients/${id}`);
+      await press(page, 'Rotate secret');
+      await page.getByRole('heading', { name: 'Your new client secret' }).waitFor();
+      const newer = { ...client, secret: await shownSecret(page) };
+      await page.getByRole('link', { name: 'I have copied it' }).click();
+      for (const either of [client, newer]) {
+        const { status, body } = await refresh(issuer, either, refreshToken);
+        expect(status).to.equal(200);
+        refreshToken = String(body.refresh_token);
+      }
+      await press(page, `Remove the secret ending in ${secret.slice(-4)}`);
+      await page.getByText('The secret is removed.').waitFor();
+      expect((await refresh(issuer, client, refreshToken)).status).to.equal(401);
+
+      // What went wrong is there, with its cause.
+      await page.reload();
+      await page.getByText('client_secret is not one of the live secrets').waitFor();
+      await page.goto(
+        `${authorizationUrl(issuer, { ...client, redirectUri: `${partner.redirectUri}/` })}`,
+      );
+      await page.getByText('asked to send you to an unknown address').waitFor();
+      await page.goto(`${issuer}/profile/oauth-clients/${id}`);
+      await page.getByText('“/” should not be there.').waitFor();
+
+      // Edit.
+      await page.getByLabel('Name').fill('Stock Sync 2');
+      await press(page, 'Remove redirect URI 2');
+      expect(await page.getByLabel('Name').inputValue()).to.equal('Stock Sync 2');
+      await press(page, 'Save changes');
+      await page.getByText('The changes are saved.').waitFor();
+      expect(await service.clients.find(id)).to.deep.include({
+        name: 'Stock Sync 2',
+        redirectUris: [partner.redirectUri],
+      });
+
+      // Delete: everything is dead.
+      await page.getByRole('link', { name: 'Delete client' }).click();
+      await page.getByText('1 person has it connected').waitFor();
+      await page.getByLabel(/^Type its name/).fill('Stock Sync 2');
+      await press(page, 'Delete client');
+      await page.getByText('The client is deleted.').waitFor();
+      await page.getByText('You have no OAuth clients.').waitFor();
+      const { resourceServer } = seeded.clients;
+      expect((await introspect(issuer, resourceServer, accessToken)).body).to.deep.equal({
+        active: false,
+      });
+      expect((await refresh(issuer, newer, refreshToken)).status).to.equal(401);
+      expect((await page.goto(`${issuer}/profile/oauth-clients/${id}`))?.status()).to.equal(404);
+
+      // Nothing but the refusals that were asked for.
+      const others = problems.filter((problem) => !/status of (400|404|422)/.test(problem));
+      expect(others).to.deep.equal([]);
+    });
+  }
+
+  for (const colorScheme of ['light', 'dark'] as const) {
+    it(`axe finds nothing on its pages and none is wider than a phone, ${colorScheme}`, async () => {
+      const { page } = await visit({ colorScheme, viewport: { width: 360, height: 740 } });
+      const { client } = await service.clients.add({
+        ...{ kind: 'confidential', name: 'w'.repeat(100), isNative: false },
+        redirectUris: ['http://app.example/cb', `https://app.example/${'x'.repeat(300)}`],
+        ownerAccountId: seeded.other.accountId,
+      });
+      const { id } = client;
+      await service.clients.addSecret(id);
+      const sent = { id, redirectUri: 'https://app.example/cb/' };
+      await fetch(authorizationUrl(service.issuer, sent));
+      const check = async (heading: string) => {
+        await page.getByRole('heading', { level: 1, name: heading, exact: true }).waitFor();
+        expect(await violationsOn(page), heading).to.deep.equal([]);
+        const width = await page.evaluate('document.documentElement.scrollWidth');
+        expect(width, heading).to.be.at.most(360);
+      };
+      await signIn(page, seeded.other);
+      await check('OAuth Clients');
+      await page.locator(`a[href$="${id}"]`).click();
+      await check(client.name);
+      await page.getByRole('link', { name: 'Delete client' }).click();
+      await press(page, 'Delete client');
+      await page.getByLabel(/^Type its name/).fill('not its name');
+      await press(page, 'Delete client');
+      await page.getByRole('alert').waitFor();
+      await check(`Delete ${client.name}?`);
+      await page.goto(`${service.issuer}/profile/oauth-clients/new`);
+      await page.getByLabel('Name').fill('Stock Sync');
+      await page.getByLabel('Redirect URI 1').fill('http://App.example/cb');
+      await press(page, 'Create OAuth Client');
+      await page.getByRole('alert').waitFor();
+      await check('Create OAuth Client');
+      await page.getByLabel('Redirect URI 1').fill('http://app.example/cb');
+      await press(page, 'Create OAuth Client');
+      await check('Your new OAuth client');
+    });
+  }
+});

@@ -1,0 +1,198 @@
+/** The life of a client through openid-client, as a partner's server would use it: unchanged. */
+import { expect } from 'chai';
+import * as oauth from 'openid-client';
+import type { TestClient } from '../support/oauth.ts';
+import { type Partner, startPartner } from '../support/partner.ts';
+import { createPerson } from '../support/person.ts';
+import { type Seed, seed } from '../support/seed.ts';
+import { forEachDeployment, type TestService } from '../support/service.ts';
+
+forEachDeployment('openid-client', (start) => {
+  let service: TestService;
+  let partner: Partner;
+  let seeded: Seed;
+
+  before(async () => {
+    service = await start();
+    partner = await startPartner();
+    seeded = await seed(service, { redirectUris: [partner.redirectUri] });
+  });
+
+  after(() => partner.close());
+
+  /** All a partner is told: the issuer, the client id, the secret. */
+  const discover = (client: TestClient, authentication: oauth.ClientAuth) =>
+    oauth.discovery(new URL(service.issuer), client.id, {}, authentication, {
+      algorithm: 'oauth2',
+      execute: [oauth.allowInsecureRequests],
+    });
+
+  /** Sends the person off with `state` and a challenge; answers what came back to the callback. */
+  async function askPerson(config: oauth.Configuration, decision: 'approve' | 'deny' = 'approve') {
+    const pkceCodeVerifier = oauth.randomPKCECodeVerifier();
+    const expectedState = oauth.randomState();
+    const url = oauth.buildAuthorizationUrl(config, {
+      redirect_uri: partner.redirectUri,
+      state: expectedState,
+      code_challenge: await oauth.calculatePKCECodeChallenge(pkceCodeVerifier),
+      code_challenge_method: 'S256',
+    });
+    await fetch(await createPerson(service.issuer).authorize(url, seeded.person, decision));
+    return { callback: await partner.nextRedirect(), checks: { pkceCodeVerifier, expectedState } };
+  }
+
+  async function connect(config: oauth.Configuration) {
+    const { callback, checks } = await askPerson(config);
+    return oauth.authorizationCodeGrant(config, callback, checks);
+  }
+
+  async function introspect(token: string) {
+    const { resourceServer } = seeded.clients;
+    const api = await discover(resourceServer, oauth.ClientSecretBasic(resourceServer.secret));
+    return oauth.tokenIntrospection(api, token);
+  }
+
+  it('finds everything it needs in the metadata', async () => {
+    const config = await discover(seeded.clients.public, oauth.None());
+    const server = config.serverMetadata();
+    expect(server.issuer).to.equal(service.issuer);
+    expect(server.supportsPKCE()).to.equal(true);
+    expect(server.authorization_response_iss_parameter_supported).to.equal(true);
+    expect(server.scopes_supported).to.equal(undefined);
+  });
+
+  const methods = {
+    'the Basic header': oauth.ClientSecretBasic,
+    'the form': oauth.ClientSecretPost,
+  };
+  for (const [place, method] of Object.entries(methods)) {
+    it(`a client with its secret in ${place} connects, refreshes twice and ends it`, async () => {
+      const { confidential } = seeded.clients;
+      const config = await discover(confidential, method(confidential.secret));
+      const first = await connect(config);
+      expect(Object.keys(first).sort()).to.deep.equal(TOKEN_RESPONSE);
+      expect(first).to.include({ token_type: 'bearer', expires_in: 3600 });
+
+      const second = await oauth.refreshTokenGrant(config, first.refresh_token ?? '');
+      expect(Object.keys(second).sort()).to.deep.equal(TOKEN_RESPONSE);
+      const third = await oauth.refreshTokenGrant(config, second.refresh_token ?? '');
+      const refreshTokens = [first, second, third].map(({ refresh_token }) => refresh_token);
+      expect(new Set(refreshTokens).size).to.equal(3);
+
+      const { organization, warehouse, person } = seeded;
+      const answer = await introspect(third.access_token);
+      expect(answer).to.include({
+        active: true,
+        token_type: 'Bearer',
+        client_id: confidential.id,
+        sub: person.accountId,
+        username: person.email,
+        iss: service.issuer,
+      });
+      expect(answer.organizations).to.deep.equal([
+        {
+          id: organization.id,
+          name: organization.name,
+          role: 'member',
+          warehouses: [{ id: warehouse.id, name: warehouse.name, rights: ['read', 'write'] }],
+        },
+      ]);
+
+      await oauth.tokenRevocation(config, third.refresh_token ?? '');
+      expect(await introspect(third.access_token)).to.deep.equal({ active: false });
+      const refused = oauth.refreshTokenGrant(config, third.refresh_token ?? '');
+      expect(await errorOf(refused)).to.include({ status: 400, error: 'invalid_grant' });
+    });
+  }
+
+  it('refreshes of one token at the same time answer one refresh token', async () => {
+    const { confidential } = seeded.clients;
+    const config = await discover(confidential, oauth.ClientSecretBasic(confidential.secret));
+    const { refresh_token = '' } = await connect(config);
+    const answers = await Promise.all(
+      Array.from({ length: 5 }, () => oauth.refreshTokenGrant(config, refresh_token)),
+    );
+    const successors = new Set(answers.map((answer) => answer.refresh_token));
+    expect(successors.size).to.equal(1);
+    for (const { access_token } of answers) {
+      expect(await introspect(access_token)).to.include({ active: true });
+    }
+    const [successor = ''] = successors;
+    expect(await oauth.refreshTokenGrant(config, successor)).to.have.property('refresh_token');
+  });
+
+  it('a client without a secret connects, refreshes and revokes by PKCE alone', async () => {
+    const config = await discover(seeded.clients.public, oauth.None());
+    const first = await connect(config);
+    expect(Object.keys(first).sort()).to.deep.equal(TOKEN_RESPONSE);
+    const second = await oauth.refreshTokenGrant(config, first.refresh_token ?? '');
+    const { id } = seeded.clients.public;
+    expect(await introspect(second.access_token)).to.include({ client_id: id });
+    await oauth.tokenRevocation(config, second.access_token);
+    expect(await introspect(second.access_token)).to.deep.equal({ active: false });
+  });
+
+  it('a machine client gets a token of its own, without a refresh token', async () => {
+    const { machine } = seeded.clients;
+    const config = await discover(machine, oauth.ClientSecretPost(machine.secret));
+    const answer = await oauth.clientCredentialsGrant(config);
+    expect(Object.keys(answer).sort()).to.deep.equal(['access_token', 'expires_in', 'token_type']);
+    expect(await introspect(answer.access_token)).to.include({ active: true, sub: machine.id });
+    await oauth.tokenRevocation(config, answer.access_token);
+    expect(await introspect(answer.access_token)).to.deep.equal({ active: false });
+  });
+
+  it('a person who refuses reaches the callback with access_denied and the state', async () => {
+    const { confidential } = seeded.clients;
+    const config = await discover(confidential, oauth.ClientSecretBasic(confidential.secret));
+    const url = oauth.buildAuthorizationUrl(config, {
+      redirect_uri: partner.redirectUri,
+      state: 'of the partner',
+      prompt: 'consent',
+    });
+    await fetch(await createPerson(service.issuer).authorize(url, seeded.person, 'deny'));
+    const callback = await partner.nextRedirect();
+    const expectedState = 'of the partner';
+    const refused = oauth.authorizationCodeGrant(config, callback, { expectedState });
+    expect(await errorOf(refused)).to.include({ error: 'access_denied' });
+  });
+
+  it('a callback that names another issuer, or none, is refused by the library', async () => {
+    const config = await discover(seeded.clients.public, oauth.None());
+    const { callback, checks } = await askPerson(config);
+    expect(callback.searchParams.get('iss')).to.equal(service.issuer);
+    for (const iss of ['https://other.example', undefined]) {
+      const mixedUp = new URL(callback);
+      if (iss === undefined) mixedUp.searchParams.delete('iss');
+      else mixedUp.searchParams.set('iss', iss);
+      const refused = oauth.authorizationCodeGrant(config, mixedUp, checks);
+      expect(await errorOf(refused)).to.have.property('code', 'OAUTH_INVALID_RESPONSE');
+    }
+    // RFC 9207: that the honest one is accepted shows that the refusals were about `iss`.
+    await oauth.authorizationCodeGrant(config, callback, checks);
+  });
+
+  it('the cause of a refused exchange is in the error the library throws', async () => {
+    const { confidential } = seeded.clients;
+    const config = await discover(confidential, oauth.ClientSecretBasic(confidential.secret));
+    const { callback, checks } = await askPerson(config);
+    await oauth.authorizationCodeGrant(config, callback, checks);
+    const refused = oauth.authorizationCodeGrant(config, callback, checks);
+    expect(await errorOf(refused)).to.include({
+      error: 'invalid_grant',
+      error_description: 'authorization code was already used',
+    });
+  });
+});
+
+const TOKEN_RESPONSE = ['access_token', 'expires_in', 'refresh_token', 'token_type'];
+
+/** What the library throws, as partners catch it. */
+async function errorOf(promise: Promise<unknown>): Promise<Error> {
+  try {
+    await promise;
+  } catch (error) {
+    if (error instanceof Error) return error;
+  }
+  throw new Error('nothing was refused');
+}

@@ -1,0 +1,240 @@
+/** The session of a browser: its cookie, when it changes, and everything that ends it. */
+import { expect } from 'chai';
+import { createTestClock, type TestClock } from '../support/clock.ts';
+import { authorizationUrl } from '../support/oauth.ts';
+import { createPerson, type Page, type Person } from '../support/person.ts';
+import { rawRequest } from '../support/raw-request.ts';
+import { type Seed, seed } from '../support/seed.ts';
+import { forEachDeployment, startTestService, type TestService } from '../support/service.ts';
+
+const HOUR = 3_600;
+const DAY = 24 * HOUR;
+
+forEachDeployment('browser sessions', (start) => {
+  let service: TestService;
+  let seeded: Seed;
+  let time: TestClock;
+
+  before(async () => {
+    time = createTestClock();
+    service = await start({ clock: time.clock });
+    seeded = await seed(service);
+  });
+
+  after(() => time.restore());
+
+  async function signedIn(): Promise<Person> {
+    const person = createPerson(service.issuer);
+    const page = await person.signIn(seeded.person);
+    expect(page.url.pathname).to.equal('/profile');
+    return person;
+  }
+
+  /** Whether the service knows who sends these cookies: on a page, and at an authorization. */
+  async function isSignedIn(cookie: string): Promise<boolean> {
+    const ask = (url: string | URL) => createPerson(service.issuer).get(url, { cookie });
+    const profile = await ask('/profile');
+    const { confidential } = seeded.clients;
+    const silent = authorizationUrl(service.issuer, confidential, { prompt: 'none' });
+    const answer = (await ask(silent)).location?.searchParams.get('error');
+    if (profile.status === 200) {
+      expect(answer).to.equal('consent_required');
+      return true;
+    }
+    expect(profile.location?.pathname).to.equal('/login');
+    expect(answer).to.equal('login_required');
+    return false;
+  }
+
+  it('the cookie is for this service, by http, and not for scripts or other sites', async () => {
+    const page = await signInPost(createPerson(service.issuer), seeded);
+    expect(setCookies(page.headers)).to.deep.equal({
+      gate_session: ['httponly', 'path=/', 'samesite=lax'],
+      'gate_session.sig': ['httponly', 'path=/', 'samesite=lax'],
+    });
+  });
+
+  it('a changed session cookie is nobody’s', async () => {
+    const cookie = (await signedIn()).cookieHeader('/profile');
+    expect(await isSignedIn(cookie)).to.equal(true);
+    const changed = cookie.replace(/(gate_session=)(.)/, (_, name: string, first: string) =>
+      first === 'a' ? `${name}b` : `${name}a`,
+    );
+    expect(await isSignedIn(changed)).to.equal(false);
+    expect(await isSignedIn(cookie.replace(/; gate_session\.sig=[^;]*/, ''))).to.equal(false);
+  });
+
+  it('nobody has a session before they sign in', async () => {
+    const person = createPerson(service.issuer);
+    const url = authorizationUrl(service.issuer, seeded.clients.confidential);
+    await person.follow(await person.get(url));
+    await person.get('/login');
+    expect(sessionCookie(person)).to.equal('');
+  });
+
+  const signingIn = { 'the same person': 'person', 'somebody else': 'other' } as const;
+  for (const [whom, who] of Object.entries(signingIn)) {
+    it(`a session from before is dead once ${whom} signs in for a client`, async () => {
+      const victim = await signedIn();
+      const planted = sessionCookie(victim);
+      const { confidential } = seeded.clients;
+      const url = authorizationUrl(service.issuer, confidential, { prompt: 'login' });
+      const page = await victim.follow(await victim.get(url));
+      const next = await victim.follow(await victim.submit(page, credentials(seeded[who])));
+      expect(next.html).to.include(seeded[who].email);
+      const current = sessionCookie(victim);
+      expect(current).not.to.equal(planted);
+      expect(await isSignedIn(planted)).to.equal(false);
+      expect(await isSignedIn(current)).to.equal(true);
+    });
+  }
+
+  it('signing in on the sign-in page again ends the session that was there', async () => {
+    const person = createPerson(service.issuer);
+    const form = await person.get('/login');
+    await person.submit(form, credentials(seeded.person));
+    const first = sessionCookie(person);
+    await person.submit(form, credentials(seeded.other));
+    const second = sessionCookie(person);
+    expect(second).not.to.equal(first);
+    expect(await isSignedIn(first)).to.equal(false);
+    expect(await isSignedIn(second)).to.equal(true);
+  });
+
+  it('a cookie kept from before the sign-out is refused', async () => {
+    const person = await signedIn();
+    const kept = person.cookieHeader('/profile');
+    const page = await person.get('/profile');
+    const form = page.forms.find(({ action }) => action === '/logout');
+    expect(form).to.not.equal(undefined);
+    const out = await person.post('/logout', Object.fromEntries(form?.values ?? []));
+    expect(out.status).to.equal(303);
+    expect(person.cookieNames).not.to.include('gate_session');
+    expect(await isSignedIn(kept)).to.equal(false);
+    const refreshed = await person.post('/oauth/token/refresh', {}, { cookie: kept });
+    expect(refreshed.status).to.equal(401);
+  });
+
+  it('a suspended account is signed out everywhere, on the next request', async () => {
+    const cookie = (await signedIn()).cookieHeader('/profile');
+    await service.accounts.suspend(seeded.person.accountId);
+    expect(await isSignedIn(cookie)).to.equal(false);
+    await service.accounts.resume(seeded.person.accountId);
+  });
+
+  it('a session that nobody uses ends after 12 hours, wherever it was begun', async () => {
+    const url = authorizationUrl(service.issuer, seeded.clients.confidential);
+    const onTheWay = async (): Promise<Person> => {
+      const person = createPerson(service.issuer);
+      await person.signIn(seeded.person, url.pathname + url.search);
+      return person;
+    };
+    for (const begin of [signedIn, onTheWay]) {
+      const [early, late] = [await begin(), await begin()];
+      time.advance(12 * HOUR - 1);
+      expect(await isSignedIn(early.cookieHeader('/profile'))).to.equal(true);
+      time.advance(1);
+      expect(await isSignedIn(late.cookieHeader('/profile'))).to.equal(false);
+    }
+  });
+
+  it('visiting a page counts the idle time anew, without JavaScript too', async () => {
+    const person = await signedIn();
+    for (let visits = 0; visits < 3; visits += 1) {
+      time.advance(12 * HOUR - 1);
+      expect((await person.get('/profile')).status).to.equal(200);
+    }
+  });
+
+  it('keeping a session alive counts its idle time anew, until it is seven days old', async () => {
+    const person = await signedIn();
+    const answered: unknown[] = [];
+    for (let age = 11 * HOUR; age < 7 * DAY; age += 11 * HOUR) {
+      time.advance(11 * HOUR);
+      const { status, html } = await person.post('/oauth/token/refresh', {});
+      expect(status, `after ${age / HOUR} hours`).to.equal(200);
+      answered.push((JSON.parse(html) as { session_expires_in: number }).session_expires_in);
+    }
+    // The last time at the age of 165 of its 168 hours.
+    expect(answered).to.deep.equal([...Array(14).fill(12 * HOUR), 3 * HOUR]);
+    time.advance(3 * HOUR);
+    expect(await isSignedIn(person.cookieHeader('/profile'))).to.equal(false);
+    expect((await person.post('/oauth/token/refresh', {})).status).to.equal(401);
+  });
+});
+
+describe('cookies of an https issuer', () => {
+  let service: TestService;
+  let seeded: Seed;
+  const issuer = 'https://gatehouse.example';
+
+  before(async () => {
+    service = await startTestService({ settings: { issuer } });
+    seeded = await seed(service);
+  });
+
+  after(() => service.close());
+
+  /** As a proxy that ends TLS would pass it on. */
+  const ask = (path: string, cookie = '', form?: Record<string, string>) =>
+    rawRequest(service.settings.server.port, path, {
+      headers: { host: 'gatehouse.example', origin: issuer, cookie },
+      ...(form && { form }),
+    });
+
+  it('are Secure and bound to this host, the ones of a request to its path', async () => {
+    const url = authorizationUrl(issuer, seeded.clients.confidential);
+    const asked = await ask(url.pathname + url.search);
+    expect(asked.status).to.equal(303);
+    const location = new URL(asked.headers.get('location') ?? '', issuer);
+    expect(location.origin).to.equal(issuer);
+    const shared = ['httponly', 'samesite=lax', 'secure'];
+    const uid = location.pathname.split('/')[2];
+    const interaction = [`path=/interaction/${uid}`, ...shared].toSorted();
+    const resume = [`path=/oauth/authorize/${uid}`, ...shared].toSorted();
+    const host = ['path=/', ...shared].toSorted();
+    expect(setCookies(asked.headers)).to.deep.equal({
+      '__Secure-gate_interaction': interaction,
+      '__Secure-gate_interaction.sig': interaction,
+      '__Secure-gate_resume': resume,
+      '__Secure-gate_resume.sig': resume,
+    });
+
+    const form = await ask('/login');
+    expect(setCookies(form.headers)).to.deep.equal({ '__Host-gate_form': host });
+    const cookie = form.headers.getSetCookie().join().split(';')[0];
+    const token = /name="form_token" value="([^"]+)"/.exec(form.text)?.[1] ?? '';
+    const signIn = await ask('/login', cookie, {
+      ...credentials(seeded.person),
+      form_token: token,
+    });
+    expect(signIn.status).to.equal(303);
+    expect(setCookies(signIn.headers)).to.deep.equal({
+      '__Host-gate_session': host,
+      '__Host-gate_session.sig': host,
+    });
+  });
+});
+
+const credentials = ({ email, password }: Seed['person']) => ({ email, password });
+
+async function signInPost(person: Person, { person: account }: Seed): Promise<Page> {
+  return person.submit(await person.get('/login'), credentials(account));
+}
+
+/** The session cookie with its signature, as the browser would send it. */
+function sessionCookie(person: Person): string {
+  const cookies = person.cookieHeader('/profile').split('; ');
+  return cookies.filter((cookie) => cookie.startsWith('gate_session')).join('; ');
+}
+
+/** The attributes of each cookie that is set, sorted, but for the time it ends. */
+function setCookies(headers: Headers): Record<string, string[]> {
+  const lines = headers.getSetCookie().map((line) => line.split('; '));
+  return Object.fromEntries(
+    lines.map(([pair = '', ...attributes]) => [
+      pair.slice(0, pair.indexOf('=')),
+      attributes.filter((attribute) => !attribute.startsWith('expires=')).toSorted(),
+    ]),
+  );
+}

@@ -1,0 +1,199 @@
+/** The program as an operator starts it: a process, its environment, and the signal that ends it. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { request } from 'node:http';
+import { connect } from 'node:net';
+import path from 'node:path';
+import { text } from 'node:stream/consumers';
+import { expect } from 'chai';
+import { fileWith } from './config/configuration.ts';
+import { operatorWith, valueFrom } from './operator/run-operator.ts';
+import { eventually } from './support/eventually.ts';
+import { authorizationUrl, exchangeCode } from './support/oauth.ts';
+import { createPerson, type Person } from './support/person.ts';
+import { freePort } from './support/programs.ts';
+import { temporaryDirectory } from './support/temporary-directory.ts';
+
+const MAIN = new URL('../src/main.ts', import.meta.url).pathname;
+const DEMO = { email: 'ada@demo.test', password: 'gatehouse-demo' };
+
+describe('node src/main.ts', () => {
+  const dataDirectory = path.join(temporaryDirectory('main'), 'data');
+  const children: ChildProcess[] = [];
+  let service: Run;
+  let issuer: string;
+  let person: Person;
+  let second: Run;
+
+  /** Runs it with these variables and none of the test's own. */
+  function start(environment: Readonly<Record<string, string>>): Run {
+    const child = spawn(process.execPath, [MAIN], { env: { ...environment } });
+    children.push(child);
+    child.stdin.end();
+    let said = '';
+    child.stderr.on('data', (chunk: Buffer) => {
+      said += chunk;
+    });
+    const log = text(child.stdout);
+    const closed = once(child, 'close').then(([exitCode]) => exitCode as number | null);
+    return {
+      said: () => said,
+      async untilSaid(words) {
+        while (!said.includes(words)) {
+          const ended = await Promise.race([closed, once(child.stderr, 'data')]);
+          if (typeof ended === 'number') throw new Error(`ended with ${ended}: ${said}`);
+        }
+      },
+      terminate: () => child.kill('SIGTERM'),
+      outcome: async () => ({ exitCode: await closed, said, log: await log }),
+    };
+  }
+
+  const onFreePorts = async (): Promise<Record<string, string>> => ({
+    GATEHOUSE_DATA_DIR: dataDirectory,
+    PORT: String(await freePort()),
+    GATEHOUSE_OPERATORS_PORT: '0',
+  });
+
+  before(async () => {
+    const environment = await onFreePorts();
+    issuer = `http://localhost:${environment.PORT}`;
+    person = createPerson(issuer);
+    // What the libraries trace goes to standard error, which is searched for secrets below.
+    service = start({ ...environment, DEBUG: '*' });
+    await service.untilSaid('Gatehouse answers at ');
+    // It waits a while for the directory, so it begins now.
+    second = start(await onFreePorts());
+  });
+
+  after(() => {
+    for (const child of children) child.kill('SIGKILL');
+  });
+
+  it('on an empty directory prints where it answers and the demo account, and answers', async () => {
+    const page = await person.signIn(DEMO);
+    expect(page.html).to.include(DEMO.email).and.to.include('Hamburg').and.to.include('Riga');
+    await service.untilSaid('Demo account');
+    const own = service
+      .said()
+      .split('\n')
+      .filter((line) => !line.includes(' koa-router '));
+    expect(own.join('\n')).to.match(
+      new RegExp(`^Gatehouse answers at ${issuer} \\(operators: `, 'm'),
+    );
+    expect(own).to.include(`Demo account: ${DEMO.email}, password ${DEMO.password}`);
+  });
+
+  it('a client that the operator adds beside it works at once, and no output tells a secret', async () => {
+    const operator = operatorWith({ GATEHOUSE_DATA_DIR: dataDirectory });
+    const redirectUri = 'https://partner.example/callback';
+    const added = await valueFrom(operator, [
+      ...['clients', 'add', '--kind', 'confidential', '--name', 'Newcomer'],
+      ...['--redirect-uri', redirectUri],
+    ]);
+    const client = { id: added.client_id, secret: added.client_secret, redirectUri };
+    const redirect = await person.authorize(authorizationUrl(issuer, client), DEMO);
+    const code = redirect.searchParams.get('code') ?? '';
+    const { status, body } = await exchangeCode(issuer, client, code);
+    expect(status).to.equal(200);
+    const cookies = person.cookieHeader('/profile').split('; ');
+    const secrets = [client.secret, code, body.access_token, body.refresh_token].map(String);
+    for (const secret of [...secrets, ...cookies.map((cookie) => cookie.split('=')[1] ?? '')]) {
+      expect(secret.length).to.be.greaterThan(20);
+      expect(service.said()).not.to.include(secret);
+    }
+  });
+
+  it('a second process on the same directory is refused, and told what to do', async () => {
+    const { exitCode, said, log } = await second.outcome();
+    expect(exitCode).to.equal(1);
+    expect(said).to.include(`another process serves the data directory ${dataDirectory}`);
+    expect(said).to.include('GATEHOUSE_DATA_DIR').and.not.to.include('    at ');
+    expect(log).to.equal('');
+    expect((await person.get('/profile')).status).to.equal(200);
+  });
+
+  it('at SIGTERM it answers what is in flight, lets nobody in, and ends with 0', async () => {
+    const body = 'email=ada%40demo.test&password=wrong';
+    const asked = request(`${issuer}/login`, {
+      method: 'POST',
+      agent: false,
+      headers: {
+        'content-type': 'application/x-www-form-urlencoded',
+        'content-length': body.length,
+        // Its answer tells that the request was taken up.
+        expect: '100-continue',
+      },
+    });
+    asked.flushHeaders();
+    await once(asked, 'continue');
+    service.terminate();
+    await eventually(async () => expect(await accepts(new URL(issuer))).to.equal(false));
+    asked.end(body);
+    const [answer] = await once(asked, 'response');
+    const page = await text(answer);
+    // No form token: a whole page says so.
+    expect(answer.statusCode).to.equal(403);
+    expect(page).to.include('</html>');
+
+    const { exitCode, said, log } = await service.outcome();
+    expect(exitCode, said).to.equal(0);
+    const last = JSON.parse(log.trim().split('\n').at(-1) ?? '') as {
+      path: string;
+      status: number;
+    };
+    expect(last).to.include({ path: '/login', status: 403 });
+    for (const cookie of person.cookieHeader('/profile').split('; ')) {
+      expect(log).not.to.include(cookie.split('=')[1]);
+    }
+  });
+
+  it('the next start has everything that was there, and seeds nothing again', async () => {
+    const { port } = new URL(issuer);
+    const again = start({ ...(await onFreePorts()), PORT: port });
+    await again.untilSaid('Gatehouse answers at ');
+    expect((await person.get('/profile')).html).to.include(DEMO.email);
+    again.terminate();
+    const { exitCode, said } = await again.outcome();
+    expect(exitCode).to.equal(0);
+    expect(said).not.to.include('Demo account');
+  });
+
+  it('a bad configuration is told whole, before anything opens', async () => {
+    const untouched = path.join(temporaryDirectory('main'), 'data');
+    const run = start({
+      GATEHOUSE_CONFIG: fileWith('tokens:\n  retry_window: soon\n  colour: red\n', 'bad.yaml'),
+      GATEHOUSE_DATA_DIR: untouched,
+      GATEHOUSE_ISSUER: 'http://auth.example.com',
+      GATEHOUSE_COOKIE_KEYS: 'too-short',
+      PORT: 'eighty',
+    });
+    const { exitCode, said, log } = await run.outcome();
+    expect(exitCode).to.equal(1);
+    expect(said).to.match(/^The configuration has \d+ problems:/);
+    const places = ['tokens.retry_window', 'tokens.colour', 'issuer', 'GATEHOUSE_COOKIE_KEYS'];
+    for (const place of [...places, 'server.port']) expect(said).to.include(`\n  ${place}`);
+    expect(said.match(/remedy:/g)?.length).to.be.at.least(places.length + 1);
+    expect(said).not.to.include('too-short').and.not.to.include('    at ');
+    expect(log).to.equal('');
+    expect(existsSync(untouched)).to.equal(false);
+  });
+});
+
+function accepts({ hostname, port }: URL): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(Number(port), hostname);
+    socket.once('connect', () => resolve(true)).once('error', () => resolve(false));
+    socket.once('connect', () => socket.destroy());
+  });
+}
+
+interface Run {
+  /** Standard error so far. */
+  said(): string;
+  untilSaid(words: string): Promise<void>;
+  terminate(): void;
+  /** Once it ended: what it said on standard error, and its log. */
+  outcome(): Promise<{ exitCode: number | null; said: string; log: string }>;
+}

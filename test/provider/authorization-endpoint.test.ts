@@ -1,0 +1,240 @@
+/** `GET /oauth/authorize`: which requests go on, and what the others get (RFC 6749 §4.1). */
+import { expect } from 'chai';
+import { eventually } from '../support/eventually.ts';
+import { authorizationUrl, type Parameters, pkce, type TestClient } from '../support/oauth.ts';
+import { startPartner } from '../support/partner.ts';
+import { createPerson, type Page, type Person } from '../support/person.ts';
+import { REDIRECT_URI, type Seed, seed } from '../support/seed.ts';
+import { forEachDeployment, type TestService } from '../support/service.ts';
+import { answerIn, outcomeOf } from './authorization-outcome.ts';
+
+/** Parameters of a valid request that are replaced or removed, or (a string) more of them. */
+type Change = Parameters | string;
+
+/** Answered with a page: whoever registered the redirect URI may not be who sent the person. */
+const NOT_REDIRECTED: readonly (readonly [title: string, Change, heading: string])[] = [
+  ['an unknown client', { client_id: 'nope' }, 'This app is not known here'],
+  ['no client', { client_id: undefined }, 'This app made a mistake'],
+  ['two clients', 'client_id=gate_ci_0123456789012345678901', 'This app made a mistake'],
+  ['no redirect URI, where one is registered', { redirect_uri: undefined }, 'made a mistake'],
+  ['two redirect URIs', 'redirect_uri=https://evil.example/', 'This app made a mistake'],
+];
+
+/** Each is another address than the registered one, to a browser or to a careless comparison. */
+const NEAR_MISSES: readonly string[] = [
+  ...['/', '?x=1', '?', '#f', '\0', '%0d%0a', '\r\nX: y'].map((tail) => REDIRECT_URI + tail),
+  ` ${REDIRECT_URI}`,
+  'https://partner.example/Callback',
+  'https://PARTNER.example/callback',
+  'HTTPS://partner.example/callback',
+  'http://partner.example/callback',
+  'https://partner.example:443/callback',
+  'https://partner.example./callback',
+  'https://partner.example/./callback',
+  'https://partner.example//callback',
+  'https://partner.example/%63allback',
+  'https://partner.example%2f@evil.example/callback',
+  'https://partner.example@evil.example/callback',
+  'https://partner.example.evil.example/callback',
+  'https://evil.example/callback',
+  '//partner.example/callback',
+  '/callback',
+  'javascript:alert(1)',
+  'data:text/html,x',
+];
+
+/** Told to the client; for the response types that hold a token in the fragment, as they ask. */
+const TOLD: readonly (readonly [Change, error: string, place?: 'fragment'])[] = [
+  ['state=another', 'invalid_request'],
+  [{ response_type: undefined }, 'invalid_request'],
+  [{ response_type: 'none' }, 'unsupported_response_type'],
+  [{ response_type: 'bogus' }, 'unsupported_response_type'],
+  [{ response_type: 'token' }, 'unsupported_response_type', 'fragment'],
+  [{ response_type: 'id_token' }, 'unsupported_response_type', 'fragment'],
+  [{ response_type: 'code token' }, 'unsupported_response_type', 'fragment'],
+  [{ response_type: 'code id_token' }, 'unsupported_response_type', 'fragment'],
+  [{ response_mode: 'fragment' }, 'unsupported_response_mode'],
+  [{ response_mode: 'form_post' }, 'unsupported_response_mode'],
+  [{ response_mode: 'web_message' }, 'unsupported_response_mode'],
+  [{ response_mode: 'jwt' }, 'unsupported_response_mode'],
+  [{ response_mode: 'bogus' }, 'unsupported_response_mode'],
+  [{ state: undefined }, 'invalid_request'],
+  [{ prompt: 'bogus' }, 'invalid_request'],
+  [{ prompt: 'none login' }, 'invalid_request'],
+  [{ request: 'e30.e30.' }, 'request_not_supported'],
+  [{ request_uri: 'https://evil.example/' }, 'request_uri_not_supported'],
+  [{ request_uri: 'urn:ietf:params:oauth:request_uri:x' }, 'request_uri_not_supported'],
+  [{ registration: '{}' }, 'registration_not_supported'],
+];
+
+function titleOf(change: Change): string {
+  if (typeof change === 'string') return `a second ${change}`;
+  const [[name, value] = []] = Object.entries(change);
+  return value === undefined ? `no ${name}` : `${name}=${value}`;
+}
+
+const STATE = 'state-of-the-partner';
+/** RFC 6749 §4.1.2.1: what an `error_description` may hold. */
+const DESCRIPTION = /^[\x20\x21\x23-\x5b\x5d-\x7e]+$/;
+
+forEachDeployment('authorization endpoint', (start) => {
+  let service: TestService;
+  let seeded: Seed;
+  let client: TestClient;
+  /** Signed in, and connected with the client. */
+  let person: Person;
+
+  before(async () => {
+    service = await start();
+    seeded = await seed(service);
+    client = seeded.clients.confidential;
+    person = createPerson(service.issuer);
+    await person.authorize(request({}), seeded.person);
+  });
+
+  function request(change: Change): string {
+    if (typeof change !== 'string') return authorizationUrl(service.issuer, client, change).href;
+    return `${authorizationUrl(service.issuer, client)}&${change}`;
+  }
+
+  /** As a browser that was never here. */
+  const visit = (url: string, headers?: Record<string, string>): Promise<Page> =>
+    createPerson(service.issuer).get(url, headers);
+
+  function expectPage(page: Page, heading: string): void {
+    expect(page.status).to.equal(400);
+    expect(page.headers.get('location')).to.equal(null);
+    expect(page.headers.get('content-type')).to.equal('text/html; charset=utf-8');
+    expect(page.html).to.include(heading).and.to.include(page.headers.get('x-request-id'));
+  }
+
+  for (const [title, change, heading] of NOT_REDIRECTED) {
+    it(`${title}: a page, and no redirect`, async () => {
+      expectPage(await visit(request(change)), heading);
+    });
+  }
+
+  it('a client that people are not sent back to: a page, and no redirect', async () => {
+    for (const { id } of [seeded.clients.machine, seeded.clients.resourceServer]) {
+      expectPage(await visit(request({ client_id: id })), 'an unknown address');
+    }
+  });
+
+  it('a redirect URI that is not the registered one by a character is not followed', async () => {
+    for (const uri of NEAR_MISSES) {
+      expectPage(await visit(request({ redirect_uri: uri })), 'an unknown address');
+    }
+  });
+
+  for (const [change, error, place] of TOLD) {
+    it(`${titleOf(change)}: the client is told ${error}, with its state and our issuer`, async () => {
+      const url = request(change);
+      const page = await visit(url);
+      expect(page.status).to.equal(303);
+      const { origin, pathname, search, hash } = page.location ?? new URL('about:blank');
+      expect(origin + pathname).to.equal(REDIRECT_URI);
+      const answer = new URLSearchParams(place === 'fragment' ? hash.slice(1) : search);
+      const { error_description: description = '-', ...told } = Object.fromEntries(answer);
+      const [state, second] = new URL(url).searchParams.getAll('state');
+      const isOne = state !== undefined && second === undefined;
+      expect(told).to.deep.equal({ error, ...(isOne && { state }), iss: service.issuer });
+      expect(description).to.match(DESCRIPTION);
+    });
+  }
+
+  it('a code challenge stands in for a state', async () => {
+    const page = await person.get(request({ state: undefined, ...pkce().parameters }));
+    expect(answerIn(page)).to.have.all.keys('code', 'iss');
+  });
+
+  it('state comes back byte by byte: with a code, with an error, after Deny', async () => {
+    for (const state of ['a b+c&d="<é', 's'.repeat(8192), '\0\r\n%00%zz %2B\u{1f600}']) {
+      const { code, ...success } = answerIn(await person.get(request({ state })));
+      expect(code).to.match(/^gate_ac_[A-Za-z0-9_-]{43}$/);
+      expect(success).to.deep.equal({ state, iss: service.issuer });
+      expect(answerIn(await visit(request({ state, prompt: 'none' }))).state).to.equal(state);
+      const asked = await person.follow(await person.get(request({ state, prompt: 'consent' })));
+      const denied = await person.follow(await person.submit(asked, { decision: 'deny' }));
+      expect(answerIn(denied).state).to.equal(state);
+    }
+  });
+
+  it('Deny, and Cancel at the sign-in, answer access_denied', async () => {
+    const stranger = createPerson(service.issuer);
+    for (const [who, prompt] of [[person, 'consent'] as const, [stranger, undefined] as const]) {
+      const asked = await who.follow(await who.get(request({ prompt })));
+      const denied = await who.follow(await who.submit(asked, { decision: 'deny' }));
+      expect(answerIn(denied)).to.deep.equal({
+        error: 'access_denied',
+        error_description: 'the person refused the request',
+        state: STATE,
+        iss: service.issuer,
+      });
+    }
+  });
+
+  it('every redirect on the way is 303, so that no form is posted on (RFC 9700 §4.12)', async () => {
+    const stranger = createPerson(service.issuer);
+    const redirects: number[] = [];
+    const go = async (page: Page): Promise<Page> => {
+      if (!page.location) return page;
+      redirects.push(page.status);
+      return page.location.origin === service.issuer ? go(await stranger.get(page.location)) : page;
+    };
+    const { email, password } = seeded.other;
+    const signIn = await go(await stranger.get(request({})));
+    const consent = await go(await stranger.submit(signIn, { email, password }));
+    const end = await go(await stranger.submit(consent, { decision: 'approve' }));
+    expect(answerIn(end)).to.have.property('code');
+    expect(redirects).to.deep.equal([303, 303, 303, 303, 303]);
+  });
+
+  it('parameters that mean nothing here are ignored, empty ones are absent', async () => {
+    const openId =
+      'nonce=n&nonce=m&max_age=0&acr_values=a&claims={}&claims_locales=de&id_token_hint=x' +
+      '&display=popup&ui_locales=de';
+    const foreign = 'foo=bar&foo=baz&__proto__=1&resource=https://api.example/&audience=a';
+    const empty = 'code_challenge=&code_challenge_method=&scope=&response_mode=&prompt=';
+    for (const more of [openId, foreign, empty]) {
+      const told = answerIn(await person.get(request(more)));
+      expect(told, more).to.have.all.keys('code', 'state', 'iss');
+    }
+  });
+
+  it('request_uri is never fetched', async () => {
+    const elsewhere = await startPartner();
+    const outcome = await outcomeOf(person, request({ request_uri: elsewhere.redirectUri }));
+    await elsewhere.close();
+    expect(outcome).to.equal('request_uri_not_supported');
+    expect(elsewhere.received).to.deep.equal([]);
+  });
+
+  it('scripts of other origins may not read it, and it answers GET only', async () => {
+    const page = await visit(request({}), { origin: 'https://evil.example' });
+    const cors = [...page.headers.keys()].filter((name) => name.startsWith('access-control-'));
+    expect(cors).to.deep.equal([]);
+    const posted = await person.post('/oauth/authorize', { client_id: client.id });
+    expect(posted.status).to.equal(405);
+    expect(posted.headers.get('allow')).to.include('GET').and.not.include('POST');
+  });
+
+  it('the query of a redirect URI is kept, and never speaks for our answer', async () => {
+    const uri = `${REDIRECT_URI}?state=x&code=y&iss=z&keep=1`;
+    const draft = { kind: 'public', name: 'Old', redirectUris: [uri], isNative: false } as const;
+    const refused = await service.clients.add(draft).catch((refusal: unknown) => refusal);
+    expect(refused).to.have.property('code', 'client_invalid');
+
+    // As if it had been registered before that rule was there.
+    const { client: old } = await service.clients.add({ ...draft, redirectUris: [REDIRECT_URI] });
+    const values = [old.id, [uri]];
+    await service.database.query('UPDATE clients SET redirect_uris = $2 WHERE id = $1', values);
+    const change = { client_id: old.id, redirect_uri: uri, ...pkce().parameters };
+    const { searchParams } = await eventually(() =>
+      person.authorize(request(change), seeded.person),
+    );
+    const { code, ...told } = Object.fromEntries(searchParams);
+    expect(code).to.match(/^gate_ac_/);
+    expect(told).to.deep.equal({ state: STATE, iss: service.issuer, keep: '1' });
+    expect(searchParams.size).to.equal(4);
+  });
+});

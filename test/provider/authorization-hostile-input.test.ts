@@ -1,0 +1,130 @@
+/** The authorization endpoint and its pages under input that no client library sends. */
+import { expect } from 'chai';
+import { authorizationUrl, type TestClient } from '../support/oauth.ts';
+import { createPerson } from '../support/person.ts';
+import { REDIRECT_URI, seed } from '../support/seed.ts';
+import { forEachDeployment, type TestService } from '../support/service.ts';
+import { outcomeOf } from './authorization-outcome.ts';
+
+/** As they stand in the URL: a NUL, a lone surrogate, what is no UTF-8, broken escapes, a lot. */
+const BYTES = [
+  '%00',
+  'a%00b',
+  '%ED%A0%80',
+  '%FF%FE',
+  '%',
+  '%zz',
+  '%u0000',
+  '%0d%0aSet-Cookie:%20a=b',
+  '%EF%BF%BF%F0%9F%98%80',
+  "'%20OR%201=1;--",
+  'a'.repeat(8192),
+];
+
+/** What each parameter that is not understood leads to; the ones without a meaning: nowhere. */
+const OUTCOMES: Readonly<Record<string, string>> = {
+  client_id: 'page 400',
+  redirect_uri: 'page 400',
+  response_type: 'unsupported_response_type',
+  response_mode: 'unsupported_response_mode',
+  scope: 'invalid_scope',
+  prompt: 'invalid_request',
+  code_challenge: 'invalid_request',
+  code_challenge_method: 'invalid_request',
+  request: 'request_not_supported',
+  request_uri: 'request_uri_not_supported',
+  registration: 'registration_not_supported',
+  state: 'sign-in',
+  login_hint: 'sign-in',
+  ui_locales: 'sign-in',
+  display: 'sign-in',
+  nonce: 'sign-in',
+  max_age: 'sign-in',
+  claims: 'sign-in',
+  id_token_hint: 'sign-in',
+  resource: 'sign-in',
+  authorization_details: 'sign-in',
+  unknown: 'sign-in',
+};
+
+const short = (text: string): string => text.slice(0, 24);
+
+forEachDeployment('hostile input at the authorization endpoint', (start) => {
+  let service: TestService;
+  let client: TestClient;
+
+  before(async () => {
+    service = await start();
+    client = (await seed(service)).clients.confidential;
+  });
+
+  afterEach('nothing was a fault of ours', () => {
+    const faults = service.logLines.filter((line) => JSON.parse(line).level >= 50);
+    expect(faults).to.deep.equal([]);
+  });
+
+  /** What one request leads to in a browser that was never here. */
+  const outcome = (url: string): Promise<string> => outcomeOf(createPerson(service.issuer), url);
+
+  const requestWith = (name: string, rawValue: string): string =>
+    `${authorizationUrl(service.issuer, client, { [name]: undefined })}&${name}=${rawValue}`;
+
+  for (const [name, expected] of Object.entries(OUTCOMES)) {
+    it(`bytes in ${name}: ${expected}`, async () => {
+      const outcomes = await Promise.all(
+        BYTES.map(async (bytes) => [short(bytes), await outcome(requestWith(name, bytes))]),
+      );
+      expect(outcomes).to.deep.equal(BYTES.map((bytes) => [short(bytes), expected]));
+    });
+  }
+
+  it('each parameter twice: an error or nothing', async () => {
+    const known = new URLSearchParams(authorizationUrl(service.issuer, client).search);
+    for (const name of Object.keys(OUTCOMES)) {
+      const url = requestWith(name, `${known.get(name) ?? 'x'}&${name}=x`);
+      expect(await outcome(url), name).to.be.oneOf(['page 400', 'invalid_request', 'sign-in']);
+    }
+  });
+
+  it('bytes in the name of a parameter and in the path lead nowhere', async () => {
+    const { issuer } = service;
+    const url = authorizationUrl(issuer, client);
+    for (const bytes of BYTES) {
+      expect(await outcome(`${url}&${bytes}=1`), short(bytes)).to.equal('sign-in');
+      expect(await outcome(`${issuer}/oauth/authorize/${bytes}`)).to.equal('page 410');
+      expect(await outcome(`${issuer}/interaction/${bytes}`)).to.equal('page 410');
+    }
+  });
+
+  it('a request that is longer than the server reads is refused as that', async () => {
+    expect(await outcome(requestWith('state', 'a'.repeat(15_000)))).to.equal('sign-in');
+    expect(await outcome(requestWith('state', 'a'.repeat(20_000)))).to.equal('page 431');
+  });
+
+  it('the pages show what came with the request as text', async () => {
+    const markup = '"><svg onload=alert(1)>\'<script>alert(1)</script>';
+    const encoded = encodeURIComponent(markup);
+    const requests = [
+      requestWith('client_id', encoded),
+      requestWith('redirect_uri', encoded),
+      requestWith('redirect_uri', `${encodeURIComponent(REDIRECT_URI)}&redirect_uri=${encoded}`),
+      requestWith('login_hint', encoded),
+      `${service.issuer}/oauth/authorize/${encoded}`,
+      `${service.issuer}/oauth/authorize?${encoded}=${encoded}&client_id=${encoded}&client_id=1`,
+    ];
+    for (const url of requests) {
+      const person = createPerson(service.issuer);
+      const page = await person.follow(await person.get(url));
+      expect(page.status, url).to.be.oneOf([200, 400, 410]);
+      expect(page.html.toLowerCase(), url)
+        .to.not.include('<svg onload')
+        .and.not.include('<script>');
+      const policy = page.headers.get('content-security-policy');
+      expect(policy, url).to.include("default-src 'none'").and.include("script-src 'self'");
+    }
+    const person = createPerson(service.issuer);
+    const page = await person.follow(await person.get(requestWith('login_hint', encoded)));
+    const [form] = page.forms;
+    expect(form?.values).to.deep.include(['email', markup]);
+  });
+});

@@ -1,0 +1,27 @@
+/** Where an authorization request leads: to a page for the person, or back to the client. */
+import { expect } from 'chai';
+import type { Page, Person } from '../support/person.ts';
+
+/**
+ * Follows the redirects that stay here and tells where they end: `sign-in` or `consent` for the
+ * person, `code` or an error code for the client, else `page <status>`.
+ */
+export async function outcomeOf(person: Person, request: string | URL | Page): Promise<string> {
+  const isPage = typeof request === 'object' && 'status' in request;
+  const page = await person.follow(isPage ? request : await person.get(request));
+  if (page.location) {
+    const { searchParams, hash } = page.location;
+    const told = hash === '' ? searchParams : new URLSearchParams(hash.slice(1));
+    return told.get('error') ?? (told.has('code') ? 'code' : `no answer in ${page.location}`);
+  }
+  if (page.forms.some(({ names }) => names.has('password'))) return 'sign-in';
+  if (page.forms.some(({ names }) => names.has('decision'))) return 'consent';
+  return `page ${page.status}`;
+}
+
+/** What a redirect to the client tells it. */
+export function answerIn(page: Page): Readonly<Record<string, string>> {
+  expect(page.status, page.html).to.equal(303);
+  expect(page.location?.origin, 'the client').to.not.equal(page.url.origin);
+  return Object.fromEntries(page.location?.searchParams ?? []);
+}

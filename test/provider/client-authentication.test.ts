@@ -1,0 +1,230 @@
+/** How a client proves who it is, which is the same at every endpoint that asks for it. */
+import { expect } from 'chai';
+import { createTestClock, type TestClock } from '../support/clock.ts';
+import { type Answer, ask, basic, type TestClient } from '../support/oauth.ts';
+import { type Seed, seed } from '../support/seed.ts';
+import { forEachDeployment, type TestService } from '../support/service.ts';
+
+const FAILURES = 50;
+
+forEachDeployment('client authentication', (start) => {
+  let service: TestService;
+  let clients: Seed['clients'];
+  let time: TestClock;
+
+  before(async () => {
+    time = createTestClock();
+    // One proxy, so that a test may come from any address.
+    const settings = { server: { proxyHops: 1 }, limits: { clientFailures: FAILURES } };
+    service = await start({ clock: time.clock, settings });
+    ({ clients } = await seed(service));
+  });
+  after(() => time.restore());
+
+  interface Credentials {
+    readonly form?: Record<string, string>;
+    readonly header?: string;
+    readonly query?: Record<string, string>;
+    readonly from?: string;
+  }
+
+  interface Endpoint {
+    readonly path: string;
+    readonly parameters: Record<string, string>;
+    client(): TestClient;
+  }
+
+  /** A request that is answered 200 when the client has authenticated. */
+  const ENDPOINTS: readonly Endpoint[] = [
+    {
+      path: '/oauth/token',
+      parameters: { grant_type: 'client_credentials' },
+      client: () => clients.machine,
+    },
+    {
+      path: '/oauth/introspect',
+      parameters: { token: 'unknown' },
+      client: () => clients.resourceServer,
+    },
+    {
+      path: '/oauth/revoke',
+      parameters: { token: 'unknown' },
+      client: () => clients.otherConfidential,
+    },
+  ];
+
+  function send(endpoint: Endpoint, credentials: Credentials): Promise<Answer> {
+    const { form = {}, header, query = {}, from = '192.0.2.1' } = credentials;
+    const url = new URL(`${endpoint.path}?${new URLSearchParams(query)}`, service.issuer);
+    const headers: Record<string, string> = { 'x-forwarded-for': from };
+    if (header !== undefined) headers.authorization = header;
+    const body = new URLSearchParams({ ...endpoint.parameters, ...form });
+    return ask(url, { method: 'POST', headers, body });
+  }
+
+  const inForm = ({ id, secret = '' }: TestClient): Credentials => ({
+    form: { client_id: id, client_secret: secret },
+  });
+  const inHeader = (client: TestClient): Credentials => ({ header: basic(client) });
+  const basicOf = (text: string): string => `Basic ${Buffer.from(text).toString('base64')}`;
+  const percentEncoded = (text: string): string =>
+    Buffer.from(text).toString('hex').replace(/../g, '%$&');
+
+  /** Another secret of the right form. */
+  const wrong = (client: TestClient): TestClient => ({
+    ...client,
+    secret: `gate_cs_${'w'.repeat(43)}`,
+  });
+  const unknown = (client: TestClient): TestClient => ({
+    ...client,
+    id: `gate_ci_${'u'.repeat(22)}`,
+  });
+
+  for (const endpoint of ENDPOINTS) {
+    describe(endpoint.path, () => {
+      it('takes the secret in the form, in a Basic header, and there form-encoded', async () => {
+        const client = endpoint.client();
+        const { id, secret = '' } = client;
+        const encoded = basicOf(`${percentEncoded(id)}:${percentEncoded(secret)}`);
+        const ways: Credentials[] = [
+          inForm(client),
+          inHeader(client),
+          { header: basic(client).replace('Basic', 'basic') },
+          { header: encoded },
+          { header: basic(client), form: { client_id: id } },
+          { header: basic(client), form: { client_secret: '' } },
+        ];
+        for (const way of ways) {
+          const { status, text } = await send(endpoint, way);
+          expect(status, `${JSON.stringify(way)} ${text}`).to.equal(200);
+        }
+      });
+
+      it('refuses a wrong secret with 401, and challenges who used the header', async () => {
+        const byHeader = await send(endpoint, inHeader(wrong(endpoint.client())));
+        expect([byHeader.status, byHeader.body.error]).to.deep.equal([401, 'invalid_client']);
+        expect(byHeader.headers.get('www-authenticate')).to.match(/^Basic realm="/);
+
+        const byForm = await send(endpoint, inForm(wrong(endpoint.client())));
+        expect([byForm.status, byForm.body.error]).to.deep.equal([401, 'invalid_client']);
+        expect(byForm.headers.get('www-authenticate')).to.equal(null);
+      });
+
+      it('refuses whatever is not exactly the secret', async () => {
+        const client = endpoint.client();
+        const { secret = '' } = client;
+        const nearly = [
+          `${secret}\0`,
+          `${secret} `,
+          `${secret}\n`,
+          secret.slice(0, -1),
+          `${secret}A`,
+        ];
+        for (const attempt of [...nearly, `\0${secret}`, secret.toUpperCase()]) {
+          const form = await send(endpoint, inForm({ ...client, secret: attempt }));
+          expect([form.status, form.body.error], attempt).to.deep.equal([401, 'invalid_client']);
+          const text = `${client.id}:${percentEncoded(attempt)}`;
+          const header = await send(endpoint, { header: basicOf(text) });
+          expect(header.status, attempt).to.be.oneOf([400, 401]);
+        }
+      });
+
+      it('answers an unknown, a suspended and a mistaken client alike', async () => {
+        const client = endpoint.client();
+        const answers: Answer[] = [];
+        for (const way of [inForm, inHeader]) {
+          answers.push(await send(endpoint, way(wrong(client))));
+          answers.push(await send(endpoint, way(unknown(client))));
+          await service.clients.suspend(client.id);
+          answers.push(await send(endpoint, way(client)));
+          await service.clients.resume(client.id);
+        }
+        const seen = answers.map(({ status, text }) => ({ status, text }));
+        expect(seen).to.deep.equal(seen.map(() => seen[0]));
+        expect(seen[0]?.status).to.equal(401);
+      });
+
+      it('refuses two methods in one request, and a header that it cannot read', async () => {
+        const client = endpoint.client();
+        const { id, secret = '' } = client;
+        const ways: Credentials[] = [
+          { ...inForm(client), ...inHeader(client) },
+          { header: basic(client), form: { client_id: clients.public.id } },
+          { header: `Bearer ${secret}` },
+          { header: 'Basic' },
+          { header: 'Basic !!!' },
+          { header: basicOf(`${id}${secret}`) },
+          { header: basicOf(`${id}:%zz`) },
+        ];
+        for (const way of ways) {
+          const { status, body } = await send(endpoint, way);
+          const shown = JSON.stringify(way);
+          expect([status, body.error], shown).to.deep.equal([400, 'invalid_request']);
+        }
+      });
+
+      it('does not read credentials from the URL, where they end up in logs', async () => {
+        const { id, secret = '' } = endpoint.client();
+        const query = { client_id: id, client_secret: secret };
+        for (const way of [{ query }, { query, form: { client_id: id } }]) {
+          expect((await send(endpoint, way)).status).to.be.oneOf([400, 401]);
+        }
+      });
+
+      it('a client that keeps a secret must show it, and a public one has none', async () => {
+        const attempts: Credentials[] = [
+          { form: { client_id: endpoint.client().id } },
+          { form: { client_id: endpoint.client().id, client_secret: '' } },
+          inForm({ ...endpoint.client(), id: clients.public.id }),
+          inHeader({ ...endpoint.client(), id: clients.public.id }),
+        ];
+        for (const attempt of attempts) {
+          const { status, body } = await send(endpoint, attempt);
+          const shown = JSON.stringify(attempt);
+          expect([status, body.error], shown).to.deep.equal([401, 'invalid_client']);
+        }
+      });
+
+      it('slows down who guesses, and nobody else', async () => {
+        const client = endpoint.client();
+        const guesser = { from: '198.51.100.7' };
+        for (let attempt = 1; attempt <= FAILURES; attempt += 1) {
+          const way = attempt % 2 === 0 ? inForm : inHeader;
+          // What the guesser's own proxy claims changes nothing: the last address is ours.
+          const from = `203.0.113.${attempt}, ${guesser.from}`;
+          const { status } = await send(endpoint, { ...way(wrong(client)), from });
+          expect(status, `attempt ${attempt}`).to.equal(401);
+        }
+        for (const way of [inForm(wrong(client)), inForm(client), inHeader(client)]) {
+          const refused = await send(endpoint, { ...way, ...guesser });
+          expect([refused.status, refused.body.error]).to.deep.equal([429, 'slow_down']);
+          expect(Number(refused.headers.get('retry-after'))).to.be.within(1, 60);
+        }
+        const stranger = await send(endpoint, { ...inForm(client), from: '192.0.2.9' });
+        expect(stranger.status).to.equal(200);
+
+        time.advance(61);
+        expect((await send(endpoint, { ...inForm(client), ...guesser })).status).to.equal(200);
+      });
+    });
+  }
+
+  it('an unknown client takes as long as a wrong secret', async () => {
+    const [endpoint] = ENDPOINTS;
+    if (!endpoint) throw new Error('no endpoint');
+    const client = endpoint.client();
+    const took: Record<'known' | 'unknown', number[]> = { known: [], unknown: [] };
+    for (let round = 0; round < 100; round += 1) {
+      for (const [name, who] of [
+        ['known', wrong(client)],
+        ['unknown', unknown(client)],
+      ] as const) {
+        const begin = performance.now();
+        await send(endpoint, { ...inForm(who), from: `192.0.2.${round}` });
+        took[name].push(performance.now() - begin);
+      }
+    }
+    const median = (times: number[]): number => times.sort((a, b) => a - b)[50] ?? 0;
+    expect(Math.abs(median(took.known) - median(took.unknown))).to.be.below(5);
+  });
+});

@@ -1,0 +1,221 @@
+/** The redirect URI of tests is good for one running test, in the session it was begun in. */
+import { expect } from 'chai';
+import { CALLBACK, type TestBrowser, testBrowser, testPath } from '../pages/test-browser.ts';
+import { createTestClock, type TestClock } from '../support/clock.ts';
+import { authorizationUrl, exchangeCode, pkce, type TestClient } from '../support/oauth.ts';
+import { createPerson, type Page, type Person } from '../support/person.ts';
+import { type Seed, seed } from '../support/seed.ts';
+import { startTestService, type TestService } from '../support/service.ts';
+
+const REFUSED = 'This app asked to send you to an unknown address';
+
+describe('the redirect URI of tests', () => {
+  let service: TestService;
+  let seeded: Seed;
+  let client: TestClient;
+  let second: TestClient;
+  let owner: TestBrowser;
+  let time: TestClock;
+
+  before(async () => {
+    time = createTestClock();
+    service = await startTestService({ clock: time.clock });
+    seeded = await seed(service);
+    client = seeded.clients.confidential;
+    second = await addOwned('Second');
+    owner = await testBrowser(service, seeded.other);
+  });
+  after(async () => {
+    await service.close();
+    time.restore();
+  });
+
+  async function addOwned(name: string): Promise<TestClient> {
+    const added = await service.clients.add({
+      ...{ kind: 'confidential', name, isNative: false },
+      redirectUris: [service.issuer + CALLBACK],
+      ownerAccountId: seeded.other.accountId,
+    });
+    return { id: added.client.id, secret: added.secret ?? '', redirectUri: '' };
+  }
+
+  async function expectRefused(person: Pick<Person, 'get'>, url: URL | string): Promise<void> {
+    const page = await person.get(url);
+    expect(page.status, String(url)).to.equal(400);
+    expect(page.location).to.equal(undefined);
+    expect(page.html).to.include(REFUSED);
+  }
+
+  it('leads nobody else there: not signed in, somebody else, the owner in another browser', async () => {
+    const request = await owner.begin(client);
+    await expectRefused(createPerson(service.issuer), request);
+    await expectRefused(await testBrowser(service, seeded.person), request);
+    await expectRefused(await testBrowser(service, seeded.other), request);
+    // And still the owner, in the browser where it was begun.
+    expect((await owner.get(request)).location?.pathname).to.match(/^\/interaction\//);
+  });
+
+  it('is good for no request but the one that the test began with', async () => {
+    const request = await owner.begin(client);
+    const other = await owner.begin(second);
+    for (const [name, value] of [
+      ['client_id', second.id],
+      ['client_id', seeded.clients.otherConfidential.id],
+      ['state', 'another-state'],
+      ['state', other.searchParams.get('state') ?? ''],
+      ['code_challenge', pkce().parameters.code_challenge],
+      ['redirect_uri', `${service.issuer}${CALLBACK}/`],
+      ['redirect_uri', `${service.issuer}${CALLBACK}?x=1`],
+    ] as const) {
+      const changed = new URL(request);
+      changed.searchParams.set(name, value);
+      await expectRefused(owner, changed);
+    }
+    for (const name of ['code_challenge', 'state']) {
+      const changed = new URL(request);
+      changed.searchParams.delete(name);
+      await expectRefused(owner, changed);
+    }
+  });
+
+  it('is refused to a client that has it registered, outside of a test', async () => {
+    const registered = { ...second, redirectUri: service.issuer + CALLBACK };
+    const request = authorizationUrl(service.issuer, registered, pkce().parameters);
+    await expectRefused(owner, request);
+    await expectRefused(await testBrowser(service, seeded.person), request);
+  });
+
+  it('is over when the test came back, was begun five minutes ago, or lost its owner', async () => {
+    const finished = await owner.begin(client);
+    await owner.get(await owner.decide(finished));
+    await expectRefused(owner, finished);
+
+    const late = await owner.begin(client);
+    time.advance(301);
+    await expectRefused(owner, late);
+
+    const lost = await owner.begin(second);
+    await service.clients.transfer(second.id, seeded.person.accountId);
+    await expectRefused(owner, lost);
+    await service.clients.transfer(second.id, seeded.other.accountId);
+  });
+
+  it('what came of a test is kept for five minutes', async () => {
+    const { url } = await owner.run(client);
+    time.advance(299);
+    expect((await owner.get(url)).html).to.include('This client works.');
+    time.advance(2);
+    expect((await owner.get(url)).html).to.include('this one is over').and.not.include('gate_at_');
+  });
+
+  it('is over when the owner signed out, everywhere or here, also for who signs in then', async () => {
+    const browser = await testBrowser(service, seeded.other);
+    const request = await browser.begin(client);
+    await service.accounts.endSessions(seeded.other.accountId);
+    await expectRefused(browser, request);
+
+    const next = await testBrowser(service, seeded.other);
+    const begun = await next.begin(client);
+    await next.send('/logout');
+    await expectRefused(next, begun);
+    await next.signIn(seeded.other);
+    await expectRefused(next, begun);
+    owner = await testBrowser(service, seeded.other);
+  });
+
+  it('"Not you?" on its question leads nobody else there', async () => {
+    const browser = await testBrowser(service, seeded.other);
+    const question = await browser.follow(await browser.get(await browser.begin(client)));
+    const page = await browser.submit(question, { decision: 'switch-account' });
+    await expectRefused(browser, page.location ?? '');
+  });
+
+  it('asks the owner also where they are connected, and remembers no answer', async () => {
+    const { connections, issuer } = service;
+    const { accountId } = seeded.other;
+    await owner.authorize(authorizationUrl(issuer, client), seeded.other);
+    const before = await connections.listOf(accountId);
+    for (let times = 0; times < 2; times += 1) {
+      const question = await owner.follow(await owner.get(await owner.begin(client)));
+      expect(question.html).to.include(issuer + CALLBACK);
+      await owner.submit(question, { decision: 'approve' });
+    }
+    expect(await connections.listOf(accountId)).to.deep.equal(before);
+    await connections.end(accountId, client.id);
+  });
+
+  describe('where the browser comes back to', () => {
+    const nothing = (page: Page): void => {
+      expect(page.status).to.equal(404);
+      expect(page.html).not.to.include('gate_');
+    };
+
+    it('shows nothing without a test of this session, whatever the answer says', async () => {
+      const callback = await owner.decide(await owner.begin(client));
+      const stranger = await testBrowser(service, seeded.person);
+      nothing(await stranger.get(callback));
+      nothing(await (await testBrowser(service, seeded.other)).get(callback));
+      const forged = new URL(callback);
+      forged.searchParams.set('state', 'another-state');
+      nothing(await owner.get(forged));
+      forged.searchParams.delete('state');
+      nothing(await owner.get(forged));
+
+      const visitor = await createPerson(service.issuer).get(callback);
+      expect(visitor.location?.pathname).to.equal('/login');
+      // None of them used it up.
+      expect((await owner.get(callback)).location?.pathname).to.equal(testPath(client.id));
+    });
+
+    it('is answered once, and only by GET', async () => {
+      const callback = await owner.decide(await owner.begin(client));
+      const headers = { cookie: owner.cookieHeader(CALLBACK) };
+      const looked = await fetch(callback, { method: 'HEAD', headers });
+      expect(looked.status).to.equal(404);
+      nothing(await owner.send(callback.pathname + callback.search));
+      const answers = await Promise.all([owner.get(callback), owner.get(callback)]);
+      expect(answers.map(({ status }) => status).sort()).to.deep.equal([303, 404]);
+      nothing(await owner.get(callback));
+    });
+
+    it('its code is worth nothing to anybody who has it, the secret included', async () => {
+      const callback = await owner.decide(await owner.begin(client));
+      const code = callback.searchParams.get('code') ?? '';
+      const redirectUri = service.issuer + CALLBACK;
+      for (const parameters of [{}, { code_verifier: pkce().verifier }]) {
+        const answer = await exchangeCode(service.issuer, client, code, {
+          redirect_uri: redirectUri,
+          ...parameters,
+        });
+        expect(answer.body.error).to.equal('invalid_grant');
+      }
+      // The test itself still can.
+      expect((await owner.follow(await owner.get(callback))).html).to.include('This client works.');
+    });
+
+    it('leaves no grant alive, whether the code was exchanged or not', async () => {
+      const alive = async (): Promise<number> => {
+        const rows = await service.database.query(
+          `SELECT 1 FROM token_records WHERE kind = 'grant' AND expires_at > $1`,
+          [Math.floor(time.clock() / 1000)],
+        );
+        return rows.length;
+      };
+      time.advance(366 * 86_400);
+      owner = await testBrowser(service, seeded.other);
+      await owner.run(client);
+      expect(await alive()).to.equal(0);
+      await owner.decide(await owner.begin(client));
+      expect(await alive()).to.equal(1);
+      const { authorizationCodeSeconds, accessTokenSeconds } = service.settings.tokens;
+      time.advance(authorizationCodeSeconds + accessTokenSeconds + 1);
+      expect(await alive()).to.equal(0);
+    });
+
+    it('a secret stands in the store for nobody to read', async () => {
+      await owner.begin(client);
+      const rows = await service.database.query('SELECT * FROM token_records');
+      expect(JSON.stringify(rows)).not.to.include(client.secret);
+    });
+  });
+});

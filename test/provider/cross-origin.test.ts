@@ -1,0 +1,202 @@
+/** Which web pages may end an authorization and read the answer (CORS). */
+import { expect } from 'chai';
+import { type Answer, ask, basic, revokeCurrent, type TestClient } from '../support/oauth.ts';
+import { type Seed, seed } from '../support/seed.ts';
+import { startTestService, type TestService } from '../support/service.ts';
+import { type PartnerTokens, partnerTokens } from './partner-tokens.ts';
+
+const OWN = 'https://partner.example';
+/** Registered as well, by another redirect URI. */
+const ALSO_OWN = 'https://map.partner.example:8443';
+const NOT_OWN = [
+  'https://evil.example',
+  'http://partner.example',
+  'https://partner.example:444',
+  'https://partner.example.evil.example',
+  'https://sub.partner.example',
+  'https://PARTNER.example',
+  'null',
+];
+
+describe('calls from web pages', () => {
+  let service: TestService;
+  let clients: Seed['clients'];
+  let partner: PartnerTokens;
+
+  before(async () => {
+    service = await startTestService();
+    const redirectUris = [`${OWN}/callback`, `${ALSO_OWN}/`];
+    const seeded = await seed(service, { redirectUris });
+    ({ clients } = seeded);
+    partner = partnerTokens(service.issuer, seeded);
+  });
+  after(() => service.close());
+
+  const send = (
+    path: string,
+    method: string,
+    headers: Record<string, string>,
+    form?: Record<string, string>,
+  ): Promise<Answer> =>
+    ask(new URL(path, service.issuer), {
+      method,
+      headers,
+      ...(form && { body: new URLSearchParams(form) }),
+    });
+
+  /** RFC 7009, by the client whose page it is. */
+  const revoke = (origin: string, token: string, client = clients.public): Promise<Answer> => {
+    const proof = client.secret === undefined ? {} : { authorization: basic(client) };
+    const form = { token, ...(client.secret === undefined && { client_id: client.id }) };
+    return send('/oauth/revoke', 'POST', { origin, ...proof }, form);
+  };
+
+  const revokeItself = (origin: string, token: string): Promise<Answer> =>
+    send('/oauth/token/revoke', 'POST', { origin, authorization: `Bearer ${token}` });
+
+  const accessToken = async (client: TestClient): Promise<string> =>
+    (await partner.tokens(client)).accessToken;
+
+  function expectReadable({ headers }: Answer, origin: string): void {
+    expect(headers.get('access-control-allow-origin')).to.equal(origin);
+    expect(headers.get('access-control-expose-headers')).to.include('X-Request-Id');
+    expect(headers.get('vary')).to.match(/\borigin\b/i);
+    expect(headers.get('access-control-allow-credentials')).to.equal(null);
+  }
+
+  async function expectRefused(answer: Answer, token: string, what: string): Promise<void> {
+    expect([answer.status, answer.body.error], what).to.deep.equal([400, 'invalid_request']);
+    expectUnreadable(answer, what);
+    expect(await partner.isActive(token), what).to.equal(true);
+  }
+
+  const expectUnreadable = ({ headers }: Answer, what: string): void => {
+    const cors = [...headers.keys()].filter((name) => name.startsWith('access-control-'));
+    expect(cors, what).to.deep.equal([]);
+  };
+
+  it('a page of a public client revokes, from the origin of each of its redirect URIs', async () => {
+    for (const origin of [OWN, ALSO_OWN]) {
+      for (const [by, status] of [
+        [revoke, 200],
+        [revokeItself, 204],
+      ] as const) {
+        const token = await accessToken(clients.public);
+        const answer = await by(origin, token);
+        expect(answer.status).to.equal(status);
+        expectReadable(answer, origin);
+        expect(await partner.isActive(token)).to.equal(false);
+      }
+    }
+  });
+
+  it('it may read why it was refused', async () => {
+    const foreign = await accessToken(clients.confidential);
+    const refused = await revoke(OWN, foreign);
+    expect([refused.status, refused.body.error]).to.deep.equal([400, 'invalid_grant']);
+    expectReadable(refused, OWN);
+    const empty = await revoke(OWN, '');
+    expect([empty.status, empty.body.error]).to.deep.equal([400, 'invalid_request']);
+    expectReadable(empty, OWN);
+  });
+
+  it('a page of another origin revokes nothing, and reads nothing', async () => {
+    const token = await accessToken(clients.public);
+    for (const origin of NOT_OWN) {
+      await expectRefused(await revoke(origin, token), token, origin);
+      await expectRefused(await revokeItself(origin, token), token, origin);
+    }
+  });
+
+  it('a client that keeps a secret has no pages, and a native one has none either', async () => {
+    const token = await accessToken(clients.confidential);
+    await expectRefused(await revoke(OWN, token, clients.confidential), token, 'confidential');
+    await expectRefused(await revokeItself(OWN, token), token, 'confidential');
+    const native = await accessToken(clients.native);
+    await expectRefused(await revoke('null', native, clients.native), native, 'native');
+    await expectRefused(await revokeItself('null', native), native, 'native');
+  });
+
+  it('a page learns nothing of a token that is not good, nor of a client that is none', async () => {
+    for (const answer of [
+      await revokeItself(OWN, `gate_at_${'x'.repeat(43)}`),
+      await revoke(OWN, 'x', { id: `gate_ci_${'x'.repeat(22)}`, redirectUri: '' }),
+    ]) {
+      expect(answer.status).to.equal(401);
+      expectUnreadable(answer, answer.text);
+    }
+  });
+
+  it('a page of a deleted client revokes nothing', async () => {
+    const draft = {
+      kind: 'public',
+      name: 'Short Lived',
+      redirectUris: [`${OWN}/callback`],
+    } as const;
+    const { client } = await service.clients.add({ ...draft, isNative: false });
+    const token = await accessToken({ id: client.id, redirectUri: `${OWN}/callback` });
+    // The record alone, as a node sees it whose removal is not through yet.
+    await service.database.query('DELETE FROM connections WHERE client_id = $1', [client.id]);
+    await service.clients.remove(client.id, { revokeGrant: async () => {} });
+    const answer = await revokeItself(OWN, token);
+    expect([answer.status, answer.body.error]).to.deep.equal([400, 'invalid_request']);
+    expectUnreadable(answer, 'deleted');
+  });
+
+  it('without an origin nothing is said about pages', async () => {
+    const token = await accessToken(clients.public);
+    expectUnreadable(await revokeCurrent(service.issuer, token), 'no origin');
+  });
+
+  describe('a preflight, which says of no client,', () => {
+    const preflight = (path: string, headers: Record<string, string>) =>
+      send(path, 'OPTIONS', { 'access-control-request-method': 'POST', ...headers });
+
+    for (const path of ['/oauth/token', '/oauth/revoke', '/oauth/token/revoke']) {
+      it(`lets the page try ${path}, without cookies`, async () => {
+        const asked = { 'access-control-request-headers': 'authorization,content-type' };
+        const { status, headers, text } = await preflight(path, { origin: OWN, ...asked });
+        expect([status, text]).to.deep.equal([204, '']);
+        expect(Object.fromEntries(headers)).to.include({
+          'access-control-allow-origin': OWN,
+          'access-control-allow-methods': 'POST',
+          'access-control-allow-headers': 'authorization,content-type',
+          'access-control-max-age': '3600',
+        });
+        expect(headers.get('vary')).to.match(/\borigin\b/i);
+        expect(headers.get('access-control-allow-credentials')).to.equal(null);
+      });
+
+      it(`of a page without an origin is none at ${path}`, async () => {
+        const requests = [
+          await preflight(path, { origin: 'null' }),
+          await preflight(path, {}),
+          await send(path, 'OPTIONS', { origin: OWN }),
+        ];
+        for (const answer of requests) {
+          expect([answer.status, answer.headers.get('allow')]).to.deep.equal([405, 'POST']);
+          expectUnreadable(answer, path);
+        }
+      });
+    }
+
+    for (const path of ['/oauth/introspect', '/oauth/token/refresh']) {
+      it(`is refused at ${path}`, async () => {
+        const answer = await preflight(path, { origin: OWN });
+        expect(answer.status).to.equal(405);
+        expectUnreadable(answer, path);
+      });
+    }
+  });
+
+  it('introspection is for nobody’s page: it needs a secret, which no page can keep', async () => {
+    const token = await accessToken(clients.public);
+    const { resourceServer } = clients;
+    const headers = { origin: OWN, authorization: basic(resourceServer) };
+    expectUnreadable(await send('/oauth/introspect', 'POST', headers, { token }), 'with a secret');
+    const own = { token, client_id: clients.public.id };
+    const refused = await send('/oauth/introspect', 'POST', { origin: OWN }, own);
+    expect(refused.status).to.equal(401);
+    expectUnreadable(refused, 'its own token');
+  });
+});

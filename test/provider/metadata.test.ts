@@ -1,0 +1,195 @@
+/** The authorization server metadata (RFC 8414), and what is deliberately not there. */
+import { expect } from 'chai';
+import { allowInsecureRequests, discoveryRequest, processDiscoveryResponse } from 'oauth4webapi';
+import { ask, authorizationUrl } from '../support/oauth.ts';
+import { createPerson } from '../support/person.ts';
+import { rawRequest } from '../support/raw-request.ts';
+import { seed } from '../support/seed.ts';
+import { forEachDeployment, startTestService, type TestService } from '../support/service.ts';
+
+const PATH = '/.well-known/oauth-authorization-server';
+
+const expectedOf = (issuer: string) => ({
+  issuer,
+  authorization_endpoint: `${issuer}/oauth/authorize`,
+  token_endpoint: `${issuer}/oauth/token`,
+  // RFC 7009; POST /oauth/token/revoke takes no token parameter, so it is not published as one.
+  revocation_endpoint: `${issuer}/oauth/revoke`,
+  introspection_endpoint: `${issuer}/oauth/introspect`,
+  response_types_supported: ['code'],
+  response_modes_supported: ['query'],
+  grant_types_supported: ['authorization_code', 'refresh_token', 'client_credentials'],
+  token_endpoint_auth_methods_supported: ['client_secret_basic', 'client_secret_post', 'none'],
+  revocation_endpoint_auth_methods_supported: ['client_secret_basic', 'client_secret_post', 'none'],
+  introspection_endpoint_auth_methods_supported: ['client_secret_basic', 'client_secret_post'],
+  code_challenge_methods_supported: ['S256'],
+  authorization_response_iss_parameter_supported: true,
+});
+
+/** What an OpenID provider, the engine's defaults or a dynamic registration would have. */
+const ABSENT = [
+  '/.well-known/openid-configuration',
+  `${PATH}/`,
+  '/.well-known/jwks.json',
+  '/jwks',
+  '/me',
+  '/userinfo',
+  '/request',
+  '/reg',
+  '/auth',
+  '/token',
+  '/device',
+  '/backchannel',
+  '/session/end',
+  '/session/end/confirm',
+  '/session/end/success',
+  '/oauth',
+  '/oauth/',
+  '/oauth/jwks',
+  '/oauth/userinfo',
+  '/oauth/register',
+  '/oauth/par',
+];
+
+/** What a proxy would add, and anybody who reaches the service without one. */
+const FORWARDED = {
+  'x-forwarded-host': 'evil.example',
+  'x-forwarded-proto': 'https',
+  'x-forwarded-port': '444',
+  'x-forwarded-prefix': '/evil',
+  forwarded: 'host=evil.example;proto=https',
+};
+
+const portOf = ({ settings }: TestService): number => settings.server.port;
+
+forEachDeployment('metadata', (start) => {
+  let service: TestService;
+
+  before(async () => {
+    // Where a proxy is believed, its headers could do the most.
+    service = await start({ settings: { server: { proxyHops: 1 } } });
+  });
+
+  const get = (path: string, headers: Record<string, string> = {}) =>
+    ask(new URL(path, service.issuer), { headers });
+
+  it('lists what works here and nothing else', async () => {
+    const { status, headers, body } = await get(PATH);
+    expect(status).to.equal(200);
+    expect(headers.get('content-type')).to.equal('application/json; charset=utf-8');
+    expect(body).to.deep.equal(expectedOf(service.issuer));
+  });
+
+  it('is found and believed by a standard client library', async () => {
+    const issuer = new URL(service.issuer);
+    const options = { algorithm: 'oauth2', [allowInsecureRequests]: true } as const;
+    const found = await processDiscoveryResponse(issuer, await discoveryRequest(issuer, options));
+    expect(found).to.deep.equal(expectedOf(service.issuer));
+  });
+
+  it('may be read by scripts of every origin, and may be cached', async () => {
+    const { headers } = await get(PATH, { origin: 'https://app.example' });
+    expect(headers.get('access-control-allow-origin')).to.equal('*');
+    expect(headers.get('access-control-allow-credentials')).to.equal(null);
+    expect(headers.get('cache-control')).to.equal('public, max-age=3600');
+  });
+
+  it('answers GET only', async () => {
+    for (const method of ['POST', 'PUT', 'DELETE']) {
+      const { status, headers } = await ask(new URL(PATH, service.issuer), { method });
+      expect(status).to.equal(405);
+      expect(headers.get('allow')).to.include('GET').and.not.include(method);
+    }
+  });
+
+  it('each endpoint it names is there', async () => {
+    for (const [name, url] of Object.entries(expectedOf(service.issuer))) {
+      if (!name.endsWith('_endpoint')) continue;
+      const method = name === 'authorization_endpoint' ? 'GET' : 'POST';
+      const { status } = await ask(new URL(String(url)), { method });
+      expect(status, name).to.be.oneOf([400, 401]);
+    }
+  });
+
+  for (const path of ABSENT) {
+    it(`${path} does not exist`, async () => {
+      for (const method of ['GET', 'POST']) {
+        const { status, text } = await ask(new URL(path, service.issuer), { method });
+        expect(status).to.equal(404);
+        expect(text).to.not.include('keystore');
+      }
+    });
+  }
+
+  it('another Host is refused before anything is answered', async () => {
+    const { host, port } = new URL(service.issuer);
+    const others = ['evil.example', `evil.example:${port}`, `127.0.0.1:${port}`, 'localhost'];
+    for (const other of [...others, `${host}.evil.example`, `evil.example@${host}`]) {
+      for (const path of [PATH, '/oauth/authorize', '/login', '/assets/x']) {
+        const { status, text } = await rawRequest(portOf(service), path, {
+          headers: { host: other },
+        });
+        expect([other, path, status]).to.deep.equal([other, path, 421]);
+        expect(text).to.not.include('evil');
+      }
+    }
+  });
+
+  it('no header changes what it says, or where a redirect leads', async () => {
+    const { body } = await get(PATH, FORWARDED);
+    expect(body).to.deep.equal(expectedOf(service.issuer));
+
+    const { person: credentials, clients } = await seed(service);
+    const { email, password } = credentials;
+    const person = createPerson(service.issuer);
+    const url = authorizationUrl(service.issuer, clients.confidential);
+    const asked = await person.get(url, FORWARDED);
+    expect(asked.location?.origin).to.equal(service.issuer);
+    const signIn = await person.get(asked.location ?? url, FORWARDED);
+    const resumed = await person.submit(signIn, { email, password }, FORWARDED);
+    expect(resumed.location?.href).to.match(/^http:\/\/localhost:\d+\/oauth\/authorize\/[\w-]+$/);
+    const consent = await person.follow(resumed);
+    const approved = await person.submit(consent, { decision: 'approve' }, FORWARDED);
+    const answered = await person.get(approved.location ?? url, FORWARDED);
+    expect(answered.location?.searchParams.get('iss')).to.equal(service.issuer);
+  });
+});
+
+describe('an https issuer', () => {
+  const issuer = 'https://auth.example.test';
+  const headers = { ...FORWARDED, 'x-forwarded-proto': 'http', host: 'auth.example.test' };
+  let service: TestService;
+
+  before(async () => {
+    service = await startTestService({ settings: { issuer, server: { proxyHops: 1 } } });
+  });
+  after(() => service.close());
+
+  it('is what the metadata says, though the request came by http', async () => {
+    const { text } = await rawRequest(portOf(service), PATH, { headers });
+    expect(JSON.parse(text)).to.deep.equal(expectedOf(issuer));
+  });
+
+  it('gives cookies that only travel by https, each for its own path', async () => {
+    const { clients } = await seed(service);
+    const { pathname, search } = authorizationUrl(issuer, clients.confidential);
+    const answer = await rawRequest(portOf(service), pathname + search, { headers });
+    expect(answer.status).to.equal(303);
+    const uid = answer.headers.get('location')?.split('/').at(-1);
+    const cookies = answer.headers.getSetCookie();
+    const names = cookies.map((cookie) => cookie.split('=')[0]);
+    expect(names).to.deep.equal([
+      '__Secure-gate_interaction',
+      '__Secure-gate_interaction.sig',
+      '__Secure-gate_resume',
+      '__Secure-gate_resume.sig',
+    ]);
+    for (const cookie of cookies) {
+      expect(cookie).to.match(new RegExp(`; path=/(interaction|oauth/authorize)/${uid};`));
+      expect(cookie)
+        .to.match(/; secure/)
+        .and.match(/; httponly/)
+        .and.match(/; samesite=lax/);
+    }
+  });
+});

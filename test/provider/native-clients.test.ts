@@ -1,0 +1,155 @@
+/** Clients on the person's own device (RFC 8252): loopback redirects and private-use schemes. */
+import { expect } from 'chai';
+import { Refusal } from '../../src/refusal.ts';
+import { authorizationUrl, exchangeCode, pkce, type TestClient } from '../support/oauth.ts';
+import { createPerson, type Person } from '../support/person.ts';
+import { type Seed, seed } from '../support/seed.ts';
+import { forEachDeployment, type TestService } from '../support/service.ts';
+import { outcomeOf } from './authorization-outcome.ts';
+
+const LOOPBACK = 'http://127.0.0.1/cb';
+const LOOPBACK_6 = 'http://[::1]:7000/cb?app=1';
+
+/** Each differs from a registered loopback redirect in more than the port. */
+const NOT_THE_PORT = [
+  'http://127.0.0.1:51004/',
+  'http://127.0.0.1:51004/cb/',
+  'http://127.0.0.1:51004/cb?x=1',
+  'http://127.0.0.1:51004/cb#f',
+  'http://127.0.0.1:51004/CB',
+  'https://127.0.0.1:51004/cb',
+  'HTTP://127.0.0.1:51004/cb',
+  'http://localhost:51004/cb',
+  'http://127.0.0.2:51004/cb',
+  'http://127.1:51004/cb',
+  'http://2130706433:51004/cb',
+  'http://0x7f.0.0.1:51004/cb',
+  'http://0.0.0.0:51004/cb',
+  'http://127.0.0.1.:51004/cb',
+  'http://[::ffff:127.0.0.1]:51004/cb',
+  'http://user@127.0.0.1:51004/cb',
+  'http://:@127.0.0.1:51004/cb',
+  'http://127.0.0.1:1@evil.example/cb',
+  'http://127.0.0.1:51004@evil.example/cb',
+  'http://127.0.0.1.evil.example:51004/cb',
+  'http://127.0.0.1:51004\\@evil.example/cb',
+  'http://127.0.0.1:70000/cb',
+  'http://127.0.0.1:5100 4/cb',
+  'http://127.0.0.1:51004/./cb',
+  'http://[::1]:51004/cb',
+  'http://[::1]:51004/cb?app=2',
+  'http://10.0.0.1:51004/cb',
+];
+
+forEachDeployment('native clients', (start) => {
+  let service: TestService;
+  let seeded: Seed;
+  let native: TestClient;
+  /** Signed in. */
+  let person: Person;
+
+  before(async () => {
+    service = await start();
+    seeded = await seed(service);
+    native = await register([LOOPBACK, LOOPBACK_6], true);
+    person = createPerson(service.issuer);
+    await person.signIn(seeded.person);
+  });
+
+  async function register(redirectUris: readonly string[], isNative: boolean): Promise<TestClient> {
+    const draft = { kind: 'public', name: 'Handheld', redirectUris, isNative } as const;
+    const { client } = await service.clients.add(draft);
+    return { id: client.id, redirectUri: redirectUris[0] ?? '' };
+  }
+
+  const outcome = (client: TestClient, redirect_uri: string): Promise<string> => {
+    const parameters = { redirect_uri, ...pkce().parameters };
+    return outcomeOf(person, authorizationUrl(service.issuer, client, parameters));
+  };
+
+  it('a loopback redirect may be on any port (RFC 8252 §7.3)', async () => {
+    for (const uri of [
+      LOOPBACK,
+      'http://127.0.0.1:51004/cb',
+      'http://127.0.0.1:1/cb',
+      LOOPBACK_6,
+      'http://[::1]:65535/cb?app=1',
+    ]) {
+      expect(await outcome(native, uri), uri).to.equal('consent');
+    }
+  });
+
+  it('only the port may differ', async () => {
+    for (const uri of NOT_THE_PORT) expect(await outcome(native, uri), uri).to.equal('page 400');
+  });
+
+  it('the port of a client that is not native must be the registered one', async () => {
+    const web = await register(['http://127.0.0.1:4000/cb'], false);
+    expect(await outcome(web, 'http://127.0.0.1:4000/cb')).to.equal('consent');
+    expect(await outcome(web, 'http://127.0.0.1:4001/cb')).to.equal('page 400');
+  });
+
+  it('a code is bound to the port it was sent to', async () => {
+    const { issuer } = service;
+    const { verifier: code_verifier, parameters } = pkce();
+    const redirect_uri = 'http://127.0.0.1:51004/cb';
+    const url = authorizationUrl(issuer, native, { redirect_uri, ...parameters });
+    const redirect = await person.authorize(url, seeded.person);
+    expect(redirect.origin + redirect.pathname).to.equal(redirect_uri);
+    const code = redirect.searchParams.get('code') ?? '';
+    for (const another of [LOOPBACK, 'http://127.0.0.1:51005/cb']) {
+      const proof = { redirect_uri: another, code_verifier };
+      const refused = await exchangeCode(issuer, native, code, proof);
+      expect([refused.status, refused.body.error]).to.deep.equal([400, 'invalid_grant']);
+    }
+    const answer = await exchangeCode(issuer, native, code, { redirect_uri, code_verifier });
+    expect(answer.status, answer.text).to.equal(200);
+  });
+
+  it('a private-use scheme brings the code to the app, and matches exactly', async () => {
+    const { issuer } = service;
+    const client = seeded.clients.native;
+    const { verifier: code_verifier, parameters } = pkce();
+    const url = authorizationUrl(issuer, client, parameters);
+    const redirect = await person.authorize(url, seeded.person);
+    expect(redirect.href.split('?')[0]).to.equal('com.example.warehouse:/callback');
+    const code = redirect.searchParams.get('code') ?? '';
+    const answer = await exchangeCode(issuer, client, code, { code_verifier });
+    expect(answer.status, answer.text).to.equal(200);
+    for (const uri of [
+      'com.example.warehouse:/callback/',
+      'com.example.warehouse:/',
+      'com.example.warehouse:callback',
+      'com.example.warehouse://callback',
+      'com.example.warehouse:///callback',
+      'COM.example.warehouse:/callback',
+      'com.example.warehouses:/callback',
+    ]) {
+      expect(await outcome(client, uri), uri).to.equal('page 400');
+    }
+  });
+
+  it('refuses to register other schemes and addresses (RFC 8252 §7.1, §8.3)', async () => {
+    const refused: readonly (readonly [uri: string, isNative: boolean])[] = [
+      ['myapp:/cb', true],
+      ['com.example.app:cb', true],
+      ['javascript:alert(1)', true],
+      ['http://10.0.0.1/cb', true],
+      ['http://app.example/cb', true],
+      ['https://127.0.0.1/cb', true],
+      ['com.example.app:/cb', false],
+    ];
+    for (const [uri, isNative] of refused) {
+      const refusal = await register([uri], isNative).catch((error: unknown) => error);
+      expect(refusal, uri).to.be.instanceOf(Refusal).with.property('code', 'client_invalid');
+    }
+  });
+
+  it('each authorization of a public client asks again (RFC 8252 §8.6)', async () => {
+    for (const client of [native, seeded.clients.native, seeded.clients.public]) {
+      const url = authorizationUrl(service.issuer, client, pkce().parameters);
+      await person.authorize(url, seeded.person);
+      expect(await outcomeOf(person, url)).to.equal('consent');
+    }
+  });
+});

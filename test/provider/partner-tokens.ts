@@ -1,0 +1,77 @@
+/** Codes and tokens of one signed-in person, as partners get them, for the suites of this folder. */
+import { expect } from 'chai';
+import {
+  authorizationUrl,
+  exchangeCode,
+  introspect,
+  type Parameters,
+  pkce,
+  type TestClient,
+} from '../support/oauth.ts';
+import { createPerson, type Person } from '../support/person.ts';
+import type { Seed } from '../support/seed.ts';
+
+export interface Tokens {
+  readonly accessToken: string;
+  readonly refreshToken: string;
+}
+
+export interface PartnerTokens {
+  /** The browser of the seeded person, signed in since the first code. */
+  readonly browser: Person;
+  /** A new authorization: after the first one of a confidential client this is a single request. */
+  code(client: TestClient, parameters?: Parameters): Promise<string>;
+  /** The tokens of a new authorization; a client without a secret proves itself by RFC 7636. */
+  tokens(client: TestClient): Promise<Tokens>;
+  /** Opens the page that disconnects the client. @returns what sends its form. */
+  askToDisconnect(client: TestClient): Promise<() => Promise<void>>;
+  /** What a resource server is told about the token. */
+  isActive(accessToken: string): Promise<boolean>;
+}
+
+export function partnerTokens(issuer: string, { person, clients }: Seed): PartnerTokens {
+  const browser = createPerson(issuer);
+
+  async function code(client: TestClient, parameters?: Parameters): Promise<string> {
+    const url = authorizationUrl(issuer, client, parameters);
+    const redirect = await browser.authorize(url, person);
+    const value = redirect.searchParams.get('code');
+    if (value === null) throw new Error(`no code in ${redirect.href}`);
+    return value;
+  }
+
+  return {
+    browser,
+    code,
+
+    async tokens(client) {
+      const { verifier, parameters } = pkce();
+      const isPublic = client.secret === undefined;
+      const value = await code(client, isPublic ? parameters : {});
+      const proof = isPublic ? { code_verifier: verifier } : {};
+      const answer = await exchangeCode(issuer, client, value, proof);
+      expect(answer.status, answer.text).to.equal(200);
+      return tokensOf(answer);
+    },
+
+    async askToDisconnect(client) {
+      const page = await browser.get(`/profile/connections/${client.id}/disconnect`);
+      return async () => {
+        const { location } = await browser.submit(page, {});
+        expect(location?.search).to.equal('?done=disconnected');
+      };
+    },
+
+    async isActive(accessToken) {
+      const { status, body } = await introspect(issuer, clients.resourceServer, accessToken);
+      expect(status).to.equal(200);
+      return body.active === true;
+    },
+  };
+}
+
+/** The two tokens of a token response. */
+export const tokensOf = ({ body }: { body: Readonly<Record<string, unknown>> }): Tokens => ({
+  accessToken: String(body.access_token),
+  refreshToken: String(body.refresh_token),
+});

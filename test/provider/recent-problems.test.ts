@@ -1,0 +1,240 @@
+import { expect } from 'chai';
+import type { ClientProblem } from '../../src/clients/client-problems.ts';
+import { LIST, REDIRECT_URI, signInOwner, textOf } from '../pages/client-owner.ts';
+import {
+  ask,
+  authorizationUrl,
+  basic,
+  exchangeCode,
+  pkce,
+  postForm,
+  refresh,
+  type TestClient,
+} from '../support/oauth.ts';
+import { createPerson } from '../support/person.ts';
+import { type Seed, seed } from '../support/seed.ts';
+import { forEachDeployment, startTestService, type TestService } from '../support/service.ts';
+
+const NO_CODE = `gate_ac_${'x'.repeat(43)}`;
+const WRONG_SECRET = `gate_cs_${'x'.repeat(43)}`;
+
+forEachDeployment('recent problems of a client', (start) => {
+  let service: TestService;
+  let seeded: Seed;
+  let client: Required<TestClient>;
+
+  before(async () => {
+    service = await start();
+    seeded = await seed(service);
+  });
+  beforeEach(async () => {
+    const added = await service.clients.add({
+      ...{ kind: 'confidential', name: 'Stock Sync', isNative: false },
+      redirectUris: [REDIRECT_URI],
+      ownerAccountId: seeded.person.accountId,
+    });
+    client = { id: added.client.id, secret: added.secret ?? '', redirectUri: REDIRECT_URI };
+  });
+
+  const problems = () => service.clientProblems.of(client.id);
+  const authorize = (parameters: Record<string, string | undefined>) =>
+    ask(authorizationUrl(service.issuer, client, parameters), {});
+  const token = (parameters: Record<string, string>, headers: Record<string, string> = {}) =>
+    ask(new URL('/oauth/token', service.issuer), {
+      method: 'POST',
+      headers,
+      body: new URLSearchParams(parameters),
+    });
+
+  async function codeFor(parameters: Record<string, string> = {}): Promise<string> {
+    const url = authorizationUrl(service.issuer, client, parameters);
+    const redirect = await createPerson(service.issuer).authorize(url, seeded.person);
+    return redirect.searchParams.get('code') ?? '';
+  }
+  /** The one problem there is, held against the answer that told less. */
+  async function only(requestId: string | null): Promise<ClientProblem> {
+    const [problem, ...others] = await problems();
+    expect(others).to.deep.equal([]);
+    expect(problem).to.include({ requestId });
+    return problem as ClientProblem;
+  }
+
+  it('an unknown redirect URI is recorded, although nobody is redirected', async () => {
+    const { status, headers } = await authorize({ redirect_uri: `${REDIRECT_URI}/` });
+    expect(status).to.equal(400);
+    expect(headers.get('location')).to.equal(null);
+    expect(await only(headers.get('x-request-id'))).to.include({
+      ...{ step: 'authorize', error: 'invalid_redirect_uri', redirectUri: `${REDIRECT_URI}/` },
+    });
+    expect(await only(headers.get('x-request-id'))).not.to.have.property('authMethod');
+  });
+
+  it('what is wrong with an authorization request is recorded, also what the person decided', async () => {
+    const causes: readonly (readonly [Record<string, string | undefined>, string, RegExp])[] = [
+      [{ scope: 'openid' }, 'invalid_scope', /leave scope out/],
+      [{ state: undefined }, 'invalid_request', /state or code_challenge/],
+      [{ response_type: 'token' }, 'unsupported_response_type', /./],
+      [{ prompt: 'none' }, 'login_required', /./],
+      [{ redirect_uri: undefined }, 'invalid_request', /redirect_uri/],
+    ];
+    for (const [parameters, error, cause] of causes) {
+      await authorize(parameters);
+      const [problem] = await problems();
+      expect(problem, error).to.include({ step: 'authorize', error });
+      expect(problem?.cause, error).to.match(cause);
+    }
+    const url = authorizationUrl(service.issuer, client);
+    await createPerson(service.issuer).authorize(url, seeded.person, 'deny');
+    expect((await problems())[0]).to.include({ error: 'access_denied' });
+  });
+
+  it('a failed client authentication is recorded with its cause and its method', async () => {
+    const wrong = { ...client, secret: WRONG_SECRET };
+    const grant = { grant_type: 'authorization_code', code: NO_CODE };
+    const inBody = { client_id: client.id, client_secret: client.secret };
+    const attempts: readonly (readonly [() => Promise<unknown>, string, RegExp, string])[] = [
+      [
+        () => exchangeCode(service.issuer, wrong, NO_CODE),
+        ...(['invalid_client', /not one of the live secrets/, 'body'] as const),
+      ],
+      [
+        () => token(grant, { authorization: basic(wrong) }),
+        ...(['invalid_client', /not one of the live secrets/, 'basic'] as const),
+      ],
+      [
+        () => token({ ...grant, ...inBody }, { authorization: basic(client) }),
+        ...(['invalid_request', /one mechanism/, 'both'] as const),
+      ],
+      [
+        () => token({ ...grant, client_id: client.id }),
+        ...(['invalid_client', /must send its secret/, 'none'] as const),
+      ],
+      [
+        () => token(grant, { authorization: basic({ ...client, secret: '' }) }),
+        ...(['invalid_request', /client_secret must be provided/, 'basic'] as const),
+      ],
+    ];
+    for (const [attempt, error, cause, authMethod] of attempts) {
+      await attempt();
+      const [problem] = await problems();
+      expect(problem).to.include({ step: 'token', error, authMethod });
+      expect(problem?.cause).to.match(cause);
+    }
+    expect(await problems()).to.have.length(attempts.length);
+  });
+
+  it('a suspended client is told so, in the place that its owner reads', async () => {
+    await service.clients.suspend(client.id);
+    await exchangeCode(service.issuer, client, NO_CODE);
+    await authorize({});
+    const causes = (await problems()).map(({ cause }) => cause);
+    expect(causes).to.deep.equal(['the client is suspended', 'the client is suspended']);
+  });
+
+  it('a JSON body is recorded with the client of its Basic header', async () => {
+    const { headers } = await ask(new URL('/oauth/token', service.issuer), {
+      method: 'POST',
+      headers: { authorization: basic(client), 'content-type': 'application/json' },
+      body: '{}',
+    });
+    const problem = await only(headers.get('x-request-id'));
+    expect(problem.cause).to.match(/application\/x-www-form-urlencoded/);
+  });
+
+  it('the exact cause of a refused exchange is recorded, never its code, verifier or token', async () => {
+    const { verifier, parameters } = pkce();
+    const code = await codeFor(parameters);
+    const other = pkce().verifier;
+    await exchangeCode(service.issuer, client, code, { code_verifier: other });
+    const elsewhere = `${REDIRECT_URI}?code=${code}`;
+    const moved = { code_verifier: verifier, redirect_uri: elsewhere };
+    await exchangeCode(service.issuer, client, code, moved);
+    const { body } = await exchangeCode(service.issuer, client, code, { code_verifier: verifier });
+    await exchangeCode(service.issuer, client, code, { code_verifier: verifier });
+    await refresh(service.issuer, client, String(body.refresh_token));
+    const found = await problems();
+    expect(found.map(({ cause }) => cause)).to.deep.equal([
+      'refresh token is not known here, or its authorization was revoked',
+      'authorization code was already used',
+      'redirect_uri is not the one of the authorization request',
+      'code_verifier does not match',
+    ]);
+    expect(found[2]?.redirectUri).to.equal(`${REDIRECT_URI}?code=…`);
+    const stored = JSON.stringify(await service.database.query('SELECT * FROM client_problems'));
+    const values = [code, verifier, other, client.secret, WRONG_SECRET, body.refresh_token];
+    for (const value of values.map(String)) {
+      expect(stored).not.to.include(value).and.not.include(value.slice(8));
+    }
+  });
+
+  it('an id that nobody has, and one that could be nobody’s, is no problem', async () => {
+    for (const id of ['gate_ci_0000000000000000000000', 'nope', 'gate_ci_\0', '__proto__']) {
+      const { status } = await exchangeCode(service.issuer, { ...client, id }, NO_CODE);
+      expect(status, id).to.be.within(400, 401);
+    }
+    const none = await postForm(service.issuer, '/oauth/token', { grant_type: 'refresh_token' });
+    expect(none.status).to.be.within(400, 401);
+    expect(await problems()).to.deep.equal([]);
+    const lines = service.logLines.filter((line) => line.includes('could not be written'));
+    expect(lines).to.deep.equal([]);
+  });
+
+  it('what succeeds is no problem, and marks the client as used', async () => {
+    const code = await codeFor();
+    const { status } = await exchangeCode(service.issuer, client, code);
+    expect(status).to.equal(200);
+    expect(await problems()).to.deep.equal([]);
+    await service.lastUsed.flush();
+    const used = await service.clients.findByOwner(seeded.person.accountId, client.id);
+    expect(used?.lastUsedAt).to.be.a('date');
+    expect(used?.secrets[0]?.lastUsedAt).to.be.a('date');
+  });
+
+  it('the owner sees what differs from the nearest registered redirect URI', async () => {
+    await authorize({ redirect_uri: 'http://partner.example/callback?tenant=7' });
+    await exchangeCode(service.issuer, client, NO_CODE);
+    const owner = await signInOwner(service, seeded.person);
+    const { html } = await owner.get(`${LIST}/${client.id}`);
+    expect(html).to.include(
+      '<code><mark>http</mark>://partner.example/callback<mark>?tenant=…</mark></code>',
+    );
+    expect(html).to.include('<code><mark>https</mark>://partner.example/callback</code>');
+    expect(html).not.to.include('tenant=7');
+    const text = textOf(html);
+    expect(text).to.include('“http” was sent instead of “https”. “?tenant=…” should not be there.');
+    expect(text).to.include('client_secret in the body');
+    expect(text).to.match(/Request ID req_/);
+    expect(html).to.include('href="/errors/invalid_redirect_uri"');
+  });
+
+  it('a client without problems says so', async () => {
+    const owner = await signInOwner(service, seeded.person);
+    const { html } = await owner.get(`${LIST}/${client.id}`);
+    expect(textOf(html)).to.include('None in the last 7 days.');
+  });
+});
+
+describe('recent problems while the database is away', () => {
+  it('do not fail the request that has one', async () => {
+    const service = await startTestService();
+    try {
+      const { clients } = await seed(service);
+      const { query } = service.database;
+      let isAway = true;
+      Object.assign(service.database, {
+        query: (text: string, values: unknown[]) =>
+          isAway && text.includes('client_problems')
+            ? Promise.reject(new Error('away'))
+            : query(text, values),
+      });
+      const wrong = { ...clients.confidential, secret: WRONG_SECRET };
+      expect((await exchangeCode(service.issuer, wrong, NO_CODE)).status).to.equal(401);
+      await service.clientProblems.of(wrong.id).catch(() => {});
+      isAway = false;
+      expect((await exchangeCode(service.issuer, wrong, NO_CODE)).status).to.equal(401);
+      expect(await service.clientProblems.of(wrong.id)).to.have.length(1);
+    } finally {
+      await service.close();
+    }
+  });
+});

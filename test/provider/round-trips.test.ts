@@ -1,0 +1,203 @@
+/** What each request asks of Redis and PostgreSQL, as the servers themselves report it. */
+import { expect } from 'chai';
+import { Redis } from 'ioredis';
+import pg from 'pg';
+import { clientCredentials, exchangeCode, introspect, refresh } from '../support/oauth.ts';
+import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
+import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
+import { type Seed, seed } from '../support/seed.ts';
+import { startTestService, type TestService } from '../support/service.ts';
+import { type PartnerTokens, partnerTokens, tokensOf } from './partner-tokens.ts';
+
+describeOn([postgresServer, redisServer], 'store round trips', () => {
+  let redis: RedisServer;
+  let service: TestService;
+  let clients: Seed['clients'];
+  let person: Seed['person'];
+  let partner: PartnerTokens;
+  /** Connections of the test itself. */
+  let marker: Redis;
+  let monitor: Redis;
+  let observer: pg.Client;
+
+  before(async () => {
+    redis = await startRedisServer();
+    const settings = { storage: { redisUrl: redis.url } };
+    service = await startTestService({ deployment: 'postgres+redis', settings });
+    const seeded = await seed(service);
+    ({ clients, person } = seeded);
+    partner = partnerTokens(service.issuer, seeded);
+    marker = new Redis(redis.url);
+    monitor = await marker.monitor();
+    observer = new pg.Client({ connectionString: service.settings.storage.databaseUrl });
+    await observer.connect();
+    // The first of each kind also hands its script to Redis.
+    const { refreshToken } = await partner.tokens(clients.confidential);
+    await refresh(service.issuer, clients.confidential, refreshToken);
+  });
+
+  after(async () => {
+    monitor?.disconnect();
+    marker?.disconnect();
+    await observer?.end();
+    await service?.close();
+    await redis?.stop();
+  });
+
+  /**
+   * The commands that arrive at Redis while `work` runs. INFO commandstats counts those inside a
+   * script as well, which cost no round trip; MONITOR tells them apart.
+   */
+  async function redisCommands(work: () => Promise<unknown>): Promise<string[]> {
+    let commands: string[] = [];
+    const mark = `mark ${performance.now()}`;
+    const ended = new Promise<void>((resolve) => {
+      monitor.on('monitor', (_time: string, [name = '', text]: string[], source: string) => {
+        if (text === `${mark} begin`) commands = [];
+        else if (text === `${mark} end`) resolve();
+        else if (source !== 'lua') commands.push(name.toLowerCase());
+      });
+    });
+    await marker.echo(`${mark} begin`);
+    await work();
+    await marker.echo(`${mark} end`);
+    await ended;
+    monitor.removeAllListeners('monitor');
+    return commands;
+  }
+
+  /** What each connection of the service to PostgreSQL was last asked, and when. */
+  async function lastQueries(): Promise<unknown[]> {
+    const { rows } = await observer.query(
+      `SELECT pid, query_start::text, query FROM pg_stat_activity
+        WHERE datname = current_database() AND pid <> pg_backend_pid()
+          AND application_name <> 'gatehouse changes'
+        ORDER BY pid`,
+    );
+    expect(rows).to.have.length.above(0);
+    return rows;
+  }
+
+  it('a code exchange takes five', async () => {
+    const { confidential } = clients;
+    const code = await partner.code(confidential);
+    const commands = await redisCommands(async () => {
+      expect((await exchangeCode(service.issuer, confidential, code)).status).to.equal(200);
+    });
+    expect(commands).to.deep.equal(['get', 'get', 'evalsha', 'set', 'set']);
+  });
+
+  it('a refresh takes four', async () => {
+    const { confidential } = clients;
+    const { refreshToken } = await partner.tokens(confidential);
+    const commands = await redisCommands(async () => {
+      expect((await refresh(service.issuer, confidential, refreshToken)).status).to.equal(200);
+    });
+    expect(commands).to.deep.equal(['get', 'get', 'evalsha', 'set']);
+  });
+
+  it('an introspection takes two', async () => {
+    const { accessToken } = await partner.tokens(clients.confidential);
+    const commands = await redisCommands(() => partner.isActive(accessToken));
+    expect(commands).to.deep.equal(['get', 'get']);
+  });
+
+  it('client credentials take one, and asking about the token another one', async () => {
+    let accessToken = '';
+    const issue = async (): Promise<void> => {
+      ({ accessToken } = tokensOf(await clientCredentials(service.issuer, clients.machine)));
+    };
+    expect(await redisCommands(issue)).to.deep.equal(['set']);
+    expect(await redisCommands(() => partner.isActive(accessToken))).to.deep.equal(['get']);
+  });
+
+  it('what cannot be a token of ours takes none', async () => {
+    const { confidential, resourceServer } = clients;
+    const { issuer } = service;
+    const commands = await redisCommands(async () => {
+      for (const value of ['x', 'gate_at_x', 'a.b.c', `gate_rt_${'x'.repeat(66)}`]) {
+        await introspect(issuer, resourceServer, value);
+        await refresh(issuer, confidential, value);
+        await exchangeCode(issuer, confidential, value);
+      }
+    });
+    expect(commands).to.deep.equal([]);
+  });
+
+  it('once warm, introspection and token requests ask PostgreSQL nothing', async () => {
+    const { accessToken, refreshToken } = await partner.tokens(clients.confidential);
+    const requests = async (): Promise<void> => {
+      expect(await partner.isActive(accessToken)).to.equal(true);
+      const { status } = await refresh(service.issuer, clients.confidential, refreshToken);
+      expect(status).to.equal(200);
+      const machine = tokensOf(await clientCredentials(service.issuer, clients.machine));
+      expect(await partner.isActive(machine.accessToken)).to.equal(true);
+    };
+    await requests();
+    // What was used is noted every few seconds, beside the requests.
+    await service.lastUsed.flush();
+    const before = await lastQueries();
+    for (let times = 0; times < 10; times += 1) await requests();
+    expect(await lastQueries()).to.deep.equal(before);
+
+    // And the observation can tell: after a change the next request does ask.
+    await service.clients.suspend(clients.machine.id);
+    await service.clients.resume(clients.machine.id);
+    const changed = await lastQueries();
+    await requests();
+    expect(await lastQueries()).to.not.deep.equal(changed);
+  });
+
+  it('an API key takes none of Redis, and once warm none of PostgreSQL', async () => {
+    const origin = { address: '::1', browser: '' };
+    const { value } = await service.apiKeys.add(
+      { accountId: person.accountId, name: 'Export', expiresInDays: 30 },
+      origin,
+    );
+    expect(await partner.isActive(value)).to.equal(true);
+    await service.lastUsed.flush();
+    const before = await lastQueries();
+    const commands = await redisCommands(async () => {
+      for (let times = 0; times < 10; times += 1) {
+        expect(await partner.isActive(value)).to.equal(true);
+      }
+    });
+    expect(commands).to.deep.equal([]);
+    expect(await lastQueries()).to.deep.equal(before);
+  });
+
+  it('a thousand active clients are remembered as one is', async () => {
+    const { id } = clients.machine;
+    const others = Array.from({ length: 1_000 }, (_, index) => ({
+      ...clients.machine,
+      id: `gate_ci_${String(index).padStart(22, '0')}`,
+    }));
+    await observer.query(
+      `WITH copies AS (SELECT unnest($2::text[]) AS id), added AS (
+          INSERT INTO clients (id, kind, name, redirect_uris, native, created_at, updated_at)
+          SELECT copies.id, kind, name, redirect_uris, native, created_at, updated_at
+          FROM clients, copies WHERE clients.id = $1)
+        INSERT INTO client_secrets (id, client_id, secret_hash, last_four, created_at)
+        SELECT 'sec_' || right(copies.id, 16), copies.id, secret_hash, last_four, created_at
+        FROM client_secrets, copies WHERE client_id = $1`,
+      [id, others.map((other) => other.id)],
+    );
+    const all = async (): Promise<void> => {
+      for (let first = 0; first < others.length; first += 20) {
+        const batch = others.slice(first, first + 20);
+        const answers = await Promise.all(
+          batch.map((client) => clientCredentials(service.issuer, client)),
+        );
+        for (const { status, text } of answers) expect(status, text).to.equal(200);
+      }
+    };
+    await all();
+    // Again, for what was read before the service heard of the new clients.
+    await all();
+    await service.lastUsed.flush();
+    const before = await lastQueries();
+    const commands = await redisCommands(all);
+    expect(commands.length).to.equal(1_000);
+    expect(await lastQueries()).to.deep.equal(before);
+  });
+});

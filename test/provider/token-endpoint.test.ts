@@ -1,0 +1,283 @@
+/** `POST /oauth/token` as an HTTP endpoint: what it reads, and what its answers look like. */
+import { expect } from 'chai';
+import {
+  type Answer,
+  ask,
+  authorizationUrl,
+  basic,
+  clientCredentials,
+  exchangeCode,
+  introspect,
+  pkce,
+  postForm,
+  refresh,
+} from '../support/oauth.ts';
+import { createPerson } from '../support/person.ts';
+import { REDIRECT_URI, type Seed, seed } from '../support/seed.ts';
+import { forEachDeployment, type TestService } from '../support/service.ts';
+import { type PartnerTokens, partnerTokens, tokensOf } from './partner-tokens.ts';
+
+const FORM = 'application/x-www-form-urlencoded';
+
+forEachDeployment('the token endpoint', (start) => {
+  let service: TestService;
+  let clients: Seed['clients'];
+  let partner: PartnerTokens;
+
+  before(async () => {
+    service = await start();
+    const seeded = await seed(service);
+    clients = seeded.clients;
+    partner = partnerTokens(service.issuer, seeded);
+  });
+
+  const send = (method: string, body: string, headers: Record<string, string> = {}) =>
+    ask(new URL('/oauth/token', service.issuer), {
+      method,
+      body,
+      headers: { 'content-type': FORM, ...headers },
+    });
+
+  /** The parameters of a code exchange that would succeed. */
+  const exchangeForm = (code: string): URLSearchParams =>
+    new URLSearchParams({
+      grant_type: 'authorization_code',
+      code,
+      redirect_uri: REDIRECT_URI,
+      client_id: clients.confidential.id,
+      client_secret: clients.confidential.secret ?? '',
+    });
+
+  const expectStillGood = async (code: string): Promise<void> => {
+    const answer = await exchangeCode(service.issuer, clients.confidential, code);
+    expect(answer.status, answer.text).to.equal(200);
+  };
+
+  describe('answers', () => {
+    const ACCESS_TOKEN = /^gate_at_[A-Za-z0-9_-]{43}$/;
+    const REFRESH_TOKEN = /^gate_rt_[A-Za-z0-9_-]{66,}$/;
+
+    const expectTokenPair = ({ status, body }: Answer): void => {
+      expect(status).to.equal(200);
+      const members = ['access_token', 'expires_in', 'refresh_token', 'token_type'];
+      expect(Object.keys(body).sort()).to.deep.equal(members);
+      expect(body).to.include({ token_type: 'Bearer', expires_in: 3600 });
+      expect(body.access_token).to.match(ACCESS_TOKEN);
+      expect(body.refresh_token).to.match(REFRESH_TOKEN);
+    };
+
+    it('a code exchange and a refresh answer the same four members', async () => {
+      const { confidential } = clients;
+      const code = await partner.code(confidential);
+      const exchanged = await exchangeCode(service.issuer, confidential, code);
+      expectTokenPair(exchanged);
+      const { refreshToken } = tokensOf(exchanged);
+      expectTokenPair(await refresh(service.issuer, confidential, refreshToken));
+    });
+
+    it('a machine client gets an access token and no refresh token', async () => {
+      const { status, body } = await clientCredentials(service.issuer, clients.machine);
+      expect(status).to.equal(200);
+      expect(body).to.have.all.keys('access_token', 'expires_in', 'token_type');
+      expect(body).to.include({ token_type: 'Bearer', expires_in: 3600 });
+      expect(body.access_token).to.match(/^gate_mt_[A-Za-z0-9_-]{43}$/);
+    });
+
+    it('tokens and errors are JSON that nobody stores, whatever the client accepts', async () => {
+      const code = await partner.code(clients.confidential);
+      const form = exchangeForm(code).toString();
+      const answers = [
+        await send('POST', form, { accept: 'text/html' }),
+        await send('POST', form, { accept: 'text/html' }),
+        await send('POST', 'grant_type=nonsense', { accept: 'text/html,*/*;q=0.1' }),
+      ];
+      const errors = answers.map(({ body }) => body.error);
+      expect(errors).to.deep.equal([undefined, 'invalid_grant', 'invalid_request']);
+      for (const { headers } of answers) {
+        expect(headers.get('content-type')).to.match(/^application\/json\b/);
+        expect(headers.get('cache-control')).to.equal('no-store');
+        expect(headers.get('pragma')).to.equal('no-cache');
+      }
+    });
+  });
+
+  describe('requests', () => {
+    it('every method but POST is refused with 405, names POST, and does nothing', async () => {
+      const code = await partner.code(clients.confidential);
+      const url = new URL(`/oauth/token?${exchangeForm(code)}`, service.issuer);
+      for (const method of ['GET', 'HEAD', 'PUT', 'DELETE', 'PATCH']) {
+        const body = method === 'PUT' || method === 'PATCH' ? exchangeForm(code) : null;
+        const { status, headers } = await ask(url, { method, body });
+        expect(status, method).to.equal(405);
+        expect(headers.get('allow'), method).to.equal('POST');
+      }
+      await expectStillGood(code);
+    });
+
+    it('a body that is no form is refused in words that name the right content type', async () => {
+      const code = await partner.code(clients.confidential);
+      const form = exchangeForm(code);
+      const types = ['application/json', 'text/plain', 'multipart/form-data; boundary=x'];
+      for (const type of types) {
+        const json = JSON.stringify(Object.fromEntries(form));
+        const { status, body } = await send('POST', json, { 'content-type': type });
+        expect(status, type).to.equal(400);
+        expect(body.error, type).to.equal('invalid_request');
+        expect(body.error_description, type).to.contain(FORM);
+      }
+      await expectStillGood(code);
+    });
+
+    it('a form may name its charset', async () => {
+      const form = exchangeForm(await partner.code(clients.confidential)).toString();
+      const { status } = await send('POST', form, { 'content-type': `${FORM}; charset=utf-8` });
+      expect(status).to.equal(200);
+    });
+
+    it('a body that is too large or cannot be decoded is a bad request', async () => {
+      const large = `${exchangeForm('gate_ac_x')}&more=${'x'.repeat(60 * 1024)}`;
+      const answers = [
+        await send('POST', large),
+        await send('POST', 'grant_type=x', { 'content-type': `${FORM}; charset=nonsense` }),
+        await send('POST', ''),
+      ];
+      for (const { status, body } of answers) {
+        expect([status, body.error]).to.deep.equal([400, 'invalid_request']);
+      }
+    });
+
+    it('a parameter that comes twice is refused, and nothing is used up', async () => {
+      const { confidential } = clients;
+      const code = await partner.code(confidential);
+      const { refreshToken } = await partner.tokens(confidential);
+      const refreshForm = new URLSearchParams({
+        grant_type: 'refresh_token',
+        refresh_token: refreshToken,
+        client_id: confidential.id,
+        client_secret: confidential.secret ?? '',
+      });
+      for (const form of [exchangeForm(code), refreshForm]) {
+        for (const [name, value] of form) {
+          const { status, body } = await send('POST', `${form}&${name}=${value}`);
+          expect([status, body.error], name).to.deep.equal([400, 'invalid_request']);
+        }
+      }
+      await expectStillGood(code);
+      const refreshed = await refresh(service.issuer, confidential, refreshToken);
+      expect(refreshed.status).to.equal(200);
+    });
+
+    it('only the three grants of the metadata exist', async () => {
+      const grants = [
+        'password',
+        'implicit',
+        'urn:ietf:params:oauth:grant-type:device_code',
+        'urn:ietf:params:oauth:grant-type:token-exchange',
+        'urn:ietf:params:oauth:grant-type:jwt-bearer',
+        'urn:openid:params:grant-type:ciba',
+      ];
+      for (const grant_type of grants) {
+        const parameters = { grant_type, username: 'x', password: 'x', assertion: 'x' };
+        const client = clients.confidential;
+        const { status, body } = await postForm(service.issuer, '/oauth/token', parameters, {
+          client,
+        });
+        expect([status, body.error], grant_type).to.deep.equal([400, 'unsupported_grant_type']);
+      }
+    });
+
+    it('a machine client cannot send people to the authorization endpoint', async () => {
+      const machine = { ...clients.machine, redirectUri: REDIRECT_URI };
+      const browser = createPerson(service.issuer);
+      const page = await browser.get(authorizationUrl(service.issuer, machine));
+      expect([page.status, page.location]).to.deep.equal([400, undefined]);
+    });
+
+    it('what no value of ours can hold is refused, never a failure', async () => {
+      const { confidential, resourceServer } = clients;
+      const { issuer } = service;
+      const NUL = '\0';
+      const attempts: [Promise<Answer>, number, string | undefined][] = [
+        [exchangeCode(issuer, confidential, `a${NUL}b`), 400, 'invalid_grant'],
+        [exchangeCode(issuer, confidential, `gate_ac_${NUL.repeat(43)}`), 400, 'invalid_grant'],
+        [refresh(issuer, confidential, NUL), 400, 'invalid_grant'],
+        [refresh(issuer, confidential, `gate_rt_${'\u{1f511}'.repeat(40)}`), 400, 'invalid_grant'],
+        [refresh(issuer, { ...confidential, id: NUL }, 'x'), 401, 'invalid_client'],
+        [refresh(issuer, { ...confidential, secret: NUL }, 'x'), 401, 'invalid_client'],
+        [introspect(issuer, resourceServer, NUL), 200, undefined],
+        [introspect(issuer, { ...resourceServer, id: NUL }, 'x'), 401, 'invalid_client'],
+        [
+          postForm(issuer, '/oauth/revoke', { token: NUL }, { client: confidential }),
+          200,
+          undefined,
+        ],
+      ];
+      for (const [request, status, error] of attempts) {
+        const answer = await request;
+        expect([answer.status, answer.body.error], answer.text).to.deep.equal([status, error]);
+      }
+      const browser = createPerson(issuer);
+      const url = authorizationUrl(issuer, confidential);
+      for (const query of ['ui_locales=%ED%A0%80', 'state=a%00b', 'client_id=%00', 'x=%E0%A4%A']) {
+        const [name = ''] = query.split('=');
+        url.searchParams.delete(name);
+        const page = await browser.get(`${url.pathname}${url.search}&${query}`);
+        expect(page.status, query).to.be.below(500);
+      }
+    });
+  });
+
+  describe('from a page in a browser (CORS)', () => {
+    const OWN = 'https://partner.example';
+    const ELSEWHERE = 'https://evil.example';
+
+    it('a public client may call from the origin of its redirect URI, without cookies', async () => {
+      const { verifier, parameters } = pkce();
+      const code = await partner.code(clients.public, parameters);
+      const form = exchangeForm(code);
+      form.delete('client_secret');
+      form.set('client_id', clients.public.id);
+      form.set('code_verifier', verifier);
+
+      const preflight = await ask(new URL('/oauth/token', service.issuer), {
+        method: 'OPTIONS',
+        headers: { origin: OWN, 'access-control-request-method': 'POST' },
+      });
+      expect(preflight.status).to.equal(204);
+      expect(preflight.headers.get('access-control-allow-origin')).to.equal(OWN);
+
+      const refused = await send('POST', form.toString(), { origin: ELSEWHERE });
+      expect([refused.status, refused.body.error]).to.deep.equal([400, 'invalid_request']);
+      expect(refused.headers.get('access-control-allow-origin')).to.equal(null);
+
+      const answer = await send('POST', form.toString(), { origin: OWN });
+      expect(answer.status).to.equal(200);
+      expect(answer.headers.get('access-control-allow-origin')).to.equal(OWN);
+      for (const { headers } of [preflight, answer]) {
+        expect(headers.get('vary')).to.match(/\borigin\b/i);
+        expect(headers.get('access-control-allow-credentials')).to.equal(null);
+      }
+    });
+
+    it('a client that keeps a secret, and a native one, have no page to call from', async () => {
+      const { confidential, native, machine } = clients;
+      const attempts = [
+        { client: confidential, origin: OWN },
+        { client: machine, origin: OWN },
+        // The opaque origin, which a private-use scheme has as well.
+        { client: native, origin: 'null' },
+      ];
+      for (const { client, origin } of attempts) {
+        const body = `grant_type=refresh_token&refresh_token=x&client_id=${client.id}`;
+        const proof = client.secret === undefined ? {} : { authorization: basic(client) };
+        const form = client.secret === undefined ? body : body.replace(/&client_id.*/, '');
+        const answer = await send('POST', form, { origin, ...proof });
+        expect([answer.status, answer.body.error], client.id).to.deep.equal([
+          400,
+          'invalid_request',
+        ]);
+        expect(answer.headers.get('access-control-allow-origin'), client.id).to.equal(null);
+      }
+    });
+  });
+});

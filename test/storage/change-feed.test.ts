@@ -1,0 +1,125 @@
+import { expect } from 'chai';
+import {
+  type ChangeFeed,
+  type ChangeTopic,
+  listenForChanges,
+} from '../../src/storage/change-feed.ts';
+import { type OpenDatabase, openDatabase } from '../../src/storage/database.ts';
+import { createMemory } from '../../src/storage/memory.ts';
+import { openTestDatabase } from '../support/databases.ts';
+import { eventually } from '../support/eventually.ts';
+import { freshMigratedDatabaseUrl } from '../support/postgres-server.ts';
+import { freePort } from '../support/programs.ts';
+import { describeOn, postgresServer } from '../support/requirements.ts';
+
+const ADD_ACCOUNT = `INSERT INTO accounts (id, email, name, created_at)
+  VALUES ($1, $1, '', '2030-01-01')`;
+const ADD_CLIENT = `INSERT INTO clients (id, kind, name, redirect_uris, native, created_at, updated_at)
+  VALUES ($1, 'machine', '', '{}', false, '2030-01-01', '2030-01-01')`;
+const ADD_ORGANIZATION = `INSERT INTO organizations (id, name, created_at)
+  VALUES ($1, '', '2030-01-01')`;
+
+const LISTENERS = "application_name = 'gatehouse changes' AND datname = current_database()";
+
+describeOn([postgresServer], 'change feed', () => {
+  let changing: OpenDatabase;
+  let hearing: OpenDatabase;
+  let feed: ChangeFeed;
+  let told: ChangeTopic[];
+
+  before(async () => {
+    const databaseUrl = await freshMigratedDatabaseUrl();
+    changing = await openDatabase({ databaseUrl, dataDirectory: '' });
+    hearing = await openDatabase({ databaseUrl, dataDirectory: '' });
+    feed = await listenForChanges(hearing);
+    feed.onChange((topic) => told.push(topic));
+  });
+  beforeEach(() => {
+    told = [];
+  });
+  after(async () => {
+    await feed.close();
+    await changing.close();
+    await hearing.close();
+  });
+
+  it('is live from the start, and tells another node the topic of each committed change', async () => {
+    expect(feed.isLive).to.equal(true);
+    for (const [statement, topic] of [
+      [ADD_ACCOUNT, 'accounts'],
+      [ADD_CLIENT, 'clients'],
+      [ADD_ORGANIZATION, 'access'],
+    ] as const) {
+      told = [];
+      await changing.query(statement, [`told ${topic}`]);
+      await eventually(() => expect(told).to.deep.equal([topic]));
+    }
+  });
+
+  it('tells nothing before the commit, and never of what was undone', async () => {
+    const undone = changing.transaction(async (tx) => {
+      await tx.query(ADD_ACCOUNT, ['undone']);
+      throw new Error('undone');
+    });
+    await undone.catch(() => {});
+    await changing.transaction(async (tx) => {
+      await tx.query(ADD_CLIENT, ['committed']);
+      // Arrives on the same connection, and would come after anything told already.
+      await changing.query(ADD_ORGANIZATION, ['meanwhile']);
+      await eventually(() => expect(told).to.deep.equal(['access']));
+    });
+    await eventually(() => expect(told).to.deep.equal(['access', 'clients']));
+  });
+
+  it('that lost its connection is not live, forgets everything, and comes back', async () => {
+    const memory = createMemory<string>(feed, ['clients']);
+    await memory.find('key', async () => 'remembered');
+    expect(await memory.find('key', async () => 'asked again')).to.equal('remembered');
+
+    await changing.query(
+      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE ${LISTENERS}`,
+    );
+    await eventually(() => expect(feed.isLive).to.equal(false));
+    expect(told).to.deep.equal(['everything']);
+    expect(await memory.find('key', async () => 'asked while deaf')).to.equal('asked while deaf');
+    expect(await memory.find('key', async () => 'asked each time')).to.equal('asked each time');
+
+    await changing.query(ADD_CLIENT, ['while nobody listened']);
+    await eventually(() => expect(feed.isLive).to.equal(true));
+    // What was missed is unknown, so it is said once more before anything is remembered again.
+    expect(told).to.deep.equal(['everything', 'everything']);
+    await changing.query(ADD_CLIENT, ['after it came back']);
+    await eventually(() => expect(told).to.deep.equal(['everything', 'everything', 'clients']));
+  });
+
+  it('leaves no connection behind when it is closed', async () => {
+    const own = await listenForChanges(hearing);
+    const count = async () => {
+      const rows = await changing.query(`SELECT 1 FROM pg_stat_activity WHERE ${LISTENERS}`);
+      return rows.length;
+    };
+    expect(await count()).to.equal(2);
+    await own.close();
+    expect(own.isLive).to.equal(false);
+    await eventually(async () => expect(await count()).to.equal(1));
+  });
+
+  it('of a server that is away is not live, and the start goes on', async () => {
+    const databaseUrl = `postgres://postgres@127.0.0.1:${await freePort()}/postgres`;
+    const away = await openDatabase({ databaseUrl, dataDirectory: '' });
+    const deaf = await listenForChanges(away);
+    expect(deaf.isLive).to.equal(false);
+    await deaf.close();
+    await away.close();
+  });
+});
+
+describe('change feed of the embedded database', () => {
+  it('is never live, because nobody would tell it', async () => {
+    const database = await openTestDatabase('embedded');
+    const feed = await listenForChanges(database);
+    expect(feed.isLive).to.equal(false);
+    await feed.close();
+    await database.close();
+  });
+});

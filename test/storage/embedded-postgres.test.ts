@@ -1,0 +1,187 @@
+import { access, readdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { expect } from 'chai';
+import { type OpenDatabase, openDatabase } from '../../src/storage/database.ts';
+import { type DirectoryLock, takeDirectoryLock } from '../../src/storage/directory-lock.ts';
+import { freshDataDirectory } from '../support/embedded-postgres.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
+import { type OtherProcess, startOtherProcess } from './other-process.ts';
+
+const IDS = 'SELECT id FROM organizations ORDER BY created_at, id';
+const insert = (id: string) =>
+  `INSERT INTO organizations (id, name, created_at) VALUES ('${id}', '', '2030-01-01')`;
+
+describe('embedded PostgreSQL, a data directory of several processes', () => {
+  let directory: string;
+  let linked: string;
+  let owners: readonly OtherProcess[];
+
+  before(
+    'start four owners at once where one was killed, and wait until three give up',
+    async () => {
+      // Longer than any socket address may be.
+      directory = path.join(temporaryDirectory('long'), 'x'.repeat(100));
+      await rename(await freshDataDirectory(), directory);
+      linked = path.join(temporaryDirectory('link'), 'linked');
+      await symlink(directory, linked);
+      const killed = await startOtherProcess(directory, 'own');
+      await killed.kill();
+      const names = [directory, linked, directory, `${linked}/`];
+      owners = await Promise.all(names.map((name) => startOtherProcess(name, 'own')));
+    },
+  );
+  after(async () => {
+    for (const owner of owners) await owner.kill();
+  });
+
+  it('has one owner, and the others are told why', () => {
+    const outcomes = owners.map(({ outcome }) => outcome).sort();
+    const refused = 'data_directory_in_use';
+    expect(outcomes).to.deep.equal([refused, refused, refused, 'opened']);
+  });
+
+  it('is shared with processes that ask for that, by whatever name they know it', async () => {
+    const owner = owners.find(({ outcome }) => outcome === 'opened');
+    const [guest, other] = [
+      await startOtherProcess(linked, 'share'),
+      await openDatabase({ dataDirectory: directory, sharing: 'share' }),
+    ];
+    await owner?.query(insert('of the owner'));
+    await guest.query(insert('of the guest'));
+    await other.query(insert('of this one'));
+    const rows = [{ id: 'of the guest' }, { id: 'of the owner' }, { id: 'of this one' }];
+    expect(await owner?.query(IDS)).to.deep.equal(rows);
+    expect(await guest.query(IDS)).to.deep.equal(rows);
+    expect(await other.query(IDS)).to.deep.equal(rows);
+    await guest.close();
+    await other.close();
+    expect(await owner?.query(IDS), 'after the guests left').to.deep.equal(rows);
+  });
+
+  it('is not held up by a guest that is killed in mid-transaction', async () => {
+    const owner = owners.find(({ outcome }) => outcome === 'opened');
+    const before = await owner?.query(IDS);
+    const guest = await startOtherProcess(directory, 'share');
+    expect(await guest.beginTransaction()).to.equal('begun');
+    await guest.kill();
+    expect(await owner?.query(IDS)).to.deep.equal(before);
+    expect(await owner?.query(insert('after the guest'))).to.deep.equal([]);
+  });
+});
+
+describe('embedded PostgreSQL', () => {
+  it('after kill -9 of its process every acknowledged row is there, and the next start works', async () => {
+    const directory = await freshDataDirectory();
+    const acknowledged: string[] = [];
+    for (let round = 0; round < 3; round += 1) {
+      const owner = await startOtherProcess(directory, 'own');
+      expect(owner.outcome).to.equal('opened');
+      acknowledged.push(...(await owner.write(300)));
+      await owner.kill();
+    }
+    const database = await openDatabase({ dataDirectory: directory, sharing: 'own' });
+    const rows = await database.query<{ id: string }>(IDS);
+    await database.close();
+    const kept = new Set(rows.map(({ id }) => id));
+    expect(acknowledged.filter((id) => !kept.has(id))).to.deep.equal([]);
+    expect(acknowledged).to.have.length.at.least(900);
+  });
+
+  it('a command that serves alone waits for another that joined it', async () => {
+    const directory = await freshDataDirectory();
+    const first = await openDatabase({ dataDirectory: directory, sharing: 'share' });
+    const second = await startOtherProcess(directory, 'share');
+    await second.query(insert('before'));
+    let isClosed = false;
+    const closing = first.close().then(() => {
+      isClosed = true;
+    });
+    await delay(100);
+    expect(await second.query(insert('while it leaves'))).to.deep.equal([]);
+    expect(isClosed).to.equal(false);
+    await second.close();
+    await closing;
+
+    const next = await openDatabase({ dataDirectory: directory, sharing: 'own' });
+    expect(await next.query(IDS)).to.deep.equal([{ id: 'before' }, { id: 'while it leaves' }]);
+    await next.close();
+  });
+
+  it('leaves nothing but the database behind', async () => {
+    const directory = await freshDataDirectory();
+    const database = await openDatabase({ dataDirectory: directory, sharing: 'own' });
+    expect(await readdir(directory)).to.include('.s.PGSQL.5432');
+    await database.close();
+    expect(await readdir(directory)).to.deep.equal(['postgres']);
+  });
+
+  it('that could not be opened is not kept from the next attempt', async () => {
+    const directory = await freshDataDirectory();
+    const cluster = path.join(directory, 'postgres');
+    await rename(cluster, `${cluster}.aside`);
+    await writeFile(cluster, 'not a folder');
+    let opened: OpenDatabase | undefined;
+    await openDatabase({ dataDirectory: directory, sharing: 'own' }).then(
+      (database) => (opened = database),
+      () => {},
+    );
+    expect(opened).to.equal(undefined);
+    await rm(cluster);
+    await rename(`${cluster}.aside`, cluster);
+    const database = await openDatabase({ dataDirectory: directory, sharing: 'own' });
+    expect(await database.query(IDS)).to.deep.equal([]);
+    await database.close();
+  });
+});
+
+describe('lock of a data directory', () => {
+  it('is held by one at a time, however many come at once over one that was left behind', async () => {
+    const folder = temporaryDirectory('lock');
+    let holders = 0;
+    let most = 0;
+    let taken = 0;
+    const contend = async (): Promise<void> => {
+      let lock: DirectoryLock | undefined;
+      while (!lock) {
+        await delay(Math.random() * 20);
+        lock = await takeDirectoryLock(folder);
+      }
+      holders += 1;
+      taken += 1;
+      most = Math.max(most, holders);
+      await delay(Math.random() * 5);
+      holders -= 1;
+      await lock.release();
+      await leaveDeadClaim(folder, `.own-dead${String(taken).padStart(2, '0')}`);
+    };
+    await leaveDeadClaim(folder, '.own-dead00');
+    await Promise.all(Array.from({ length: 10 }, contend));
+    expect([most, taken]).to.deep.equal([1, 10]);
+  });
+
+  it('clears away what others left, and is free after its release', async () => {
+    const folder = temporaryDirectory('lock');
+    await leaveDeadClaim(folder, '.own-dead00');
+    const lock = await takeDirectoryLock(folder);
+    expect(await readdir(folder)).to.have.length(1);
+    expect(await takeDirectoryLock(folder)).to.equal(undefined);
+    await lock?.release();
+    expect(await readdir(folder)).to.deep.equal([]);
+    const next = await takeDirectoryLock(folder);
+    expect(next).not.to.equal(undefined);
+    await next?.release();
+  });
+});
+
+/** A socket on which nobody listens any more, as a killed process leaves it. */
+async function leaveDeadClaim(folder: string, name: string): Promise<void> {
+  const server = createServer();
+  const unseen = path.join(folder, name.replace('own', 'tmp'));
+  await new Promise<void>((resolve) => server.listen(unseen, resolve));
+  // Closing removes the name under which it was bound, so it gets another one first.
+  await rename(unseen, path.join(folder, name));
+  await new Promise((resolve) => server.close(resolve));
+  await access(path.join(folder, name));
+}

@@ -1,0 +1,133 @@
+import { readdirSync } from 'node:fs';
+import path from 'node:path';
+import { expect } from 'chai';
+import { runner } from 'node-pg-migrate';
+import pg from 'pg';
+import { type OpenDatabase, openDatabase } from '../../src/storage/database.ts';
+import {
+  MigrationsPending,
+  migrate,
+  pendingMigrations,
+  requireSchema,
+} from '../../src/storage/migrate.ts';
+import { StorageUnavailable } from '../../src/storage/storage-unavailable.ts';
+import { forEachDatabase } from '../support/databases.ts';
+import { freshDatabaseUrl } from '../support/postgres-server.ts';
+import { freePort } from '../support/programs.ts';
+import { describeOn, postgresServer } from '../support/requirements.ts';
+import { failureOf } from './waiting.ts';
+
+const MIGRATIONS = path.join(import.meta.dirname, '../../src/storage/migrations');
+const NAMES = readdirSync(MIGRATIONS)
+  .map((file) => path.basename(file, '.sql'))
+  .sort();
+
+async function appliedTo(database: OpenDatabase): Promise<string[]> {
+  const rows = await database.query<{ name: string }>(
+    'SELECT name FROM gatehouse_migrations ORDER BY id',
+  );
+  return rows.map(({ name }) => name);
+}
+
+/** What the migrations made: tables and functions of the schema `public`. */
+async function objectsOf(database: OpenDatabase): Promise<string[]> {
+  const rows = await database.query<{ name: string }>(`
+    SELECT relname AS name FROM pg_class
+      WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'v', 'm')
+    UNION ALL SELECT proname FROM pg_proc WHERE pronamespace = 'public'::regnamespace
+    ORDER BY name`);
+  return rows.map(({ name }) => name).filter((name) => name !== 'gatehouse_migrations');
+}
+
+/** Undoes the last `count` migrations, as an operator does before going back to an older version. */
+async function migrateDown(database: OpenDatabase, count: number): Promise<void> {
+  const client = new pg.Client(database.connection);
+  await client.connect();
+  await runner({
+    dbClient: client,
+    dir: MIGRATIONS,
+    direction: 'down',
+    count,
+    migrationsTable: 'gatehouse_migrations',
+    log: () => {},
+  }).finally(() => client.end());
+}
+
+forEachDatabase('migrations', (open) => {
+  it('each can be undone, last first, and applied again', async () => {
+    const database = await open();
+    const complete = await objectsOf(database);
+    expect(complete).to.include.members(['accounts', 'clients', 'token_records']);
+    expect(await migrate(database), 'nothing is pending').to.deep.equal([]);
+    // Together where there is one node only, and each of them takes its time.
+    const step = database.embedded ? NAMES.length : 1;
+    for (let left = NAMES.length - step; left >= 0; left -= step) {
+      await migrateDown(database, step);
+      expect(await pendingMigrations(database)).to.deep.equal(NAMES.slice(left));
+    }
+    expect(await objectsOf(database)).to.deep.equal([]);
+    expect(await migrate(database)).to.deep.equal(NAMES);
+    expect(await objectsOf(database)).to.deep.equal(complete);
+  });
+});
+
+describeOn([postgresServer], 'migrations, of several nodes', () => {
+  const openEmpty = async (): Promise<OpenDatabase> =>
+    openDatabase({ databaseUrl: await freshDatabaseUrl(), dataDirectory: '' });
+
+  it('nodes that start at once migrate once', async () => {
+    const databaseUrl = await freshDatabaseUrl();
+    const nodes = await Promise.all(
+      [1, 2, 3].map(() => openDatabase({ databaseUrl, dataDirectory: '' })),
+    );
+    await Promise.all(nodes.map((node) => requireSchema(node, { autoMigrate: true })));
+    for (const node of nodes) {
+      expect(await appliedTo(node)).to.deep.equal(NAMES);
+      expect(await node.query('SELECT id FROM clients')).to.deep.equal([]);
+      await node.close();
+    }
+  });
+
+  it('a node that may not migrate refuses to start, names what is pending, and changes nothing', async () => {
+    const database = await openEmpty();
+    const error = await failureOf(requireSchema(database, { autoMigrate: false }));
+    expect(error).to.be.instanceOf(MigrationsPending);
+    expect(error).to.include({ code: 'migrations_pending' });
+    expect((error as Error).message)
+      .to.contain(NAMES.join(', '))
+      .and.contain('auto_migrate');
+    expect(await objectsOf(database)).to.deep.equal([]);
+
+    await requireSchema(database, { autoMigrate: true });
+    await requireSchema(database, { autoMigrate: false });
+    await migrateDown(database, 1);
+    const behind = await failureOf(requireSchema(database, { autoMigrate: false }));
+    const last = NAMES.at(-1) ?? '';
+    expect((behind as Error).message).to.contain(`behind by ${last}:`);
+    await database.close();
+  });
+
+  it('a node of this version starts on the schema of a later one', async () => {
+    const database = await openEmpty();
+    await migrate(database);
+    await database.query(
+      "INSERT INTO gatehouse_migrations (name, run_on) VALUES ('9999_of-tomorrow', now())",
+    );
+    await requireSchema(database, { autoMigrate: true });
+    await requireSchema(database, { autoMigrate: false });
+    expect(await appliedTo(database)).to.deep.equal([...NAMES, '9999_of-tomorrow']);
+    await database.close();
+  });
+
+  it('without a server there is no schema, and that is said', async () => {
+    const databaseUrl = `postgres://postgres@127.0.0.1:${await freePort()}/postgres`;
+    const database = await openDatabase({ databaseUrl, dataDirectory: '' });
+    for (const work of [
+      () => migrate(database),
+      () => requireSchema(database, { autoMigrate: true }),
+    ]) {
+      expect(await failureOf(work())).to.be.instanceOf(StorageUnavailable);
+    }
+    await database.close();
+  });
+});

@@ -1,0 +1,103 @@
+/** Another process on an embedded database: opens it as it is told and does what it is asked. */
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { openDatabase } from '../../src/storage/database.ts';
+import type { Sharing } from '../../src/storage/embedded-postgres.ts';
+
+export interface OtherProcess {
+  /** `opened`, or the code of the error that it was refused with. */
+  readonly outcome: string;
+  /** The rows of a statement, or the name of the error. */
+  query(text: string): Promise<unknown>;
+  /** Inserts rows one after another. @returns after `count` of them were acknowledged. */
+  write(count: number): Promise<readonly string[]>;
+  /** Begins a transaction, inserts a row, and leaves it at that. */
+  beginTransaction(): Promise<unknown>;
+  close(): Promise<void>;
+  /** SIGKILL, in whatever it is doing. */
+  kill(): Promise<void>;
+}
+
+type Order =
+  | { readonly do: 'query'; readonly text: string }
+  | { readonly do: 'write' | 'begin' | 'close' };
+
+const INSERT = "INSERT INTO organizations (id, name, created_at) VALUES ($1, '', '2030-01-01')";
+
+/** Resolves when the process has opened the database or was refused. */
+export async function startOtherProcess(
+  dataDirectory: string,
+  sharing: Sharing,
+): Promise<OtherProcess> {
+  const child = fork(import.meta.filename, [dataDirectory, sharing], { execArgv: [] });
+  const exited = once(child, 'exit');
+  const answer = async (): Promise<unknown> => {
+    const gone = exited.then(() => Promise.reject(new Error('the other process ended')));
+    const [message] = await Promise.race([once(child, 'message'), gone]);
+    return message;
+  };
+  const ask = (order: Order): Promise<unknown> => {
+    const answered = answer();
+    child.send(order);
+    return answered;
+  };
+  const outcome = String(await answer());
+  return {
+    outcome,
+    query: (text) => ask({ do: 'query', text }),
+    beginTransaction: () => ask({ do: 'begin' }),
+    async write(count) {
+      const acknowledged: string[] = [String(await ask({ do: 'write' }))];
+      await new Promise<void>((resolve) => {
+        child.on('message', (id) => {
+          acknowledged.push(String(id));
+          if (acknowledged.length === count) resolve();
+        });
+      });
+      return acknowledged;
+    },
+    async close() {
+      if (child.connected) child.send({ do: 'close' } satisfies Order);
+      await exited;
+    },
+    async kill() {
+      child.kill('SIGKILL');
+      await exited;
+    },
+  };
+}
+
+async function main(dataDirectory: string, sharing: Sharing): Promise<void> {
+  const say = (message: unknown): void => void process.send?.(message);
+  const failed = (error: unknown): string =>
+    error instanceof Error && 'code' in error ? String(error.code) : String(error);
+  try {
+    const database = await openDatabase({ dataDirectory, sharing });
+    process.on('message', async (order: Order) => {
+      if (order.do === 'query') say(await database.query(order.text).catch(failed));
+      if (order.do === 'begin') {
+        const held = database.transaction(async (tx) => {
+          await tx.query(INSERT, [`unfinished ${process.pid}`]);
+          say('begun');
+          await new Promise(() => {});
+        });
+        await held;
+      }
+      for (let number = 0; order.do === 'write'; number += 1) {
+        const id = `${process.pid} ${number}`;
+        await database.query(INSERT, [id]);
+        say(id);
+      }
+      if (order.do === 'close') await database.close().then(() => process.exit());
+    });
+    say('opened');
+  } catch (error) {
+    say(failed(error));
+    process.disconnect();
+  }
+}
+
+if (import.meta.main) {
+  const [, , dataDirectory = '', sharing] = process.argv;
+  await main(dataDirectory, sharing === 'own' ? 'own' : 'share');
+}

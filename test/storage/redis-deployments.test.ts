@@ -1,0 +1,261 @@
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect } from 'chai';
+import { Redis } from 'ioredis';
+import { UnsafeRedis } from '../../src/storage/open-token-store.ts';
+import { StorageUnavailable } from '../../src/storage/storage-unavailable.ts';
+import type { TokenStore } from '../../src/storage/token-store.ts';
+import { atEndOfRun } from '../support/end-of-run.ts';
+import { freePort, startProgram } from '../support/programs.ts';
+import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
+import { describeOn, redisServer, required } from '../support/requirements.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
+import { openStore } from './open-store.ts';
+import { newId, tokenStoreContract } from './token-store-contract.ts';
+import { failureOf, within, withinLimit } from './waiting.ts';
+
+const inAnHour = Math.floor(Date.now() / 1000) + 3_600;
+const portOf = (server: RedisServer): string => new URL(server.url).port;
+
+const ask = (server: RedisServer, command: string, ...values: string[]): Promise<unknown> =>
+  callOnce(Number(portOf(server)), command, ...values);
+
+async function callOnce(port: number, command: string, ...values: string[]): Promise<unknown> {
+  const redis = new Redis({ port, lazyConnect: true, retryStrategy: () => null });
+  redis.on('error', () => {});
+  try {
+    await redis.connect();
+    return await redis.call(command, ...values);
+  } finally {
+    redis.disconnect();
+  }
+}
+
+describeOn([redisServer], 'Redis Cluster of three masters', () => {
+  let masters: readonly RedisServer[];
+  let url: string;
+  const opened: TokenStore[] = [];
+  const open = async (): Promise<TokenStore> => {
+    const store = await openStore(url);
+    opened.push(store);
+    return store;
+  };
+
+  before(async () => {
+    masters = await startCluster();
+    url = `redis+cluster://${masters.map((master) => `127.0.0.1:${portOf(master)}`).join(',')}`;
+  });
+  after(async () => {
+    for (const store of opened) await store.close();
+    for (const master of masters) await master.stop();
+  });
+
+  tokenStoreContract(async () => ({ store: await open(), anotherNode: open }));
+
+  it('answers many requests at once, whichever node has the keys', async () => {
+    const store = await open();
+    const ids = Array.from({ length: 200 }, newId);
+    await Promise.all(ids.map((id) => store.write('code', id, { of: id }, inAnHour)));
+    await Promise.all(ids.map((id) => store.startFamily(id, { of: id }, Date.now(), inAnHour)));
+    const step = { rotation: 3, attempt: 'a', data: {}, now: Date.now(), expiresAt: inAnHour };
+    const answers = await Promise.all(
+      ids.map(async (id) => [
+        ...(await Promise.all([
+          store.consumeCode(id, 'attempt'),
+          store.advanceFamily(id, step),
+          store.readFamily(id),
+          store.writeSession(id, `${id}_uid`, {}, inAnHour),
+        ])),
+        (await store.read<{ of: string }>('code', id))?.data.of === id,
+      ]),
+    );
+    for (const [consumed, advanced, , , isOwn] of answers) {
+      expect([consumed, advanced, isOwn]).to.deep.equal([true, 'advanced', true]);
+    }
+    for (const master of masters) {
+      expect(await ask(master, 'DBSIZE'), 'keys of one node').to.be.above(100);
+    }
+  });
+
+  it('is refused when one node of it could lose tokens', async () => {
+    const [, second] = masters;
+    if (!second) throw new Error('no second node');
+    await ask(second, 'CONFIG', 'SET', 'maxmemory-policy', 'allkeys-lru');
+    expect(await failureOf(openStore(url))).to.be.instanceOf(UnsafeRedis);
+    await ask(second, 'CONFIG', 'SET', 'maxmemory-policy', 'noeviction');
+  });
+
+  it('with a node that hangs answers within the limit, and recovers by itself', async () => {
+    const { read, expectAllRead } = await openWithRecords();
+    masters[0]?.pause();
+    await expectSomeAway(read);
+    masters[0]?.resume();
+    await expectAllRead();
+  });
+
+  it('with a node that is gone answers within the limit, and recovers with it', async () => {
+    const { read, expectAllRead } = await openWithRecords();
+    await masters[0]?.kill();
+    await expectSomeAway(read);
+    // The others agree after a while that slots are missing, and serve nobody.
+    await within(20, () => expectState(masters.slice(1), 'fail'));
+    await expectSomeAway(read);
+    await masters[0]?.restart();
+    await expectAllRead();
+  });
+
+  it('whose slots move to another node is followed there', async () => {
+    const { expectAllRead } = await openWithRecords();
+    const [, second, third] = masters;
+    const store = opened.at(-1);
+    if (!second || !third || !store) throw new Error('no cluster');
+    await expectAllRead();
+    const ids = Array.from({ length: 60 }, newId);
+    await ask(third, 'FLUSHALL');
+    for (const master of masters) await ask(master, 'CLUSTER', 'DELSLOTSRANGE', ...SLOTS[2]);
+    await ask(second, 'CLUSTER', 'ADDSLOTSRANGE', ...SLOTS[2]);
+    await ask(second, 'CLUSTER', 'BUMPEPOCH');
+    await within(20, () => expectState(masters, 'ok'));
+    await Promise.all(ids.map((id) => store.write('grant', id, id, inAnHour)));
+    const read = await Promise.all(ids.map((id) => store.read('grant', id)));
+    expect(read.map((record) => record?.data)).to.deep.equal(ids);
+  });
+
+  /** A store with records on each node. */
+  async function openWithRecords() {
+    await within(20, () => expectState(masters, 'ok'));
+    const store = await open();
+    const ids = Array.from({ length: 20 }, newId);
+    await Promise.all(ids.map((id) => store.write('grant', id, id, inAnHour)));
+    return {
+      read: () => ids.map((id) => withinLimit(store.read('grant', id))),
+      expectAllRead: () =>
+        within(20, async () => {
+          for (const id of ids) expect(await store.read('grant', id)).to.include({ data: id });
+        }),
+    };
+  }
+});
+
+/** Some are answered and some are not, and none in another way. */
+async function expectSomeAway(read: () => Promise<unknown>[]): Promise<void> {
+  const errors = await Promise.all(read());
+  const away = errors.filter((error) => error instanceof StorageUnavailable);
+  expect(away).not.to.deep.equal([]);
+  expect(errors.filter((error) => error !== undefined)).to.deep.equal(away);
+}
+
+async function expectState(masters: readonly RedisServer[], state: 'ok' | 'fail'): Promise<void> {
+  for (const master of masters) {
+    expect(await ask(master, 'CLUSTER', 'INFO')).to.contain(`cluster_state:${state}`);
+  }
+}
+
+describeOn([redisServer], 'Redis behind a Sentinel', () => {
+  let master: RedisServer;
+  let replica: RedisServer;
+  let sentinelPort: number;
+  let store: TokenStore | undefined;
+
+  before(async () => {
+    master = await startRedisServer();
+    replica = await startRedisServer({ replicaof: `127.0.0.1 ${portOf(master)}` });
+    sentinelPort = await startSentinel(master);
+  });
+  after(async () => {
+    await store?.close();
+    await replica.stop();
+    await master.stop();
+  });
+
+  it('keeps working with the new master when the old one hangs', async () => {
+    store = await openStore(`redis+sentinel://127.0.0.1:1,127.0.0.1:${sentinelPort}/warehouse`);
+    const node = store;
+    const id = newId();
+    await node.write('grant', id, 'kept', inAnHour);
+    await within(10, async () => expect(await ask(replica, 'DBSIZE')).to.be.above(0));
+    await within(10, async () => {
+      const found = await askSentinel(sentinelPort, 'replicas', 'warehouse');
+      expect(found).to.have.length(1);
+    });
+    master.pause();
+    expect(await withinLimit(node.ping())).to.be.instanceOf(StorageUnavailable);
+    await within(20, () => node.ping());
+    expect(await node.read('grant', id)).to.include({ data: 'kept' });
+    const [, port] = (await askSentinel(sentinelPort, 'get-master-addr-by-name', 'warehouse')) as [
+      string,
+      string,
+    ];
+    expect(port).to.equal(portOf(replica));
+    master.resume();
+  });
+
+  it('is away when no Sentinel answers or knows the master, and the start says so', async () => {
+    const attempts = [
+      `redis+sentinel://127.0.0.1:${await freePort()}/warehouse`,
+      `redis+sentinel://127.0.0.1:${sentinelPort}/unknown`,
+    ];
+    const errors = await Promise.all(attempts.map((url) => failureOf(openStore(url))));
+    for (const error of errors) expect(error).to.be.instanceOf(StorageUnavailable);
+  });
+});
+
+/** The first and the last slot of each node. */
+const SLOTS = [
+  ['0', '5460'],
+  ['5461', '10922'],
+  ['10923', '16383'],
+] as const;
+
+/** Three masters without replicas, each with a third of the slots. */
+async function startCluster(): Promise<readonly RedisServer[]> {
+  const nodes = await Promise.all(
+    [0, 1, 2].map(async () => {
+      const busPort = await freePort();
+      const server = await startRedisServer({
+        'cluster-enabled': 'yes',
+        // By default 10000 above the port, which may be no port any more.
+        'cluster-port': String(busPort),
+        'cluster-node-timeout': '2000',
+        // Or what was written in the last second may be lost with the process.
+        appendfsync: 'always',
+      });
+      return { server, busPort };
+    }),
+  );
+  const [first] = nodes;
+  if (!first) throw new Error('no node');
+  for (const [index, { server }] of nodes.entries()) {
+    await ask(server, 'CLUSTER', 'ADDSLOTSRANGE', ...(SLOTS[index] ?? []));
+    await ask(server, 'CLUSTER', 'SET-CONFIG-EPOCH', String(index + 1));
+    if (server === first.server) continue;
+    const meet = ['127.0.0.1', portOf(first.server), String(first.busPort)];
+    await ask(server, 'CLUSTER', 'MEET', ...meet);
+  }
+  const servers = nodes.map(({ server }) => server);
+  await within(20, () => expectState(servers, 'ok'));
+  return servers;
+}
+
+/** A Sentinel that watches the master as `warehouse`. @returns its port. */
+async function startSentinel(master: RedisServer): Promise<number> {
+  const cwd = temporaryDirectory('sentinel');
+  const port = await freePort();
+  const file = path.join(cwd, 'sentinel.conf');
+  const lines = [
+    `port ${port}`,
+    'bind 127.0.0.1',
+    `dir ${cwd}`,
+    `sentinel monitor warehouse 127.0.0.1 ${portOf(master)} 1`,
+    'sentinel down-after-milliseconds warehouse 500',
+    'sentinel failover-timeout warehouse 3000',
+  ];
+  writeFileSync(file, `${lines.join('\n')}\n`);
+  const sentinel = startProgram(required(redisServer), [file, '--sentinel'], { cwd });
+  atEndOfRun(() => sentinel.end('SIGTERM'));
+  await sentinel.waitUntil(() => askSentinel(port, 'myid'));
+  return port;
+}
+
+const askSentinel = (port: number, question: string, ...values: string[]): Promise<unknown> =>
+  callOnce(port, 'SENTINEL', question, ...values);

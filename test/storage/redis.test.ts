@@ -1,0 +1,258 @@
+import { createServer } from 'node:net';
+import { expect } from 'chai';
+import { Cluster, Redis } from 'ioredis';
+import { systemClock } from '../../src/clock.ts';
+import { UnsafeRedis } from '../../src/storage/open-token-store.ts';
+import { createRedis } from '../../src/storage/redis.ts';
+import { createRedisStore } from '../../src/storage/redis-store.ts';
+import { StorageUnavailable } from '../../src/storage/storage-unavailable.ts';
+import type { TokenStore } from '../../src/storage/token-store.ts';
+import { eventually } from '../support/eventually.ts';
+import { freePort } from '../support/programs.ts';
+import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
+import { describeOn, redisServer } from '../support/requirements.ts';
+import { openStore } from './open-store.ts';
+import { startTcpProxy, type TcpProxy } from './tcp-proxy.ts';
+import { newId } from './token-store-contract.ts';
+import { failureOf } from './waiting.ts';
+
+const inAnHour = Math.floor(Date.now() / 1000) + 3_600;
+const step = { rotation: 1, attempt: 'attempt', data: {}, now: Date.now(), expiresAt: inAnHour };
+
+describe('URL of Redis', () => {
+  const single = (url: string): Record<string, unknown> => {
+    const client = createRedis(url);
+    expect(client).to.be.instanceOf(Redis);
+    return { ...client.options };
+  };
+
+  it('of one server names host, port, database, and who connects', () => {
+    const cases: [string, object][] = [
+      ['redis://cache', { host: 'cache', port: 6379, db: 0, username: null, password: null }],
+      ['redis://cache:7000/3', { host: 'cache', port: 7000, db: 3 }],
+      ['redis://[::1]:7000', { host: '::1', port: 7000 }],
+      ['redis://:secret@cache', { username: null, password: 'secret' }],
+      ['redis://gate:secret@cache', { username: 'gate', password: 'secret' }],
+      ['redis://gate:a%2Fb%40c%3Ad@cache', { username: 'gate', password: 'a/b@c:d' }],
+      ['redis://gate:se:cr:et@cache', { username: 'gate', password: 'se:cr:et' }],
+    ];
+    for (const [url, expected] of cases) expect(single(url), url).to.include(expected);
+    expect(single('redis://cache')).not.to.have.property('tls');
+    expect(single('rediss://cache')).to.deep.include({ host: 'cache', tls: {} });
+  });
+
+  it('of Sentinels names each of them and their master, with TLS on both ways', () => {
+    const plain = single('redis+sentinel://gate:secret@one,two:7000,[::1]:7001/warehouse');
+    expect(plain).to.deep.include({
+      name: 'warehouse',
+      username: 'gate',
+      password: 'secret',
+      sentinels: [
+        { host: 'one', port: 26_379 },
+        { host: 'two', port: 7000 },
+        { host: '::1', port: 7001 },
+      ],
+    });
+    expect(plain).not.to.have.property('sentinelTLS');
+    const encrypted = { tls: {}, sentinelTLS: {}, enableTLSForSentinelMode: true };
+    expect(single('rediss+sentinel://one/warehouse')).to.deep.include(encrypted);
+  });
+
+  it('of a cluster names nodes to learn the others from', () => {
+    const client = createRedis('rediss+cluster://gate:secret@one,two:7001/');
+    if (!(client instanceof Cluster)) throw new Error('not a cluster');
+    expect(client.options.redisOptions).to.deep.include({
+      username: 'gate',
+      password: 'secret',
+      tls: {},
+    });
+    const plain = createRedis('redis+cluster://one,two:7001') as Cluster;
+    expect(plain.options.redisOptions).not.to.have.property('tls');
+  });
+
+  it('with rediss speaks TLS, and with redis does not', async () => {
+    const port = await freePort();
+    const firstBytes = (scheme: string) =>
+      new Promise<number>((resolve) => {
+        const server = createServer((socket) => {
+          socket.on('error', () => {});
+          socket.once('data', ([first = 0]) => {
+            client.disconnect();
+            socket.destroy();
+            server.close(() => resolve(first));
+          });
+        });
+        const client = createRedis(`${scheme}://127.0.0.1:${port}`);
+        server.listen(port, '127.0.0.1', () => void failureOf(client.connect()));
+      });
+    expect(await firstBytes('redis')).to.equal('*'.charCodeAt(0));
+    // RFC 8446 §5.1: a handshake record.
+    expect(await firstBytes('rediss')).to.equal(22);
+  });
+});
+
+describeOn([redisServer], 'Redis, one server', () => {
+  let server: RedisServer;
+  let admin: Redis;
+  let proxy: TcpProxy;
+  let store: TokenStore;
+
+  before(async () => {
+    server = await startRedisServer();
+    admin = new Redis(server.url);
+    proxy = await startTcpProxy(Number(new URL(server.url).port));
+    const client = createRedis(`redis://127.0.0.1:${proxy.port}`);
+    await client.connect();
+    store = createRedisStore({ redis: client, clock: systemClock });
+  });
+  beforeEach(() => eventually(() => store.ping()));
+  after(async () => {
+    await store.close();
+    admin.disconnect();
+    await proxy.close();
+    await server.stop();
+  });
+
+  const configure = (name: string, value: string) => admin.config('SET', name, value);
+
+  it('that evicts or keeps nothing on disk is refused, each with its remedy', async () => {
+    const open = (acceptVolatileRedis: boolean) => openStore(server.url, { acceptVolatileRedis });
+    const problemsOf = async (acceptVolatileRedis: boolean) => {
+      const error = await failureOf(open(acceptVolatileRedis));
+      if (!(error instanceof UnsafeRedis)) throw error;
+      for (const { remedy } of error.problems) expect(error.message).to.contain(remedy);
+      return error.problems.map(({ setting }) => setting);
+    };
+    await configure('maxmemory-policy', 'volatile-lru');
+    expect(await problemsOf(false)).to.deep.equal(['maxmemory-policy']);
+    await configure('appendonly', 'no');
+    expect(await problemsOf(false)).to.deep.equal(['maxmemory-policy', 'appendonly']);
+    expect(await problemsOf(true)).to.deep.equal(['maxmemory-policy']);
+    await configure('maxmemory-policy', 'noeviction');
+    expect(await problemsOf(false)).to.deep.equal(['appendonly']);
+    await (await open(true)).close();
+    await configure('appendonly', 'yes');
+    await (await open(false)).close();
+  });
+
+  it('that is not there, or lets nobody in, is named with the reason when the service starts', async () => {
+    const password = server.url.replace('//', '//gatehouse:wrong@');
+    for (const [redisUrl, reason] of [
+      [`redis://127.0.0.1:${await freePort()}`, 'redis: connect ECONNREFUSED 127.0.0.1'],
+      [password, 'redis: WRONGPASS'],
+      [`redis+cluster://127.0.0.1:${await freePort()}`, 'redis: '],
+    ] as const) {
+      const error = await failureOf(openStore(redisUrl));
+      expect(error).to.be.instanceOf(StorageUnavailable);
+      expect((error as StorageUnavailable).error_detail).to.contain(reason);
+    }
+  });
+
+  it('without memory refuses what it cannot keep, and goes on answering', async () => {
+    const [id, code] = [newId(), newId()];
+    await store.write('grant', id, 'kept', inAnHour);
+    await store.write('code', code, 'kept', inAnHour);
+    await store.startFamily(id, {}, Date.now(), inAnHour);
+    await configure('maxmemory', '1');
+    for (const work of [
+      () => store.write('grant', newId(), {}, inAnHour),
+      () => store.writeSession(newId(), newId(), {}, inAnHour),
+      () => store.startFamily(newId(), {}, Date.now(), inAnHour),
+      () => store.consumeCode(code, 'attempt'),
+      () => store.advanceFamily(id, step),
+      () => store.ping(),
+    ]) {
+      expect(await failureOf(work())).to.be.instanceOf(StorageUnavailable);
+    }
+    expect(await store.read('grant', id)).to.include({ data: 'kept' });
+    expect(await store.remove('grant', id), 'a revocation').to.equal(true);
+    await configure('maxmemory', '0');
+    expect(await store.consumeCode(code, 'another attempt')).to.equal(true);
+    expect(await store.advanceFamily(id, step)).to.equal('advanced');
+  });
+
+  it('that may not write without replicas says that it is away, to a removal too', async () => {
+    const id = newId();
+    await store.write('grant', id, {}, inAnHour);
+    await store.write('code', id, {}, inAnHour);
+    await configure('min-replicas-to-write', '1');
+    expect(await failureOf(store.remove('grant', id))).to.be.instanceOf(StorageUnavailable);
+    expect(await failureOf(store.removeFamily(id))).to.be.instanceOf(StorageUnavailable);
+    expect(await failureOf(store.consumeCode(id, 'attempt'))).to.be.instanceOf(StorageUnavailable);
+    await configure('min-replicas-to-write', '0');
+    expect(await store.consumeCode(id, 'attempt')).to.equal(true);
+    expect(await store.remove('grant', id)).to.equal(true);
+  });
+
+  it('that forgot the scripts is told them again', async () => {
+    const id = newId();
+    await store.write('code', id, {}, inAnHour);
+    await store.startFamily(id, {}, Date.now(), inAnHour);
+    await admin.script('FLUSH');
+    expect(await store.consumeCode(id, 'attempt')).to.equal(true);
+    await admin.script('FLUSH');
+    expect(await store.advanceFamily(id, step)).to.equal('advanced');
+  });
+
+  it('a code whose consumption was done but not answered is consumed by the same attempt', async () => {
+    const [id, other] = [newId(), newId()];
+    await store.write('code', id, {}, inAnHour);
+    await store.write('grant', other, 'other', inAnHour);
+    // Redis knows the script then, and is asked once.
+    await store.consumeCode(other, 'mine');
+    const broken = proxy.breakAnswerTo('gh:c:', (answer) => answer.indexOf(':1\r\n'));
+    const [, consumed] = await Promise.all([
+      // In company: of answers that come together, only the first may have come through.
+      failureOf(store.read('grant', other)),
+      store.consumeCode(id, 'mine'),
+    ]);
+    await broken;
+    expect(consumed).to.equal(true);
+    expect(await store.consumeCode(id, 'theirs')).to.equal(false);
+  });
+
+  it('a family whose advance was done but not answered is advanced by the same attempt', async () => {
+    const id = newId();
+    await store.startFamily(id, {}, Date.now(), inAnHour);
+    const broken = proxy.breakAnswerTo('gh:r:');
+    expect(await store.advanceFamily(id, step)).to.equal('advanced');
+    await broken;
+    expect(await store.readFamily(id)).to.include({ rotation: 1 });
+  });
+
+  it('a connection that leads nowhere any more is replaced', async () => {
+    await store.ping();
+    proxy.silence();
+    expect(await failureOf(store.ping())).to.be.instanceOf(StorageUnavailable);
+    await eventually(() => store.ping());
+  });
+
+  it('a master that became a replica is left for the new one', async () => {
+    const promoted = await startRedisServer();
+    const port = Number(new URL(promoted.url).port);
+    await store.ping();
+    await admin.call('REPLICAOF', '127.0.0.1', String(port));
+    proxy.leadTo(port);
+    expect(await failureOf(store.ping())).to.be.instanceOf(StorageUnavailable);
+    await eventually(() => store.ping());
+    await admin.call('REPLICAOF', 'NO', 'ONE');
+    proxy.leadTo(Number(new URL(server.url).port));
+    await promoted.stop();
+    await eventually(() => store.ping());
+  });
+
+  it('that lets somebody in no longer is away until it does again', async () => {
+    const user = ['ACL', 'SETUSER', 'gatehouse', 'on', '~gh:*', '+@all', 'resetpass'] as const;
+    await admin.call(...user, '>pass:word');
+    const client = createRedis(server.url.replace('//', '//gatehouse:pass:word@'));
+    await client.connect();
+    const theirs = createRedisStore({ redis: client, clock: systemClock });
+    await theirs.ping();
+    await admin.call(...user, '>another');
+    await admin.call('CLIENT', 'KILL', 'USER', 'gatehouse');
+    expect(await failureOf(theirs.ping())).to.be.instanceOf(StorageUnavailable);
+    await admin.call(...user, '>pass:word');
+    await eventually(() => theirs.ping());
+    await theirs.close();
+  });
+});

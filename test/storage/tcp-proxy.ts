@@ -1,0 +1,79 @@
+/** A way to a server that a test can lead elsewhere, silence, or break at a chosen byte. */
+import { connect, createServer, type Socket } from 'node:net';
+import { freePort } from '../support/programs.ts';
+
+export interface TcpProxy {
+  readonly port: number;
+  /** Where connections lead that are made from now on. */
+  leadTo(port: number): void;
+  /** The connections that are there stay open and carry nothing any more. */
+  silence(): void;
+  /**
+   * Breaks a connection once, at the first answer to a request that contains `request`.
+   *
+   * @param passed how many bytes of the answer still come through.
+   */
+  breakAnswerTo(request: string, passed?: (answer: Buffer) => number): Promise<void>;
+  close(): Promise<void>;
+}
+
+export async function startTcpProxy(target: number): Promise<TcpProxy> {
+  const port = await freePort();
+  let leadsTo = target;
+  let sabotage: Sabotage | undefined;
+  const pairs = new Set<readonly [Socket, Socket]>();
+
+  const server = createServer((client) => {
+    const upstream = connect(leadsTo, '127.0.0.1');
+    const pair = [client, upstream] as const;
+    pairs.add(pair);
+    const end = (): void => {
+      for (const socket of pair) socket.destroy();
+      pairs.delete(pair);
+    };
+    let isMarked = false;
+    client.on('data', (bytes) => {
+      isMarked ||= sabotage !== undefined && bytes.includes(sabotage.request);
+      upstream.write(bytes);
+    });
+    upstream.on('data', (bytes) => {
+      if (!isMarked || !sabotage) {
+        client.write(bytes);
+        return;
+      }
+      const { passed, done } = sabotage;
+      sabotage = undefined;
+      client.write(bytes.subarray(0, passed(bytes)), end);
+      done();
+    });
+    for (const socket of pair) socket.on('error', end).on('close', end);
+  });
+  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
+
+  return {
+    port,
+    leadTo(next) {
+      leadsTo = next;
+    },
+    silence() {
+      for (const pair of pairs) {
+        for (const socket of pair) socket.removeAllListeners('data').resume();
+      }
+    },
+    breakAnswerTo: (request, passed = () => 0) =>
+      new Promise((done) => {
+        sabotage = { request, passed, done };
+      }),
+    async close() {
+      const closed = new Promise((resolve) => server.close(resolve));
+      for (const pair of pairs) for (const socket of pair) socket.destroy();
+      await closed;
+    },
+  };
+}
+
+interface Sabotage {
+  readonly request: string;
+  readonly passed: (answer: Buffer) => number;
+  readonly done: () => void;
+}

@@ -1,0 +1,71 @@
+/** A real SMTP server on a loopback port, which keeps what it is handed. */
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { SMTPServer } from 'smtp-server';
+
+export interface ReceivedMail {
+  /** Addresses of the envelope. */
+  readonly to: readonly string[];
+  readonly from: string;
+  /** The message as it came: headers, an empty line, the text. */
+  readonly raw: string;
+  /** Its text, with quoted-printable undone. */
+  readonly text: string;
+}
+
+export interface MailServer {
+  /** For `settings.mail.smtpUrl`. */
+  readonly url: string;
+  readonly received: readonly ReceivedMail[];
+  close(): Promise<void>;
+}
+
+/** @param login the user name and password it asks for; without, it takes mail from anybody. */
+export async function startMailServer(login?: readonly [string, string]): Promise<MailServer> {
+  const received: ReceivedMail[] = [];
+  const server = new SMTPServer({
+    authOptional: !login,
+    disabledCommands: ['STARTTLS'],
+    allowInsecureAuth: true,
+    onAuth({ username, password }, _session, done) {
+      const [user, secret] = login ?? [];
+      const isRight = user !== undefined && user === username && secret === password;
+      done(isRight ? null : new Error('wrong login'), { user: username });
+    },
+    onData(stream, { envelope }, done) {
+      text(stream).then((raw) => {
+        received.push({
+          to: envelope.rcptTo.map(({ address }) => address),
+          from: envelope.mailFrom ? envelope.mailFrom.address : '',
+          raw,
+          text: decoded(raw),
+        });
+        done();
+      }, done);
+    },
+  });
+  server.on('error', () => {});
+  server.listen(0, '127.0.0.1');
+  await once(server.server, 'listening');
+  const { port } = server.server.address() as AddressInfo;
+  const credentials = login ? `${login.map(encodeURIComponent).join(':')}@` : '';
+  return {
+    url: `smtp://${credentials}127.0.0.1:${port}`,
+    received,
+    close: () => new Promise((resolve) => server.close(() => resolve())),
+  };
+}
+
+function decoded(raw: string): string {
+  const [headers = '', ...body] = raw.split('\r\n\r\n');
+  const content = body.join('\r\n\r\n');
+  if (/^content-transfer-encoding: base64/im.test(headers)) {
+    return Buffer.from(content, 'base64').toString();
+  }
+  if (!/^content-transfer-encoding: quoted-printable/im.test(headers)) return content;
+  const bytes = content
+    .replace(/=\r\n/g, '')
+    .replace(/=([0-9A-F]{2})/g, (_, hex) => String.fromCharCode(Number.parseInt(hex, 16)));
+  return Buffer.from(bytes, 'latin1').toString();
+}
