@@ -16,7 +16,8 @@ const MAX_CONNECTIONS = 40;
  *
  * The session has one unnamed statement and one transaction for all. So a connection keeps its turn
  * from its first message until the session is idle again: what belongs together reaches PGlite
- * together, and nothing of another connection in between.
+ * together, and nothing of another connection in between. (The package pglite-socket passes messages
+ * on one by one, so that one connection's values meet another's statement: electric-sql/pglite#1046.)
  */
 export async function serveOnSocket(db: PGlite, socketPath: string): Promise<EmbeddedServer> {
   const session = createSession(db);

@@ -98,8 +98,9 @@ describeOn([postgresServer], 'change feed', () => {
       const rows = await changing.query(`SELECT 1 FROM pg_stat_activity WHERE ${LISTENERS}`);
       return rows.length;
     };
-    expect(await count()).to.equal(2);
+    const listening = await count();
     await own.close();
+    expect(listening).to.equal(2);
     expect(own.isLive).to.equal(false);
     await eventually(async () => expect(await count()).to.equal(1));
   });
