@@ -105,7 +105,9 @@ describe('the redirect URI of tests', () => {
     time.advance(299);
     expect((await owner.get(url)).html).to.include('This client works.');
     time.advance(2);
-    expect((await owner.get(url)).html).to.include('this one is over').and.not.include('gate_at_');
+    expect((await owner.get(url)).html)
+      .to.include('this one is over')
+      .and.not.include('gate_at_');
   });
 
   it('is over when the owner signed out, everywhere or here, also for who signs in then', async () => {
