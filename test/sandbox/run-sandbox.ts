@@ -50,7 +50,9 @@ export async function runSandbox(environment: Record<string, string>): Promise<R
 export function spawnSandbox(environment: Record<string, string>) {
   const child = spawn('npm', ['run', '--silent', 'sandbox'], {
     cwd: ROOT,
-    env: { ...process.env, ...environment },
+    // npm on a Node that caches compiled code would keep it in the folder for temporary files, where
+    // tests look for what the sandbox left behind.
+    env: { ...process.env, NODE_DISABLE_COMPILE_CACHE: '1', ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   process.once('exit', () => child.kill('SIGTERM'));
