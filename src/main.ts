@@ -13,7 +13,7 @@ const say = (text: string): void => {
 async function main(): Promise<void> {
   const settings = loadSettings();
   const log = pino({ level: settings.log.level }, pino.destination({ fd: 1, sync: false }));
-  const service = await startService({ settings, clock: systemClock, log });
+  const service = await startService({ settings, loadSettings, clock: systemClock, log });
 
   say(`Gatehouse answers at ${settings.issuer} (operators: ${service.operatorsUrl})`);
   if (service.isSeeded) say(`Demo account: ${DEMO.email}, password ${DEMO.password}`);

@@ -37,6 +37,8 @@ export interface NewApiKey {
   readonly name: string;
   /** One of `EXPIRY_DAYS`, or undefined for a key that does not expire by itself. */
   readonly expiresInDays: number | undefined;
+  /** Keys that the person may have at the same time, expired ones not counted. Absent: any number. */
+  readonly mostOfPerson?: number;
 }
 
 /** What a person may choose; a key may also have no expiry. */
@@ -55,10 +57,8 @@ export function createApiKeys(parts: {
   readonly changes: ChangeFeed;
   readonly clock: Clock;
   readonly activity: Activity;
-  /** Keys that one person may have at the same time, expired ones not counted. */
-  readonly limit: number;
 }): ApiKeys {
-  const { database, changes, clock, activity, limit } = parts;
+  const { database, changes, clock, activity } = parts;
   const memory = createMemory<ApiKey | undefined>(changes, ['api-keys']);
   const isGood = ({ expiresAt }: ApiKey): boolean =>
     expiresAt === undefined || expiresAt.getTime() > clock();
@@ -71,7 +71,7 @@ export function createApiKeys(parts: {
     return rows.map(apiKeyFrom);
   }
 
-  async function requireRoom(tx: Queries, accountId: string): Promise<void> {
+  async function requireRoom(tx: Queries, accountId: string, limit: number): Promise<void> {
     // Of requests at the same moment each waits here for the one before it, so that the count is
     // of all that were made until now.
     await tx.query('SELECT FROM accounts WHERE id = $1 FOR NO KEY UPDATE', [accountId]);
@@ -101,13 +101,13 @@ export function createApiKeys(parts: {
 
     listOf: (accountId) => select('account_id = $1 ORDER BY created_at DESC, id', [accountId]),
 
-    async add({ accountId, name: entered, expiresInDays }, origin) {
+    async add({ accountId, name: entered, expiresInDays, mostOfPerson }, origin) {
       const name = acceptableName(entered, expiresInDays);
       const value = randomId(PREFIX, 43);
       const now = clock();
       const expiresAt = expiresInDays && new Date(now + expiresInDays * DAY);
       const key = await database.transaction(async (tx) => {
-        await requireRoom(tx, accountId);
+        if (mostOfPerson !== undefined) await requireRoom(tx, accountId, mostOfPerson);
         const [row] = await tx.query<ApiKeyRow>(
           `INSERT INTO api_keys (id, account_id, name, key_hash, last_four, created_at, expires_at)
             VALUES ($1, $2, $3, $4, $5, $6, $7)

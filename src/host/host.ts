@@ -1,8 +1,9 @@
 /** The Koa application: the middleware in order, then every path on one screen. */
-import Koa, { type Middleware } from 'koa';
+import Koa, { type Context, type Middleware } from 'koa';
 import Router from 'koa-router';
 import type { Logger } from 'pino';
 import type { Clock } from '../clock.ts';
+import type { Reload } from '../config/reload.ts';
 import type { Settings } from '../config/settings.ts';
 import type { activityPage } from '../pages/activity.ts';
 import type { apiKeysPage } from '../pages/api-keys.ts';
@@ -30,16 +31,13 @@ import { readForm } from '../provider/form.ts';
 import { metadata } from '../provider/metadata.ts';
 import type { AuthorizationServer } from '../provider/provider.ts';
 import { serveAsset } from './assets.ts';
+import { exactRoutes } from './exact-routes.ts';
 import { answerErrorPages, answerJsonErrors } from './failures.ts';
 import type { FormTokens } from './form-token.ts';
 import { healthChecks } from './health.ts';
+import { refuseBrowsers, reloadSettings } from './reload.ts';
 import { requestLog } from './request-log.ts';
-import {
-  answerJson,
-  ignoreOpenIdParameters,
-  methodNotAllowed,
-  requireIssuerHost,
-} from './requests.ts';
+import { answerJson, ignoreOpenIdParameters, requireIssuerHost } from './requests.ts';
 import { securityHeaders } from './security-headers.ts';
 
 export interface HostParts {
@@ -73,6 +71,12 @@ export interface HostParts {
   };
 }
 
+export interface OperatorsHostParts {
+  /** Resolves when every store answers, rejects with the reason otherwise. */
+  readonly isReady: () => Promise<void>;
+  readonly reload: () => Promise<Reload>;
+}
+
 export function createHost(parts: HostParts): Koa {
   const { settings, log, clock } = parts;
   const app = new Koa();
@@ -89,7 +93,7 @@ export function createHost(parts: HostParts): Koa {
 
   app.use(requestLog({ log, clock }));
   app.use(requireIssuerHost(settings.issuer));
-  app.use(oauthRoutes(parts).routes());
+  app.use(oauthRoutes(parts));
   app.use(securityHeaders(settings.issuer).page);
   app.use(answerErrorPages({ errorPage: parts.pages.errorPage, log }));
   const pages = pageRoutes(parts);
@@ -100,32 +104,27 @@ export function createHost(parts: HostParts): Koa {
 }
 
 /** What programs call: JSON, and no more middleware than that needs. */
-function oauthRoutes({ settings, log, server, refreshSession }: HostParts): Router {
+function oauthRoutes({ settings, log, server, refreshSession }: HostParts): Middleware {
   const { issuer } = settings;
-  const router = new Router({ sensitive: true, strict: true });
-  const json = [securityHeaders(issuer).data, answerJsonErrors({ issuer, log })];
-
-  router.post(ENDPOINT.introspection, ...json, ...server.introspection);
-  router.post(ENDPOINT.token, ...json, answerJson, server.engine);
-  router.options(ENDPOINT.token, ...json, answerPreflight);
-  router.post(ENDPOINT.revokeCurrentToken, ...json, ...server.revokeCurrentToken);
-  router.options(ENDPOINT.revokeCurrentToken, ...json, answerPreflight);
-  router.post(ENDPOINT.revocation, ...json, ...server.revocation);
-  router.options(ENDPOINT.revocation, ...json, answerPreflight);
-  router.post(ENDPOINT.refreshSession, ...json, ...refreshSession);
-  router.get(ENDPOINT.metadata, ...json, (ctx) => {
-    ctx.set('Access-Control-Allow-Origin', '*');
-    ctx.set('Cache-Control', 'public, max-age=3600');
-    ctx.body = metadata(issuer);
+  return exactRoutes([securityHeaders(issuer).data, answerJsonErrors({ issuer, log })], {
+    [ENDPOINT.introspection]: { POST: server.introspection },
+    [ENDPOINT.token]: { POST: [answerJson, server.engine], OPTIONS: [answerPreflight] },
+    [ENDPOINT.revokeCurrentToken]: {
+      POST: server.revokeCurrentToken,
+      OPTIONS: [answerPreflight],
+    },
+    [ENDPOINT.revocation]: { POST: server.revocation, OPTIONS: [answerPreflight] },
+    [ENDPOINT.refreshSession]: { POST: refreshSession },
+    [ENDPOINT.metadata]: {
+      GET: [
+        function answerMetadata(ctx: Context) {
+          ctx.set('Access-Control-Allow-Origin', '*');
+          ctx.set('Cache-Control', 'public, max-age=3600');
+          ctx.body = metadata(issuer);
+        },
+      ],
+    },
   });
-
-  router.all(ENDPOINT.introspection, ...json, methodNotAllowed('POST'));
-  router.all(ENDPOINT.token, ...json, methodNotAllowed('POST'));
-  router.all(ENDPOINT.revokeCurrentToken, ...json, methodNotAllowed('POST'));
-  router.all(ENDPOINT.revocation, ...json, methodNotAllowed('POST'));
-  router.all(ENDPOINT.refreshSession, ...json, methodNotAllowed('POST'));
-  router.all(ENDPOINT.metadata, ...json, methodNotAllowed('GET', 'HEAD'));
-  return router;
 }
 
 /** What people visit. */
@@ -217,17 +216,16 @@ function pageRoutes({ settings, server, formTokens, signedIn, pages }: HostParts
   return router;
 }
 
-/**
- * The operators' listener, which is not the public one.
- *
- * @param isReady resolves when every store answers, rejects with the reason otherwise.
- */
-export function createOperatorsHost(isReady: () => Promise<void>): Koa {
+/** The operators' listener, which is not the public one. */
+export function createOperatorsHost(parts: OperatorsHostParts): Koa {
   const app = new Koa();
-  const router = new Router();
-  const health = healthChecks(isReady);
-  router.get('/healthz', health.alive);
-  router.get('/readyz', health.ready);
-  app.use(router.routes());
+  const health = healthChecks(parts.isReady);
+  app.use(
+    exactRoutes([], {
+      '/healthz': { GET: [health.alive] },
+      '/readyz': { GET: [health.ready] },
+      '/reload': { POST: [refuseBrowsers, reloadSettings(parts.reload)] },
+    }),
+  );
   return app;
 }

@@ -18,14 +18,6 @@ export function requireIssuerHost(issuer: string): Middleware {
   };
 }
 
-/** RFC 9110 §15.5.6: says which methods there are. */
-export function methodNotAllowed(...allowed: readonly string[]) {
-  return function refuseMethod(ctx: Context): void {
-    ctx.set('Allow', allowed.join(', '));
-    ctx.throw(405, `use ${allowed.join(' or ')}`, { expose: true });
-  };
-}
-
 /** The token endpoint answers JSON, whatever a client library says it accepts. */
 export async function answerJson(ctx: Context, next: Next): Promise<void> {
   ctx.req.headers.accept = 'application/json';

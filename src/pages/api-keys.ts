@@ -99,7 +99,10 @@ export function apiKeysPage({ host, clock, apiKeys, shownOnce, limit }: ApiKeysP
       try {
         const origin = originOf(ctx);
         const days = daysFrom(expiresInDays);
-        const { key, value } = await apiKeys.add({ accountId, name, expiresInDays: days }, origin);
+        const { key, value } = await apiKeys.add(
+          { accountId, name, expiresInDays: days, mostOfPerson: limit },
+          origin,
+        );
         const kept = await shownOnce.keep(accountId, { name: key.name, value });
         seeOther(ctx, `${PATH}/created?once=${kept}`);
       } catch (error) {

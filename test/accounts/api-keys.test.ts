@@ -26,18 +26,17 @@ forEachDatabase('API keys', (open) => {
     time = createTestClock();
     const parts = { database, changes: silentChangeFeed, clock: time.clock };
     const accounts = createAccountRegistry(parts);
-    apiKeys = createApiKeys({ ...parts, activity: createActivity(parts), limit: LIMIT });
+    apiKeys = createApiKeys({ ...parts, activity: createActivity(parts) });
     await database.query('TRUNCATE accounts, activity CASCADE');
     accountId = (await accounts.add({ email: 'ada@demo.test', name: 'Ada' })).id;
     otherId = (await accounts.add({ email: 'eve@demo.test', name: 'Eve' })).id;
   });
   afterEach(() => time.restore());
 
-  const add = (name = 'Export', expiresInDays: number | 'never' = 30) =>
-    apiKeys.add(
-      { accountId, name, expiresInDays: expiresInDays === 'never' ? undefined : expiresInDays },
-      origin,
-    );
+  const add = (name = 'Export', days: number | 'never' = 30) => {
+    const expiresInDays = days === 'never' ? undefined : days;
+    return apiKeys.add({ accountId, name, expiresInDays, mostOfPerson: LIMIT }, origin);
+  };
 
   const refusalOf = async (work: Promise<unknown>): Promise<Refusal> => {
     const error = await work.then(

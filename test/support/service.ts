@@ -41,6 +41,8 @@ export interface StartOptions {
    * embedded database, which has one node.
    */
   readonly beside?: TestService;
+  /** What a reload finds, instead of the same settings again; on top of those of the start. */
+  readonly reloaded?: () => Overrides;
 }
 
 /**
@@ -52,7 +54,8 @@ export async function startTestService(options: StartOptions = {}): Promise<Test
   const settings = await settingsOf(options);
   const logLines: string[] = [];
   const log = pino({ level: settings.log.level }, { write: (line) => void logLines.push(line) });
-  const service = await startService({ settings, clock, log });
+  const loadSettings = () => changedBy(settings, options.reloaded?.() ?? {});
+  const service = await startService({ settings, loadSettings, clock, log });
   const { database } = service;
   return {
     ...service,
@@ -91,22 +94,30 @@ async function settingsOf(options: StartOptions): Promise<Settings> {
   const { deployment = 'embedded', settings: changes = {}, beside } = options;
   const port = changes.server?.port ?? (await freePort());
   const issuer = changes.issuer ?? `http://localhost:${port}`;
-  const { server, storage, tokens, sessions, limits, activity, log, secrets } =
-    beside?.settings ?? DEFAULTS;
-  return {
-    issuer,
-    isLoopback: changes.isLoopback ?? issuer.startsWith('http://'),
-    server: { ...server, port, operatorsPort: 0, ...changes.server },
-    storage: { ...storage, ...(beside ? {} : await placeOf(deployment)), ...changes.storage },
-    tokens: { ...tokens, ...changes.tokens },
-    sessions: { ...sessions, ...changes.sessions },
-    limits: { ...limits, ...changes.limits },
-    ...(changes.mail && { mail: { smtpUrl: '', from: '', ...changes.mail } }),
-    activity: { ...activity, ...changes.activity },
-    demo: changes.demo ?? false,
-    log: { ...log, ...changes.log },
-    secrets: { ...secrets, ...changes.secrets },
-  };
+  const base = beside?.settings ?? DEFAULTS;
+  const place = beside ? {} : await placeOf(deployment);
+  const { mail: _, ...rest } = { mail: undefined, ...base };
+  return changedBy(
+    {
+      ...rest,
+      issuer,
+      isLoopback: issuer.startsWith('http://'),
+      server: { ...base.server, port, operatorsPort: 0 },
+      storage: { ...base.storage, ...place },
+      demo: false,
+    },
+    changes,
+  );
+}
+
+/** `settings` with the members of `changes` in the place of its own. */
+function changedBy(settings: Settings, changes: Overrides): Settings {
+  const sections = Object.entries<unknown>({ ...changes }).map(([name, change]) => {
+    const section: unknown = settings[name as keyof Settings];
+    const isSection = typeof change === 'object' && typeof section === 'object';
+    return [name, isSection ? { ...section, ...change } : change];
+  });
+  return { ...settings, ...Object.fromEntries(sections) };
 }
 
 async function placeOf(deployment: Deployment): Promise<Partial<Settings['storage']>> {

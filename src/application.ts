@@ -1,0 +1,167 @@
+/** Everything that a settings file decides once the stores are open: replaced as a whole by a reload. */
+import type { RequestListener } from 'node:http';
+import type { Logger } from 'pino';
+import type { Access } from './accounts/access.ts';
+import type { AccountRegistry } from './accounts/account-registry.ts';
+import type { Activity } from './accounts/activity.ts';
+import type { ApiKeys } from './accounts/api-keys.ts';
+import type { Connections } from './accounts/connections.ts';
+import { createSendMail } from './accounts/mail.ts';
+import { createPasswordChanges } from './accounts/password-changes.ts';
+import { createPasswordLinkRequests } from './accounts/password-link-requests.ts';
+import type { PasswordLinks } from './accounts/password-links.ts';
+import { createShownOnce } from './accounts/shown-once.ts';
+import { createSignIn } from './accounts/sign-in.ts';
+import { createAttemptLimit } from './attempt-limits.ts';
+import type { ClientProblems } from './clients/client-problems.ts';
+import type { ClientRegistry } from './clients/client-registry.ts';
+import type { Clock } from './clock.ts';
+import type { Settings } from './config/settings.ts';
+import { createFormTokens } from './host/form-token.ts';
+import { createHost } from './host/host.ts';
+import { createOwnRequests } from './host/own-requests.ts';
+import { render } from './host/views.ts';
+import { activityPage } from './pages/activity.ts';
+import { apiKeysPage } from './pages/api-keys.ts';
+import { connectionsPage } from './pages/connections.ts';
+import { consentPage } from './pages/consent.ts';
+import { refreshSession } from './pages/current-session.ts';
+import { createErrorPage } from './pages/error-page.ts';
+import { errorReferencePage } from './pages/error-reference-page.ts';
+import { forgotPasswordPage } from './pages/forgot-password.ts';
+import { interactionPage } from './pages/interaction.ts';
+import { oauthClientPage } from './pages/oauth-client.ts';
+import { oauthClientCreatedPage } from './pages/oauth-client-created.ts';
+import { oauthClientDeletePage } from './pages/oauth-client-delete.ts';
+import { oauthClientNewPage } from './pages/oauth-client-new.ts';
+import { oauthClientTestPage } from './pages/oauth-client-test.ts';
+import { oauthClientsPage } from './pages/oauth-clients.ts';
+import { passwordPage } from './pages/password.ts';
+import { createPasswordCheck } from './pages/password-check.ts';
+import { profilePage } from './pages/profile.ts';
+import { securityPage } from './pages/security.ts';
+import { signInPage } from './pages/sign-in.ts';
+import { signOutPage } from './pages/sign-out.ts';
+import { signedInSteps } from './pages/signed-in.ts';
+import { createAuthorizationServer } from './provider/provider.ts';
+import type { LastUsed } from './storage/last-used.ts';
+import type { Database } from './storage/queries.ts';
+import type { TokenStore } from './storage/token-store.ts';
+
+/** What outlives a change of settings: the stores, and what remembers for them. */
+export interface ApplicationParts {
+  readonly settings: Settings;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly database: Database;
+  readonly store: TokenStore;
+  readonly clients: ClientRegistry;
+  readonly accounts: AccountRegistry;
+  readonly access: Access;
+  readonly connections: Connections;
+  readonly activity: Activity;
+  readonly apiKeys: ApiKeys;
+  readonly passwordLinks: PasswordLinks;
+  readonly clientProblems: ClientProblems;
+  readonly lastUsed: LastUsed<'client' | 'client_secret' | 'connection' | 'api_key'>;
+}
+
+export interface Application {
+  /** Answers every request of the public listener. */
+  readonly handle: RequestListener;
+  /** Finishes what it does beside the requests. Those in flight may still be answered. */
+  close(): Promise<void>;
+}
+
+/** Builds the provider, the pages and the host. Opens nothing. */
+export function createApplication(parts: ApplicationParts): Application {
+  const { settings, clock, log, database, store } = parts;
+  const { clients, accounts, access, connections, activity, apiKeys, clientProblems } = parts;
+  const { limits, issuer, secrets } = settings;
+  const { passwordLinks: links } = parts;
+
+  const errorPage = createErrorPage({ render });
+  const shownOnce = createShownOnce({ store, clock });
+  const server = createAuthorizationServer({
+    ...parts,
+    shownOnce,
+    clientFailures: createAttemptLimit({
+      failures: limits.clientFailures,
+      windowSeconds: limits.clientFailureWindowSeconds,
+    }),
+    problems: clientProblems,
+    showError: errorPage.showAuthorizationError,
+  });
+
+  const { interactions, sessions, disconnections } = server;
+  const formTokens = createFormTokens({ issuer, keys: secrets.cookieKeys });
+  const host = { render, formToken: formTokens.formToken };
+  const passwordChanges = createPasswordChanges({ database, accounts, links, activity });
+  const checkPassword = createPasswordCheck({
+    signIn: createSignIn({ database }),
+    accounts,
+    activity,
+    failures: createAttemptLimit({
+      failures: limits.signInFailures,
+      windowSeconds: limits.signInFailureWindowSeconds,
+    }),
+    log,
+  });
+  const requests =
+    settings.mail &&
+    createPasswordLinkRequests({
+      ...{ issuer, accounts, links, log },
+      sendMail: createSendMail(settings.mail),
+      perAddress: createAttemptLimit({ failures: 3, windowSeconds: 3_600 }),
+    });
+  const forgotPasswordUrl = requests && '/forgot-password';
+  const signedIn = signedInSteps({ host, clock, accounts, sessions, checkPassword });
+  const ownClients = { host, clients, activity, shownOnce, limit: limits.clientsPerPerson };
+  const signIn = signInPage({
+    ...{ host, accounts, activity, sessions, interactions, checkPassword, forgotPasswordUrl },
+  });
+  const consent = consentPage({ host, accounts, access, activity, connections, interactions });
+  const app = createHost({
+    ...{ settings, clock, log, server, formTokens, signedIn },
+    refreshSession: refreshSession({
+      ...{ sessions, accounts, requireSameOrigin: formTokens.requireSameOrigin },
+    }),
+    pages: {
+      signIn,
+      signOut: signOutPage({ host, accounts, sessions }),
+      interaction: interactionPage({ interactions, signIn, consent, errorPage }),
+      password: passwordPage({ host, links, changes: passwordChanges, forgotPasswordUrl }),
+      forgotPassword: requests && forgotPasswordPage({ host, requests }),
+      profile: profilePage({ host, clock, access, clients, connections, apiKeys }),
+      connections: connectionsPage({ host, access, connections, disconnections }),
+      apiKeys: apiKeysPage({
+        ...{ host, clock, apiKeys, shownOnce, limit: limits.apiKeysPerPerson },
+      }),
+      activity: activityPage({ host, activity }),
+      security: securityPage({
+        ...{ host, accounts, activity, sessions, connections, disconnections },
+        ...{ passwordChanges, checkPassword },
+      }),
+      oauthClients: oauthClientsPage(ownClients),
+      oauthClientNew: oauthClientNewPage(ownClients),
+      oauthClient: oauthClientPage({ ...ownClients, issuer, clock, problems: clientProblems }),
+      oauthClientCreated: oauthClientCreatedPage(ownClients),
+      oauthClientDelete: oauthClientDeletePage({ ...ownClients, grants: server.grants }),
+      oauthClientTest: oauthClientTestPage({
+        ...{ ...ownClients, issuer, access, server },
+        retryWindow: settings.tokens.retryWindowSeconds,
+        postForm: createOwnRequests({ issuer, handler: () => handle }),
+      }),
+      errorReference: errorReferencePage(host),
+      errorPage,
+    },
+  });
+  const handle = app.callback();
+
+  return {
+    handle,
+    async close() {
+      await requests?.close();
+    },
+  };
+}

@@ -1,0 +1,26 @@
+/** `POST /reload` on the operators' listener: the settings file is read again, and what came of it. */
+import type { Context, Middleware, Next } from 'koa';
+import { ConfigurationProblems } from '../config/problems.ts';
+import type { Reload } from '../config/reload.ts';
+
+/** A page in an operator's browser could post here; a program says nothing of where it comes from. */
+export async function refuseBrowsers(ctx: Context, next: Next): Promise<void> {
+  if (ctx.get('origin') || ctx.get('sec-fetch-site')) {
+    ctx.throw(403, 'not from a browser', { expose: true });
+  }
+  await next();
+}
+
+/** Problems of the file are the answer (422); the service then runs on as it did. */
+export function reloadSettings(reload: () => Promise<Reload>): Middleware {
+  return async function answerReload(ctx) {
+    try {
+      const { changed, needsRestart } = await reload();
+      ctx.body = { changed, needs_restart: needsRestart };
+    } catch (error) {
+      if (!(error instanceof ConfigurationProblems)) throw error;
+      ctx.status = 422;
+      ctx.body = { code: error.code, problems: error.problems };
+    }
+  };
+}
