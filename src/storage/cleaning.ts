@@ -10,24 +10,42 @@ const BREATH = 50;
 /** Deletes at most `limit` expired things and answers how many it were. */
 export type CleaningJob = (limit: number) => Promise<number>;
 
+/** Told of each job's work. */
+export interface CleaningOutcomes {
+  cleaned(job: string, removed: number): void;
+  cleaningFailed(job: string): void;
+}
+
 /** Begins at once and goes on until stopped. A failed round is logged, and the next one tries again. */
-export function startCleaning({ jobs, log }: { jobs: readonly CleaningJob[]; log: Logger }): {
-  stop(): Promise<void>;
-} {
+export function startCleaning({
+  jobs,
+  log,
+  outcomes,
+}: {
+  /** By what each of them removes. */
+  jobs: Readonly<Record<string, CleaningJob>>;
+  log: Logger;
+  outcomes: CleaningOutcomes;
+}): { stop(): Promise<void> } {
   const stopping = new AbortController();
   const { signal } = stopping;
 
-  async function clean(job: CleaningJob): Promise<void> {
-    while (!signal.aborted && (await job(BATCH)) >= BATCH) {
+  async function clean(name: string, job: CleaningJob): Promise<void> {
+    while (!signal.aborted) {
+      const removed = await job(BATCH);
+      outcomes.cleaned(name, removed);
+      if (removed < BATCH) return;
       await delay(BREATH, undefined, { signal });
     }
   }
 
   async function run(): Promise<void> {
     while (!signal.aborted) {
-      for (const job of jobs) {
-        await clean(job).catch((err: unknown) => {
-          if (!signal.aborted) log.warn({ err }, 'expired records could not be removed');
+      for (const [name, job] of Object.entries(jobs)) {
+        await clean(name, job).catch((err: unknown) => {
+          if (signal.aborted) return;
+          outcomes.cleaningFailed(name);
+          log.warn({ err, job: name }, 'expired records could not be removed');
         });
       }
       await delay(PAUSE, undefined, { signal, ref: false }).catch(() => {});

@@ -17,7 +17,7 @@ export interface DatabaseOptions {
   readonly dataDirectory: string;
   /** `own` for the service, `share` for a command that may run beside it. */
   readonly sharing?: Sharing;
-  readonly maxConnections?: number;
+  readonly databaseConnections?: number;
 }
 
 export interface OpenDatabase extends Database {
@@ -25,6 +25,8 @@ export interface OpenDatabase extends Database {
   ping(): Promise<void>;
   /** How to reach this server with a connection outside the pool (migrations, LISTEN). */
   readonly connection: pg.ClientConfig;
+  /** Connections of the pool, and the queries that wait for one. */
+  connections(): { readonly used: number; readonly idle: number; readonly waiting: number };
 }
 
 /**
@@ -43,7 +45,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<OpenDataba
   const pool = new pg.Pool({
     ...connection,
     application_name: 'gatehouse',
-    max: options.maxConnections ?? 10,
+    max: options.databaseConnections ?? 10,
     connectionTimeoutMillis: CONNECT_LIMIT,
     query_timeout: QUERY_LIMIT,
     // The server must give up as well: a statement whose client left would keep its locks.
@@ -69,6 +71,11 @@ function poolDatabase(
 
     async ping() {
       await run(pool, 'SELECT 1');
+    },
+
+    connections() {
+      const { totalCount, idleCount: idle, waitingCount: waiting } = pool;
+      return { used: totalCount - idle, idle, waiting };
     },
 
     async transaction(work) {

@@ -4,6 +4,7 @@ import { createPostgresStore } from './postgres-store.ts';
 import type { Database } from './queries.ts';
 import { connectRedis, createRedis, type RedisProblem, redisProblems } from './redis.ts';
 import { createRedisStore } from './redis-store.ts';
+import { postgresLimits, redisLimits, type SharedLimits } from './shared-limits.ts';
 import type { TokenStore } from './token-store.ts';
 
 /** Redis is set up so that it would lose tokens: the service does not start on it. */
@@ -16,6 +17,12 @@ export class UnsafeRedis extends Error {
     this.name = 'UnsafeRedis';
     this.problems = problems;
   }
+}
+
+export interface OpenTokenStore {
+  readonly store: TokenStore;
+  /** Counted in the same place, over the same connections. */
+  readonly limits: SharedLimits;
 }
 
 /**
@@ -33,8 +40,11 @@ export async function openTokenStore({
   acceptVolatileRedis: boolean;
   database: Database;
   clock: Clock;
-}): Promise<TokenStore> {
-  if (redisUrl === undefined) return createPostgresStore({ database, clock });
+}): Promise<OpenTokenStore> {
+  if (redisUrl === undefined) {
+    const parts = { database, clock };
+    return { store: createPostgresStore(parts), limits: postgresLimits(parts) };
+  }
   const redis = createRedis(redisUrl);
   try {
     await connectRedis(redis);
@@ -42,7 +52,7 @@ export async function openTokenStore({
       ({ setting }) => !(acceptVolatileRedis && setting === 'appendonly'),
     );
     if (problems.length > 0) throw new UnsafeRedis(problems);
-    return createRedisStore({ redis, clock });
+    return { store: createRedisStore({ redis, clock }), limits: redisLimits(redis) };
   } catch (error) {
     redis.disconnect();
     throw error;

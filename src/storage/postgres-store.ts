@@ -24,9 +24,19 @@ const WRITE = `
   ON CONFLICT (kind, key) DO UPDATE
     SET uid = excluded.uid, data = excluded.data, expires_at = excluded.expires_at, consumed_by = NULL`;
 
+// Replaced only while it is there: a removal that comes first leaves no row to update.
+const REPLACE = `
+  UPDATE token_records SET data = $3, expires_at = $4, consumed_by = NULL
+  WHERE kind = $1 AND key = $2 AND expires_at > $5
+  RETURNING 1`;
+
 const READ = `
   SELECT data, expires_at, consumed_by FROM token_records
   WHERE kind = $1 AND key = $2 AND expires_at > $3`;
+
+const READ_BOTH = `
+  SELECT kind, key, data, expires_at, consumed_by FROM token_records
+  WHERE (kind, key) IN (($1, $2), ($3, $4)) AND expires_at > $5`;
 
 const TAKE = `
   DELETE FROM token_records WHERE kind = $1 AND key = $2 AND expires_at > $3
@@ -44,12 +54,14 @@ const CONSUME = `
     AND (consumed_by IS NULL OR consumed_by = $2)
   RETURNING key`;
 
+// Begun again only while it stands at its beginning: an exchange that failed may be repeated.
 const START_FAMILY = `
   INSERT INTO refresh_families (key, rotation, attempt, rotated_at, expires_at, data)
   VALUES ($1, 0, '', $2, $3, $4)
   ON CONFLICT (key) DO UPDATE
     SET rotation = 0, attempt = '', rotated_at = excluded.rotated_at,
-        expires_at = excluded.expires_at, data = excluded.data`;
+        expires_at = excluded.expires_at, data = excluded.data
+    WHERE refresh_families.rotation = 0`;
 
 const READ_FAMILY = `
   SELECT rotation, attempt, rotated_at, expires_at, data FROM refresh_families
@@ -92,12 +104,7 @@ export function createPostgresStore({
     values: readonly unknown[],
   ): Promise<StoredRecord<Data> | undefined> => {
     const [row] = await database.query<RecordRow>(text, [...values, epochSeconds(clock)]);
-    if (!row) return undefined;
-    return {
-      data: row.data as Data,
-      expiresAt: Number(row.expires_at),
-      isConsumed: row.consumed_by !== null,
-    };
+    return recordFrom(row);
   };
 
   return {
@@ -105,7 +112,30 @@ export function createPostgresStore({
       return isStorableId(id) ? one(READ, [kind, keyOf(id)]) : undefined;
     },
 
+    async readBoth(first, second) {
+      // An id that cannot be stored has the hash of none that is.
+      const names = [first, second].map(({ kind, id }) => [
+        kind,
+        isStorableId(id) ? keyOf(id) : '',
+      ]);
+      const values = [...names.flat(), epochSeconds(clock)];
+      const rows = await database.query<RecordRow & { kind: string; key: string }>(
+        READ_BOTH,
+        values,
+      );
+      const [one, other] = names.map(([kind, key]) =>
+        rows.find((row) => row.kind === kind && row.key === key),
+      );
+      return [recordFrom(one), recordFrom(other)];
+    },
+
     write: (kind, id, data, expiresAt) => write(kind, id, null, data, expiresAt),
+
+    async replace(kind, id, data, expiresAt) {
+      if (!isStorableId(id)) return false;
+      const values = [kind, keyOf(id), JSON.stringify(data), expiresAt, epochSeconds(clock)];
+      return (await database.query(REPLACE, values)).length === 1;
+    },
 
     async remove(kind, id) {
       if (!isStorableId(id)) return false;
@@ -188,5 +218,14 @@ export function createPostgresStore({
 
     // The pool belongs to who opened it.
     close: async () => {},
+  };
+}
+
+function recordFrom<Data>(row: RecordRow | undefined): StoredRecord<Data> | undefined {
+  if (!row) return undefined;
+  return {
+    data: row.data as Data,
+    expiresAt: Number(row.expires_at),
+    isConsumed: row.consumed_by !== null,
   };
 }

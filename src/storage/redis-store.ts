@@ -1,12 +1,14 @@
 /** The token store on Redis: one key a record, no command with more than one key (Cluster). */
-import type { Cluster, Redis, Result } from 'ioredis';
+import { Cluster, type Redis } from 'ioredis';
 import type { Clock } from '../clock.ts';
 import { epochSeconds } from '../clock.ts';
 import { sha256 } from '../random-id.ts';
 import { reply } from './redis.ts';
+import { defineScripts } from './redis-scripts.ts';
 import {
   isStorableId,
   type RecordKind,
+  type RecordName,
   type StoredRecord,
   type TokenStore,
 } from './token-store.ts';
@@ -18,45 +20,6 @@ import {
  */
 const RECORD = /^(\d+)(!?)[^:]*:(.*)$/s;
 const FAMILY = /^(\d+)![^!]*!(\d+)!(\d+):(.*)$/s;
-
-/** Consumed only once: the mark is set where there is none, or is this attempt's own. */
-const CONSUME_CODE = `
-  local value = redis.call('GET', KEYS[1])
-  if not value then return 0 end
-  local expiry, mark, body = string.match(value, '^(%d+)([^:]*):(.*)$')
-  if tonumber(expiry) <= tonumber(ARGV[2]) then return 0 end
-  if mark ~= '' then return mark == '!' .. ARGV[1] and 1 or 0 end
-  redis.call('SET', KEYS[1], expiry .. '!' .. ARGV[1] .. ':' .. body, 'KEEPTTL')
-  return 1
-`;
-
-/** Advances only a family that exists and is behind; a repeated attempt finds itself. */
-const ADVANCE_FAMILY = `
-  local value = redis.call('GET', KEYS[1])
-  if not value then return 'missing' end
-  local rotation, attempt, expiry = string.match(value, '^(%d+)!([^!]*)!%d+!(%d+):')
-  if tonumber(expiry) <= tonumber(ARGV[5]) then return 'missing' end
-  if tonumber(rotation) < tonumber(ARGV[1]) then
-    redis.call('SET', KEYS[1], ARGV[3], 'PX', ARGV[4])
-    return 'advanced'
-  end
-  if rotation == ARGV[1] and attempt == ARGV[2] then return 'advanced' end
-  return 'already'
-`;
-
-declare module 'ioredis' {
-  interface RedisCommander<Context> {
-    consumeCode(key: string, attempt: string, now: number): Result<number, Context>;
-    advanceFamily(
-      key: string,
-      rotation: number,
-      attempt: string,
-      value: string,
-      lifetime: number,
-      now: number,
-    ): Result<'advanced' | 'already' | 'missing', Context>;
-  }
-}
 
 const LETTER: Record<RecordKind | 'uid' | 'family', string> = {
   access_token: 'a',
@@ -81,15 +44,17 @@ export function createRedisStore({
   redis: Redis | Cluster;
   clock: Clock;
 }): TokenStore {
-  redis.defineCommand('consumeCode', { numberOfKeys: 1, lua: CONSUME_CODE });
-  redis.defineCommand('advanceFamily', { numberOfKeys: 1, lua: ADVANCE_FAMILY });
+  defineScripts(redis);
 
   /** Redis counts time itself, so it is told a duration; at least 1 ms, or it would refuse. */
   const lifetime = (expiresAt: number): number => Math.max(1, expiresAt * 1000 - clock());
   const isExpired = (expiresAt: number): boolean => expiresAt * 1000 <= clock();
 
+  const recordValue = (data: unknown, expiresAt: number): string =>
+    `${expiresAt}:${JSON.stringify(data)}`;
+
   async function write(key: string, data: unknown, expiresAt: number): Promise<void> {
-    await reply(redis.set(key, `${expiresAt}:${JSON.stringify(data)}`, 'PX', lifetime(expiresAt)));
+    await reply(redis.set(key, recordValue(data, expiresAt), 'PX', lifetime(expiresAt)));
   }
 
   async function read<Data>(key: string): Promise<StoredRecord<Data> | undefined> {
@@ -121,7 +86,27 @@ export function createRedisStore({
       return isStorableId(id) ? read(keyOf(kind, id)) : undefined;
     },
 
+    async readBoth<First, Second>(first: RecordName, second: RecordName) {
+      const areStorable = isStorableId(first.id) && isStorableId(second.id);
+      if (redis instanceof Cluster || !areStorable) {
+        return Promise.all([
+          this.read<First>(first.kind, first.id),
+          this.read<Second>(second.kind, second.id),
+        ]);
+      }
+      const keys = [keyOf(first.kind, first.id), keyOf(second.kind, second.id)];
+      const [one = null, other = null] = await reply(redis.mget(keys));
+      return [recordFrom<First>(one), recordFrom<Second>(other)] as const;
+    },
+
     write: (kind, id, data, expiresAt) => write(keyOf(kind, id), data, expiresAt),
+
+    async replace(kind, id, data, expiresAt) {
+      if (!isStorableId(id)) return false;
+      const key = keyOf(kind, id);
+      const times = [lifetime(expiresAt), epochSeconds(clock)] as const;
+      return (await reply(redis.replaceRecord(key, recordValue(data, expiresAt), ...times))) === 1;
+    },
 
     async remove(kind, id) {
       if (!isStorableId(id)) return false;
@@ -156,7 +141,7 @@ export function createRedisStore({
 
     async startFamily(grantId, data, now, expiresAt) {
       const value = familyValue(0, '', now, expiresAt, data);
-      await reply(redis.set(keyOf('family', grantId), value, 'PX', lifetime(expiresAt)));
+      await reply(redis.startFamily(keyOf('family', grantId), value, lifetime(expiresAt)));
     },
 
     async readFamily<Data>(grantId: string) {

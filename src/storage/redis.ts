@@ -1,6 +1,7 @@
 /** The one way to Redis: single, Sentinel or Cluster by URL, with limits that keep a request short. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { Cluster, Redis, type RedisOptions } from 'ioredis';
+import { SCRIPT_COMMANDS } from './redis-scripts.ts';
 import { StorageUnavailable } from './storage-unavailable.ts';
 
 /**
@@ -18,12 +19,6 @@ const START_LIMIT = 5_000;
 /** Without the one member whose type the constructors do not take back under strict options. */
 type Options = Omit<RedisOptions, 'replyMapping'>;
 
-/**
- * Commands that are sent by themselves. Where a connection ends, ioredis sends one command again,
- * but gives up those of a pipeline that was answered in part, and a code could be burned unused.
- */
-const SENT_ALONE = ['consumeCode', 'advanceFamily'];
-
 const LIMITS = {
   connectTimeout: CONNECT_LIMIT,
   commandTimeout: COMMAND_LIMIT,
@@ -32,7 +27,9 @@ const LIMITS = {
   maxRetriesPerRequest: 1,
   enableOfflineQueue: false,
   enableAutoPipelining: true,
-  autoPipeliningIgnoredCommands: SENT_ALONE,
+  // Scripts are sent by themselves. Where a connection ends, ioredis sends one command again, but
+  // gives up those of a pipeline that was answered in part, and a code could be burned unused.
+  autoPipeliningIgnoredCommands: [...SCRIPT_COMMANDS],
   // A master that became a replica keeps its connections; the name may lead elsewhere by now.
   reconnectOnError: (error: Error) => error.message.startsWith('READONLY'),
   lazyConnect: true,

@@ -13,6 +13,12 @@ export type RecordKind =
   | 'interaction'
   | 'shown_once';
 
+/** What one record is found by. */
+export interface RecordName {
+  readonly kind: RecordKind;
+  readonly id: string;
+}
+
 export interface StoredRecord<Data> {
   readonly data: Data;
   /** Seconds since the epoch. */
@@ -51,8 +57,24 @@ export type Advance = 'advanced' | 'already' | 'missing';
 export interface TokenStore {
   read<Data>(kind: RecordKind, id: string): Promise<StoredRecord<Data> | undefined>;
 
+  /**
+   * Two records that a question needs together: one round trip, where `read` takes two. On a Redis
+   * Cluster, whose keys live apart, two at the same time.
+   */
+  readBoth<First, Second>(
+    first: RecordName,
+    second: RecordName,
+  ): Promise<readonly [StoredRecord<First> | undefined, StoredRecord<Second> | undefined]>;
+
   /** Keeps `data` until `expiresAt` (seconds since the epoch), replacing what was there. */
   write(kind: RecordKind, id: string, data: unknown, expiresAt: number): Promise<void>;
+
+  /**
+   * As `write`, but only where a record is: what was removed meanwhile does not come back.
+   *
+   * @returns whether there was one.
+   */
+  replace(kind: RecordKind, id: string, data: unknown, expiresAt: number): Promise<boolean>;
 
   /**
    * @returns whether there was anything to remove: true for exactly one of several callers, and for
@@ -74,7 +96,7 @@ export interface TokenStore {
    */
   consumeCode(id: string, attempt: string): Promise<boolean>;
 
-  /** Begins the family of a grant at rotation 0. */
+  /** Begins the family of a grant at rotation 0. One that was advanced already stays as it is. */
   startFamily(grantId: string, data: unknown, now: number, expiresAt: number): Promise<void>;
   readFamily<Data>(grantId: string): Promise<RefreshFamily<Data> | undefined>;
 

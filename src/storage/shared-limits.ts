@@ -1,0 +1,145 @@
+/** Limits that all nodes share: counted where the tokens are, in Redis or in PostgreSQL. */
+import type { Cluster, Redis } from 'ioredis';
+import {
+  type RateLimiterAbstract,
+  RateLimiterMemory,
+  RateLimiterPostgres,
+  RateLimiterRedis,
+  RateLimiterRes,
+} from 'rate-limiter-flexible';
+import type { AttemptLimit, AttemptLimitOptions, CreateAttemptLimit } from '../attempt-limits.ts';
+import type { Clock } from '../clock.ts';
+import { sha256 } from '../random-id.ts';
+import type { Queries } from './queries.ts';
+import { reply } from './redis.ts';
+
+export interface SharedLimits {
+  readonly createAttemptLimit: CreateAttemptLimit;
+  /** Deletes up to `limit` windows that are over, where the store does not do so by itself. */
+  removeExpired(limit: number): Promise<number>;
+}
+
+/** Each step is a script with one key, so that it works on Cluster; Redis ends the windows. */
+export function redisLimits(redis: Redis | Cluster): SharedLimits {
+  return {
+    createAttemptLimit: (options) =>
+      attemptLimit(
+        options,
+        new RateLimiterRedis({ ...inCommon(options), storeClient: redis }),
+        reply,
+      ),
+    removeExpired: async () => 0,
+  };
+}
+
+export function postgresLimits({
+  database,
+  clock,
+}: {
+  database: Queries;
+  clock: Clock;
+}): SharedLimits {
+  // The library names its statements, which the embedded server does not bear (see database.ts).
+  const storeClient = {
+    async query({ text, values }: { text: string; values: readonly unknown[] }) {
+      const rows = await database.query(text, values);
+      return { rows, rowCount: rows.length };
+    },
+  };
+  const table = {
+    tableName: 'rate_limits',
+    tableCreated: true,
+    // The cleaning job does it: no timers of the library.
+    clearExpiredByTimeout: false,
+  };
+  return {
+    createAttemptLimit: (options) =>
+      attemptLimit(
+        options,
+        new RateLimiterPostgres({
+          ...{ ...inCommon(options), ...table },
+          ...{ storeClient, storeType: 'client' },
+        }),
+      ),
+
+    async removeExpired(limit) {
+      const removed = await database.query(
+        `DELETE FROM rate_limits WHERE key IN (
+            SELECT key FROM rate_limits
+            WHERE expire <= $1 ORDER BY expire LIMIT $2 FOR UPDATE SKIP LOCKED
+          ) RETURNING 1`,
+        [clock(), limit],
+      );
+      return removed.length;
+    },
+  };
+}
+
+const inCommon = ({ name, attempts, windowSeconds }: AttemptLimitOptions) => ({
+  keyPrefix: `gh:l:${name}`,
+  points: attempts,
+  duration: windowSeconds,
+  // Once one was refused, the process refuses the rest of the window without asking the store.
+  inMemoryBlockOnConsumed: attempts + 1,
+});
+
+/** Milliseconds between two log entries about a store that is away. */
+const SILENCE = 60_000;
+
+/** @param answer awaits what the store says; its failures become StorageUnavailable. */
+function attemptLimit(
+  options: AttemptLimitOptions,
+  shared: RateLimiterAbstract,
+  answer: <Value>(pending: Promise<Value>) => Promise<Value> = (pending) => pending,
+): AttemptLimit {
+  const { name, attempts, windowSeconds, whenAway, log } = options;
+  const own = new RateLimiterMemory({ points: attempts, duration: windowSeconds });
+  let toldAt = Number.NEGATIVE_INFINITY;
+
+  async function ask<Result>(question: (limiter: RateLimiterAbstract) => Promise<Result>) {
+    try {
+      return await answer(question(shared));
+    } catch (err) {
+      if (whenAway === 'throw') throw err;
+      if (performance.now() - toldAt > SILENCE) {
+        log.warn({ err, limit: name }, 'attempts are counted by this process alone');
+        toldAt = performance.now();
+      }
+      return await question(own);
+    }
+  }
+
+  return {
+    async count(key) {
+      const refused = await ask((limiter) => refusalOf(limiter.consume(keyOf(key))));
+      return (
+        refused && {
+          seconds: Math.max(1, Math.ceil(refused.msBeforeNext / 1000)),
+          isFirst: refused.consumedPoints === attempts + 1,
+        }
+      );
+    },
+
+    async giveBack(key) {
+      await ask((limiter) => limiter.reward(keyOf(key)));
+    },
+
+    async forget(key) {
+      await ask((limiter) => limiter.delete(keyOf(key)));
+    },
+  };
+}
+
+/** A refusal is what the library rejects with; anything else that it rejects with is a failure. */
+function refusalOf(consuming: Promise<RateLimiterRes>): Promise<RateLimiterRes | undefined> {
+  return consuming.then(
+    () => undefined,
+    (rejected: unknown) => {
+      if (rejected instanceof RateLimiterRes) return rejected;
+      throw rejected;
+    },
+  );
+}
+
+/** Hashed, so that it is short whatever was typed, and names nobody who can be read in the store. */
+const keyOf = (key: string): string => sha256(key).slice(0, 22);
