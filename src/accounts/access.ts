@@ -8,8 +8,11 @@ import { type Subject, type SubjectColumn, subjectColumn } from './subject.ts';
 export type Role = 'owner' | 'admin' | 'member' | 'viewer';
 export type Right = 'read' | 'write' | 'manage';
 
+/** As introspection shows it. */
 export interface Organization {
   readonly id: string;
+  /** In the system it was imported from; absent for one made by hand. */
+  readonly external_id?: string;
   readonly name: string;
   readonly role: Role;
   /** Only those with at least one right. */
@@ -18,6 +21,7 @@ export interface Organization {
 
 export interface Warehouse {
   readonly id: string;
+  readonly external_id?: string;
   readonly name: string;
   /** In the order of `RIGHTS`. */
   readonly rights: readonly Right[];
@@ -44,7 +48,8 @@ export function createAccess(parts: {
   async function read([column, id]: SubjectColumn): Promise<Organization[]> {
     const rows = await database.query<AccessRow>(
       `SELECT m.role, o.id AS organization_id, o.name AS organization_name,
-          w.id AS warehouse_id, w.name AS warehouse_name, r.rights
+          o.external_id AS organization_external_id, w.id AS warehouse_id,
+          w.name AS warehouse_name, w.external_id AS warehouse_external_id, r.rights
         FROM organization_memberships m
         JOIN organizations o ON o.id = m.organization_id
         LEFT JOIN (
@@ -69,9 +74,11 @@ interface AccessRow {
   readonly role: Role;
   readonly organization_id: string;
   readonly organization_name: string;
+  readonly organization_external_id: string | null;
   /** Null in the one row of an organization in which nothing can be reached. */
   readonly warehouse_id: string | null;
   readonly warehouse_name: string | null;
+  readonly warehouse_external_id: string | null;
   readonly rights: Right[] | null;
 }
 
@@ -83,19 +90,23 @@ function organizationsFrom(rows: readonly AccessRow[]): Organization[] {
 }
 
 function organizationFrom(
-  { organization_id: id, organization_name: name, role }: AccessRow,
+  { organization_id: id, organization_name: name, organization_external_id, role }: AccessRow,
   rows: readonly AccessRow[],
 ): Organization {
   const warehouses = rows
     .map((row) => ({
       id: row.warehouse_id ?? '',
+      ...externalId(row.warehouse_external_id),
       name: row.warehouse_name ?? '',
       rights: rightsOf(role, row),
     }))
     .filter(({ rights }) => rights.length > 0)
     .sort(byName);
-  return { id, name, role, warehouses };
+  return { id, ...externalId(organization_external_id), name, role, warehouses };
 }
+
+const externalId = (id: string | null): { external_id?: string } =>
+  id === null ? {} : { external_id: id };
 
 function rightsOf(role: Role, row: AccessRow): readonly Right[] {
   if (row.warehouse_id === null) return [];

@@ -122,9 +122,16 @@ export function createAccountRegistry(parts: {
     },
 
     // Suspended twice, an account stays suspended since the first time.
+    // By hand, so that no import ends it.
     suspend: (id, alongside) =>
-      change(id, 'suspended_at = coalesce(suspended_at, $2)', [new Date(clock())], alongside),
-    resume: (id, alongside) => change(id, 'suspended_at = NULL', [], alongside),
+      change(
+        id,
+        'suspended_at = coalesce(suspended_at, $2), suspended_by_import = false',
+        [new Date(clock())],
+        alongside,
+      ),
+    resume: (id, alongside) =>
+      change(id, 'suspended_at = NULL, suspended_by_import = false', [], alongside),
 
     endSessions: (id, alongside) =>
       change(id, 'session_generation = session_generation + 1', [], alongside),

@@ -11,13 +11,15 @@ export interface Account {
   readonly createdAt: Date;
   /** A session begun under an earlier generation is over. */
   readonly sessionGeneration: number;
+  /** The person's id in the system that accounts are imported from; absent for one made by hand. */
+  readonly externalId?: string;
 }
 
 /** Other ids exist nowhere, and some (with a NUL byte) PostgreSQL would answer with an error. */
 export const isAccountId = (id: string): boolean => /^acc_[A-Za-z0-9_-]{16}$/.test(id);
 
 export const SELECT_ACCOUNTS =
-  'SELECT id, email, name, password_hash, created_at, suspended_at, session_generation FROM accounts';
+  'SELECT id, email, name, password_hash, created_at, suspended_at, session_generation, external_id FROM accounts';
 
 export interface AccountRow {
   readonly id: string;
@@ -27,6 +29,7 @@ export interface AccountRow {
   readonly created_at: Date;
   readonly suspended_at: Date | null;
   readonly session_generation: number;
+  readonly external_id: string | null;
 }
 
 export function accountFrom(row: AccountRow): Account {
@@ -38,5 +41,6 @@ export function accountFrom(row: AccountRow): Account {
     hasPassword: row.password_hash !== null,
     createdAt: row.created_at,
     sessionGeneration: row.session_generation,
+    ...(row.external_id !== null && { externalId: row.external_id }),
   };
 }

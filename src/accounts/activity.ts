@@ -8,6 +8,7 @@ export type Action =
   | 'sign_in_failed'
   | 'signed_out_everywhere'
   | 'account_added'
+  | 'account_changed'
   | 'account_suspended'
   | 'account_resumed'
   | 'password_changed'
@@ -21,6 +22,8 @@ export type Action =
   | 'client_secret_added'
   | 'client_secret_removed'
   | 'client_tested'
+  | 'client_tokens_revoked'
+  | 'tokens_revoked'
   | 'connected'
   | 'disconnected'
   | 'api_key_added'
@@ -28,7 +31,12 @@ export type Action =
   | 'membership_set'
   | 'membership_removed'
   | 'organization_added'
-  | 'warehouse_added';
+  | 'organization_changed'
+  | 'organization_removed'
+  | 'warehouse_added'
+  | 'warehouse_changed'
+  | 'warehouse_removed'
+  | 'doctor_ran';
 
 /** From where: as the browser says, shortened. Absent for the operator command. */
 export interface Origin {
@@ -56,6 +64,8 @@ export interface ActivityRecord extends NewActivity {
 export interface Activity {
   /** Pass the transaction of the change itself, so that neither is kept without the other. */
   record(entry: NewActivity, tx?: Queries): Promise<void>;
+  /** Many at once, in the order given, for what came from no browser. */
+  recordAll(entries: readonly Omit<NewActivity, 'origin'>[], tx: Queries): Promise<void>;
   /** The newest first, at most `limit`, older than the record `before`. */
   of(accountId: string, page: { limit: number; before?: number }): Promise<ActivityRecord[]>;
   /** Deletes at most `limit` records older than `olderThan`. @returns how many it were. */
@@ -63,9 +73,9 @@ export interface Activity {
 }
 
 const LONGEST_BROWSER = 200;
-const COLUMNS = 'id, at, account_id, actor, action, details, address, browser';
+export const ACTIVITY_COLUMNS = 'id, at, account_id, actor, action, details, address, browser';
 
-interface ActivityRow {
+export interface ActivityRow {
   id: string;
   at: Date;
   account_id: string | null;
@@ -99,9 +109,27 @@ export function createActivity(parts: {
       );
     },
 
+    async recordAll(entries, tx) {
+      if (entries.length === 0) return;
+      await tx.query(
+        `INSERT INTO activity (at, account_id, actor, action, details)
+          SELECT $1, account_id, actor, action, details
+          FROM unnest($2::text[], $3::text[], $4::text[], $5::jsonb[])
+            WITH ORDINALITY AS entry (account_id, actor, action, details, position)
+          ORDER BY position`,
+        [
+          new Date(clock()),
+          entries.map(({ accountId }) => accountId ?? null),
+          entries.map(({ actor }) => actor),
+          entries.map(({ action }) => action),
+          entries.map(({ details = {} }) => JSON.stringify(details)),
+        ],
+      );
+    },
+
     async of(accountId, { limit, before = Number.MAX_SAFE_INTEGER }) {
       const rows = await database.query<ActivityRow>(
-        `SELECT ${COLUMNS} FROM activity
+        `SELECT ${ACTIVITY_COLUMNS} FROM activity
           WHERE account_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3`,
         [accountId, before, limit],
       );
@@ -111,7 +139,8 @@ export function createActivity(parts: {
     async removeOlderThan(olderThan, limit) {
       const rows = await database.query(
         `DELETE FROM activity WHERE id IN (
-          SELECT id FROM activity WHERE at < $1 ORDER BY at LIMIT $2) RETURNING 1`,
+          SELECT id FROM activity WHERE at < $1 ORDER BY at LIMIT $2
+          FOR UPDATE SKIP LOCKED) RETURNING 1`,
         [olderThan, limit],
       );
       return rows.length;
@@ -119,7 +148,7 @@ export function createActivity(parts: {
   };
 }
 
-function activityFrom(row: ActivityRow): ActivityRecord {
+export function activityFrom(row: ActivityRow): ActivityRecord {
   const { id, at, account_id, actor, action, details, address, browser } = row;
   return {
     id: Number(id),

@@ -1,4 +1,5 @@
 /** An API key as it is kept: everything but its value. */
+import type { NewActivity, Origin } from './activity.ts';
 
 export interface ApiKey {
   readonly id: string;
@@ -23,6 +24,9 @@ export interface ApiKeyRow {
   readonly last_used_at: Date | null;
 }
 
+export const API_KEY_COLUMNS =
+  'id, account_id, name, last_four, created_at, expires_at, last_used_at';
+
 /** Whether a value looks like an API key: 43 characters of 6 bits are 258 random bits. */
 export const isApiKey = (value: string): boolean => /^gate_key_[A-Za-z0-9_-]{43}$/.test(value);
 
@@ -39,4 +43,15 @@ export function apiKeyFrom(row: ApiKeyRow): ApiKey {
     ...(row.expires_at !== null && { expiresAt: row.expires_at }),
     ...(row.last_used_at !== null && { lastUsedAt: row.last_used_at }),
   };
+}
+
+/** @param origin of the person; without it, it was the operator. */
+export function keyActivity(
+  action: 'api_key_added' | 'api_key_revoked',
+  { id, accountId, name, lastFour }: ApiKey,
+  origin?: Origin,
+): NewActivity {
+  const actor = origin ? 'person' : 'operator';
+  const details = { api_key_id: id, api_key_name: name, last_four: lastFour };
+  return { action, actor, accountId, details, origin };
 }

@@ -46,15 +46,21 @@ export interface Connections {
    * @throws Refusal `connection_missing`
    */
   recordGrant(grant: Connection & { grantId: string; expiresAt: Date }): Promise<void>;
+  /** Who has the client connected: at most `limit` accounts, in the order of their ids. */
+  accountsOf(clientId: string, page: { after?: string; limit: number }): Promise<string[]>;
   /** The ids of the grants of a connection, oldest first. */
   grantsOf(accountId: string, clientId: string): Promise<string[]>;
   /**
    * Forgets the connection and what was approved.
    *
-   * @param alongside is not called when they are not connected.
+   * @param alongside is told the ids of its grants, and not called when they are not connected.
    * @returns the ids of its grants, which the caller must now revoke; none when not connected.
    */
-  end(accountId: string, clientId: string, alongside?: Alongside): Promise<string[]>;
+  end(
+    accountId: string,
+    clientId: string,
+    alongside?: Alongside<readonly string[]>,
+  ): Promise<string[]>;
   /** Forgets up to `limit` grants that are over. @returns how many it were. */
   removeExpiredGrants(limit: number): Promise<number>;
 }
@@ -142,6 +148,15 @@ export function createConnections(parts: {
       );
     },
 
+    async accountsOf(clientId, { after = '', limit }) {
+      const rows = await database.query<{ account_id: string }>(
+        `SELECT account_id FROM connections
+          WHERE client_id = $1 AND account_id > $2 ORDER BY account_id LIMIT $3`,
+        [clientId, after, limit],
+      );
+      return rows.map((row) => row.account_id);
+    },
+
     async grantsOf(accountId, clientId) {
       const rows = await database.query<GrantRow>(
         `SELECT grant_id FROM connection_grants
@@ -166,12 +181,13 @@ export function createConnections(parts: {
             RETURNING grant_id`,
           connection,
         );
+        const grantIds = grants.map((row) => row.grant_id);
         const ended = await tx.query(
           'DELETE FROM connections WHERE account_id = $1 AND client_id = $2 RETURNING 1',
           connection,
         );
-        if (ended.length > 0) await alongside?.(tx);
-        return grants.map((row) => row.grant_id);
+        if (ended.length > 0) await alongside?.(tx, grantIds);
+        return grantIds;
       }),
 
     async removeExpiredGrants(limit) {

@@ -11,12 +11,15 @@ export interface WarehouseRecord {
   readonly name: string;
   readonly organizationId: string;
   readonly createdAt: Date;
+  /** In the system it was imported from; absent for one made by hand. */
+  readonly externalId?: string;
 }
 
 export interface OrganizationRecord {
   readonly id: string;
   readonly name: string;
   readonly createdAt: Date;
+  readonly externalId?: string;
   readonly warehouses: readonly WarehouseRecord[];
 }
 
@@ -44,17 +47,18 @@ export function createOrganizations(parts: {
   return {
     async list() {
       const organizations = await database.query<OrganizationRow>(
-        'SELECT id, name, created_at FROM organizations',
+        'SELECT id, name, created_at, external_id FROM organizations',
       );
       const warehouses = await database.query<WarehouseRow>(
-        'SELECT id, name, organization_id, created_at FROM warehouses',
+        'SELECT id, name, organization_id, created_at, external_id FROM warehouses',
       );
       const byOrganization = Map.groupBy(warehouses, (row) => row.organization_id);
       return organizations
-        .map(({ id, name, created_at: createdAt }) => ({
+        .map(({ id, name, created_at: createdAt, external_id }) => ({
           id,
           name,
           createdAt,
+          ...(external_id !== null && { externalId: external_id }),
           warehouses: (byOrganization.get(id) ?? []).map(warehouseFrom).sort(byName),
         }))
         .sort(byName);
@@ -127,6 +131,7 @@ interface OrganizationRow {
   readonly id: string;
   readonly name: string;
   readonly created_at: Date;
+  readonly external_id: string | null;
 }
 
 interface WarehouseRow extends OrganizationRow {
@@ -134,6 +139,9 @@ interface WarehouseRow extends OrganizationRow {
 }
 
 function warehouseFrom(row: WarehouseRow): WarehouseRecord {
-  const { id, name, organization_id: organizationId, created_at: createdAt } = row;
-  return { id, name, organizationId, createdAt };
+  const { id, name, organization_id: organizationId, created_at: createdAt, external_id } = row;
+  return {
+    ...{ id, name, organizationId, createdAt },
+    ...(external_id !== null && { externalId: external_id }),
+  };
 }

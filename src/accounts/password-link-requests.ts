@@ -14,6 +14,11 @@ export interface PasswordLinkRequests {
   close(): Promise<void>;
 }
 
+/** Told of each mail. */
+export interface MailOutcomes {
+  mailed(outcome: 'sent' | 'failed' | 'dropped'): void;
+}
+
 /** More at the same time are dropped: each holds memory and a connection to the mail server. */
 const MOST_AT_ONCE = 100;
 
@@ -22,32 +27,38 @@ export function createPasswordLinkRequests(parts: {
   readonly accounts: AccountRegistry;
   readonly links: PasswordLinks;
   readonly sendMail: SendMail;
-  /** Links per email address: nobody can fill somebody's mailbox. */
-  readonly perAddress: AttemptLimit;
+  /** Links per account: nobody can fill somebody's mailbox. */
+  readonly perAccount: AttemptLimit;
   readonly log: Logger;
+  readonly outcomes: MailOutcomes;
 }): PasswordLinkRequests {
-  const { issuer, accounts, links, sendMail, perAddress, log } = parts;
+  const { issuer, accounts, links, sendMail, perAccount, log, outcomes } = parts;
   const begun = new Set<Promise<void>>();
 
   async function sendLink(email: string, origin: Origin): Promise<void> {
     const account = await accounts.findByEmail(email);
     if (!account || account.isSuspended) return;
     // Of known addresses only: for any other nothing is sent, so there is nothing to count.
-    if (!(await perAddress.isAllowed(account.id))) return;
+    if (await perAccount.count(account.id)) return;
     const purpose = 'forgotten';
     const { token, expiresAt } = await links.make(account, purpose, origin);
     const url = passwordLinkUrl(issuer, token);
     await sendMail(passwordMail(account, { url, purpose, expiresAt }, issuer));
+    outcomes.mailed('sent');
   }
 
   return {
     begin(email, origin) {
       if (begun.size >= MOST_AT_ONCE) {
+        outcomes.mailed('dropped');
         log.warn('too many requests for new passwords at once: one was dropped');
         return;
       }
       const work = sendLink(email, origin)
-        .catch((err: unknown) => log.error({ err }, 'a link to set a password was not mailed'))
+        .catch((err: unknown) => {
+          outcomes.mailed('failed');
+          log.error({ err }, 'a link to set a password was not mailed');
+        })
         .finally(() => begun.delete(work));
       begun.add(work);
     },

@@ -116,7 +116,8 @@ export function createClientProblems(parts: {
     async removeExpired(limit) {
       const removed = await database.query(
         `DELETE FROM client_problems WHERE id IN (
-            SELECT id FROM client_problems WHERE at <= $1 ORDER BY at LIMIT $2) RETURNING 1`,
+            SELECT id FROM client_problems WHERE at <= $1 ORDER BY at LIMIT $2
+            FOR UPDATE SKIP LOCKED) RETURNING 1`,
         [new Date(clock() - LIFETIME), limit],
       );
       return removed.length;

@@ -1,38 +1,27 @@
 /** Every client there is: found on each request, added and changed by people and operators. */
 import type { Clock } from '../clock.ts';
-import { randomId } from '../random-id.ts';
-import { Refusal, refuseViolations } from '../refusal.ts';
+import { refuseViolations } from '../refusal.ts';
 import type { ChangeFeed } from '../storage/change-feed.ts';
 import { createMemory } from '../storage/memory.ts';
-import type { Alongside, Database, Queries } from '../storage/queries.ts';
-import { type Client, hasSecret, isClientId } from './client.ts';
+import type { Alongside, Database } from '../storage/queries.ts';
+import { type Client, isClientId } from './client.ts';
+import {
+  type ClientCreation,
+  createClientCreation,
+  refuseForeignAccountId,
+  unknownOwner,
+} from './client-creation.ts';
 import { type RemovalOptions, removeSuspendedClient } from './client-removal.ts';
 import { type ClientRow, clientFrom, SELECT_CLIENTS } from './client-row.ts';
 import { type ClientDraft, normalizeClientName, refuseInvalidClient } from './client-rules.ts';
-import { newClientSecret } from './client-secret.ts';
-import {
-  type ClientSecrets,
-  createClientSecrets,
-  insertSecret,
-  unknownClient,
-} from './client-secrets.ts';
+import { type ClientSecrets, createClientSecrets, unknownClient } from './client-secrets.ts';
 import { createOwnedClients, type OwnedClients } from './owned-clients.ts';
 
-export interface ClientRegistry extends ClientSecrets, OwnedClients {
+export interface ClientRegistry extends ClientCreation, ClientSecrets, OwnedClients {
   /** The client with its secrets, suspended or not; undefined when there is none. */
   find(id: string): Promise<Client | undefined>;
   /** Every client as it is now, oldest first. */
   list(): Promise<Client[]>;
-  /**
-   * Registers a client. `secret` is its value, for the only time; public clients have none.
-   * `alongside` is told its id.
-   *
-   * @throws Refusal `client_invalid` (with every problem), `owner_unknown` or `clients_limit`
-   */
-  add(
-    client: NewClient,
-    alongside?: Alongside<string>,
-  ): Promise<{ client: Client; secret?: string }>;
   /**
    * Changes what people see and where they are sent back to, and nothing else of the client.
    *
@@ -43,6 +32,12 @@ export interface ClientRegistry extends ClientSecrets, OwnedClients {
   suspend(id: string, alongside?: Alongside): Promise<Client>;
   /** @throws Refusal `client_unknown` */
   resume(id: string, alongside?: Alongside): Promise<Client>;
+  /**
+   * From the next request on no machine access token issued before is accepted.
+   *
+   * @throws Refusal `client_unknown`
+   */
+  endMachineTokens(id: string, alongside?: Alongside): Promise<Client>;
   /**
    * Gives the client to another owner, or to the operator where there is none.
    *
@@ -58,16 +53,7 @@ export interface ClientRegistry extends ClientSecrets, OwnedClients {
   remove(id: string, options: RemovalOptions): Promise<number>;
 }
 
-export interface NewClient extends ClientDraft {
-  /** Absent where the operator provides the client. */
-  readonly ownerAccountId?: string | undefined;
-  /** How many clients the owner may have, this one among them; absent where nobody counts. */
-  readonly mostOfOwner?: number;
-}
-
 export type ClientChanges = Pick<ClientDraft, 'name' | 'redirectUris'>;
-
-const ACCOUNT_ID = /^acc_[A-Za-z0-9_-]{16}$/;
 
 export function createClientRegistry(parts: {
   readonly database: Database;
@@ -115,6 +101,7 @@ export function createClientRegistry(parts: {
     change(id, 'suspended_at = coalesce(suspended_at, $2)', [], alongside);
 
   return {
+    ...createClientCreation({ database, clock, readChanged }),
     ...createClientSecrets({ database, clock, readChanged }),
     ...createOwnedClients(database),
 
@@ -125,40 +112,6 @@ export function createClientRegistry(parts: {
     async list() {
       const rows = await database.query<ClientRow>(`${SELECT_CLIENTS} ORDER BY c.created_at, c.id`);
       return rows.map(clientFrom);
-    },
-
-    async add({ ownerAccountId: owner, mostOfOwner, ...draft }, alongside) {
-      refuseInvalidClient(draft);
-      if (owner !== undefined && !ACCOUNT_ID.test(owner)) throw unknownOwner(owner);
-      const id = randomId('gate_ci_', 22);
-      const secret = hasSecret(draft.kind) ? newClientSecret() : undefined;
-      const now = new Date(clock());
-      await refuseViolations(
-        { clients_owner_account_id_fkey: () => unknownOwner(owner) },
-        database.transaction(async (tx) => {
-          if (owner !== undefined && mostOfOwner !== undefined) {
-            await refuseMoreThan(mostOfOwner, owner, tx);
-          }
-          await tx.query(
-            `INSERT INTO clients (id, kind, name, owner_account_id, redirect_uris, native,
-                created_at, updated_at)
-              VALUES ($1, $2, $3, $4, $5, $6, $7, $7)`,
-            [
-              id,
-              draft.kind,
-              normalizeClientName(draft.name),
-              owner ?? null,
-              draft.redirectUris,
-              draft.isNative,
-              now,
-            ],
-          );
-          if (secret) await insertSecret(tx, id, secret, now);
-          await alongside?.(tx, id);
-        }),
-      );
-      const client = await readChanged(id);
-      return { client, ...(secret && { secret: secret.value }) };
     },
 
     async edit(id, { name, redirectUris }, alongside) {
@@ -173,40 +126,24 @@ export function createClientRegistry(parts: {
     suspend,
     resume: (id, alongside) => change(id, 'suspended_at = NULL', [], alongside),
 
+    endMachineTokens: (id, alongside) =>
+      change(id, 'token_generation = token_generation + 1', [], alongside),
+
     async transfer(id, owner, alongside) {
-      if (owner !== undefined && !ACCOUNT_ID.test(owner)) throw unknownOwner(owner);
+      refuseForeignAccountId(owner);
       return refuseViolations(
         { clients_owner_account_id_fkey: () => unknownOwner(owner) },
-        change(id, 'owner_account_id = $3', [owner ?? null], alongside),
+        // What the former owner's form made is no concern of the next one.
+        change(id, 'owner_account_id = $3, creation_key = NULL', [owner ?? null], alongside),
       );
     },
 
     async remove(id, options) {
       // From here on it is refused everywhere; what follows only tidies up.
       await suspend(id);
-      const people = await removeSuspendedClient(database, id, options);
+      const people = await removeSuspendedClient({ database, clock }, id, options);
       memory.forget();
       return people;
     },
   };
-}
-
-async function refuseMoreThan(most: number, owner: string, tx: Queries): Promise<void> {
-  // Of two that are added at the same moment the second waits here, and counts the first.
-  await tx.query('SELECT FROM accounts WHERE id = $1 FOR NO KEY UPDATE', [owner]);
-  const owned = await tx.query('SELECT FROM clients WHERE owner_account_id = $1', [owner]);
-  if (owned.length < most) return;
-  throw new Refusal(
-    'clients_limit',
-    `You have ${owned.length} OAuth clients, and ${most} is the most one person can have.`,
-    'Delete one that is not needed any more.',
-  );
-}
-
-function unknownOwner(accountId: string | undefined): Refusal {
-  return new Refusal(
-    'owner_unknown',
-    `There is no account ${accountId} that could own the client.`,
-    'Add the account first, or leave out the owner.',
-  );
 }

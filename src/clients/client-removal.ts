@@ -1,4 +1,5 @@
 /** How a client ends, with everything that was issued to it. */
+import type { Clock } from '../clock.ts';
 import type { Alongside, Database } from '../storage/queries.ts';
 import { unknownClient } from './client-secrets.ts';
 
@@ -21,7 +22,7 @@ const BATCH = 100;
  * @throws Refusal `client_unknown`
  */
 export async function removeSuspendedClient(
-  database: Database,
+  { database, clock }: { readonly database: Database; readonly clock: Clock },
   id: string,
   { revokeGrant, alongside }: RemovalOptions,
 ): Promise<number> {
@@ -34,16 +35,30 @@ export async function removeSuspendedClient(
     if (grants.length === 0) break;
     const grantIds = grants.map((grant) => grant.grant_id);
     await Promise.all(grantIds.map(revokeGrant));
-    await database.query('DELETE FROM connection_grants WHERE grant_id = ANY($1)', [grantIds]);
+    await database.query(
+      `WITH ended AS (
+          DELETE FROM connection_grants WHERE grant_id = ANY($1)
+          RETURNING grant_id, account_id, client_id)
+        INSERT INTO revoked_grants (grant_id, at, cause, account_id, client_id)
+          SELECT grant_id, $2, 'client_deleted', account_id, client_id FROM ended
+          ON CONFLICT DO NOTHING`,
+      [grantIds, new Date(clock())],
+    );
   }
   let people = 0;
   let removed: readonly object[];
   do {
     removed = await database.query(
-      `DELETE FROM connections WHERE (account_id, client_id) IN (
-          SELECT account_id, client_id FROM connections WHERE client_id = $1 LIMIT $2)
+      `WITH removed AS (
+          DELETE FROM connections WHERE (account_id, client_id) IN (
+            SELECT account_id, client_id FROM connections WHERE client_id = $1 LIMIT $2)
+          RETURNING account_id, client_id)
+        INSERT INTO activity (at, account_id, actor, action, details)
+          SELECT $3, account_id, 'service', 'disconnected', jsonb_build_object(
+              'client_id', client_id, 'client_name', name, 'cause', 'client_deleted')
+            FROM removed JOIN clients ON clients.id = client_id
         RETURNING 1`,
-      [id, BATCH],
+      [id, BATCH, new Date(clock())],
     );
     people += removed.length;
   } while (removed.length > 0);

@@ -4,7 +4,7 @@ import { type Client, type ClientKind, clientVersion } from './client.ts';
 /** To be completed by `WHERE`, `ORDER BY` on `c`. */
 export const SELECT_CLIENTS = `
   SELECT c.id, c.kind, c.name, c.owner_account_id, a.name AS owner_name, c.redirect_uris,
-    c.native, c.suspended_at, c.created_at, c.last_used_at,
+    c.native, c.suspended_at, c.created_at, c.last_used_at, c.token_generation,
     (SELECT coalesce(json_agg(s ORDER BY s.created_at, s.id), '[]')
       FROM client_secrets s WHERE s.client_id = c.id) AS secrets
   FROM clients c LEFT JOIN accounts a ON a.id = c.owner_account_id`;
@@ -20,6 +20,7 @@ export interface ClientRow {
   readonly suspended_at: Date | null;
   readonly created_at: Date;
   readonly last_used_at: Date | null;
+  readonly token_generation: number;
   /** From JSON, so its times are text. */
   readonly secrets: readonly {
     readonly id: string;
@@ -42,6 +43,7 @@ export function clientFrom(row: ClientRow): Client {
     isSuspended: row.suspended_at !== null,
     createdAt: row.created_at,
     ...(row.last_used_at !== null && { lastUsedAt: row.last_used_at }),
+    tokenGeneration: row.token_generation,
     secrets: row.secrets.map((secret) => ({
       id: secret.id,
       hash: secret.secret_hash,

@@ -1,11 +1,14 @@
 /** The live secrets of a client, replaced without a moment in which none is good. */
 import type { Clock } from '../clock.ts';
+import { sha256 } from '../random-id.ts';
 import { Refusal } from '../refusal.ts';
 import type { Alongside, Database, Queries } from '../storage/queries.ts';
 import { type Client, type ClientKind, hasSecret, isClientId } from './client.ts';
 import { LIVE_SECRETS, type NewClientSecret, newClientSecret } from './client-secret.ts';
 
 export interface ClientSecrets {
+  /** The id of the client that has this live secret. For an operator; a client is found by its id. */
+  findClientIdBySecret(secret: string): Promise<string | undefined>;
   /**
    * Adds a second secret beside the one in use. `secret` is its value, for the only time.
    *
@@ -59,6 +62,14 @@ export function createClientSecrets(parts: {
   }
 
   return {
+    async findClientIdBySecret(secret) {
+      const [found] = await database.query<{ client_id: string }>(
+        'SELECT client_id FROM client_secrets WHERE secret_hash = $1',
+        [sha256(secret)],
+      );
+      return found?.client_id;
+    },
+
     async addSecret(id, alongside) {
       const secret = newClientSecret();
       await changeSecrets(id, async (tx, kind, secretIds) => {

@@ -28,6 +28,8 @@ export interface Client {
   readonly createdAt: Date;
   /** As of when the client was read, and to a few minutes; absent when it never did anything. */
   readonly lastUsedAt?: Date;
+  /** A machine access token issued under an earlier generation is dead. */
+  readonly tokenGeneration: number;
   /** Oldest first; none for public clients. */
   readonly secrets: readonly ClientSecret[];
   /** Another one after every change of the client or its secrets: a key for what is derived of it. */
@@ -60,6 +62,9 @@ export function redirectHosts(client: Pick<Client, 'redirectUris'>): string[] {
 export function clientVersion(client: Omit<Client, 'version'>): string {
   const { id, kind, name, ownerAccountId, redirectUris, isNative, isSuspended } = client;
   const secrets = client.secrets.map((secret) => [secret.id, secret.hash]);
-  const values = [id, kind, name, ownerAccountId, redirectUris, isNative, isSuspended, secrets];
+  const values = [
+    ...[id, kind, name, ownerAccountId, redirectUris, isNative, isSuspended, secrets],
+    client.tokenGeneration,
+  ];
   return createHash('sha256').update(JSON.stringify(values)).digest('base64url');
 }

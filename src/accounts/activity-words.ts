@@ -1,0 +1,111 @@
+/** What each kind of activity is called: on a person's page, and where an operator asks. */
+import type { Action, ActivityRecord } from './activity.ts';
+import type { RevocationCause } from './revocations.ts';
+
+type Details = ActivityRecord['details'];
+
+/** A revocation's cause, to follow the client's name. */
+export const CAUSES: Readonly<Record<RevocationCause, string>> = {
+  client_revoked: 'by the client itself',
+  code_replayed: 'an authorization code was presented a second time',
+  refresh_token_replayed: 'a refresh token was presented that had been replaced',
+  person_disconnected: 'the person disconnected the client',
+  operator_revoked: 'by the operator',
+  client_deleted: 'the client was deleted',
+};
+
+interface Words {
+  readonly what: string;
+  /** The detail that names what it was about. */
+  readonly about?: string;
+  readonly note?: (details: Details) => string | undefined;
+  readonly isWarning?: true;
+}
+
+const causeOf = ({ cause }: Details): string | undefined => CAUSES[cause as RevocationCause];
+
+const ending = ({ last_four: lastFour }: Details): string | undefined =>
+  lastFour === undefined ? undefined : `ending in ${lastFour}`;
+
+/** `email address, name` */
+const changed = ({ changed: fields = [] }: Details): string =>
+  [fields]
+    .flat()
+    .join(', ')
+    .replace('email', 'email address')
+    .replace('external_id', 'external id');
+
+/** `as admin`, or `Rotterdam: read, write` */
+function access({ role, rights, warehouse_name: warehouse }: Details): string | undefined {
+  if (role !== undefined) return `as ${role}`;
+  if (warehouse === undefined) return undefined;
+  return rights === undefined ? `${warehouse}` : `${warehouse}: ${[rights].flat().join(', ')}`;
+}
+
+const WORDS: Readonly<Record<Action, Words>> = {
+  signed_in: { what: 'Signed in' },
+  sign_in_failed: { what: 'Wrong password', isWarning: true },
+  signed_out_everywhere: { what: 'Signed out everywhere' },
+  account_added: { what: 'Account opened' },
+  account_changed: { what: 'Account changed', note: changed },
+  account_suspended: { what: 'Account suspended', isWarning: true },
+  account_resumed: { what: 'Account resumed' },
+  password_changed: { what: 'Password changed' },
+  password_link_made: {
+    what: 'Link to set a password made',
+    note: ({ purpose }) =>
+      purpose === 'forgotten' ? 'asked for with “Forgot password?”' : undefined,
+  },
+  client_added: { what: 'Client created', about: 'client_name' },
+  client_changed: { what: 'Client changed', about: 'client_name' },
+  client_deleted: { what: 'Client deleted', about: 'client_name' },
+  client_suspended: { what: 'Client suspended', about: 'client_name', isWarning: true },
+  client_resumed: { what: 'Client resumed', about: 'client_name' },
+  client_transferred: { what: 'Client given to another owner', about: 'client_name' },
+  client_secret_added: { what: 'Client secret added', about: 'client_name', note: ending },
+  client_secret_removed: { what: 'Client secret removed', about: 'client_name', note: ending },
+  client_tested: { what: 'Client tested', about: 'client_name' },
+  client_tokens_revoked: { what: 'All tokens of the client ended', about: 'client_name' },
+  tokens_revoked: { what: 'Authorization ended', about: 'client_name', note: causeOf },
+  connected: { what: 'Connected', about: 'client_name' },
+  disconnected: { what: 'Disconnected', about: 'client_name', note: causeOf },
+  api_key_added: { what: 'API key created', about: 'api_key_name', note: ending },
+  api_key_revoked: { what: 'API key revoked', about: 'api_key_name', note: ending },
+  membership_set: { what: 'Access given', about: 'organization_name', note: access },
+  membership_removed: { what: 'Access taken', about: 'organization_name', note: access },
+  organization_added: { what: 'Organization added', about: 'organization_name' },
+  organization_changed: { what: 'Organization changed', about: 'organization_name' },
+  organization_removed: { what: 'Organization removed', about: 'organization_name' },
+  warehouse_added: { what: 'Warehouse added', about: 'warehouse_name' },
+  warehouse_changed: { what: 'Warehouse changed', about: 'warehouse_name' },
+  warehouse_removed: { what: 'Warehouse removed', about: 'warehouse_name' },
+  doctor_ran: { what: 'The doctor tried the service out', about: 'outcome' },
+};
+
+/** Every kind there is. */
+export const ACTIONS = Object.keys(WORDS) as readonly Action[];
+
+export interface ActivityInWords {
+  /** `Signed in`, `API key revoked` */
+  readonly what: string;
+  /** The name of the client, key, organization or warehouse it was about. */
+  readonly about: string | undefined;
+  /** More about it, such as `ending in x7Qa`. */
+  readonly note: string | undefined;
+  /** Something that the person may not have done themselves. */
+  readonly isWarning: boolean;
+}
+
+export function wordsOf({
+  action,
+  details,
+}: Pick<ActivityRecord, 'action' | 'details'>): ActivityInWords {
+  const { what, about, note, isWarning = false } = WORDS[action];
+  const name = about === undefined ? undefined : details[about];
+  return {
+    what,
+    about: name === undefined ? undefined : String(name),
+    note: note?.(details),
+    isWarning,
+  };
+}

@@ -1,0 +1,71 @@
+/** The activity of everybody, for whoever runs the service: asked by whom, about what and when. */
+import type { Queries } from '../storage/queries.ts';
+import {
+  ACTIVITY_COLUMNS,
+  type ActivityRecord,
+  type ActivityRow,
+  activityFrom,
+} from './activity.ts';
+
+export interface AuditQuestion {
+  /** In whose log it is. */
+  readonly accountId?: string | undefined;
+  readonly clientId?: string | undefined;
+  readonly action?: ActivityRecord['action'] | undefined;
+  readonly actor?: ActivityRecord['actor'] | undefined;
+  /** The end of the secret or API key it was about. */
+  readonly lastFour?: string | undefined;
+  /** From then on. */
+  readonly since?: Date | undefined;
+  /** Before then. */
+  readonly until?: Date | undefined;
+  /** Older than the record of this id. */
+  readonly before?: number | undefined;
+  readonly limit: number;
+}
+
+export interface AuditRecord extends ActivityRecord {
+  /** Of the person in whose log it is; absent once the account is gone. */
+  readonly email?: string;
+}
+
+export interface Audit {
+  /** The newest first. */
+  find(question: AuditQuestion): Promise<AuditRecord[]>;
+}
+
+export const createAudit = ({ database }: { readonly database: Queries }): Audit => ({
+  async find(question) {
+    const { accountId, clientId, action, actor, lastFour, since, until, before, limit } = question;
+    const asked = [
+      ['account_id = $', accountId],
+      [`${DETAIL.clientId} = $`, clientId],
+      ['action = $', action],
+      ['actor = $', actor],
+      [`${DETAIL.lastFour} = $`, lastFour],
+      ['at >= $', since],
+      [BEFORE, until],
+      ['id < $', before],
+    ].filter(([, value]) => value !== undefined);
+    const conditions = asked.map(([condition], place) =>
+      String(condition).replaceAll('$', `$${place + 2}`),
+    );
+    const rows = await database.query<ActivityRow & { email: string | null }>(
+      `SELECT found.*, (SELECT email FROM accounts WHERE id = found.account_id) AS email
+        FROM (
+          SELECT ${ACTIVITY_COLUMNS} FROM activity
+          WHERE ${['true', ...conditions].join(' AND ')} ORDER BY id DESC LIMIT $1
+        ) found ORDER BY id DESC`,
+      [limit, ...asked.map(([, value]) => value)],
+    );
+    return rows.map(({ email, ...row }) => ({
+      ...activityFrom(row),
+      ...(email !== null && { email }),
+    }));
+  },
+});
+
+/** By the id as well, which grows with time: the records after it are then not looked at. */
+const BEFORE = `at < $ AND
+  id <= coalesce((SELECT id FROM activity WHERE at < $ ORDER BY at DESC LIMIT 1), 0)`;
+const DETAIL = { clientId: "(details ->> 'client_id')", lastFour: "(details ->> 'last_four')" };

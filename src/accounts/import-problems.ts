@@ -1,0 +1,70 @@
+/** Why a file cannot be imported: every wrong line, before anything was written. */
+
+export interface ImportProblem {
+  /** Of the file, the first one is 1. */
+  readonly line: number;
+  /** What is wrong with the line and what to do about it. */
+  readonly message: string;
+}
+
+/** How many problems are told apart; a wrong export is wrong everywhere. */
+const MOST_SHOWN = 100;
+
+export class ImportProblems extends Error {
+  readonly code = 'import_problems';
+  readonly remedy =
+    'Nothing was changed. Correct the file, or what writes it, and import it again.';
+  /** The first ones, by line. */
+  readonly problems: readonly ImportProblem[];
+  /** How many there are, with those that are not shown. */
+  readonly count: number;
+
+  constructor(problems: readonly ImportProblem[], count: number) {
+    super(`${count} problem(s) found in the file`);
+    this.name = 'ImportProblems';
+    this.problems = problems;
+    this.count = count;
+  }
+}
+
+/** Collects the problems of one look at the file. */
+export interface FoundProblems {
+  readonly count: number;
+  add(line: number, message: string): void;
+  /** @throws ImportProblems where there are any. */
+  refuse(): void;
+}
+
+export function createFoundProblems(): FoundProblems {
+  const shown: ImportProblem[] = [];
+  let count = 0;
+  return {
+    get count() {
+      return count;
+    },
+    add(line, message) {
+      count += 1;
+      if (shown.length < MOST_SHOWN) shown.push({ line, message });
+    },
+    refuse() {
+      if (count === 0) return;
+      throw new ImportProblems(
+        shown.sort((a, b) => a.line - b.line),
+        count,
+      );
+    },
+  };
+}
+
+/** Something came between two batches; what was written is good and stays. */
+export class ImportInterrupted extends Error {
+  readonly code = 'import_interrupted';
+  readonly remedy =
+    'Run the same command again when that is over: it goes on where this one ended.';
+
+  /** @param kept how many changes are in the database. */
+  constructor(kept: number, reason: string, cause: unknown) {
+    super(`The import broke off after ${kept} change(s), which are kept: ${reason}.`, { cause });
+    this.name = 'ImportInterrupted';
+  }
+}

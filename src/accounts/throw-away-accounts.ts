@@ -1,0 +1,66 @@
+/** Accounts that the doctor makes to try the service out, and the only ones that are ever deleted. */
+import type { Clock } from '../clock.ts';
+import { randomId } from '../random-id.ts';
+import type { Alongside, Database } from '../storage/queries.ts';
+import { type Account, type AccountRow, accountFrom, SELECT_ACCOUNTS } from './account.ts';
+import type { AccountRegistry } from './account-registry.ts';
+
+export interface ThrowAwayAccounts {
+  /** An account that may sign in and reaches nothing. */
+  add(): Promise<{ account: Account; password: string }>;
+  /** Those that were left behind more than an hour ago: a younger one may be in use. */
+  leftOver(): Promise<Account[]>;
+  /**
+   * Deletes the account with its log. Left alone are every other account, and one that was given
+   * access to something: only by that could the log matter to anybody. Its clients must be gone.
+   *
+   * @returns whether it was deleted.
+   */
+  remove(id: string, alongside?: Alongside): Promise<boolean>;
+}
+
+/** RFC 2606 §2: no mail ever arrives at `.invalid`, so no person has such an address. */
+const ADDRESSES = 'doctor-%@gatehouse.invalid';
+const IN_USE_MS = 3_600_000;
+
+export function createThrowAwayAccounts(parts: {
+  readonly database: Database;
+  readonly accounts: AccountRegistry;
+  readonly clock: Clock;
+}): ThrowAwayAccounts {
+  const { database, accounts, clock } = parts;
+  return {
+    async add() {
+      const password = randomId('', 43);
+      const email = ADDRESSES.replace('%', randomId('', 16));
+      // Not in the audit log: nobody is given anything, and what remains is the doctor's own record.
+      return {
+        account: await accounts.add({ email, name: 'Gatehouse doctor', password }),
+        password,
+      };
+    },
+
+    async leftOver() {
+      const rows = await database.query<AccountRow>(
+        `${SELECT_ACCOUNTS} WHERE email LIKE $1 AND created_at < $2 ORDER BY created_at`,
+        [ADDRESSES, new Date(clock() - IN_USE_MS)],
+      );
+      return rows.map(accountFrom);
+    },
+
+    remove: (id, alongside) =>
+      database.transaction(async (tx) => {
+        const removed = await tx.query(
+          `DELETE FROM accounts WHERE id = $1 AND email LIKE $2
+            AND NOT EXISTS (SELECT FROM organization_memberships WHERE account_id = $1)
+            RETURNING 1`,
+          [id, ADDRESSES],
+        );
+        if (removed.length === 0) return false;
+        await tx.query('DELETE FROM activity WHERE account_id = $1', [id]);
+        await tx.query('DELETE FROM revoked_grants WHERE account_id = $1', [id]);
+        await alongside?.(tx);
+        return true;
+      }),
+  };
+}

@@ -1,0 +1,139 @@
+/** How a client comes to be: once, also where the form for it is sent twice. */
+import type { Clock } from '../clock.ts';
+import { randomId } from '../random-id.ts';
+import { Refusal, refuseViolations } from '../refusal.ts';
+import type { Alongside, Database, Queries } from '../storage/queries.ts';
+import { type Client, hasSecret } from './client.ts';
+import { type ClientDraft, normalizeClientName, refuseInvalidClient } from './client-rules.ts';
+import { newClientSecret } from './client-secret.ts';
+import { insertSecret } from './client-secrets.ts';
+
+export interface ClientCreation {
+  /**
+   * Registers a client. `secret` is its value, for the only time; public clients have none.
+   * `alongside` is told its id.
+   *
+   * @throws Refusal `client_invalid` (with every problem), `owner_unknown` or `clients_limit`
+   */
+  add(
+    client: NewClient,
+    alongside?: Alongside<string>,
+  ): Promise<{ client: Client; secret?: string }>;
+  /**
+   * As `add`, for a form that may be sent again, because of a second click or a lost answer: the
+   * owner's client that was made with this key is answered again, whatever became of it since.
+   *
+   * @throws Refusal as `add`
+   */
+  addOnce(
+    client: NewClient & { readonly ownerAccountId: string },
+    form: CreationForm,
+    alongside?: Alongside<string>,
+  ): Promise<Client>;
+}
+
+export interface NewClient extends ClientDraft {
+  /** Absent where the operator provides the client. */
+  readonly ownerAccountId?: string | undefined;
+  /** How many clients the owner may have, this one among them; absent where nobody counts. */
+  readonly mostOfOwner?: number;
+}
+
+export interface CreationForm {
+  readonly key: string;
+  /**
+   * Told the secret before there is a client with it: kept then, it can be shown also when nobody
+   * hears that the client was made.
+   */
+  keep(clientId: string, secret: string): Promise<unknown>;
+}
+
+const ACCOUNT_ID = /^acc_[A-Za-z0-9_-]{16}$/;
+
+export function createClientCreation(parts: {
+  readonly database: Database;
+  readonly clock: Clock;
+  /** Reads the client anew, also where it was remembered. */
+  readonly readChanged: (id: string) => Promise<Client>;
+}): ClientCreation {
+  const { database, clock, readChanged } = parts;
+
+  async function create(
+    { ownerAccountId: owner, mostOfOwner, ...draft }: NewClient,
+    form: CreationForm | undefined,
+    alongside: Alongside<string> | undefined,
+  ): Promise<{ client: Client; secret?: string }> {
+    refuseInvalidClient(draft);
+    refuseForeignAccountId(owner);
+    const id = randomId('gate_ci_', 22);
+    const secret = hasSecret(draft.kind) ? newClientSecret() : undefined;
+    if (secret) await form?.keep(id, secret.value);
+    const now = new Date(clock());
+    const made = await refuseViolations(
+      { clients_owner_account_id_fkey: () => unknownOwner(owner) },
+      database.transaction(async (tx) => {
+        if (owner !== undefined) await waitForOthersOf(tx, owner);
+        const before = owner && form && (await madeBefore(tx, owner, form.key));
+        if (before) return before;
+        if (owner !== undefined && mostOfOwner !== undefined) {
+          await refuseMoreThan(mostOfOwner, owner, tx);
+        }
+        await tx.query(
+          `INSERT INTO clients (id, kind, name, owner_account_id, redirect_uris, native,
+              created_at, updated_at, creation_key)
+            VALUES ($1, $2, $3, $4, $5, $6, $7, $7, $8)`,
+          [
+            ...[id, draft.kind, normalizeClientName(draft.name), owner ?? null],
+            ...[draft.redirectUris, draft.isNative, now, form?.key ?? null],
+          ],
+        );
+        if (secret) await insertSecret(tx, id, secret, now);
+        await alongside?.(tx, id);
+        return id;
+      }),
+    );
+    const client = await readChanged(made);
+    return { client, ...(secret && { secret: secret.value }) };
+  }
+
+  return {
+    add: (client, alongside) => create(client, undefined, alongside),
+    addOnce: async (client, form, alongside) => (await create(client, form, alongside)).client,
+  };
+}
+
+/** Of two that are added at the same moment the second waits here, and finds the first. */
+async function waitForOthersOf(tx: Queries, owner: string): Promise<void> {
+  await tx.query('SELECT FROM accounts WHERE id = $1 FOR NO KEY UPDATE', [owner]);
+}
+
+async function madeBefore(tx: Queries, owner: string, key: string): Promise<string | undefined> {
+  const [client] = await tx.query<{ id: string }>(
+    'SELECT id FROM clients WHERE owner_account_id = $1 AND creation_key = $2',
+    [owner, key],
+  );
+  return client?.id;
+}
+
+async function refuseMoreThan(most: number, owner: string, tx: Queries): Promise<void> {
+  const owned = await tx.query('SELECT FROM clients WHERE owner_account_id = $1', [owner]);
+  if (owned.length < most) return;
+  throw new Refusal(
+    'clients_limit',
+    `You have ${owned.length} OAuth clients, and ${most} is the most one person can have.`,
+    'Delete one that is not needed any more.',
+  );
+}
+
+/** @throws Refusal `owner_unknown` */
+export function refuseForeignAccountId(owner: string | undefined): void {
+  if (owner !== undefined && !ACCOUNT_ID.test(owner)) throw unknownOwner(owner);
+}
+
+export function unknownOwner(accountId: string | undefined): Refusal {
+  return new Refusal(
+    'owner_unknown',
+    `There is no account ${accountId} that could own the client.`,
+    'Add the account first, or leave out the owner.',
+  );
+}
