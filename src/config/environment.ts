@@ -1,12 +1,14 @@
 /** The environment, read in this file only: overrides of the file, and the secrets. */
 import { readFileSync } from 'node:fs';
-import { nearestWord } from './nearest-word.ts';
+import { knownSettings } from './known-settings.ts';
 import type { ConfigurationProblem } from './problems.ts';
+import { mayBeInAFile, mistakenNames, settingOf, variableOf } from './variables.ts';
 
 export type Variables = Readonly<Record<string, string | undefined>>;
 
 /** A setting that the environment decides instead of the file. */
 export interface Override {
+  /** The one that was set: `DATABASE_URL` or `DATABASE_URL_FILE`. */
   readonly variable: string;
   /** Where it stands in the file, such as `server.port`. */
   readonly setting: string;
@@ -23,6 +25,8 @@ export interface Environment {
   readonly configFile?: string;
   readonly overrides: readonly Override[];
   readonly secrets: GivenSecrets;
+  /** For each secret that is given, the variable that was set: `…_KEYS` or `…_KEYS_FILE`. */
+  readonly givenBy: Readonly<Record<string, string>>;
   /** Settings that are given in a way that cannot be read. */
   readonly unreadable: readonly string[];
   readonly problems: readonly ConfigurationProblem[];
@@ -31,49 +35,27 @@ export interface Environment {
 /** A key shorter than this is guessable enough to be refused. */
 export const shortestKey = 32;
 
-const settingOf: Readonly<Record<string, string>> = {
-  GATEHOUSE_ISSUER: 'issuer',
-  PORT: 'server.port',
-  GATEHOUSE_OPERATORS_PORT: 'server.operators_port',
-  GATEHOUSE_DATA_DIR: 'storage.data_directory',
-  DATABASE_URL: 'storage.database_url',
-  REDIS_URL: 'storage.redis_url',
-  SMTP_URL: 'mail.smtp_url',
-  GATEHOUSE_LOG_LEVEL: 'log.level',
-};
-
-/** Each may come in a file as well, named by NAME_FILE, the way orchestrators mount secrets. */
-const mayBeInAFile = [
-  ...['DATABASE_URL', 'REDIS_URL', 'SMTP_URL'],
-  ...['GATEHOUSE_COOKIE_KEYS', 'GATEHOUSE_TOKEN_KEYS'],
-];
-
-const knownVariables = [
-  'GATEHOUSE_CONFIG',
-  ...Object.keys(settingOf),
-  ...mayBeInAFile,
-  ...mayBeInAFile.map((name) => `${name}_FILE`),
-];
-
 /** A variable that is set to nothing counts as unset, as Compose files leave them. */
 export function readEnvironment(variables: Variables = process.env): Environment {
-  const problems: ConfigurationProblem[] = [...mistypedNames(variables)];
+  const problems: ConfigurationProblem[] = [...mistakenNames(variables)];
   const unreadable: string[] = [];
-  const value = (name: string) => {
+  const given = (name: string): Given | undefined => {
     const found = givenValue(name, variables);
-    if (typeof found !== 'object') return found;
+    if (!found || 'variable' in found) return found;
     problems.push(found);
     unreadable.push(settingOf[name] ?? name);
     return undefined;
   };
-  const configFile = value('GATEHOUSE_CONFIG');
-  const cookieKeys = keysOf('GATEHOUSE_COOKIE_KEYS', value('GATEHOUSE_COOKIE_KEYS'), problems);
-  const tokenKeys = keysOf('GATEHOUSE_TOKEN_KEYS', value('GATEHOUSE_TOKEN_KEYS'), problems);
-  const overrides = Object.entries(settingOf).flatMap(([variable, setting]) => {
-    const given = value(variable);
-    if (given === undefined) return [];
-    const isNumber = setting.endsWith('port') && /^\d+$/.test(given);
-    return [{ variable, setting, value: isNumber ? Number(given) : given }];
+  const configFile = given('GATEHOUSE_CONFIG')?.value;
+  const cookies = given(variableOf.cookieKeys);
+  const tokens = given(variableOf.tokenKeys);
+  const cookieKeys = keysOf(variableOf.cookieKeys, cookies?.value, problems);
+  const tokenKeys = keysOf(variableOf.tokenKeys, tokens?.value, problems);
+  const overrides = Object.entries(settingOf).flatMap(([name, setting]) => {
+    const found = given(name);
+    if (found === undefined) return [];
+    const isNumber = knownSettings.get(setting)?.isNumber && /^\d+$/.test(found.value);
+    return [{ ...found, setting, value: isNumber ? Number(found.value) : found.value }];
   });
   return {
     ...(configFile === undefined ? {} : { configFile }),
@@ -82,15 +64,26 @@ export function readEnvironment(variables: Variables = process.env): Environment
       ...(cookieKeys === undefined ? {} : { cookieKeys }),
       ...(tokenKeys === undefined ? {} : { tokenKeys }),
     },
+    givenBy: {
+      ...(cookies && { [variableOf.cookieKeys]: cookies.variable }),
+      ...(tokens && { [variableOf.tokenKeys]: tokens.variable }),
+    },
     unreadable,
     problems,
   };
 }
 
-function givenValue(name: string, variables: Variables): string | ConfigurationProblem | undefined {
+interface Given {
+  readonly variable: string;
+  readonly value: string;
+}
+
+function givenValue(name: string, variables: Variables): Given | ConfigurationProblem | undefined {
   const direct = variables[name]?.trim() || undefined;
   const file = variables[`${name}_FILE`]?.trim() || undefined;
-  if (file === undefined || !mayBeInAFile.includes(name)) return direct;
+  if (file === undefined || !mayBeInAFile.includes(name)) {
+    return direct === undefined ? undefined : { variable: name, value: direct };
+  }
   if (direct !== undefined) {
     return {
       path: name,
@@ -101,7 +94,7 @@ function givenValue(name: string, variables: Variables): string | ConfigurationP
   const path = `${name}_FILE`;
   try {
     const content = readFileSync(file, 'utf8').trim();
-    if (content !== '') return content;
+    if (content !== '') return { variable: path, value: content };
     const remedy = `write the value of ${name} into it`;
     return { path, value: file, message: 'names an empty file', remedy };
   } catch (error) {
@@ -136,16 +129,3 @@ function keysOf(
 
 /** How an operator makes a key. */
 export const makeAKey = 'make a key with `openssl rand -base64 48`';
-
-/** Only near misses: an orchestrator may add GATEHOUSE_… variables of its own. */
-function mistypedNames(variables: Variables): ConfigurationProblem[] {
-  return Object.keys(variables)
-    .filter((name) => name.startsWith('GATEHOUSE_') && !knownVariables.includes(name))
-    .flatMap((name) => {
-      const meant = nearestWord(name, knownVariables);
-      if (meant === undefined) return [];
-      return [
-        { path: name, message: 'is not a variable of Gatehouse', remedy: `did you mean ${meant}?` },
-      ];
-    });
-}

@@ -1,9 +1,16 @@
 /** From the file and the environment to settings, or to every problem at once. */
+import { existsSync } from 'node:fs';
 import path from 'node:path';
+import {
+  type EffectiveSecret,
+  type EffectiveSetting,
+  effectiveSecrets,
+  effectiveSettings,
+} from './effective-settings.ts';
 import { readEnvironment, type Variables } from './environment.ts';
 import { type ConfigurationProblem, ConfigurationProblems } from './problems.ts';
 import { brokenRules } from './rules.ts';
-import { loadSecrets, secretProblems } from './secrets.ts';
+import { findSecrets, loadSecrets, newSecrets, secretProblems } from './secrets.ts';
 import type { Settings, SettingsWithoutSecrets } from './settings.ts';
 import { defaultFile, readSettingsFile } from './settings-file.ts';
 import { settingsFrom } from './settings-from.ts';
@@ -44,26 +51,65 @@ export function loadSettingsWithoutSecrets(options: LoadOptions = {}): SettingsW
   return judge(options, { secretsAreNeeded: false }).settings;
 }
 
+/**
+ * The keys of this environment, for a command that looks at them and makes none. Undefined where
+ * they are not given, as on a machine that administers the service and does not run it.
+ *
+ * @throws ConfigurationProblems with every problem of the file, the environment and the keys.
+ */
+export function findKeys(options: LoadOptions = {}): Settings['secrets'] | undefined {
+  const { settings, given } = judge(options, { secretsAreNeeded: false });
+  return findSecrets(given, settings.storage);
+}
+
+/** Everything a service would start on, and how it came to be. */
+export interface Inspection {
+  /** With secrets that nobody will use where the first start is to make them. */
+  readonly settings: Settings;
+  /** Absent where there is none, and everything has its default. */
+  readonly file?: string;
+  readonly effectiveSettings: readonly EffectiveSetting[];
+  readonly effectiveSecrets: readonly EffectiveSecret[];
+}
+
+/**
+ * The settings with where each came from, for a command that shows them and changes nothing.
+ *
+ * @throws ConfigurationProblems as `loadSettings` would.
+ */
+export function inspectSettings(options: LoadOptions = {}): Inspection {
+  const judged = judge(options, { secretsAreNeeded: true });
+  const { environment, settings, given, file } = judged;
+  const found = findSecrets(given, settings.storage);
+  return {
+    settings: { ...settings, secrets: found ?? { ...newSecrets(), ...given } },
+    ...(existsSync(file) && { file }),
+    effectiveSettings: effectiveSettings({ ...judged, overrides: environment.overrides }),
+    effectiveSecrets: effectiveSecrets(found, environment, settings.storage),
+  };
+}
+
 /** Goes on after a problem, so that all of them are found; what is unknown is left unjudged. */
 function judge(options: LoadOptions, { secretsAreNeeded }: { secretsAreNeeded: boolean }) {
   const environment = readEnvironment(options.environment);
   const { overrides, secrets: given } = environment;
   const file = path.resolve(options.file ?? environment.configFile ?? defaultFile);
   const problems = [...environment.problems];
-  const content = collect(problems, () => readSettingsFile(file));
-  const { values, refused, problems: refusals } = validate(content ?? {}, overrides);
+  const read = collect(problems, () => readSettingsFile(file));
+  const content = read ?? {};
+  const { values, refused, problems: refusals } = validate(content, overrides);
   problems.push(...refusals);
 
   const unknown = new Set([...refused, ...environment.unreadable]);
   const settings = settingsFrom(values, overrides);
   // Of a file that could not be read nothing is known but what the environment decides.
-  if (content) problems.push(...brokenRules({ values, settings, unknown, overrides }));
+  if (read) problems.push(...brokenRules({ values, settings, unknown, overrides }));
   if (secretsAreNeeded && !unknown.has('storage.database_url')) {
     const missing = secretProblems(given, settings.storage);
     problems.push(...missing.filter(({ path: variable }) => !unknown.has(variable)));
   }
   if (problems.length > 0) throw new ConfigurationProblems(problems);
-  return { settings, given };
+  return { settings, given, environment, file, content };
 }
 
 function collect<Result>(problems: ConfigurationProblem[], work: () => Result): Result | undefined {

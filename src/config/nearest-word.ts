@@ -1,13 +1,18 @@
 /** The word somebody meant when they mistyped one. */
 
-/** The closest of `known`, or undefined where none is close enough to be what was meant. */
+/**
+ * The closest of `known`, or undefined where none is close enough to be what was meant. How words
+ * are joined does not count: `retryWindow` and `retry-window` are `retry_window`.
+ */
 export function nearestWord(typed: string, known: readonly string[]): string | undefined {
   const [closest] = known
-    .map((word) => ({ word, edits: editDistance(typed.toLowerCase(), word.toLowerCase()) }))
+    .map((word) => ({ word, edits: editDistance(lettersOf(typed), lettersOf(word)) }))
     .filter(({ word, edits }) => edits <= (word.length < 6 ? 1 : 2))
     .sort((a, b) => a.edits - b.edits);
   return closest?.word;
 }
+
+const lettersOf = (word: string): string => word.toLowerCase().replace(/[_-]/g, '');
 
 /** Insertions, deletions, replacements and swaps of neighbors that turn one word into the other. */
 function editDistance(from: string, to: string): number {

@@ -1,4 +1,6 @@
 /** Which settings a running service takes over, and which wait for its next start. */
+import type { Logger } from 'pino';
+import { ConfigurationProblems } from './problems.ts';
 import type { Settings } from './settings.ts';
 
 /** What a reload came to. Settings are named as in the file. */
@@ -11,10 +13,15 @@ export interface Reload {
   readonly needsRestart: readonly string[];
 }
 
-/** What was opened, bound or filled at the start. */
+/**
+ * What was opened, bound or filled at the start. The issuer too: partners, proxies and browsers know
+ * the service by it, and a slip would turn all of them away in the same second.
+ */
 const FIXED = [
+  'issuer',
   'server.host',
   'server.port',
+  'server.max_connections',
   'server.operators_host',
   'server.operators_port',
   'server.processes',
@@ -24,10 +31,12 @@ const FIXED = [
 
 /** `next`, except for what needs a restart, which stays as it is in `current`. */
 export function reloaded(current: Settings, next: Settings): Reload {
-  const { proxyHops } = next.server;
+  const { issuer, isLoopback } = current;
+  const { proxyHops, shutdownDelaySeconds } = next.server;
   const settings: Settings = {
     ...next,
-    server: { ...current.server, proxyHops },
+    ...{ issuer, isLoopback },
+    server: { ...current.server, proxyHops, shutdownDelaySeconds },
     storage: current.storage,
     demo: current.demo,
   };
@@ -42,6 +51,55 @@ export function reloaded(current: Settings, next: Settings): Reload {
     settings,
     changed: differing.filter((name) => !isFixed(name)),
     needsRestart: differing.filter(isFixed),
+  };
+}
+
+/**
+ * A reload that can be asked for again and again; two at once come one after the other. What came
+ * of it is logged.
+ *
+ * @param loadSettings the settings as they are now. @throws ConfigurationProblems
+ * @param apply puts settings in force, all of them or none.
+ * @returns rejects with what `loadSettings` or `apply` threw, and then nothing has changed.
+ */
+export function createReload({
+  settings,
+  loadSettings,
+  apply,
+  log,
+  outcomes,
+}: {
+  readonly settings: Settings;
+  readonly loadSettings: () => Settings;
+  readonly apply: (next: Settings) => Promise<void>;
+  readonly log: Pick<Logger, 'info' | 'error'>;
+  /** Told of each reload. */
+  readonly outcomes?: { settingsReloaded(isTaken: boolean): void };
+}): () => Promise<Reload> {
+  let current = settings;
+  let last: Promise<unknown> = Promise.resolve();
+
+  async function reloadOnce(): Promise<Reload> {
+    try {
+      const reload = reloaded(current, loadSettings());
+      await apply(reload.settings);
+      current = reload.settings;
+      const { changed, needsRestart } = reload;
+      log.info({ changed, needsRestart }, 'settings reloaded');
+      outcomes?.settingsReloaded(true);
+      return reload;
+    } catch (err) {
+      const cause = err instanceof ConfigurationProblems ? { problems: err.problems } : { err };
+      log.error(cause, 'settings not reloaded, everything is as it was');
+      outcomes?.settingsReloaded(false);
+      throw err;
+    }
+  }
+
+  return () => {
+    const reload = last.then(reloadOnce, reloadOnce);
+    last = reload;
+    return reload;
   };
 }
 
@@ -66,3 +124,14 @@ function named(settings: Settings): Map<string, string> {
 /** `refreshTokenSeconds` is `refresh_token` in the file: there the value carries the unit. */
 const inFileWords = (member: string): string =>
   member.replace(/Seconds$/, '').replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+
+/** What came of a reload, for a person. */
+export function reloadInWords({ changed, needsRestart }: Omit<Reload, 'settings'>): string {
+  const lines = [
+    ...(changed.length > 0 ? [`In force now: ${changed.join(', ')}`] : []),
+    ...(needsRestart.length > 0 ? [`Waiting for a restart: ${needsRestart.join(', ')}`] : []),
+  ];
+  return lines.length === 0
+    ? 'Settings reloaded: nothing has changed.'
+    : ['Settings reloaded.', ...lines].join('\n');
+}

@@ -70,6 +70,15 @@ const rules: readonly Rule[] = [
     remedy: 'choose another port (GATEHOUSE_OPERATORS_PORT), or `0` for any free one',
   },
   {
+    setting: 'server.processes',
+    dependsOn: ['storage.database_url'],
+    // `auto` as well, or the same file would be right on one machine and wrong on the next.
+    isBroken: ({ values: { server, storage } }) =>
+      server.processes !== 1 && storage.database_url === undefined,
+    message: 'is more than one, and the embedded database belongs to a single process',
+    remedy: 'set DATABASE_URL to use PostgreSQL, or write `1`',
+  },
+  {
     setting: 'storage.redis_url',
     dependsOn: ['issuer', 'storage.database_url'],
     // A trial or a benchmark may; elsewhere tokens on every node and people on one is no service.

@@ -38,7 +38,7 @@ export function secretProblems(
     ];
   }
   try {
-    readSecretsFile(fileIn(dataDirectory));
+    readSecretsFile(secretsFileIn(dataDirectory));
     return [];
   } catch (error) {
     if (error instanceof ConfigurationProblems) return error.problems;
@@ -52,7 +52,9 @@ const missing = (path: string): ConfigurationProblem => ({
   remedy: `${makeAKey} and set ${path}, or ${path}_FILE to a file that holds it`,
 });
 
-const fileIn = (dataDirectory: string) => path.join(dataDirectory, 'secrets.json');
+/** Where an embedded deployment keeps the secrets that it made. */
+export const secretsFileIn = (dataDirectory: string): string =>
+  path.join(dataDirectory, 'secrets.json');
 
 /**
  * The secrets of an embedded deployment: those of the environment, else those of
@@ -63,8 +65,25 @@ const fileIn = (dataDirectory: string) => path.join(dataDirectory, 'secrets.json
 export function loadSecrets(given: GivenSecrets, dataDirectory: string): Secrets {
   const { cookieKeys, tokenKeys } = given;
   if (cookieKeys && tokenKeys) return { cookieKeys, tokenKeys };
-  const file = fileIn(dataDirectory);
+  const file = secretsFileIn(dataDirectory);
   return { ...(readSecretsFile(file) ?? makeSecretsFile(file)), ...given };
+}
+
+/**
+ * The keys that are there, found without making any: undefined where not all of them are.
+ *
+ * @throws ConfigurationProblems when `secrets.json` cannot be trusted.
+ */
+export function findSecrets(
+  { cookieKeys, tokenKeys }: GivenSecrets,
+  { databaseUrl, dataDirectory }: Settings['storage'],
+): Secrets | undefined {
+  if (cookieKeys && tokenKeys) return { cookieKeys, tokenKeys };
+  const kept =
+    databaseUrl === undefined ? readSecretsFile(secretsFileIn(dataDirectory)) : undefined;
+  return (
+    kept && { cookieKeys: cookieKeys ?? kept.cookieKeys, tokenKeys: tokenKeys ?? kept.tokenKeys }
+  );
 }
 
 /**
@@ -111,7 +130,7 @@ function readSecretsFile(file: string): Secrets | undefined {
  */
 function makeSecretsFile(file: string): Secrets {
   const draft = `${file}.${randomBytes(8).toString('hex')}`;
-  const secrets = { cookieKeys: [newKey()], tokenKeys: [newKey()] };
+  const secrets = newSecrets();
   try {
     mkdirSync(path.dirname(file), { recursive: true, mode: 0o700 });
     const descriptor = openSync(draft, 'wx', 0o600);
@@ -137,7 +156,11 @@ function makeSecretsFile(file: string): Secrets {
   throw problem(file, 'was removed while it was made', 'start again');
 }
 
-const newKey = () => randomBytes(32).toString('base64url');
+/** Secrets as the first start of an embedded deployment makes them; not kept anywhere. */
+export function newSecrets(): Secrets {
+  const newKey = () => randomBytes(32).toString('base64url');
+  return { cookieKeys: [newKey()], tokenKeys: [newKey()] };
+}
 
 const problem = (file: string, message: string, remedy: string) =>
   new ConfigurationProblems([{ path: file, message, remedy }]);

@@ -46,6 +46,14 @@ export function wholeNumber(from: number, to: number) {
     });
 }
 
+/** As `wholeNumber`, or `auto`. */
+export function wholeNumberOrAuto(from: number, to: number) {
+  return z.union([z.literal('auto'), z.int().min(from).max(to)]).register(expectations, {
+    accepts: `a whole number from ${from} to ${to}, or auto`,
+    example: `a number from ${from} to ${to}, without a unit, or \`auto\``,
+  });
+}
+
 export function flag() {
   return z.boolean().register(expectations, {
     accepts: 'true or false',
@@ -62,8 +70,5 @@ export function oneOf<const Word extends string>(words: readonly Word[]) {
 
 /** A text that is not empty, further described by `accepts`; `isValid` decides what fits. */
 export function text(expectation: Expectation, isValid: (value: string) => boolean = () => true) {
-  return z
-    .string()
-    .refine((value) => value.trim() !== '' && isValid(value))
-    .register(expectations, expectation);
+  return z.string().regex(/\S/).refine(isValid).register(expectations, expectation);
 }

@@ -1,4 +1,5 @@
 /** The file's settings as the code reads them: camelCase, units in the names, derived ones added. */
+import { availableParallelism } from 'node:os';
 import path from 'node:path';
 import type { Override } from './environment.ts';
 import { isLoopbackOrigin } from './issuer.ts';
@@ -23,13 +24,17 @@ export function settingsFrom(
       host: server.host,
       port: server.port,
       proxyHops: server.proxy_hops ?? 0,
+      maxConnections: server.max_connections,
       operatorsHost: server.operators_host,
       operatorsPort: server.operators_port,
+      processes: server.processes === 'auto' ? availableParallelism() : server.processes,
+      shutdownDelaySeconds: server.shutdown_delay,
     },
     storage: {
       dataDirectory: path.resolve(isTyped ? '.' : projectDirectory, storage.data_directory),
       ...(storage.database_url === undefined ? {} : { databaseUrl: storage.database_url }),
       ...(storage.redis_url === undefined ? {} : { redisUrl: storage.redis_url }),
+      databaseConnections: storage.database_connections,
       autoMigrate: storage.auto_migrate,
       acceptVolatileRedis: storage.accept_volatile_redis,
     },
@@ -46,8 +51,12 @@ export function settingsFrom(
       clientsPerPerson: limits.clients_per_person,
       apiKeysPerPerson: limits.api_keys_per_person,
       signInFailures: limits.sign_in_failures,
+      signInFailuresPerAddress: limits.sign_in_failures_per_address,
       signInFailureWindowSeconds: limits.sign_in_failure_window,
+      signInFailuresPerAccount: limits.sign_in_failures_per_account,
+      signInAccountWindowSeconds: limits.sign_in_account_window,
       clientFailures: limits.client_failures,
+      clientFailuresPerAddress: limits.client_failures_per_address,
       clientFailureWindowSeconds: limits.client_failure_window,
     },
     ...(mail.smtp_url !== undefined && {

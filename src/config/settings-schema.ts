@@ -1,8 +1,17 @@
 /** Every setting of the file: its kind, default, unit and effect. The one source of all three. */
 import { z } from 'zod';
-import { isSender, isSmtpUrl } from './mail-settings.ts';
-import { duration, durationOrOff, flag, oneOf, text, wholeNumber } from './setting-kinds.ts';
-import { isDatabaseUrl, isRedisUrl } from './storage-urls.ts';
+import { limits } from './limit-settings.ts';
+import { mail } from './mail-settings.ts';
+import {
+  duration,
+  durationOrOff,
+  flag,
+  oneOf,
+  text,
+  wholeNumber,
+  wholeNumberOrAuto,
+} from './setting-kinds.ts';
+import { storage } from './storage-settings.ts';
 
 const issuer = text({
   accepts: 'an origin',
@@ -25,7 +34,14 @@ const server = {
     .optional()
     .describe(
       'How many reverse proxies of yours stand in front and each append to X-Forwarded-For. 0: ' +
-        'nobody does, and the header is ignored. Must be stated when the issuer is https. Default 0.',
+        'nobody does, and the header is ignored. Must be stated when the issuer is https. ' +
+        'Default: 0.',
+    ),
+  max_connections: wholeNumber(1, 1_000_000)
+    .default(15_000)
+    .describe(
+      'Connections that each process keeps open on the public listener; further ones are closed ' +
+        'at once. Keep it below the limit of open files (ulimit -n).',
     ),
   operators_host: text(hostName)
     .default('localhost')
@@ -33,47 +49,18 @@ const server = {
   operators_port: wholeNumber(0, 65_535)
     .default(3001)
     .describe('TCP port of the operators’ listener; 0 lets the system choose a free one.'),
-};
-
-const storage = {
-  data_directory: text({ accepts: 'a path', example: 'the path of a directory, such as `./data`' })
-    .default('./data')
+  processes: wholeNumberOrAuto(1, 256)
+    .default(1)
     .describe(
-      'Directory of the embedded database and its generated secrets, relative to the directory ' +
-        'of package.json.',
+      'Processes that answer requests together; `auto`: as many as there are processor cores. ' +
+        'More than one needs a database by URL.',
     ),
-  database_url: text(
-    {
-      accepts: 'a PostgreSQL URL',
-      example: '`postgres://gatehouse@db.example.com:5432/gatehouse`',
-    },
-    isDatabaseUrl,
-  )
-    .optional()
+  shutdown_delay: duration('0s', '5m')
+    .prefault('0s')
     .describe(
-      'PostgreSQL to use in place of the embedded database. Put a URL with a password into the ' +
-        'environment, as DATABASE_URL. Default: embedded.',
+      'How long a node that was told to end still takes requests while /readyz says 503. Longer ' +
+        'than your load balancer takes to notice; 0s where it tries another node by itself.',
     ),
-  redis_url: text(
-    {
-      accepts: 'a Redis URL',
-      example:
-        '`redis://host:6379`, `redis+sentinel://host1:26379,host2:26379/mymaster` or ' +
-        '`redis+cluster://host1:7000,host2:7001` (rediss for TLS)',
-    },
-    isRedisUrl,
-  )
-    .optional()
-    .describe(
-      'Redis that keeps the tokens. Put a URL with a password into the environment, as ' +
-        'REDIS_URL. Default: tokens live in the database.',
-    ),
-  auto_migrate: flag()
-    .default(true)
-    .describe('Bring the database schema up to date at start; false refuses to start instead.'),
-  accept_volatile_redis: flag()
-    .default(false)
-    .describe('Start although Redis keeps nothing on disk: its restart then ends every token.'),
 };
 
 const tokens = {
@@ -109,51 +96,6 @@ const sessions = {
     .describe('A browser session ends this long after the sign-in, used or not.'),
 };
 
-const limits = {
-  clients_per_person: wholeNumber(0, 100_000)
-    .default(25)
-    .describe('OAuth clients one person may have on the profile page; 0 forbids new ones.'),
-  api_keys_per_person: wholeNumber(0, 100_000)
-    .default(25)
-    .describe('API keys one person may have; 0 forbids new ones.'),
-  sign_in_failures: wholeNumber(1, 1_000_000)
-    .default(10)
-    .describe('Wrong passwords per account and address within the window, before a pause.'),
-  sign_in_failure_window: duration('1s', '1d')
-    .prefault('15m')
-    .describe('The window in which sign_in_failures are counted.'),
-  client_failures: wholeNumber(1, 1_000_000)
-    .default(50)
-    .describe('Failed client authentications per client and address within the window.'),
-  client_failure_window: duration('1s', '1d')
-    .prefault('1m')
-    .describe('The window in which client_failures are counted.'),
-};
-
-const mail = {
-  smtp_url: text(
-    {
-      accepts: 'an SMTP URL',
-      example: '`smtp://mail.example.com:587` (smtps:// for TLS from the first byte)',
-    },
-    isSmtpUrl,
-  )
-    .optional()
-    .describe(
-      'Server that takes mail for delivery. Put a URL with a password into the environment, as ' +
-        'SMTP_URL. Default: no mail is sent, and there is no “Forgot password?”.',
-    ),
-  from: text(
-    {
-      accepts: 'a sender',
-      example: '`gatehouse@example.com` or `Gatehouse <gatehouse@example.com>`',
-    },
-    isSender,
-  )
-    .optional()
-    .describe('Who the mail is from; needed with smtp_url.'),
-};
-
 const activity = {
   retention: duration('1d', '3650d')
     .prefault('365d')
@@ -170,7 +112,7 @@ const demo = flag()
   .optional()
   .describe(
     'Seed a demo person and organization on the first start. Only for the embedded database on ' +
-      'a loopback issuer, where it is the default.',
+      'a loopback issuer. Default: true there, false elsewhere.',
   );
 
 /** The headings of the file and the settings under each. */
@@ -179,15 +121,18 @@ export const sections = { server, storage, tokens, sessions, limits, mail, activ
 /** The YAML file: every setting optional, no other key allowed. */
 export const settingsFile = z.strictObject({
   issuer,
-  server: z.strictObject(server).prefault({}),
-  storage: z.strictObject(storage).prefault({}),
-  tokens: z.strictObject(tokens).prefault({}),
-  sessions: z.strictObject(sessions).prefault({}),
-  limits: z.strictObject(limits).prefault({}),
-  mail: z.strictObject(mail).prefault({}),
-  activity: z.strictObject(activity).prefault({}),
+  server: z.strictObject(server).prefault({}).describe('The two listeners of the service.'),
+  storage: z.strictObject(storage).prefault({}).describe('Where state is kept.'),
+  tokens: z.strictObject(tokens).prefault({}).describe('How long codes and tokens live.'),
+  sessions: z.strictObject(sessions).prefault({}).describe('How long browser sessions live.'),
+  limits: z
+    .strictObject(limits)
+    .prefault({})
+    .describe('What one person, client or address may do.'),
+  mail: z.strictObject(mail).prefault({}).describe('How mail leaves.'),
+  activity: z.strictObject(activity).prefault({}).describe('The security log.'),
   demo,
-  log: z.strictObject(log).prefault({}),
+  log: z.strictObject(log).prefault({}).describe('What is written to standard output.'),
 });
 
 export type SettingsFile = z.output<typeof settingsFile>;

@@ -10,13 +10,19 @@ export interface Settings {
     readonly host: string;
     readonly port: number;
     readonly proxyHops: number;
+    readonly maxConnections: number;
     readonly operatorsHost: string;
     readonly operatorsPort: number;
+    /** That answer requests; with more than one, another process keeps them running. */
+    readonly processes: number;
+    readonly shutdownDelaySeconds: number;
   };
   readonly storage: {
     /** An absolute path. */
     readonly dataDirectory: string;
     readonly databaseUrl?: string;
+    /** That each process may open to the database. */
+    readonly databaseConnections: number;
     readonly redisUrl?: string;
     readonly autoMigrate: boolean;
     readonly acceptVolatileRedis: boolean;
@@ -35,8 +41,12 @@ export interface Settings {
     readonly clientsPerPerson: number;
     readonly apiKeysPerPerson: number;
     readonly signInFailures: number;
+    readonly signInFailuresPerAddress: number;
     readonly signInFailureWindowSeconds: number;
+    readonly signInFailuresPerAccount: number;
+    readonly signInAccountWindowSeconds: number;
     readonly clientFailures: number;
+    readonly clientFailuresPerAddress: number;
     readonly clientFailureWindowSeconds: number;
   };
   /** Absent where no mail is sent. */

@@ -1,8 +1,22 @@
 /** Which URLs name a PostgreSQL or a Redis; the storage reads them when it connects. */
 
-/** `postgres://` or `postgresql://`, one server. */
+/** For the remedies of URLs: what many passwords need and few people know. */
+export const PASSWORDS_IN_URLS = 'in its password write % as %25, @ as %40, / as %2F';
+
+/** Whether every `%` begins an encoded character: the clients would stumble over another. */
+export function isDecodable(url: string): boolean {
+  try {
+    decodeURIComponent(url);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** `postgres://` or `postgresql://`, one server. An `@` in the path is half a password. */
 export function isDatabaseUrl(url: string): boolean {
-  return /^postgres(ql)?:\/\//.test(url) && URL.canParse(url);
+  const form = /^postgres(ql)?:\/\/[^/?#]*(\/[^@?#]*)?(\?[^#]*)?$/;
+  return form.test(url) && URL.canParse(url) && isDecodable(url);
 }
 
 const host = String.raw`(?:\[[0-9a-fA-F:]+\]|[^\s/?#,:@[\]]+)(?::\d{1,5})?`;
@@ -22,5 +36,5 @@ const redisForms = [
  * `redis+cluster://host1:7000,host2:7001`; `rediss` in place of `redis` for TLS.
  */
 export function isRedisUrl(url: string): boolean {
-  return redisForms.some((form) => form.test(url));
+  return redisForms.some((form) => form.test(url)) && isDecodable(url);
 }

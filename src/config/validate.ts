@@ -1,11 +1,10 @@
 /** Each setting judged by itself: known keys only, every value of its kind. */
-import { z } from 'zod';
 import type { Override } from './environment.ts';
-import { nearestWord } from './nearest-word.ts';
+import { knownSettings } from './known-settings.ts';
 import type { ConfigurationProblem } from './problems.ts';
-import { expectations } from './setting-kinds.ts';
 import type { FileContent } from './settings-file.ts';
 import { type SettingsFile, sections, settingsFile } from './settings-schema.ts';
+import { unknownKey } from './unknown-keys.ts';
 
 export interface Validated {
   /** With the default in place of every refused value. */
@@ -65,51 +64,13 @@ function refusedValue(
       remedy: `write the settings of \`${setting}\` as indented \`name: value\` lines`,
     };
   }
-  const expectation = expectationOf(path);
+  const expectation = knownSettings.get(setting)?.expectation;
   return {
     path: locationOf(setting, overrides),
     ...(value === null ? {} : { value: shown(setting, value) }),
     message: value === null ? 'has no value' : `is not ${expectation?.accepts ?? 'what it may be'}`,
     remedy: `write ${expectation?.example ?? 'another value'}`,
   };
-}
-
-function unknownKey(path: readonly string[], key: string): ConfigurationProblem {
-  return {
-    path: [...path, key].join('.'),
-    // Its value is not shown: it may be a secret that somebody put into the file.
-    message: 'is not a setting',
-    remedy: unknownKeyRemedy(path, key),
-  };
-}
-
-function unknownKeyRemedy([section]: readonly string[], key: string): string {
-  if (/secret|cookie_?key|token_?key/i.test(key)) {
-    return 'secrets come from the environment: GATEHOUSE_COOKIE_KEYS and GATEHOUSE_TOKEN_KEYS';
-  }
-  const known = Object.keys(section === undefined ? settingsFile.shape : shapeOf(section));
-  const meant = nearestWord(key, known);
-  if (meant !== undefined) return `did you mean \`${meant}\`?`;
-  const home = Object.keys(sections).find((other) => Object.hasOwn(shapeOf(other), key));
-  if (home !== undefined) return `\`${key}\` belongs under \`${home}\``;
-  return `remove it; known here: ${known.join(', ')}`;
-}
-
-function shapeOf(section: string): Readonly<Record<string, z.ZodType>> {
-  return (sections as Record<string, Record<string, z.ZodType>>)[section] ?? {};
-}
-
-function expectationOf([section = '', key]: readonly string[]) {
-  const shape: Readonly<Record<string, z.ZodType>> = settingsFile.shape;
-  let schema: unknown = key === undefined ? shape[section] : shapeOf(section)[key];
-  while (
-    schema instanceof z.ZodDefault ||
-    schema instanceof z.ZodPrefault ||
-    schema instanceof z.ZodOptional
-  ) {
-    schema = schema.unwrap();
-  }
-  return schema instanceof z.ZodType ? expectations.get(schema) : undefined;
 }
 
 function place(data: FileContent, setting: string, value: unknown): void {

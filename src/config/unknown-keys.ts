@@ -1,0 +1,52 @@
+/** A key of the file that is no setting: what was probably meant, and where that belongs. */
+import { knownSettings, settingsUnder } from './known-settings.ts';
+import { nearestWord } from './nearest-word.ts';
+import type { ConfigurationProblem } from './problems.ts';
+import { settingsFile } from './settings-schema.ts';
+
+/** @param path the heading the key stands under; empty at the left margin. */
+export function unknownKey(path: readonly string[], key: string): ConfigurationProblem {
+  return {
+    path: [...path, key].join('.'),
+    // Its value is not shown: it may be a secret that somebody put into the file.
+    message: 'is not a setting',
+    remedy: remedyOf(path, key),
+  };
+}
+
+function remedyOf([heading]: readonly string[], key: string): string {
+  if (/secret|cookie_?key|token_?key/i.test(key)) {
+    return 'secrets come from the environment: GATEHOUSE_COOKIE_KEYS and GATEHOUSE_TOKEN_KEYS';
+  }
+  const [above, below] = knownSettings.get(key)?.path ?? [];
+  if (below !== undefined) return `write \`${below}\` indented below a line \`${above}:\``;
+  const elsewhere = places.filter((place) => place.heading !== heading);
+  const homes = elsewhere.filter((place) => place.key === key);
+  if (homes.length > 0) return `\`${key}\` belongs ${homes.map(placeOf).join(' or ')}`;
+
+  const here = places.filter((place) => place.heading === heading).map((place) => place.key);
+  const meantHere = nearestWord(key, here);
+  if (meantHere !== undefined) return `did you mean \`${meantHere}\`?`;
+  const meant = nearestWord(
+    key,
+    elsewhere.map((place) => place.key),
+  );
+  const home = elsewhere.find((place) => place.key === meant);
+  if (home) return `did you mean \`${home.key}\`, which belongs ${placeOf(home)}?`;
+  return `remove it; known here: ${here.join(', ')}`;
+}
+
+interface Place {
+  readonly key: string;
+  /** Undefined at the left margin. */
+  readonly heading?: string;
+}
+
+/** Every word that may stand in the file, headings too. */
+const places: readonly Place[] = Object.keys(settingsFile.shape).flatMap((heading) => [
+  { key: heading },
+  ...Object.keys(settingsUnder(heading)).map((key) => ({ key, heading })),
+]);
+
+const placeOf = ({ heading }: Place): string =>
+  heading === undefined ? 'at the left margin, under no heading' : `under \`${heading}\``;
