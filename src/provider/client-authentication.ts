@@ -1,41 +1,24 @@
 /** Who is the client behind this request: by Basic header or by form, never by both. */
 import type { Context, Next } from 'koa';
-import type { AttemptLimit } from '../attempt-limits.ts';
 import type { Client } from '../clients/client.ts';
 import type { ClientRegistry } from '../clients/client-registry.ts';
 import { findSecret, matchesSecret } from '../clients/client-secret.ts';
 import type { LastUsed } from '../storage/last-used.ts';
+import type { FailureLimits } from './failure-limits.ts';
 import { formOf } from './form.ts';
 import { OAuthError } from './oauth-error.ts';
 
-/** Too many wrong secrets for this client from this address. In the engine's terms as well. */
-export class TooManyFailures extends OAuthError {
-  readonly statusCode = 429;
-  readonly expose = true;
-  readonly error_description: string;
-  readonly error_detail = 'too many failed client authentications from this address';
-
-  constructor(seconds: number) {
-    const description = `too many failed attempts, try again in ${seconds} seconds`;
-    super(429, 'slow_down', description, { 'Retry-After': String(seconds) });
-    // The engine writes `message` as the error code.
-    this.message = 'slow_down';
-    this.error_description = description;
-  }
-}
-
 export interface ClientAuthentication {
   /**
-   * Compares a secret, and counts a wrong one against the client and the address it came from.
-   *
-   * @throws TooManyFailures before comparing, when there were too many.
+   * Whether it is a live secret of the client; then its use is noted. Whoever refuses a wrong one
+   * counts it (failure-limits.ts).
    */
-  hasSecret(client: Client, presented: string, address: string): Promise<boolean>;
+  hasSecret(client: Client, presented: string): boolean;
   /**
    * Route step: authenticates the client of a form request (RFC 6749 §2.3) and keeps it for
    * `authenticatedClient`. Public clients name themselves.
    *
-   * @throws OAuthError `invalid_client` or `invalid_request`.
+   * @throws OAuthError `invalid_client` or `invalid_request`, or TooManyFailures in place of the first.
    */
   requireClient(ctx: Context, next: Next): Promise<void>;
 }
@@ -51,27 +34,21 @@ export function authenticatedClient(ctx: Context): Client {
 
 export function createClientAuthentication({
   clients,
-  limit,
+  failures,
   lastUsed,
   issuer,
 }: {
   clients: ClientRegistry;
-  limit: AttemptLimit;
+  failures: Pick<FailureLimits, 'answerOf'>;
   lastUsed: Pick<LastUsed<'client' | 'client_secret'>, 'note'>;
   issuer: string;
 }): ClientAuthentication {
-  async function hasSecret(client: Client, presented: string, address: string): Promise<boolean> {
-    const key = `${client.id} ${address}`;
-    const seconds = await limit.secondsUntilAllowed(key);
-    if (seconds !== undefined) throw new TooManyFailures(seconds);
+  function hasSecret(client: Client, presented: string): boolean {
     const secret = findSecret(client, presented);
-    if (secret) {
-      lastUsed.note('client_secret', secret.id);
-      lastUsed.note('client', client.id);
-      return true;
-    }
-    await limit.recordFailure(key);
-    return false;
+    if (!secret) return false;
+    lastUsed.note('client_secret', secret.id);
+    lastUsed.note('client', client.id);
+    return true;
   }
 
   return {
@@ -86,16 +63,17 @@ export function createClientAuthentication({
         });
       if (!id) throw refused();
       const client = await clients.find(id);
+      if (client) ctx.state.clientId = client.id;
       if (!client || client.isSuspended) {
         // The same work as for a known client, so that the time tells nothing.
         matchesSecret(undefined, secret ?? '');
-        throw refused();
+        throw await failures.answerOf(ctx, refused(), id);
       }
       const isRight =
         client.kind === 'public'
           ? secret === undefined
-          : secret !== undefined && (await hasSecret(client, secret, ctx.ip));
-      if (!isRight) throw refused();
+          : secret !== undefined && hasSecret(client, secret);
+      if (!isRight) throw await failures.answerOf(ctx, refused(), id);
       authenticated.set(ctx, client);
       await next();
     },
@@ -131,6 +109,8 @@ function presentedCredentials(ctx: Context): Credentials {
 
 /** RFC 6749 §2.3.1: both halves are form-encoded before they are joined. */
 function formDecode(text: string): string {
+  // Nothing of what we give out needs it.
+  if (!/[%+]/.test(text)) return text;
   try {
     return decodeURIComponent(text.replaceAll('+', ' '));
   } catch {

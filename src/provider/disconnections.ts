@@ -1,15 +1,21 @@
-/** How a person ends the connection to a client: every authorization of it, everywhere, at once. */
+/** How the connection to a client ends: every authorization of it, everywhere, at once. */
 import type { Activity, Origin } from '../accounts/activity.ts';
 import type { ConnectedClient, Connections } from '../accounts/connections.ts';
+import type { Revocations } from '../accounts/revocations.ts';
 import type { Grants } from './grants.ts';
 
 export interface Disconnections {
-  /** Ends the connection; the consent is forgotten. Ended already, there is nothing to do. */
+  /**
+   * Ends the connection; the consent is forgotten. Ended already, there is nothing to do.
+   *
+   * @param origin of the person; without it, it is the operator who ends the connection.
+   * @returns how many grants ended with it.
+   */
   end(
     accountId: string,
     client: Pick<ConnectedClient, 'clientId' | 'name'>,
-    origin: Origin,
-  ): Promise<void>;
+    origin?: Origin,
+  ): Promise<number>;
   /** Ends all of a person's connections. @returns how many it were. */
   endAll(accountId: string, origin: Origin): Promise<number>;
 }
@@ -21,10 +27,12 @@ export function createDisconnections({
   connections,
   grants,
   activity,
+  revocations,
 }: {
   connections: Connections;
   grants: Grants;
   activity: Activity;
+  revocations: Revocations;
 }): Disconnections {
   async function revokeAll(grantIds: readonly string[]): Promise<void> {
     for (let start = 0; start < grantIds.length; start += BATCH) {
@@ -37,11 +45,15 @@ export function createDisconnections({
     const known = await connections.grantsOf(accountId, clientId);
     await revokeAll(known);
     const details = { client_id: clientId, client_name: name };
-    const ended = await connections.end(accountId, clientId, (tx) =>
-      activity.record({ action: 'disconnected', actor: 'person', accountId, details, origin }, tx),
-    );
+    const actor = origin ? 'person' : 'operator';
+    const cause = origin ? 'person_disconnected' : 'operator_revoked';
+    const ended = await connections.end(accountId, clientId, async (tx, grantIds) => {
+      await revocations.recordAll({ grantIds, accountId, clientId, cause }, tx);
+      await activity.record({ action: 'disconnected', actor, accountId, details, origin }, tx);
+    });
     // Those that were issued meanwhile; from here on none is.
     await revokeAll(ended.filter((grantId) => !known.includes(grantId)));
+    return ended.length;
   };
 
   return {

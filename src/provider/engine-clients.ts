@@ -3,6 +3,7 @@ import type Provider from 'oidc-provider';
 import { type ClientMetadata, type Client as EngineClient, errors } from 'oidc-provider';
 import type { Client } from '../clients/client.ts';
 import type { ClientRegistry } from '../clients/client-registry.ts';
+import { matchesSecret } from '../clients/client-secret.ts';
 import type { ClientAuthentication } from './client-authentication.ts';
 import type { ClientTests } from './client-tests.ts';
 import { requireNoScope } from './no-scopes.ts';
@@ -70,7 +71,11 @@ export function installClients({
   // A parsed client is good for one version of the record, and the record is asked for every time.
   EngineClientClass.find = async (id) => {
     const client = await clients.find(id);
-    if (!client || client.isSuspended) return undefined;
+    if (!client || client.isSuspended) {
+      // The same work as for a wrong secret, so that the time tells nothing.
+      matchesSecret(undefined, '');
+      return undefined;
+    }
     const known = parsed.get(id);
     if (known?.version === client.version) return known.engineClient;
     const engineClient = new EngineClientClass(metadataOf(client));
@@ -84,7 +89,7 @@ export function installClients({
   const currentContext = () => (provider.constructor as typeof Provider).ctx;
 
   prototype.compareClientSecret = function (presented) {
-    return authentication.hasSecret(clientOf(this), presented, currentContext()?.ip ?? '');
+    return authentication.hasSecret(clientOf(this), presented);
   };
 
   // Whoever asks for the redirect URI of tests without being one is told that it is not registered.
@@ -123,7 +128,7 @@ export function installClients({
 }
 
 interface ClientHooks {
-  compareClientSecret(this: EngineClient, presented: string): boolean | Promise<boolean>;
+  compareClientSecret(this: EngineClient, presented: string): boolean;
   redirectUriAllowed(this: EngineClient, uri: string): boolean;
   grantTypeAllowed(this: EngineClient, grantType: string): boolean;
   responseModeAllowed(this: EngineClient, mode: string | undefined): boolean;

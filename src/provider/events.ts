@@ -3,7 +3,10 @@ import type Provider from 'oidc-provider';
 import type { KoaContextWithOIDC } from 'oidc-provider';
 import type { Logger } from 'pino';
 import type { ClientProblems } from '../clients/client-problems.ts';
+import { sha256 } from '../random-id.ts';
 import type { LastUsed } from '../storage/last-used.ts';
+import type { ProviderOutcomes } from './outcomes.ts';
+import type { NoteReplay } from './replays.ts';
 import { requestProblem } from './request-problem.ts';
 import { causeOf, describeTokenError } from './token-errors.ts';
 
@@ -11,13 +14,16 @@ export interface Listeners {
   readonly log: Logger;
   readonly problems: Pick<ClientProblems, 'note'>;
   readonly lastUsed: Pick<LastUsed<'client'>, 'note'>;
+  readonly noteReplay: NoteReplay;
+  readonly outcomes: ProviderOutcomes;
 }
 
 /**
  * Corrects refused token answers, logs what was refused and notes it for the client's owner. The
  * engine sets the body first and reports after it in the same tick, so a listener may complete it.
  */
-export function listenToEvents(provider: Provider, { log, problems, lastUsed }: Listeners): void {
+export function listenToEvents(provider: Provider, parts: Listeners): void {
+  const { log, problems, lastUsed, noteReplay, outcomes } = parts;
   const about = (ctx: KoaContextWithOIDC) => ({
     requestId: ctx.state.requestId,
     clientId: ctx.oidc.client?.clientId,
@@ -29,22 +35,32 @@ export function listenToEvents(provider: Provider, { log, problems, lastUsed }: 
   };
 
   provider.on('grant.success', (ctx) => {
+    outcomes.tokenIssued(String(ctx.oidc.params?.grant_type));
     if (ctx.oidc.client) lastUsed.note('client', ctx.oidc.client.clientId);
   });
   provider.on('grant.error', (ctx, error) => {
     describeTokenError(ctx, error);
+    outcomes.tokenRefused(String(ctx.oidc.params?.grant_type), error.message);
     log.info({ ...about(ctx), error: error.message, cause: causeOf(error) }, 'token refused');
     note(ctx, 'token', error);
   });
+  provider.on('authorization.success', () => outcomes.authorizationIssued());
   provider.on('authorization.error', (ctx, error) => {
+    outcomes.authorizationRefused(error.message);
     log.info(
       { ...about(ctx), error: error.message, cause: causeOf(error) },
       'authorization refused',
     );
     note(ctx, 'authorize', error);
   });
-  provider.on('grant.revoked', (ctx) => {
-    log.warn(about(ctx), 'a code or refresh token was replayed: its grant is revoked');
+  provider.on('grant.revoked', (ctx, grantId) => {
+    // As in the line of the request.
+    const grant = sha256(grantId).slice(0, 16);
+    log.warn(
+      { ...about(ctx), grant },
+      'a code or refresh token was replayed: its grant is revoked',
+    );
+    noteReplay(grantId, ctx);
   });
   provider.on('server_error', (ctx, error) => {
     log.error({ ...about(ctx), err: error }, 'request failed');

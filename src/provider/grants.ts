@@ -4,7 +4,7 @@ import { epochSeconds } from '../clock.ts';
 import type { TokenStore } from '../storage/token-store.ts';
 import type { RefreshTokens } from './refresh-tokens.ts';
 import type { AccessTokenData, GrantData, MachineTokenData } from './store-adapter.ts';
-import { kindOf } from './token-values.ts';
+import { grantIdIn, kindOf } from './token-values.ts';
 
 /** A token that is good now, as far as the token store knows. Times are seconds since the epoch. */
 export interface LiveToken {
@@ -13,6 +13,8 @@ export interface LiveToken {
   /** Absent for a machine token: it acts for nobody. */
   readonly accountId?: string;
   readonly grantId?: string;
+  /** Of a machine token: dead where its client has a later one. */
+  readonly generation?: number;
   readonly expiresAt: number;
   readonly issuedAt: number;
 }
@@ -33,15 +35,16 @@ export function createGrants({
   clock,
 }: {
   store: TokenStore;
-  refreshTokens: RefreshTokens;
+  refreshTokens: Pick<RefreshTokens, 'nameOf'>;
   clock: Clock;
 }): Grants {
   async function findMachineToken(value: string): Promise<LiveToken | undefined> {
     const record = await store.read<MachineTokenData>('machine_token', value);
     if (!record) return undefined;
-    const [clientId, lifetime] = record.data;
+    const [clientId, lifetime, generation = 0] = record.data;
     const { expiresAt } = record;
-    return { kind: 'machine_token', clientId, expiresAt, issuedAt: expiresAt - lifetime };
+    const issuedAt = expiresAt - lifetime;
+    return { kind: 'machine_token', clientId, generation, expiresAt, issuedAt };
   }
 
   return {
@@ -49,15 +52,16 @@ export function createGrants({
       const kind = kindOf(value);
       if (kind === 'machineToken') return findMachineToken(value);
       if (kind !== 'accessToken') return undefined;
-      const record = await store.read<AccessTokenData>('access_token', value);
-      if (!record) return undefined;
-      const [grantId, lifetime] = record.data;
+      const grantId = grantIdIn(value);
+      const [record, grant] = await store.readBoth<AccessTokenData, GrantData>(
+        { kind: 'access_token', id: value },
+        { kind: 'grant', id: grantId },
+      );
       // The Grant decides: without it every token of it is dead.
-      const grant = await store.read<GrantData>('grant', grantId);
-      if (!grant) return undefined;
+      if (!record || !grant) return undefined;
       const { accountId, clientId } = grant.data;
       const expiresAt = Math.min(record.expiresAt, grant.expiresAt);
-      const issuedAt = record.expiresAt - lifetime;
+      const issuedAt = record.expiresAt - record.data;
       return { kind: 'access_token', clientId, accountId, grantId, expiresAt, issuedAt };
     },
 

@@ -56,12 +56,8 @@ export function createInteractions({
   type Interaction = InstanceType<Provider['Interaction']>;
 
   /** What this browser is asked, as long as it is. */
-  async function waiting(ctx: Context): Promise<Interaction | undefined> {
-    return provider.interactionDetails(ctx.req, ctx.res).catch((error: unknown) => {
-      if (error instanceof errors.SessionNotFound) return undefined;
-      throw error;
-    });
-  }
+  const waiting = (ctx: Context): Promise<Interaction | undefined> =>
+    unlessGone(provider.interactionDetails(ctx.req, ctx.res));
 
   async function answer(ctx: Context, result: InteractionResults): Promise<string> {
     const interaction = await waiting(ctx);
@@ -69,8 +65,9 @@ export function createInteractions({
     if (!interaction) return ctx.path;
     await rememberAnswered(interaction);
     interaction.result = 'error' in result ? result : { ...interaction.lastSubmission, ...result };
-    await interaction.persist();
-    return interaction.returnTo;
+    // Or over since it was read here.
+    const isAnswered = (await unlessGone(interaction.persist())) !== undefined;
+    return isAnswered ? interaction.returnTo : ctx.path;
   }
 
   /** A second click comes when the first has used the interaction up: it is told where to go on. */
@@ -137,6 +134,16 @@ export function createInteractions({
       return restartUrl(interaction.params);
     },
   };
+}
+
+/** Undefined for an interaction that is not there any more. */
+async function unlessGone<Result>(work: Promise<Result>): Promise<Result | undefined> {
+  try {
+    return await work;
+  } catch (error) {
+    if (error instanceof errors.SessionNotFound) return undefined;
+    throw error;
+  }
 }
 
 const answeredId = (uid: string): string => `${uid}-answered`;

@@ -1,6 +1,7 @@
 /** `POST /oauth/introspect` (RFC 7662): is this token good, whose is it, what may they reach now. */
 import type { Context, Middleware } from 'koa';
 import type { Access } from '../accounts/access.ts';
+import type { Account } from '../accounts/account.ts';
 import type { AccountRegistry } from '../accounts/account-registry.ts';
 import type { ApiKey } from '../accounts/api-key.ts';
 import type { ApiKeys } from '../accounts/api-keys.ts';
@@ -11,6 +12,7 @@ import { authenticatedClient, type ClientAuthentication } from './client-authent
 import { formOf, readOAuthForm } from './form.ts';
 import type { Grants, LiveToken } from './grants.ts';
 import { OAuthError } from './oauth-error.ts';
+import type { ProviderOutcomes } from './outcomes.ts';
 
 /** RFC 7662 §2.2: why a token is not good is nobody's business. */
 const INACTIVE = { active: false } as const;
@@ -24,6 +26,7 @@ export interface IntrospectionParts {
   readonly access: Access;
   readonly apiKeys: ApiKeys;
   readonly lastUsed: Pick<LastUsed<'api_key' | 'connection'>, 'note'>;
+  readonly outcomes: Pick<ProviderOutcomes, 'introspected'>;
 }
 
 /** The steps of an introspection request, in order. */
@@ -38,9 +41,11 @@ export function introspection(parts: IntrospectionParts): Middleware[] {
       ctx.set('Cache-Control', 'no-store');
       const key = await parts.apiKeys.findByValue(value);
       const token = key ? undefined : await parts.grants.findAccessToken(value);
+      if (token?.grantId !== undefined) ctx.state.grantId = token.grantId;
       const answer =
         (key && (await describeKey(key, ctx, parts))) ??
         (token && (await describe(token, ctx, parts)));
+      parts.outcomes.introspected(answer !== undefined);
       ctx.body = answer ?? INACTIVE;
     },
   ];
@@ -62,13 +67,18 @@ async function describeKey(key: ApiKey, ctx: Context, parts: IntrospectionParts)
     active: true,
     token_type: 'api_key',
     sub: account.id,
-    username: account.email,
+    ...personIn(account),
     ...(key.expiresAt && { exp: secondsOf(key.expiresAt) }),
     iat: secondsOf(key.createdAt),
     iss: parts.issuer,
     organizations: await parts.access.accessOf({ accountId: account.id }),
   };
 }
+
+const personIn = ({ email, externalId }: Account) => ({
+  username: email,
+  ...(externalId !== undefined && { external_id: externalId }),
+});
 
 const secondsOf = (time: Date): number => Math.floor(time.getTime() / 1000);
 
@@ -79,6 +89,7 @@ async function describe(token: LiveToken, ctx: Context, parts: IntrospectionPart
 
   const client = await parts.clients.find(token.clientId);
   if (!client || client.isSuspended) return undefined;
+  if (token.generation !== undefined && token.generation < client.tokenGeneration) return undefined;
   const account =
     token.accountId === undefined ? undefined : await parts.accounts.find(token.accountId);
   if (token.accountId !== undefined && (!account || account.isSuspended)) return undefined;
@@ -101,7 +112,7 @@ async function describe(token: LiveToken, ctx: Context, parts: IntrospectionPart
   const holder = account ? { accountId: account.id } : { clientId: client.id };
   return {
     ...answer,
-    ...(account && { username: account.email }),
+    ...(account && personIn(account)),
     organizations: await parts.access.accessOf(holder),
   };
 }

@@ -9,8 +9,9 @@ import type { AccountRegistry } from '../accounts/account-registry.ts';
 import type { Activity } from '../accounts/activity.ts';
 import type { ApiKeys } from '../accounts/api-keys.ts';
 import type { Connections } from '../accounts/connections.ts';
+import type { Revocations } from '../accounts/revocations.ts';
 import type { ShownOnce } from '../accounts/shown-once.ts';
-import type { AttemptLimit } from '../attempt-limits.ts';
+import type { CreateAttemptLimit } from '../attempt-limits.ts';
 import type { ClientProblems } from '../clients/client-problems.ts';
 import type { ClientRegistry } from '../clients/client-registry.ts';
 import type { Clock } from '../clock.ts';
@@ -21,14 +22,19 @@ import type { TokenStore } from '../storage/token-store.ts';
 import { type BrowserSessions, createBrowserSessions } from './browser-sessions.ts';
 import { createClientAuthentication } from './client-authentication.ts';
 import { type ClientTests, createClientTests } from './client-tests.ts';
+import { useCodesUpLast } from './code-exchange.ts';
 import { engineConfiguration } from './configuration.ts';
 import { createDisconnections, type Disconnections } from './disconnections.ts';
 import { installClients } from './engine-clients.ts';
 import { listenToEvents } from './events.ts';
+import { createFailureLimits } from './failure-limits.ts';
 import { createGrants, type Grants } from './grants.ts';
 import { createInteractions, type Interactions } from './interactions.ts';
 import { introspection } from './introspection.ts';
+import type { ProviderOutcomes } from './outcomes.ts';
 import { createRefreshTokens, type RefreshTokens } from './refresh-tokens.ts';
+import { notesReplays } from './replays.ts';
+import { namingParties } from './request-parties.ts';
 import { revocation } from './revocation.ts';
 import { revokeCurrentToken } from './revoke-current-token.ts';
 import { storeAdapter } from './store-adapter.ts';
@@ -45,9 +51,10 @@ export interface ProviderParts {
   readonly connections: Connections;
   readonly apiKeys: ApiKeys;
   readonly activity: Activity;
+  readonly revocations: Revocations;
   readonly shownOnce: ShownOnce;
-  /** Wrong client secrets, counted per client and address. */
-  readonly clientFailures: AttemptLimit;
+  readonly createAttemptLimit: CreateAttemptLimit;
+  readonly outcomes: ProviderOutcomes;
   /** Told of every refused authorize and token request. */
   readonly problems: Pick<ClientProblems, 'note'>;
   readonly lastUsed: Pick<LastUsed<UsedThing>, 'note'>;
@@ -69,8 +76,9 @@ type UsedThing = 'client' | 'client_secret' | 'connection' | 'api_key';
 
 /** What the pages and the host may ask of the authorization server. */
 export interface AuthorizationServer {
-  /** Answers the authorization and token endpoints. */
+  /** Answers the authorization endpoint. */
   readonly engine: Middleware;
+  readonly token: readonly Middleware[];
   readonly introspection: readonly Middleware[];
   readonly revocation: readonly Middleware[];
   readonly revokeCurrentToken: readonly Middleware[];
@@ -83,15 +91,17 @@ export interface AuthorizationServer {
 
 /** Builds the engine with its adapter, policy, values and error texts in place. */
 export function createAuthorizationServer(parts: ProviderParts): AuthorizationServer {
-  const { settings, clock, store, clients, accounts, connections } = parts;
+  const { settings, clock, store, clients, accounts, connections, revocations } = parts;
   const { issuer } = settings;
+  const noteReplay = notesReplays(revocations, parts.outcomes);
   const refreshTokens = createRefreshTokens({
     store,
     clock,
     keys: settings.secrets.tokenKeys,
     retryWindowSeconds: settings.tokens.retryWindowSeconds,
+    ...{ noteReplay, outcomes: parts.outcomes },
   });
-  const adapter = storeAdapter({ store, refreshTokens });
+  const adapter = storeAdapter({ store, refreshTokens, noteReplay });
   const renderError: Configuration['renderError'] = async (ctx, out, cause) => {
     const isGone = cause instanceof errors.SessionNotFound;
     await parts.showError(ctx, {
@@ -110,9 +120,9 @@ export function createAuthorizationServer(parts: ProviderParts): AuthorizationSe
     value: new URL(issuer).protocol.slice(0, -1),
   });
 
+  const failures = createFailureLimits(parts);
   const authentication = createClientAuthentication({
-    clients,
-    limit: parts.clientFailures,
+    ...{ clients, failures },
     lastUsed: parts.lastUsed,
     issuer,
   });
@@ -123,40 +133,31 @@ export function createAuthorizationServer(parts: ProviderParts): AuthorizationSe
   });
   installClients({ provider, clients, authentication, tests });
   installTokenValues(provider, refreshTokens);
-  checkAccountBeforeCode(provider, accounts);
-  listenToEvents(provider, parts);
+  useCodesUpLast(provider);
+  listenToEvents(provider, { ...parts, noteReplay });
 
   const grants = createGrants({ store, refreshTokens, clock });
   const interactions = createInteractions({ provider, store, sessions });
+  const engine = namingParties(compose(provider.middleware));
   return {
-    engine: compose(provider.middleware),
+    engine,
+    token: [failures.limitRefusals, engine],
     introspection: introspection({ ...parts, issuer, authentication, grants }),
-    revocation: revocation({ authentication, grants }),
-    revokeCurrentToken: revokeCurrentToken({ grants, clients }),
+    revocation: revocation({ authentication, grants, revocations }),
+    revokeCurrentToken: revokeCurrentToken({ grants, clients, revocations, failures }),
     interactions,
     sessions,
     grants,
-    disconnections: createDisconnections({ connections, grants, activity: parts.activity }),
+    disconnections: createDisconnections({ ...parts, grants }),
     clientTests: tests,
   };
 }
 
-/**
- * The engine looks for the account of a code after it has used the code up. Asked before, a
- * suspended account and a database that is away cost the client nothing.
- */
-function checkAccountBeforeCode(provider: Provider, accounts: AccountRegistry): void {
-  const { prototype } = provider.AuthorizationCode;
-  const { consume } = prototype;
-  prototype.consume = async function () {
-    const account = await accounts.find(this.accountId ?? '');
-    if (account && !account.isSuspended) return consume.call(this);
-    throw new errors.InvalidGrant('authorization code invalid (referenced account not found)');
-  };
-}
-
 /** Each kind of value gets its prefix; refresh tokens and grant ids are made by us altogether. */
-function installTokenValues(provider: Provider, refreshTokens: RefreshTokens): void {
+export function installTokenValues(
+  provider: Provider,
+  refreshTokens: Pick<RefreshTokens, 'valueOf'>,
+): void {
   const { AccessToken, ClientCredentials, AuthorizationCode, RefreshToken, Grant } = provider;
   for (const [prototype, prefix] of [
     [tokenModel(AccessToken), PREFIX.accessToken],
@@ -165,8 +166,10 @@ function installTokenValues(provider: Provider, refreshTokens: RefreshTokens): v
   ] as const) {
     // The original also notes on the token which format it has.
     const { generateTokenId } = prototype;
+    const isAccessToken = prefix === PREFIX.accessToken;
     prototype.generateTokenId = function () {
-      return prefix + generateTokenId.call(this);
+      const grantId = isAccessToken ? (this.grantId ?? '') : '';
+      return prefix + grantId + generateTokenId.call(this);
     };
   }
   tokenModel(Grant).generateTokenId = () => randomId('', 22);

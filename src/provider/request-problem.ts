@@ -29,7 +29,7 @@ export function requestProblem(
 }
 
 /** The client of a request that was refused before the client was looked for, or found. */
-function namedClient(ctx: KoaContextWithOIDC): string | undefined {
+export function namedClient(ctx: KoaContextWithOIDC): string | undefined {
   const id = ctx.oidc.params?.client_id ?? ctx.oidc.body?.client_id;
   if (typeof id === 'string') return id;
   const [, encoded = ''] = BASIC.exec(ctx.get('authorization')) ?? [];

@@ -3,20 +3,17 @@ import type { Middleware } from 'koa';
 import { authenticatedClient, type ClientAuthentication } from './client-authentication.ts';
 import { allowPageOf } from './cross-origin.ts';
 import { formOf, readOAuthForm } from './form.ts';
-import type { Grants } from './grants.ts';
+import { endGivenBack, type GivenBackParts } from './given-back.ts';
 import { OAuthError } from './oauth-error.ts';
 
 /**
  * The steps of a revocation request, in order. Either token of an authorization ends all of it
  * (§2.1); a machine access token ends alone. `token_type_hint` is not needed to find a token.
  */
-export function revocation({
-  authentication,
-  grants,
-}: {
-  authentication: ClientAuthentication;
-  grants: Grants;
-}): Middleware[] {
+export function revocation(
+  parts: GivenBackParts & { readonly authentication: ClientAuthentication },
+): Middleware[] {
+  const { authentication, grants } = parts;
   return [
     readOAuthForm,
     authentication.requireClient,
@@ -35,8 +32,7 @@ export function revocation({
       if (token.clientId !== authenticatedClient(ctx).id) {
         throw new OAuthError(400, 'invalid_grant', 'the token was issued to another client');
       }
-      if (token.grantId === undefined) await grants.revokeMachineToken(value);
-      else await grants.revoke(token.grantId);
+      await endGivenBack(parts, ctx, { value, grantId: token.grantId });
     },
   ];
 }

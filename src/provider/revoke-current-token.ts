@@ -3,18 +3,19 @@ import type { Context, Middleware, Next } from 'koa';
 import { isApiKey } from '../accounts/api-key.ts';
 import type { ClientRegistry } from '../clients/client-registry.ts';
 import { allowPageOf } from './cross-origin.ts';
+import type { FailureLimits } from './failure-limits.ts';
 import { formOf, readForm } from './form.ts';
-import type { Grants } from './grants.ts';
+import { endGivenBack, type GivenBackParts } from './given-back.ts';
 import { OAuthError } from './oauth-error.ts';
 
 /** The steps of the request, in order. Nothing is revoked unless all of them pass. */
-export function revokeCurrentToken({
-  grants,
-  clients,
-}: {
-  grants: Grants;
-  clients: ClientRegistry;
-}): Middleware[] {
+export function revokeCurrentToken(
+  parts: GivenBackParts & {
+    readonly clients: ClientRegistry;
+    readonly failures: Pick<FailureLimits, 'answerOf'>;
+  },
+): Middleware[] {
+  const { grants, clients, failures } = parts;
   return [
     readForm,
     refuseTokenParameter,
@@ -23,10 +24,13 @@ export function revokeCurrentToken({
       const value = bearerOf(ctx);
       if (isApiKey(value)) throw invalidToken('API keys are revoked on the profile page');
       const token = await grants.findAccessToken(value);
-      if (!token) throw invalidToken('the access token is unknown, expired or revoked');
+      if (!token) {
+        const refusal = invalidToken('the access token is unknown, expired or revoked');
+        throw await failures.answerOf(ctx, refusal);
+      }
+      ctx.state.clientId = token.clientId;
       if (ctx.get('origin')) allowPageOf(await clients.find(token.clientId), ctx);
-      if (token.grantId === undefined) await grants.revokeMachineToken(value);
-      else await grants.revoke(token.grantId);
+      await endGivenBack(parts, ctx, { value, grantId: token.grantId });
       ctx.status = 204;
     },
   ];

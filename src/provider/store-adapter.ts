@@ -1,17 +1,22 @@
 /** The engine's adapter: its models, kept in the token store. */
-import { type Adapter, type AdapterPayload, errors } from 'oidc-provider';
+import { type Adapter, type AdapterPayload, errors, Provider } from 'oidc-provider';
 import { randomId } from '../random-id.ts';
 import type { RecordKind, TokenStore } from '../storage/token-store.ts';
+import { clientOf } from './engine-clients.ts';
 import type { RefreshTokenData, RefreshTokens } from './refresh-tokens.ts';
+import type { NoteReplay } from './replays.ts';
 import { kindOf } from './token-values.ts';
 
 /** Kept for an hour after the code expired: a late replay still ends the tokens it gave out. */
 const REMEMBER_CODE_SECONDS = 3_600;
 
-/** What is kept of an access token; the rest is its grant's. Lifetimes in seconds. */
-export type AccessTokenData = readonly [grantId: string, lifetime: number];
-/** What is kept of a machine access token. */
-export type MachineTokenData = readonly [clientId: string, lifetime: number];
+/**
+ * What is kept of an access token: its lifetime in seconds. The rest is its grant's, whose id
+ * stands in the token.
+ */
+export type AccessTokenData = number;
+/** What is kept of a machine access token; the client's token generation is left out while it is 0. */
+export type MachineTokenData = readonly [clientId: string, lifetime: number, generation?: number];
 /** What is kept of a grant: who allowed whom. */
 export interface GrantData {
   readonly accountId: string;
@@ -25,22 +30,27 @@ type ModelAdapter = Pick<Adapter, 'find' | 'upsert' | 'destroy'> & Partial<Adapt
 export function storeAdapter({
   store,
   refreshTokens,
+  noteReplay,
 }: {
   store: TokenStore;
   refreshTokens: RefreshTokens;
+  noteReplay: NoteReplay;
 }): (model: string) => Adapter {
   const models: Record<string, ModelAdapter> = {
-    AuthorizationCode: codes(store),
+    AuthorizationCode: codes(store, noteReplay),
     AccessToken: {
       ...recordsOf(store, 'access_token'),
-      async upsert(id, { grantId, exp = 0, iat = 0 }) {
-        await store.write('access_token', id, [grantId, exp - iat], exp);
+      async upsert(id, { exp = 0, iat = 0 }) {
+        await store.write('access_token', id, exp - iat, exp);
       },
     },
     ClientCredentials: {
       ...recordsOf(store, 'machine_token'),
       async upsert(id, { clientId, exp = 0, iat = 0 }) {
-        await store.write('machine_token', id, [clientId, exp - iat], exp);
+        // Of the client as it was when it authenticated: tokens that are ended meanwhile stay ended.
+        const { tokenGeneration } = clientOf(Provider.ctx?.oidc.client);
+        const generation = tokenGeneration === 0 ? [] : [tokenGeneration];
+        await store.write('machine_token', id, [clientId, exp - iat, ...generation], exp);
       },
     },
     RefreshToken: refreshTokenFamilies(store, refreshTokens),
@@ -56,7 +66,10 @@ export function storeAdapter({
         // The engine adds the value of the session cookie, and never reads it.
         const { cookie: _cookie, ...known } = session ?? {};
         const kept = session ? { ...data, session: known } : data;
-        await store.write('interaction', id, kept, exp);
+        if (data.result === undefined) return store.write('interaction', id, kept, exp);
+        // An answer to what waits. Where it was resumed meanwhile, it must not wait again.
+        if (await store.replace('interaction', id, kept, exp)) return;
+        throw new errors.SessionNotFound('interaction session not found');
       },
       async destroy(id) {
         // Answered once: of several that resume the same interaction one goes on.
@@ -97,7 +110,7 @@ function recordsOf(store: TokenStore, kind: RecordKind): ModelAdapter {
   };
 }
 
-function codes(store: TokenStore): ModelAdapter {
+function codes(store: TokenStore, noteReplay: NoteReplay): ModelAdapter {
   return {
     ...recordsOf(store, 'code'),
     async find(id) {
@@ -115,7 +128,11 @@ function codes(store: TokenStore): ModelAdapter {
       if (await store.consumeCode(id, randomId('', 22))) return;
       // RFC 6749 §4.1.2: the second of two that arrive together is a replay, and ends the tokens.
       const record = await store.read<AdapterPayload>('code', id);
-      if (record?.data.grantId) await store.remove('grant', record.data.grantId);
+      const grantId = record?.data.grantId;
+      if (grantId !== undefined) {
+        await store.remove('grant', grantId);
+        noteReplay(grantId);
+      }
       throw new errors.InvalidGrant('authorization code already consumed');
     },
   };

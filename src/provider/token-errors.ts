@@ -1,6 +1,6 @@
 /** What the token endpoint says is wrong: the true cause to a client that proved who it is. */
 import type { KoaContextWithOIDC } from 'oidc-provider';
-import { errorBody, OAuthError } from './oauth-error.ts';
+import { errorBody } from './oauth-error.ts';
 
 /** The engine's causes, in the words of a partner developer. */
 const CAUSES: readonly (readonly [engine: RegExp, ours: string])[] = [
@@ -54,12 +54,8 @@ export function causeOf(error: EngineError): string {
 export function describeTokenError(ctx: KoaContextWithOIDC, error: EngineError): void {
   const { client, issuer } = ctx.oidc;
   const code = (ctx.body as { error: string }).error;
-  if (error instanceof OAuthError) ctx.set(error.headers);
   const isAuthenticated =
-    client !== undefined &&
-    client.clientAuthMethod !== 'none' &&
-    code !== 'invalid_client' &&
-    code !== 'slow_down';
+    client !== undefined && client.clientAuthMethod !== 'none' && code !== 'invalid_client';
   const description = isAuthenticated ? causeOf(error) : error.error_description;
   ctx.body = errorBody(issuer, code, description ?? 'the request was refused');
 }

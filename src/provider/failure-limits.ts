@@ -1,0 +1,104 @@
+/** Too many refused requests of programs: 429 in the place of a refusal, and of nothing else. */
+import type { Context, Next } from 'koa';
+import type { KoaContextWithOIDC } from 'oidc-provider';
+import type { Logger } from 'pino';
+import type { CreateAttemptLimit } from '../attempt-limits.ts';
+import { isClientId } from '../clients/client.ts';
+import type { Settings } from '../config/settings.ts';
+import { networkOf } from '../network-address.ts';
+import { OAuthError } from './oauth-error.ts';
+import type { ProviderOutcomes } from './outcomes.ts';
+import { namedClient } from './request-problem.ts';
+
+/** RFC 6585 §4. The code is that of RFC 8628 §3.5, which says the same of another endpoint. */
+export class TooManyFailures extends OAuthError {
+  constructor(seconds: number) {
+    const description = `too many failed attempts, try again in ${seconds} seconds`;
+    super(429, 'slow_down', description, { 'Retry-After': String(seconds) });
+  }
+}
+
+/**
+ * What is right is never counted and never refused, so nobody's failures lock a client out, and an
+ * endpoint asks about limits only when it refuses: a request that is right costs nothing here. That
+ * is enough because secrets, tokens and codes have at least 256 random bits (rule:
+ * attempt-limits.ts).
+ */
+export interface FailureLimits {
+  /**
+   * Counts a refusal for what was presented: against its address and, where a client was named
+   * (known or not), against both.
+   *
+   * @returns what to answer: the refusal itself, or that there were too many.
+   */
+  answerOf(ctx: Context, refusal: OAuthError, clientId?: string): Promise<OAuthError>;
+  /** Route step around the engine's token endpoint, which answers its refusals itself. */
+  limitRefusals(ctx: Context, next: Next): Promise<void>;
+}
+
+export function createFailureLimits({
+  settings,
+  createAttemptLimit,
+  log,
+  outcomes,
+}: {
+  readonly settings: Settings;
+  readonly createAttemptLimit: CreateAttemptLimit;
+  readonly log: Logger;
+  readonly outcomes: Pick<ProviderOutcomes, 'clientSecretRefused'>;
+}): FailureLimits {
+  const { limits } = settings;
+  const windowSeconds = limits.clientFailureWindowSeconds;
+  const create = (name: string, attempts: number) =>
+    // A store that is away turns no refusal into another error.
+    createAttemptLimit({ name, attempts, windowSeconds, whenAway: 'count here', log });
+  const perBoth = create('client_address', limits.clientFailures);
+  const perAddress = create('client_failures_address', limits.clientFailuresPerAddress);
+
+  async function secondsToWait(ctx: Context, clientId?: string): Promise<number | undefined> {
+    const network = networkOf(ctx.ip);
+    const [ofBoth, ofAddress] = await Promise.all([
+      clientId === undefined ? undefined : perBoth.count(`${clientId} ${network}`),
+      perAddress.count(network),
+    ]);
+    if (ofBoth?.isFirst || ofAddress?.isFirst) {
+      const limit = ofAddress?.isFirst ? 'address' : 'client and address';
+      // Anything may have been sent as the id, a secret in the wrong field among it.
+      const named = clientId !== undefined && isClientId(clientId) ? clientId : undefined;
+      const { requestId } = ctx.state;
+      const about = { requestId, limit, address: ctx.ip, clientId: named };
+      log.warn(about, 'too many refused requests: answered 429 for a while');
+    }
+    const isOver = ofBoth !== undefined || ofAddress !== undefined;
+    if (clientId !== undefined) outcomes.clientSecretRefused(isOver ? 'throttled' : 'wrong');
+    if (!isOver) return undefined;
+    return Math.max(ofBoth?.seconds ?? 0, ofAddress?.seconds ?? 0);
+  }
+
+  return {
+    async answerOf(ctx, refusal, clientId) {
+      const seconds = await secondsToWait(ctx, clientId);
+      return seconds === undefined ? refusal : new TooManyFailures(seconds);
+    },
+
+    async limitRefusals(ctx, next) {
+      await next();
+      const engineContext = ctx as KoaContextWithOIDC;
+      if (!isGuess(engineContext)) return;
+      const seconds = await secondsToWait(ctx, namedClient(engineContext));
+      if (seconds === undefined) return;
+      ctx.remove('WWW-Authenticate');
+      throw new TooManyFailures(seconds);
+    },
+  };
+}
+
+/**
+ * A wrong secret, or a wrong code or refresh token from somebody who showed no secret. A client that
+ * did show it proved who it is, and its many people may well have old tokens.
+ */
+function isGuess({ body, oidc }: KoaContextWithOIDC): boolean {
+  const { error } = (body ?? {}) as { error?: unknown };
+  if (error === 'invalid_client') return true;
+  return error === 'invalid_grant' && oidc.client?.clientAuthMethod === 'none';
+}

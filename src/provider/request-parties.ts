@@ -1,0 +1,25 @@
+/** Whom a request of the engine was about, for its log line: what was found, never what was sent. */
+import type { Context, Middleware } from 'koa';
+import type { KoaContextWithOIDC } from 'oidc-provider';
+
+/** The engine's middleware, which leaves the ids of client, grant and account in `ctx.state`. */
+export function namingParties(engine: Middleware): Middleware {
+  return async function engineNamingParties(ctx, next) {
+    try {
+      await engine(ctx, next);
+    } finally {
+      nameParties(ctx);
+    }
+  };
+}
+
+function nameParties(ctx: Context & Partial<Pick<KoaContextWithOIDC, 'oidc'>>): void {
+  if (!ctx.oidc) return;
+  const { client, session, entities } = ctx.oidc;
+  const { Grant, AuthorizationCode, RefreshToken } = entities;
+  const grantId = Grant?.jti ?? AuthorizationCode?.grantId ?? RefreshToken?.grantId;
+  const accountId = Grant?.accountId ?? session?.accountId;
+  if (client) ctx.state.clientId = client.clientId;
+  if (grantId !== undefined) ctx.state.grantId = grantId;
+  if (accountId !== undefined) ctx.state.accountId = accountId;
+}
