@@ -10,15 +10,18 @@ import { createSendMail } from './accounts/mail.ts';
 import { createPasswordChanges } from './accounts/password-changes.ts';
 import { createPasswordLinkRequests } from './accounts/password-link-requests.ts';
 import type { PasswordLinks } from './accounts/password-links.ts';
+import type { Revocations } from './accounts/revocations.ts';
 import { createShownOnce } from './accounts/shown-once.ts';
 import { createSignIn } from './accounts/sign-in.ts';
-import { createAttemptLimit } from './attempt-limits.ts';
+import { createSignInLimits } from './accounts/sign-in-limits.ts';
+import type { CreateAttemptLimit } from './attempt-limits.ts';
 import type { ClientProblems } from './clients/client-problems.ts';
 import type { ClientRegistry } from './clients/client-registry.ts';
 import type { Clock } from './clock.ts';
 import type { Settings } from './config/settings.ts';
 import { createFormTokens } from './host/form-token.ts';
 import { createHost } from './host/host.ts';
+import { createMetrics, type Metrics } from './host/metrics.ts';
 import { createOwnRequests } from './host/own-requests.ts';
 import { render } from './host/views.ts';
 import { activityPage } from './pages/activity.ts';
@@ -30,6 +33,7 @@ import { createErrorPage } from './pages/error-page.ts';
 import { errorReferencePage } from './pages/error-reference-page.ts';
 import { forgotPasswordPage } from './pages/forgot-password.ts';
 import { interactionPage } from './pages/interaction.ts';
+import { createKnownDevices } from './pages/known-devices.ts';
 import { oauthClientPage } from './pages/oauth-client.ts';
 import { oauthClientCreatedPage } from './pages/oauth-client-created.ts';
 import { oauthClientDeletePage } from './pages/oauth-client-delete.ts';
@@ -55,11 +59,15 @@ export interface ApplicationParts {
   readonly log: Logger;
   readonly database: Database;
   readonly store: TokenStore;
+  readonly createAttemptLimit: CreateAttemptLimit;
+  /** Outlive a reload, or every counter would begin anew. Made here where nobody looks. */
+  readonly metrics?: Metrics;
   readonly clients: ClientRegistry;
   readonly accounts: AccountRegistry;
   readonly access: Access;
   readonly connections: Connections;
   readonly activity: Activity;
+  readonly revocations: Revocations;
   readonly apiKeys: ApiKeys;
   readonly passwordLinks: PasswordLinks;
   readonly clientProblems: ClientProblems;
@@ -75,9 +83,11 @@ export interface Application {
 
 /** Builds the provider, the pages and the host. Opens nothing. */
 export function createApplication(parts: ApplicationParts): Application {
-  const { settings, clock, log, database, store } = parts;
+  const { settings, clock, log, database, store, createAttemptLimit } = parts;
   const { clients, accounts, access, connections, activity, apiKeys, clientProblems } = parts;
   const { limits, issuer, secrets } = settings;
+  const { metrics = createMetrics() } = parts;
+  const { outcomes } = metrics;
   const { passwordLinks: links } = parts;
 
   const errorPage = createErrorPage({ render });
@@ -85,10 +95,7 @@ export function createApplication(parts: ApplicationParts): Application {
   const server = createAuthorizationServer({
     ...parts,
     shownOnce,
-    clientFailures: createAttemptLimit({
-      failures: limits.clientFailures,
-      windowSeconds: limits.clientFailureWindowSeconds,
-    }),
+    outcomes,
     problems: clientProblems,
     showError: errorPage.showAuthorizationError,
   });
@@ -97,24 +104,22 @@ export function createApplication(parts: ApplicationParts): Application {
   const formTokens = createFormTokens({ issuer, keys: secrets.cookieKeys });
   const host = { render, formToken: formTokens.formToken };
   const passwordChanges = createPasswordChanges({ database, accounts, links, activity });
-  const checkPassword = createPasswordCheck({
-    signIn: createSignIn({ database }),
-    accounts,
-    activity,
-    failures: createAttemptLimit({
-      failures: limits.signInFailures,
-      windowSeconds: limits.signInFailureWindowSeconds,
-    }),
-    log,
-  });
+  const devices = createKnownDevices({ issuer, keys: secrets.cookieKeys, clock });
+  const mailLimit = (name: string, attempts: number) =>
+    createAttemptLimit({ name, attempts, windowSeconds: 3_600, whenAway: 'count here', log });
   const requests =
     settings.mail &&
     createPasswordLinkRequests({
-      ...{ issuer, accounts, links, log },
+      ...{ issuer, accounts, links, log, outcomes },
       sendMail: createSendMail(settings.mail),
-      perAddress: createAttemptLimit({ failures: 3, windowSeconds: 3_600 }),
+      perAccount: mailLimit('forgot_account', 3),
     });
   const forgotPasswordUrl = requests && '/forgot-password';
+  const checkPassword = createPasswordCheck({
+    ...{ accounts, activity, devices, log, outcomes, forgotPasswordUrl },
+    signIn: createSignIn({ database }),
+    limits: createSignInLimits({ settings: limits, createAttemptLimit, log }),
+  });
   const signedIn = signedInSteps({ host, clock, accounts, sessions, checkPassword });
   const ownClients = { host, clients, activity, shownOnce, limit: limits.clientsPerPerson };
   const signIn = signInPage({
@@ -122,7 +127,8 @@ export function createApplication(parts: ApplicationParts): Application {
   });
   const consent = consentPage({ host, accounts, access, activity, connections, interactions });
   const app = createHost({
-    ...{ settings, clock, log, server, formTokens, signedIn },
+    ...{ settings, log, server, formTokens, signedIn },
+    observeRequest: metrics.observeRequest,
     refreshSession: refreshSession({
       ...{ sessions, accounts, requireSameOrigin: formTokens.requireSameOrigin },
     }),
@@ -130,8 +136,12 @@ export function createApplication(parts: ApplicationParts): Application {
       signIn,
       signOut: signOutPage({ host, accounts, sessions }),
       interaction: interactionPage({ interactions, signIn, consent, errorPage }),
-      password: passwordPage({ host, links, changes: passwordChanges, forgotPasswordUrl }),
-      forgotPassword: requests && forgotPasswordPage({ host, requests }),
+      password: passwordPage({
+        ...{ host, links, changes: passwordChanges, devices, forgotPasswordUrl },
+      }),
+      forgotPassword:
+        requests &&
+        forgotPasswordPage({ host, requests, perAddress: mailLimit('forgot_address', 30) }),
       profile: profilePage({ host, clock, access, clients, connections, apiKeys }),
       connections: connectionsPage({ host, access, connections, disconnections }),
       apiKeys: apiKeysPage({
@@ -140,7 +150,7 @@ export function createApplication(parts: ApplicationParts): Application {
       activity: activityPage({ host, activity }),
       security: securityPage({
         ...{ host, accounts, activity, sessions, connections, disconnections },
-        ...{ passwordChanges, checkPassword },
+        ...{ passwordChanges, checkPassword, devices },
       }),
       oauthClients: oauthClientsPage(ownClients),
       oauthClientNew: oauthClientNewPage(ownClients),

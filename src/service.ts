@@ -1,5 +1,7 @@
 /** The only wiring: the stores, what remembers for them, the application, and who may reach it. */
 import type { Server } from 'node:http';
+import { hostname } from 'node:os';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { createAccess } from './accounts/access.ts';
 import { createAccountRegistry } from './accounts/account-registry.ts';
@@ -8,26 +10,35 @@ import { createApiKeys } from './accounts/api-keys.ts';
 import { createConnections } from './accounts/connections.ts';
 import { seedDemo } from './accounts/demo.ts';
 import { createPasswordLinks } from './accounts/password-links.ts';
+import { createRevocations } from './accounts/revocations.ts';
 import { createApplication } from './application.ts';
 import { createClientProblems } from './clients/client-problems.ts';
 import { createClientRegistry } from './clients/client-registry.ts';
 import { writeClientUses, writeSecretUses } from './clients/client-uses.ts';
 import type { Clock } from './clock.ts';
-import { type Reload, reloaded } from './config/reload.ts';
+import { createReload } from './config/reload.ts';
 import type { Settings } from './config/settings.ts';
+import { createDeparture } from './host/departure.ts';
 import { createOperatorsHost } from './host/host.ts';
 import { addressOf, drain, listen } from './host/listeners.ts';
-import { listenForChanges } from './storage/change-feed.ts';
+import { createMetrics } from './host/metrics.ts';
+import { createReadiness } from './host/readiness.ts';
+import { type ChangeFeed, listenForChanges } from './storage/change-feed.ts';
 import { startCleaning } from './storage/cleaning.ts';
 import { openDatabase } from './storage/database.ts';
+import { startKeySightings } from './storage/key-sightings.ts';
 import { createLastUsed } from './storage/last-used.ts';
+import { measuredDatabase, measuredStore } from './storage/measured-store.ts';
 import { requireSchema } from './storage/migrate.ts';
 import { openTokenStore } from './storage/open-token-store.ts';
+import type { Database } from './storage/queries.ts';
 
 export interface ServiceParts {
   readonly settings: Settings;
   /** The settings as they are now, for a reload. @throws ConfigurationProblems */
   readonly loadSettings: () => Settings;
+  /** Of the processes of this node one hosts the operators' listener for all. */
+  readonly isWorker?: boolean;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -40,25 +51,160 @@ export type Service = Awaited<ReturnType<typeof startService>>;
  * @throws EmbeddedPostgresInUse, MigrationsPending, UnsafeRedis or StorageUnavailable, each with
  *   its remedy, before anything listens.
  */
-export async function startService({ settings, loadSettings, clock, log }: ServiceParts) {
+export async function startService(given: ServiceParts) {
+  const { settings, loadSettings, isWorker = false, clock, log } = given;
   await using opened = new AsyncDisposableStack();
-  const database = await openDatabase({ ...settings.storage, sharing: 'own' });
+  const metrics = createMetrics();
+  const { outcomes } = metrics;
+  const database = measuredDatabase(
+    await openDatabase({ ...settings.storage, sharing: 'own' }),
+    metrics.observeStore('database'),
+  );
   opened.defer(() => database.close());
   await requireSchema(database, settings.storage);
-  const store = await openTokenStore({ ...settings.storage, database, clock });
+  const tokens = await openTokenStore({ ...settings.storage, database, clock });
+  const { limits } = tokens;
+  const store = measuredStore(tokens.store, metrics.observeStore('tokens'));
   opened.defer(() => store.close());
   const changes = await listenForChanges(database);
   opened.defer(() => changes.close());
+  const readiness = createReadiness({
+    database: () => database.ping(),
+    tokens: () => store.ping(),
+  });
+  metrics.watch({
+    stores: readiness.stores,
+    connections: () => database.connections(),
+    isFeedLive: database.embedded ? undefined : () => changes.isLive,
+  });
 
+  const registries = createRegistries({ database, changes, clock, log });
+  const { accounts, access, clients, connections, activity, apiKeys, passwordLinks } = registries;
+  const { revocations, clientProblems, lastUsed } = registries;
+  opened.defer(() => revocations.close());
+  opened.defer(() => clientProblems.close());
+  opened.defer(() => lastUsed.close());
+  const isSeeded = settings.demo && (await seedDemo({ database, clock }));
+
+  const { createAttemptLimit } = limits;
+  const parts = { clock, log, metrics, database, store, createAttemptLimit, ...registries };
+  const build = (next: Settings) => createApplication({ ...parts, settings: next });
+  let current = { settings, application: build(settings) };
+  opened.defer(() => current.application.close());
+  const keySightings = await startKeySightings({
+    ...{ database, clock, log, node: `${hostname()}:${settings.server.port}` },
+    keysInUse: () => current.settings.secrets,
+  });
+  opened.defer(() => keySightings.stop());
+
+  const before = (seconds: number): Date => new Date(clock() - seconds * 1000);
+  const cleaning = startCleaning({
+    log,
+    outcomes,
+    jobs: {
+      tokens: store.removeExpired,
+      attempts: limits.removeExpired,
+      grants: connections.removeExpiredGrants,
+      client_problems: clientProblems.removeExpired,
+      api_keys: apiKeys.removeExpired,
+      password_links: passwordLinks.removeExpired,
+      activity: (limit) =>
+        activity.removeOlderThan(before(current.settings.activity.retentionSeconds), limit),
+      revocations: (limit) =>
+        revocations.removeOlderThan(before(current.settings.activity.retentionSeconds), limit),
+    },
+  });
+  opened.defer(() => cleaning.stop());
+
+  const replacedClosing = new Set<Promise<void>>();
+  opened.defer(async () => {
+    await Promise.all(replacedClosing);
+  });
+
+  /** Builds the application anew. Requests in flight finish on the one they began on. */
+  async function apply(next: Settings): Promise<void> {
+    const replaced = current.application;
+    current = { settings: next, application: build(next) };
+    log.level = next.log.level;
+    // What it still does may take its time, such as a mail that is on its way.
+    const closing = replaced
+      .close()
+      .catch((err: unknown) => log.error({ err }, 'what was replaced did not end cleanly'))
+      .finally(() => replacedClosing.delete(closing));
+    replacedClosing.add(closing);
+    await keySightings.note();
+  }
+
+  const reload = createReload({ settings, loadSettings, apply, log, outcomes });
+
+  const listeners: Server[] = [];
+  opened.defer(async () => {
+    await Promise.all(listeners.map(drain));
+  });
+  const { server } = settings;
+  const departure = createDeparture();
+  const everyone = await listen(
+    (request, response) => current.application.handle(request, response),
+    ...([server.port, server.host] as const),
+    { ServerResponse: departure.ServerResponse, maxConnections: server.maxConnections, log },
+  );
+  listeners.push(everyone);
+  const operatorsApp = createOperatorsHost({
+    ...{ log, reload, readiness, metrics: metrics.text },
+  });
+  if (!isWorker) {
+    const { operatorsPort, operatorsHost } = server;
+    const operators = await listen(operatorsApp.callback(), operatorsPort, operatorsHost, { log });
+    listeners.push(operators);
+  }
+
+  const shutdownDelayMs = (): number => current.settings.server.shutdownDelaySeconds * 1000;
+  const closing = opened.move();
+  return {
+    settings,
+    isSeeded,
+    ...{ database, store, clients, accounts, access, connections, activity, apiKeys },
+    ...{ passwordLinks, revocations, clientProblems, lastUsed },
+    /** The address of the operators' listener. */
+    operatorsUrl: addressOf(listeners[1]),
+    reload,
+    ...{ metrics, readiness },
+    shutdownDelayMs,
+    /** Puts these settings in force instead of those that a reload would find. */
+    apply,
+    /** Says that it is about to end, takes requests for the shutdown delay, then lets nobody in. */
+    async leave() {
+      readiness.startDraining();
+      departure.announce();
+      await delay(shutdownDelayMs());
+      await departure.leave(everyone);
+    },
+    /** Answers what is in flight, then closes everything, the last opened first. */
+    close: () => closing.disposeAsync(),
+  };
+}
+
+/** What remembers for the stores, whatever the settings say. Asks the database nothing yet. */
+export function createRegistries({
+  database,
+  changes,
+  clock,
+  log,
+}: {
+  readonly database: Database;
+  readonly changes: ChangeFeed;
+  readonly clock: Clock;
+  readonly log: Logger;
+}) {
   const clients = createClientRegistry({ database, changes, clock });
   const accounts = createAccountRegistry({ database, changes, clock });
   const access = createAccess({ database, changes });
   const connections = createConnections({ database, clock });
   const activity = createActivity({ database, clock });
+  const revocations = createRevocations({ database, clock, activity, log });
   const apiKeys = createApiKeys({ database, changes, clock, activity });
   const passwordLinks = createPasswordLinks({ database, clock, accounts, activity });
   const clientProblems = createClientProblems({ database, clock, log });
-  opened.defer(() => clientProblems.close());
   const lastUsed = createLastUsed({
     clock,
     log,
@@ -69,76 +215,8 @@ export async function startService({ settings, loadSettings, clock, log }: Servi
       api_key: apiKeys.writeUses,
     },
   });
-  opened.defer(() => lastUsed.close());
-  const isSeeded = settings.demo && (await seedDemo({ database, clock }));
-
-  const stores = { clock, log, database, store, lastUsed, clientProblems };
-  const registries = { clients, accounts, access, connections, activity, apiKeys, passwordLinks };
-  const build = (next: Settings) => createApplication({ ...stores, ...registries, settings: next });
-  let current = { settings, application: build(settings) };
-  opened.defer(() => current.application.close());
-
-  const before = (seconds: number): Date => new Date(clock() - seconds * 1000);
-  const cleaning = startCleaning({
-    log,
-    jobs: [
-      store.removeExpired,
-      connections.removeExpiredGrants,
-      clientProblems.removeExpired,
-      apiKeys.removeExpired,
-      passwordLinks.removeExpired,
-      (limit) =>
-        activity.removeOlderThan(before(current.settings.activity.retentionSeconds), limit),
-    ],
-  });
-  opened.defer(() => cleaning.stop());
-
-  /**
-   * Builds the application anew from the settings as they are now. Requests in flight finish on
-   * the one they began on.
-   *
-   * @throws ConfigurationProblems, and nothing has changed.
-   */
-  async function reload(): Promise<Reload> {
-    const reload = reloaded(current.settings, loadSettings());
-    const replaced = current.application;
-    current = { settings: reload.settings, application: build(reload.settings) };
-    log.level = reload.settings.log.level;
-    const { changed, needsRestart } = reload;
-    log.info({ changed, needsRestart }, 'settings reloaded');
-    await replaced.close();
-    return reload;
-  }
-
-  const listeners: Server[] = [];
-  opened.defer(async () => {
-    await Promise.all(listeners.map(drain));
-  });
-  const { server } = settings;
-  listeners.push(
-    await listen(
-      (request, response) => current.application.handle(request, response),
-      ...([server.port, server.host] as const),
-    ),
-  );
-  const operatorsApp = createOperatorsHost({
-    reload,
-    isReady: async () => {
-      await Promise.all([store.ping(), database.ping()]);
-    },
-  });
-  listeners.push(await listen(operatorsApp.callback(), server.operatorsPort, server.operatorsHost));
-
-  const closing = opened.move();
   return {
-    settings,
-    isSeeded,
-    ...{ database, store, clients, accounts, access, connections, activity, apiKeys },
-    ...{ passwordLinks, clientProblems, lastUsed },
-    /** The address of the operators' listener. */
-    operatorsUrl: addressOf(listeners[1]),
-    reload,
-    /** Answers what is in flight, then closes everything, the last opened first. */
-    close: () => closing.disposeAsync(),
+    ...{ clients, accounts, access, connections, activity, apiKeys, passwordLinks },
+    ...{ revocations, clientProblems, lastUsed },
   };
 }

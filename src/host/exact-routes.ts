@@ -11,23 +11,26 @@ export type ExactRoutes = Readonly<
 
 /**
  * Answers exactly these paths, character by character, and passes on every other request. A method
- * that a path does not have is a 405 (RFC 9110 §15.5.6).
+ * that a path does not have, or whose steps pass it on, is a 405 (RFC 9110 §15.5.6).
  *
  * @param before the steps that come first on all of them.
  */
 export function exactRoutes(before: readonly Middleware[], routes: ExactRoutes): Middleware {
   const paths = new Map(
     Object.entries(routes).map(([path, methods]) => {
+      const refuse = methodNotAllowed(Object.keys(methods));
       const composed = Object.entries(methods).map(
-        ([method, steps]) => [method, compose([...before, ...steps])] as const,
+        ([method, steps]) => [method, compose([...before, ...steps, refuse])] as const,
       );
-      const otherwise = compose([...before, methodNotAllowed(Object.keys(methods))]);
+      const otherwise = compose([...before, refuse]);
       return [path, { methods: new Map<string, Middleware>(composed), otherwise }] as const;
     }),
   );
   return function exactRoute(ctx, next) {
     const route = paths.get(ctx.path);
     if (!route) return next();
+    // For the log and the metrics; the router of the pages says it of its own routes.
+    ctx.state.route = ctx.path;
     const method = ctx.method === 'HEAD' ? 'GET' : ctx.method;
     return (route.methods.get(method) ?? route.otherwise)(ctx, next);
   };

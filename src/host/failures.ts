@@ -54,7 +54,7 @@ export function answerErrorPages({
 }
 
 /** Only a status that was meant to be seen; anything else is a fault of ours. */
-function statusOf(error: unknown): number {
+export function statusOf(error: unknown): number {
   if (!(error instanceof Error)) return 500;
   const { status, expose } = error as Error & { status?: unknown; expose?: unknown };
   const isMeant = expose === true || error instanceof OAuthError;

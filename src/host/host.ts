@@ -2,7 +2,6 @@
 import Koa, { type Context, type Middleware } from 'koa';
 import Router from 'koa-router';
 import type { Logger } from 'pino';
-import type { Clock } from '../clock.ts';
 import type { Reload } from '../config/reload.ts';
 import type { Settings } from '../config/settings.ts';
 import type { activityPage } from '../pages/activity.ts';
@@ -35,14 +34,17 @@ import { exactRoutes } from './exact-routes.ts';
 import { answerErrorPages, answerJsonErrors } from './failures.ts';
 import type { FormTokens } from './form-token.ts';
 import { healthChecks } from './health.ts';
+import type { MetricsText } from './metrics.ts';
+import type { Readiness } from './readiness.ts';
 import { refuseBrowsers, reloadSettings } from './reload.ts';
 import { requestLog } from './request-log.ts';
+import type { ObserveRequest } from './request-metrics.ts';
 import { answerJson, ignoreOpenIdParameters, requireIssuerHost } from './requests.ts';
 import { securityHeaders } from './security-headers.ts';
 
 export interface HostParts {
   readonly settings: Settings;
-  readonly clock: Clock;
+  readonly observeRequest: ObserveRequest;
   readonly log: Logger;
   readonly server: AuthorizationServer;
   readonly formTokens: FormTokens;
@@ -72,13 +74,14 @@ export interface HostParts {
 }
 
 export interface OperatorsHostParts {
-  /** Resolves when every store answers, rejects with the reason otherwise. */
-  readonly isReady: () => Promise<void>;
+  readonly log: Logger;
+  readonly readiness: Readiness;
+  readonly metrics: () => Promise<MetricsText>;
   readonly reload: () => Promise<Reload>;
 }
 
 export function createHost(parts: HostParts): Koa {
-  const { settings, log, clock } = parts;
+  const { settings, log, observeRequest } = parts;
   const app = new Koa();
   // Cookies of the engine are read and written through this application's contexts as well.
   app.keys = [...settings.secrets.cookieKeys];
@@ -89,9 +92,11 @@ export function createHost(parts: HostParts): Koa {
   const { protocol, host } = new URL(settings.issuer);
   Object.defineProperty(app.request, 'protocol', { value: protocol.slice(0, -1) });
   Object.defineProperty(app.request, 'host', { value: host });
-  app.on('error', (error) => log.error({ err: error }, 'request failed'));
+  app.on('error', (error, ctx?: Context) => {
+    log.error({ requestId: ctx?.state.requestId, err: error }, 'request failed');
+  });
 
-  app.use(requestLog({ log, clock }));
+  app.use(requestLog({ log, observeRequest }));
   app.use(requireIssuerHost(settings.issuer));
   app.use(oauthRoutes(parts));
   app.use(securityHeaders(settings.issuer).page);
@@ -108,7 +113,7 @@ function oauthRoutes({ settings, log, server, refreshSession }: HostParts): Midd
   const { issuer } = settings;
   return exactRoutes([securityHeaders(issuer).data, answerJsonErrors({ issuer, log })], {
     [ENDPOINT.introspection]: { POST: server.introspection },
-    [ENDPOINT.token]: { POST: [answerJson, server.engine], OPTIONS: [answerPreflight] },
+    [ENDPOINT.token]: { POST: [answerJson, ...server.token], OPTIONS: [answerPreflight] },
     [ENDPOINT.revokeCurrentToken]: {
       POST: server.revokeCurrentToken,
       OPTIONS: [answerPreflight],
@@ -219,11 +224,21 @@ function pageRoutes({ settings, server, formTokens, signedIn, pages }: HostParts
 /** The operators' listener, which is not the public one. */
 export function createOperatorsHost(parts: OperatorsHostParts): Koa {
   const app = new Koa();
-  const health = healthChecks(parts.isReady);
+  app.use(requestLog({ log: parts.log.child({ listener: 'operators' }) }));
+  const health = healthChecks(parts.readiness);
   app.use(
     exactRoutes([], {
       '/healthz': { GET: [health.alive] },
       '/readyz': { GET: [health.ready] },
+      '/metrics': {
+        GET: [
+          async function answerMetrics(ctx: Context) {
+            const { contentType, text } = await parts.metrics();
+            ctx.type = contentType;
+            ctx.body = text;
+          },
+        ],
+      },
       '/reload': { POST: [refuseBrowsers, reloadSettings(parts.reload)] },
     }),
   );

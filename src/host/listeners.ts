@@ -1,14 +1,68 @@
-/** The sockets the service listens on: opened, and closed without cutting anybody off. */
-import { createServer, type RequestListener, type Server } from 'node:http';
+/** The sockets the service listens on: opened within limits, and closed without cutting anybody off. */
+import { createServer, type RequestListener, type Server, type ServerOptions } from 'node:http';
+import type { Logger } from 'pino';
+import { answerBrokenRequests } from './broken-requests.ts';
 
-/** Milliseconds. Node's own limits would let 500 slow clients hold their sockets for minutes. */
-const LIMITS = { headersTimeout: 10_000, requestTimeout: 15_000, keepAliveTimeout: 65_000 };
+/** What one connection may take. Times in milliseconds. */
+export interface ConnectionLimits {
+  /** Request line and headers, in bytes: an authorization request with a long `state` among them. */
+  readonly maxHeaderSize: number;
+  /** From the first byte, or from the connection on, until the headers are there. */
+  readonly headersTimeout: number;
+  /** The same with the body. */
+  readonly requestTimeout: number;
+  /** How often the two are looked at: they are exceeded by as much. */
+  readonly connectionsCheckingInterval: number;
+  /** Longer than a proxy keeps its connections, or it sends a request into one that is closing. */
+  readonly keepAliveTimeout: number;
+  /** Without a byte in either direction, in the middle of a request or an answer. */
+  readonly idleTimeout: number;
+}
+
+/**
+ * Node's own would let slow clients hold their sockets for minutes: 60 s for the headers and 300 s
+ * for a request, looked at every 30 s, and for ever who does not read the answers.
+ */
+const LIMITS: ConnectionLimits = {
+  maxHeaderSize: 16 * 1024,
+  headersTimeout: 10_000,
+  requestTimeout: 15_000,
+  connectionsCheckingInterval: 2_000,
+  keepAliveTimeout: 65_000,
+  idleTimeout: 20_000,
+};
+
 /** Longer than any request may take; what is still open then is cut. */
 const DRAIN_LIMIT = 8_000;
 
+export interface ListenOptions extends Pick<ServerOptions, 'ServerResponse'> {
+  /** In place of the usual ones. */
+  readonly limits?: Partial<ConnectionLimits>;
+  /** Further connections are closed at once. Default: no limit. */
+  readonly maxConnections?: number;
+  /** Told of requests that are none, and of connections that are too many. */
+  readonly log?: Pick<Logger, 'info' | 'warn'>;
+}
+
 /** Rejects when the address is taken. */
-export function listen(handler: RequestListener, port: number, host: string): Promise<Server> {
-  const server = createServer(LIMITS, handler);
+export function listen(
+  handler: RequestListener,
+  port: number,
+  host: string,
+  options: ListenOptions = {},
+): Promise<Server> {
+  const { ServerResponse, limits, maxConnections, log } = options;
+  const { idleTimeout, ...times } = { ...LIMITS, ...limits };
+  const server = createServer(
+    // Without a Host, or with an unknown expectation, Node would answer for itself, and no log line
+    // would tell of it.
+    { ...times, requireHostHeader: false, ...(ServerResponse && { ServerResponse }) },
+    handler,
+  );
+  server.on('checkExpectation', handler);
+  server.setTimeout(idleTimeout);
+  if (maxConnections !== undefined) server.maxConnections = maxConnections;
+  answerBrokenRequests(server, log);
   return new Promise<Server>((resolve, reject) => {
     server.once('error', reject);
     server.listen(port, host, () => resolve(server));

@@ -11,16 +11,21 @@ export async function refuseBrowsers(ctx: Context, next: Next): Promise<void> {
   await next();
 }
 
-/** Problems of the file are the answer (422); the service then runs on as it did. */
+/** Where it fails the service runs on as it did: problems of the file are the answer (422). */
 export function reloadSettings(reload: () => Promise<Reload>): Middleware {
   return async function answerReload(ctx) {
     try {
       const { changed, needsRestart } = await reload();
       ctx.body = { changed, needs_restart: needsRestart };
     } catch (error) {
-      if (!(error instanceof ConfigurationProblems)) throw error;
-      ctx.status = 422;
-      ctx.body = { code: error.code, problems: error.problems };
+      if (error instanceof ConfigurationProblems) {
+        ctx.status = 422;
+        ctx.body = { code: error.code, problems: error.problems };
+      } else {
+        // Its text may name what only the log may know.
+        ctx.status = 500;
+        ctx.body = { code: 'not_reloaded', message: 'the log says why' };
+      }
     }
   };
 }

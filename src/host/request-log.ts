@@ -1,22 +1,91 @@
 /** One line per request, found again by the reference that the answer carries. */
 import { randomUUID } from 'node:crypto';
-import type { Middleware } from 'koa';
+import type { Context, Middleware } from 'koa';
 import type { Logger } from 'pino';
-import type { Clock } from '../clock.ts';
+import { sha256 } from '../random-id.ts';
+import { statusOf } from './failures.ts';
+import type { ObserveRequest } from './request-metrics.ts';
+
+/** Node's supply of random bytes is made for this: it is asked for with each request. */
+export const newRequestId = (): string => `req_${randomUUID().replaceAll('-', '').slice(0, 16)}`;
+
+/** What nginx calls a request whose caller left before the answer. */
+const CALLER_LEFT = 499;
+/** Characters of a path that are logged; no route of ours is longer. */
+const LONGEST_PATH = 200;
 
 /**
- * Gives the request its id (`X-Request-Id`) and logs its outcome. Never the query, a header or a
- * body: those hold codes, tokens and secrets.
+ * Gives the request its id (`X-Request-Id`), logs its outcome and counts it. Never the query, a
+ * header or a body: those hold codes, tokens and secrets.
+ *
+ * The steps after it say in `ctx.state` what they find out: `route` (a pattern), `clientId` (of a
+ * client that exists), `accountId`, `grantId`.
  */
-export function requestLog({ log, clock }: { log: Logger; clock: Clock }): Middleware {
+export function requestLog({
+  log,
+  observeRequest,
+}: {
+  log: Logger;
+  observeRequest?: ObserveRequest;
+}): Middleware {
   return async function logRequest(ctx, next) {
-    const start = clock();
-    // The one source of randomness that Node keeps a supply of: this is asked for with each request.
-    const requestId = `req_${randomUUID().replaceAll('-', '').slice(0, 16)}`;
+    const start = performance.now();
+    const requestId = newRequestId();
     ctx.state.requestId = requestId;
     ctx.set('X-Request-Id', requestId);
-    await next();
-    const { method, path, status, ip } = ctx;
-    log.info({ requestId, method, path, status, ip, ms: clock() - start }, 'request');
+    // A caller who leaves takes the address along.
+    const { method, ip } = ctx;
+    try {
+      await next();
+    } catch (err) {
+      answerUncaught(ctx, err, log);
+    }
+    const milliseconds = performance.now() - start;
+    const status = ctx.res.destroyed ? CALLER_LEFT : ctx.status;
+    const route = routeOf(ctx);
+    observeRequest?.(route, method, status, milliseconds / 1000);
+    if (!log.isLevelEnabled('info')) return;
+    const { clientId, grantId, accountId } = ctx.state;
+    log.info(
+      {
+        ...{ requestId, method, path: shownPath(ctx.path), route, status, ip, clientId },
+        grant: grantId === undefined ? undefined : shownGrant(grantId),
+        accountId,
+        ms: Math.round(milliseconds * 1000) / 1000,
+      },
+      'request',
+    );
   };
 }
+
+/** What nobody answered before, not even with the error page. Koa would drop the reference. */
+function answerUncaught(ctx: Context, err: unknown, log: Logger): void {
+  const { requestId } = ctx.state;
+  ctx.status = statusOf(err);
+  ctx.type = 'text/plain';
+  if (ctx.status < 500) {
+    ctx.body = `${(err as Error).message}\n`;
+    return;
+  }
+  log.error({ requestId, err }, 'request failed');
+  ctx.body = `Something went wrong on our side. Reference: ${requestId}\n`;
+}
+
+/** The pattern of the route that took the request; `unmatched` for a path that nobody has. */
+function routeOf(ctx: Context & { _matchedRoute?: string | RegExp }): string {
+  return String(ctx.state.route ?? ctx._matchedRoute ?? 'unmatched');
+}
+
+/** The hash under which the store keeps the grant, in part: its id is in the tokens of the grant. */
+const shownGrant = (grantId: string): string => sha256(grantId).slice(0, 16);
+
+/** Some put a code or a token into the path, where none belongs; nothing of ours there is so long. */
+function shownPath(path: string): string {
+  const short = path.length > LONGEST_PATH ? `${path.slice(0, LONGEST_PATH)}…` : path;
+  return short.replace(SECRET_VALUE, '$1…').replace(LONG_SEGMENT, '$1…');
+}
+
+/** The prefixes of every secret value that is given out. In any case, and escaped: `gate%5f`. */
+const SECRET_VALUE = /(gate(?:_|%5f)(?:at|mt|rt|ac|cs|key)(?:_|%5f))[^/]*/gi;
+/** Values without a prefix, such as a code verifier, have at least 43 characters. */
+const LONG_SEGMENT = /([^/]{8})[^/]{32,}/g;

@@ -7,14 +7,16 @@ import type { Context, Middleware, Next } from 'koa';
  */
 export function requireIssuerHost(issuer: string): Middleware {
   const { host } = new URL(issuer);
-  return async function issuerHost(ctx, next) {
-    if (ctx.req.headers.host?.toLowerCase() !== host) {
-      ctx.status = 421;
+  return function issuerHost(ctx, next) {
+    const named = ctx.req.headers.host;
+    if (named?.toLowerCase() !== host) {
+      // RFC 9112 §3.2: without a Host it is no request at all.
+      ctx.status = named === undefined ? 400 : 421;
       ctx.type = 'text/plain';
       ctx.body = `This service answers at ${issuer} only.\n`;
-      return;
+      return Promise.resolve();
     }
-    await next();
+    return next();
   };
 }
 

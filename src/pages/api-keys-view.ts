@@ -28,6 +28,8 @@ export interface ApiKeyRow {
 export interface ApiKeyForm {
   readonly action: string;
   readonly formToken: string;
+  /** Tells one drawn form from the next. */
+  readonly creationKey: string;
   /** What was typed before, or empty. */
   readonly name: string;
   readonly expiries: readonly {

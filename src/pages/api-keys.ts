@@ -1,7 +1,9 @@
 /** `/profile/api-keys`: a person's keys, for integrations that act as this one person. */
 import type { Context } from 'koa';
 import type { ApiKey } from '../accounts/api-key.ts';
-import { type ApiKeys, EXPIRY_DAYS } from '../accounts/api-keys.ts';
+import { EXPIRY_DAYS } from '../accounts/api-key-creation.ts';
+import type { ApiKeys } from '../accounts/api-keys.ts';
+import { displayName } from '../accounts/display-name.ts';
 import type { ShownOnce } from '../accounts/shown-once.ts';
 import type { Clock } from '../clock.ts';
 import { formOf } from '../provider/form.ts';
@@ -9,6 +11,7 @@ import { Refusal } from '../refusal.ts';
 import type { ApiKeyForm, ApiKeyRow } from './api-keys-view.ts';
 import { momentOf, momentOrNothing } from './moment.ts';
 import { noticeOf, originOf, type PageHost, seeOther } from './page.ts';
+import { newCreationKey, sentFormFrom } from './sent-form.ts';
 import { accountOf } from './signed-in.ts';
 
 export interface ApiKeysParts {
@@ -64,6 +67,7 @@ export function apiKeysPage({ host, clock, apiKeys, shownOnce, limit }: ApiKeysP
     return {
       action: PATH,
       formToken: host.formToken(ctx),
+      creationKey: newCreationKey(),
       name: typed.name,
       expiries: [...EXPIRY_DAYS.map(String), NO_EXPIRY].map((value) => ({
         value,
@@ -96,15 +100,20 @@ export function apiKeysPage({ host, clock, apiKeys, shownOnce, limit }: ApiKeysP
       const form = formOf(ctx);
       const name = form.get('name') ?? '';
       const expiresInDays = form.get('expires_in_days');
+      const sent = sentFormFrom(form, [name, expiresInDays ?? '']);
       try {
         const origin = originOf(ctx);
         const days = daysFrom(expiresInDays);
-        const { key, value } = await apiKeys.add(
+        const { id } = await apiKeys.addOnce(
           { accountId, name, expiresInDays: days, mostOfPerson: limit },
+          {
+            key: sent.key,
+            keep: (keyId, value) =>
+              shownOnce.keep(accountId, { name: displayName(name), value }, sent.shownAs(keyId)),
+          },
           origin,
         );
-        const kept = await shownOnce.keep(accountId, { name: key.name, value });
-        seeOther(ctx, `${PATH}/created?once=${kept}`);
+        seeOther(ctx, `${PATH}/created?once=${sent.shownAs(id)}`);
       } catch (error) {
         if (!(error instanceof Refusal)) throw error;
         ctx.status = 422;

@@ -2,6 +2,8 @@
 import type { Context } from 'koa';
 import { normalizeEmail } from '../accounts/email.ts';
 import type { PasswordLinkRequests } from '../accounts/password-link-requests.ts';
+import type { AttemptLimit } from '../attempt-limits.ts';
+import { networkOf } from '../network-address.ts';
 import { formOf } from '../provider/form.ts';
 import { originOf, type PageHost, seeOther } from './page.ts';
 import type { ForgotPasswordView } from './password-view.ts';
@@ -9,9 +11,12 @@ import type { ForgotPasswordView } from './password-view.ts';
 export function forgotPasswordPage({
   host,
   requests,
+  perAddress,
 }: {
   host: PageHost;
   requests: PasswordLinkRequests;
+  /** Requests per network address, whoever they are for: nobody has mail sent to everybody. */
+  perAddress: AttemptLimit;
 }) {
   const draw = (ctx: Context, view: Partial<ForgotPasswordView> = {}): Promise<void> =>
     host.render(ctx, 'forgot-password', {
@@ -31,6 +36,13 @@ export function forgotPasswordPage({
       if (normalizeEmail(email) === undefined) {
         ctx.status = 422;
         return draw(ctx, { email, problem: 'Enter an email address, like ada@example.com.' });
+      }
+      const over = await perAddress.count(networkOf(ctx.ip));
+      if (over) {
+        ctx.status = 429;
+        ctx.set('Retry-After', String(over.seconds));
+        const problem = 'Too many links were asked for from your network. Try again in an hour.';
+        return draw(ctx, { email, problem });
       }
       // Nothing of it is awaited: the answer is the same, and as fast, whoever asks for whom.
       requests.begin(email, originOf(ctx));

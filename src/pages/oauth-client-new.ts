@@ -16,6 +16,7 @@ import {
 } from './client-form.ts';
 import type { ShownSecret } from './oauth-client-created.ts';
 import { originOf, type PageHost, seeOther } from './page.ts';
+import { newCreationKey, sentFormFrom } from './sent-form.ts';
 import { accountOf } from './signed-in.ts';
 
 export interface OAuthClientNewParts {
@@ -41,7 +42,7 @@ export function oauthClientNewPage(parts: OAuthClientNewParts) {
     const formToken = host.formToken(ctx);
     const frame = { action: ctx.path, formToken, button: 'Create OAuth Client', ...more };
     return host.render(ctx, 'oauth-client-new', {
-      form: clientFormView(typed, SELF_SERVICE, frame),
+      form: { ...clientFormView(typed, SELF_SERVICE, frame), creationKey: newCreationKey() },
     });
   }
 
@@ -62,12 +63,21 @@ export function oauthClientNewPage(parts: OAuthClientNewParts) {
     /** With a recent sign-in. */
     async create(ctx: Context): Promise<void> {
       const accountId = accountOf(ctx).id;
-      const typed = readClientForm(formOf(ctx), SELF_SERVICE);
+      const form = formOf(ctx);
+      const typed = readClientForm(form, SELF_SERVICE);
       const { name, redirectUris } = typed;
+      const sent = sentFormFrom(form, [name, ...redirectUris]);
       const draft = { ...SELF_SERVICE, name, redirectUris, ownerAccountId: accountId };
       try {
-        const { client, secret = '' } = await clients.add(
+        const client = await clients.addOnce(
           { ...draft, mostOfOwner: limit },
+          {
+            key: sent.key,
+            keep(clientId, value) {
+              const shown: ShownSecret = { clientId, value, isOfNewClient: true };
+              return shownOnce.keep(accountId, shown, sent.shownAs(clientId));
+            },
+          },
           (tx, clientId) =>
             activity.record(
               {
@@ -84,8 +94,7 @@ export function oauthClientNewPage(parts: OAuthClientNewParts) {
               tx,
             ),
         );
-        const shown: ShownSecret = { clientId: client.id, value: secret, isOfNewClient: true };
-        const once = await shownOnce.keep(accountId, shown);
+        const once = sent.shownAs(client.id);
         seeOther(ctx, `/profile/oauth-clients/${client.id}/created?once=${once}`);
       } catch (error) {
         if (!(error instanceof Refusal)) throw error;

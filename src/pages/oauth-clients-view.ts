@@ -31,6 +31,8 @@ export interface OAuthClientNewView {
 export interface ClientFormView {
   readonly action: string;
   readonly formToken: string;
+  /** Of a new client: tells one drawn form from the next. */
+  readonly creationKey?: string;
   /** Above the form; those of a field stand beside it as well. */
   readonly problems: readonly FormProblem[];
   /** What was typed before, or empty. */

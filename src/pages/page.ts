@@ -49,5 +49,8 @@ export async function signedInAccount(
   const session = await sessions.current(ctx);
   const account = session && (await accounts.find(session.accountId));
   if (!account || account.isSuspended) return undefined;
-  return session.generation >= account.sessionGeneration ? account : undefined;
+  if (session.generation < account.sessionGeneration) return undefined;
+  // For the log line of the request.
+  ctx.state.accountId = account.id;
+  return account;
 }

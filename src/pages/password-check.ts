@@ -4,33 +4,72 @@ import type { Logger } from 'pino';
 import type { Account } from '../accounts/account.ts';
 import type { AccountRegistry } from '../accounts/account-registry.ts';
 import type { Activity } from '../accounts/activity.ts';
+import { TooManyPasswords } from '../accounts/password-work.ts';
 import type { SignIn } from '../accounts/sign-in.ts';
-import type { AttemptLimit } from '../attempt-limits.ts';
+import type { SignInLimits, TooManySignIns } from '../accounts/sign-in-limits.ts';
+import type { KnownDevices } from './known-devices.ts';
 import { originOf } from './page.ts';
+
+interface Credentials {
+  readonly email: string;
+  readonly password: string;
+}
 
 /**
  * The account, or why not, as a sentence for the person: the same one for a wrong email address and
- * a wrong password. Sets the status of a refusal (401, or 429 with `Retry-After`).
+ * a wrong password. Sets the status of a refusal: 401, 429 with `Retry-After`, or 503, to which
+ * the host adds it; after these two nobody knows whether the password is right. A browser that was right is known from then on.
  */
-export type PasswordCheck = (
-  ctx: Context,
-  credentials: { email: string; password: string },
-) => Promise<Account | string>;
+export type PasswordCheck = (ctx: Context, credentials: Credentials) => Promise<Account | string>;
 
-export function createPasswordCheck({
-  signIn,
-  accounts,
-  activity,
-  failures,
-  log,
-}: {
-  signIn: SignIn;
-  accounts: AccountRegistry;
-  activity: Activity;
-  /** Failed sign-ins, counted per email address and network address. */
-  failures: AttemptLimit;
-  log: Logger;
-}): PasswordCheck {
+/** Told of each password that was typed; `busy`: not looked at, for too many came at once. */
+export interface PasswordOutcomes {
+  passwordChecked(outcome: 'succeeded' | 'failed' | 'throttled' | 'busy'): void;
+}
+
+export interface PasswordCheckParts {
+  readonly signIn: SignIn;
+  readonly accounts: AccountRegistry;
+  readonly activity: Activity;
+  readonly limits: SignInLimits;
+  readonly devices: KnownDevices;
+  readonly log: Logger;
+  readonly outcomes: PasswordOutcomes;
+  /** Absent where no mail is sent. */
+  readonly forgotPasswordUrl: string | undefined;
+}
+
+export function createPasswordCheck(parts: PasswordCheckParts): PasswordCheck {
+  const { signIn, accounts, activity, limits, devices, log, outcomes } = parts;
+  const wayIn = parts.forgotPasswordUrl
+    ? 'choose a new password now: “Forgot your password?” mails you a link'
+    : 'ask whoever opened your account for a link to set a password, which lets you in now';
+
+  /** Only who says to be known is looked up, so strangers learn nothing from the time it takes. */
+  async function deviceOf(ctx: Context, email: string): Promise<string | undefined> {
+    const account = devices.claims(ctx) ? await accounts.findByEmail(email) : undefined;
+    return account && devices.find(ctx, account);
+  }
+
+  function refuse(ctx: Context, email: string, over: TooManySignIns): string {
+    outcomes.passwordChecked('throttled');
+    // Once for each window, or a stranger could fill the log.
+    if (over.isFirst) beside(logLimit(ctx, email, over));
+    ctx.status = 429;
+    ctx.set('Retry-After', String(over.seconds));
+    const minutes = Math.ceil(over.seconds / 60);
+    const time = minutes === 1 ? 'a minute' : `${minutes} minutes`;
+    return `Too many attempts. Try again in ${time}, or ${wayIn}.`;
+  }
+
+  async function logLimit(ctx: Context, email: string, over: TooManySignIns): Promise<void> {
+    const { limit, seconds } = over;
+    const account = limit === 'address' ? undefined : await accounts.findByEmail(email);
+    const { requestId } = ctx.state;
+    const about = { requestId, limit, seconds, address: ctx.ip, accountId: account?.id };
+    log.warn(about, 'too many failed sign-ins: more are refused for a while');
+  }
+
   async function recordFailure(ctx: Context, email: string): Promise<void> {
     const origin = originOf(ctx);
     const account = await accounts.findByEmail(email);
@@ -39,30 +78,36 @@ export function createPasswordCheck({
     await activity.record({ action: 'sign_in_failed', actor: 'person', accountId, origin });
   }
 
+  /** Not awaited: how long it takes must not tell whether there is such an account. */
+  function beside(work: Promise<void>): void {
+    work.catch((err: unknown) => log.warn({ err }, 'what came of a sign-in could not be recorded'));
+  }
+
   return async (ctx, { email, password }) => {
-    const key = `${email.trim().toLowerCase()} ${ctx.ip}`;
-    const seconds = await failures.secondsUntilAllowed(key);
-    if (seconds !== undefined) {
-      ctx.status = 429;
-      ctx.set('Retry-After', String(seconds));
-      const minutes = Math.ceil(seconds / 60);
-      return `Too many attempts. Try again in ${minutes === 1 ? 'a minute' : `${minutes} minutes`}.`;
-    }
-    // Counted before it is looked at, or as many guesses as come at once would all be looked at.
-    await failures.recordFailure(key);
-    const account = await signIn({ email, password }).catch(async (error: unknown) => {
-      // The storage was away: that was no guess.
-      await failures.forget(key);
+    const device = await deviceOf(ctx, email);
+    const attempt = await limits.begin({ email, address: ctx.ip, device });
+    if ('limit' in attempt) return refuse(ctx, email, attempt);
+    const rank = device === undefined ? 'stranger' : 'known';
+    const outcome = await signIn({ email, password, rank }).catch((error: unknown) => {
+      // Not awaited: a store that is away would let the person wait once more.
+      beside(attempt.cancel());
+      if (error instanceof TooManyPasswords) return error;
       throw error;
     });
-    if (account !== 'refused') {
-      await failures.forget(key);
-      return account;
+    if (outcome instanceof TooManyPasswords) {
+      outcomes.passwordChecked('busy');
+      ctx.status = 503;
+      return 'Many people are signing in at this moment. Try again in a few seconds.';
     }
-    // Not awaited: how long it takes must not tell whether there is such an account.
-    recordFailure(ctx, email).catch((err: unknown) => {
-      log.warn({ err }, 'a failed sign-in could not be recorded');
-    });
+    if (outcome !== 'refused') {
+      outcomes.passwordChecked('succeeded');
+      ctx.state.accountId = outcome.id;
+      await attempt.succeed();
+      devices.remember(ctx, outcome);
+      return outcome;
+    }
+    outcomes.passwordChecked('failed');
+    beside(recordFailure(ctx, email));
     ctx.status = 401;
     return 'The email address or the password is not right.';
   };

@@ -4,18 +4,22 @@ import type { PasswordChanges } from '../accounts/password-changes.ts';
 import type { PasswordLinks } from '../accounts/password-links.ts';
 import { formOf } from '../provider/form.ts';
 import { Refusal } from '../refusal.ts';
+import type { KnownDevices } from './known-devices.ts';
 import { originOf, type PageHost, seeOther } from './page.ts';
 
 export interface PasswordParts {
   readonly host: PageHost;
   readonly links: PasswordLinks;
   readonly changes: PasswordChanges;
+  readonly devices: KnownDevices;
   /** Absent where no mail is sent. */
   readonly forgotPasswordUrl: string | undefined;
 }
 
 /** The token comes in the query, which is never logged, and goes on in the form. */
-export function passwordPage({ host, links, changes, forgotPasswordUrl }: PasswordParts) {
+export function passwordPage(parts: PasswordParts) {
+  const { host, links, changes, devices, forgotPasswordUrl } = parts;
+
   async function draw(ctx: Context, token: string, problem?: string): Promise<void> {
     const link = await links.find(token);
     if (!link) return sayOver(ctx);
@@ -48,6 +52,8 @@ export function passwordPage({ host, links, changes, forgotPasswordUrl }: Passwo
         const password = form.get('new_password') ?? '';
         const changed = await changes.changeByLink(token, password, originOf(ctx));
         if (!changed) return await sayOver(ctx);
+        // However many strangers guess, whoever got the link can now sign in here.
+        devices.remember(ctx, changed);
         seeOther(ctx, '/login?done=password-set');
       } catch (error) {
         if (!(error instanceof Refusal)) throw error;

@@ -8,6 +8,7 @@ import type { BrowserSessions } from '../provider/browser-sessions.ts';
 import type { Disconnections } from '../provider/disconnections.ts';
 import { formOf } from '../provider/form.ts';
 import { Refusal } from '../refusal.ts';
+import type { KnownDevices } from './known-devices.ts';
 import { momentOf } from './moment.ts';
 import { noticeOf, originOf, type PageHost, seeOther } from './page.ts';
 import type { PasswordCheck } from './password-check.ts';
@@ -22,6 +23,7 @@ export interface SecurityParts {
   readonly disconnections: Disconnections;
   readonly passwordChanges: PasswordChanges;
   readonly checkPassword: PasswordCheck;
+  readonly devices: KnownDevices;
 }
 
 const PATH = '/profile/security';
@@ -66,8 +68,8 @@ export function securityPage(parts: SecurityParts) {
   }
 
   async function refuse(ctx: Context, refused: Refused): Promise<void> {
-    // A pause after too many wrong ones stays one.
-    if (ctx.status !== 429) ctx.status = 422;
+    // A pause after too many stays one.
+    if (!isPaused(ctx)) ctx.status = 422;
     await draw(ctx, refused);
   }
 
@@ -83,8 +85,7 @@ export function securityPage(parts: SecurityParts) {
       const password = form.get('current_password') ?? '';
       const checked = await parts.checkPassword(ctx, { email, password });
       if (typeof checked === 'string') {
-        const isPaused = ctx.status === 429;
-        const current = isPaused ? checked : 'This is not your current password.';
+        const current = isPaused(ctx) ? checked : 'This is not your current password.';
         return refuse(ctx, { current, isEndingConnections });
       }
       try {
@@ -92,6 +93,7 @@ export function securityPage(parts: SecurityParts) {
         const newPassword = form.get('new_password') ?? '';
         const changed = await parts.passwordChanges.change(account, newPassword, origin);
         await sessions.signIn(ctx, changed);
+        parts.devices.remember(ctx, changed);
         if (!isEndingConnections) return seeOther(ctx, `${PATH}?done=password-changed`);
         await disconnections.endAll(account.id, origin);
         seeOther(ctx, `${PATH}?done=password-changed-and-disconnected`);
@@ -116,10 +118,14 @@ export function securityPage(parts: SecurityParts) {
         ),
       );
       await sessions.renew(ctx, ended);
+      parts.devices.remember(ctx, ended);
       seeOther(ctx, `${PATH}?done=signed-out-everywhere`);
     },
   };
 }
+
+/** Nobody looked whether the password is right. */
+const isPaused = ({ status }: Context): boolean => status === 429 || status === 503;
 
 function amountOf(connections: number): string | undefined {
   if (connections === 0) return undefined;

@@ -201,8 +201,8 @@ export const tokenErrorTexts = {
   slow_down: {
     title: 'Too many requests',
     meaning:
-      'The answer is 429 with a Retry-After header in seconds. It counts failures of one client ' +
-      'from one address, so a correct request from your other servers still works.',
+      'The answer is 429 with a Retry-After header in seconds. It stands in the place of a refusal ' +
+      'after too many of them, so a request that is right is answered as ever.',
     causes: [
       {
         cause: 'Many requests in a row failed to authenticate the client.',

@@ -15,6 +15,8 @@ interface Person {
   readonly accountId: string;
   /** The email address this person signs in with. */
   readonly username?: string;
+  /** What the system that accounts are imported from calls this person; absent for others. */
+  readonly externalId?: string;
 }
 
 interface Reach {
@@ -30,6 +32,8 @@ export type Right = 'read' | 'write' | 'manage';
 
 export interface Organization {
   readonly id: string;
+  /** In the system it was imported from; absent for one made by hand. */
+  readonly externalId?: string;
   readonly name: string;
   readonly role: Role;
   /** Only those in which the caller has a right. */
@@ -38,6 +42,7 @@ export interface Organization {
 
 export interface Warehouse {
   readonly id: string;
+  readonly externalId?: string;
   readonly name: string;
   readonly rights: readonly Right[];
 }

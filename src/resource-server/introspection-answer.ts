@@ -48,7 +48,11 @@ function callerIn(answer: Fields): Caller {
     ...(typeof exp === 'number' && { expiresAt: new Date(exp * 1000) }),
     organizations: organizationsIn(organizations),
   };
-  const person = { accountId: subject, ...(typeof username === 'string' && { username }) };
+  const person = {
+    accountId: subject,
+    ...(typeof username === 'string' && { username }),
+    ...externalIdIn(answer),
+  };
   const tokenType = textIn(answer, 'token_type').toLowerCase();
   if (tokenType === 'api_key') return { ...reach, ...person, method: 'api_key' };
   if (tokenType !== 'bearer') throw malformed('has a token_type that is not known here');
@@ -82,7 +86,14 @@ const warehousesIn = ({ warehouses }: Fields): Warehouse[] =>
     rights: listIn(warehouse.rights).filter(isRight),
   }));
 
-const named = (fields: Fields) => ({ id: textIn(fields, 'id'), name: textIn(fields, 'name') });
+const named = (fields: Fields) => ({
+  id: textIn(fields, 'id'),
+  ...externalIdIn(fields),
+  name: textIn(fields, 'name'),
+});
+
+const externalIdIn = ({ external_id: externalId }: Fields): { externalId?: string } =>
+  typeof externalId === 'string' ? { externalId } : {};
 
 function textIn(fields: Fields, name: string): string {
   const value = fields[name];

@@ -1,0 +1,61 @@
+/** How things stand, asked when somebody looks: stores, connections, the feed of changes. */
+import { Gauge, type Registry } from 'prom-client';
+import type { StoreStates } from './readiness.ts';
+
+export interface WatchedState {
+  /** Asks the stores now. */
+  readonly stores: () => Promise<StoreStates>;
+  /** Of the pool to PostgreSQL. */
+  readonly connections: () => { used: number; idle: number; waiting: number };
+  /** Whether this process hears of changes; absent on the embedded database, which tells of none. */
+  readonly isFeedLive: (() => boolean) | undefined;
+}
+
+/** What a process is asked for. Of several processes, the one that is worst off counts. */
+export function registerState(registry: Registry, state: WatchedState): void {
+  const registers = [registry];
+  new Gauge({
+    name: 'gatehouse_database_connections',
+    help: 'Connections of the pool to PostgreSQL.',
+    labelNames: ['state'],
+    registers,
+    collect() {
+      const { used, idle } = state.connections();
+      this.set({ state: 'used' }, used);
+      this.set({ state: 'idle' }, idle);
+    },
+  });
+  new Gauge({
+    name: 'gatehouse_database_waiting',
+    help: 'Queries that wait for a connection of the pool.',
+    registers,
+    collect() {
+      this.set(state.connections().waiting);
+    },
+  });
+  // After the connections, which the questions to the stores would use.
+  new Gauge({
+    name: 'gatehouse_store_up',
+    help: 'Whether the store answers (1) or is away (0), asked with each scrape.',
+    labelNames: ['store'],
+    aggregator: 'min',
+    registers,
+    async collect() {
+      const stores = await state.stores();
+      for (const [store, { isAway }] of Object.entries(stores)) {
+        this.set({ store }, isAway ? 0 : 1);
+      }
+    },
+  });
+  const { isFeedLive } = state;
+  if (!isFeedLive) return;
+  new Gauge({
+    name: 'gatehouse_change_feed_live',
+    help: 'Whether changes are heard of, so that caches are on (1), or every request asks the database (0).',
+    aggregator: 'min',
+    registers,
+    collect() {
+      this.set(isFeedLive() ? 1 : 0);
+    },
+  });
+}
