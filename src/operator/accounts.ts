@@ -123,11 +123,20 @@ function accountReport(done: string, account: Account): Report & { readonly valu
   return { value: accountValue(account), text: `${done} account ${id}: ${name} <${email}>.` };
 }
 
-const accountValue = ({ id, email, name, isSuspended, hasPassword, createdAt }: Account) => ({
+const accountValue = ({
+  id,
+  email,
+  name,
+  isSuspended,
+  hasPassword,
+  createdAt,
+  externalId,
+}: Account) => ({
   id,
   account_id: id,
   email,
   name,
+  external_id: externalId ?? null,
   suspended: isSuspended,
   has_password: hasPassword,
   created_at: createdAt,

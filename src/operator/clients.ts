@@ -4,6 +4,8 @@ import type { Action } from '../accounts/activity.ts';
 import type { Client, ClientKind } from '../clients/client.ts';
 import { checkRedirectUris } from '../clients/client-rules.ts';
 import { clientText, clientValue, stateOf } from './client-report.ts';
+import { askedFirst, type ConfirmationOptions, confirmed } from './confirmation.ts';
+import { peopleOf } from './connection-ends.ts';
 import { WrongUsage } from './failure.ts';
 import { accountNamed, clientNamed, oneName } from './names.ts';
 import type { Operator } from './operator.ts';
@@ -142,10 +144,10 @@ export function addClientCommands(program: Command, { run }: Operator): void {
       });
     });
 
-  named(clients.command('remove-secret'))
+  askedFirst(named(clients.command('remove-secret')))
     .description('refuse a secret from now on; the last one stays')
     .requiredOption('--secret <secret>', 'its ID, or its last four characters')
-    .action((argument: string | undefined, options: { client?: string; secret: string }) => {
+    .action((argument: string | undefined, options: RemoveSecretOptions) => {
       const id = oneName(argument, options.client, 'a client');
       return run(async (registries) => {
         const found = await clientNamed(registries, id);
@@ -153,6 +155,10 @@ export function addClientCommands(program: Command, { run }: Operator): void {
           [live.id, live.lastFour].includes(options.secret),
         );
         const secretId = secret && others.length === 0 ? secret.id : options.secret;
+        // What the registry refuses is not asked about.
+        if (secret && found.secrets.length > 1) {
+          await confirmed(`Removes the secret …${secret.lastFour} of ${found.name}.`, options);
+        }
         const client = await registries.clients.removeSecret(id, secretId, (tx, { lastFour }) =>
           recordOf(registries, 'client_secret_removed', found, { last_four: lastFour })(tx),
         );
@@ -160,12 +166,15 @@ export function addClientCommands(program: Command, { run }: Operator): void {
       });
     });
 
-  named(clients.command('delete'))
+  askedFirst(named(clients.command('delete')))
     .description('end a client and everything issued to it, for good')
-    .action((argument: string | undefined, options: { client?: string }) => {
+    .action((argument: string | undefined, options: DeleteOptions) => {
       const id = oneName(argument, options.client, 'a client');
       return run(async (registries) => {
         const client = await clientNamed(registries, id);
+        const { length: connected } = await peopleOf(registries, id);
+        const what = `Deletes ${client.name} and disconnects the ${connected} people who use it.`;
+        await confirmed(what, options);
         const people = await registries.clients.remove(id, {
           async revokeGrant(grantId) {
             const store = await registries.tokenStore();
@@ -181,6 +190,14 @@ export function addClientCommands(program: Command, { run }: Operator): void {
         };
       });
     });
+}
+
+interface DeleteOptions extends ConfirmationOptions {
+  readonly client?: string;
+}
+
+interface RemoveSecretOptions extends DeleteOptions {
+  readonly secret: string;
 }
 
 interface TransferOptions {

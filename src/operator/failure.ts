@@ -1,9 +1,12 @@
 /** Why a command did not do what was asked: its exit code, and what to print. */
 import { CommanderError } from 'commander';
+import { ImportInterrupted, ImportProblems } from '../accounts/import-problems.ts';
 import { ConfigurationProblems } from '../config/problems.ts';
 import { Refusal } from '../refusal.ts';
 import { EmbeddedPostgresInUse } from '../storage/embedded-postgres.ts';
+import { UnsafeRedis } from '../storage/open-token-store.ts';
 import { StorageUnavailable } from '../storage/storage-unavailable.ts';
+import { importProblemsReport } from './import-report.ts';
 import type { Report } from './report.ts';
 
 /** 0 is done. */
@@ -45,15 +48,24 @@ export function failureOf(error: unknown): Failure {
     };
   }
   if (error instanceof Refusal) return failure(REFUSED, error);
+  if (error instanceof ImportInterrupted) return failure(REFUSED, error);
+  if (error instanceof ImportProblems) {
+    return { exitCode: REFUSED, ...importProblemsReport(error) };
+  }
   if (error instanceof EmbeddedPostgresInUse) {
     const remedy = 'wait until it is done, or see what it is';
     return failure(REFUSED, { code: error.code, message: error.message, remedy });
   }
+  if (error instanceof UnsafeRedis) {
+    const remedy = 'set up Redis as it says: the service does not start on it either';
+    return failure(REFUSED, { code: error.code, message: error.message, remedy });
+  }
   if (error instanceof StorageUnavailable) {
+    const isRedis = error.error_detail.startsWith('redis');
     return failure(REFUSED, {
       code: error.code,
-      message: `the database does not answer (${error.error_detail})`,
-      remedy: 'see that it runs and that DATABASE_URL leads to it, then try again',
+      message: `${isRedis ? 'Redis' : 'the database'} does not answer (${error.error_detail})`,
+      remedy: `see that it runs and that ${isRedis ? 'REDIS_URL' : 'DATABASE_URL'} leads to it, then try again`,
     });
   }
   const { message, stack } = error instanceof Error ? error : new Error(String(error));

@@ -7,4 +7,6 @@ export interface Operator {
   readonly run: (work: (registries: Registries) => Promise<Report>) => Promise<void>;
   /** For a command that needs no database. */
   readonly print: (report: Report) => void;
+  /** A line for people while a command works; nothing with `--json`. */
+  readonly say: (line: string) => void;
 }

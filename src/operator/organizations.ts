@@ -41,9 +41,10 @@ export function addOrganizationCommands(program: Command, { run }: Operator): vo
     );
 }
 
-const organizationValue = ({ id, name, createdAt }: OrganizationRecord) => ({
+const organizationValue = ({ id, name, createdAt, externalId }: OrganizationRecord) => ({
   id,
   organization_id: id,
   name,
+  external_id: externalId ?? null,
   created_at: createdAt,
 });

@@ -1,10 +1,9 @@
 /** Where the password of a new account comes from; never from an argument, which others can see. */
 import { readFile } from 'node:fs/promises';
-import { createInterface } from 'node:readline/promises';
-import { Writable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { randomId } from '../random-id.ts';
 import { WrongUsage } from './failure.ts';
+import { askingHidden } from './hidden-line.ts';
 
 export interface PasswordOptions {
   readonly passwordFile?: string;
@@ -38,25 +37,9 @@ async function given(file: string | undefined): Promise<string> {
 /** Spaces belong to a password; the end of the line it was written on does not. */
 const withoutLineEnd = (content: string): string => content.replace(/\r?\n$/, '');
 
-/** Asks on the terminal, without showing what is typed. */
-async function typed(): Promise<string> {
-  const unseen = new Writable({ write: (_chunk, _encoding, done) => done() });
-  const terminal = createInterface({ input: process.stdin, output: unseen, terminal: true });
-  const ended = new Promise<never>((_, reject) => {
-    terminal.once('close', () => reject(new WrongUsage('no password was typed')));
-  });
-  ended.catch(() => {});
-  const ask = async (question: string): Promise<string> => {
-    process.stderr.write(question);
-    const answer = await Promise.race([terminal.question(''), ended]);
-    process.stderr.write('\n');
-    return answer;
-  };
-  try {
+const typed = (): Promise<string> =>
+  askingHidden('no password was typed', async (ask) => {
     const password = await ask('Password: ');
     if (password === (await ask('The same again: '))) return password;
     throw new WrongUsage('the two passwords differ');
-  } finally {
-    terminal.close();
-  }
-}
+  });

@@ -1,14 +1,20 @@
 /** What commands work on: the registries of the service, over a database of its own or a shared one. */
 import { type Access, createAccess } from '../accounts/access.ts';
 import { type AccountRegistry, createAccountRegistry } from '../accounts/account-registry.ts';
-import { createActivity } from '../accounts/activity.ts';
-import { createSendMail } from '../accounts/mail.ts';
+import { type Activity, createActivity } from '../accounts/activity.ts';
+import { type ApiKeys, createApiKeys } from '../accounts/api-keys.ts';
+import { type Audit, createAudit } from '../accounts/audit.ts';
+import { type Connections, createConnections } from '../accounts/connections.ts';
+import { createImporter, type Importer } from '../accounts/importer.ts';
+import type { SendMail } from '../accounts/mail.ts';
 import { createMemberships, type Memberships } from '../accounts/memberships.ts';
 import { createOrganizations, type Organizations } from '../accounts/organizations.ts';
-import { createPasswordLinks } from '../accounts/password-links.ts';
+import { createPasswordLinks, type PasswordLinks } from '../accounts/password-links.ts';
+import { createRevocations, type Revocations } from '../accounts/revocations.ts';
 import { type ClientRegistry, createClientRegistry } from '../clients/client-registry.ts';
 import { systemClock } from '../clock.ts';
 import { loadSettingsWithoutSecrets } from '../config/load.ts';
+import type { SettingsWithoutSecrets } from '../config/settings.ts';
 import { Refusal } from '../refusal.ts';
 import { silentChangeFeed } from '../storage/change-feed.ts';
 import { type OpenDatabase, openDatabase } from '../storage/database.ts';
@@ -19,11 +25,19 @@ import { type RecordChange, recordsIn } from './change-records.ts';
 import { createInvitations, type Invitations } from './invitations.ts';
 
 export interface Registries {
+  readonly database: OpenDatabase;
   readonly accounts: AccountRegistry;
   readonly organizations: Organizations;
   readonly memberships: Memberships;
   readonly access: Access;
+  readonly importer: Importer;
   readonly clients: ClientRegistry;
+  readonly connections: Connections;
+  readonly apiKeys: ApiKeys;
+  readonly activity: Activity;
+  readonly audit: Audit;
+  readonly revocations: Revocations;
+  readonly passwordLinks: PasswordLinks;
   readonly invitations: Invitations;
   /** Opened with the first call: most commands do without it. */
   readonly tokenStore: () => Promise<TokenStore>;
@@ -51,14 +65,25 @@ export async function withRegistries<Result>(
     const activity = createActivity(parts);
     const links = createPasswordLinks({ ...parts, accounts, activity });
     return await work({
+      database,
       accounts,
       organizations: createOrganizations(parts),
       memberships: createMemberships(parts),
       access: createAccess(parts),
+      importer: createImporter({ ...parts, activity }),
       clients: createClientRegistry(parts),
-      invitations: createInvitations({ issuer, links, sendMail: mail && createSendMail(mail) }),
+      connections: createConnections(parts),
+      apiKeys: createApiKeys({ ...parts, activity }),
+      activity,
+      audit: createAudit(parts),
+      // A command waits for what it records, and says itself where that fails.
+      revocations: createRevocations({ ...parts, activity, log: { warn: () => {} } }),
+      passwordLinks: links,
+      invitations: createInvitations({ issuer, links, sendMail: mail && sendingMail(mail) }),
       tokenStore: () => {
-        store ??= openTokenStore({ ...storage, database, clock: systemClock });
+        store ??= openTokenStore({ ...storage, database, clock: systemClock }).then(
+          (opened) => opened.store,
+        );
         return store;
       },
       recordChange: recordsIn(activity),
@@ -82,3 +107,11 @@ async function requireSchema(database: OpenDatabase, mayMigrate: boolean): Promi
     'Set it to true for one start, or use the version that the database was made for.',
   );
 }
+
+/** The mail client is read in by the command that sends one: it is a sixth of a start. */
+const sendingMail =
+  (settings: NonNullable<SettingsWithoutSecrets['mail']>): SendMail =>
+  async (mail) => {
+    const { createSendMail } = await import('../accounts/mail.ts');
+    await createSendMail(settings)(mail);
+  };

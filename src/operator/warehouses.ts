@@ -47,10 +47,11 @@ export function addWarehouseCommands(program: Command, { run }: Operator): void 
     );
 }
 
-const warehouseValue = ({ id, organizationId, name, createdAt }: WarehouseRecord) => ({
+const warehouseValue = ({ id, organizationId, name, createdAt, externalId }: WarehouseRecord) => ({
   id,
   warehouse_id: id,
   organization_id: organizationId,
   name,
+  external_id: externalId ?? null,
   created_at: createdAt,
 });

@@ -1,0 +1,103 @@
+/** `operator audit`: who changed what, who signed in, what was revoked, and from where. */
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import type { Action, ActivityRecord } from '../accounts/activity.ts';
+import { ACTIONS, wordsOf } from '../accounts/activity-words.ts';
+import type { AuditRecord } from '../accounts/audit.ts';
+import { systemClock } from '../clock.ts';
+import { durationSeconds } from '../config/durations.ts';
+import { accountNamed } from './names.ts';
+import type { Operator } from './operator.ts';
+import { table } from './report.ts';
+
+interface AuditOptions {
+  readonly account?: string;
+  readonly client?: string;
+  readonly action?: Action;
+  readonly actor?: ActivityRecord['actor'];
+  readonly since?: Date;
+  readonly until?: Date;
+  readonly before?: number;
+  readonly limit: number;
+}
+
+const ACTORS: readonly ActivityRecord['actor'][] = ['person', 'operator', 'client', 'service'];
+const MOST = 10_000;
+
+export function addAuditCommand(program: Command, { run }: Operator): void {
+  program
+    .command('audit')
+    .description(
+      'who did what, newest first: sign-ins, connections, every change of who may do what',
+    )
+    .option('--account <account>', 'of this person: email address or account ID')
+    .option('--client <id>', 'about this client, deleted ones too')
+    .addOption(new Option('--action <action>', 'of this kind').choices([...ACTIONS].sort()))
+    .addOption(new Option('--actor <actor>', 'done by one of these').choices(ACTORS))
+    .option('--since <time>', 'from then on: 7d, 12h, 30m, or 2026-01-31T08:00Z', time)
+    .option('--until <time>', 'before then, likewise', time)
+    .option('--limit <number>', `at most so many, up to ${MOST}`, number(MOST), 100)
+    .option('--before <id>', 'older than this one: the next page', number(Number.MAX_SAFE_INTEGER))
+    .action((options: AuditOptions) =>
+      run(async (registries) => {
+        const { account, client: clientId, ...question } = options;
+        const accountId = account && (await accountNamed(registries, account)).id;
+        const found = await registries.audit.find({ ...question, accountId, clientId });
+        return { value: found.map(recordValue), text: textOf(found, options.limit) };
+      }),
+    );
+}
+
+function textOf(found: readonly AuditRecord[], limit: number): string {
+  const rows = found.map((record) => {
+    const { what, about, note } = wordsOf(record);
+    const details = [about, note && `(${note})`].filter(Boolean).join(' ');
+    return [timeOf(record.at), whoOf(record), what, details, ofWhom(record), originOf(record)];
+  });
+  const heading = ['TIME', 'WHO', 'WHAT', 'ABOUT', 'OF', 'FROM'];
+  const last = found.length === limit ? found.at(-1) : undefined;
+  const more = last && `\nThere may be older ones: add --before ${last.id}`;
+  return table(heading, rows, 'Nothing is recorded that fits.') + (more ?? '');
+}
+
+const timeOf = (at: Date): string => `${at.toISOString().slice(0, 19)}Z`;
+
+const personOf = ({ email, accountId }: AuditRecord): string => email ?? accountId ?? '';
+
+const whoOf = (record: AuditRecord): string =>
+  record.actor === 'person' ? personOf(record) : `(${record.actor})`;
+
+/** In whose log it is, where that is somebody else than who did it. */
+const ofWhom = (record: AuditRecord): string => (record.actor === 'person' ? '' : personOf(record));
+
+const originOf = ({ origin }: AuditRecord): string => origin?.address ?? '';
+
+const recordValue = (record: AuditRecord) => {
+  const { id, at, actor, action, accountId, email, details, origin } = record;
+  return {
+    ...{ id, at, actor, action, what: wordsOf(record).what },
+    account_id: accountId ?? null,
+    email: email ?? null,
+    details,
+    address: origin?.address ?? null,
+    browser: origin?.browser ?? null,
+  };
+};
+
+/** A duration is that long ago; anything else is a time by the ISO calendar, in UTC without a zone. */
+function time(text: string): Date {
+  const seconds = durationSeconds(text);
+  if (!Number.isNaN(seconds)) return new Date(systemClock() - seconds * 1000);
+  const [, day, rest] = /^(\d{4}-\d{2}-\d{2})(?:[T ](.+))?$/.exec(text) ?? [];
+  const zoned = rest && !/(Z|[+-]\d{2}:?\d{2})$/.test(rest) ? `${rest}Z` : rest;
+  const parsed = new Date(day && zoned ? `${day}T${zoned}` : (day ?? Number.NaN));
+  if (!Number.isNaN(parsed.getTime())) return parsed;
+  throw new InvalidArgumentError('Write 7d, 12h, 30m, or a time like 2026-01-31T08:00Z.');
+}
+
+const number =
+  (most: number) =>
+  (text: string): number => {
+    const value = Number(text);
+    if (/^\d+$/.test(text) && value >= 1 && value <= most) return value;
+    throw new InvalidArgumentError(`Write a whole number from 1 to ${most}.`);
+  };

@@ -1,0 +1,42 @@
+/** What cannot be undone is asked about first: on the terminal, or answered before with `--yes`. */
+import { createInterface } from 'node:readline/promises';
+import { type Command, Option } from 'commander';
+import { Refusal } from '../refusal.ts';
+
+export interface ConfirmationOptions {
+  readonly yes?: true;
+}
+
+/** Adds `--yes` to a command whose action awaits `confirmed`. */
+export const askedFirst = (command: Command): Command =>
+  command.addOption(new Option('--yes', 'do it without asking: what is done cannot be undone'));
+
+/**
+ * Resolves once the operator has agreed. To be awaited after everything that can be refused was
+ * looked at, and before anything is changed.
+ *
+ * @param what a sentence that says what will be done, with numbers where there are any.
+ * @throws Refusal `confirmation_needed` where there is no terminal to ask on, or
+ *   `confirmation_denied` for any answer but `yes`.
+ */
+export async function confirmed(what: string, { yes }: ConfirmationOptions): Promise<void> {
+  if (yes) return;
+  // The question goes to stderr, so that `--json` still prints one value and nothing else.
+  if (!process.stdin.isTTY || !process.stderr.isTTY) {
+    throw new Refusal('confirmation_needed', `${what} This cannot be undone.`, 'Add --yes.');
+  }
+  if ((await answerTo(`${what} This cannot be undone.\nType yes to go on: `)) === 'yes') return;
+  throw new Refusal('confirmation_denied', 'Nothing was changed.', 'Type yes to go on.');
+}
+
+async function answerTo(question: string): Promise<string> {
+  const terminal = createInterface({ input: process.stdin, output: process.stderr });
+  // Ctrl-C and the end of input are answers as well: no.
+  const ended = new Promise<string>((resolve) => terminal.once('close', () => resolve('')));
+  try {
+    const answer = await Promise.race([terminal.question(question).catch(() => ''), ended]);
+    return answer.trim();
+  } finally {
+    terminal.close();
+  }
+}

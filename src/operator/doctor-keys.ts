@@ -1,0 +1,38 @@
+/** The doctor's look at the keys: how old they are, what is left over, where the nodes differ. */
+import { systemClock } from '../clock.ts';
+import { ConfigurationProblems } from '../config/problems.ts';
+import { Refusal } from '../refusal.ts';
+import type { Queries } from '../storage/queries.ts';
+import type { Findings } from './doctor-findings.ts';
+import { KEY_VARIABLE, keyStates, keyWarnings } from './key-states.ts';
+import { keyFacts } from './keys.ts';
+
+export async function checkKeys(findings: Findings, database: Queries | undefined): Promise<void> {
+  const check = 'keys';
+  if (!database) {
+    findings.notChecked([check], 'the database cannot be used');
+    return;
+  }
+  try {
+    const facts = await keyFacts(database);
+    const now = systemClock();
+    const warnings = keyWarnings(facts, now);
+    for (const { kind, message, remedy } of warnings) {
+      findings.warning({ check, where: KEY_VARIABLE[kind], message, remedy });
+    }
+    if (warnings.length > 0) return;
+    const current = keyStates(facts).filter(({ use }) => use === 'current');
+    const ages = current.map(({ kind, fingerprint, currentSince }) => {
+      const since = currentSince?.toISOString().slice(0, 10);
+      return `${kind} key ${fingerprint} ${since ? `since ${since}` : 'not in use yet'}`;
+    });
+    findings.ok(check, ages.join(', '));
+  } catch (error) {
+    if (error instanceof Refusal) findings.notChecked([check], 'this environment holds no keys');
+    else if (error instanceof ConfigurationProblems) {
+      for (const { path, message, remedy } of error.problems) {
+        findings.problem({ check, where: path, message: `${path} ${message}`, remedy });
+      }
+    } else throw error;
+  }
+}

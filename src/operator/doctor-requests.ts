@@ -1,0 +1,125 @@
+/** The doctor's requests: to the issuer or to another address in its name, one connection each. */
+import { request as httpRequest, type IncomingMessage, type RequestOptions } from 'node:http';
+import { request as httpsRequest } from 'node:https';
+import { text } from 'node:stream/consumers';
+import { TLSSocket } from 'node:tls';
+
+export interface DoctorRequest {
+  readonly method?: 'GET' | 'POST';
+  readonly path: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly form?: Readonly<Record<string, string>>;
+}
+
+export interface DoctorAnswer {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+  /** The JSON object of the body, or an empty one. */
+  readonly body: Readonly<Record<string, unknown>>;
+  /** Of the service; undefined where something before it answered in its place. */
+  readonly requestId: string | undefined;
+  /** The two ends of the connection. */
+  readonly from: string;
+  readonly to: string;
+  /** When the certificate ends; undefined without TLS. */
+  readonly certificateEnds: Date | undefined;
+}
+
+export type Send = (request: DoctorRequest) => Promise<DoctorAnswer>;
+
+/** Milliseconds. The service itself answers within two seconds whatever happens. */
+const LIMIT = 10_000;
+
+/**
+ * Not `fetch`, which writes a `Host` of its own and does not show the certificate.
+ *
+ * @param address where to connect instead of to the issuer, whose `Host` is sent all the same.
+ * @param from an address of this machine to come from.
+ */
+export function createSend({
+  issuer,
+  address = issuer,
+  from,
+  signal,
+}: {
+  issuer: string;
+  address?: string | undefined;
+  from?: string | undefined;
+  signal: AbortSignal;
+}): Send {
+  const { host, hostname: servername } = new URL(issuer);
+  const { protocol, hostname, port } = new URL(address);
+  const isTls = protocol === 'https:';
+  const start = isTls ? httpsRequest : httpRequest;
+
+  return ({ path, form, headers = {}, method = form ? 'POST' : 'GET' }) => {
+    const body = form && `${new URLSearchParams(form)}`;
+    const options: RequestOptions & { servername?: string } = {
+      ...{ method, path, agent: false, hostname: hostname.replace(/^\[|\]$/g, '') },
+      ...(port !== '' && { port }),
+      ...(isTls && { servername }),
+      ...(from !== undefined && { localAddress: from, family: 4 }),
+      headers: {
+        host,
+        'user-agent': 'Gatehouse doctor',
+        ...(body !== undefined && {
+          'content-type': 'application/x-www-form-urlencoded',
+          'content-length': Buffer.byteLength(body),
+        }),
+        ...headers,
+      },
+      signal: AbortSignal.any([signal, AbortSignal.timeout(LIMIT)]),
+    };
+    return new Promise((resolve, reject) => {
+      const asking = start(options, (message) => {
+        // Of the connection while it is there: afterwards it no longer knows its ends.
+        const ends = endsOf(message);
+        text(message).then(
+          (answered) => resolve({ ...answerOf(message, answered), ...ends }),
+          reject,
+        );
+      });
+      asking.once('error', reject);
+      asking.end(body);
+    });
+  };
+}
+
+function endsOf({
+  socket,
+}: IncomingMessage): Pick<DoctorAnswer, 'from' | 'to' | 'certificateEnds'> {
+  const certificate = socket instanceof TLSSocket ? socket.getPeerCertificate() : undefined;
+  return {
+    from: plainAddress(socket.localAddress ?? ''),
+    to: plainAddress(socket.remoteAddress ?? ''),
+    certificateEnds: certificate?.valid_to ? new Date(certificate.valid_to) : undefined,
+  };
+}
+
+function answerOf(message: IncomingMessage, answered: string) {
+  const headers = new Headers();
+  for (let index = 0; index < message.rawHeaders.length; index += 2) {
+    headers.append(message.rawHeaders[index] ?? '', message.rawHeaders[index + 1] ?? '');
+  }
+  const requestId = headers.get('x-request-id') ?? undefined;
+  return {
+    status: message.statusCode ?? 0,
+    headers,
+    text: answered,
+    body: jsonObject(answered),
+    requestId: requestId?.startsWith('req_') ? requestId : undefined,
+  };
+}
+
+function jsonObject(answered: string): Readonly<Record<string, unknown>> {
+  try {
+    const value: unknown = JSON.parse(answered);
+    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
+  } catch {
+    return {};
+  }
+}
+
+/** An IPv4 address as itself, also where a socket for both kinds writes it as `::ffff:…`. */
+export const plainAddress = (address: string): string => address.replace(/^::ffff:(?=\d+\.)/, '');

@@ -1,0 +1,73 @@
+/** An example for the help of every command: what is typed, as it would be typed. */
+import type { Command } from 'commander';
+
+/** By the words of the command; each is what follows `npm run operator --`. */
+const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
+  'accounts add': [
+    'accounts add --email ada@example.com --name "Ada Lovelace" --invite',
+    'accounts add --email ada@example.com --name "Ada Lovelace" --password-file ada.txt',
+  ],
+  'accounts invite': ['accounts invite ada@example.com'],
+  'accounts list': ['accounts list'],
+  'accounts suspend': ['accounts suspend ada@example.com'],
+  'accounts resume': ['accounts resume ada@example.com'],
+  'organizations add': ['organizations add --name "Northern Logistics"'],
+  'organizations list': ['organizations list'],
+  'warehouses add': ['warehouses add --organization org_VcX0bq7mWcXk2f1S --name Rotterdam'],
+  'warehouses list': ['warehouses list --organization org_VcX0bq7mWcXk2f1S'],
+  'memberships set': [
+    'memberships set --account ada@example.com --organization org_VcX0bq7mWcXk2f1S --role member',
+    'memberships set --account ada@example.com --warehouse wh_c1kXq0V7bWmX2fSc --rights read,write',
+  ],
+  'memberships remove': [
+    'memberships remove --account ada@example.com --organization org_VcX0bq7mWcXk2f1S',
+  ],
+  'memberships list': ['memberships list --account ada@example.com'],
+  'clients add': [
+    'clients add --kind confidential --name "Acme Sync" --redirect-uri https://acme.example/callback',
+    'clients add --kind public --native --name "Acme Mobile" --redirect-uri com.acme.mobile:/callback',
+    'clients add --kind machine --name "Nightly export"',
+  ],
+  'clients list': ['clients list'],
+  'clients show': ['clients show gate_ci_Vc0bq7mWcXk2f1SqXk0V7b'],
+  'clients suspend': ['clients suspend gate_ci_Vc0bq7mWcXk2f1SqXk0V7b'],
+  'clients resume': ['clients resume gate_ci_Vc0bq7mWcXk2f1SqXk0V7b'],
+  'clients transfer': ['clients transfer gate_ci_Vc0bq7mWcXk2f1SqXk0V7b --owner ada@example.com'],
+  'clients rotate-secret': ['clients rotate-secret gate_ci_Vc0bq7mWcXk2f1SqXk0V7b'],
+  'clients remove-secret': ['clients remove-secret gate_ci_Vc0bq7mWcXk2f1SqXk0V7b --secret=x7Qa'],
+  'clients delete': ['clients delete gate_ci_Vc0bq7mWcXk2f1SqXk0V7b --yes'],
+  revoke: [
+    'revoke --account ada@example.com',
+    'revoke --client gate_ci_Vc0bq7mWcXk2f1SqXk0V7b --yes',
+    'revoke --token - < leaked-token.txt',
+  ],
+  explain: ['explain', 'explain - < token.txt', 'explain gate_ci_Vc0bq7mWcXk2f1SqXk0V7b'],
+  audit: [
+    'audit --since 7d --actor operator',
+    'audit --account ada@example.com --action sign_in_failed --limit 20',
+    'audit --client gate_ci_Vc0bq7mWcXk2f1SqXk0V7b --json',
+  ],
+  import: ['import people.jsonl --dry-run', 'import people.jsonl --prune --yes'],
+  'check-config': ['check-config', 'check-config config/production.yaml'],
+  reload: ['reload'],
+  'keys list': ['keys'],
+  'keys generate': ['keys generate --kind token'],
+  doctor: ['doctor'],
+};
+
+/** Adds its examples to the help of each command, and to that of a noun those of its verbs. */
+export function addExamples(command: Command, path: readonly string[] = []): void {
+  const verbs = command.commands;
+  for (const verb of verbs) addExamples(verb, [...path, verb.name()]);
+  const name = path.join(' ');
+  const shown = verbs.length === 0 ? [name] : verbs.map((verb) => `${name} ${verb.name()}`);
+  const examples = shown.flatMap(
+    (one) => EXAMPLES[one]?.slice(0, verbs.length === 0 ? 9 : 1) ?? [],
+  );
+  if (path.length === 0 || examples.length === 0) return;
+  const lines = examples.map((example) => `  npm run operator -- ${example}`);
+  command.addHelpText(
+    'after',
+    `\n${lines.length === 1 ? 'Example' : 'Examples'}:\n${lines.join('\n')}`,
+  );
+}

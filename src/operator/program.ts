@@ -1,0 +1,52 @@
+/** Every command there is, and what all of them have in common. */
+import { Command } from 'commander';
+import { addAccountCommands } from './accounts.ts';
+import { addAuditCommand } from './audit.ts';
+import { addCheckConfigCommand } from './check-config.ts';
+import { addClientCommands } from './clients.ts';
+import { addDoctorCommand } from './doctor.ts';
+import { addExamples } from './examples.ts';
+import { addExplainCommand } from './explain.ts';
+import { addImportCommand } from './import.ts';
+import { addKeyCommands } from './keys.ts';
+import { addMembershipCommands } from './memberships.ts';
+import type { Operator } from './operator.ts';
+import { addOrganizationCommands } from './organizations.ts';
+import { addReloadCommand } from './reload.ts';
+import { addRevokeCommand } from './revoke.ts';
+import { addWarehouseCommands } from './warehouses.ts';
+
+/** @param json an error is told as JSON by whoever runs the program, so commander is silent. */
+export function createProgram(operator: Operator, { json }: { readonly json: boolean }): Command {
+  const program = new Command('operator')
+    .description('Administers a Gatehouse: the one of config/gatehouse.yaml and the environment.')
+    .option('--json', 'print exactly one JSON value, for an error too')
+    .helpOption('-h, --help', 'show what a command takes')
+    .configureHelp({ showGlobalOptions: true })
+    .showHelpAfterError('Add --help to see what the command takes.')
+    .addHelpText(
+      'after',
+      `
+Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 problems in the configuration.
+Commands work beside a running service and without one.
+With --json call \`npm run --silent operator -- …\`, or npm prints lines of its own.`,
+    )
+    .exitOverride();
+  if (json) program.configureOutput({ writeErr: () => {} });
+
+  addAccountCommands(program, operator);
+  addOrganizationCommands(program, operator);
+  addWarehouseCommands(program, operator);
+  addMembershipCommands(program, operator);
+  addClientCommands(program, operator);
+  addRevokeCommand(program, operator);
+  addExplainCommand(program, operator);
+  addAuditCommand(program, operator);
+  addImportCommand(program, operator);
+  addCheckConfigCommand(program, operator);
+  addReloadCommand(program, operator);
+  addKeyCommands(program, operator);
+  addDoctorCommand(program, operator);
+  addExamples(program);
+  return program;
+}

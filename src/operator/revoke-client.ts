@@ -1,0 +1,68 @@
+/** Ends everything that was issued to a client, which stays as it is and may get new tokens. */
+import type { Client } from '../clients/client.ts';
+import { Refusal } from '../refusal.ts';
+import { type ConfirmationOptions, confirmed } from './confirmation.ts';
+import { endConnections, peopleOf } from './connection-ends.ts';
+import { clientNamed } from './names.ts';
+import type { Registries } from './registries.ts';
+import type { Report } from './report.ts';
+
+export async function revokeClient(
+  registries: Registries,
+  clientId: string,
+  options: ConfirmationOptions,
+): Promise<Report> {
+  const client = await clientNamed(registries, clientId);
+  if (client.kind === 'resource-server') throw withoutTokens(client);
+  if (client.kind === 'machine') return revokeMachine(registries, client, options);
+  const store = await registries.tokenStore();
+  await store.ping();
+  const people = await peopleOf(registries, clientId);
+  const { name } = client;
+  await confirmed(`Ends the connections of ${people.length} people to ${name}.`, options);
+  const grants = await endConnections(
+    registries,
+    people.map((accountId) => ({ accountId, clientId, name })),
+  );
+  await recordOf(registries, client, { people: people.length })(registries.database);
+  return {
+    value: { client_id: clientId, connections: people.length, authorizations: grants },
+    text:
+      `Ended the connections of ${people.length} people to ${name}, with ${grants} ` +
+      'authorizations. Each is asked before the client gets another one.',
+  };
+}
+
+/** No list of its tokens is kept: they carry the generation they were issued in. */
+async function revokeMachine(
+  registries: Registries,
+  client: Client,
+  options: ConfirmationOptions,
+): Promise<Report> {
+  await confirmed(`Ends every access token of the machine client ${client.name}.`, options);
+  await registries.clients.endMachineTokens(client.id, recordOf(registries, client, {}));
+  return {
+    value: { client_id: client.id, machine_tokens_ended: true },
+    text:
+      `Ended every access token of ${client.name}. With its secret it gets another one: ` +
+      '`clients suspend` keeps it out.',
+  };
+}
+
+/** In the log of the owner, where there is one. */
+const recordOf = (
+  { recordChange }: Registries,
+  { id, name, ownerAccountId }: Client,
+  details: { readonly people?: number },
+) =>
+  recordChange('client_tokens_revoked', {
+    accountId: ownerAccountId,
+    details: { client_id: id, client_name: name, ...details },
+  });
+
+const withoutTokens = ({ name }: Client): Refusal =>
+  new Refusal(
+    'client_without_tokens',
+    `${name} is a resource server: nothing is issued to it.`,
+    '`clients suspend` refuses its questions; `clients rotate-secret` gives it another secret.',
+  );

@@ -1,0 +1,91 @@
+/** What a value claims to be, from its looks alone, and what is wrong with it where it is none of ours. */
+
+export type ValueKind =
+  | 'access_token'
+  | 'machine_token'
+  | 'refresh_token'
+  | 'code'
+  | 'client_secret'
+  | 'api_key'
+  | 'client_id';
+
+export interface Shape {
+  /** Absent where the value has no prefix of ours. */
+  readonly kind?: ValueKind;
+  /** Clauses to follow "the value": empty where its form is right. */
+  readonly faults: readonly string[];
+}
+
+/** The prefix, and how many characters follow it. A refresh token counts its refreshes at its end. */
+const FORMS: readonly (readonly [ValueKind, prefix: string, least: number, most: number])[] = [
+  ['access_token', 'gate_at_', 65, 65],
+  ['machine_token', 'gate_mt_', 43, 43],
+  ['refresh_token', 'gate_rt_', 66, 73],
+  ['code', 'gate_ac_', 43, 43],
+  ['client_secret', 'gate_cs_', 43, 43],
+  ['api_key', 'gate_key_', 43, 43],
+  ['client_id', 'gate_ci_', 22, 22],
+];
+
+export const NAME: Readonly<Record<ValueKind, string>> = {
+  access_token: 'access token',
+  machine_token: 'machine access token',
+  refresh_token: 'refresh token',
+  code: 'authorization code',
+  client_secret: 'client secret',
+  api_key: 'API key',
+  client_id: 'client ID',
+};
+
+export function shapeOf(value: string): Shape {
+  const form = FORMS.find(([, prefix]) => value.includes(prefix));
+  if (!form) return { faults: [foreign(value)] };
+  const [kind, prefix, least, most] = form;
+  const faults: string[] = [];
+  const start = value.indexOf(prefix);
+  if (start > 0) faults.push(`has ${shown(value.slice(0, start))} in front of ${prefix}`);
+  const rest = value.slice(start + prefix.length);
+  const [, body = '', tail = ''] = /^([A-Za-z0-9_-]*)(.*)$/s.exec(rest) ?? [];
+  if (tail !== '')
+    faults.push(`has ${shown(tail)} after character ${start + prefix.length + body.length}`);
+  if (body.length < least) {
+    const missing = `lacks ${least - body.length} of ${prefix.length + least} characters`;
+    faults.push(tail === '' ? `${missing}: it was cut off` : missing);
+  }
+  if (body.length > most) {
+    faults.push(
+      `has ${body.length - most} characters more than the ${prefix.length + most} there are`,
+    );
+  }
+  return { kind, faults };
+}
+
+function foreign(value: string): string {
+  if (value === '') return 'is empty';
+  if (FORMS.some(([, prefix]) => value.toLowerCase().includes(prefix))) {
+    return 'is in the wrong letter case: copy it again';
+  }
+  const prefixes = FORMS.map(([, prefix]) => prefix).join(', ');
+  const looks = /^eyJ[\w-]+\.[\w-]+\.[\w-]*$/.test(value) ? 'is a JWT, and ' : '';
+  return `${looks}begins with none of the prefixes that Gatehouse gives out (${prefixes})`;
+}
+
+/** Characters by name where they do not show. Never more than a few: they may be part of a secret. */
+function shown(text: string): string {
+  const [first = ''] = text;
+  const more = [...text].length > 1 ? ` and ${[...text].length - 1} more` : '';
+  return (
+    (INVISIBLE[first] ?? (/\p{C}|\p{Z}/u.test(first) ? codePoint(first) : `'${first}'`)) + more
+  );
+}
+
+const INVISIBLE: Readonly<Record<string, string>> = {
+  ' ': 'a space',
+  '\t': 'a tab',
+  '\n': 'a line break',
+  '\r': 'a line break',
+  '\0': 'a NUL character',
+};
+
+const codePoint = (character: string): string =>
+  `the character U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}`;

@@ -1,0 +1,74 @@
+/** Builds what a service is made of, to see that it can be built, and opens nothing for it. */
+import pg from 'pg';
+import { pino } from 'pino';
+import { createApplication } from '../application.ts';
+import { systemClock } from '../clock.ts';
+import type { Inspection } from '../config/load.ts';
+import { type ConfigurationProblem, ConfigurationProblems } from '../config/problems.ts';
+import { createRegistries } from '../service.ts';
+import { silentChangeFeed } from '../storage/change-feed.ts';
+import { createPostgresStore } from '../storage/postgres-store.ts';
+import type { Database } from '../storage/queries.ts';
+import { createRedis } from '../storage/redis.ts';
+import { createRedisStore } from '../storage/redis-store.ts';
+import { postgresLimits, redisLimits } from '../storage/shared-limits.ts';
+
+/**
+ * The clients of the stores, not connected, and the application over them: engine, pages, host.
+ *
+ * @throws ConfigurationProblems where PostgreSQL's client cannot use what its URL names.
+ */
+export async function buildUnopened({ settings, effectiveSettings }: Inspection): Promise<void> {
+  const { databaseUrl, redisUrl } = settings.storage;
+  const problem = databaseUrl === undefined ? undefined : databaseProblem(databaseUrl);
+  if (problem) {
+    const name = 'storage.database_url';
+    const from = effectiveSettings.find((setting) => setting.name === name)?.from;
+    const path = from === 'file' ? name : `${name} (from ${from})`;
+    throw new ConfigurationProblems([{ path, ...problem }]);
+  }
+
+  const clock = systemClock;
+  const log = pino({ level: 'silent' });
+  const redis = redisUrl === undefined ? undefined : createRedis(redisUrl);
+  const store = redis
+    ? createRedisStore({ redis, clock })
+    : createPostgresStore({ database: unopened, clock });
+  const { createAttemptLimit } = redis
+    ? redisLimits(redis)
+    : postgresLimits({ database: unopened, clock });
+  const parts = { database: unopened, changes: silentChangeFeed, clock, log };
+  const registries = createRegistries(parts);
+  const application = createApplication({
+    ...{ ...parts, ...registries, store, createAttemptLimit, settings },
+  });
+  await application.close();
+  // Nothing was noted, so those that write what was noted have nothing to write.
+  await Promise.all(Object.values(registries).map((part) => 'close' in part && part.close()));
+  redis?.disconnect();
+}
+
+/** The client reads the files that the URL names (`sslrootcert=…`) as soon as it is made. */
+function databaseProblem(connectionString: string): Omit<ConfigurationProblem, 'path'> | undefined {
+  try {
+    new pg.Client({ connectionString });
+    return undefined;
+  } catch (error) {
+    const isFile = error instanceof Error && 'syscall' in error;
+    return {
+      message: isFile
+        ? `names a file that cannot be read (${error.message})`
+        : 'is nothing that the client of PostgreSQL can use',
+      remedy: 'correct the URL, or let this process read the file that it names',
+    };
+  }
+}
+
+const refuse = (): Promise<never> => Promise.reject(new Error('a trial build opens nothing'));
+
+const unopened: Database = {
+  embedded: true,
+  query: refuse,
+  transaction: refuse,
+  close: async () => {},
+};
