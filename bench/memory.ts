@@ -26,8 +26,10 @@ export async function measureMemory(count: number): Promise<void> {
     clock: systemClock,
     keys: [randomId('', 43)],
     retryWindowSeconds: 60,
+    noteReplay: () => {},
+    outcomes: { refreshRetried: () => {} },
   });
-  const adapter = storeAdapter({ store, refreshTokens });
+  const adapter = storeAdapter({ store, refreshTokens, noteReplay: () => {} });
   const iat = Math.floor(Date.now() / 1000);
   const clientId = randomId('gate_ci_', 22);
   const accountId = randomId('acc_', 16);
@@ -38,7 +40,7 @@ export async function measureMemory(count: number): Promise<void> {
   const kinds: Readonly<Record<string, () => Promise<unknown>>> = {
     'access tokens': () => {
       const payload = { grantId: randomId('', 22), iat, exp: iat + HOUR };
-      return accessTokens.upsert(randomId(PREFIX.accessToken, 43), payload, HOUR);
+      return accessTokens.upsert(randomId(PREFIX.accessToken, 65), payload, HOUR);
     },
     grants: () => {
       const payload = { accountId, clientId, iat, exp: iat + YEAR };

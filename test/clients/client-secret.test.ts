@@ -60,6 +60,7 @@ function clientWith(...secrets: NewClientSecret[]): Client {
     redirectUris: ['https://app.example/cb'],
     isNative: false,
     isSuspended: false,
+    tokenGeneration: 0,
     createdAt: new Date(0),
     secrets: secrets.map(({ id, hash, lastFour }) => ({
       id,

@@ -127,10 +127,66 @@ describe('the environment', () => {
     expect(message).to.contain('has 9 characters; at least 32 are needed');
   });
 
-  it('is told about a variable that nearly has one of our names, and left alone otherwise', () => {
-    const [problem] = problemsOf('', { GATEHOUSE_COOKIE_KEY: 'x' });
-    expect(problem?.remedy).to.equal('did you mean GATEHOUSE_COOKIE_KEYS?');
-    // Kubernetes adds these to every pod beside a service that is called gatehouse.
-    settingsOf('', { GATEHOUSE_PORT: 'tcp://10.0.0.1:3000', GATEHOUSE_SERVICE_HOST: '10.0.0.1' });
+  it('is held to the same words as the file, variable by variable', () => {
+    const refused: readonly [string, string, string][] = [
+      ['GATEHOUSE_ISSUER', 'ftp://auth.example.com', 'issuer'],
+      ['PORT', 'http', 'server.port'],
+      ['GATEHOUSE_OPERATORS_PORT', '70000', 'server.operators_port'],
+      ['DATABASE_URL', 'mysql://db/gatehouse', 'storage.database_url'],
+      ['REDIS_URL', 'http://redis', 'storage.redis_url'],
+      ['SMTP_URL', 'mail.example.com', 'mail.smtp_url'],
+      ['GATEHOUSE_LOG_LEVEL', 'loud', 'log.level'],
+    ];
+    for (const [variable, value, setting] of refused) {
+      const [heading, key] = setting.split('.');
+      const yaml = key ? `${heading}: { ${key}: ${value} }` : `${heading}: ${value}`;
+      const [inFile] = problemsOf(yaml);
+      const [inVariable] = problemsOf('', { [variable]: value });
+      expect(inFile?.path).to.equal(setting);
+      expect(inVariable).to.deep.equal({ ...inFile, path: `${setting} (from ${variable})` });
+    }
+  });
+
+  it('is told which variable or file a refused URL came from', () => {
+    for (const name of ['DATABASE_URL', 'REDIS_URL', 'SMTP_URL']) {
+      const [problem] = problemsOf('', {
+        [`${name}_FILE`]: fileWith('http://x:swordfish@y', name),
+      });
+      expect(problem?.path).to.match(new RegExp(`_url \\(from ${name}_FILE\\)$`));
+      expect(JSON.stringify(problem)).not.to.contain('swordfish');
+    }
+  });
+
+  it('is told about a variable that was taken for one of ours', () => {
+    const meant = {
+      GATEHOUSE_COOKIE_KEY: 'did you mean GATEHOUSE_COOKIE_KEYS?',
+      GATEHOUSE_TOKEN_KEY: 'did you mean GATEHOUSE_TOKEN_KEYS?',
+      GATEHOUSE_TOKEN_KEYS_FIEL: 'did you mean GATEHOUSE_TOKEN_KEYS_FILE?',
+      GATEHOUSE_DATABASE_URL: 'did you mean DATABASE_URL?',
+      GATEHOUSE_PORT: 'did you mean PORT?',
+      GATEHOUSE_LOGLEVEL: 'did you mean GATEHOUSE_LOG_LEVEL?',
+      GATEHOUSE_STORAGE_DATA_DIRECTORY: 'did you mean GATEHOUSE_DATA_DIR?',
+      GATEHOUSE_ISSUER_FILE: 'set GATEHOUSE_ISSUER itself: only secrets may be in files',
+      GATEHOUSE_TOKENS_RETRY_WINDOW:
+        'unset it and write `tokens.retry_window` into the settings file: it has no variable',
+    };
+    const variables = Object.fromEntries(Object.keys(meant).map((name) => [name, '3000']));
+    const problems = problemsOf('', variables);
+    expect(Object.fromEntries(problems.map(({ path, remedy }) => [path, remedy]))).to.deep.equal(
+      meant,
+    );
+    expect(JSON.stringify(problems)).not.to.contain('3000');
+  });
+
+  it('may hold what others put there', () => {
+    settingsOf('', {
+      // Kubernetes adds these to every pod beside a service that is called gatehouse.
+      GATEHOUSE_PORT: 'tcp://10.0.0.1:3000',
+      GATEHOUSE_PORT_3000_TCP_ADDR: '10.0.0.1',
+      GATEHOUSE_SERVICE_HOST: '10.0.0.1',
+      GATEHOUSE_SERVICE_PORT: '3000',
+      // And this is an operator's own.
+      GATEHOUSE_VERSION: '1.2.3',
+    });
   });
 });

@@ -102,6 +102,20 @@ describe('settings together', () => {
       'rediss+cluster://a:7000,b:7001,c:7002',
     ];
     for (const REDIS_URL of accepted) settingsOf('', { REDIS_URL });
-    expect(pathsOf('storage: { database_url: "db.example.com:5432" }')).to.have.lengthOf(1);
+    const notPostgres = [
+      'db.example.com:5432',
+      'mysql://db/gatehouse',
+      // Passwords that should have been percent-encoded: half of each would be taken for the path.
+      'postgres://gatehouse:1/2@db/gatehouse',
+      'postgres://gatehouse:50%@db/gatehouse',
+    ];
+    for (const url of notPostgres) {
+      const [problem] = problemsOf(`storage: { database_url: "${url}" }`, keysOfEnvironment);
+      expect(problem?.path, url).to.equal('storage.database_url');
+      expect(problem?.remedy).to.contain('% as %25');
+    }
+    expect(pathsOf('', { REDIS_URL: 'redis://:50%@redis' })).to.have.lengthOf(1);
+    const SMTP_URL = 'smtp://gate:50%@mail';
+    expect(pathsOf('mail: { from: a@b.example }', { SMTP_URL })).to.have.lengthOf(1);
   });
 });

@@ -29,7 +29,10 @@ describe('sign-in limits', () => {
     for (const credentials of [wrong(person), person]) {
       const { status, problem, retryAfter } = await attempt(service, credentials);
       expect(status).to.equal(429);
-      expect(problem).to.equal('Too many attempts. Try again in 15 minutes.');
+      expect(problem).to.equal(
+        'Too many attempts. Try again in 15 minutes, or ask whoever opened your account for a link ' +
+          'to set a password, which lets you in now.',
+      );
       expect(Number(retryAfter)).to.be.within(WINDOW_SECONDS - 10, WINDOW_SECONDS);
     }
   });

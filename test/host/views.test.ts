@@ -145,6 +145,7 @@ const samples: Samples = {
         : {
             action: '/profile/api-keys',
             formToken: text,
+            creationKey: text,
             name: text,
             expiries: ['30', '90', 'none'].map((value) => ({
               ...{ value, label: text, isChosen: value === '90' },

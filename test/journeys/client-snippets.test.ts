@@ -113,7 +113,7 @@ describeOn(needed, 'the ready-to-run programs of a client', () => {
     expect(status, output).to.equal(0);
     expect(output).to.match(/Exchanged.*Refreshed.*Revoked/s);
     expect(output).not.to.include(client.secret);
-    const accessTokens = new Set(output.match(/gate_at_[\w-]{43}/g));
+    const accessTokens = new Set(output.match(/gate_at_[\w-]{65}/g));
     const refreshTokens = new Set(output.match(/gate_rt_[\w-]+/g));
     expect([accessTokens.size, refreshTokens.size]).to.deep.equal([2, 2]);
     for (const token of accessTokens) {

@@ -49,6 +49,7 @@ forEachDeployment('browser sessions', (start) => {
   it('the cookie is for this service, by http, and not for scripts or other sites', async () => {
     const page = await signInPost(createPerson(service.issuer), seeded);
     expect(setCookies(page.headers)).to.deep.equal({
+      gate_device: ['httponly', 'path=/', 'samesite=lax'],
       gate_session: ['httponly', 'path=/', 'samesite=lax'],
       'gate_session.sig': ['httponly', 'path=/', 'samesite=lax'],
     });
@@ -210,6 +211,7 @@ describe('cookies of an https issuer', () => {
     });
     expect(signIn.status).to.equal(303);
     expect(setCookies(signIn.headers)).to.deep.equal({
+      '__Host-gate_device': host,
       '__Host-gate_session': host,
       '__Host-gate_session.sig': host,
     });

@@ -69,7 +69,9 @@ describe('operator clients, over the life of a client', () => {
 
     const lastFour = robot.client_secret.slice(-4);
     const remove = ['clients', 'remove-secret', robot.id];
-    const left = await valueFrom(run, [...remove, `--secret=${lastFour}`]);
+    const asked = await valueFrom(run, [...remove, `--secret=${lastFour}`], { exitCode: 1 });
+    expect(asked.error.code).to.equal('confirmation_needed');
+    const left = await valueFrom(run, [...remove, `--secret=${lastFour}`, '--yes']);
     expect(left.secrets).to.have.length(1);
     expect(matchesSecret(await clients().find(robot.id), robot.client_secret)).to.equal(false);
     expect(await unowned()).to.deep.equal({
@@ -119,7 +121,7 @@ describe('operator clients, over the life of a client', () => {
     const expiresAt = new Date(expires * 1000);
     await connections.recordGrant({ ...connection, grantId, expiresAt });
 
-    const deleted = await valueFrom(run, ['clients', 'delete', app.id]);
+    const deleted = await valueFrom(run, ['clients', 'delete', app.id, '--yes']);
     expect(deleted).to.include({ client_id: app.id, deleted: true, disconnected_people: 1 });
     expect(await clients().find(app.id)).to.equal(undefined);
     expect(await store.read('grant', grantId)).to.equal(undefined);
@@ -129,7 +131,7 @@ describe('operator clients, over the life of a client', () => {
       details: { client_id: app.id, client_name: 'App', people: 1 },
     });
     const other = await addOwned(ada);
-    expect((await run(['clients', 'delete', other.id])).output).to.equal(
+    expect((await run(['clients', 'delete', other.id, '--yes'])).output).to.equal(
       `Deleted client ${other.id}: App. Disconnected people: 0.\n`,
     );
   });

@@ -208,29 +208,3 @@ describe('the operator command alone', () => {
     }
   });
 });
-
-describe('operator check-config', () => {
-  it('says whether the settings would start a service', async () => {
-    const file = path.join(temporaryDirectory('operator'), 'settings.yaml');
-    writeFileSync(file, 'tokens: { acess_token: 1h }\nlog: { level: loud }\n');
-    const DATABASE_URL = 'postgres://me:swordfish@db.example.com/gatehouse';
-    const keys = { GATEHOUSE_COOKIE_KEYS: 'c'.repeat(32), GATEHOUSE_TOKEN_KEYS: 't'.repeat(32) };
-
-    const { error } = await valueFrom(operatorWith({ DATABASE_URL }), ['check-config', file], {
-      exitCode: 3,
-    });
-    expect(error.code).to.equal('configuration_problems');
-    expect(error.problems.map((problem: { path: string }) => problem.path)).to.have.members([
-      ...['tokens.acess_token', 'log.level', 'GATEHOUSE_COOKIE_KEYS', 'GATEHOUSE_TOKEN_KEYS'],
-    ]);
-    const printed = await operatorWith({ GATEHOUSE_CONFIG: file })(['accounts', 'list']);
-    expect(printed).to.include({ exitCode: 3, output: '' });
-    expect(printed.errors).to.contain('did you mean `access_token`?');
-
-    const good = operatorWith({ DATABASE_URL, ...keys });
-    const fine = await good(['check-config']);
-    expect(fine).to.include({ exitCode: 0, errors: '' });
-    expect(fine.output).to.contain('fine').and.not.contain('swordfish');
-    expect(await valueFrom(good, ['check-config'])).to.include({ valid: true });
-  });
-});

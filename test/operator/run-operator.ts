@@ -1,6 +1,7 @@
 /** The operator command as a process of its own, the way an operator runs it. */
 import { spawn } from 'node:child_process';
 import { text } from 'node:stream/consumers';
+import type { TestService } from '../support/service.ts';
 
 const MAIN = new URL('../../src/operator/main.ts', import.meta.url).pathname;
 
@@ -21,6 +22,24 @@ export function operatorWith(environment: Readonly<Record<string, string>>): Run
     const [output, errors] = await Promise.all([text(child.stdout), text(child.stderr)]);
     return { exitCode: await ended, output, errors };
   };
+}
+
+/** The command of whoever runs this service: on its stores, with its keys unless others are given. */
+export function operatorBeside(
+  { settings: { storage, secrets } }: TestService,
+  environment: Readonly<Record<string, string>> = {
+    GATEHOUSE_COOKIE_KEYS: secrets.cookieKeys.join(),
+    GATEHOUSE_TOKEN_KEYS: secrets.tokenKeys.join(),
+  },
+): RunOperator {
+  const { databaseUrl, redisUrl, dataDirectory } = storage;
+  return operatorWith({
+    ...(databaseUrl === undefined
+      ? { GATEHOUSE_DATA_DIR: dataDirectory }
+      : { DATABASE_URL: databaseUrl }),
+    ...(redisUrl !== undefined && { REDIS_URL: redisUrl }),
+    ...environment,
+  });
 }
 
 /** The one value that `--json` prints, of a command that ends with `exitCode`. */

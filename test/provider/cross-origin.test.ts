@@ -119,7 +119,7 @@ describe('calls from web pages', () => {
 
   it('a page learns nothing of a token that is not good, nor of a client that is none', async () => {
     for (const answer of [
-      await revokeItself(OWN, `gate_at_${'x'.repeat(43)}`),
+      await revokeItself(OWN, `gate_at_${'x'.repeat(65)}`),
       await revoke(OWN, 'x', { id: `gate_ci_${'x'.repeat(22)}`, redirectUri: '' }),
     ]) {
       expect(answer.status).to.equal(401);

@@ -9,133 +9,38 @@ import {
   refresh,
   revokeCurrent,
 } from '../support/oauth.ts';
-import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
-import { type Seed, seed } from '../support/seed.ts';
-import { type Deployment, startTestService, type TestService } from '../support/service.ts';
-import { type PartnerTokens, partnerTokens, type Tokens, tokensOf } from './partner-tokens.ts';
+import { REDIRECT_URI } from '../support/seed.ts';
+import { tokensOf } from './partner-tokens.ts';
+import { expectDead, forEachRace, type Nodes, offset, successes, together } from './racing.ts';
 
 const PARALLEL = 20;
 const ROUNDS = 50;
 const REVOKE_ROUNDS = 200;
 
-const DEPLOYMENTS = [
-  { deployment: 'embedded', title: 'embedded', needs: [] },
-  { deployment: 'postgres', title: 'PostgreSQL', needs: [postgresServer] },
-  {
-    deployment: 'postgres+redis',
-    title: 'PostgreSQL and Redis',
-    needs: [postgresServer, redisServer],
-  },
-] as const;
-
-for (const { deployment, title, needs } of DEPLOYMENTS) {
-  describeOn(needs, `races, ${title}`, () => {
-    const started: TestService[] = [];
-    after(async () => {
-      for (const service of started.splice(0).reverse()) await service.close();
+forEachRace('races', (open) => {
+  describe('with a retry window', () => {
+    let nodes: Nodes;
+    before(async () => {
+      nodes = await open(60);
     });
 
-    /** Two nodes on the same stores; the embedded database has one. */
-    async function open(retryWindowSeconds: number): Promise<Nodes> {
-      const settings = { tokens: { retryWindowSeconds } };
-      const first = await startTestService({ deployment, settings });
-      started.push(first);
-      const nodes = [first];
-      if (deployment !== 'embedded') {
-        const second = await startTestService({ deployment, beside: first });
-        started.push(second);
-        nodes.push(second);
-      }
-      return nodesOf(nodes, await seed(first), deployment);
-    }
-
-    describe('with a retry window', () => {
-      let nodes: Nodes;
-      before(async () => {
-        nodes = await open(60);
-      });
-
-      it('one code is exchanged once, and its replay ends the tokens', () =>
-        exchangeTogether(nodes));
-      it('all refreshes of one token answer 200 with one and the same successor', () =>
-        refreshTogether(nodes));
-      it('nothing issued to a revoked grant lives, however the refresh is timed', () =>
-        revokeDuringRefresh(nodes));
-      it('nothing issued by an exchange lives when the connection ends meanwhile', () =>
-        endDuringExchange(nodes));
-      it('nothing refreshes once the client or the account is suspended', () =>
-        suspendDuringRefresh(nodes));
-    });
-
-    it('without a retry window one refresh succeeds, and the others end the grant', async () => {
-      await refreshTogetherStrictly(await open(0));
-    });
+    it('one code is exchanged once, and its replay ends the tokens', () => exchangeTogether(nodes));
+    it('all refreshes of one token answer 200 with one and the same successor', () =>
+      refreshTogether(nodes));
+    it('nothing issued to a revoked grant lives, however the refresh is timed', () =>
+      revokeDuringRefresh(nodes));
+    it('nothing issued by an exchange lives when the connection ends meanwhile', () =>
+      endDuringExchange(nodes));
+    it('nothing refreshes once the client or the account is suspended', () =>
+      suspendDuringRefresh(nodes));
+    it('nothing of a deleted client lives, however the refresh is timed', () =>
+      deleteDuringRefresh(nodes));
   });
-}
 
-interface Nodes {
-  readonly service: TestService;
-  readonly seeded: Seed;
-  readonly partner: PartnerTokens;
-  /** The issuers of the nodes in turn. */
-  readonly issuer: (turn: number) => string;
-  readonly deployment: Deployment;
-}
-
-function nodesOf(services: readonly TestService[], seeded: Seed, deployment: Deployment): Nodes {
-  const [service] = services;
-  if (!service) throw new Error('no node');
-  const issuers = services.map(({ issuer }) => issuer);
-  return {
-    service,
-    seeded,
-    partner: partnerTokens(service.issuer, seeded),
-    issuer: (turn) => issuers[turn % issuers.length] ?? '',
-    deployment,
-  };
-}
-
-const together = (
-  count: number,
-  request: (turn: number) => Promise<Answer>,
-): Promise<readonly Answer[]> =>
-  Promise.all(Array.from({ length: count }, (_, turn) => request(turn)));
-
-/** Starts both, one some way after the other, and another way each round. */
-function offset<First, Second>(
-  round: number,
-  first: () => Promise<First>,
-  second: () => Promise<Second>,
-): Promise<[First, Second]> {
-  const after = async (turns: number): Promise<void> => {
-    for (let turn = 0; turn < turns; turn += 1) {
-      await new Promise((resolve) => setImmediate(resolve));
-    }
-  };
-  const lead = (round % 24) - 8;
-  return Promise.all([after(-lead).then(first), after(lead).then(second)]);
-}
-
-/** The answers that succeeded; each other one must be a refusal, and never a failure. */
-function successes(answers: readonly Answer[]): Tokens[] {
-  const refused = answers.filter(({ status }) => status !== 200);
-  for (const { status, body, text } of refused) {
-    expect([status, body.error], text).to.deep.equal([400, 'invalid_grant']);
-  }
-  return answers.filter(({ status }) => status === 200).map(tokensOf);
-}
-
-async function expectDead({ issuer, seeded }: Nodes, tokens: readonly Tokens[]): Promise<void> {
-  const { resourceServer, confidential } = seeded.clients;
-  await Promise.all(
-    tokens.map(async ({ accessToken, refreshToken }, turn) => {
-      const seen = await introspect(issuer(turn), resourceServer, accessToken);
-      expect(seen.text).to.equal('{"active":false}');
-      const { status, text } = await refresh(issuer(turn + 1), confidential, refreshToken);
-      expect(status, text).to.equal(400);
-    }),
-  );
-}
+  it('without a retry window one refresh succeeds, and the others end the grant', async () => {
+    await refreshTogetherStrictly(await open(0));
+  });
+});
 
 async function exchangeTogether(nodes: Nodes): Promise<void> {
   const { partner, issuer, seeded } = nodes;
@@ -225,7 +130,8 @@ async function suspendDuringRefresh(nodes: Nodes): Promise<void> {
   const { confidential, resourceServer } = seeded.clients;
   const { accountId } = seeded.person;
   let current = await partner.tokens(confidential);
-  for (let round = 0; round < ROUNDS / 2; round += 1) {
+  // Client and account in turn.
+  for (let round = 0; round < 2 * ROUNDS; round += 1) {
     const isClient = round % 2 === 0;
     const { refreshToken } = current;
     const [answers] = await offset<readonly Answer[], unknown>(
@@ -260,4 +166,41 @@ async function suspendDuringRefresh(nodes: Nodes): Promise<void> {
       return tokensOf(answers[0] ?? { body: {} });
     });
   }
+}
+
+async function deleteDuringRefresh(nodes: Nodes): Promise<void> {
+  const { service, partner, issuer, seeded, deployment } = nodes;
+  const { resourceServer } = seeded.clients;
+  let refreshed = 0;
+  for (let round = 0; round < ROUNDS; round += 1) {
+    const draft = { kind: 'confidential', name: `Short-lived ${round}`, isNative: false } as const;
+    const added = await service.clients.add({ ...draft, redirectUris: [REDIRECT_URI] });
+    const { id } = added.client;
+    const client = { id, secret: added.secret ?? '', redirectUri: REDIRECT_URI };
+    const tokens = await partner.tokens(client);
+    const [answers] = await offset(
+      round,
+      () => together(4, (turn) => refresh(issuer(turn), client, tokens.refreshToken)),
+      () => service.clients.remove(id, { revokeGrant: async () => {} }),
+    );
+    for (const { status } of answers) expect(status).to.be.oneOf([200, 400, 401]);
+    const given = answers.filter(({ status }) => status === 200).map(tokensOf);
+    refreshed += given.length;
+
+    // The node that deleted refuses from now on; another one when it has heard of it.
+    for (const turn of deployment === 'embedded' ? [0] : [0, 1]) {
+      const expectGone = async (): Promise<void> => {
+        for (const { accessToken } of [tokens, ...given]) {
+          const seen = await introspect(issuer(turn), resourceServer, accessToken);
+          expect(seen.text).to.equal('{"active":false}');
+        }
+        expect(await refresh(issuer(turn), client, tokens.refreshToken)).to.include({
+          status: 401,
+        });
+      };
+      await (turn === 0 ? expectGone() : eventually(expectGone));
+    }
+  }
+  // Otherwise the deletions were never in the way of anything.
+  expect(refreshed, 'refreshes that won').to.be.within(1, 4 * ROUNDS - 1);
 }

@@ -105,7 +105,7 @@ forEachDeployment('revoking the current token', (start) => {
     const expired = await partner.tokens(clients.confidential);
     await revoke({ bearer: accessToken });
     expectUnauthorized(await revoke({ bearer: accessToken }));
-    expectUnauthorized(await revoke({ bearer: `gate_at_${'x'.repeat(43)}` }));
+    expectUnauthorized(await revoke({ bearer: `gate_at_${'x'.repeat(65)}` }));
     expectUnauthorized(await revoke({ bearer: `${expired.accessToken}x` }));
     expectUnauthorized(await revoke({ bearer: 'eyJhbGciOiJub25lIn0.e30.' }));
 

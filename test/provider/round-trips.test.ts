@@ -74,8 +74,12 @@ describeOn([postgresServer, redisServer], 'store round trips', () => {
           AND application_name <> 'gatehouse changes'
         ORDER BY pid`,
     );
-    expect(rows).to.have.length.above(0);
     return rows;
+  }
+
+  /** A connection may have been closed meanwhile, for it had nothing to do. */
+  async function expectNothingAsked(before: readonly unknown[]): Promise<void> {
+    expect(before).to.include.deep.members(await lastQueries());
   }
 
   it('a code exchange takes five', async () => {
@@ -84,7 +88,7 @@ describeOn([postgresServer, redisServer], 'store round trips', () => {
     const commands = await redisCommands(async () => {
       expect((await exchangeCode(service.issuer, confidential, code)).status).to.equal(200);
     });
-    expect(commands).to.deep.equal(['get', 'get', 'evalsha', 'set', 'set']);
+    expect(commands).to.deep.equal(['get', 'get', 'set', 'evalsha', 'evalsha']);
   });
 
   it('a refresh takes four', async () => {
@@ -96,10 +100,10 @@ describeOn([postgresServer, redisServer], 'store round trips', () => {
     expect(commands).to.deep.equal(['get', 'get', 'evalsha', 'set']);
   });
 
-  it('an introspection takes two', async () => {
+  it('an introspection takes one', async () => {
     const { accessToken } = await partner.tokens(clients.confidential);
     const commands = await redisCommands(() => partner.isActive(accessToken));
-    expect(commands).to.deep.equal(['get', 'get']);
+    expect(commands).to.deep.equal(['mget']);
   });
 
   it('client credentials take one, and asking about the token another one', async () => {
@@ -138,7 +142,7 @@ describeOn([postgresServer, redisServer], 'store round trips', () => {
     await service.lastUsed.flush();
     const before = await lastQueries();
     for (let times = 0; times < 10; times += 1) await requests();
-    expect(await lastQueries()).to.deep.equal(before);
+    await expectNothingAsked(before);
 
     // And the observation can tell: after a change the next request does ask.
     await service.clients.suspend(clients.machine.id);
@@ -163,7 +167,7 @@ describeOn([postgresServer, redisServer], 'store round trips', () => {
       }
     });
     expect(commands).to.deep.equal([]);
-    expect(await lastQueries()).to.deep.equal(before);
+    await expectNothingAsked(before);
   });
 
   it('a thousand active clients are remembered as one is', async () => {
@@ -198,6 +202,6 @@ describeOn([postgresServer, redisServer], 'store round trips', () => {
     const before = await lastQueries();
     const commands = await redisCommands(all);
     expect(commands.length).to.equal(1_000);
-    expect(await lastQueries()).to.deep.equal(before);
+    await expectNothingAsked(before);
   });
 });

@@ -54,7 +54,7 @@ forEachDeployment('the token endpoint', (start) => {
   };
 
   describe('answers', () => {
-    const ACCESS_TOKEN = /^gate_at_[A-Za-z0-9_-]{43}$/;
+    const ACCESS_TOKEN = /^gate_at_[A-Za-z0-9_-]{65}$/;
     const REFRESH_TOKEN = /^gate_rt_[A-Za-z0-9_-]{66,}$/;
 
     const expectTokenPair = ({ status, body }: Answer): void => {

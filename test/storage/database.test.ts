@@ -123,7 +123,7 @@ describeOn([postgresServer], 'database, on a server in trouble', () => {
   before(async () => {
     url = await freshMigratedDatabaseUrl();
     database = await openDatabase({ databaseUrl: url, dataDirectory: '' });
-    operator = await openDatabase({ databaseUrl: url, dataDirectory: '', maxConnections: 2 });
+    operator = await openDatabase({ databaseUrl: url, dataDirectory: '', databaseConnections: 2 });
   });
   after(async () => {
     await database.close();

@@ -12,5 +12,6 @@ export async function openStore(
   // Not asked for anything where there is Redis, so it need not be there.
   const databaseUrl = 'postgres://postgres@127.0.0.1:1/postgres';
   const database = await openDatabase({ databaseUrl, dataDirectory: '' });
-  return openTokenStore({ redisUrl, acceptVolatileRedis, database, clock: systemClock });
+  const options = { redisUrl, acceptVolatileRedis, database, clock: systemClock };
+  return (await openTokenStore(options)).store;
 }

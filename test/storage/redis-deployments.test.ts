@@ -3,6 +3,8 @@ import path from 'node:path';
 import { expect } from 'chai';
 import { Redis } from 'ioredis';
 import { UnsafeRedis } from '../../src/storage/open-token-store.ts';
+import { createRedis } from '../../src/storage/redis.ts';
+import { redisLimits } from '../../src/storage/shared-limits.ts';
 import { StorageUnavailable } from '../../src/storage/storage-unavailable.ts';
 import type { TokenStore } from '../../src/storage/token-store.ts';
 import { atEndOfRun } from '../support/end-of-run.ts';
@@ -51,6 +53,24 @@ describeOn([redisServer], 'Redis Cluster of three masters', () => {
   });
 
   tokenStoreContract(async () => ({ store: await open(), anotherNode: open }));
+
+  it('counts attempts, whichever node has the keys', async () => {
+    const redis = createRedis(url);
+    await redis.connect();
+    try {
+      const options = { name: 'test', attempts: 2, windowSeconds: 60, log: { warn: expect.fail } };
+      const limit = redisLimits(redis).createAttemptLimit({ ...options, whenAway: 'throw' });
+      for (const key of Array.from({ length: 20 }, newId)) {
+        const counted = await Promise.all(Array.from({ length: 5 }, () => limit.count(key)));
+        expect(counted.filter((over) => over === undefined)).to.have.length(2);
+        await limit.forget(key);
+        await limit.giveBack(key);
+        expect(await limit.count(key)).to.equal(undefined);
+      }
+    } finally {
+      redis.disconnect();
+    }
+  });
 
   it('answers many requests at once, whichever node has the keys', async () => {
     const store = await open();

@@ -1,4 +1,4 @@
-/** A way to a server that a test can lead elsewhere, silence, or break at a chosen byte. */
+/** A way to a server that a test can lead elsewhere, silence, hold up, or break at a chosen byte. */
 import { connect, createServer, type Socket } from 'node:net';
 import { freePort } from '../support/programs.ts';
 
@@ -14,6 +14,8 @@ export interface TcpProxy {
    * @param passed how many bytes of the answer still come through.
    */
   breakAnswerTo(request: string, passed?: (answer: Buffer) => number): Promise<void>;
+  /** Keeps back, once, the first request that matches, and what follows it on its connection. */
+  hold(request: RegExp): { readonly held: Promise<void>; release(): void };
   close(): Promise<void>;
 }
 
@@ -21,6 +23,7 @@ export async function startTcpProxy(target: number): Promise<TcpProxy> {
   const port = await freePort();
   let leadsTo = target;
   let sabotage: Sabotage | undefined;
+  let holding: { request: RegExp; reached: () => void; released: Promise<void> } | undefined;
   const pairs = new Set<readonly [Socket, Socket]>();
 
   const server = createServer((client) => {
@@ -34,7 +37,18 @@ export async function startTcpProxy(target: number): Promise<TcpProxy> {
     let isMarked = false;
     client.on('data', (bytes) => {
       isMarked ||= sabotage !== undefined && bytes.includes(sabotage.request);
-      upstream.write(bytes);
+      if (!holding?.request.test(bytes.toString())) {
+        upstream.write(bytes);
+        return;
+      }
+      const { reached, released } = holding;
+      holding = undefined;
+      client.pause();
+      void released.then(() => {
+        upstream.write(bytes);
+        client.resume();
+      });
+      reached();
     });
     upstream.on('data', (bytes) => {
       if (!isMarked || !sabotage) {
@@ -64,6 +78,12 @@ export async function startTcpProxy(target: number): Promise<TcpProxy> {
       new Promise((done) => {
         sabotage = { request, passed, done };
       }),
+    hold(request) {
+      const { promise: released, resolve: release } = Promise.withResolvers<void>();
+      const { promise: held, resolve: reached } = Promise.withResolvers<void>();
+      holding = { request, reached, released };
+      return { held, release };
+    },
     async close() {
       const closed = new Promise((resolve) => server.close(resolve));
       for (const pair of pairs) for (const socket of pair) socket.destroy();

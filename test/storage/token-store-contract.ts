@@ -70,6 +70,34 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
     expiresAt: now() + 200,
   });
 
+  it('two records are read together, each by its own kind and id', async () => {
+    const [id, other] = [newId(), newId()];
+    await store.write('access_token', id, { of: 'token' }, now() + 60);
+    await store.write('grant', other, { of: 'grant' }, now() + 30);
+    await store.write('grant', id, { of: 'another grant' }, now() + 60);
+    const together = () =>
+      otherNode.readBoth({ kind: 'access_token', id }, { kind: 'grant', id: other });
+    expect(await together()).to.deep.equal([
+      { data: { of: 'token' }, expiresAt: now() + 60, isConsumed: false },
+      { data: { of: 'grant' }, expiresAt: now() + 30, isConsumed: false },
+    ]);
+    expect(
+      await store.readBoth({ kind: 'code', id }, { kind: 'grant', id: other }),
+    ).to.have.property('0', undefined);
+    for (const foreign of FOREIGN) {
+      const found = await store.readBoth({ kind: 'code', id: foreign }, { kind: 'grant', id });
+      expect(found[0], foreign).to.equal(undefined);
+      expect(found[1]?.data).to.deep.equal({ of: 'another grant' });
+    }
+    time.advance(30);
+    expect((await together()).map((record) => record?.data)).to.deep.equal([
+      { of: 'token' },
+      undefined,
+    ]);
+    await store.remove('access_token', id);
+    expect(await together()).to.deep.equal([undefined, undefined]);
+  });
+
   it('a record of each kind is read as it was written, on another node too', async () => {
     const id = newId();
     const expiresAt = now() + 60;
@@ -95,6 +123,20 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
     expect(await store.read('code', id)).to.deep.equal(record);
   });
 
+  it('a record is replaced while it is there, and does not come back when it is gone', async () => {
+    const id = newId();
+    for (const kind of KINDS) {
+      expect(await store.replace(kind, id, 'none', now() + 60), kind).to.equal(false);
+      await store.write(kind, id, 'first', now() + 60);
+      expect(await otherNode.replace(kind, id, DIFFICULT, now() + 90), kind).to.equal(true);
+      const record = { data: DIFFICULT, expiresAt: now() + 90, isConsumed: false };
+      expect(await store.read(kind, id), kind).to.deep.equal(record);
+      await otherNode.remove(kind, id);
+      expect(await store.replace(kind, id, 'late', now() + 60), kind).to.equal(false);
+      expect(await store.read(kind, id), kind).to.equal(undefined);
+    }
+  });
+
   it('a record is there until the second of its expiry, and never from it on', async () => {
     const id = newId();
     for (const kind of KINDS) await store.write(kind, id, 'data', now() + 60);
@@ -110,12 +152,14 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
     expect(await store.readFamily(id)).to.equal(undefined);
   });
 
-  it('what has expired is neither consumed, nor advanced, nor there to be removed', async () => {
+  it('what has expired is neither consumed, replaced, advanced, nor there to be removed', async () => {
     const id = newId();
     await store.write('code', id, 'data', now() + 60);
     await startFamily(id, 60);
     time.advance(60);
     expect(await store.consumeCode(id, 'attempt')).to.equal(false);
+    expect(await store.replace('code', id, 'data', now() + 60)).to.equal(false);
+    expect(await store.read('code', id)).to.equal(undefined);
     expect(await store.advanceFamily(id, stepTo(1, 'attempt'))).to.equal('missing');
     expect(await store.readFamily(id)).to.equal(undefined);
     expect(await store.remove('code', id)).to.equal(false);
@@ -188,6 +232,22 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
     expect(await store.readFamily(id), 'beyond the first expiry').to.deep.equal(second);
   });
 
+  it('a family begins again where it was not advanced yet, and only there', async () => {
+    const id = newId();
+    await startFamily(id, 50);
+    time.advance(5);
+    await otherNode.startFamily(id, { of: 'second' }, time.clock(), now() + 100);
+    const begun = { rotation: 0, rotatedAt: time.clock(), expiresAt: now() + 100 };
+    expect(await store.readFamily(id)).to.deep.equal({ ...begun, data: { of: 'second' } });
+    expect(await store.advanceFamily(id, stepTo(1, 'mine'))).to.equal('advanced');
+    const advanced = await store.readFamily(id);
+    await startFamily(id);
+    expect(await store.readFamily(id)).to.deep.equal(advanced);
+    expect(await store.advanceFamily(id, stepTo(1, 'mine')), 'of the same attempt').to.equal(
+      'advanced',
+    );
+  });
+
   it('a rotation is reached once, by the attempt that made it', async () => {
     const id = newId();
     await startFamily(id);
@@ -235,6 +295,7 @@ export async function expectAnswersWithoutConnection(store: TokenStore): Promise
     for (const kind of KINDS) {
       expect(await store.read(kind, id), id).to.equal(undefined);
       expect(await store.remove(kind, id), id).to.equal(false);
+      expect(await store.replace(kind, id, 'data', 1), id).to.equal(false);
     }
     expect(await store.readSessionByUid(id), id).to.equal(undefined);
     expect(await store.readFamily(id), id).to.equal(undefined);

@@ -82,6 +82,19 @@ forEachStore('token store, asked from two nodes at once', (open) => {
     }
   });
 
+  it('a removed record is gone, however many replace it meanwhile', async () => {
+    for (let round = 0; round < ROUNDS; round += 1) {
+      const id = newId();
+      await nodes[0].write('interaction', id, {}, inAnHour);
+      await together<unknown>((node, index) =>
+        index === round % PARALLEL
+          ? node.remove('interaction', id)
+          : node.replace('interaction', id, { index }, inAnHour),
+      );
+      expect(await nodes[1].read('interaction', id)).to.equal(undefined);
+    }
+  });
+
   it('a code is consumed or removed, and nothing brings it back', async () => {
     for (let round = 0; round < ROUNDS; round += 1) {
       const id = newId();

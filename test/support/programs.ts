@@ -11,6 +11,13 @@ export interface Program {
   resume(): void;
   /** Ends it with the signal and waits for that. */
   end(signal: NodeJS.Signals): Promise<void>;
+  readonly pid: number;
+  /** The processes it has started and that still run. */
+  children(): readonly number[];
+  /** The end of what it has written so far. */
+  output(): string;
+  /** Resolves when it has ended. */
+  readonly exitCode: Promise<number | null>;
   /** Calls `attempt` until it succeeds. @throws Error with the program's output when it ended. */
   waitUntil(attempt: () => Promise<unknown>): Promise<void>;
 }
@@ -45,20 +52,24 @@ export function startProgram(
   });
   let output = '';
   const keep = (text: unknown): void => {
-    output = `${output}${text}`.slice(-4_000);
+    output = `${output}${text}`.slice(-20_000);
   };
   child.stdout?.on('data', keep);
   child.stderr?.on('data', keep);
   child.on('error', keep);
   running.add(child);
-  const ended = new Promise<void>((resolve) => {
-    child.once('exit', () => {
+  const ended = new Promise<number | null>((resolve) => {
+    child.once('exit', (exitCode) => {
       running.delete(child);
-      resolve();
+      resolve(exitCode);
     });
   });
 
   return {
+    pid: child.pid ?? 0,
+    children: () => childrenOf(child.pid),
+    output: () => output,
+    exitCode: ended,
     pause: () => signalTree(child, 'SIGSTOP'),
     resume: () => signalTree(child, 'SIGCONT'),
     async end(signal) {

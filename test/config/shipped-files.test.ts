@@ -1,0 +1,136 @@
+/** What stands in config/: the settings files to start from, and the schema that editors use. */
+import { readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect } from 'chai';
+import { parse } from 'yaml';
+import { z } from 'zod';
+import { type KnownSetting, knownSettings } from '../../src/config/known-settings.ts';
+import { checkSettings } from '../../src/config/load.ts';
+import { defaultFile } from '../../src/config/settings-file.ts';
+import { settingsJsonSchema } from '../../src/config/settings-json-schema.ts';
+import { sections, settingsFile } from '../../src/config/settings-schema.ts';
+import { keysOfEnvironment, settingsOf } from './configuration.ts';
+
+const directory = path.dirname(defaultFile);
+const shipped = (name: string): string => readFileSync(path.join(directory, name), 'utf8');
+const SCHEMA = 'gatehouse.schema.json';
+const yamlFiles = readdirSync(directory).filter((name) => name.endsWith('.yaml'));
+
+describe('config/gatehouse.yaml', () => {
+  const text = shipped('gatehouse.yaml');
+
+  it('says what holds without any file', () => {
+    expect(checkSettings({ environment: {}, file: defaultFile })).to.deep.equal(settingsOf(''));
+  });
+
+  it('shows every setting and no other', () => {
+    const everything = parse(text.replace(/^( *)# ([a-z_]+: \S+)$/gm, '$1$2'));
+    expect(everything).to.have.all.keys(Object.keys(settingsFile.shape));
+    for (const [name, section] of Object.entries(sections)) {
+      expect(everything[name], name).to.have.all.keys(Object.keys(section));
+    }
+  });
+
+  it('states above every setting the default it really has', () => {
+    const stated = new Map<string, string>();
+    let heading = '';
+    let comment = '';
+    for (const line of text.split('\n')) {
+      const [, indent, key, value] = /^( *)(?:# )?([a-z_]+):( \S+)?$/.exec(line) ?? [];
+      if (key !== undefined) {
+        heading = indent === '' ? key : heading;
+        if (value !== undefined) stated.set(indent ? `${heading}.${key}` : key, comment);
+      }
+      comment = key === undefined && /^ *#/.test(line) ? `${comment}${line} ` : '';
+    }
+    const told = (name: string): string => (stated.get(name) ?? '').replace(/ +# /g, ' ');
+    for (const { name, defaultValue } of knownSettings.values()) {
+      expect(told(name), name).to.include(`Default: ${defaultValue ?? ''}`);
+      if (defaultValue !== undefined) expect(told(name), name).to.include(`: ${defaultValue}.`);
+    }
+  });
+});
+
+describe('config/production.example.yaml', () => {
+  it('starts a service once the environment has the URLs and the secrets', () => {
+    const settings = checkSettings({
+      file: path.join(directory, 'production.example.yaml'),
+      environment: {
+        ...keysOfEnvironment,
+        DATABASE_URL: 'postgres://gatehouse:x@db.example.com:5432/gatehouse?sslmode=verify-full',
+        REDIS_URL: 'rediss://:x@redis.example.com:6379',
+        SMTP_URL: 'smtp://gatehouse:x@mail.example.com:587',
+      },
+    });
+    expect(settings).to.include({ isLoopback: false, demo: false });
+    expect(settings.server.proxyHops).to.equal(1);
+    expect(settings.mail).to.include({ from: 'Gatehouse <gatehouse@example.com>' });
+  });
+});
+
+describe('config/gatehouse.schema.json', () => {
+  const schema = JSON.parse(shipped(SCHEMA));
+  const validator = z.fromJSONSchema(schema);
+  const accepts = (yaml: string): boolean => validator.safeParse(parse(yaml) ?? {}).success;
+
+  it('is what the settings are made of', () => {
+    expect(
+      schema,
+      `run: npm run --silent operator -- check-config --schema > config/${SCHEMA}`,
+    ).to.deep.equal(JSON.parse(JSON.stringify(settingsJsonSchema())));
+  });
+
+  it('describes each setting, with its default', () => {
+    for (const { name, path: steps, defaultValue, expectation } of knownSettings.values()) {
+      const member = memberOf(schema, { path: steps });
+      expect(member.description, name).to.be.a('string').and.include(expectation?.accepts);
+      expect(member.default, name).to.equal(defaultValue);
+    }
+    for (const name of Object.keys(sections)) {
+      expect(memberOf(schema, { path: [name] })).to.include({ additionalProperties: false });
+    }
+  });
+
+  it('accepts the shipped files, which name it for editors', () => {
+    expect(yamlFiles).to.have.lengthOf(2);
+    for (const name of yamlFiles) {
+      const text = shipped(name);
+      expect(accepts(text), name).to.equal(true);
+      expect(text.split('\n')[0]).to.equal(`# yaml-language-server: $schema=./${SCHEMA}`);
+    }
+  });
+
+  it('accepts what the service accepts, and refuses what it refuses', () => {
+    const good = ['', 'server:', 'tokens: { absolute_age: off }', 'tokens: { retry_window: 90s }'];
+    for (const yaml of good) {
+      settingsOf(yaml);
+      expect(accepts(yaml), yaml).to.equal(true);
+    }
+    const bad = [
+      'colour: red',
+      'server: { prot: 1 }',
+      'server: { port: 0 }',
+      'server: { port: "3000" }',
+      'limits: 5',
+      'tokens: { retry_window: 60 }',
+      'tokens: { absolute_age: never }',
+      'log: { level: loud }',
+      'storage: { auto_migrate: maybe }',
+      'issuer: ""',
+    ];
+    for (const yaml of bad) {
+      expect(() => settingsOf(yaml), yaml).to.throw('The configuration has a problem');
+      expect(accepts(yaml), yaml).to.equal(false);
+    }
+  });
+});
+
+interface SchemaMember {
+  readonly description?: string;
+  readonly default?: unknown;
+  readonly properties?: Readonly<Record<string, SchemaMember>>;
+}
+
+function memberOf(schema: SchemaMember, { path: steps }: Pick<KnownSetting, 'path'>): SchemaMember {
+  return steps.reduce<SchemaMember>((member, step) => member.properties?.[step] ?? {}, schema);
+}

@@ -1,0 +1,52 @@
+import { expect } from 'chai';
+import { withoutPassword } from '../../src/config/shown-url.ts';
+
+describe('a URL that is shown', () => {
+  it('has *** in place of its password, and is whole otherwise', () => {
+    const shown = {
+      'postgres://gatehouse@db.example.com:5432/gatehouse': undefined,
+      'postgres://gate:hunter2@db:5432/gatehouse?sslmode=verify-full':
+        'postgres://gate:***@db:5432/gatehouse?sslmode=verify-full',
+      'redis://:hunter2@redis:6379/1': 'redis://:***@redis:6379/1',
+      'redis://redis:6379': undefined,
+      'redis+sentinel://gate:hunter2@s1:26379,s2:26379/mymaster':
+        'redis+sentinel://gate:***@s1:26379,s2:26379/mymaster',
+      'rediss+cluster://:hunter2@[::1]:7000,b:7001': 'rediss+cluster://:***@[::1]:7000,b:7001',
+      'smtps://me%40example.com:hunter2@mail.example.com':
+        'smtps://me%40example.com:***@mail.example.com',
+      'https://auth.example.com': undefined,
+      'Gatehouse <gatehouse@example.com>': undefined,
+      '/etc/gatehouse': undefined,
+    };
+    for (const [url, expected] of Object.entries(shown)) {
+      expect(withoutPassword(url)).to.equal(expected ?? url);
+    }
+  });
+
+  it('shows no password wherever one may stand', () => {
+    const urls = [
+      // In the query, whatever it is called there.
+      'postgres://db/gatehouse?password=hunter2',
+      'postgres://db/gatehouse?sslmode=require&PGPASSWORD=hunter2',
+      'postgres://db/gatehouse?p%61ssword=hunter2',
+      'postgres://db/gatehouse?hunter2',
+      // Without the percent-encoding that it needs.
+      'postgres://gate:p@hunter2@db/gatehouse',
+      'postgres://gate:1/hunter2@db/gatehouse',
+      'postgres://gate:1?hunter2@db/gatehouse',
+      'postgres://gate:1#hunter2@db/gatehouse',
+      // With more of it than it needs.
+      'postgres://gate%3Ahunter2@db/gatehouse',
+      'postgres://gate:%68unter2%40hunter2@db/gatehouse',
+      // In place of a name, and once per host.
+      'redis://hunter2@redis',
+      'smtp://hunter2@mail',
+      'redis+sentinel://:hunter2@s1:26379,:hunter2@s2:26379/mymaster',
+      'POSTGRES://gate:hunter2@db/gatehouse',
+      'postgres://gate:\nhunter2@db/gatehouse',
+    ];
+    for (const url of urls) {
+      expect(withoutPassword(url), url).to.contain('***').and.not.contain('unter2');
+    }
+  });
+});

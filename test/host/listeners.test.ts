@@ -1,0 +1,190 @@
+/** Slow, broken and greedy connections are answered or cut, and told to the operator in safe words. */
+import { once } from 'node:events';
+import { request, type Server } from 'node:http';
+import { connect, type Socket } from 'node:net';
+import { expect } from 'chai';
+import { drain, type ListenOptions, listen } from '../../src/host/listeners.ts';
+import { eventually } from '../support/eventually.ts';
+
+/** As the usual ones are to each other, only much shorter. */
+const LIMITS = {
+  headersTimeout: 300,
+  requestTimeout: 400,
+  connectionsCheckingInterval: 50,
+  idleTimeout: 500,
+} as const;
+
+describe('a listener', () => {
+  const servers: Server[] = [];
+  const sockets: Socket[] = [];
+  let told: { level: string; text: string }[];
+
+  beforeEach(() => {
+    told = [];
+  });
+  afterEach(async () => {
+    for (const socket of sockets.splice(0)) socket.destroy();
+    await Promise.all(servers.splice(0).map(drain));
+  });
+
+  const tell = (level: string) => (details: object, message: string) =>
+    void told.push({ level, text: `${message} ${JSON.stringify(details)}` });
+
+  async function open(options: ListenOptions = {}): Promise<number> {
+    const log = { info: tell('info'), warn: tell('warn') } as unknown as NonNullable<
+      ListenOptions['log']
+    >;
+    const server = await listen(
+      (asked, response) => {
+        asked.resume().on('end', () => response.end('x'.repeat(100_000)));
+      },
+      0,
+      '127.0.0.1',
+      { limits: LIMITS, log, ...options },
+    );
+    servers.push(server);
+    const address = server.address();
+    return typeof address === 'object' && address !== null ? address.port : 0;
+  }
+
+  const connections = (): Promise<number> =>
+    new Promise((resolve, reject) => {
+      servers[0]?.getConnections((error, count) => (error ? reject(error) : resolve(count)));
+    });
+
+  /** A connection that says this, and keeps what it hears. */
+  function say(
+    port: number,
+    text: string,
+  ): { socket: Socket; heard: () => string; end: Promise<unknown> } {
+    const socket = connect(port, '127.0.0.1');
+    sockets.push(socket);
+    let heard = '';
+    socket.on('error', () => {});
+    socket.on('data', (chunk: Buffer) => {
+      heard += chunk.toString('latin1');
+    });
+    socket.write(text);
+    return { socket, heard: () => heard, end: once(socket, 'close') };
+  }
+
+  /** One byte after the other, for as long as anybody listens. */
+  function drip(socket: Socket): void {
+    const timer = setInterval(() => socket.write('x'), 20);
+    socket.on('close', () => clearInterval(timer));
+  }
+
+  const HEAD = 'POST /a?code=gate_ac_secret HTTP/1.1\r\nHost: x\r\n';
+
+  const slow: readonly [what: string, start: string][] = [
+    ['its request line', 'GET /'],
+    ['its headers', `${HEAD}X-Slow: `],
+    ['its body', `${HEAD}Content-Length: 1000000\r\n\r\n`],
+  ];
+  for (const [what, start] of slow) {
+    it(`a client that sends ${what} byte by byte is told 408, and cut`, async () => {
+      const client = say(await open(), start);
+      drip(client.socket);
+      await client.end;
+      expect(client.heard()).to.match(/^HTTP\/1\.1 408 Request Timeout\r\nConnection: close\r\n/);
+    });
+  }
+
+  it('a client that says nothing at all is cut', async () => {
+    await say(await open(), '').end;
+  });
+
+  it('a client that asks and asks and never reads is cut', async () => {
+    const { socket } = say(await open(), '');
+    socket.pause();
+    // Far more answers than the system keeps for a reader that may still come.
+    socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(500));
+    await once(socket, 'connect');
+    await eventually(async () => expect(await connections()).to.equal(0));
+  });
+
+  const broken: readonly [what: string, text: string, answer: string][] = [
+    ['what is no HTTP', 'gate_cs_secret\r\n\r\n', '400 Bad Request'],
+    ['a TLS handshake', '\x16\x03\x01\x02\x00\x01\x00gate_cs_secret', '400 Bad Request'],
+    [
+      'a header that is none',
+      'GET / HTTP/1.1\r\nHost: x\r\nAuthorization gate_cs_secret\r\n\r\n',
+      '400 Bad Request',
+    ],
+    [
+      'two lengths of one body',
+      `${HEAD}Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n`,
+      '400 Bad Request',
+    ],
+    [
+      'too large headers',
+      `${HEAD}Authorization: Bearer gate_cs_secret${'x'.repeat(17_000)}\r\n\r\n`,
+      '431 Request Header Fields Too Large',
+    ],
+    [
+      'a too long address',
+      `GET /?state=gate_cs_secret${'x'.repeat(17_000)} HTTP/1.1\r\nHost: x\r\n\r\n`,
+      '431 Request Header Fields Too Large',
+    ],
+  ];
+  for (const [what, text, answer] of broken) {
+    it(`${what} is answered ${answer}, and logged without what was sent`, async () => {
+      const client = say(await open(), text);
+      await client.end;
+      const [head = '', body = ''] = client.heard().split('\r\n\r\n');
+      expect(head).to.include(`HTTP/1.1 ${answer}\r\n`).and.to.include('\r\nConnection: close\r\n');
+      const [, requestId = ''] = /X-Request-Id: (req_[0-9a-f]{16})/.exec(head) ?? [];
+      expect(body).to.equal(`${answer.slice(4)} (${requestId})\n`);
+      expect(told.map(({ level }) => level)).to.deep.equal(['info']);
+      expect(told[0]?.text).to.include(requestId).and.to.include('"address":"127.0.0.1"');
+      expect(JSON.stringify(told)).not.to.match(/gate_|xxx|Authorization/);
+    });
+  }
+
+  it('what is broken in the middle of an answer ends the connection, and no answer stands in another', async () => {
+    const port = await open();
+    const client = say(port, 'GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+    client.socket.write('broken\r\n\r\n');
+    await client.end;
+    // Cut in the middle, or whole and then the refusal: never one inside the other.
+    expect(client.heard()).to.match(
+      /^(HTTP\/1\.1 200 .*?\r\n\r\n(x*|x{100000}HTTP\/1\.1 400 .*))?$/s,
+    );
+  });
+
+  it('a client that leaves is nothing to log', async () => {
+    const port = await open();
+    const { socket } = say(port, HEAD);
+    await once(socket, 'connect');
+    socket.resetAndDestroy();
+    await eventually(async () => expect(await connections()).to.equal(0));
+    expect(told).to.deep.equal([]);
+  });
+
+  it('connections beyond the greatest number are closed at once, and said so once', async () => {
+    const port = await open({ maxConnections: 2 });
+    const kept = [say(port, 'GET / HTTP/1.1\r\nHost: x\r\n'), say(port, '')];
+    await Promise.all(kept.map(({ socket }) => once(socket, 'connect')));
+    for (let times = 0; times < 3; times += 1) {
+      const { heard, end } = say(port, '');
+      await end;
+      expect(heard()).to.equal('');
+    }
+    expect(told.map(({ level }) => level)).to.deep.equal(['warn']);
+    expect(told[0]?.text).to.include('"maxConnections":2');
+    kept[0]?.socket.write('\r\n');
+    await eventually(() => expect(kept[0]?.heard()).to.include('HTTP/1.1 200'));
+  });
+
+  it('who is as quick as usual notices nothing of all that', async () => {
+    const port = await open();
+    const answer = await new Promise<number | undefined>((resolve, reject) => {
+      const asked = request({ port, host: '127.0.0.1', agent: false }, (response) => {
+        response.resume().on('end', () => resolve(response.statusCode));
+      });
+      asked.on('error', reject).end();
+    });
+    expect(answer).to.equal(200);
+    expect(told).to.deep.equal([]);
+  });
+});

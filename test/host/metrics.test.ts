@@ -1,0 +1,197 @@
+/** What is counted: exactly what happened, under labels that no caller can multiply. */
+import { expect } from 'chai';
+import { AggregatorRegistry } from 'prom-client';
+import { counted, samplesOf, scrape } from '../support/metrics.ts';
+import {
+  authorizationUrl,
+  clientCredentials,
+  exchangeCode,
+  introspect,
+  postForm,
+  refresh,
+} from '../support/oauth.ts';
+import { createPerson } from '../support/person.ts';
+import { type Seed, seed } from '../support/seed.ts';
+import { forEachDeployment, type TestService } from '../support/service.ts';
+
+forEachDeployment('metrics', (start) => {
+  let service: TestService;
+  let seeded: Seed;
+
+  before(async () => {
+    service = await start();
+    seeded = await seed(service);
+  });
+
+  it('count what happened, and nothing else', async () => {
+    const { issuer } = service;
+    const { person: account, clients } = seeded;
+    const { confidential, resourceServer } = clients;
+    const person = createPerson(issuer);
+    const wrong = { email: account.email, password: 'seven red forklifts' };
+    await person.submit(await person.get('/login'), wrong);
+    const url = authorizationUrl(issuer, confidential);
+    const codes = [];
+    for (let index = 0; index < 3; index += 1) {
+      const redirect = await person.authorize(url, account);
+      codes.push(redirect.searchParams.get('code') ?? '');
+    }
+    await exchangeCode(issuer, { ...confidential, secret: 'gate_cs_wrong' }, codes[0] ?? '');
+    const [first, second, third] = await Promise.all(
+      codes.map(async (code) => (await exchangeCode(issuer, confidential, code)).body),
+    );
+
+    // A retry inside the window.
+    const retried = String(first?.refresh_token);
+    await refresh(issuer, confidential, retried);
+    await refresh(issuer, confidential, retried);
+    // A token two generations old.
+    const old = String(second?.refresh_token);
+    const { body } = await refresh(issuer, confidential, old);
+    await refresh(issuer, confidential, String(body.refresh_token));
+    await refresh(issuer, confidential, old);
+    // A code twice, which ends its tokens.
+    await exchangeCode(issuer, confidential, codes[2] ?? '');
+    await introspect(issuer, resourceServer, String(first?.access_token));
+    await introspect(issuer, resourceServer, String(third?.access_token));
+    await clientCredentials(issuer, clients.machine);
+
+    const samples = await scrape(service);
+    const of = (name: string) => counted(samples, `gatehouse_${name}`);
+    expect(of('tokens_issued_total')).to.deep.equal({
+      '{grant_type="authorization_code"}': 3,
+      '{grant_type="refresh_token"}': 4,
+      '{grant_type="client_credentials"}': 1,
+    });
+    expect(of('token_requests_refused_total')).to.deep.equal({
+      '{grant_type="authorization_code",error="invalid_client"}': 1,
+      '{grant_type="authorization_code",error="invalid_grant"}': 1,
+      '{grant_type="refresh_token",error="invalid_grant"}': 1,
+    });
+    expect(of('refresh_retries_total')).to.deep.equal({ '': 1 });
+    expect(of('replays_total')).to.deep.equal({
+      '{kind="code"}': 1,
+      '{kind="refresh_token"}': 1,
+    });
+    expect(of('client_secrets_refused_total')).to.deep.equal({ '{reason="wrong"}': 1 });
+    expect(of('authorizations_total')).to.deep.equal({ '{outcome="code"}': 3 });
+    expect(of('introspections_total')).to.deep.equal({
+      '{active="true"}': 1,
+      '{active="false"}': 1,
+    });
+    expect(of('sign_ins_total')).to.deep.equal({
+      '{outcome="succeeded"}': 1,
+      '{outcome="failed"}': 1,
+    });
+    const requests = of('http_requests_total');
+    expect(requests['{route="/oauth/token",method="POST",status="200"}']).to.equal(8);
+    expect(requests['{route="/oauth/introspect",method="POST",status="200"}']).to.equal(2);
+    expect(requests['{route="/login",method="POST",status="401"}']).to.equal(1);
+    const durations = of('http_request_duration_seconds_count');
+    expect(durations['{route="/oauth/token",method="POST"}']).to.equal(11);
+    expect(of('store_errors_total')).to.deep.equal({});
+    const reads = of('store_operation_duration_seconds_count');
+    expect(reads['{store="tokens",operation="readFamily"}']).to.equal(5);
+    expect(reads['{store="database",operation="query"}']).to.be.greaterThan(10);
+  });
+
+  it('a path, a method and a grant type that somebody made up are no series of their own', async () => {
+    const { issuer } = service;
+    await fetch(`${issuer}/made-up/one`);
+    await fetch(`${issuer}/made-up/two?code=1`);
+    await fetch(`${issuer}/login`, { method: 'PROPFIND' });
+    await fetch(`${issuer}/assets/made-up.css`);
+    await createPerson(issuer).get('/profile/connections/made-up');
+    await postForm(
+      issuer,
+      '/oauth/token',
+      { grant_type: 'made-up' },
+      {
+        client: seeded.clients.confidential,
+      },
+    );
+    const samples = await scrape(service);
+    expect([...samples.keys()].filter((key) => key.includes('made-up'))).to.deep.equal([]);
+    const requests = counted(samples, 'gatehouse_http_requests_total');
+    expect(requests).to.include({
+      '{route="unmatched",method="GET",status="404"}': 2,
+      '{route="unmatched",method="other",status="501"}': 1,
+      '{route="/assets/:name",method="GET",status="404"}': 1,
+      '{route="/profile/connections/:id",method="GET",status="303"}': 1,
+    });
+    expect(counted(samples, 'gatehouse_token_requests_refused_total')).to.include({
+      '{grant_type="other",error="unsupported_grant_type"}': 1,
+    });
+  });
+
+  it('are on the operators’ listener only', async () => {
+    const answer = await fetch(`${service.issuer}/metrics`);
+    expect(answer.status).to.equal(404);
+    expect(await answer.text()).not.to.include('gatehouse_http');
+  });
+
+  it('say how things stand', async () => {
+    const samples = await scrape(service);
+    expect(counted(samples, 'gatehouse_store_up')).to.deep.equal({
+      '{store="database"}': 1,
+      '{store="tokens"}': 1,
+    });
+    expect(samples.get('gatehouse_database_waiting')).to.equal(0);
+    const connections = counted(samples, 'gatehouse_database_connections');
+    expect(connections['{state="idle"}']).to.be.greaterThan(0);
+    // The embedded database tells of no changes, which is nothing to be woken for.
+    const live = samples.get('gatehouse_change_feed_live');
+    expect(live).to.equal(service.settings.storage.databaseUrl ? 1 : undefined);
+    expect(samples.get('gatehouse_start_time_seconds')).to.be.closeTo(Date.now() / 1000, 3_600);
+    const [build] = Object.keys(counted(samples, 'gatehouse_build_info'));
+    expect(build).to.match(/^\{version="\d+\.\d+\.\d+",node="v\d/);
+    expect(samples.get('nodejs_eventloop_lag_p99_seconds')).to.be.a('number');
+    expect(samples.has('gatehouse_cleaning_removed_total{job="tokens"}')).to.equal(true);
+  });
+
+  it('go on counting after a reload, and say whether it was taken over', async () => {
+    const outcomes: (() => { log: { level: 'warn' } })[] = [
+      () => ({ log: { level: 'warn' } }),
+      () => {
+        throw new Error('not to be read');
+      },
+    ];
+    const reloadable = await start({ reloaded: () => outcomes.shift()?.() ?? {} });
+    await fetch(`${reloadable.issuer}/login`);
+    const successful = 'gatehouse_config_last_reload_successful';
+    const loginPages = '{route="/login",method="GET",status="200"}';
+    const before = await scrape(reloadable);
+    await reloadable.reload();
+    await fetch(`${reloadable.issuer}/login`);
+    const after = await scrape(reloadable);
+    expect(counted(after, 'gatehouse_http_requests_total')[loginPages]).to.equal(2);
+    expect(after.get(successful)).to.equal(1);
+    const takenAt = 'gatehouse_config_last_reload_success_timestamp_seconds';
+    expect(after.get(takenAt)).to.be.greaterThan(before.get(takenAt) ?? Number.NaN);
+    await reloadable.reload().catch(() => {});
+    expect((await scrape(reloadable)).get(successful)).to.equal(0);
+  });
+
+  it('of several processes add up, and the worst of them counts', async () => {
+    const other = await start();
+    await fetch(`${other.issuer}/login`);
+    await fetch(`${service.issuer}/login`);
+    const [one, two] = [await scrape(service), await scrape(other)];
+    other.metrics.outcomes.settingsReloaded(false);
+    const all = await Promise.all(
+      [service, other].map(({ metrics }) => metrics.registry.getMetricsAsJSON()),
+    );
+    const sum = samplesOf(await AggregatorRegistry.aggregate(all).metrics());
+    for (const key of [
+      'gatehouse_http_requests_total{route="/login",method="GET",status="200"}',
+      'gatehouse_http_request_duration_seconds_count{route="/login",method="GET"}',
+      'gatehouse_http_request_duration_seconds_sum{route="/login",method="GET"}',
+    ]) {
+      expect(sum.get(key), key).to.equal((one.get(key) ?? 0) + (two.get(key) ?? 0));
+    }
+    expect(two.get('gatehouse_tokens_issued_total{grant_type="refresh_token"}')).to.equal(0);
+    expect(sum.get('gatehouse_config_last_reload_successful')).to.equal(0);
+    expect(sum.get('gatehouse_store_up{store="tokens"}')).to.equal(1);
+    expect(sum.has('gatehouse_start_time_seconds')).to.equal(true);
+  });
+});

@@ -1,0 +1,198 @@
+/** X-Request-Id, in every answer there is, leads to a line that says whom the request was about. */
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import { request } from 'node:http';
+import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { expect } from 'chai';
+import { eventually } from '../support/eventually.ts';
+import { counted, scrape } from '../support/metrics.ts';
+import {
+  authorizationUrl,
+  clientCredentials,
+  exchangeCode,
+  introspect,
+  postForm,
+  refresh,
+  revokeCurrent,
+} from '../support/oauth.ts';
+import { createPerson } from '../support/person.ts';
+import { rawRequest } from '../support/raw-request.ts';
+import { type Seed, seed } from '../support/seed.ts';
+import { forEachDeployment, type TestService } from '../support/service.ts';
+
+type Line = Readonly<Record<string, unknown>>;
+
+forEachDeployment('request lines', (start) => {
+  let service: TestService;
+  let seeded: Seed;
+
+  before(async () => {
+    service = await start();
+    seeded = await seed(service);
+  });
+
+  const linesOf = (headers: Headers): Line[] => {
+    const id = headers.get('x-request-id');
+    expect(id).to.match(/^req_[0-9a-f]{16}$/);
+    return service.logLines
+      .map((line) => JSON.parse(line) as Line)
+      .filter(({ requestId }) => requestId === id);
+  };
+  const lineOf = (headers: Headers): Line =>
+    linesOf(headers).find(({ msg }) => msg === 'request') ?? {};
+
+  it('are found from every kind of answer, whoever gives it', async () => {
+    const { issuer, operatorsUrl } = service;
+    const { port, host } = new URL(issuer);
+    const raw = (path: string, headers: Record<string, string> = { host }) =>
+      rawRequest(Number(port), path, { headers });
+    const get = async (url: string, init: RequestInit = {}) => {
+      const answer = await fetch(url, { redirect: 'manual', ...init });
+      await answer.text();
+      return answer;
+    };
+    const form = {
+      method: 'POST',
+      headers: { 'content-type': 'application/x-www-form-urlencoded' },
+    };
+    const stylesheet = /\/assets\/[^"]+\.css/.exec(await (await fetch(`${issuer}/login`)).text());
+    const answers: [number, { status: number; headers: Headers }][] = [
+      [200, await get(`${issuer}/login`)],
+      [200, await get(`${issuer}/login`, { method: 'HEAD' })],
+      [200, await get(issuer + stylesheet)],
+      [303, await get(`${issuer}/profile`)],
+      [400, await get(`${issuer}/oauth/authorize?client_id=none`)],
+      [400, await get(`${issuer}/oauth/token`, form)],
+      [400, await withoutHost(Number(port))],
+      [401, await get(`${issuer}/oauth/introspect`, form)],
+      [403, await get(`${issuer}/login`, form)],
+      [404, await get(`${issuer}/nothing`)],
+      [405, await get(`${issuer}/oauth/token`, { method: 'PUT' })],
+      [405, await get(`${issuer}/login`, { method: 'DELETE' })],
+      [413, await get(`${issuer}/login`, { ...form, body: 'a'.repeat(60_000) })],
+      [421, await raw('/login', { host: 'elsewhere.example' })],
+      [431, await raw('/login', { host, long: 'a'.repeat(40_000) })],
+      [200, await raw('/login', { host, expect: 'the-impossible' })],
+      [200, await get(`${operatorsUrl}/healthz`)],
+      [200, await get(`${operatorsUrl}/readyz`)],
+      [200, await get(`${operatorsUrl}/metrics`)],
+      [404, await get(`${operatorsUrl}/profile`)],
+      [405, await get(`${operatorsUrl}/reload`)],
+    ];
+    for (const [index, [status, answer]] of answers.entries()) {
+      expect(answer.status, `answer ${index}`).to.equal(status);
+      const lines = linesOf(answer.headers).filter((line) => line.status === status);
+      expect(lines, `answer ${index}, ${status}`).to.have.length(1);
+    }
+  });
+
+  it('of a failure of ours carry its cause under the same reference', async () => {
+    const broken = await start();
+    const { clients } = await seed(broken);
+    await broken.database.query('ALTER TABLE clients RENAME TO clients_elsewhere');
+    const page = await fetch(authorizationUrl(broken.issuer, clients.confidential));
+    const json = await introspect(broken.issuer, clients.resourceServer, 'gate_at_none');
+    expect(await page.text()).to.include(page.headers.get('x-request-id') ?? 'no reference');
+    for (const { status, headers } of [page, json]) {
+      expect(status).to.equal(500);
+      const lines = broken.logLines
+        .map((line) => JSON.parse(line) as Line)
+        .filter(({ requestId }) => requestId === headers.get('x-request-id'));
+      const cause = lines.find(({ level }) => level === 50);
+      expect(cause?.err).to.include({ code: '42P01' });
+      expect(lines.at(-1)).to.include({ msg: 'request', status: 500 });
+    }
+  });
+
+  it('name the client, the grant by its hash, and the account by its id', async () => {
+    const { issuer } = service;
+    const { person: account, clients } = seeded;
+    const { confidential, resourceServer, machine } = clients;
+    const { accountId } = account;
+    const person = createPerson(issuer);
+    const redirect = await person.authorize(authorizationUrl(issuer, confidential), account);
+    const code = redirect.searchParams.get('code') ?? '';
+    const exchanged = await exchangeCode(issuer, confidential, code);
+    const refreshed = await refresh(issuer, confidential, String(exchanged.body.refresh_token));
+    const token = String(refreshed.body.access_token);
+    // As it stands in the token.
+    const grantId = String(refreshed.body.refresh_token).slice('gate_rt_'.length).slice(0, 22);
+    const grant = createHash('sha256').update(grantId).digest('base64url').slice(0, 16);
+
+    const clientId = confidential.id;
+    const route = '/oauth/token';
+    const ofGrant = { route, status: 200, clientId, grant, accountId };
+    expect(lineOf(exchanged.headers)).to.include(ofGrant);
+    expect(lineOf(refreshed.headers)).to.include(ofGrant);
+    const asked = lineOf((await introspect(issuer, resourceServer, token)).headers);
+    expect(asked).to.include({ clientId: resourceServer.id, grant, route: '/oauth/introspect' });
+    expect(lineOf((await person.get('/profile')).headers)).to.include({ accountId });
+    expect(lineOf((await clientCredentials(issuer, machine)).headers).clientId).to.equal(
+      machine.id,
+    );
+    const wrong = { ...confidential, secret: 'gate_cs_wrong' };
+    const refused = await postForm(issuer, '/oauth/revoke', { token }, { client: wrong });
+    expect(lineOf(refused.headers)).to.include({ status: 401, clientId });
+    const ended = await revokeCurrent(issuer, token);
+    expect(lineOf(ended.headers)).to.include({ status: 204, clientId, grant });
+    const replayed = await exchangeCode(issuer, confidential, code);
+    expect(linesOf(replayed.headers).map(({ msg }) => msg)).to.include('token refused');
+    expect(service.logLines.join('')).not.to.include(grantId).and.not.to.include(account.email);
+  });
+
+  it('name nobody that only the request says, and cut off what is too long', async () => {
+    const { issuer } = service;
+    const unknown = { id: 'gate_ci_nobody', secret: 'gate_cs_none', redirectUri: '' };
+    const refused = await introspect(issuer, unknown, 'gate_at_none');
+    expect(lineOf(refused.headers).clientId).to.equal(undefined);
+    const long = await fetch(`${issuer}/${'x'.repeat(5_000)}`);
+    expect(String(lineOf(long.headers).path)).to.have.length.below(210);
+    const value = `gate_at_${'x'.repeat(43)}`;
+    const misplaced = await fetch(`${issuer}/oauth/introspect/${value}/more`);
+    expect(lineOf(misplaced.headers).path).to.equal('/oauth/introspect/gate_at_…/more');
+  });
+
+  it('tell the time to the microsecond, whatever the clock says', async () => {
+    const answers = await Promise.all(
+      Array.from({ length: 5 }, () => fetch(`${service.issuer}/login`)),
+    );
+    const times = answers.map(({ headers }) => Number(lineOf(headers).ms));
+    for (const ms of times) expect(ms).to.be.within(0.001, 5_000);
+    expect(times.some((ms) => !Number.isInteger(ms))).to.equal(true);
+  });
+
+  it('tell of a caller who left before the answer as 499', async () => {
+    const { port, host } = new URL(service.issuer);
+    const left = () =>
+      service.logLines
+        .map((line) => JSON.parse(line) as Line)
+        .filter(({ status }) => status === 499);
+    expect(left()).to.deep.equal([]);
+    const socket = connect(Number(port), '127.0.0.1');
+    await once(socket, 'connect');
+    const head = `POST /login HTTP/1.1\r\nHost: ${host}\r\nContent-Length: 100\r\n`;
+    const type = 'Content-Type: application/x-www-form-urlencoded\r\n\r\n';
+    socket.write(`${head}${type}email=`);
+    // Its headers are read before those of the next connection are.
+    const next = request(`${service.issuer}/login`, { agent: false }).end();
+    await once(next, 'response');
+    socket.destroy();
+    await eventually(() => expect(left()).to.have.length(1));
+    expect(left()[0]).to.include({ route: '/login', method: 'POST', ip: '127.0.0.1' });
+    const requests = counted(await scrape(service), 'gatehouse_http_requests_total');
+    expect(requests['{route="/login",method="POST",status="499"}']).to.equal(1);
+  });
+});
+
+/** What `rawRequest` cannot send. */
+async function withoutHost(port: number): Promise<{ status: number; headers: Headers }> {
+  const socket = connect(port, '127.0.0.1');
+  socket.end('GET /login HTTP/1.1\r\n\r\n');
+  const [start = '', ...lines] = (await text(socket)).split('\r\n\r\n')[0]?.split('\r\n') ?? [];
+  const headers = lines.map((line): [string, string] => {
+    const [name = '', ...value] = line.split(': ');
+    return [name, value.join(': ')];
+  });
+  return { status: Number(start.split(' ')[1]), headers: new Headers(headers) };
+}

@@ -1,0 +1,103 @@
+/** A store that goes away shows at once: on /metrics and on /readyz, by its name, and until it is back. */
+import { expect } from 'chai';
+import { counted, scrape } from '../support/metrics.ts';
+import { clientCredentials, introspect } from '../support/oauth.ts';
+import { startPostgresServer } from '../support/postgres-server.ts';
+import { startRedisServer } from '../support/redis-server.ts';
+import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
+import { type Seed, seed } from '../support/seed.ts';
+import { startTestService, type TestService } from '../support/service.ts';
+
+/** Milliseconds in which an operator's question is answered, whatever is away. */
+const LIMIT = 2_000;
+
+describeOn([postgresServer, redisServer], 'a store that is away', () => {
+  let service: TestService;
+  let seeded: Seed;
+  let token: string;
+  const servers: Record<
+    'redis' | 'postgres',
+    Awaited<ReturnType<typeof startRedisServer>> | undefined
+  > = { redis: undefined, postgres: undefined };
+
+  before(async () => {
+    const [redis, postgres] = await Promise.all([startRedisServer(), startPostgresServer()]);
+    Object.assign(servers, { redis, postgres });
+    const databaseUrl = await postgres.createDatabase();
+    service = await startTestService({
+      deployment: 'postgres',
+      settings: { storage: { databaseUrl, redisUrl: redis.url } },
+    });
+    seeded = await seed(service);
+    const answer = await clientCredentials(service.issuer, seeded.clients.machine);
+    token = String(answer.body.access_token);
+  });
+  after(() => service.close());
+
+  const up = async () => counted(await scrape(service), 'gatehouse_store_up');
+
+  async function readiness(): Promise<{ status: number; body: unknown }> {
+    const begin = performance.now();
+    const answer = await fetch(`${service.operatorsUrl}/readyz`);
+    const body: unknown = await answer.json();
+    expect(performance.now() - begin).to.be.below(LIMIT);
+    return { status: answer.status, body };
+  }
+
+  async function untilUp(): Promise<void> {
+    const deadline = performance.now() + 10_000;
+    while (performance.now() < deadline && (await readiness()).status !== 200);
+    expect(await readiness()).to.deep.equal({
+      status: 200,
+      body: { status: 'ready', database: 'ok', tokens: 'ok' },
+    });
+    expect(await up()).to.deep.equal({ '{store="database"}': 1, '{store="tokens"}': 1 });
+  }
+
+  it('Redis: its errors are counted, it is down, the database is not, then it is up', async () => {
+    await untilUp();
+    const lookUps = '{store="tokens",operation="read"}';
+    const before = counted(await scrape(service), 'gatehouse_store_errors_total');
+    expect(before).to.deep.equal({});
+    await servers.redis?.kill();
+    for (let index = 0; index < 3; index += 1) {
+      const answer = await introspect(service.issuer, seeded.clients.resourceServer, token);
+      expect(answer.status).to.equal(503);
+    }
+    const samples = await scrape(service);
+    expect(counted(samples, 'gatehouse_store_errors_total')).to.include({ [lookUps]: 3 });
+    expect(counted(samples, 'gatehouse_store_up')).to.deep.equal({ '{store="database"}': 1 });
+    const { status, body } = await readiness();
+    expect(status).to.equal(503);
+    expect(body).to.include({ status: 'not ready', database: 'ok', tokens: 'away' });
+    await servers.redis?.restart();
+    await untilUp();
+  });
+
+  it('PostgreSQL that hangs is named within the time limit', async () => {
+    servers.postgres?.pause();
+    try {
+      const { status, body } = await readiness();
+      expect(status).to.equal(503);
+      expect(body).to.include({ status: 'not ready', database: 'away', tokens: 'ok' });
+      const begin = performance.now();
+      const samples = await scrape(service);
+      expect(performance.now() - begin).to.be.below(LIMIT);
+      expect(counted(samples, 'gatehouse_store_up')).to.deep.equal({ '{store="tokens"}': 1 });
+      const errors = counted(samples, 'gatehouse_store_errors_total');
+      expect(errors['{store="database",operation="ping"}']).to.be.greaterThan(0);
+    } finally {
+      servers.postgres?.resume();
+    }
+    await untilUp();
+  });
+
+  it('a process that is about to end is not ready, with all its stores there', async () => {
+    service.readiness.startDraining();
+    expect(await readiness()).to.deep.equal({
+      status: 503,
+      body: { status: 'draining', database: 'ok', tokens: 'ok' },
+    });
+    expect((await fetch(`${service.operatorsUrl}/healthz`)).status).to.equal(200);
+  });
+});

@@ -1,0 +1,150 @@
+/** Keys are replaced under running clients and signed-in people, one step at a time. */
+import { expect } from 'chai';
+import { authorizationUrl, exchangeCode, refresh, type TestClient } from '../support/oauth.ts';
+import { createOpened } from '../support/opened.ts';
+import { createPerson, type Person } from '../support/person.ts';
+import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
+import { type Seed, seed } from '../support/seed.ts';
+import { forEachDeployment, startTestService, type TestService } from '../support/service.ts';
+
+const OLD = 'an-old-key-of-the-tests-0123456789abcdef';
+const NEW = 'a-new-key-of-the-tests-0123456789abcdefg';
+
+const secrets = (...keys: string[]) => ({ cookieKeys: keys, tokenKeys: keys });
+
+async function connect(node: TestService, { clients, person }: Seed, browser: Person) {
+  const client = clients.confidential;
+  const redirect = await browser.authorize(authorizationUrl(node.issuer, client), person);
+  const code = redirect.searchParams.get('code') ?? '';
+  const { status, body } = await exchangeCode(node.issuer, client, code);
+  expect(status).to.equal(200);
+  return String(body.refresh_token);
+}
+
+/** @returns the successor of a refresh token that is accepted. */
+async function renewed(node: TestService, client: TestClient, token: string): Promise<string> {
+  const { status, text, body } = await refresh(node.issuer, client, token);
+  expect(status, text).to.equal(200);
+  return String(body.refresh_token);
+}
+
+const isSignedIn = async (node: TestService, browser: Person): Promise<boolean> => {
+  const { status } = await browser.get(`${node.issuer}/profile`);
+  expect(status).to.be.oneOf([200, 303]);
+  return status === 200;
+};
+
+forEachDeployment('key rotation', (start) => {
+  it('signs nobody out and breaks no refresh token, and the old key ends with its removal', async () => {
+    let node = await start({ settings: { secrets: secrets(OLD) } });
+    const { issuer, settings } = node;
+    const restart = async (...keys: string[]): Promise<void> => {
+      await node.close();
+      const { server, storage } = settings;
+      node = await start({ settings: { issuer, server, storage, secrets: secrets(...keys) } });
+    };
+    const seeded = await seed(node);
+    const client = seeded.clients.confidential;
+    const browser = createPerson(issuer);
+    const abandoned = createPerson(issuer);
+    let kept = await connect(node, seeded, browser);
+    const forgotten = await connect(node, seeded, abandoned);
+    expect(await isSignedIn(node, browser)).to.equal(true);
+
+    for (const keys of [
+      [OLD, NEW],
+      [NEW, OLD],
+    ]) {
+      await restart(...keys);
+      expect(await isSignedIn(node, browser), keys[0]).to.equal(true);
+      const before = kept;
+      kept = await renewed(node, client, before);
+      // A retry arrives at the same successor under either key.
+      expect(await renewed(node, client, before)).to.equal(kept);
+    }
+
+    await restart(NEW);
+    expect(await isSignedIn(node, browser), 'its cookie was signed anew').to.equal(true);
+    expect(await isSignedIn(node, abandoned), 'its cookie was not').to.equal(false);
+    const { status, body } = await refresh(issuer, client, forgotten);
+    expect({ status, error: body.error }).to.deep.equal({ status: 400, error: 'invalid_grant' });
+    kept = await renewed(node, client, kept);
+    // Signed out cleanly: who signs in again goes on as ever.
+    expect((await abandoned.signIn(seeded.person)).status).to.equal(200);
+  });
+
+  it('a cookie that is signed anew lasts as long as it did', async () => {
+    const node = await start({ settings: { secrets: secrets(OLD) } });
+    const { issuer, settings } = node;
+    const { person } = await seed(node);
+    const browser = createPerson(issuer);
+    await browser.signIn(person);
+    await node.close();
+    const { server, storage } = settings;
+    await start({ settings: { issuer, server, storage, secrets: secrets(NEW, OLD) } });
+    const page = await browser.get('/profile');
+    const session = page.headers.getSetCookie().filter((line) => /^gate_session/.test(line));
+    expect(session.map((line) => line.split('=')[0])).to.include('gate_session.sig');
+    for (const line of session) expect(line).to.match(/; expires=/);
+  });
+});
+
+describeOn([postgresServer, redisServer], 'key rotation, two nodes', () => {
+  const started = createOpened();
+  const add = (opening: Promise<TestService>) => started.add(opening, (service) => service.close());
+  let first: TestService;
+  let seeded: Seed;
+
+  before(async () => {
+    first = await add(
+      startTestService({
+        deployment: 'postgres+redis',
+        settings: { secrets: secrets(OLD) },
+      }),
+    );
+    seeded = await seed(first);
+  });
+  after(started.closeAll);
+
+  const nodeWith = (...keys: string[]) =>
+    add(
+      startTestService({
+        deployment: 'postgres+redis',
+        beside: first,
+        settings: { secrets: secrets(...keys) },
+      }),
+    );
+
+  /** What one node gave out, the other takes: a session and a refresh token. */
+  async function goesOver(from: TestService, to: TestService): Promise<void> {
+    const browser = createPerson(from.issuer);
+    const token = await connect(from, seeded, browser);
+    expect(await isSignedIn(to, browser), 'session').to.equal(true);
+    const successor = await renewed(to, seeded.clients.confidential, token);
+    await renewed(from, seeded.clients.confidential, successor);
+    expect(await isSignedIn(from, browser), 'session on the way back').to.equal(true);
+  }
+
+  const STEPS: readonly (readonly [string, string[], string[]])[] = [
+    ['accept the new key everywhere', [OLD], [OLD, NEW]],
+    ['sign with the new key', [OLD, NEW], [NEW, OLD]],
+    ['take the old key away', [NEW, OLD], [NEW]],
+  ];
+  for (const [step, before, after] of STEPS) {
+    it(`nodes before and after the step "${step}" take what the other gave out`, async () => {
+      const [one, other] = [await nodeWith(...before), await nodeWith(...after)];
+      await goesOver(one, other);
+      await goesOver(other, one);
+    });
+  }
+
+  it('a node that signs before all accept is refused by the others, which ends nothing', async () => {
+    const hasty = await nodeWith(NEW, OLD);
+    const browser = createPerson(hasty.issuer);
+    const token = await connect(hasty, seeded, browser);
+    const client = seeded.clients.confidential;
+    expect((await refresh(first.issuer, client, token)).body.error).to.equal('invalid_grant');
+    expect(await isSignedIn(first, browser)).to.equal(false);
+    await renewed(hasty, client, token);
+  });
+});

@@ -1,0 +1,110 @@
+/** A load balancer in front of nodes, which counts what becomes of every request. */
+import { Agent, createServer, type IncomingMessage, request } from 'node:http';
+import { text } from 'node:stream/consumers';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { RunningNode } from './running-node.ts';
+
+export interface Balancer {
+  readonly issuer: string;
+  /** The nodes it may choose from, in turn, in the place of those it had. */
+  serve(nodes: readonly RunningNode[]): void;
+  /** Requests that a node took and did not answer. The caller got a 502. */
+  readonly lost: number;
+  /** Requests that went to another node because one refused the connection. */
+  readonly retried: number;
+  close(): Promise<void>;
+}
+
+/** As nginx does: kept connections, another node only where the request cannot have been taken. */
+export async function startBalancer(port: number): Promise<Balancer> {
+  const agent = new Agent({ keepAlive: true, maxFreeSockets: 32 });
+  const ready = new Set<RunningNode>();
+  const stopping = new AbortController();
+  let served: readonly RunningNode[] = [];
+  let turn = 0;
+  let lost = 0;
+  let retried = 0;
+
+  const server = createServer(async (incoming, outgoing) => {
+    const body = await text(incoming);
+    const nodes = [...ready];
+    turn += 1;
+    const first = turn;
+    for (let attempt = 0; attempt < nodes.length; attempt += 1) {
+      const node = nodes[(first + attempt) % nodes.length];
+      if (!node) break;
+      try {
+        const answer = await pass(incoming, body, node.port);
+        outgoing.writeHead(answer.status, answer.headers).end(answer.body);
+        return;
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== 'ECONNREFUSED') break;
+        retried += 1;
+      }
+    }
+    lost += 1;
+    outgoing.writeHead(502).end('no node answered');
+  });
+  await new Promise<void>((resolve) => server.listen(port, 'localhost', resolve));
+
+  function pass(incoming: IncomingMessage, body: string, target: number): Promise<Passed> {
+    const { method, url: path, headers } = incoming;
+    const { connection: _, 'transfer-encoding': __, ...kept } = headers;
+    const length = { 'content-length': String(Buffer.byteLength(body)) };
+    const options = { host: 'localhost', port: target, method, path, agent };
+    return new Promise((resolve, reject) => {
+      const asking = request({ ...options, headers: { ...kept, ...length } }, (response) => {
+        const { statusCode: status = 0, headers: answered } = response;
+        const { connection: ___, 'keep-alive': ____, ...others } = answered;
+        text(response).then((got) => resolve({ status, headers: others, body: got }), reject);
+      });
+      asking.on('error', reject);
+      asking.end(body);
+    });
+  }
+
+  /** Asks each node again and again whether it wants requests, as load balancers do. */
+  async function watch(): Promise<void> {
+    while (!stopping.signal.aborted) {
+      for (const node of served) {
+        const status = await node.readyz().then(
+          (answer) => answer.status,
+          () => 0,
+        );
+        // A node that does not answer at all has ended: its refused connections tell as much.
+        if (status === 200) ready.add(node);
+        else if (status === 503) ready.delete(node);
+      }
+      await delay(20);
+    }
+  }
+
+  const watching = watch();
+  return {
+    issuer: `http://localhost:${port}`,
+    serve(nodes) {
+      served = [...nodes];
+      ready.clear();
+      for (const node of nodes) ready.add(node);
+    },
+    get lost() {
+      return lost;
+    },
+    get retried() {
+      return retried;
+    },
+    async close() {
+      stopping.abort();
+      await watching;
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+      agent.destroy();
+    },
+  };
+}
+
+interface Passed {
+  readonly status: number;
+  readonly headers: IncomingMessage['headers'];
+  readonly body: string;
+}

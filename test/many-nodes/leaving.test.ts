@@ -1,0 +1,140 @@
+/** A process that is told to end: who is still answered, and what they are told. */
+import { once } from 'node:events';
+import { Agent, request } from 'node:http';
+import { text } from 'node:stream/consumers';
+import { setTimeout as delay } from 'node:timers/promises';
+import { expect } from 'chai';
+import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
+import { startTestService, type TestService } from '../support/service.ts';
+import { type RunningNode, startNode } from './running-node.ts';
+
+const PAGE = '/.well-known/oauth-authorization-server';
+
+describeOn([postgresServer, redisServer], 'a node that is told to end', () => {
+  let service: TestService;
+  before(async () => {
+    service = await startTestService({ deployment: 'postgres+redis' });
+  });
+  after(() => service?.close());
+
+  it('takes requests for the shutdown delay, on old and new connections, and says it leaves', async () => {
+    const settings = 'server:\n  shutdown_delay: 3s\n';
+    const node = await startNode({ beside: service, settings });
+    const kept = new Agent({ keepAlive: true, maxSockets: 1 });
+    expect((await get(node, kept)).connection).to.equal('keep-alive');
+    const held = await hold(node);
+
+    process.kill(node.pid, 'SIGTERM');
+    await node.waitUntil(async () => expect((await node.readyz()).status).to.equal(503));
+    expect((await node.readyz()).body.status).to.equal('draining');
+    expect(await get(node, kept)).to.include({ status: 200, connection: 'close' });
+    expect(await get(node)).to.include({ status: 200, connection: 'close' });
+    const { statusCode, headers } = await held.finish();
+    expect([statusCode, headers.connection]).to.deep.equal([403, 'close']);
+    expect(await node.exitCode, node.output()).to.equal(0);
+  });
+
+  it('without a delay loses no request on a connection it had, and lets nobody in after that', async () => {
+    const node = await startNode({ beside: service });
+    const agent = new Agent({ keepAlive: true, maxSockets: 16 });
+    const counts = { answered: 0, lost: 0, refused: 0 };
+    let isTold = false;
+    let isOver = false;
+
+    async function call(): Promise<void> {
+      while (!isOver) {
+        const outcome = await attempt(node, agent);
+        if (outcome.status === 200) counts.answered += 1;
+        // A connection that nobody accepted, after it was told: there is nothing to answer on.
+        else if (isTold && outcome.isNew) counts.refused += 1;
+        else counts.lost += 1;
+        await delay(50);
+      }
+    }
+    const callers = Array.from({ length: 16 }, call);
+    while (counts.answered < 200) await delay(10);
+    isTold = true;
+    await node.end('SIGTERM');
+    while (counts.refused < 16) await delay(10);
+    isOver = true;
+    await Promise.all(callers);
+    expect(counts.lost).to.equal(0);
+    expect(await node.exitCode, node.output()).to.equal(0);
+  });
+
+  it('of several processes loses no request on a connection they had either', async () => {
+    const settings = 'server:\n  processes: 2\n  shutdown_delay: 1s\n';
+    const node = await startNode({ beside: service, settings });
+    const agent = new Agent({ keepAlive: true, maxSockets: 16 });
+    let lost = 0;
+    let answered = 0;
+    let isOver = false;
+    async function call(): Promise<void> {
+      while (!isOver) {
+        const { status, isNew } = await attempt(node, agent);
+        if (status === 200) answered += 1;
+        // It says that it leaves, so callers make new connections until it has left.
+        else if (isNew) return;
+        else lost += 1;
+        await delay(50);
+      }
+    }
+    const callers = Array.from({ length: 16 }, call);
+    while (answered < 200) await delay(10);
+    await node.end('SIGTERM');
+    isOver = true;
+    await Promise.all(callers);
+    expect(lost).to.equal(0);
+    expect(await node.exitCode, node.output()).to.equal(0);
+  });
+});
+
+async function get({ port }: RunningNode, agent?: Agent) {
+  const options = { host: 'localhost', port, path: PAGE };
+  const [response] = await once(request({ ...options, ...(agent && { agent }) }).end(), 'response');
+  await text(response);
+  return { status: response.statusCode, connection: response.headers.connection };
+}
+
+/** Status 0: no answer. `isNew`: nothing was ever answered on its connection. */
+function attempt(
+  { port }: RunningNode,
+  agent: Agent,
+): Promise<{ readonly status: number; readonly isNew: boolean }> {
+  return new Promise((resolve) => {
+    const asked = request({ host: 'localhost', port, path: PAGE, agent }, (response) => {
+      const { statusCode: status = 0 } = response;
+      const isNew = !asked.reusedSocket;
+      text(response).then(
+        () => resolve({ status, isNew }),
+        () => resolve({ status: 0, isNew: false }),
+      );
+    });
+    asked.on('error', () => resolve({ status: 0, isNew: !asked.reusedSocket }));
+    asked.end();
+  });
+}
+
+/** A request that the node has taken up and that waits for its body. */
+async function hold({ port }: RunningNode) {
+  const body = 'email=ada%40demo.test&password=wrong';
+  const asked = request({
+    ...{ host: 'localhost', port, path: '/login', method: 'POST' },
+    headers: {
+      'content-type': 'application/x-www-form-urlencoded',
+      'content-length': body.length,
+      // Its answer tells that the request was taken up.
+      expect: '100-continue',
+    },
+  });
+  asked.flushHeaders();
+  await once(asked, 'continue');
+  return {
+    async finish() {
+      asked.end(body);
+      const [response] = await once(asked, 'response');
+      await text(response);
+      return response;
+    },
+  };
+}

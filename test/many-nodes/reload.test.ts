@@ -1,0 +1,198 @@
+/** Settings that change while the service runs: which are in force at once, and what nobody notices. */
+import { expect } from 'chai';
+import { partnerTokens, tokensOf } from '../provider/partner-tokens.ts';
+import {
+  authorizationUrl,
+  clientCredentials,
+  exchangeCode,
+  introspect,
+  refresh,
+} from '../support/oauth.ts';
+import { createPerson } from '../support/person.ts';
+import { rawRequest } from '../support/raw-request.ts';
+import { type Seed, seed } from '../support/seed.ts';
+import { forEachDeployment, type Overrides, type TestService } from '../support/service.ts';
+import { mixedRequests } from './mixed-requests.ts';
+import { startLoad } from './steady-load.ts';
+
+forEachDeployment('a reload', (start) => {
+  let service: TestService;
+  let seeded: Seed;
+  let found: Overrides = {};
+
+  before(async () => {
+    service = await start({ reloaded: () => found });
+    seeded = await seed(service);
+  });
+
+  /** Reloads what differs from the settings of the start in this. */
+  async function reloadWith(overrides: Overrides) {
+    found = overrides;
+    const { changed, needsRestart } = await service.reload();
+    return { changed, needsRestart };
+  }
+
+  it('that finds nothing new says so', async () => {
+    expect(await reloadWith({})).to.deep.equal({ changed: [], needsRestart: [] });
+  });
+
+  it('lets tokens live as long as it says from now on', async () => {
+    const { machine } = seeded.clients;
+    const { changed } = await reloadWith({ tokens: { machineAccessTokenSeconds: 77 } });
+    expect(changed).to.deep.equal(['tokens.machine_access_token']);
+    expect((await clientCredentials(service.issuer, machine)).body.expires_in).to.equal(77);
+    await reloadWith({});
+    expect((await clientCredentials(service.issuer, machine)).body.expires_in).to.equal(3600);
+  });
+
+  it('changes the retry window, for chains that were begun before too', async () => {
+    const { confidential } = seeded.clients;
+    const { refreshToken } = await partnerTokens(service.issuer, seeded).tokens(confidential);
+    expect((await refresh(service.issuer, confidential, refreshToken)).status).to.equal(200);
+    expect((await refresh(service.issuer, confidential, refreshToken)).status).to.equal(200);
+    await reloadWith({ tokens: { retryWindowSeconds: 0 } });
+    const strict = await refresh(service.issuer, confidential, refreshToken);
+    expect([strict.status, strict.body.error]).to.deep.equal([400, 'invalid_grant']);
+    await reloadWith({});
+  });
+
+  it('changes how many wrong secrets are one too many', async () => {
+    const { otherConfidential } = seeded.clients;
+    await reloadWith({ limits: { clientFailures: 1 } });
+    const wrong = { ...otherConfidential, secret: `${otherConfidential.secret}x` };
+    expect((await introspect(service.issuer, wrong, 'any')).status).to.equal(401);
+    expect((await introspect(service.issuer, wrong, 'any')).status).to.equal(429);
+    await reloadWith({});
+  });
+
+  it('opens and closes what needs mail', async () => {
+    const person = createPerson(service.issuer);
+    const visit = async () => (await person.get('/forgot-password')).status;
+    expect(await visit()).to.equal(404);
+    const mail = { smtpUrl: 'smtp://127.0.0.1:1', from: 'gatehouse@example.test' };
+    expect((await reloadWith({ mail })).changed).to.deep.equal(['mail.smtp_url', 'mail.from']);
+    expect(await visit()).to.equal(200);
+    await reloadWith({});
+    expect(await visit()).to.equal(404);
+  });
+
+  it('changes which address a caller comes from, and what is logged', async () => {
+    const { port } = new URL(service.issuer);
+    const headers = { host: `localhost:${port}`, 'x-forwarded-for': '203.0.113.9' };
+    const loggedAddress = async (path: string): Promise<unknown> => {
+      await rawRequest(Number(port), path, { headers });
+      const entries = service.logLines.map((line): Record<string, unknown> => JSON.parse(line));
+      return entries.find((entry) => entry.path === path)?.ip;
+    };
+    expect(await loggedAddress('/errors/one')).to.match(/127\.0\.0\.1$/);
+    await reloadWith({ server: { proxyHops: 1 } });
+    expect(await loggedAddress('/errors/two')).to.equal('203.0.113.9');
+    await reloadWith({ log: { level: 'silent' } });
+    expect(await loggedAddress('/errors/three')).to.equal(undefined);
+    await reloadWith({});
+    expect(await loggedAddress('/errors/four')).to.match(/127\.0\.0\.1$/);
+  });
+
+  it('names what needs a restart, and leaves that as it was', async () => {
+    const outcome = await reloadWith({
+      issuer: 'https://elsewhere.example',
+      isLoopback: false,
+      server: { port: 1, processes: 4, host: '127.0.0.9' },
+      storage: { databaseUrl: 'postgres://elsewhere/db', autoMigrate: false },
+      tokens: { accessTokenSeconds: 5 },
+    });
+    expect(outcome.changed).to.deep.equal(['tokens.access_token']);
+    expect(outcome.needsRestart).to.have.members([
+      ...['issuer', 'server.host', 'server.port', 'server.processes'],
+      ...['storage.database_url', 'storage.auto_migrate'],
+    ]);
+    // It still answers to its name.
+    expect((await createPerson(service.issuer).get('/login')).status).to.equal(200);
+    await reloadWith({});
+  });
+
+  it('of settings that the application cannot be built from changes nothing', async () => {
+    const mail = { smtpUrl: 'smtp://%', from: '' };
+    const tokens = { machineAccessTokenSeconds: 78 };
+    found = { mail, tokens };
+    const failure = await service.reload().then(
+      () => undefined,
+      (error: unknown) => error,
+    );
+    expect(failure).to.be.instanceOf(Error);
+    const { machine } = seeded.clients;
+    expect((await clientCredentials(service.issuer, machine)).body.expires_in).to.equal(3600);
+    expect((await createPerson(service.issuer).get('/forgot-password')).status).to.equal(404);
+    expect(service.logLines.join('')).to.include('settings not reloaded');
+    // As if it had never been tried.
+    const next = await reloadWith({ tokens });
+    expect(next.changed).to.deep.equal(['tokens.machine_access_token']);
+    await reloadWith({});
+  });
+
+  it('again and again loses no request of those that come meanwhile', async () => {
+    const partner = partnerTokens(service.issuer, seeded);
+    const { accessToken } = await partner.tokens(seeded.clients.confidential);
+    const about = { accessToken, session: partner.browser };
+    const load = startLoad(mixedRequests(service.issuer, seeded, about));
+    for (let turn = 0; turn < 10; turn += 1) {
+      await load.more(20);
+      const { changed } = await reloadWith({
+        tokens: { machineAccessTokenSeconds: 100 + turn, retryWindowSeconds: turn },
+        server: { proxyHops: turn % 2 },
+        log: { level: turn % 2 === 0 ? 'silent' : 'debug' },
+      });
+      expect(changed).to.include('tokens.machine_access_token');
+    }
+    await load.stop();
+    expect(load.failures).to.deep.equal([]);
+    await reloadWith({});
+  });
+
+  it('does not disturb somebody who is about to sign in and to approve', async () => {
+    const { confidential } = seeded.clients;
+    const browser = createPerson(service.issuer);
+    const url = authorizationUrl(service.issuer, confidential, { prompt: 'consent' });
+    const signIn = await browser.follow(await browser.get(url));
+    await reloadWith({ tokens: { authorizationCodeSeconds: 300 } });
+    const { email, password } = seeded.person;
+    const consent = await browser.follow(await browser.submit(signIn, { email, password }));
+    expect(consent.html).to.include('approve');
+    await reloadWith({});
+    const back = await browser.follow(await browser.submit(consent, { decision: 'approve' }));
+    const code = back.location?.searchParams.get('code') ?? '';
+    await reloadWith({ tokens: { accessTokenSeconds: 600 } });
+    const answer = await exchangeCode(service.issuer, confidential, code);
+    expect([answer.status, answer.body.expires_in]).to.deep.equal([200, 600]);
+    await reloadWith({});
+  });
+
+  it('rotates keys: with the old one behind the new one nobody is signed out or disconnected', async () => {
+    const { confidential } = seeded.clients;
+    const partner = partnerTokens(service.issuer, seeded);
+    const { refreshToken } = await partner.tokens(confidential);
+    const { cookieKeys, tokenKeys } = service.settings.secrets;
+    const added = { cookieKeys: ['c'.repeat(40)], tokenKeys: ['t'.repeat(40)] };
+    const both = {
+      cookieKeys: [...added.cookieKeys, ...cookieKeys],
+      tokenKeys: [...added.tokenKeys, ...tokenKeys],
+    };
+    expect((await reloadWith({ secrets: both })).changed).to.deep.equal([
+      'GATEHOUSE_COOKIE_KEYS',
+      'GATEHOUSE_TOKEN_KEYS',
+    ]);
+    expect((await partner.browser.get('/profile')).status).to.equal(200);
+    const successor = tokensOf(await refresh(service.issuer, confidential, refreshToken));
+    const later = await partnerTokens(service.issuer, seeded);
+    await later.tokens(confidential);
+
+    // The old ones are taken away: who came since then stays.
+    await reloadWith({ secrets: added });
+    expect((await later.browser.get('/profile')).status).to.equal(200);
+    const next = await refresh(service.issuer, confidential, successor.refreshToken);
+    expect(next.status, next.text).to.equal(200);
+    const old = await refresh(service.issuer, confidential, refreshToken);
+    expect(old.status).to.equal(400);
+    await reloadWith({});
+  });
+});

@@ -1,0 +1,133 @@
+/** Old nodes and new ones beside each other: a migration takes nothing away from who still runs. */
+import { readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect } from 'chai';
+import { partnerTokens } from '../provider/partner-tokens.ts';
+import { clientCredentials, introspect, refresh, revokeCurrent } from '../support/oauth.ts';
+import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
+import { type Seed, seed } from '../support/seed.ts';
+import { startTestService, type TestService } from '../support/service.ts';
+
+const MIGRATIONS = path.join(import.meta.dirname, '../../src/storage/migrations');
+/** Up to here the schema was made in one piece, and no older version ran beside it. */
+const LAST_OF_THE_FIRST = '0016';
+
+const later = readdirSync(MIGRATIONS)
+  .filter((name) => name.slice(0, 4) > LAST_OF_THE_FIRST)
+  .sort();
+
+describe('every migration since the first release', () => {
+  for (const name of later) {
+    it(`${name} only adds`, () => {
+      expect(harmIn(readFileSync(path.join(MIGRATIONS, name), 'utf8'))).to.deep.equal([]);
+    });
+  }
+
+  it('a migration that would harm a node of the version before is recognized', () => {
+    for (const harmful of [
+      'alter table clients drop column name;',
+      'drop index clients_owner;',
+      'alter table clients rename to apps;',
+      'alter table clients alter column name set not null;',
+      'alter table clients alter column name type varchar(20);',
+      'alter table clients add column colour text not null;',
+      'alter table clients add constraint c unique (name);',
+      'create unique index on clients (name);',
+      'truncate activity;',
+      'lock table clients;',
+    ]) {
+      expect(harmIn(`-- Up Migration\n${harmful}\n-- Down Migration\n`), harmful).to.have.length(1);
+    }
+    const harmless = `create table t (a text not null); create unique index on t (a);
+      alter table clients add column a text constraint k unique, add constraint c unique (a, name);`;
+    expect(harmIn(`-- Up Migration\n${harmless}\n-- Down Migration\ndrop table t;`)).to.deep.equal(
+      [],
+    );
+  });
+});
+
+/** What a node that knows nothing of the migration would stumble over. */
+function harmIn(file: string): string[] {
+  const up = (/-- Up Migration([\s\S]*?)(-- Down Migration|$)/.exec(file)?.[1] ?? '')
+    .replace(/--.*$/gm, '')
+    .toLowerCase();
+  const added = [...up.matchAll(/add column (\w+)/g)].map(([, column = '']) => column);
+  const created = [...up.matchAll(/create table (\w+)/g)].map(([, table = '']) => table);
+  const namesAdded = (columns = ''): boolean =>
+    added.some((column) => new RegExp(`\\b${column}\\b`).test(columns));
+  return up
+    .split(';')
+    .flatMap((statement) => statement.split(/,(?=\s*(?:add|drop|alter|rename)\b)/))
+    .map((clause) => clause.replace(/\s+/g, ' ').trim())
+    .filter((clause) => {
+      if (/^create table\b/.test(clause)) return false;
+      if (/\b(drop|rename|truncate|lock table)\b|\balter column\b/.test(clause)) return true;
+      if (/\badd column\b/.test(clause)) {
+        return /\bnot null\b/.test(clause) && !/\bdefault\b/.test(clause);
+      }
+      const constraint = /\badd constraint \w+ (.*)/.exec(clause);
+      if (constraint) return !namesAdded(constraint[1]);
+      const index = /\bcreate unique index\b.*? on (\w+) ?(.*)/.exec(clause);
+      return index !== null && !created.includes(index[1] ?? '') && !namesAdded(index[2]);
+    });
+}
+
+describeOn([postgresServer, redisServer], 'a node on the schema of the next version', () => {
+  let service: TestService;
+  let seeded: Seed;
+
+  before(async () => {
+    service = await startTestService({ deployment: 'postgres+redis' });
+    seeded = await seed(service);
+    const { database } = service;
+    const tables = await database.query<{ name: string }>(
+      `SELECT relname AS name FROM pg_class
+        WHERE relnamespace = 'public'::regnamespace AND relkind = 'r'`,
+    );
+    for (const { name } of tables) {
+      if (name === 'gatehouse_migrations') continue;
+      await database.query(`ALTER TABLE ${name} ADD COLUMN of_tomorrow text UNIQUE,
+        ADD COLUMN also_of_tomorrow text NOT NULL DEFAULT 'new'`);
+      await database.query(`CREATE INDEX ON ${name} (also_of_tomorrow)`);
+    }
+    await database.query('CREATE TABLE tomorrow (id text PRIMARY KEY)');
+    await database.query(
+      "INSERT INTO gatehouse_migrations (name, run_on) VALUES ('9999_of-tomorrow', now())",
+    );
+  });
+  after(() => service?.close());
+
+  /** What touches most of the tables. */
+  async function everything({ issuer }: TestService): Promise<void> {
+    const { confidential, machine, resourceServer } = seeded.clients;
+    const partner = partnerTokens(issuer, seeded);
+    const { refreshToken, accessToken } = await partner.tokens(confidential);
+    expect((await introspect(issuer, resourceServer, accessToken)).body.active).to.equal(true);
+    expect((await refresh(issuer, confidential, refreshToken)).status).to.equal(200);
+    expect((await clientCredentials(issuer, machine)).status).to.equal(200);
+
+    const { browser } = partner;
+    const fill = async (at: string, fields: Record<string, string>): Promise<string> => {
+      const answered = await browser.submit(await browser.get(at), fields);
+      expect(answered.status, answered.html).to.be.oneOf([200, 303]);
+      return (await browser.follow(answered)).html;
+    };
+    const client = { name: 'Tomorrow', redirect_uris: 'https://partner.example/tomorrow' };
+    expect(await fill('/profile/oauth-clients/new', client)).to.include('data-secret');
+    const key = { name: 'Tomorrow', expires_in_days: '30' };
+    expect(await fill('/profile/api-keys', key)).to.include('data-secret');
+    for (const page of ['', '/oauth-clients', '/connections', '/api-keys', '/activity']) {
+      expect((await browser.get(`/profile${page}`)).status, page).to.equal(200);
+    }
+    expect((await revokeCurrent(issuer, accessToken)).status).to.equal(204);
+    await service.lastUsed.flush();
+  }
+
+  it('that has begun before goes on with everything', () => everything(service));
+
+  it('that starts then, as a rollback does, starts and does everything', async () => {
+    const storage = { autoMigrate: false };
+    const rolledBack = await startTestService({ beside: service, settings: { storage } });
+    await everything(rolledBack).finally(() => rolledBack.close());
+  });
+});

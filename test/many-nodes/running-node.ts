@@ -1,0 +1,80 @@
+/** Nodes as operators run them: real processes over shared stores, behind one issuer. */
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { freePort, type Program, startProgram } from '../support/programs.ts';
+import type { TestService } from '../support/service.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
+
+const MAIN = new URL('../../src/main.ts', import.meta.url).pathname;
+
+export interface RunningNode extends Program {
+  readonly port: number;
+  readonly operatorsUrl: string;
+  /** What it and the operator command of this machine are started with. */
+  readonly environment: Readonly<Record<string, string>>;
+  /** Replaces its settings file; it reads that when it is told to. */
+  writeSettings(yaml: string): void;
+  readyz(): Promise<{ status: number; body: Readonly<Record<string, unknown>> }>;
+}
+
+export interface NodeOptions {
+  /** Whose stores and secrets it shares. */
+  readonly beside: TestService;
+  /** Without it, its own port on localhost. */
+  readonly issuer?: string;
+  readonly settings?: string;
+  readonly environment?: Readonly<Record<string, string>>;
+}
+
+/** Resolves when it is ready. */
+export async function startNode(options: NodeOptions): Promise<RunningNode> {
+  const node = await launchNode(options);
+  await node.waitUntil(async () => {
+    if ((await node.readyz()).status !== 200) throw new Error('not ready yet');
+  });
+  return node;
+}
+
+/** Does not wait until it answers. */
+export async function launchNode({
+  beside,
+  issuer,
+  settings = '',
+  environment: more = {},
+}: NodeOptions): Promise<RunningNode> {
+  const { storage, secrets } = beside.settings;
+  const [port, operatorsPort] = [await freePort(), await freePort()];
+  const file = path.join(temporaryDirectory('node'), 'gatehouse.yaml');
+  const writeSettings = (yaml: string): void => writeFileSync(file, yaml);
+  writeSettings(settings);
+  const environment = {
+    PATH: process.env.PATH ?? '',
+    GATEHOUSE_CONFIG: file,
+    GATEHOUSE_ISSUER: issuer ?? `http://localhost:${port}`,
+    PORT: String(port),
+    GATEHOUSE_OPERATORS_PORT: String(operatorsPort),
+    DATABASE_URL: storage.databaseUrl ?? '',
+    REDIS_URL: storage.redisUrl ?? '',
+    ...(more.GATEHOUSE_COOKIE_KEYS_FILE === undefined && {
+      GATEHOUSE_COOKIE_KEYS: secrets.cookieKeys.join(','),
+    }),
+    ...(more.GATEHOUSE_TOKEN_KEYS_FILE === undefined && {
+      GATEHOUSE_TOKEN_KEYS: secrets.tokenKeys.join(','),
+    }),
+    ...more,
+  };
+  const program = startProgram(process.execPath, [MAIN], { cwd: path.dirname(MAIN), environment });
+  const operatorsUrl = `http://localhost:${operatorsPort}`;
+  return {
+    ...program,
+    port,
+    operatorsUrl,
+    environment,
+    writeSettings,
+    async readyz() {
+      const response = await fetch(`${operatorsUrl}/readyz`);
+      const body = (await response.json()) as Readonly<Record<string, unknown>>;
+      return { status: response.status, body };
+    },
+  };
+}

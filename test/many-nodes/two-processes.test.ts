@@ -1,0 +1,105 @@
+/** Two nodes, each a process: one that ends, or is ended, while requests come in, and what is lost. */
+import { expect } from 'chai';
+import { type PartnerTokens, partnerTokens, tokensOf } from '../provider/partner-tokens.ts';
+import { refresh } from '../support/oauth.ts';
+import { freePort } from '../support/programs.ts';
+import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
+import { type Seed, seed } from '../support/seed.ts';
+import { startTestService, type TestService } from '../support/service.ts';
+import { type Balancer, startBalancer } from './balancer.ts';
+import { mixedRequests } from './mixed-requests.ts';
+import { refreshChain } from './refresh-chains.ts';
+import { type NodeOptions, type RunningNode, startNode } from './running-node.ts';
+import { startLoad } from './steady-load.ts';
+
+const CHAINS = 10;
+
+describeOn([postgresServer, redisServer], 'two nodes behind a load balancer', () => {
+  let service: TestService;
+  let seeded: Seed;
+  let balancer: Balancer;
+  let partner: PartnerTokens;
+  let options: NodeOptions;
+  const nodes: RunningNode[] = [];
+
+  before(async () => {
+    balancer = await startBalancer(await freePort());
+    const { issuer } = balancer;
+    service = await startTestService({ deployment: 'postgres+redis', settings: { issuer } });
+    seeded = await seed(service);
+    // Longer than the balancer takes to notice, on the busiest machine.
+    options = { beside: service, issuer, settings: 'server:\n  shutdown_delay: 2s\n' };
+    nodes.push(...(await Promise.all([startNode(options), startNode(options)])));
+    balancer.serve(nodes);
+    partner = partnerTokens(issuer, seeded);
+  });
+  after(async () => {
+    await Promise.all(nodes.map((node) => node.end('SIGKILL')));
+    await balancer?.close();
+    await service?.close();
+  });
+
+  it('20 refreshes of one token at once, half on each, bring one and the same successor', async () => {
+    const client = seeded.clients.confidential;
+    const { refreshToken } = await partner.tokens(client);
+    // The balancer takes turns.
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, () => refresh(balancer.issuer, client, refreshToken)),
+    );
+    expect(answers.map(({ status }) => status)).to.deep.equal(Array(20).fill(200));
+    expect(new Set(answers.map((answer) => tokensOf(answer).refreshToken)).size).to.equal(1);
+  });
+
+  it('no request is lost when one is told to end', async () => {
+    const { accessToken } = await partner.tokens(seeded.clients.confidential);
+    const about = { accessToken, session: partner.browser };
+    const load = startLoad(mixedRequests(balancer.issuer, seeded, about));
+    await load.more(100);
+    const [leaving] = nodes.splice(0, 1);
+    const startedAt = performance.now();
+    await leaving?.end('SIGTERM');
+    const seconds = (performance.now() - startedAt) / 1000;
+    await load.more(100);
+    await load.stop();
+    expect(load.failures).to.deep.equal([]);
+    expect(balancer.lost).to.equal(0);
+    expect(await leaving?.exitCode, leaving?.output()).to.equal(0);
+    expect(seconds, 'beside the delay of 2 s').to.be.lessThan(2 + 10);
+  });
+
+  it('no chain of refreshes breaks when one is killed', async () => {
+    const client = seeded.clients.confidential;
+    nodes.push(await startNode(options));
+    balancer.serve(nodes);
+    const chains = [];
+    for (let number = 0; number < CHAINS; number += 1) {
+      const { refreshToken } = await partner.tokens(client);
+      chains.push(refreshChain(balancer.issuer, client, refreshToken));
+    }
+    const load = startLoad(chains.map((chain) => oneAfterTheOther(chain.next)));
+    await load.more(100);
+    const [killed] = nodes.splice(0, 1);
+    await killed?.end('SIGKILL');
+    await load.more(100);
+    await load.stop();
+    expect(load.failures).to.deep.equal([]);
+    const unanswered = chains.reduce((sum, chain) => sum + chain.unanswered, 0);
+    expect(unanswered, 'only what was under way').to.be.at.most(CHAINS);
+    expect(balancer.lost).to.equal(unanswered);
+    // Whoever was told 200 can go on from there.
+    for (const chain of chains) {
+      const { length, unanswered: before } = chain;
+      await chain.next();
+      expect([chain.length, chain.unanswered]).to.deep.equal([length + 1, before]);
+    }
+  });
+});
+
+/** A client waits for its token before it refreshes that one. */
+function oneAfterTheOther(work: () => Promise<void>): () => Promise<void> {
+  let last: Promise<void> = Promise.resolve();
+  return () => {
+    last = last.catch(() => {}).then(work);
+    return last;
+  };
+}

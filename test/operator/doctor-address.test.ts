@@ -1,0 +1,241 @@
+import { execFileSync } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect } from 'chai';
+import { createOpened } from '../support/opened.ts';
+import { findProgram, freePort } from '../support/programs.ts';
+import {
+  describeOn,
+  postgresServer,
+  type Requirement,
+  redisServer,
+} from '../support/requirements.ts';
+import { startTestService, type TestService } from '../support/service.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
+import { type Examination, examine } from './doctor-findings.ts';
+import { type ReverseProxy, startReverseProxy } from './reverse-proxy.ts';
+
+const openssl: Requirement = {
+  program: findProgram('openssl'),
+  remedy: 'openssl (Debian package openssl)',
+};
+
+const opened = createOpened();
+const proxies = (tls?: { key: string; cert: string }): Promise<ReverseProxy> =>
+  opened.add(startReverseProxy(tls), (proxy) => proxy.close());
+
+/** A node whose public address is the proxy's. */
+async function nodeBehind(
+  issuer: string,
+  options: { proxyHops?: number; beside?: TestService } = {},
+): Promise<TestService> {
+  const { proxyHops = 1, beside } = options;
+  const server = { port: await freePort(), proxyHops };
+  const settings = { issuer, isLoopback: true, server };
+  return opened.add(
+    startTestService({ deployment: 'postgres+redis', settings, ...(beside && { beside }) }),
+    (service) => service.close(),
+  );
+}
+
+function environmentOf(
+  { issuer, settings: { storage, server, secrets } }: TestService,
+  proxyHops = server.proxyHops,
+): Record<string, string> {
+  const file = path.join(temporaryDirectory('doctor'), 'gatehouse.yaml');
+  writeFileSync(file, `server: { proxy_hops: ${proxyHops} }\n`);
+  return {
+    GATEHOUSE_CONFIG: file,
+    GATEHOUSE_ISSUER: issuer,
+    DATABASE_URL: storage.databaseUrl ?? '',
+    REDIS_URL: storage.redisUrl ?? '',
+    GATEHOUSE_COOKIE_KEYS: secrets.cookieKeys.join(','),
+    GATEHOUSE_TOKEN_KEYS: secrets.tokenKeys.join(','),
+  };
+}
+
+describeOn([postgresServer, redisServer], 'operator doctor, behind a proxy', () => {
+  let proxy: ReverseProxy;
+  let issuer: string;
+  let node: TestService;
+  let environment: Record<string, string>;
+
+  before(async () => {
+    proxy = await proxies();
+    issuer = `http://localhost:${proxy.port}`;
+    node = await nodeBehind(issuer);
+    environment = environmentOf(node);
+  });
+  after(opened.closeAll);
+  beforeEach(() => {
+    Object.assign(proxy.conduct, { leadTo: node.settings.server.port, forwardedFor: 'set' });
+    Object.assign(proxy.conduct, { dropped: [], host: undefined, repeats: undefined });
+  });
+
+  const expectOnly = (examination: Examination, check: string, status: string): void => {
+    const { troubles, output, exitCode } = examination;
+    const found = troubles.map((finding) => [finding.check, finding.status]);
+    expect(found, output).to.deep.equal([[check, status]]);
+    expect(exitCode).to.equal(status === 'problem' ? 1 : 0);
+  };
+
+  it('finds nothing where the proxy is set up as the README says, or appends', async () => {
+    for (const forwardedFor of ['set', 'append'] as const) {
+      proxy.conduct.forwardedFor = forwardedFor;
+      const { healthy, troubles, exitCode, of } = await examine(environment);
+      expect({ healthy, troubles, exitCode }).to.deep.equal({
+        ...{ healthy: true, troubles: [], exitCode: 0 },
+      });
+      for (const step of ['authorize', 'exchange', 'retry', 'refresh_revoked', 'sign_out']) {
+        expect(of(step)).to.include({ status: 'ok' }).and.have.property('ms');
+      }
+    }
+  });
+
+  it('names the Host header where the proxy changes it', async () => {
+    proxy.conduct.host = `127.0.0.1:${node.settings.server.port}`;
+    const examination = await examine(environment);
+    expectOnly(examination, 'public_address', 'problem');
+    expect(examination.of('public_address').remedy).to.contain('proxy_set_header Host');
+    expect(examination.of('flow').message).to.equal('not checked: the service does not answer');
+  });
+
+  it('finds an X-Forwarded-For that anybody can write', async () => {
+    proxy.conduct.forwardedFor = 'pass';
+    expectOnly(await examine(environment), 'proxy_hops', 'problem');
+    const credulous = await nodeBehind(issuer, { proxyHops: 2, beside: node });
+    proxy.conduct.forwardedFor = 'append';
+    proxy.conduct.leadTo = credulous.settings.server.port;
+    const examination = await examine(environmentOf(credulous));
+    expectOnly(examination, 'proxy_hops', 'problem');
+    expect(examination.of('proxy_hops').message).to.contain('203.0.113.7');
+  });
+
+  it('finds that the service takes the proxy for the person', async () => {
+    const blind = await nodeBehind(issuer, { proxyHops: 0, beside: node });
+    proxy.conduct.leadTo = blind.settings.server.port;
+    const examination = await examine(environmentOf(blind));
+    expectOnly(examination, 'proxy_hops', 'problem');
+    expect(examination.of('proxy_hops').message).to.contain('a proxy’s own address');
+  });
+
+  it('tells an answer of the proxy from one of the service', async () => {
+    proxy.conduct.leadTo = await freePort();
+    const examination = await examine(environment);
+    expectOnly(examination, 'public_address', 'problem');
+    const { message, remedy } = examination.of('public_address');
+    expect(message).to.contain('502 from something in front of the service (test proxy)');
+    expect(remedy).to.contain('the proxy reaches no node');
+  });
+
+  it('--address asks a node directly, in the name of the issuer', async () => {
+    proxy.conduct.leadTo = await freePort();
+    const address = `http://127.0.0.1:${node.settings.server.port}`;
+    const { healthy, of } = await examine(environment, '--address', address);
+    expect(healthy).to.equal(true);
+    expect(of('proxy_hops').message).to.equal('not checked: --address goes past the proxy');
+    const nowhere = `http://127.0.0.1:${await freePort()}`;
+    const examination = await examine(environment, '--address', nowhere);
+    expectOnly(examination, 'public_address', 'problem');
+    expect(examination.of('public_address').where).to.contain(nowhere).and.contain(issuer);
+  });
+
+  it('finds that another deployment answers', async () => {
+    const other = await nodeBehind(issuer);
+    proxy.conduct.leadTo = other.settings.server.port;
+    const examination = await examine(environment);
+    expectOnly(examination, 'authorize', 'problem');
+    expect(examination.of('authorize').remedy).to.contain('another deployment answers there');
+    expect(examination.of('sign_out').status).to.equal('not_checked');
+  });
+
+  it('finds a proxy that repeats a POST, drops cookies, or keeps Authorization', async () => {
+    proxy.conduct.repeats = '/oauth/token';
+    const repeated = await examine(environment);
+    expectOnly(repeated, 'exchange', 'problem');
+    expect(repeated.of('exchange').message).to.contain('already used').and.contain('request req_');
+    expect(repeated.of('exchange').remedy).to.contain('non_idempotent');
+    Object.assign(proxy.conduct, { repeats: undefined, dropped: ['set-cookie'] });
+    const { troubles, of } = await examine(environment);
+    expect(troubles.map(({ check }) => check)).to.deep.equal(['authorize', 'cookies']);
+    expect(of('cookies').message).to.contain('no cookie arrived');
+    proxy.conduct.dropped = ['authorization'];
+    const kept = await examine(environment);
+    expectOnly(kept, 'exchange', 'problem');
+    expect(kept.of('exchange').remedy).to.contain('keeps the Authorization header');
+  });
+
+  it('says that nothing listens', async () => {
+    const GATEHOUSE_ISSUER = `http://localhost:${await freePort()}`;
+    const examination = await examine({ ...environment, GATEHOUSE_ISSUER });
+    expectOnly(examination, 'public_address', 'problem');
+    expect(examination.of('public_address').message).to.contain('ECONNREFUSED');
+  });
+});
+
+describeOn([postgresServer, redisServer, openssl], 'operator doctor, over TLS', () => {
+  const folder = temporaryDirectory('tls');
+  const ca = path.join(folder, 'ca.pem');
+  const run = (...args: string[]): void => {
+    execFileSync(openssl.program ?? '', args, { cwd: folder, stdio: 'pipe' });
+  };
+
+  function certificate(days: number, host = 'localhost'): { key: string; cert: string } {
+    const names = ['-addext', `subjectAltName=DNS:${host}`, '-subj', `/CN=${host}`];
+    const authority = ['-CA', 'ca.pem', '-CAkey', 'ca.key', '-days', String(days)];
+    const key = ['-newkey', 'rsa:2048', '-nodes', '-keyout', 'host.key', '-out', 'host.pem'];
+    run('req', '-x509', ...key, ...names, ...authority);
+    const read = (name: string): string => readFileSync(path.join(folder, name), 'utf8');
+    return { key: read('host.key'), cert: read('host.pem') };
+  }
+
+  before(() => {
+    const authority = [
+      '-keyout',
+      'ca.key',
+      '-out',
+      'ca.pem',
+      '-days',
+      '30',
+      '-subj',
+      '/CN=Test CA',
+    ];
+    run('req', '-x509', '-newkey', 'rsa:2048', '-nodes', ...authority);
+  });
+  after(opened.closeAll);
+
+  async function behind(tls: { key: string; cert: string }) {
+    const proxy = await proxies(tls);
+    const node = await nodeBehind(`https://localhost:${proxy.port}`);
+    proxy.conduct.leadTo = node.settings.server.port;
+    const environment = environmentOf(node);
+    return { proxy, environment, trusting: { ...environment, NODE_EXTRA_CA_CERTS: ca } };
+  }
+
+  it('is content with a good certificate and Secure cookies, and says how to trust a private authority', async () => {
+    const { proxy, environment, trusting } = await behind(certificate(30));
+    const { troubles, of } = await examine(trusting);
+    expect(troubles).to.deep.equal([]);
+    expect(of('cookies').message).to.contain('__Host-gate_session').and.contain('Secure');
+    expect(of('certificate').status).to.equal('ok');
+    const distrusting = await examine(environment);
+    expect(distrusting.of('public_address').remedy).to.contain('NODE_EXTRA_CA_CERTS');
+    proxy.conduct.dropped = ['strict-transport-security'];
+    const bare = await examine(trusting);
+    expect(bare.troubles.map(({ check, status }) => [check, status])).to.deep.equal([
+      ['hsts', 'warning'],
+    ]);
+    expect(bare).to.include({ healthy: true, exitCode: 0 });
+    Object.assign(proxy.conduct, { dropped: [], bares: true });
+    const unguarded = await examine(trusting);
+    expect(unguarded.troubles.map(({ check }) => check)).to.deep.equal(['cookies']);
+    expect(unguarded.of('cookies').message).to.contain('not Secure: ').and.contain('__Host-');
+  });
+
+  it('warns of a certificate that ends soon, and refuses one for another name', async () => {
+    const soon = await examine((await behind(certificate(5))).trusting);
+    expect(soon.troubles.map(({ check }) => check)).to.deep.equal(['certificate']);
+    const other = await examine((await behind(certificate(30, 'other.example'))).trusting);
+    expect(other.of('public_address').message).to.contain('another name');
+  });
+});

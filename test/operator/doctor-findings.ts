@@ -1,0 +1,49 @@
+/** The doctor as an operator runs it, and its findings by the check they are of. */
+import { expect } from 'chai';
+import { operatorWith } from './run-operator.ts';
+
+export interface Finding {
+  readonly check: string;
+  readonly status: string;
+  readonly message: string;
+  readonly where?: string;
+  readonly remedy?: string;
+}
+
+export interface Examination {
+  readonly exitCode: number | null;
+  readonly healthy: boolean;
+  /** Without the ones that are `ok`. */
+  readonly troubles: readonly Finding[];
+  of(check: string): Finding;
+  readonly output: string;
+}
+
+/** Runs it with these variables and none of the test's own. */
+export async function examine(
+  environment: Readonly<Record<string, string>>,
+  ...args: string[]
+): Promise<Examination> {
+  const { exitCode, output, errors } = await operatorWith(environment)([
+    'doctor',
+    '--json',
+    ...args,
+  ]);
+  expect(errors).to.equal('');
+  const value = JSON.parse(output) as { healthy: boolean; findings: Finding[] };
+  for (const { status, remedy, where } of value.findings) {
+    const isTrouble = status === 'warning' || status === 'problem';
+    expect(Boolean(remedy && where), output).to.equal(isTrouble);
+  }
+  return {
+    exitCode,
+    output,
+    healthy: value.healthy,
+    troubles: value.findings.filter(({ status }) => status === 'problem' || status === 'warning'),
+    of(check) {
+      const found = value.findings.find((finding) => finding.check === check);
+      if (!found) throw new Error(`no finding of ${check} in ${output}`);
+      return found;
+    },
+  };
+}

@@ -1,0 +1,155 @@
+import { connect, createServer, type Socket } from 'node:net';
+import { expect } from 'chai';
+import pg from 'pg';
+import { checkClock } from '../../src/operator/doctor-database.ts';
+import { createFindings } from '../../src/operator/doctor-findings.ts';
+import { createOpened } from '../support/opened.ts';
+import { freshDatabaseUrl, freshMigratedDatabaseUrl } from '../support/postgres-server.ts';
+import { freePort } from '../support/programs.ts';
+import { startRedisServer } from '../support/redis-server.ts';
+import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
+import { examine } from './doctor-findings.ts';
+
+const MEBIBYTE = 1024 ** 2;
+
+describeOn([postgresServer, redisServer], 'operator doctor, of the stores', () => {
+  const opened = createOpened();
+  after(opened.closeAll);
+  let issuer: string;
+  before(async () => {
+    issuer = `http://localhost:${await freePort()}`;
+  });
+  const withStores = (DATABASE_URL: string, REDIS_URL = '') =>
+    examine({ GATEHOUSE_ISSUER: issuer, DATABASE_URL, REDIS_URL });
+
+  it('finds a Redis that evicts, keeps nothing, and is full', async () => {
+    const databaseUrl = await freshMigratedDatabaseUrl();
+    const good = await startRedisServer();
+    const fine = await withStores(databaseUrl, good.url);
+    for (const check of ['redis', 'redis_version', 'redis_eviction', 'redis_persistence']) {
+      expect(fine.of(check).status, check).to.equal('ok');
+    }
+    expect(fine.of('redis_memory').status).to.equal('ok');
+    await good.stop();
+
+    const bad = await startRedisServer({
+      ...{ appendonly: 'no', 'maxmemory-policy': 'allkeys-lru', maxmemory: `${MEBIBYTE}` },
+    });
+    const { of, exitCode } = await withStores(databaseUrl, bad.url);
+    expect(of('redis_eviction')).to.include({ status: 'problem', where: 'REDIS_URL' });
+    expect(of('redis_eviction').remedy).to.contain('noeviction');
+    expect(of('redis_persistence').remedy).to.contain('appendonly yes');
+    expect(of('redis_memory').message).to.contain('% of maxmemory');
+    expect(exitCode).to.equal(1);
+    await bad.stop();
+    const gone = await withStores(databaseUrl, bad.url);
+    expect(gone.of('redis').status).to.equal('problem');
+    expect(gone.of('redis_clock').message).to.equal('not checked: Redis cannot be used');
+    expect(gone.of('database').status, 'goes on with what can be checked').to.equal('ok');
+  });
+
+  it('warns of replicas whose master goes on without them, and refuses a replica', async () => {
+    const databaseUrl = await freshMigratedDatabaseUrl();
+    const master = await startRedisServer();
+    const replicaof = `127.0.0.1 ${new URL(master.url).port}`;
+    const replica = await startRedisServer({ replicaof });
+    const { of } = await withStores(databaseUrl, replica.url);
+    expect(of('redis_replication')).to.include({ status: 'problem' });
+    expect(of('redis_replication').message).to.contain('replica');
+    const ofMaster = await withStores(databaseUrl, master.url);
+    expect(ofMaster.of('redis_replication').remedy).to.contain('min-replicas-to-write 1');
+    await replica.stop();
+    await master.stop();
+  });
+
+  it('names what the schema lacks, and changes nothing', async () => {
+    const databaseUrl = await freshDatabaseUrl();
+    const { of, exitCode } = await withStores(databaseUrl);
+    expect(of('migrations').message).to.contain('0001_people-and-access to ');
+    expect(of('migrations').remedy).to.contain('auto_migrate');
+    expect(of('flow').message).to.equal('not checked: the stores cannot be used');
+    expect(exitCode).to.equal(1);
+    const client = new pg.Client(databaseUrl);
+    await client.connect();
+    const tables = await client.query("SELECT FROM pg_tables WHERE schemaname = 'public'");
+    await client.end();
+    expect(tables.rowCount).to.equal(0);
+  });
+
+  it('finds a pooler behind which nodes hear of no change', async () => {
+    const databaseUrl = await freshMigratedDatabaseUrl();
+    const pooler = await opened.add(startDeafPooler(Number(new URL(databaseUrl).port)), (one) =>
+      one.close(),
+    );
+    const url = new URL(databaseUrl);
+    url.port = String(pooler.port);
+    const { of } = await withStores(url.href);
+    expect(of('notifications')).to.include({ status: 'problem', where: 'DATABASE_URL' });
+    expect(of('notifications').remedy).to.contain('pool_mode = session');
+    expect((await withStores(databaseUrl)).of('notifications').status).to.equal('ok');
+  });
+
+  it('tells a database that is away, never its password', async () => {
+    const { of, output } = await withStores(
+      `postgres://me:swordfish@127.0.0.1:${await freePort()}/gatehouse`,
+    );
+    expect(of('database')).to.include({ status: 'problem', where: 'DATABASE_URL' });
+    expect(of('migrations').message).to.equal('not checked: the database cannot be used');
+    expect(output).not.to.contain('swordfish');
+  });
+});
+
+describe('operator doctor', () => {
+  it('tells how far a clock is off: above a second a warning, above five a problem', () => {
+    const statusAt = (clockAheadMs: number): unknown => {
+      const findings = createFindings(() => {});
+      checkClock(findings, { store: 'database', where: 'DATABASE_URL', clockAheadMs });
+      return findings.all[0]?.status;
+    };
+    expect([-999, 1_000].map(statusAt)).to.deep.equal(['ok', 'ok']);
+    expect([-1_001, 5_000].map(statusAt)).to.deep.equal(['warning', 'warning']);
+    expect([-5_001, 60_000].map(statusAt)).to.deep.equal(['problem', 'problem']);
+  });
+
+  it('lists every problem of the settings, and checks nothing else', async () => {
+    const wrong = { GATEHOUSE_ISSUER: 'http://auth.example.com', PORT: 'eighty' };
+    const { troubles, of, exitCode } = await examine(wrong);
+    expect(troubles.map(({ check }) => check)).to.deep.equal(['settings', 'settings']);
+    expect(of('everything_else').message).to.equal('not checked: the settings have problems');
+    expect(exitCode).to.equal(1);
+  });
+});
+
+/** Passes everything on but notifications, as pgbouncer does in transaction mode. */
+async function startDeafPooler(target: number) {
+  const sockets = new Set<Socket>();
+  const server = createServer((client) => {
+    const upstream = connect(target, '127.0.0.1');
+    for (const socket of [client, upstream]) {
+      sockets.add(socket);
+      socket
+        .on('error', () => {})
+        .on('close', () => [client, upstream].map((one) => one.destroy()));
+    }
+    client.pipe(upstream);
+    let unread = Buffer.alloc(0);
+    upstream.on('data', (bytes) => {
+      unread = Buffer.concat([unread, bytes]);
+      // A message is its type in one byte, then its length in four, which count themselves.
+      while (unread.length >= 5 && unread.length > unread.readUInt32BE(1)) {
+        const message = unread.subarray(0, unread.readUInt32BE(1) + 1);
+        unread = unread.subarray(message.length);
+        if (message[0] !== 'A'.charCodeAt(0)) client.write(message);
+      }
+    });
+  });
+  const port = await freePort();
+  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
+  return {
+    port,
+    async close() {
+      for (const socket of sockets) socket.destroy();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}

@@ -1,0 +1,126 @@
+/** The doctor leaves nothing behind, however it ends. */
+import { spawn } from 'node:child_process';
+import { text } from 'node:stream/consumers';
+import { expect } from 'chai';
+import { createThrowAwayAccounts } from '../../src/accounts/throw-away-accounts.ts';
+import { createVisitors } from '../../src/operator/doctor-visitor.ts';
+import { createOpened } from '../support/opened.ts';
+import { seed } from '../support/seed.ts';
+import { forEachDeployment, startTestService, type TestService } from '../support/service.ts';
+import { examine } from './doctor-findings.ts';
+import { startReverseProxy } from './reverse-proxy.ts';
+
+const MAIN = new URL('../../src/operator/main.ts', import.meta.url).pathname;
+
+function environmentOf({ issuer, settings }: TestService): Record<string, string> {
+  const { databaseUrl, redisUrl, dataDirectory } = settings.storage;
+  return {
+    GATEHOUSE_ISSUER: issuer,
+    PORT: String(settings.server.port),
+    GATEHOUSE_DATA_DIR: dataDirectory,
+    ...(databaseUrl !== undefined && { DATABASE_URL: databaseUrl }),
+    ...(redisUrl !== undefined && { REDIS_URL: redisUrl }),
+  };
+}
+
+/** Every row of what a visitor could leave in the database. */
+async function tracesIn({ database }: TestService): Promise<Record<string, number>> {
+  const traces: Record<string, number> = {};
+  for (const table of [
+    ...['accounts', 'clients', 'client_secrets', 'connections', 'connection_grants'],
+    ...['activity', 'client_problems', 'revoked_grants'],
+  ]) {
+    traces[table] = (await database.query(`SELECT 1 FROM ${table}`)).length;
+  }
+  return traces;
+}
+
+forEachDeployment('operator doctor, beside a running service', (start) => {
+  let service: TestService;
+  let present: Record<string, number>;
+
+  beforeEach(async () => {
+    service = await start();
+    await seed(service);
+    present = await tracesIn(service);
+  });
+
+  it('tries everything out and leaves one record: that it ran, and how it went', async () => {
+    const { healthy, output, of } = await examine(environmentOf(service));
+    expect(healthy, output).to.equal(true);
+    expect(of('refresh_revoked').status).to.equal('ok');
+    expect(await tracesIn(service)).to.deep.equal({
+      ...present,
+      activity: (present.activity ?? 0) + 1,
+    });
+    const [record] = await service.database.query(
+      'SELECT action, actor, account_id, details FROM activity ORDER BY id DESC LIMIT 1',
+    );
+    expect(record).to.deep.equal({
+      ...{ action: 'doctor_ran', actor: 'operator', account_id: null },
+      details: { outcome: '0 problem(s)' },
+    });
+    expect(output).not.to.match(/gate_(at|rt|ac|cs)_/);
+  });
+
+  it('removes what a killed run left, an hour later, and nothing else', async () => {
+    const { database, store, accounts } = service;
+    const visitors = createVisitors({ database, store });
+    const [old, young] = [await visitors.add(), await visitors.add()];
+    await database.query(
+      'UPDATE accounts SET created_at = created_at - $1::interval WHERE id = $2',
+      [...['61 minutes', old.accountId]],
+    );
+    const { of } = await examine(environmentOf(service));
+    expect(of('left_over').message).to.contain('1 earlier run');
+    accounts.forget();
+    expect(await accounts.find(old.accountId)).to.equal(undefined);
+    expect(await service.clients.find(old.client.id)).to.equal(undefined);
+    expect(await accounts.find(young.accountId)).not.to.equal(undefined);
+  });
+
+  it('an account of somebody else, or with access, is never deleted', async () => {
+    const { database, accounts, clock, organizations, memberships } = service;
+    const throwAway = createThrowAwayAccounts({ database, accounts, clock });
+    const { id: somebody } = await accounts.add({ email: 'doctor-@example.test', name: 'Dora' });
+    expect(await throwAway.remove(somebody)).to.equal(false);
+    expect(await accounts.find(somebody)).to.include({ name: 'Dora' });
+    const { account } = await throwAway.add();
+    const { id } = await organizations.add({ name: 'Given' });
+    await memberships.setRole({ accountId: account.id }, id, 'viewer');
+    expect(await throwAway.remove(account.id)).to.equal(false);
+    await memberships.remove({ accountId: account.id }, id);
+    expect(await throwAway.remove(account.id)).to.equal(true);
+    expect((await accounts.list()).map(({ email }) => email)).not.to.include(account.email);
+  });
+});
+
+describe('operator doctor, broken off with Ctrl-C', () => {
+  const opened = createOpened();
+  after(opened.closeAll);
+
+  it('removes what it made, and says so', async () => {
+    const proxy = await opened.add(startReverseProxy(), (one) => one.close());
+    const issuer = `http://localhost:${proxy.port}`;
+    const service = await opened.add(startTestService({ settings: { issuer } }), (one) =>
+      one.close(),
+    );
+    const reached = new Promise<void>((resolve) => {
+      proxy.conduct.onStall = resolve;
+    });
+    proxy.conduct.leadTo = service.settings.server.port;
+    const before = await tracesIn(service);
+    const child = spawn(process.execPath, [MAIN, 'doctor'], { env: environmentOf(service) });
+    const output = text(child.stdout);
+    await reached;
+    expect((await tracesIn(service)).accounts).to.equal((before.accounts ?? 0) + 1);
+    child.kill('SIGINT');
+    const exitCode = await new Promise((resolve) => child.once('close', resolve));
+    expect(await output).to.contain('Broken off. What was made for it is removed.');
+    expect(exitCode).to.equal(130);
+    expect(await tracesIn(service)).to.deep.equal({
+      ...before,
+      activity: (before.activity ?? 0) + 1,
+    });
+  });
+});

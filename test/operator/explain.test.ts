@@ -1,0 +1,225 @@
+import { expect } from 'chai';
+import { type PartnerTokens, partnerTokens, tokensOf } from '../provider/partner-tokens.ts';
+import { createTestClock } from '../support/clock.ts';
+import { clientCredentials, exchangeCode, refresh, revokeCurrent } from '../support/oauth.ts';
+import { type Seed, seed } from '../support/seed.ts';
+import { forEachDeployment, type TestService } from '../support/service.ts';
+import { operatorBeside, type RunOperator, valueFrom } from './run-operator.ts';
+
+const FROM = { address: '192.0.2.1', browser: '' };
+const UNKNOWN_ID = 'gate_ci_0000000000000000000000';
+
+forEachDeployment('operator explain', (start) => {
+  let service: TestService;
+  let seeded: Seed;
+  let partner: PartnerTokens;
+  let run: RunOperator;
+
+  before(async () => {
+    service = await start();
+    seeded = await seed(service);
+    partner = partnerTokens(service.issuer, seeded);
+    run = operatorBeside(service);
+  });
+
+  const explain = (value: string) => valueFrom(run, ['explain'], { input: `${value}\n` });
+  const renew = async (token: string) =>
+    tokensOf(await refresh(service.issuer, seeded.clients.confidential, token));
+  const whose = () => {
+    const { person, clients } = seeded;
+    return { account: person.email, client: clients.confidential.id };
+  };
+  const short = ({ kind, state, account, client }: Record<string, Record<string, unknown>>) => ({
+    ...{ kind, state, account: account?.email, client: client?.id },
+  });
+
+  it('a good token or code: whose it is and until when; and it is as good afterwards', async () => {
+    const { confidential, machine } = seeded.clients;
+    const code = await partner.code(confidential);
+    const { accessToken, refreshToken } = await partner.tokens(confidential);
+    const { accessToken: machineToken } = tokensOf(
+      await clientCredentials(service.issuer, machine),
+    );
+    const access = await explain(accessToken);
+    expect(short(access)).to.deep.equal({ kind: 'access_token', state: 'active', ...whose() });
+    const lifetime = Date.parse(access.expires_at) - Date.parse(access.issued_at);
+    expect(lifetime).to.equal(3_600_000);
+    expect(short(await explain(code))).to.deep.equal({ kind: 'code', state: 'active', ...whose() });
+    const first = await explain(refreshToken);
+    expect(short(first)).to.deep.equal({ kind: 'refresh_token', state: 'active', ...whose() });
+    expect(first.rotated_at).to.equal(null);
+    expect(await explain(machineToken)).to.deep.include({
+      ...{ kind: 'machine_token', state: 'active', account: null },
+    });
+
+    expect((await exchangeCode(service.issuer, confidential, code)).status).to.equal(200);
+    expect(await explain(code)).to.include({ state: 'used' });
+    for (const token of [accessToken, machineToken]) {
+      expect(await partner.isActive(token)).to.equal(true);
+    }
+  });
+
+  it('a refresh token: current, replaced, reused; and asking is not using it', async () => {
+    const { refreshToken: oldest } = await partner.tokens(seeded.clients.confidential);
+    const { refreshToken: previous } = await renew(oldest);
+    const { refreshToken: current } = await renew(previous);
+    const reused = await explain(oldest);
+    expect(reused).to.include({ state: 'reused' });
+    expect(reused.why).to.contain('2 newer ones').and.contain(reused.rotated_at);
+    const replaced = await explain(previous);
+    expect(replaced).to.include({ state: 'replaced', rotated_at: reused.rotated_at });
+    const retry = Date.parse(replaced.retry_until) - Date.parse(replaced.rotated_at);
+    expect(retry).to.equal(60_000);
+    expect(await explain(current)).to.include({ state: 'active' });
+    expect((await renew(current)).refreshToken).to.match(/^gate_rt_/);
+  });
+
+  it('a dead one: what ended its authorization, and when', async () => {
+    const { confidential, otherConfidential } = seeded.clients;
+    const given = await partner.tokens(confidential);
+    await revokeCurrent(service.issuer, given.accessToken);
+
+    const replayed = await partner.tokens(confidential);
+    const { refreshToken } = await renew(replayed.refreshToken);
+    await renew(refreshToken);
+    await renew(replayed.refreshToken);
+
+    const code = await partner.code(confidential);
+    const exchanged = tokensOf(await exchangeCode(service.issuer, confidential, code));
+    await exchangeCode(service.issuer, confidential, code);
+
+    const byOperator = await partner.tokens(confidential);
+    await valueFrom(run, ['revoke', '--token', byOperator.accessToken]);
+
+    const ended = await partner.tokens(otherConfidential);
+    await (await partner.askToDisconnect(otherConfidential))();
+    // What is noted beside a request is written a moment later.
+    await service.revocations.close();
+    for (const [tokens, cause] of [
+      [given, 'by the client itself'],
+      [replayed, 'a refresh token was presented that had been replaced'],
+      [exchanged, 'a code was presented a second time'.replace('a code', 'an authorization code')],
+      [byOperator, 'by the operator'],
+      [ended, 'the person disconnected the client'],
+    ] as const) {
+      for (const token of [tokens.accessToken, tokens.refreshToken]) {
+        const explained = await explain(token);
+        expect(explained).to.include({ state: 'revoked' });
+        expect(explained.why).to.contain(cause);
+        expect(explained.account.email).to.equal(seeded.person.email);
+        expect(Date.parse(explained.revoked_at)).to.be.closeTo(Date.now(), 60_000);
+      }
+    }
+    expect(await explain(code)).to.include({ state: 'revoked' });
+  });
+
+  it('whose client or person is suspended, or deleted', async () => {
+    const { clients, accounts } = service;
+    const { otherConfidential, machine } = seeded.clients;
+    const { accessToken } = await partner.tokens(otherConfidential);
+    const { accessToken: robot } = tokensOf(await clientCredentials(service.issuer, machine));
+    await clients.suspend(otherConfidential.id);
+    expect(await explain(accessToken)).to.include({ state: 'client_suspended' });
+    expect(await explain(otherConfidential.id)).to.include({ state: 'client_suspended' });
+    expect(await explain(String(otherConfidential.secret))).to.include({
+      ...{ kind: 'client_secret', state: 'client_suspended' },
+    });
+    await clients.resume(otherConfidential.id);
+    await accounts.suspend(seeded.person.accountId);
+    expect(await explain(accessToken)).to.include({ state: 'account_suspended' });
+    await accounts.resume(seeded.person.accountId);
+    await valueFrom(run, ['revoke', '--client', machine.id, '--yes']);
+    const ended = await explain(robot);
+    expect(ended).to.include({ state: 'revoked' }).and.not.to.include({ revoked_at: null });
+    await valueFrom(run, ['clients', 'delete', otherConfidential.id, '--yes']);
+    const gone = await explain(accessToken);
+    expect(gone).to.include({ state: 'revoked' });
+    expect(gone.why).to.contain('the client was deleted');
+    const client = await explain(otherConfidential.id);
+    expect(client.why).to.equal('The client was deleted by the operator, for good.');
+  });
+
+  it('secrets and keys: whose, and when they were removed', async () => {
+    const { confidential } = seeded.clients;
+    const secret = String(confidential.secret);
+    const live = await explain(secret);
+    expect(live).to.include({ state: 'active', last_four: secret.slice(-4) });
+    expect(live.client.id).to.equal(confidential.id);
+    await valueFrom(run, ['clients', 'rotate-secret', confidential.id]);
+    const end = `--secret=${secret.slice(-4)}`;
+    await valueFrom(run, ['clients', 'remove-secret', confidential.id, end, '--yes']);
+    const removed = await explain(secret);
+    expect(removed).to.include({ state: 'revoked' });
+    expect(removed.client.id).to.equal(confidential.id);
+
+    const { accountId } = seeded.person;
+    const made = { accountId, name: 'Export', expiresInDays: 30 };
+    const { key, value } = await service.apiKeys.add(made, FROM);
+    expect(await explain(value)).to.include({ kind: 'api_key', state: 'active' });
+    await service.apiKeys.revoke(accountId, key.id, FROM);
+    const revoked = await explain(value);
+    expect(revoked).to.include({ state: 'revoked' });
+    expect(revoked.why).to.contain('by a person');
+  });
+
+  it('what was never issued here, and what is wrong with its form; never the value itself', async () => {
+    const x = (length: number) => 'x'.repeat(length);
+    const { accessToken } = await partner.tokens(seeded.clients.public);
+    for (const value of [
+      ...[`gate_at_${x(65)}`, `gate_mt_${x(43)}`, `gate_ac_${x(43)}`, `gate_rt_${x(65)}0`],
+      ...[`gate_cs_${x(43)}`, `gate_key_${x(43)}`, UNKNOWN_ID],
+    ]) {
+      expect(await explain(value), value).to.include({ state: 'unknown' });
+    }
+    const answer = await run(['explain', '-', '--json'], `${accessToken}\r\n\n`);
+    const explained = JSON.parse(answer.output);
+    expect(explained).to.include({ kind: 'access_token', state: 'malformed' });
+    expect(explained.why).to.contain('after character 73');
+    expect(answer.output).not.to.contain(accessToken);
+  });
+
+  it('without the token keys: all but whether a refresh token is genuine', async () => {
+    const { refreshToken } = await partner.tokens(seeded.clients.public);
+    const unkeyed = await valueFrom(operatorBeside(service, {}), ['explain', refreshToken]);
+    expect(unkeyed).to.include({ state: 'active' });
+    expect(unkeyed.why).to.contain('not checked');
+    const GATEHOUSE_TOKEN_KEYS = 'k'.repeat(40);
+    const others = { GATEHOUSE_TOKEN_KEYS, GATEHOUSE_COOKIE_KEYS: GATEHOUSE_TOKEN_KEYS };
+    const foreign = await valueFrom(operatorBeside(service, others), ['explain', refreshToken]);
+    expect(foreign).to.include({ state: 'unknown' });
+    const { output } = await run(['explain', refreshToken]);
+    expect(output).to.match(/^Refresh token: active\nIt is the current one\.\nAccount +grace@/);
+    expect(output).not.to.contain(refreshToken);
+  });
+});
+
+forEachDeployment('operator explain, an hour later', (start) => {
+  it('tells what expired, and a refresh token whose retry window is over', async () => {
+    // The service lives in the past, the command does not.
+    const { clock, restore } = createTestClock(new Date(Date.now() - 65 * 60_000));
+    try {
+      const settings = { tokens: { refreshTokenSeconds: 3_600 } };
+      const service = await start({ clock, settings });
+      const seeded = await seed(service);
+      const { confidential } = seeded.clients;
+      const partner = partnerTokens(service.issuer, seeded);
+      const code = await partner.code(confidential);
+      const { accessToken, refreshToken } = await partner.tokens(confidential);
+      const next = tokensOf(await refresh(service.issuer, confidential, refreshToken));
+      const explain = (value: string) => valueFrom(operatorBeside(service), ['explain', value]);
+      for (const [value, state] of [
+        [accessToken, 'expired'],
+        [code, 'expired'],
+        [next.refreshToken, 'expired'],
+        [refreshToken, 'reused'],
+      ] as const) {
+        const explained = await explain(value);
+        expect(explained, value.slice(0, 7)).to.include({ state });
+        expect(explained.account.email).to.equal(seeded.person.email);
+        if (state === 'reused') expect(explained.why).to.contain('the 60 s for a retry are over');
+      }
+    } finally {
+      restore();
+    }
+  });
+});

@@ -1,0 +1,68 @@
+/** Files for `operator import`, and the databases that it works on. */
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
+import type { OpenDatabase } from '../../src/storage/database.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
+import { operatorWith, type RunOperator } from './run-operator.ts';
+
+export type Line = Readonly<Record<string, unknown>>;
+
+/** The path of a file with these lines: objects in JSON, texts as they are. */
+export function fileOf(...lines: readonly (Line | string)[]): string {
+  const file = path.join(temporaryDirectory('import'), 'people.jsonl');
+  const texts = lines.map((line) => (typeof line === 'string' ? line : JSON.stringify(line)));
+  writeFileSync(file, `${texts.join('\n')}\n`);
+  return file;
+}
+
+/** The operator command beside whoever has this database open. */
+export function operatorOn(database: OpenDatabase, more: Record<string, string> = {}): RunOperator {
+  const { connectionString, host } = database.connection;
+  return operatorWith(
+    connectionString === undefined
+      ? { GATEHOUSE_DATA_DIR: `${host}`, ...more }
+      : { DATABASE_URL: connectionString, ...more },
+  );
+}
+
+export const organization = (external_id: string, name = `Organization ${external_id}`): Line => ({
+  ...{ type: 'organization', external_id, name },
+});
+
+export const warehouse = (external_id: string, organization: string, more: Line = {}): Line => ({
+  ...{ type: 'warehouse', external_id, organization, name: `Warehouse ${external_id}`, ...more },
+});
+
+export const account = (external_id: string, more: Line = {}): Line => ({
+  ...{ type: 'account', external_id, email: `${external_id.toLowerCase()}@example.test` },
+  ...{ name: `Person ${external_id}`, ...more },
+});
+
+export const membership = (account: string, organization: string, role = 'member'): Line => ({
+  ...{ type: 'membership', account, organization, role },
+});
+
+export const rights = (account: string, warehouse: string, ...rights: readonly string[]): Line => ({
+  ...{ type: 'warehouse_rights', account, warehouse, rights },
+});
+
+/** Every row that an import may write, with the transaction that wrote it last. */
+export async function everythingIn(database: OpenDatabase): Promise<unknown> {
+  const tables = [
+    ...['accounts', 'organizations', 'warehouses', 'organization_memberships'],
+    ...['warehouse_rights', 'activity'],
+  ];
+  return Promise.all(
+    tables.map((table) =>
+      database.query(`SELECT count(*), max(xmin::text::bigint), min(xmin::text::bigint),
+        sum(hashtext(${table}::text)::bigint) FROM ${table}`),
+    ),
+  );
+}
+
+/** Before each test: a deletion takes a fraction of the time of TRUNCATE. */
+export async function emptied(database: OpenDatabase): Promise<void> {
+  for (const table of ['accounts', 'organizations', 'activity']) {
+    await database.query(`DELETE FROM ${table}`);
+  }
+}

@@ -1,0 +1,49 @@
+import { expect } from 'chai';
+import { openDatabase } from '../../src/storage/database.ts';
+import { migrate } from '../../src/storage/migrate.ts';
+import { startPostgresServer } from '../support/postgres-server.ts';
+import { describeOn, postgresServer } from '../support/requirements.ts';
+import { account, fileOf, membership, operatorOn, organization } from './import-file.ts';
+import { valueFrom } from './run-operator.ts';
+
+const PEOPLE = 10_000;
+
+describeOn([postgresServer], 'an import whose database is killed half-way', () => {
+  it('says what it kept, and the same command goes on from there', async function () {
+    this.timeout(180_000);
+    const server = await startPostgresServer();
+    const options = { databaseUrl: await server.createDatabase(), dataDirectory: '' };
+    const database = await openDatabase(options);
+    await migrate(database);
+    const all = Array.from({ length: PEOPLE }, (_, at) => `A${at}`);
+    const file = fileOf(
+      organization('O1'),
+      ...all.map((id) => account(id)),
+      ...all.map((id) => membership(id, 'O1')),
+    );
+    const run = operatorOn(database);
+    const count = async (): Promise<number> =>
+      (await database.query('SELECT FROM accounts')).length;
+
+    const running = valueFrom(run, ['import', file], { exitCode: 1 });
+    // A failed look at a busy server is no reason to look away.
+    while ((await count().catch(() => 0)) === 0);
+    await server.kill();
+    const { error } = await running;
+    expect(error).to.include({ code: 'import_interrupted' });
+    const [, told] =
+      /^The import broke off after (\d+) change\(s\), which are kept: /.exec(error.message) ?? [];
+    expect(error.remedy).to.match(/^Run the same command again/);
+
+    await server.restart();
+    const kept = await count();
+    // One organization, then whole batches; of the last one the answer may have been lost.
+    expect([0, 500]).to.include(kept + 1 - Number(told));
+    expect([kept % 500, kept < PEOPLE]).to.deep.equal([0, true]);
+    const { counts } = await valueFrom(run, ['import', file]);
+    expect(counts.accounts).to.include({ added: PEOPLE - kept, unchanged: kept });
+    expect(counts.memberships).to.include({ added: PEOPLE });
+    await database.close();
+    await server.stop();
+  });
+});

@@ -1,0 +1,199 @@
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect } from 'chai';
+import type { OpenDatabase } from '../../src/storage/database.ts';
+import { openTestDatabase } from '../support/databases.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
+import {
+  account,
+  emptied,
+  everythingIn,
+  fileOf,
+  membership,
+  operatorOn,
+  organization,
+  rights,
+  warehouse,
+} from './import-file.ts';
+import { operatorWith, type RunOperator, valueFrom } from './run-operator.ts';
+
+interface Found {
+  readonly line: number;
+  readonly message: string;
+}
+
+/** Without a database: what can be seen in the file is refused before any is opened. */
+const alone = operatorWith({ GATEHOUSE_DATA_DIR: '/nowhere/at/all' });
+
+async function problemsOf(file: string, run: RunOperator = alone): Promise<Found[]> {
+  const { error } = await valueFrom(run, ['import', file], { exitCode: 1 });
+  expect(error).to.include({ code: 'import_problems' });
+  return error.problems;
+}
+
+/** One expression for each problem, in order. */
+function expectProblems(found: readonly Found[], expected: readonly (readonly [number, RegExp])[]) {
+  expect(found.map(({ line }) => line)).to.deep.equal(expected.map(([line]) => line));
+  for (const [at, [, message]] of expected.entries()) {
+    expect(found[at]?.message).to.match(message);
+  }
+}
+
+describe('a file that operator import refuses', () => {
+  it('every line that breaks a rule is named, with what to write instead', async () => {
+    const person = account('A1');
+    const file = fileOf(
+      ...['not json', '[1, 2]', '"text"', '{"type":"organisation","external_id":"1","name":"A"}'],
+      ...['{}', { ...person, emial: 'x' }, { ...person, email: 'jo' }, { ...person, name: ' ' }],
+      ...[
+        { ...person, name: 'a\u202eb' },
+        { ...person, name: 'x'.repeat(201) },
+      ],
+      ...[
+        { ...person, external_id: 7 },
+        { ...person, external_id: ' 7' },
+      ],
+      ...[
+        { ...person, external_id: 'a\0' },
+        { ...person, suspended: 'yes' },
+      ],
+      ...[{ type: 'account', external_id: 'A1' }, membership('A1', 'O1', 'chief')],
+      ...[rights('A1', 'W1'), rights('A1', 'W1', 'read', 'fly'), { ...person, name: null }],
+    );
+    const found = await problemsOf(file);
+    expectProblems(found, [
+      [1, /^is not JSON; write one object, such as {"type"/],
+      [2, /^is not an object/],
+      [3, /^is not an object/],
+      [4, /^type: "organisation" is not a type of line; did you mean "organization"\?$/],
+      [5, /^type: is missing; write one of organization, warehouse, account/],
+      [6, /^"emial" is not a key of account lines; did you mean "email"\?$/],
+      [7, /^email: "jo" is not an email address; write one like "ada@example.com"$/],
+      [8, /^name: " " cannot be a name; write 1 to 200 visible characters$/],
+      [9, /^name: "a\\u{202e}b" cannot be a name/],
+      [10, /^name: "x{79}… cannot be a name/],
+      [11, /^external_id: 7 is not a text of 1 to 200 visible characters; put the id in quotes$/],
+      [12, /^external_id: " 7" is not an id; .* without spaces around them$/],
+      [13, /^external_id: "a\\u0000" is not an id/],
+      [14, /^suspended: "yes" is neither true nor false$/],
+      [15, /^email: is missing; every account line has one$/],
+      [15, /^name: is missing/],
+      [16, /^role: "chief" is not a role; write one of owner, admin, member, viewer$/],
+      [17, /^rights: \[\] is empty; leave the line out instead$/],
+      [18, /^rights: "fly" is not a right; write some of read, write, manage$/],
+      [19, /^name: null is not a text/],
+    ]);
+  });
+
+  it('references that lead nowhere, things said twice, and rights without ground', async () => {
+    const file = fileOf(
+      membership('A1', 'O1', 'viewer'),
+      rights('A1', 'W1', 'read', 'write'),
+      ...[organization('O1'), organization('O2'), organization('O1', 'again')],
+      ...[warehouse('W1', 'O1'), warehouse('W2', 'O2'), warehouse('W3', 'O9')],
+      ...[account('A1'), account('A2', { email: 'A1@EXAMPLE.test' })],
+      ...[membership('A9', 'O1'), membership('A1', 'O1', 'admin')],
+      ...[rights('A1', 'W2', 'read'), rights('A1', 'W9', 'read'), rights('A1', 'W1', 'read')],
+    );
+    expectProblems(await problemsOf(file), [
+      [2, /^rights: a viewer may have "read" only/],
+      [5, /^line 3 is about the same organization; remove one of the two$/],
+      [8, /^organization: no organization line has the external_id "O9"/],
+      [10, /^email: line 9 has the same address/],
+      [11, /^account: no account line has the external_id "A9"/],
+      [12, /^line 1 is about the same membership/],
+      [13, /^needs a membership line of account "A1" in organization "O2"/],
+      [14, /^warehouse: no warehouse line has the external_id "W9"/],
+      [15, /^line 2 is about the same rights in a warehouse/],
+    ]);
+  });
+
+  it('a broken line that is understood in part is not missed by those that refer to it', async () => {
+    const file = fileOf(
+      organization('O1', ''),
+      account('A1', { email: 'jo' }),
+      membership('A1', 'O1', 'chief'),
+      warehouse('W1', 'O1'),
+      rights('A1', 'W1', 'read'),
+      membership('A1', 'O9'),
+    );
+    const lines = (await problemsOf(file)).map(({ line }) => line);
+    expect(lines).to.deep.equal([1, 2, 3, 6]);
+  });
+
+  it('whatever bytes the file holds', async () => {
+    const file = path.join(temporaryDirectory('import'), 'bytes');
+    const [one, two] = [JSON.stringify(organization('O1')), JSON.stringify(organization('O2'))];
+    const parts = [
+      ...[`\uFEFF${one}\r\n`, Buffer.from([0xff, 0xfe, 0x0a]), '{"a\0":1}\n', '\r\n'],
+      ...[`"${'x'.repeat(200_000)}"\n`, `${two}\n`, '['.repeat(60_000), '\n', '\u0085{'],
+    ];
+    writeFileSync(file, Buffer.concat(parts.map((part) => Buffer.from(part))));
+    expectProblems(await problemsOf(file), [
+      [2, /^is not UTF-8/],
+      [3, /^holds a NUL byte/],
+      [5, /^is longer than 65536 bytes/],
+      [7, /^is not JSON/],
+      [8, /^is not JSON/],
+    ]);
+  });
+
+  it('of many problems the first hundred are told, and how many there are', async () => {
+    const file = fileOf(...Array.from({ length: 250 }, () => '{}'));
+    const { errors, output, exitCode } = await alone(['import', file]);
+    expect([exitCode, output]).to.deep.equal([1, '']);
+    expect(errors.match(/^line \d+: type/gm)).to.have.length(100);
+    expect(errors).to.contain('line 100: ').and.contain('… and 150 more');
+    expect(errors).to.match(/250 problem\(s\) found in the file\nNothing was changed\. Correct/);
+  });
+
+  it('a command line that cannot be understood', async () => {
+    const wrong = [
+      [],
+      ['/no/such/file'],
+      ['/tmp'],
+      ['x', '--prune-most'],
+      ['x', '--schema', '--yes'],
+    ];
+    for (const args of wrong) {
+      const { error } = await valueFrom(alone, ['import', ...args], { exitCode: 2 });
+      expect(error.code, args.join(' ')).to.equal('wrong_usage');
+    }
+  });
+});
+
+describe('what only the database knows to be wrong with an import', () => {
+  let database: OpenDatabase;
+  let run: RunOperator;
+
+  before(async () => {
+    database = await openTestDatabase('embedded');
+    run = operatorOn(database);
+  });
+  after(() => database.close());
+  beforeEach(() => emptied(database));
+
+  it('is told before anything is written', async () => {
+    const start = [organization('O1'), organization('O2'), warehouse('W1', 'O1')];
+    await valueFrom(run, ['import', fileOf(...start, account('A1'), account('A2'))]);
+    const byHand = ['accounts', 'add', '--email', 'hand@example.test', '--name', 'H', '--invite'];
+    await valueFrom(run, byHand);
+    const before = await everythingIn(database);
+    const file = fileOf(
+      organization('O1', 'Another name'),
+      organization('O2'),
+      warehouse('W1', 'O2'),
+      account('A3', { email: 'A1@example.test' }),
+      account('A2', { email: 'hand@example.test' }),
+    );
+    expectProblems(await problemsOf(file, run), [
+      [3, /^organization: the warehouse belongs to "O1", and a warehouse never moves/],
+      [
+        4,
+        /^email: the account with the external_id "A1", which is not in the file, has this address/,
+      ],
+      [5, /^email: the account acc_\S+, which was made by hand, has this address/],
+    ]);
+    expect(await everythingIn(database)).to.deep.equal(before);
+  });
+});

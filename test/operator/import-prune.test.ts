@@ -1,0 +1,148 @@
+import { expect } from 'chai';
+import type { OpenDatabase } from '../../src/storage/database.ts';
+import { forEachDatabase } from '../support/databases.ts';
+import {
+  account,
+  emptied,
+  everythingIn,
+  fileOf,
+  type Line,
+  membership,
+  operatorOn,
+  organization,
+  rights,
+  warehouse,
+} from './import-file.ts';
+import { type RunOperator, valueFrom } from './run-operator.ts';
+
+const PLACES = [
+  ...['O1', 'O2', 'O3', 'O4'].map((id) => organization(id)),
+  ...['W1', 'W2', 'W3'].map((id) => warehouse(id, 'O1')),
+];
+const PEOPLE = ['A1', 'A2', 'A3', 'A4'].map((id) => account(id));
+const ACCESS = [
+  ...['A1', 'A2', 'A3', 'A4'].map((id) => membership(id, 'O1')),
+  membership('A4', 'O4'),
+  ...['W1', 'W2', 'W3'].map((id) => rights('A1', id, 'read')),
+];
+const ALL = [...PLACES, ...PEOPLE, ...ACCESS];
+
+/** The lines that neither are about one of these ids nor refer to one. */
+const without = (...ids: string[]): string => {
+  const mentions = (line: Line) => Object.values(line).some((value) => ids.includes(`${value}`));
+  return fileOf(...ALL.filter((line) => !mentions(line)));
+};
+
+forEachDatabase('operator import --prune', (open) => {
+  let database: OpenDatabase;
+  let run: RunOperator;
+
+  before(async () => {
+    database = await open();
+    run = operatorOn(database);
+  });
+  beforeEach(async () => {
+    await emptied(database);
+    await valueFrom(run, ['import', fileOf(...ALL)]);
+  });
+
+  const prune = (file: string, ...options: string[]) =>
+    valueFrom(run, ['import', file, '--prune', '--yes', ...options]);
+  const removedIn = ({ counts }: { counts: Record<string, { removed: number }> }) =>
+    Object.values(counts).map(({ removed }) => removed);
+  const idsIn = async (table: string): Promise<(string | null)[]> => {
+    const rows = await database.query<{ external_id: string | null }>(
+      `SELECT external_id FROM ${table} ORDER BY external_id`,
+    );
+    return rows.map(({ external_id }) => external_id);
+  };
+
+  it('removes what the file no longer has: organizations, warehouses, memberships, rights', async () => {
+    const file = without('O4', 'W3', 'A2');
+    const planned = await prune(file, '--dry-run');
+    const done = await prune(file);
+    expect(removedIn(done)).to.deep.equal([1, 1, 1, 2, 1]);
+    expect(done).to.deep.equal({ ...planned, dry_run: false });
+    expect(await idsIn('organizations')).to.deep.equal(['O1', 'O2', 'O3']);
+    expect(await idsIn('warehouses')).to.deep.equal(['W1', 'W2']);
+    const left = await database.query('SELECT FROM organization_memberships');
+    expect(left).to.have.length(3);
+    expect(removedIn(await prune(file))).to.deep.equal([0, 0, 0, 0, 0]);
+  });
+
+  it('suspends an account, deletes none, and lets it in again when the file has it again', async () => {
+    await prune(without('A2'));
+    const suspended = () =>
+      database.query('SELECT external_id FROM accounts WHERE suspended_at IS NOT NULL');
+    expect(await suspended()).to.deep.equal([{ external_id: 'A2' }]);
+    expect(await database.query('SELECT FROM accounts')).to.have.length(4);
+    await prune(fileOf(...ALL));
+    expect(await suspended()).to.deep.equal([]);
+  });
+
+  it('each removal is in the activity log', async () => {
+    await database.query('DELETE FROM activity');
+    await prune(without('O4', 'W3', 'A2'));
+    const rows = await database.query<{ action: string; what: string }>(
+      `SELECT action, concat(a.external_id, ' ', details->>'organization_name', ' ',
+          details->>'warehouse_name') AS what
+        FROM activity LEFT JOIN accounts a ON a.id = account_id
+        WHERE details->>'by' = 'import' ORDER BY activity.id`,
+    );
+    expect(rows.map(({ action, what }) => `${action} ${what}`.trim())).to.have.members([
+      'membership_removed A1 Organization O1 Warehouse W3',
+      'membership_removed A2 Organization O1',
+      'membership_removed A4 Organization O4',
+      'warehouse_removed   Warehouse W3',
+      'organization_removed  Organization O4',
+      'account_suspended A2',
+    ]);
+  });
+
+  it('never touches what was made by hand, nor what that depends on', async () => {
+    const value = (...args: string[]) => valueFrom(run, args);
+    const add = ['accounts', 'add', '--email', 'hand@example.test', '--name', 'H', '--invite'];
+    const { id: hand } = await value(...add);
+    const own = await value('organizations', 'add', '--name', 'By hand');
+    const listed = await value('organizations', 'list');
+    const idOf = (external: string): string =>
+      listed.find((one: { external_id: string }) => one.external_id === external).id;
+    const robot = await value('clients', 'add', '--kind', 'machine', '--name', 'Robot');
+    const set = (who: string[], where: string) =>
+      value('memberships', 'set', ...who, '--organization', where, '--role', 'member');
+    await set(['--account', hand], idOf('O4'));
+    await set(['--account', 'a1@example.test'], own.id);
+    await value('warehouses', 'add', '--organization', idOf('O3'), '--name', 'By hand');
+    await set(['--client', robot.client_id], idOf('O2'));
+
+    const done = await prune(without('O2', 'O3', 'O4', 'A1'), '--prune-most');
+    expect(done.counts.organizations).to.include({ removed: 0, kept: 3 });
+    expect(await idsIn('organizations')).to.deep.equal(['O1', 'O2', 'O3', 'O4', null]);
+    const kept = await database.query(
+      `SELECT FROM organization_memberships m LEFT JOIN accounts a ON a.id = account_id
+        JOIN organizations o ON o.id = organization_id
+        WHERE a.external_id IS NULL OR o.external_id IS NULL`,
+    );
+    expect(kept).to.have.length(3);
+    expect(await database.query('SELECT FROM accounts WHERE suspended_at IS NULL')).to.have.length(
+      4,
+    );
+  });
+
+  it('is refused where more than half would go, unless that is said, and without an answer', async () => {
+    const before = await everythingIn(database);
+    const refusals: [string[], string][] = [
+      [[fileOf(''), '--yes'], 'prune_removes_most'],
+      [[fileOf(''), '--dry-run'], 'prune_removes_most'],
+      [[without('W2', 'W3'), '--yes'], 'prune_removes_most'],
+      [[without('A2')], 'confirmation_needed'],
+      [[fileOf(...ALL)], 'confirmation_needed'],
+    ];
+    for (const [args, code] of refusals) {
+      const { error } = await valueFrom(run, ['import', '--prune', ...args], { exitCode: 1 });
+      expect(error.code, args.join(' ')).to.equal(code);
+    }
+    expect(await everythingIn(database)).to.deep.equal(before);
+    expect(removedIn(await prune(fileOf(''), '--prune-most'))).to.deep.equal([4, 3, 4, 5, 0]);
+  });
+});

@@ -1,0 +1,58 @@
+import { expect } from 'chai';
+import { forEachDatabase } from '../support/databases.ts';
+import {
+  account,
+  everythingIn,
+  fileOf,
+  membership,
+  operatorOn,
+  organization,
+  rights,
+  warehouse,
+} from './import-file.ts';
+import { valueFrom } from './run-operator.ts';
+
+const ORGANIZATIONS = 100;
+const ROLES = ['member', 'viewer', 'admin'];
+
+/** Every account in five organizations, every tenth with rights in a warehouse; badly ordered. */
+function peopleOf(accounts: number): string {
+  const all = Array.from({ length: accounts }, (_, at) => at);
+  const places = Array.from({ length: ORGANIZATIONS }, (_, at) => at);
+  const memberships = all.flatMap((at) =>
+    [0, 1, 2, 3, 4].map((hop) =>
+      membership(`A${at}`, `O${(at + hop * 17) % ORGANIZATIONS}`, ROLES[(at + hop) % 3]),
+    ),
+  );
+  const tenth = all.filter((at) => at % 10 === 0);
+  return fileOf(
+    ...tenth.map((at) => rights(`A${at}`, `W${at % ORGANIZATIONS}`, 'read')),
+    ...memberships,
+    ...all.map((at) => account(`A${at}`)),
+    ...places.map((at) => warehouse(`W${at}`, `O${at}`)),
+    ...places.map((at) => organization(`O${at}`)),
+  );
+}
+
+forEachDatabase('a large import', (open) => {
+  it('arrives whole with bounded memory; the same again changes nothing', async function () {
+    this.timeout(180_000);
+    const database = await open();
+    // The embedded database works in this very process, whose other suites are waiting.
+    const accounts = database.embedded ? 1_000 : 10_000;
+    const file = peopleOf(accounts);
+    // The program alone has 30 MB. A small young generation, or V8 counts that against the limit too.
+    const NODE_OPTIONS = '--max-old-space-size=64 --max-semi-space-size=2';
+    const run = operatorOn(database, { NODE_OPTIONS });
+
+    const { counts } = await valueFrom(run, ['import', file]);
+    expect(counts.accounts).to.include({ added: accounts });
+    expect(counts.memberships).to.include({ added: 5 * accounts });
+
+    const before = await everythingIn(database);
+    const again = await valueFrom(run, ['import', file, '--prune', '--yes']);
+    expect(again.changes).to.deep.equal([]);
+    expect(again.counts.memberships).to.include({ unchanged: 5 * accounts, removed: 0 });
+    expect(await everythingIn(database)).to.deep.equal(before);
+  });
+});

@@ -1,0 +1,219 @@
+import { expect } from 'chai';
+import { createAccess } from '../../src/accounts/access.ts';
+import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
+import { systemClock } from '../../src/clock.ts';
+import {
+  type ChangeFeed,
+  listenForChanges,
+  silentChangeFeed,
+} from '../../src/storage/change-feed.ts';
+import type { OpenDatabase } from '../../src/storage/database.ts';
+import { forEachDatabase } from '../support/databases.ts';
+import {
+  account,
+  emptied,
+  everythingIn,
+  fileOf,
+  membership,
+  operatorOn,
+  organization,
+  rights,
+  warehouse,
+} from './import-file.ts';
+import { type RunOperator, valueFrom } from './run-operator.ts';
+
+const ACME = [organization('O1', 'Acme'), warehouse('W1', 'O1', { name: 'Riga' })];
+
+forEachDatabase('operator import', (open) => {
+  let database: OpenDatabase;
+  let changes: ChangeFeed;
+  let run: RunOperator;
+
+  before(async () => {
+    database = await open();
+    changes = await listenForChanges(database);
+    run = operatorOn(database);
+  });
+  after(() => changes.close());
+  beforeEach(() => emptied(database));
+
+  const parts = () => ({ database, changes: silentChangeFeed, clock: systemClock });
+  const accounts = () => createAccountRegistry(parts());
+  const importFile = (file: string, ...options: string[]) =>
+    valueFrom(run, ['import', file, ...options]);
+  const nothing = { added: 0, changed: 0, removed: 0, kept: 0, unchanged: 0 };
+
+  it('brings everything to the state of the file, in whatever order its lines stand', async () => {
+    const file = fileOf(
+      '\uFEFF',
+      rights('A1', 'W1', 'write', 'read'),
+      membership('A1', 'O1'),
+      `${JSON.stringify(account('A1', { email: 'Jo@example.test', name: 'Jo' }))}\r`,
+      '',
+      ...[...ACME].reverse(),
+      account('A2', { suspended: true }),
+      membership('A2', 'O1', 'owner'),
+    );
+    const { counts, changes, more_changes } = await importFile(file);
+    expect(counts).to.deep.equal({
+      organizations: { ...nothing, added: 1 },
+      warehouses: { ...nothing, added: 1 },
+      accounts: { ...nothing, added: 2 },
+      memberships: { ...nothing, added: 2 },
+      warehouse_rights: { ...nothing, added: 1 },
+    });
+    expect([changes.length, more_changes]).to.deep.equal([7, 0]);
+    const jo = await accounts().findByEmail('jo@example.test');
+    expect(jo).to.include({ externalId: 'A1', name: 'Jo', hasPassword: false, isSuspended: false });
+    const [acme] = await createAccess(parts()).accessOf({ accountId: jo?.id ?? '' });
+    expect(acme).to.deep.include({ external_id: 'O1', name: 'Acme', role: 'member' });
+    expect(acme?.warehouses[0]).to.deep.include({
+      ...{ external_id: 'W1', name: 'Riga', rights: ['read', 'write'] },
+    });
+    expect(await accounts().findByEmail('a2@example.test')).to.include({ isSuspended: true });
+    for (const kind of ['accounts', 'organizations', 'warehouses']) {
+      const listed = await valueFrom(run, [kind, 'list']);
+      const ids = listed.map(({ external_id }: { external_id: string }) => external_id);
+      expect(ids.sort()[0], kind).to.match(/^[AOW]1$/);
+    }
+  });
+
+  it('a dry run shows the same difference and writes nothing', async () => {
+    await importFile(fileOf(...ACME, account('A1'), membership('A1', 'O1')));
+    const before = await everythingIn(database);
+    const later = fileOf(
+      organization('O1', 'Acme Ltd'),
+      ...ACME.slice(1),
+      account('A1', { email: 'jo@example.test', name: 'Jo' }),
+      membership('A1', 'O1', 'admin'),
+      rights('A1', 'W1', 'read'),
+    );
+    const { output } = await run(['import', later, '--dry-run']);
+    expect(output.split('\n').slice(0, 5)).to.deep.equal([
+      'organization O1 (Acme Ltd): name "Acme" → "Acme Ltd"',
+      'account A1 (jo@example.test): email "a1@example.test" → "jo@example.test", name "Person A1" → "Jo"',
+      'membership of A1 in O1: role "member" → "admin"',
+      'rights of A1 in W1: added, rights read',
+      '',
+    ]);
+    expect(output)
+      .to.match(/^accounts +0 +1 +0 +0 +0$/m)
+      .and.contain('nothing was changed');
+    const planned = await importFile(later, '--dry-run');
+    expect(await everythingIn(database)).to.deep.equal(before);
+    expect(await importFile(later)).to.deep.equal({ ...planned, dry_run: false });
+  });
+
+  it('a second import writes nothing and tells no node anything', async () => {
+    const lines = [...ACME, account('A1'), membership('A1', 'O1'), rights('A1', 'W1', 'read')];
+    await importFile(fileOf(...lines));
+    const before = await everythingIn(database);
+    const heard: string[] = [];
+    changes.onChange((topic) => heard.push(topic));
+    const { counts } = await importFile(fileOf(...lines), '--prune', '--yes');
+    for (const count of Object.values(counts)) {
+      expect(count).to.deep.equal({ ...nothing, unchanged: 1 });
+    }
+    expect(await everythingIn(database)).to.deep.equal(before);
+    expect(heard).to.deep.equal([]);
+  });
+
+  it('what changed is in the activity log, with the import named as the cause', async () => {
+    const acme = [...ACME, membership('A1', 'O1'), rights('A1', 'W1', 'read')];
+    await importFile(fileOf(...acme, account('A1')));
+    await importFile(fileOf(...acme, account('A1', { name: 'Jo', suspended: true })));
+    await importFile(fileOf(...acme, account('A1', { name: 'Jo' })));
+    const rows = await database.query<{ action: string; details: object; of: string | null }>(
+      `SELECT action, details - '{organization_id,warehouse_id}'::text[] AS details, a.external_id AS of
+        FROM activity LEFT JOIN accounts a ON a.id = account_id
+        WHERE actor = 'operator' ORDER BY activity.id`,
+    );
+    const by = 'import';
+    const place = { by, organization_name: 'Acme' };
+    const person = { by, external_id: 'A1' };
+    expect(rows).to.deep.equal([
+      { action: 'organization_added', of: null, details: { ...place, external_id: 'O1' } },
+      {
+        ...{ action: 'warehouse_added', of: null },
+        details: { by, warehouse_name: 'Riga', external_id: 'W1' },
+      },
+      { action: 'account_added', of: 'A1', details: person },
+      { action: 'membership_set', of: 'A1', details: { ...place, role: 'member' } },
+      {
+        ...{ action: 'membership_set', of: 'A1' },
+        details: { ...place, warehouse_name: 'Riga', rights: ['read'] },
+      },
+      { action: 'account_changed', of: 'A1', details: { ...person, changed: ['name'] } },
+      { action: 'account_suspended', of: 'A1', details: person },
+      { action: 'account_resumed', of: 'A1', details: person },
+    ]);
+  });
+
+  it('an account that was made by hand is adopted by its address, with what it has', async () => {
+    const made = await accounts().add({
+      email: 'jo@example.test',
+      name: 'Jo',
+      password: 'a password of jo’s',
+    });
+    await importFile(fileOf(...ACME));
+    const [acme] = await valueFrom(run, ['organizations', 'list']);
+    await valueFrom(run, [
+      ...['memberships', 'set', '--account', made.id],
+      ...['--organization', acme.id, '--role', 'viewer'],
+    ]);
+    const file = fileOf(
+      ...ACME,
+      account('A1', { email: 'JO@example.test', name: 'Jo' }),
+      membership('A1', 'O1', 'viewer'),
+    );
+    const planned = await importFile(file, '--dry-run');
+    expect(planned.counts.memberships).to.deep.equal({ ...nothing, unchanged: 1 });
+    expect(planned.changes).to.deep.equal([
+      {
+        ...{ change: 'changed', type: 'account', external_id: 'A1', name: 'JO@example.test' },
+        external_id: { before: null, after: 'A1' },
+        email: { before: 'jo@example.test', after: 'JO@example.test' },
+      },
+    ]);
+    await importFile(file);
+    expect(await accounts().find(made.id)).to.include({ externalId: 'A1', hasPassword: true });
+  });
+
+  it('addresses may go from one account of the file to another, also round in a circle', async () => {
+    const emails = ['a@example.test', 'b@example.test', 'c@example.test'];
+    const people = (shift: number) =>
+      fileOf(...emails.map((_, at) => account(`A${at}`, { email: emails[(at + shift) % 3] })));
+    await importFile(people(0));
+    await importFile(people(1));
+    for (const [at, email] of emails.entries()) {
+      const found = await accounts().findByEmail(email);
+      expect(found?.externalId).to.equal(`A${(at + 2) % 3}`);
+    }
+  });
+
+  it('a new address ends the links that were mailed to the old one, not the sessions', async () => {
+    await importFile(fileOf(account('A1')));
+    await valueFrom(run, ['accounts', 'invite', 'a1@example.test']);
+    const before = await accounts().findByEmail('a1@example.test');
+    await importFile(fileOf(account('A1', { email: 'new@example.test' })));
+    expect(await database.query('SELECT FROM password_links')).to.deep.equal([]);
+    const after = await accounts().findByEmail('new@example.test');
+    expect(after).to.deep.equal({ ...before, email: 'new@example.test' });
+  });
+
+  it('ends a suspension that an import began, and one by hand only when told to', async () => {
+    const state = async () => (await accounts().findByEmail('a1@example.test'))?.isSuspended;
+    const states = [];
+    for (const suspended of [true, undefined]) {
+      await importFile(fileOf(account('A1', { suspended })));
+      states.push(await state());
+    }
+    await importFile(fileOf(account('A1', { suspended: true })));
+    await valueFrom(run, ['accounts', 'suspend', 'a1@example.test']);
+    for (const suspended of [undefined, false]) {
+      await importFile(fileOf(account('A1', { suspended })));
+      states.push(await state());
+    }
+    expect(states).to.deep.equal([true, false, true, false]);
+  });
+});

@@ -1,0 +1,88 @@
+/** A reverse proxy that a test can set up right, or wrong in one way at a time. */
+import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
+import { buffer } from 'node:stream/consumers';
+import { freePort } from '../support/programs.ts';
+
+export interface ProxyConduct {
+  /** The port of the node; where nobody listens the proxy answers 502. */
+  leadTo: number;
+  /** `set`: the address of the connection alone; `pass`: what the client sent, as it came. */
+  forwardedFor: 'set' | 'append' | 'pass';
+  /** In place of the Host that the client sent. */
+  host?: string;
+  /** Headers that do not come through. */
+  dropped: readonly string[];
+  /** Sends a POST to this path twice, and passes on the second answer. */
+  repeats?: string;
+  /** Takes Secure off every cookie. */
+  bares?: boolean;
+  /** Told of a request to the authorization endpoint, which is then never answered. */
+  onStall?: () => void;
+}
+
+export interface ReverseProxy {
+  readonly port: number;
+  /** To be changed between requests. */
+  readonly conduct: ProxyConduct;
+  close(): Promise<void>;
+}
+
+export async function startReverseProxy(tls?: {
+  key: string;
+  cert: string;
+}): Promise<ReverseProxy> {
+  const conduct: ProxyConduct = { leadTo: 1, forwardedFor: 'set', dropped: [] };
+  const handle = (asked: IncomingMessage, answer: ServerResponse): void => {
+    pass(asked, answer, conduct).catch(() => {
+      answer.writeHead(502, { server: 'test proxy' }).end('<h1>502 Bad Gateway</h1>');
+    });
+  };
+  const server = tls ? createTlsServer(tls, handle) : createServer(handle);
+  const port = await freePort();
+  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
+  return {
+    port,
+    conduct,
+    async close() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+async function pass(
+  asked: IncomingMessage,
+  answer: ServerResponse,
+  conduct: ProxyConduct,
+): Promise<void> {
+  if (conduct.onStall && asked.url?.startsWith('/oauth/authorize')) {
+    conduct.onStall();
+    return;
+  }
+  const body = await buffer(asked);
+  const headers: Record<string, string | string[] | undefined> = { ...asked.headers };
+  const from = asked.socket.remoteAddress ?? '';
+  const before = headers['x-forwarded-for'];
+  if (conduct.forwardedFor === 'set') headers['x-forwarded-for'] = from;
+  if (conduct.forwardedFor === 'append') {
+    headers['x-forwarded-for'] = [before, from].filter(Boolean).join(', ');
+  }
+  if (conduct.host !== undefined) headers.host = conduct.host;
+  for (const name of conduct.dropped) delete headers[name];
+  const send = (): Promise<IncomingMessage> =>
+    new Promise((resolve, reject) => {
+      const { method, url: path } = asked;
+      const host = '127.0.0.1';
+      request({ host, port: conduct.leadTo, method, path, headers, agent: false }, resolve)
+        .once('error', reject)
+        .end(body);
+    });
+  if (asked.method === 'POST' && asked.url === conduct.repeats) (await send()).resume();
+  const answered = await send();
+  const kept = Object.entries(answered.headers).filter(([name]) => !conduct.dropped.includes(name));
+  const cookies = answered.headers['set-cookie']?.map((line) => line.replace(/; secure/gi, ''));
+  const bared = conduct.bares && cookies ? { 'set-cookie': cookies } : {};
+  answer.writeHead(answered.statusCode ?? 0, { ...Object.fromEntries(kept), ...bared });
+  answered.pipe(answer);
+}

@@ -1,0 +1,227 @@
+import { expect } from 'chai';
+import { type PartnerTokens, partnerTokens, tokensOf } from '../provider/partner-tokens.ts';
+import { clientCredentials, exchangeCode, introspect, refresh } from '../support/oauth.ts';
+import { startRedisServer } from '../support/redis-server.ts';
+import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
+import { type Seed, seed } from '../support/seed.ts';
+import { forEachDeployment, startTestService, type TestService } from '../support/service.ts';
+import { operatorBeside, type RunOperator, valueFrom } from './run-operator.ts';
+
+const FROM = { address: '192.0.2.1', browser: '' };
+
+forEachDeployment('operator revoke', (start) => {
+  let service: TestService;
+  let seeded: Seed;
+  let grace: PartnerTokens;
+  let oscar: PartnerTokens;
+  let run: RunOperator;
+
+  before(async () => {
+    service = await start();
+    seeded = await seed(service);
+    run = operatorBeside(service);
+  });
+  beforeEach(() => {
+    grace = partnerTokens(service.issuer, seeded);
+    oscar = partnerTokens(service.issuer, { ...seeded, person: seeded.other });
+  });
+
+  const isActive = (token: string) => grace.isActive(token);
+  const revoke = (...args: string[]) => valueFrom(run, ['revoke', ...args]);
+  const refused = async (args: readonly string[], input?: string) => {
+    const options = { exitCode: 1, ...(input !== undefined && { input }) };
+    return (await valueFrom(run, ['revoke', ...args], options)).error;
+  };
+  const machineToken = async () =>
+    tokensOf(await clientCredentials(service.issuer, seeded.clients.machine)).accessToken;
+  const addKey = async () => {
+    const { accountId } = seeded.person;
+    const key = { accountId, name: 'Export', expiresInDays: 30 };
+    return (await service.apiKeys.add(key, FROM)).value;
+  };
+  const isRefreshed = async (token: string) =>
+    (await refresh(service.issuer, seeded.clients.confidential, token)).status === 200;
+  /** What was recorded by operators since it was last asked, by action. */
+  async function records() {
+    const rows = await service.database.query<{ action: string; account_id: string | null }>(
+      `WITH taken AS (DELETE FROM activity WHERE actor = 'operator' RETURNING *)
+        SELECT action, account_id FROM taken ORDER BY id`,
+    );
+    return rows.map(({ action, account_id: id }) => `${action} ${nameOf(id)}`);
+  }
+  const nameOf = (id: string | null) =>
+    id === seeded.person.accountId ? 'grace' : id === seeded.other.accountId ? 'oscar' : 'nobody';
+
+  it('a person: connections, API keys and browser sessions end, once it was confirmed', async () => {
+    const { confidential, otherConfidential } = seeded.clients;
+    const mine = await grace.tokens(confidential);
+    const also = await grace.tokens(otherConfidential);
+    const theirs = await oscar.tokens(confidential);
+    const key = await addKey();
+    await records();
+
+    const { email } = seeded.person;
+    expect(await refused(['--account', email])).to.include({ code: 'confirmation_needed' });
+    expect(await isActive(mine.accessToken)).to.equal(true);
+    expect(await revoke('--account', email, '--yes')).to.deep.equal({
+      ...{ account_id: seeded.person.accountId, email, connections: 2, authorizations: 2 },
+      ...{ api_keys: 1, browser_sessions_ended: true },
+    });
+    for (const token of [mine.accessToken, also.accessToken, key]) {
+      expect(await isActive(token)).to.equal(false);
+    }
+    expect(await isRefreshed(mine.refreshToken)).to.equal(false);
+    expect((await grace.browser.get('/profile')).location?.pathname).to.equal('/login');
+    expect(await isActive(theirs.accessToken)).to.equal(true);
+    expect(await isRefreshed(theirs.refreshToken)).to.equal(true);
+    expect((await records()).sort()).to.deep.equal([
+      ...['api_key_revoked grace', 'disconnected grace', 'disconnected grace'],
+      'signed_out_everywhere grace',
+    ]);
+  });
+
+  it('a client: the authorizations of everybody end, and nobody’s of another client', async () => {
+    const { confidential, otherConfidential } = seeded.clients;
+    const [mine, theirs] = [await grace.tokens(confidential), await oscar.tokens(confidential)];
+    const also = await grace.tokens(confidential);
+    const other = await grace.tokens(otherConfidential);
+    await records();
+    const { connections } = service;
+    const grants = await Promise.all(
+      [seeded.person, seeded.other].map((p) => connections.grantsOf(p.accountId, confidential.id)),
+    );
+    expect(await refused(['--client', confidential.id])).to.include({
+      code: 'confirmation_needed',
+    });
+    expect(await revoke('--client', confidential.id, '--yes')).to.deep.equal({
+      ...{ client_id: confidential.id, connections: 2, authorizations: grants.flat().length },
+    });
+    for (const { accessToken, refreshToken } of [mine, theirs, also]) {
+      expect(await isActive(accessToken)).to.equal(false);
+      expect(await isRefreshed(refreshToken)).to.equal(false);
+    }
+    expect(await isActive(other.accessToken)).to.equal(true);
+    expect((await records()).sort()).to.deep.equal([
+      ...['client_tokens_revoked oscar', 'disconnected grace', 'disconnected oscar'],
+    ]);
+    expect(await isActive((await grace.tokens(confidential)).accessToken)).to.equal(true);
+  });
+
+  it('a machine client: every token of it ends, and the next one is good, in the same second', async () => {
+    const { machine } = seeded.clients;
+    const before = await Promise.all([machineToken(), machineToken()]);
+    const { endMachineTokens } = service.clients;
+    await endMachineTokens(machine.id);
+    const after = await machineToken();
+    expect(await Promise.all(before.map(isActive))).to.deep.equal([false, false]);
+    expect(await isActive(after)).to.equal(true);
+
+    await records();
+    const done = await revoke('--client', machine.id, '--yes');
+    expect(done).to.deep.equal({ client_id: machine.id, machine_tokens_ended: true });
+    expect(await isActive(after)).to.equal(false);
+    expect(await isActive(await machineToken())).to.equal(true);
+    expect(await records()).to.deep.equal(['client_tokens_revoked nobody']);
+    const server = await refused(['--client', seeded.clients.resourceServer.id, '--yes']);
+    expect(server.code).to.equal('client_without_tokens');
+  });
+
+  it('one token or code: its whole authorization ends, and no other of the same person', async () => {
+    const { confidential } = seeded.clients;
+    const kept = await grace.tokens(confidential);
+    await records();
+
+    const byAccess = await grace.tokens(confidential);
+    const byRefresh = await grace.tokens(confidential);
+    const byOld = await grace.tokens(confidential);
+    const newer = await refresh(service.issuer, confidential, byOld.refreshToken);
+    const newest = await refresh(service.issuer, confidential, tokensOf(newer).refreshToken);
+    for (const [value, dead] of [
+      [byAccess.accessToken, byAccess],
+      [byRefresh.refreshToken, byRefresh],
+      [byOld.refreshToken, tokensOf(newest)],
+    ] as const) {
+      // With the line break that `echo` adds.
+      const done = await valueFrom(run, ['revoke', '--token', '-'], { input: `${value}\n` });
+      expect(done).to.include({ revoked: true, email: seeded.person.email });
+      expect(await isActive(dead.accessToken)).to.equal(false);
+      expect(await isRefreshed(dead.refreshToken)).to.equal(false);
+    }
+    const code = await grace.code(confidential);
+    await revoke('--token', code);
+    expect((await exchangeCode(service.issuer, confidential, code)).status).to.equal(400);
+    expect(await isActive(kept.accessToken)).to.equal(true);
+    expect(await isRefreshed(kept.refreshToken)).to.equal(true);
+    expect(await records()).to.deep.equal(Array(4).fill('tokens_revoked grace'));
+  });
+
+  it('one machine token or API key ends alone', async () => {
+    const [one, two] = [await machineToken(), await machineToken()];
+    const [key, other] = [await addKey(), await addKey()];
+    await records();
+    await revoke('--token', one);
+    await revoke('--token', key);
+    const alive = await Promise.all([one, two, key, other].map(isActive));
+    expect(alive).to.deep.equal([false, true, false, true]);
+    expect(await records()).to.deep.equal(['tokens_revoked nobody', 'api_key_revoked grace']);
+  });
+
+  it('what is no token, or dead, is refused with what to do, and nothing is shown or recorded', async () => {
+    const { confidential } = seeded.clients;
+    const dead = await grace.tokens(confidential);
+    await revoke('--token', dead.accessToken);
+    await records();
+    const secret = String(confidential.secret);
+    const refusals = [
+      [secret, 'not_a_token', `clients rotate-secret ${confidential.id}`],
+      [confidential.id, 'not_a_token', `revoke --client ${confidential.id}`],
+      [dead.accessToken, 'token_not_alive', '`explain`'],
+      [dead.refreshToken, 'token_not_alive', '`explain`'],
+      [`gate_mt_${'x'.repeat(43)}`, 'token_not_alive', '`explain`'],
+      [dead.accessToken.slice(0, -1), 'token_malformed', 'Copy the whole value again.'],
+    ] as const;
+    for (const [value, code, remedy] of refusals) {
+      const error = await refused(['--token', '-'], value);
+      expect(error).to.include({ code });
+      expect(error.remedy).to.contain(remedy);
+      if (value !== confidential.id) expect(JSON.stringify(error)).not.to.contain(value);
+    }
+    expect(await records()).to.deep.equal([]);
+    const none = await valueFrom(run, ['revoke'], { exitCode: 2 });
+    expect(none.error.message).to.contain('--account, --client or --token');
+    await valueFrom(run, ['revoke', '--token', 'x', '--account', 'y'], { exitCode: 2 });
+  });
+});
+
+describeOn([postgresServer, redisServer], 'operator revoke while Redis is away', () => {
+  it('says so, and leaves nothing half-done or recorded', async () => {
+    const redis = await startRedisServer();
+    const settings = { storage: { redisUrl: redis.url } };
+    const service = await startTestService({ deployment: 'postgres+redis', settings });
+    try {
+      const seeded = await seed(service);
+      const { confidential, resourceServer } = seeded.clients;
+      const { accessToken } = await partnerTokens(service.issuer, seeded).tokens(confidential);
+      const key = { accountId: seeded.person.accountId, name: 'Export', expiresInDays: 30 };
+      const { value } = await service.apiKeys.add(key, FROM);
+      await redis.stop();
+      for (const args of [
+        ['--account', seeded.person.email, '--yes'],
+        ['--client', confidential.id, '--yes'],
+        ['--token', accessToken],
+      ]) {
+        const { error } = await valueFrom(operatorBeside(service), ['revoke', ...args], {
+          exitCode: 1,
+        });
+        expect(error).to.include({ code: 'storage_unavailable' });
+        expect(error.message).to.match(/^Redis does not answer/);
+      }
+      expect((await introspect(service.issuer, resourceServer, value)).body.active).to.equal(true);
+      const recorded = "SELECT 1 FROM activity WHERE actor = 'operator'";
+      expect(await service.database.query(recorded)).to.deep.equal([]);
+    } finally {
+      await service.close();
+      await redis.stop();
+    }
+  });
+});

@@ -1,0 +1,143 @@
+/** One click, one code: an approval that comes while the first one is being resumed gives nothing. */
+import { expect } from 'chai';
+import pg from 'pg';
+import { startTcpProxy, type TcpProxy } from '../storage/tcp-proxy.ts';
+import { within } from '../storage/waiting.ts';
+import { authorizationUrl } from '../support/oauth.ts';
+import { createOpened } from '../support/opened.ts';
+import { createPerson, type Page, type Person } from '../support/person.ts';
+import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
+import { seed } from '../support/seed.ts';
+import { type Deployment, startTestService, type TestService } from '../support/service.ts';
+import { answerIn } from './authorization-outcome.ts';
+
+/** Stops the node between reading an interaction and writing the answer to it. */
+interface Hold {
+  readonly held: Promise<void>;
+  release(): Promise<void> | void;
+}
+
+interface Nodes {
+  readonly service: TestService;
+  /** Another node, whose next answer to an interaction can be held up. */
+  readonly slow: TestService;
+  hold(): Promise<Hold>;
+}
+
+const PLACES = [
+  { title: 'PostgreSQL', needs: [postgresServer], open: onPostgres },
+  { title: 'Redis', needs: [postgresServer, redisServer], open: onRedis },
+] as const;
+
+for (const { title, needs, open } of PLACES) {
+  describeOn(needs, `an approval that is overtaken, ${title}`, () => {
+    const opened = createOpened();
+    after(opened.closeAll);
+
+    it('while the first approval is resumed, a second one gives no second code', async () => {
+      const { service, slow, hold } = await open(opened);
+      const seeded = await seed(service);
+      const person = createPerson(service.issuer);
+      await person.signIn(seeded.person);
+      const request = authorizationUrl(service.issuer, seeded.clients.confidential);
+      const consent = await person.follow(await person.get(request));
+
+      const first = await person.submit(consent, { decision: 'approve' });
+      const resumption = cookiesOf(person, first.location);
+      const { held, release } = await hold();
+      const second = approveAt(slow, person, consent);
+      await held;
+      expect(answerIn(await person.follow(first))).to.have.property('code');
+      await release();
+
+      const { status, location } = await second;
+      expect([status, location?.pathname]).to.deep.equal([303, consent.url.pathname]);
+      // A browser has forgotten the cookie by now; whoever kept it gets nothing for it.
+      const session = person.cookieHeader('/');
+      const again = await fetch(first.location ?? '', {
+        headers: { cookie: `${session}; ${resumption}`, accept: 'text/html' },
+        redirect: 'manual',
+      });
+      expect([again.status, again.headers.get('location')]).to.deep.equal([410, null]);
+    });
+  });
+}
+
+/** Those of the interaction, without the session's. */
+function cookiesOf(person: Person, url: URL | undefined): string {
+  const session = person.cookieHeader('/').split('; ');
+  const all = person.cookieHeader(url?.pathname ?? '').split('; ');
+  return all.filter((cookie) => !session.includes(cookie)).join('; ');
+}
+
+/** The same click, at another node. */
+async function approveAt(node: TestService, person: Person, consent: Page) {
+  const [token = ''] = consent.forms.flatMap(({ values }) =>
+    values.filter(([name]) => name === 'form_token').map(([, value]) => value),
+  );
+  const url = new URL(consent.url.pathname, node.issuer);
+  const response = await fetch(url, {
+    method: 'POST',
+    headers: {
+      cookie: person.cookieHeader(consent.url.pathname),
+      origin: node.issuer,
+      'sec-fetch-site': 'same-origin',
+    },
+    body: new URLSearchParams({ form_token: token, decision: 'approve' }),
+    redirect: 'manual',
+  });
+  const location = response.headers.get('location');
+  return { status: response.status, location: location === null ? null : new URL(location, url) };
+}
+
+async function onPostgres(opened: Opened): Promise<Nodes> {
+  const { service, slow } = await startNodes(opened, 'postgres');
+  const connectionString = service.settings.storage.databaseUrl;
+  const connecting = new pg.Client({ connectionString });
+  const client = await opened.add(
+    connecting.connect().then(() => connecting),
+    () => connecting.end(),
+  );
+  const hold = async (): Promise<Hold> => {
+    await client.query('BEGIN');
+    // What says that it was answered is written first.
+    await client.query(`SELECT 1 FROM token_records WHERE data->>'restart' IS NOT NULL FOR UPDATE`);
+    const held = within(5, async () => {
+      const waiting = await client.query('SELECT 1 FROM pg_locks WHERE NOT granted');
+      expect(waiting.rowCount).to.equal(1);
+    });
+    return { held, release: () => client.query('COMMIT').then(() => undefined) };
+  };
+  return { service, slow, hold };
+}
+
+async function onRedis(opened: Opened): Promise<Nodes> {
+  let proxy: TcpProxy | undefined;
+  const { service, slow } = await startNodes(opened, 'postgres+redis', async (redisUrl) => {
+    const url = new URL(redisUrl);
+    proxy = await opened.add(startTcpProxy(Number(url.port)), ({ close }) => close());
+    url.port = String(proxy.port);
+    return url.href;
+  });
+  // A connection sends its requests in order, so each node has its own.
+  const hold = async (): Promise<Hold> => {
+    if (!proxy) throw new Error('no proxy');
+    return proxy.hold(/\r\nset\r\n.*gh:i:/s);
+  };
+  return { service, slow, hold };
+}
+
+type Opened = ReturnType<typeof createOpened>;
+
+async function startNodes(
+  opened: Opened,
+  deployment: Deployment,
+  wayOf?: (redisUrl: string) => Promise<string>,
+) {
+  const close = (node: TestService): Promise<void> => node.close();
+  const service = await opened.add(startTestService({ deployment }), close);
+  const { redisUrl = '' } = service.settings.storage;
+  const storage = wayOf ? { redisUrl: await wayOf(redisUrl) } : {};
+  const beside = { deployment, beside: service, settings: { storage } };
+  return { service, slow: await opened.add(startTestService(beside), close) };
+}

@@ -1,0 +1,208 @@
+/** Refused requests are limited over all nodes, and what is right is never refused for what others did. */
+import { expect } from 'chai';
+import { type Answer, ask, basic, type TestClient } from '../support/oauth.ts';
+import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
+import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
+import { type Seed, seed } from '../support/seed.ts';
+import {
+  type Deployment,
+  forEachDeployment,
+  startTestService,
+  type TestService,
+} from '../support/service.ts';
+import { type PartnerTokens, partnerTokens } from './partner-tokens.ts';
+
+const PER_BOTH = 4;
+const PER_ADDRESS = 10;
+const settings = {
+  server: { proxyHops: 1 },
+  limits: { clientFailures: PER_BOTH, clientFailuresPerAddress: PER_ADDRESS },
+};
+
+let addresses = 0;
+/** One from which nothing came yet. */
+function freshAddress(): string {
+  addresses += 1;
+  return `198.51.100.${addresses}`;
+}
+
+const unknownClient = (number: number): TestClient => ({
+  id: `gate_ci_${String(number).padStart(22, '0')}`,
+  secret: `gate_cs_${'w'.repeat(43)}`,
+  redirectUri: '',
+});
+const wrong = (client: TestClient): TestClient => ({ ...unknownClient(0), id: client.id });
+
+const post = (
+  service: TestService,
+  path: string,
+  form: Record<string, string>,
+  { from, authorization }: { from: string; authorization?: string },
+): Promise<Answer> =>
+  ask(new URL(path, service.issuer), {
+    method: 'POST',
+    headers: { 'x-forwarded-for': from, ...(authorization && { authorization }) },
+    body: new URLSearchParams(form),
+  });
+
+const introspect = (service: TestService, client: TestClient, from: string): Promise<Answer> =>
+  post(service, '/oauth/introspect', { token: 'x' }, { from, authorization: basic(client) });
+
+const statuses = async (times: number, send: (index: number) => Promise<Answer>) => {
+  const seen: number[] = [];
+  for (let index = 0; index < times; index += 1) seen.push((await send(index)).status);
+  return seen;
+};
+
+const times = (count: number, status: number): number[] => Array<number>(count).fill(status);
+
+forEachDeployment('refused requests', (start) => {
+  let service: TestService;
+  let clients: Seed['clients'];
+  let partner: PartnerTokens;
+
+  before(async () => {
+    service = await start({ settings });
+    const seeded = await seed(service);
+    ({ clients } = seeded);
+    partner = partnerTokens(service.issuer, seeded);
+  });
+
+  const warnings = (from: string): Record<string, unknown>[] =>
+    service.logLines
+      .map((line) => JSON.parse(line) as Record<string, unknown>)
+      .filter(({ level, address }) => level === 40 && address === from);
+
+  it('of one address are counted together, whichever clients and endpoints they name', async () => {
+    const from = freshAddress();
+    const ways = [
+      (index: number) => introspect(service, unknownClient(index), from),
+      (index: number) =>
+        post(
+          service,
+          '/oauth/token',
+          { grant_type: 'client_credentials' },
+          { from, authorization: basic(unknownClient(index)) },
+        ),
+      () =>
+        post(
+          service,
+          '/oauth/token/revoke',
+          {},
+          { from, authorization: `Bearer gate_at_${'x'.repeat(43)}` },
+        ),
+    ];
+    const seen = await statuses(PER_ADDRESS + 3, (index) => {
+      const way = ways[index % ways.length] as (index: number) => Promise<Answer>;
+      return way(index);
+    });
+    expect(seen).to.deep.equal([...times(PER_ADDRESS, 401), ...times(3, 429)]);
+
+    // The secret is right, whatever came from the same address before.
+    expect((await introspect(service, clients.resourceServer, from)).status).to.equal(200);
+    const { id = '', secret = '' } = clients.machine;
+    const form = { grant_type: 'client_credentials', client_id: id, client_secret: secret };
+    expect((await post(service, '/oauth/token', form, { from })).status).to.equal(200);
+    const { accessToken } = await partner.tokens(clients.confidential);
+    const held = { from, authorization: `Bearer ${accessToken}` };
+    expect((await post(service, '/oauth/token/revoke', {}, held)).status).to.equal(204);
+    // Others are not held up, wrong or right.
+    expect((await introspect(service, unknownClient(0), freshAddress())).status).to.equal(401);
+
+    expect(warnings(from)).to.have.length(1);
+    expect(warnings(from)[0]).to.include({ limit: 'address' });
+  });
+
+  it('an unknown client is limited like a known one, and what it sent is not logged', async () => {
+    for (const client of [wrong(clients.resourceServer), unknownClient(7)]) {
+      const from = freshAddress();
+      const seen = await statuses(PER_BOTH + 2, () => introspect(service, client, from));
+      expect(seen).to.deep.equal([...times(PER_BOTH, 401), 429, 429]);
+      expect(warnings(from)).to.have.length(1);
+      expect(warnings(from)[0]).to.include({ clientId: client.id, limit: 'client and address' });
+    }
+    // The secret in the place of the id.
+    const from = freshAddress();
+    const mixedUp = { ...unknownClient(8), id: `gate_cs_${'s'.repeat(43)}` };
+    await statuses(PER_BOTH + 2, () => introspect(service, mixedUp, from));
+    expect(warnings(from)[0]).not.to.have.property('clientId');
+    expect(service.logLines.join()).not.to.include('sssss');
+  });
+
+  it('the 64 bits of an IPv6 network are one address, and IPv4 is IPv4 however it is written', async () => {
+    const networks = [
+      (index: number) => `2001:db8:0:1::${(index + 1).toString(16)}`,
+      (index: number) => (index % 2 === 0 ? '203.0.113.77' : '::ffff:203.0.113.77'),
+    ];
+    for (const address of networks) {
+      const seen = await statuses(PER_BOTH + 1, (index) =>
+        introspect(service, wrong(clients.resourceServer), address(index)),
+      );
+      expect(seen).to.deep.equal([...times(PER_BOTH, 401), 429]);
+    }
+    const next = await introspect(service, wrong(clients.resourceServer), '2001:db8:0:2::1');
+    expect(next.status).to.equal(401);
+  });
+
+  it('wrong codes count for who shows no secret, and not for who does', async () => {
+    const guess = (client: TestClient, from: string) => {
+      const { id, secret, redirectUri } = client;
+      const form = {
+        ...{ grant_type: 'authorization_code', code: `gate_ac_${'x'.repeat(43)}` },
+        ...{ client_id: id, redirect_uri: redirectUri, code_verifier: 'v'.repeat(43) },
+        ...(secret !== undefined && { client_secret: secret }),
+      };
+      return post(service, '/oauth/token', form, { from });
+    };
+    const more = PER_ADDRESS + 2;
+    const honest = await statuses(more, () => guess(clients.confidential, '192.0.2.20'));
+    expect(honest).to.deep.equal(times(more, 400));
+    const guessing = await statuses(PER_BOTH + 1, () => guess(clients.public, '192.0.2.21'));
+    expect(guessing).to.deep.equal([...times(PER_BOTH, 400), 429]);
+  });
+});
+
+describeOn([postgresServer, redisServer], 'refused requests of several nodes', () => {
+  const places: readonly Deployment[] = ['postgres', 'postgres+redis'];
+  for (const deployment of places) {
+    it(`count together: ${deployment}`, async () => {
+      const one = await startTestService({ deployment, settings });
+      const two = await startTestService({ beside: one });
+      try {
+        const { clients } = await seed(one);
+        const from = freshAddress();
+        const guess = wrong(clients.resourceServer);
+        const seen = await statuses(PER_BOTH + 2, (index) =>
+          introspect(index % 2 === 0 ? one : two, guess, from),
+        );
+        expect(seen).to.deep.equal([...times(PER_BOTH, 401), 429, 429]);
+        expect((await introspect(two, clients.resourceServer, from)).status).to.equal(200);
+      } finally {
+        await two.close();
+        await one.close();
+      }
+    });
+  }
+
+  it('stay what they are while the store of the limits is away', async () => {
+    const redis: RedisServer = await startRedisServer();
+    const storage = { redisUrl: redis.url };
+    const service = await startTestService({
+      deployment: 'postgres+redis',
+      settings: { ...settings, storage },
+    });
+    try {
+      const { clients } = await seed(service);
+      const from = freshAddress();
+      await introspect(service, clients.resourceServer, from);
+      await redis.kill();
+      const guess = wrong(clients.resourceServer);
+      const seen = await statuses(PER_BOTH + 1, () => introspect(service, guess, from));
+      expect(seen).to.deep.equal([...times(PER_BOTH, 401), 429]);
+      expect((await introspect(service, clients.resourceServer, from)).status).to.equal(200);
+    } finally {
+      await service.close();
+      await redis.stop();
+    }
+  });
+});

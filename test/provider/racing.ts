@@ -1,0 +1,114 @@
+/** Nodes on the same stores, and requests that reach them together. */
+import { expect } from 'chai';
+import { type Answer, introspect, refresh } from '../support/oauth.ts';
+import { createOpened } from '../support/opened.ts';
+import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
+import { type Seed, seed } from '../support/seed.ts';
+import { type Deployment, startTestService, type TestService } from '../support/service.ts';
+import { type PartnerTokens, partnerTokens, type Tokens, tokensOf } from './partner-tokens.ts';
+
+const DEPLOYMENTS = [
+  { deployment: 'embedded', title: 'embedded', needs: [] },
+  { deployment: 'postgres', title: 'PostgreSQL', needs: [postgresServer] },
+  {
+    deployment: 'postgres+redis',
+    title: 'PostgreSQL and Redis',
+    needs: [postgresServer, redisServer],
+  },
+] as const;
+
+/** Refusals that a race is made of are no guesses. */
+const limits = { clientFailures: 10_000, clientFailuresPerAddress: 10_000 };
+
+/** Defines the suite once per deployment. Each call of `open` answers nodes with people and clients. */
+export function forEachRace(
+  title: string,
+  body: (open: (retryWindowSeconds: number) => Promise<Nodes>) => void,
+): void {
+  for (const place of DEPLOYMENTS) {
+    const { deployment } = place;
+    describeOn(place.needs, `${title}, ${place.title}`, () => {
+      const opened = createOpened();
+      after('close the nodes', opened.closeAll);
+      const start = (beside?: TestService, tokens = {}): Promise<TestService> =>
+        opened.add(
+          startTestService({ deployment, settings: { tokens, limits }, ...(beside && { beside }) }),
+          ({ close }) => close(),
+        );
+
+      /** Two nodes on the same stores; the embedded database has one. */
+      body(async (retryWindowSeconds) => {
+        const first = await start(undefined, { retryWindowSeconds });
+        const nodes = deployment === 'embedded' ? [first] : [first, await start(first)];
+        return nodesOf(nodes, await seed(first), deployment);
+      });
+    });
+  }
+}
+
+export interface Nodes {
+  readonly service: TestService;
+  readonly seeded: Seed;
+  readonly partner: PartnerTokens;
+  /** The issuers of the nodes in turn. */
+  readonly issuer: (turn: number) => string;
+  readonly deployment: Deployment;
+}
+
+function nodesOf(services: readonly TestService[], seeded: Seed, deployment: Deployment): Nodes {
+  const [service] = services;
+  if (!service) throw new Error('no node');
+  const issuers = services.map(({ issuer }) => issuer);
+  return {
+    service,
+    seeded,
+    partner: partnerTokens(service.issuer, seeded),
+    issuer: (turn) => issuers[turn % issuers.length] ?? '',
+    deployment,
+  };
+}
+
+export const together = (
+  count: number,
+  request: (turn: number) => Promise<Answer>,
+): Promise<readonly Answer[]> =>
+  Promise.all(Array.from({ length: count }, (_, turn) => request(turn)));
+
+/** Starts both, one some way after the other, and another way each round. */
+export function offset<First, Second>(
+  round: number,
+  first: () => Promise<First>,
+  second: () => Promise<Second>,
+): Promise<[First, Second]> {
+  const after = async (turns: number): Promise<void> => {
+    for (let turn = 0; turn < turns; turn += 1) {
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+  };
+  const lead = (round % 24) - 8;
+  return Promise.all([after(-lead).then(first), after(lead).then(second)]);
+}
+
+/** The answers that succeeded; each other one must be a refusal, and never a failure. */
+export function successes(answers: readonly Answer[]): Tokens[] {
+  const refused = answers.filter(({ status }) => status !== 200);
+  for (const { status, body, text } of refused) {
+    expect([status, body.error], text).to.deep.equal([400, 'invalid_grant']);
+  }
+  return answers.filter(({ status }) => status === 200).map(tokensOf);
+}
+
+export async function expectDead(
+  { issuer, seeded }: Nodes,
+  tokens: readonly Tokens[],
+): Promise<void> {
+  const { resourceServer, confidential } = seeded.clients;
+  await Promise.all(
+    tokens.map(async ({ accessToken, refreshToken }, turn) => {
+      const seen = await introspect(issuer(turn), resourceServer, accessToken);
+      expect(seen.text).to.equal('{"active":false}');
+      const { status, text } = await refresh(issuer(turn + 1), confidential, refreshToken);
+      expect(status, text).to.equal(400);
+    }),
+  );
+}

@@ -1,0 +1,70 @@
+/** Who guesses at clients learns nothing from the work that a refusal takes. */
+import crypto from 'node:crypto';
+import { syncBuiltinESMExports } from 'node:module';
+import { expect } from 'chai';
+import { clientCredentials, introspect, postForm, type TestClient } from '../support/oauth.ts';
+import { type Seed, seed } from '../support/seed.ts';
+import { forEachDeployment, type TestService } from '../support/service.ts';
+
+const COUNTED = ['hash', 'timingSafeEqual'] as const;
+
+/** How often each function of Node's crypto is called, by this process, while `task` runs. */
+async function callsDuring(task: () => Promise<unknown>): Promise<Record<string, number>> {
+  const originals = { hash: crypto.hash, timingSafeEqual: crypto.timingSafeEqual };
+  const calls: Record<string, number> = {};
+  for (const name of COUNTED) {
+    const original = originals[name] as (...args: unknown[]) => unknown;
+    calls[name] = 0;
+    Object.assign(crypto, {
+      [name]: (...args: unknown[]) => {
+        calls[name] = (calls[name] ?? 0) + 1;
+        return original(...args);
+      },
+    });
+  }
+  syncBuiltinESMExports();
+  try {
+    await task();
+  } finally {
+    Object.assign(crypto, originals);
+    syncBuiltinESMExports();
+  }
+  return calls;
+}
+
+forEachDeployment('the work of refusing a client', (start) => {
+  let service: TestService;
+  let seeded: Seed;
+  before(async () => {
+    service = await start();
+    seeded = await seed(service);
+  });
+
+  const ENDPOINTS: Record<string, (client: TestClient) => Promise<{ status: number }>> = {
+    'the token endpoint': (client) => clientCredentials(service.issuer, client),
+    introspection: (client) => introspect(service.issuer, client, 'x'),
+    'revocation by the client': (client) =>
+      postForm(service.issuer, '/oauth/revoke', { token: 'x' }, { client }),
+  };
+  for (const [endpoint, ask] of Object.entries(ENDPOINTS)) {
+    it(`at ${endpoint} is the same for an unknown client and a wrong secret`, async () => {
+      const secret = `gate_cs_${'x'.repeat(43)}`;
+      const known = { ...seeded.clients.machine, secret };
+      const unknown = { ...known, id: `gate_ci_${'x'.repeat(22)}` };
+      const works = [];
+      for (const client of [known, unknown]) {
+        const refused = async (): Promise<void> => {
+          expect(await ask(client)).to.include({ status: 401 });
+        };
+        // The first of each also asks the database.
+        await refused();
+        works.push(await callsDuring(refused));
+      }
+      const [work, other] = works;
+      expect(work?.hash).to.be.above(0);
+      // One for each place of a live secret.
+      expect(work?.timingSafeEqual).to.be.at.least(2);
+      expect(other).to.deep.equal(work);
+    });
+  }
+});

@@ -1,0 +1,102 @@
+import { expect } from 'chai';
+import type { OpenDatabase } from '../../src/storage/database.ts';
+import {
+  keyFingerprint,
+  keySightings,
+  runningNodes,
+  startKeySightings,
+} from '../../src/storage/key-sightings.ts';
+import { createTestClock, type TestClock } from '../support/clock.ts';
+import { forEachDatabase } from '../support/databases.ts';
+
+const A = 'key-a-of-the-tests-0123456789abcdefghij';
+const B = 'key-b-of-the-tests-0123456789abcdefghij';
+const START = new Date('2026-03-01T12:00:00Z');
+const later = (seconds: number): Date => new Date(START.getTime() + seconds * 1000);
+
+forEachDatabase('key sightings', (open) => {
+  let database: OpenDatabase;
+  let time: TestClock;
+  let warnings: number;
+
+  beforeEach(async () => {
+    database = await open();
+    time = createTestClock(START);
+    warnings = 0;
+  });
+  afterEach(() => time.restore());
+
+  const nodeWith = (node: string, tokenKeys: readonly string[]) => {
+    const keys = { cookieKeys: [A], tokenKeys };
+    const sightings = startKeySightings({
+      ...{ database, clock: time.clock, node, keysInUse: () => keys },
+      log: {
+        warn: () => {
+          warnings += 1;
+        },
+      },
+    });
+    return { keys, sightings };
+  };
+
+  it('tell since when a key signs, and until when, and hold no key', async () => {
+    const web = nodeWith('web:1', [A, B]);
+    const { note, stop } = await web.sightings;
+    time.advance(60);
+    web.keys.tokenKeys = [B, A];
+    await note();
+    time.advance(60);
+    web.keys.tokenKeys = [B];
+    await note();
+    const of = (key: string) => ({ kind: 'token' as const, fingerprint: keyFingerprint(key) });
+    const seen = (await keySightings(database)).filter(({ kind }) => kind === 'token');
+    expect(seen).to.have.deep.members([
+      {
+        ...{ ...of(A), firstSeenAt: START, lastSeenAt: later(60) },
+        ...{ firstCurrentAt: START, lastCurrentAt: START },
+      },
+      {
+        ...{ ...of(B), firstSeenAt: START, lastSeenAt: later(120) },
+        ...{ firstCurrentAt: later(60), lastCurrentAt: later(120) },
+      },
+    ]);
+    for (const table of ['key_sightings', 'node_keys']) {
+      const text = JSON.stringify(await database.query(`SELECT * FROM ${table}`));
+      expect(text).not.to.contain(A).and.not.to.contain(B);
+    }
+    await stop();
+  });
+
+  it('tell which nodes run: not one that ended, nor one that was killed a while ago', async () => {
+    const [one, other, killed] = await Promise.all(
+      ['web:1', 'web:2', 'web:3'].map((node) => nodeWith(node, [A, B, A]).sightings),
+    );
+    const names = async () => (await runningNodes(database, time.clock)).map(({ node }) => node);
+    expect(await names()).to.deep.equal(['web:1', 'web:2', 'web:3']);
+    expect(await runningNodes(database, time.clock)).to.deep.include({
+      node: 'web:1',
+      cookieKeys: [keyFingerprint(A)],
+      tokenKeys: [A, B, A].map(keyFingerprint),
+    });
+    await other?.stop();
+    expect(await names()).to.deep.equal(['web:1', 'web:3']);
+    time.advance(181);
+    await one?.note();
+    expect(await names()).to.deep.equal(['web:1']);
+    await one?.stop();
+    await killed?.stop();
+  });
+
+  it('fail a start when they cannot be written, and afterwards only warn', async () => {
+    const { note, stop } = await nodeWith('web:1', [A]).sightings;
+    await database.query('ALTER TABLE node_keys RENAME TO away');
+    await note();
+    expect(warnings).to.equal(1);
+    const error = await nodeWith('web:2', [A]).sightings.then(
+      () => undefined,
+      (thrown: unknown) => thrown,
+    );
+    expect(error).to.be.instanceOf(Error);
+    await stop();
+  });
+});

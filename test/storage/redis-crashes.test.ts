@@ -1,0 +1,113 @@
+/** A Redis that is killed while tokens are refreshed and revoked, again and again. */
+import { setTimeout as delay } from 'node:timers/promises';
+import { expect } from 'chai';
+import { type PartnerTokens, partnerTokens, tokensOf } from '../provider/partner-tokens.ts';
+import { refresh, revokeCurrent, type TestClient } from '../support/oauth.ts';
+import { startRedisServer } from '../support/redis-server.ts';
+import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
+import { seed } from '../support/seed.ts';
+import { startTestService } from '../support/service.ts';
+import { within } from './waiting.ts';
+
+const CRASHES = 5;
+const CHAINS = 8;
+const REVOCATIONS = 30;
+/** Milliseconds under load before each crash. */
+const LOAD = 300;
+
+describeOn([postgresServer, redisServer], 'tokens in a Redis that is killed', () => {
+  for (const [appendfsync, promise] of [
+    ['always', ' and undo no revocation'],
+    ['everysec', ''],
+  ] as const) {
+    it(`${CRASHES} times lose no chain${promise}: appendfsync ${appendfsync}`, async () => {
+      const redis = await startRedisServer({ appendfsync });
+      const settings = { storage: { redisUrl: redis.url } };
+      const service = await startTestService({ deployment: 'postgres', settings });
+      try {
+        const seeded = await seed(service);
+        const { issuer, operatorsUrl } = service;
+        const { confidential } = seeded.clients;
+        const partner = partnerTokens(issuer, seeded);
+        const first = await tokensTimes(CHAINS, partner, confidential);
+        const chains = first.map(({ refreshToken }) => chainOf(issuer, confidential, refreshToken));
+        const revoked: string[] = [];
+        let refreshes = 0;
+        for (let crash = 0; crash < CRASHES; crash += 1) {
+          const toRevoke = await tokensTimes(REVOCATIONS, partner, confidential);
+          const load = new AbortController();
+          const working = [
+            ...chains.map((chain) => chain.refreshUntil(load.signal)),
+            revokeUntil(load.signal, issuer, toRevoke, revoked),
+          ];
+          await delay(LOAD);
+          await redis.kill();
+          load.abort();
+          await Promise.all(working);
+          await redis.restart();
+          await within(10, async () => {
+            expect((await fetch(`${operatorsUrl}/readyz`)).status).to.equal(200);
+          });
+
+          for (const chain of chains) refreshes += await chain.expectAlive();
+          // With `everysec` one of the last second may be: README, "Run it for real".
+          if (appendfsync !== 'always') continue;
+          const undone = await Promise.all(revoked.map((token) => partner.isActive(token)));
+          expect(undone.filter(Boolean), `revocations undone by crash ${crash}`).to.deep.equal([]);
+        }
+        // Otherwise there was nothing to lose.
+        expect(refreshes, 'refreshes').to.be.above(CHAINS * CRASHES);
+        expect(revoked.length, 'revocations').to.be.above(CRASHES);
+      } finally {
+        await service.close();
+        await redis.stop();
+      }
+    });
+  }
+});
+
+const tokensTimes = async (count: number, partner: PartnerTokens, client: TestClient) => {
+  const tokens = [];
+  for (let each = 0; each < count; each += 1) tokens.push(await partner.tokens(client));
+  return tokens;
+};
+
+/** A client that always uses the last refresh token it was told, and does not give up. */
+function chainOf(issuer: string, client: TestClient, first: string) {
+  let current = first;
+  let refreshes = 0;
+  async function step(): Promise<number> {
+    const answer = await refresh(issuer, client, current);
+    if (answer.status === 200) {
+      current = tokensOf(answer).refreshToken;
+      refreshes += 1;
+    }
+    return answer.status;
+  }
+  return {
+    async refreshUntil(signal: AbortSignal): Promise<void> {
+      while (!signal.aborted) expect(await step()).to.be.oneOf([200, 503]);
+    },
+    /** @returns how often it was refreshed since the last time. */
+    async expectAlive(): Promise<number> {
+      expect(await step(), 'a chain that goes on').to.equal(200);
+      const since = refreshes;
+      refreshes = 0;
+      return since;
+    },
+  };
+}
+
+async function revokeUntil(
+  signal: AbortSignal,
+  issuer: string,
+  tokens: readonly { accessToken: string }[],
+  revoked: string[],
+): Promise<void> {
+  for (const { accessToken } of tokens) {
+    if (signal.aborted) return;
+    const { status } = await revokeCurrent(issuer, accessToken);
+    if (status === 204) revoked.push(accessToken);
+    await delay(LOAD / REVOCATIONS);
+  }
+}

@@ -1,0 +1,252 @@
+/** Attempts are counted once for all nodes, wherever they are kept, and a store that is away stops nobody. */
+import { expect } from 'chai';
+import type { Redis } from 'ioredis';
+import type { AttemptLimit } from '../../src/attempt-limits.ts';
+import { systemClock } from '../../src/clock.ts';
+import { openDatabase } from '../../src/storage/database.ts';
+import { createRedis } from '../../src/storage/redis.ts';
+import { postgresLimits, redisLimits, type SharedLimits } from '../../src/storage/shared-limits.ts';
+import { StorageUnavailable } from '../../src/storage/storage-unavailable.ts';
+import { createTestClock, type TestClock } from '../support/clock.ts';
+import { freshDataDirectory } from '../support/embedded-postgres.ts';
+import { createOpened } from '../support/opened.ts';
+import { freshMigratedDatabaseUrl, startPostgresServer } from '../support/postgres-server.ts';
+import { freshRedisUrl, startRedisServer } from '../support/redis-server.ts';
+import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
+
+const WINDOW = 60;
+
+interface Node {
+  readonly limits: SharedLimits;
+  /** Each key that is kept: how many attempts, and the milliseconds until it is over. */
+  kept(): Promise<{ key: string; attempts: number; milliseconds: number }[]>;
+  /** As if the window had passed; a store that counts time by itself is told so. */
+  pass(): Promise<void>;
+}
+
+let warnings: string[] = [];
+const log = { warn: (_: object, message: string) => void warnings.push(message) };
+
+const limitOf = ({ limits }: Node, attempts: number, name = 'test'): AttemptLimit =>
+  limits.createAttemptLimit({
+    ...{ name, attempts, windowSeconds: WINDOW, log },
+    whenAway: 'count here',
+  });
+
+/** @param place opens an empty store, and answers how further nodes are connected to it. */
+function limitsSuite(place: () => Promise<() => Promise<{ node: Node; close(): Promise<void> }>>) {
+  return () => {
+    const opened = createOpened();
+    let one: Node;
+    let two: Node;
+
+    beforeEach(async () => {
+      warnings = [];
+      const connect = await place();
+      const [first, second] = [
+        await opened.add(connect(), ({ close }) => close()),
+        await opened.add(connect(), ({ close }) => close()),
+      ];
+      one = first.node;
+      two = second.node;
+    });
+    afterEach(opened.closeAll);
+
+    it('what one node counted, the other one knows', async () => {
+      const [here, there] = [limitOf(one, 3), limitOf(two, 3)];
+      expect(await here.count('a')).to.equal(undefined);
+      expect(await here.count('a')).to.equal(undefined);
+      expect(await there.count('a')).to.equal(undefined);
+      const over = await there.count('a');
+      expect(over?.seconds).to.be.within(WINDOW - 5, WINDOW);
+      expect(await here.count('a')).to.include({ isFirst: false });
+      expect(await here.count('b')).to.equal(undefined);
+      expect(await limitOf(one, 3, 'other').count('a')).to.equal(undefined);
+      expect(warnings).to.deep.equal([]);
+    });
+
+    it('of attempts that come at once at both, exactly as many pass, and one is the first too many', async () => {
+      const nodes = [limitOf(one, 10), limitOf(two, 10)];
+      const counted = await Promise.all(
+        Array.from({ length: 40 }, (_, index) => nodes[index % 2]?.count('a')),
+      );
+      expect(counted.filter((over) => over === undefined)).to.have.length(10);
+      expect(counted.filter((over) => over?.isFirst)).to.have.length(1);
+    });
+
+    it('once one was refused, a process refuses the rest of the window without asking', async () => {
+      const limit = limitOf(one, 3);
+      for (let times = 0; times < 10; times += 1) await limit.count('a');
+      expect((await one.kept()).map(({ attempts }) => attempts)).to.deep.equal([4]);
+    });
+
+    it('an attempt that was none is given back, and a success forgets the rest', async () => {
+      const limit = limitOf(one, 2);
+      for (let times = 0; times < 5; times += 1) {
+        expect(await limit.count('a')).to.equal(undefined);
+        await limit.giveBack('a');
+      }
+      await limit.count('a');
+      await limit.count('a');
+      await limit.forget('a');
+      expect(await limitOf(two, 2).count('a')).to.equal(undefined);
+      expect(await limit.count('a')).to.equal(undefined);
+      expect(await limit.count('a')).to.include({ isFirst: true });
+      await limit.forget('a');
+      expect(await limit.count('a')).to.equal(undefined);
+    });
+
+    it('a window lasts from its first attempt, however many follow, and then begins anew', async () => {
+      const limit = limitOf(one, 1);
+      for (let times = 0; times < 5; times += 1) await limit.count('a');
+      const [kept, ...others] = await one.kept();
+      expect(others).to.deep.equal([]);
+      expect(kept?.milliseconds).to.be.within((WINDOW - 5) * 1000, WINDOW * 1000);
+      await one.pass();
+      expect(await limitOf(two, 1).count('a')).to.equal(undefined);
+    });
+
+    it('who it is about cannot be read in the store', async () => {
+      await limitOf(one, 1, 'sign_in').count(`grace@example.test ${'x'.repeat(10_000)}\0`);
+      const [kept] = await one.kept();
+      expect(kept?.key).to.match(/^gh:l:sign_in:[A-Za-z0-9_-]{22}$/);
+    });
+
+    it('what is over is removed, and nothing else', async () => {
+      await limitOf(one, 1).count('a');
+      await one.pass();
+      await limitOf(one, 1).count('b');
+      while ((await one.limits.removeExpired(10)) > 0);
+      const kept = await one.kept();
+      expect(kept).to.have.length(1);
+      expect(kept[0]?.milliseconds).to.be.above(0);
+    });
+  };
+}
+
+let time: TestClock | undefined;
+
+/** Time passes by the clock of the test. */
+async function postgresNode(options: { databaseUrl?: string; dataDirectory: string }) {
+  const database = await openDatabase(options);
+  const node: Node = {
+    limits: postgresLimits({ database, clock: systemClock }),
+    async kept() {
+      const rows = await database.query<{ key: string; attempts: number; expire: string }>(
+        'SELECT key, points AS attempts, expire FROM rate_limits',
+      );
+      const now = Date.now();
+      return rows.map(({ expire, ...row }) => ({ ...row, milliseconds: Number(expire) - now }));
+    },
+    async pass() {
+      time = createTestClock();
+      time.advance(WINDOW + 1);
+    },
+  };
+  return { node, close: () => database.close() };
+}
+
+/** Redis counts time by itself, so its keys are told to end. */
+async function redisNode(url: string) {
+  const redis = createRedis(url) as Redis;
+  await redis.connect();
+  const node: Node = {
+    limits: redisLimits(redis),
+    async kept() {
+      const keys = await redis.keys('*');
+      return Promise.all(
+        keys.map(async (key) => ({
+          key,
+          attempts: Number(await redis.get(key)),
+          milliseconds: await redis.pttl(key),
+        })),
+      );
+    },
+    async pass() {
+      for (const key of await redis.keys('*')) await redis.pexpire(key, 0);
+      // What the process remembers of it ends by its own clock.
+      time = createTestClock();
+      time.advance(WINDOW + 1);
+    },
+  };
+  return { node, close: async () => redis.disconnect() };
+}
+
+afterEach('give the real time back', () => {
+  time?.restore();
+  time = undefined;
+});
+
+describe(
+  'shared limits, embedded PostgreSQL',
+  limitsSuite(async () => {
+    const dataDirectory = await freshDataDirectory();
+    return () => postgresNode({ dataDirectory });
+  }),
+);
+describeOn(
+  [postgresServer],
+  'shared limits, PostgreSQL',
+  limitsSuite(async () => {
+    const databaseUrl = await freshMigratedDatabaseUrl();
+    return () => postgresNode({ databaseUrl, dataDirectory: '' });
+  }),
+);
+describeOn(
+  [redisServer],
+  'shared limits, Redis',
+  limitsSuite(async () => {
+    const url = await freshRedisUrl();
+    return () => redisNode(url);
+  }),
+);
+
+describeOn([postgresServer, redisServer], 'limits whose store is away', () => {
+  beforeEach(() => {
+    warnings = [];
+  });
+
+  async function expectCountedHere(node: Node): Promise<void> {
+    const limit = limitOf(node, 3);
+    const begin = performance.now();
+    const counted = await Promise.all(Array.from({ length: 5 }, () => limit.count('a')));
+    expect(performance.now() - begin).to.be.below(2_000);
+    expect(counted.filter((over) => over === undefined)).to.have.length(3);
+    await limit.giveBack('a');
+    await limit.forget('a');
+    expect(await limit.count('a')).to.equal(undefined);
+    expect(warnings).to.deep.equal(['attempts are counted by this process alone']);
+
+    const options = { name: 'needed', attempts: 1, windowSeconds: WINDOW, log };
+    const needed = node.limits.createAttemptLimit({ ...options, whenAway: 'throw' });
+    const failure = await needed.count('a').catch((error: unknown) => error);
+    expect(failure).to.be.instanceOf(StorageUnavailable);
+  }
+
+  it('are counted by the process, in time, and said so once, or it fails: Redis', async () => {
+    const server = await startRedisServer();
+    const { node, close } = await redisNode(server.url);
+    try {
+      server.pause();
+      await expectCountedHere(node);
+    } finally {
+      server.resume();
+      await close();
+      await server.stop();
+    }
+  });
+
+  it('are counted by the process, in time, and said so once, or it fails: PostgreSQL', async () => {
+    const server = await startPostgresServer();
+    const databaseUrl = await server.createDatabase();
+    const { node, close } = await postgresNode({ databaseUrl, dataDirectory: '' });
+    try {
+      server.pause();
+      await expectCountedHere(node);
+    } finally {
+      server.resume();
+      await close();
+      await server.stop();
+    }
+  });
+});
