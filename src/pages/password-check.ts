@@ -18,7 +18,8 @@ interface Credentials {
 /**
  * The account, or why not, as a sentence for the person: the same one for a wrong email address and
  * a wrong password. Sets the status of a refusal: 401, 429 with `Retry-After`, or 503, to which
- * the host adds it; after these two nobody knows whether the password is right. A browser that was right is known from then on.
+ * the host adds it; after these two nobody knows whether the password is right. A browser that was
+ * right is known from then on.
  */
 export type PasswordCheck = (ctx: Context, credentials: Credentials) => Promise<Account | string>;
 

@@ -1,6 +1,7 @@
 /** The operator command as a process of its own, the way an operator runs it. */
 import { spawn } from 'node:child_process';
 import { text } from 'node:stream/consumers';
+import { COMPILE_CACHE } from '../support/programs.ts';
 import type { TestService } from '../support/service.ts';
 
 const MAIN = new URL('../../src/operator/main.ts', import.meta.url).pathname;
@@ -13,10 +14,12 @@ export interface Answer {
 
 export type RunOperator = (args: readonly string[], input?: string) => Promise<Answer>;
 
-/** Runs the command with these variables and none of the test's own. */
+/** Runs the command with these variables and none of the test's own that it could notice. */
 export function operatorWith(environment: Readonly<Record<string, string>>): RunOperator {
   return async (args, input = '') => {
-    const child = spawn(process.execPath, [MAIN, ...args], { env: { ...environment } });
+    const child = spawn(process.execPath, [MAIN, ...args], {
+      env: { ...COMPILE_CACHE, ...environment },
+    });
     child.stdin.end(input);
     const ended = new Promise<number | null>((resolve) => child.once('close', resolve));
     const [output, errors] = await Promise.all([text(child.stdout), text(child.stderr)]);

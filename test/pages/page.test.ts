@@ -17,7 +17,7 @@ describe('who is signed in', () => {
     const sessions = { current: async () => session } as Partial<BrowserSessions>;
     const accounts = { find: async () => known } as Partial<AccountRegistry>;
     return signedInAccount(
-      {} as Context,
+      { state: {} } as Context,
       { sessions, accounts } as { sessions: BrowserSessions; accounts: AccountRegistry },
     );
   }
