@@ -6,8 +6,11 @@ import { sha256 } from '../random-id.ts';
 import { statusOf } from './failures.ts';
 import type { ObserveRequest } from './request-metrics.ts';
 
-/** Node's supply of random bytes is made for this: it is asked for with each request. */
-export const newRequestId = (): string => `req_${randomUUID().replaceAll('-', '').slice(0, 16)}`;
+/** 64 random bits, from Node's own supply of them: this is asked for with each request. */
+export function newRequestId(): string {
+  const uuid = randomUUID();
+  return `req_${uuid.slice(0, 8)}${uuid.slice(-8)}`;
+}
 
 /** What nginx calls a request whose caller left before the answer. */
 const CALLER_LEFT = 499;
@@ -48,7 +51,7 @@ export function requestLog({
     const { clientId, grantId, accountId } = ctx.state;
     log.info(
       {
-        ...{ requestId, method, path: shownPath(ctx.path), route, status, ip, clientId },
+        ...{ requestId, method, path: shownPath(ctx.path, route), route, status, ip, clientId },
         grant: grantId === undefined ? undefined : shownGrant(grantId),
         accountId,
         ms: Math.round(milliseconds * 1000) / 1000,
@@ -80,7 +83,8 @@ function routeOf(ctx: Context & { _matchedRoute?: string | RegExp }): string {
 const shownGrant = (grantId: string): string => sha256(grantId).slice(0, 16);
 
 /** Some put a code or a token into the path, where none belongs; nothing of ours there is so long. */
-function shownPath(path: string): string {
+function shownPath(path: string, route: string): string {
+  if (path === route) return path;
   const short = path.length > LONGEST_PATH ? `${path.slice(0, LONGEST_PATH)}…` : path;
   return short.replace(SECRET_VALUE, '$1…').replace(LONG_SEGMENT, '$1…');
 }

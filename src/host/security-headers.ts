@@ -57,6 +57,8 @@ export function securityHeaders(issuer: string): SecurityHeaders {
     ),
     // Written out, for they stand before every token: helmet would take longer than the answer.
     data(ctx: Context, next: Next) {
+      // What Koa would find out from each body anew.
+      ctx.set('Content-Type', 'application/json; charset=utf-8');
       ctx.set('X-Content-Type-Options', 'nosniff');
       ctx.set('Content-Security-Policy', "default-src 'none'; frame-ancestors 'none'");
       ctx.set('Referrer-Policy', 'same-origin');

@@ -49,7 +49,9 @@ export async function signedInAccount(
   const session = await sessions.current(ctx);
   const account = session && (await accounts.find(session.accountId));
   if (!account || account.isSuspended) return undefined;
-  if (session.generation < account.sessionGeneration) return undefined;
+  // A session without a number for it compares as false, and is refused.
+  const isOfNow = session.generation >= account.sessionGeneration;
+  if (!isOfNow) return undefined;
   // For the log line of the request.
   ctx.state.accountId = account.id;
   return account;
