@@ -6,6 +6,7 @@ import { parseArgs } from 'node:util';
 import { endRun } from '../test/support/end-of-run.ts';
 import { postgresServer, redisServer } from '../test/support/requirements.ts';
 import { startBareKoa, startDeployment } from './deployment.ts';
+import type { Measurement } from './load.ts';
 import { measureMemory } from './memory.ts';
 import { runBareKoa, runScenarios, type Scale, type Scenario } from './scenarios.ts';
 import { table } from './table.ts';
@@ -39,11 +40,7 @@ async function main(): Promise<void> {
 }
 
 async function measureRequests(scale: Scale): Promise<void> {
-  const koa = await startBareKoa();
-  const bare = await runBareKoa(koa.url, scale);
-  await koa.stop();
-
-  const rows = [row({ name: 'bare Koa', measurement: bare }, bare.requestsPerSecond)];
+  const rows: string[][] = [];
   for (const kind of ['embedded', 'postgres+redis'] as const) {
     const needed = kind === 'embedded' ? [] : [postgresServer, redisServer];
     const missing = needed.filter(({ program }) => program === undefined);
@@ -51,12 +48,28 @@ async function measureRequests(scale: Scale): Promise<void> {
       rows.push([''], [`${kind}: not here, needs ${missing.map(({ remedy }) => remedy)}`]);
       continue;
     }
+    // Before and after: a machine that others use too is never as fast for long.
+    const before = await measureBareKoa(scale);
     const deployment = await startDeployment(kind);
     const scenarios = await runScenarios(deployment, scale);
     await deployment.stop();
-    rows.push([''], [`${kind}:`], ...scenarios.map((one) => row(one, bare.requestsPerSecond)));
+    const after = await measureBareKoa(scale);
+    const bare = (before.requestsPerSecond + after.requestsPerSecond) / 2;
+    const all = [
+      { name: 'bare Koa, before', measurement: before },
+      ...scenarios,
+      { name: 'bare Koa, after', measurement: after },
+    ];
+    rows.push([''], [`${kind}:`], ...all.map((one) => row(one, bare)));
   }
   console.log(table(['', 'requests/s', 'of bare Koa', 'p50 ms', 'p99 ms', 'failures'], rows));
+}
+
+async function measureBareKoa(scale: Scale): Promise<Measurement> {
+  const koa = await startBareKoa();
+  const measurement = await runBareKoa(koa.url, scale);
+  await koa.stop();
+  return measurement;
 }
 
 function row({ name, measurement }: Scenario, bare: number): string[] {
