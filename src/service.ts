@@ -170,6 +170,8 @@ export async function startService(given: ServiceParts) {
     reload,
     ...{ metrics, readiness },
     shutdownDelayMs,
+    /** Removes now what has expired, as happens every minute. */
+    clean: cleaning.round,
     /** Puts these settings in force instead of those that a reload would find. */
     apply,
     /** Says that it is about to end, takes requests for the shutdown delay, then lets nobody in. */

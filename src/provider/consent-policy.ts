@@ -80,7 +80,8 @@ async function issueGrant(ctx: KoaContextWithOIDC, connections: ConsentMemory): 
       grantId,
       accountId: account.accountId,
       clientId: client.clientId,
-      expiresAt: new Date((grant.exp ?? 0) * 1000),
+      // Not `exp`: the engine sets it in what it stores, never on the grant that was just saved.
+      expiresAt: new Date(Date.now() + grant.remainingTTL * 1000),
     });
   } catch (error) {
     await grant.destroy();

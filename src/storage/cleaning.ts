@@ -26,7 +26,7 @@ export function startCleaning({
   jobs: Readonly<Record<string, CleaningJob>>;
   log: Logger;
   outcomes: CleaningOutcomes;
-}): { stop(): Promise<void> } {
+}): { round(): Promise<void>; stop(): Promise<void> } {
   const stopping = new AbortController();
   const { signal } = stopping;
 
@@ -39,21 +39,27 @@ export function startCleaning({
     }
   }
 
+  async function round(): Promise<void> {
+    for (const [name, job] of Object.entries(jobs)) {
+      await clean(name, job).catch((err: unknown) => {
+        if (signal.aborted) return;
+        outcomes.cleaningFailed(name);
+        log.warn({ err, job: name }, 'expired records could not be removed');
+      });
+    }
+  }
+
   async function run(): Promise<void> {
     while (!signal.aborted) {
-      for (const [name, job] of Object.entries(jobs)) {
-        await clean(name, job).catch((err: unknown) => {
-          if (signal.aborted) return;
-          outcomes.cleaningFailed(name);
-          log.warn({ err, job: name }, 'expired records could not be removed');
-        });
-      }
+      await round();
       await delay(PAUSE, undefined, { signal, ref: false }).catch(() => {});
     }
   }
 
   const done = run();
   return {
+    /** Does every job once more now, whatever the pause says. */
+    round,
     async stop() {
       stopping.abort();
       await done;
