@@ -11,8 +11,9 @@ import {
   silentChangeFeed,
 } from '../../src/storage/change-feed.ts';
 import type { OpenDatabase } from '../../src/storage/database.ts';
-import { eventually, refusalOf } from '../clients/refusals.ts';
+import { refusalOf } from '../clients/refusals.ts';
 import { forEachDatabase, openTestDatabase } from '../support/databases.ts';
+import { eventually } from '../support/eventually.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
 
 /** An organization "Nord" with the halls 2 and 10, one without warehouses, and who may ask. */
@@ -145,9 +146,8 @@ describeOn([postgresServer], 'access on several nodes', () => {
     const becomes = (shape: string) =>
       eventually(async () => {
         const [first] = await access.accessOf(ada);
-        return (
-          `${first?.role} ${first?.warehouses.map(({ name, rights }) => name + rights)}` === shape
-        );
+        const warehouses = first?.warehouses.map(({ name, rights }) => name + rights);
+        expect(`${first?.role} ${warehouses}`).to.equal(shape);
       });
     await becomes('undefined undefined');
     await memberships.setRole(ada, nord.id, 'member');

@@ -8,9 +8,10 @@ import {
 import { createClientRegistry } from '../../src/clients/client-registry.ts';
 import { silentChangeFeed } from '../../src/storage/change-feed.ts';
 import type { OpenDatabase } from '../../src/storage/database.ts';
-import { eventually, refusalOf } from '../clients/refusals.ts';
+import { refusalOf } from '../clients/refusals.ts';
 import { createTestClock, type TestClock } from '../support/clock.ts';
 import { forEachDatabase } from '../support/databases.ts';
+import { eventually } from '../support/eventually.ts';
 
 forEachDatabase('connections', (open) => {
   const consent = { name: 'Partner', hosts: ['app.example'] };
@@ -43,11 +44,11 @@ forEachDatabase('connections', (open) => {
   const find = () => connections.find(connection.accountId, connection.clientId);
   const grants = () => connections.grantsOf(connection.accountId, connection.clientId);
   const end = () => connections.end(connection.accountId, connection.clientId);
-  const isSomebodyWaiting = async () => {
+  const expectSomebodyWaiting = async () => {
     const waiting = await database.query(
       'SELECT pid FROM pg_locks WHERE NOT granted AND pid <> pg_backend_pid()',
     );
-    return waiting.length > 0;
+    expect(waiting).not.to.deep.equal([]);
   };
   const record = (grantId: string, seconds = 60) =>
     connections.recordGrant({
@@ -144,7 +145,7 @@ forEachDatabase('connections', (open) => {
       await recording.recordGrant({ ...connection, grantId: 'grant-1', expiresAt });
       const ended = end();
       // The embedded server does not begin a transaction before this one is over.
-      if (!database.embedded) await eventually(isSomebodyWaiting);
+      if (!database.embedded) await eventually(expectSomebodyWaiting);
       return { ended };
     });
     expect(await ending.ended).to.deep.equal(['grant-1']);

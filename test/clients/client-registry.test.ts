@@ -11,8 +11,9 @@ import {
 } from '../../src/storage/change-feed.ts';
 import type { OpenDatabase } from '../../src/storage/database.ts';
 import { forEachDatabase, openTestDatabase } from '../support/databases.ts';
+import { eventually } from '../support/eventually.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
-import { eventually, refusalOf } from './refusals.ts';
+import { refusalOf } from './refusals.ts';
 
 const partner = {
   kind: 'confidential',
@@ -135,9 +136,13 @@ describeOn([postgresServer], 'client registry on several nodes', () => {
     const { client } = await here.add(partner);
     expect(await here.find(client.id)).to.deep.equal(client);
     await there.suspend(client.id);
-    await eventually(async () => (await here.find(client.id))?.isSuspended === true);
+    await eventually(async () => {
+      expect((await here.find(client.id))?.isSuspended).to.equal(true);
+    });
     await database.query('DELETE FROM client_secrets WHERE client_id = $1', [client.id]);
-    await eventually(async () => (await here.find(client.id))?.secrets.length === 0);
+    await eventually(async () => {
+      expect((await here.find(client.id))?.secrets).to.deep.equal([]);
+    });
   });
 });
 

@@ -1,5 +1,4 @@
-/** How the suites of clients and accounts look at what was refused, and wait for what was told. */
-import { setTimeout as delay } from 'node:timers/promises';
+/** How the suites of clients and accounts look at what was refused. */
 import { Refusal } from '../../src/refusal.ts';
 
 /** The code of the refusal, or what happened instead. */
@@ -8,9 +7,4 @@ export async function refusalOf(work: Promise<unknown>): Promise<string> {
     () => 'accepted',
     (error: unknown) => (error instanceof Refusal ? error.code : `failed: ${error}`),
   );
-}
-
-/** Waits until a notification has arrived; the limit of the test ends it otherwise. */
-export async function eventually(holds: () => boolean | Promise<boolean>): Promise<void> {
-  while (!(await holds())) await delay(5);
 }

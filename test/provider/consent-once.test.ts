@@ -2,7 +2,7 @@
 import { expect } from 'chai';
 import pg from 'pg';
 import { startTcpProxy, type TcpProxy } from '../storage/tcp-proxy.ts';
-import { within } from '../storage/waiting.ts';
+import { eventually } from '../support/eventually.ts';
 import { authorizationUrl } from '../support/oauth.ts';
 import { createOpened } from '../support/opened.ts';
 import { createPerson, type Page, type Person } from '../support/person.ts';
@@ -102,7 +102,7 @@ async function onPostgres(opened: Opened): Promise<Nodes> {
     await client.query('BEGIN');
     // What says that it was answered is written first.
     await client.query(`SELECT 1 FROM token_records WHERE data->>'restart' IS NOT NULL FOR UPDATE`);
-    const held = within(5, async () => {
+    const held = eventually(async () => {
       const waiting = await client.query('SELECT 1 FROM pg_locks WHERE NOT granted');
       expect(waiting.rowCount).to.equal(1);
     });

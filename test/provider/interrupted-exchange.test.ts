@@ -2,7 +2,7 @@
 import { expect } from 'chai';
 import { Redis } from 'ioredis';
 import { startTcpProxy, type TcpProxy } from '../storage/tcp-proxy.ts';
-import { within } from '../storage/waiting.ts';
+import { eventually } from '../support/eventually.ts';
 import { type Answer, exchangeCode, refresh } from '../support/oauth.ts';
 import { freePort } from '../support/programs.ts';
 import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
@@ -141,7 +141,7 @@ describeOn([postgresServer, redisServer], 'an exchange that breaks off, Redis', 
     expectAway(await exchangeCode(service.issuer, confidential, code));
     await lost;
     proxy.leadTo(Number(new URL(redis.url).port));
-    await within(5, () => service.store.ping());
+    await eventually(() => service.store.ping());
     // RFC 6749 §4.1.2: whoever holds the tokens of the first use, if any, must lose them.
     expectUsed(await exchangeCode(service.issuer, confidential, code));
   });

@@ -1,7 +1,9 @@
 /** A store that hangs or is gone while the service runs: nobody waits, and nothing is lost. */
+
 import { expect } from 'chai';
 import { Redis } from 'ioredis';
 import { partnerTokens, type Tokens, tokensOf } from '../provider/partner-tokens.ts';
+import { eventually } from '../support/eventually.ts';
 import {
   ask,
   authorizationUrl,
@@ -12,6 +14,7 @@ import {
   refresh,
   revokeCurrent,
 } from '../support/oauth.ts';
+
 import { createPerson } from '../support/person.ts';
 import { type PostgresServer, startPostgresServer } from '../support/postgres-server.ts';
 import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
@@ -19,7 +22,7 @@ import { describeOn, postgresServer, redisServer } from '../support/requirements
 import { type Seed, seed } from '../support/seed.ts';
 import { type StartOptions, startTestService, type TestService } from '../support/service.ts';
 import { startTcpProxy, type TcpProxy } from './tcp-proxy.ts';
-import { LIMIT, within } from './waiting.ts';
+import { LIMIT } from './waiting.ts';
 
 interface Servers {
   readonly redis: RedisServer;
@@ -120,7 +123,7 @@ for (const { title, harmed, tokens } of PLACES) {
         await undo();
       }
 
-      await within(10, async () => {
+      await eventually(async () => {
         const { status } = await fetch(`${node.operatorsUrl}/readyz`);
         expect(status).to.equal(200);
       });

@@ -2,12 +2,12 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
 import { type PartnerTokens, partnerTokens, tokensOf } from '../provider/partner-tokens.ts';
+import { eventually } from '../support/eventually.ts';
 import { refresh, revokeCurrent, type TestClient } from '../support/oauth.ts';
 import { startRedisServer } from '../support/redis-server.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
 import { seed } from '../support/seed.ts';
 import { startTestService } from '../support/service.ts';
-import { within } from './waiting.ts';
 
 const CRASHES = 5;
 const CHAINS = 8;
@@ -45,7 +45,7 @@ describeOn([postgresServer, redisServer], 'tokens in a Redis that is killed', ()
           load.abort();
           await Promise.all(working);
           await redis.restart();
-          await within(10, async () => {
+          await eventually(async () => {
             expect((await fetch(`${operatorsUrl}/readyz`)).status).to.equal(200);
           });
 
