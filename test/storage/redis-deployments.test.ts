@@ -7,14 +7,15 @@ import { createRedis } from '../../src/storage/redis.ts';
 import { redisLimits } from '../../src/storage/shared-limits.ts';
 import { StorageUnavailable } from '../../src/storage/storage-unavailable.ts';
 import type { TokenStore } from '../../src/storage/token-store.ts';
-import { atEndOfRun } from '../support/end-of-run.ts';
+import { atEndOfFile } from '../support/end-of-run.ts';
+import { eventually } from '../support/eventually.ts';
 import { freePort, startProgram } from '../support/programs.ts';
 import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
 import { describeOn, redisServer, required } from '../support/requirements.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { openStore } from './open-store.ts';
 import { newId, tokenStoreContract } from './token-store-contract.ts';
-import { failureOf, within, withinLimit } from './waiting.ts';
+import { failureOf, withinLimit } from './waiting.ts';
 
 const inAnHour = Math.floor(Date.now() / 1000) + 3_600;
 const portOf = (server: RedisServer): string => new URL(server.url).port;
@@ -118,7 +119,7 @@ describeOn([redisServer], 'Redis Cluster of three masters', () => {
     await masters[0]?.kill();
     await expectSomeAway(read);
     // The others agree after a while that slots are missing, and serve nobody.
-    await within(20, () => expectState(masters.slice(1), 'fail'));
+    await eventually(() => expectState(masters.slice(1), 'fail'));
     await expectSomeAway(read);
     await masters[0]?.restart();
     await expectAllRead();
@@ -135,7 +136,7 @@ describeOn([redisServer], 'Redis Cluster of three masters', () => {
     for (const master of masters) await ask(master, 'CLUSTER', 'DELSLOTSRANGE', ...SLOTS[2]);
     await ask(second, 'CLUSTER', 'ADDSLOTSRANGE', ...SLOTS[2]);
     await ask(second, 'CLUSTER', 'BUMPEPOCH');
-    await within(20, () => expectState(masters, 'ok'));
+    await eventually(() => expectState(masters, 'ok'));
     await Promise.all(ids.map((id) => store.write('grant', id, id, inAnHour)));
     const read = await Promise.all(ids.map((id) => store.read('grant', id)));
     expect(read.map((record) => record?.data)).to.deep.equal(ids);
@@ -143,14 +144,14 @@ describeOn([redisServer], 'Redis Cluster of three masters', () => {
 
   /** A store with records on each node. */
   async function openWithRecords() {
-    await within(20, () => expectState(masters, 'ok'));
+    await eventually(() => expectState(masters, 'ok'));
     const store = await open();
     const ids = Array.from({ length: 20 }, newId);
     await Promise.all(ids.map((id) => store.write('grant', id, id, inAnHour)));
     return {
       read: () => ids.map((id) => withinLimit(store.read('grant', id))),
       expectAllRead: () =>
-        within(20, async () => {
+        eventually(async () => {
           for (const id of ids) expect(await store.read('grant', id)).to.include({ data: id });
         }),
     };
@@ -193,14 +194,14 @@ describeOn([redisServer], 'Redis behind a Sentinel', () => {
     const node = store;
     const id = newId();
     await node.write('grant', id, 'kept', inAnHour);
-    await within(10, async () => expect(await ask(replica, 'DBSIZE')).to.be.above(0));
-    await within(10, async () => {
+    await eventually(async () => expect(await ask(replica, 'DBSIZE')).to.be.above(0));
+    await eventually(async () => {
       const found = await askSentinel(sentinelPort, 'replicas', 'warehouse');
       expect(found).to.have.length(1);
     });
     master.pause();
     expect(await withinLimit(node.ping())).to.be.instanceOf(StorageUnavailable);
-    await within(20, () => node.ping());
+    await eventually(() => node.ping());
     expect(await node.read('grant', id)).to.include({ data: 'kept' });
     const [, port] = (await askSentinel(sentinelPort, 'get-master-addr-by-name', 'warehouse')) as [
       string,
@@ -253,7 +254,7 @@ async function startCluster(): Promise<readonly RedisServer[]> {
     await ask(server, 'CLUSTER', 'MEET', ...meet);
   }
   const servers = nodes.map(({ server }) => server);
-  await within(20, () => expectState(servers, 'ok'));
+  await eventually(() => expectState(servers, 'ok'));
   return servers;
 }
 
@@ -272,7 +273,7 @@ async function startSentinel(master: RedisServer): Promise<number> {
   ];
   writeFileSync(file, `${lines.join('\n')}\n`);
   const sentinel = startProgram(required(redisServer), [file, '--sentinel'], { cwd });
-  atEndOfRun(() => sentinel.end('SIGTERM'));
+  atEndOfFile(() => sentinel.end('SIGTERM'));
   await sentinel.waitUntil(() => askSentinel(port, 'myid'));
   return port;
 }

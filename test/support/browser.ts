@@ -1,8 +1,9 @@
-/** A real Chromium: one per run, and a browser nobody has used yet for each page asked for. */
-import { type Browser, type Page, chromium as playwright } from 'playwright-core';
+/** A real Chromium: one per process, and a browser nobody has used yet for each page asked for. */
+import { type Page, chromium as playwright } from 'playwright-core';
 import { atEndOfRun } from './end-of-run.ts';
 import { createOpened } from './opened.ts';
 import { chromium, describeOn, required } from './requirements.ts';
+import { shared } from './shared.ts';
 
 export interface Visit {
   readonly page: Page;
@@ -22,15 +23,15 @@ export function describeInBrowser(
     const opened = createOpened();
     afterEach('close the pages', opened.closeAll);
     body(async (options = {}) => {
-      browser ??= launch();
-      const opening = (await browser).newContext({
+      const browser = await sharedBrowser();
+      const opening = browser.newContext({
         javaScriptEnabled: options.javaScript ?? true,
         colorScheme: options.colorScheme ?? 'light',
         viewport: options.viewport ?? { width: 1280, height: 800 },
       });
       const context = await opened.add(opening, (one) => one.close());
       const page = await context.newPage();
-      page.setDefaultTimeout(10_000);
+      page.setDefaultTimeout(60_000);
       const problems: string[] = [];
       page.on('pageerror', (error) => problems.push(error.message));
       page.on('console', (message) => {
@@ -47,10 +48,8 @@ export interface VisitOptions {
   readonly viewport?: { width: number; height: number };
 }
 
-let browser: Promise<Browser> | undefined;
-
-function launch(): Promise<Browser> {
-  const launching = playwright.launch({
+const sharedBrowser = shared(async () => {
+  const browser = await playwright.launch({
     executablePath: required(chromium),
     headless: true,
     args: [
@@ -64,6 +63,6 @@ function launch(): Promise<Browser> {
       '--disable-sync',
     ],
   });
-  atEndOfRun(() => launching.then((launched) => launched.close()));
-  return launching;
-}
+  atEndOfRun(() => browser.close());
+  return browser;
+});

@@ -1,27 +1,53 @@
 /** Data directories for the embedded PostgreSQL: made once per run, then copied. */
-import { cpSync } from 'node:fs';
+import { constants, cpSync, existsSync, mkdirSync, renameSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
 import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { openDatabase } from '../../src/storage/database.ts';
+import { takeDirectoryLock } from '../../src/storage/directory-lock.ts';
 import { migrate } from '../../src/storage/migrate.ts';
-import { temporaryDirectory } from './temporary-directory.ts';
+import { atEndOfFile } from './end-of-run.ts';
+import { shared } from './shared.ts';
+import { runFolder, temporaryDirectory } from './temporary-directory.ts';
 
 /**
- * A data directory with the schema of this version and no rows. The first one takes seconds,
- * because PGlite sets a cluster up; each further one is a copy and takes a twentieth of that.
+ * A data directory with the schema of this version and no rows, for the rest of the file. The first
+ * one of a run takes five seconds, because PGlite sets a cluster up; each further one is a copy.
  */
 export async function freshDataDirectory(): Promise<string> {
-  template ??= createTemplate();
+  const cluster = await template();
   const directory = temporaryDirectory('data');
-  cpSync(await template, path.join(directory, CLUSTER), { recursive: true });
+  // 40 MB: without copying them where the file system can do so, and not until the end of the run.
+  const mode = constants.COPYFILE_FICLONE;
+  cpSync(cluster, path.join(directory, CLUSTER), { recursive: true, mode });
+  atEndOfFile(() => rm(directory, { recursive: true, force: true }));
   return directory;
 }
 
 /** The folder of the cluster in a data directory. Its neighbors are sockets, never copied. */
 const CLUSTER = 'postgres';
 
-let template: Promise<string> | undefined;
+/** Whichever process of the run comes first makes it, and the others wait. */
+const template = shared(async () => {
+  const folder = path.join(runFolder, 'template');
+  const finished = path.join(folder, 'finished');
+  mkdirSync(folder, { recursive: true });
+  while (!existsSync(finished)) {
+    const lock = await takeDirectoryLock(folder);
+    if (!lock) {
+      await delay(50 + Math.random() * 50);
+      continue;
+    }
+    try {
+      if (!existsSync(finished)) renameSync(await createCluster(), finished);
+    } finally {
+      await lock.release();
+    }
+  }
+  return finished;
+});
 
-async function createTemplate(): Promise<string> {
+async function createCluster(): Promise<string> {
   const dataDirectory = temporaryDirectory('template');
   const database = await openDatabase({ dataDirectory });
   await migrate(database).finally(() => database.close());

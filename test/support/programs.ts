@@ -1,10 +1,11 @@
 /** Real programs beside the tests: found, started, paused, and never left behind. */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { randomInt } from 'node:crypto';
 import { accessSync, constants, readdirSync, readFileSync } from 'node:fs';
-import { createServer } from 'node:net';
+import { createServer, type Server } from 'node:net';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { temporaryDirectory } from './temporary-directory.ts';
+import { runFolder } from './temporary-directory.ts';
 
 export interface Program {
   /** Stops every process of it where it stands (SIGSTOP): it keeps its connections, and hangs. */
@@ -27,7 +28,7 @@ export interface Program {
  * For the environment of every Node program of a run: the first one compiles what all of them
  * load. Half of a command's time is spent on it.
  */
-export const COMPILE_CACHE = { NODE_COMPILE_CACHE: temporaryDirectory('compiled') };
+export const COMPILE_CACHE = { NODE_COMPILE_CACHE: path.join(runFolder, 'compiled') };
 
 /** The path of an executable on PATH or in `directories`, or undefined. */
 export function findProgram(name: string, directories: readonly string[] = []): string | undefined {
@@ -86,7 +87,7 @@ export function startProgram(
     },
     async waitUntil(attempt) {
       // Not Date.now: a test may have stopped that clock.
-      const deadline = performance.now() + 20_000;
+      const deadline = performance.now() + 60_000;
       for (;;) {
         if (!running.has(child)) throw new Error(`${command} ended: ${output}`);
         try {
@@ -114,14 +115,52 @@ export function runProgram(
   execFileSync(file, rest, { cwd: options.cwd, stdio: 'pipe' });
 }
 
-/** A TCP port of 127.0.0.1 that nobody listens on at this moment. */
+/** A TCP port of 127.0.0.1 that nobody listens on, and that no test process hands out again. */
 export async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  if (address === null || typeof address === 'string') throw new Error('no TCP port');
-  return address.port;
+  for (;;) {
+    if (nextPort % BLOCK_SIZE === 0) nextPort = (await claimBlock()) + 1;
+    const port = nextPort;
+    nextPort += 1;
+    const holder = await listenOn(port);
+    if (holder === undefined) continue;
+    await new Promise((resolve) => holder.close(resolve));
+    return port;
+  }
+}
+
+/**
+ * Below the ports that the system hands out to connections, and above those that fetch refuses
+ * (https://fetch.spec.whatwg.org/#port-blocking).
+ */
+const PORTS = { first: 11_000, end: 32_000 };
+const BLOCK_SIZE = 100;
+let nextPort = 0;
+
+/**
+ * A block belongs to the process that listens on its first port, whichever run that is part of: the
+ * system sees to it that there is one, and frees the block with the process.
+ */
+async function claimBlock(): Promise<number> {
+  for (let attempt = 0; attempt < 1_000; attempt += 1) {
+    const port = randomInt(PORTS.first / BLOCK_SIZE, PORTS.end / BLOCK_SIZE) * BLOCK_SIZE;
+    const holder = await listenOn(port);
+    if (holder === undefined) continue;
+    // Kept until the process ends, which it does not keep from ending.
+    holder.unref();
+    return port;
+  }
+  throw new Error('no free TCP ports');
+}
+
+function listenOn(port: number): Promise<Server | undefined> {
+  return new Promise((resolve, reject) => {
+    const server = createServer((socket) => socket.destroy());
+    server.once('error', (error: NodeJS.ErrnoException) => {
+      if (error.code === 'EADDRINUSE') resolve(undefined);
+      else reject(error);
+    });
+    server.listen(port, '127.0.0.1', () => resolve(server));
+  });
 }
 
 /** True where PostgreSQL, which refuses root, needs another account. */

@@ -1,8 +1,9 @@
-/** Real Redis servers for the tests: one shared by the run, others for tests that harm them. */
+/** Real Redis servers for the tests: one shared by the files of a process, others for tests that harm them. */
 import { Redis } from 'ioredis';
-import { atEndOfRun } from './end-of-run.ts';
+import { atEndOfFile, atEndOfRun } from './end-of-run.ts';
 import { freePort, type Program, startProgram } from './programs.ts';
 import { redisServer, required } from './requirements.ts';
+import { shared } from './shared.ts';
 import { temporaryDirectory } from './temporary-directory.ts';
 
 export interface RedisServer {
@@ -28,10 +29,12 @@ const DURABLE = {
 
 const DATABASES = 512;
 
-/** An empty database of the server that the run shares. @returns its URL. */
+const sharedServer = shared(() => startRedisServer({ databases: String(DATABASES) }, atEndOfRun));
+let handedOut = 0;
+
+/** An empty database of the shared server. @returns its URL. */
 export async function freshRedisUrl(): Promise<string> {
-  shared ??= startRedisServer({ databases: String(DATABASES) });
-  const server = await shared;
+  const server = await sharedServer();
   const index = handedOut % DATABASES;
   handedOut += 1;
   const url = `${server.url}/${index}`;
@@ -44,9 +47,11 @@ export async function freshRedisUrl(): Promise<string> {
  * deployment must not have.
  *
  * @param settings directives of redis.conf that replace or follow those of `DURABLE`.
+ * @param atEnd when it is stopped if the test has not done so.
  */
 export async function startRedisServer(
   settings: Readonly<Record<string, string>> = {},
+  atEnd: (ending: () => Promise<void>) => void = atEndOfFile,
 ): Promise<RedisServer> {
   const command = required(redisServer);
   const directory = temporaryDirectory('redis');
@@ -64,7 +69,8 @@ export async function startRedisServer(
   };
 
   const starting = start();
-  atEndOfRun(() => starting.then(() => server.stop()));
+  // A start that failed has nothing to stop.
+  atEnd(() => starting.then(() => server.stop()).catch(() => {}));
   let program = await starting;
   let isRunning = true;
   const end = async (signal: NodeJS.Signals): Promise<void> => {
@@ -85,9 +91,6 @@ export async function startRedisServer(
   };
   return server;
 }
-
-let shared: Promise<RedisServer> | undefined;
-let handedOut = 0;
 
 async function ask(url: string, question: (redis: Redis) => Promise<unknown>): Promise<void> {
   const redis = new Redis(url, {

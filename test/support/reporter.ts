@@ -1,18 +1,52 @@
-/** Mocha's report, after it one plain line that a script can find, and then the end. */
+/** Mocha's report, after it what took long, what failed, and one plain line that a script can find. */
+import path from 'node:path';
 import Mocha from 'mocha';
 
+const { EVENT_TEST_END, EVENT_TEST_FAIL, EVENT_HOOK_END } = Mocha.Runner.constants;
+
 class ClosingLineReporter extends Mocha.reporters.Spec {
+  readonly #milliseconds = new Map<string, number>();
+  readonly #failing = new Set<string>();
+
+  constructor(runner: Mocha.Runner, options?: Mocha.MochaOptions) {
+    super(runner, options);
+    const spent = (work: Mocha.Runnable): void => {
+      const { file = 'outside the files', duration = 0 } = work;
+      this.#milliseconds.set(file, (this.#milliseconds.get(file) ?? 0) + duration);
+    };
+    runner.on(EVENT_TEST_END, spent);
+    runner.on(EVENT_HOOK_END, spent);
+    runner.on(EVENT_TEST_FAIL, ({ file, title }: Mocha.Runnable) => {
+      this.#failing.add(file ?? title);
+    });
+  }
+
   override epilogue(): void {
     super.epilogue();
+    if (this.#milliseconds.size > 1) this.#list('seconds of the slowest files:', this.#slowest());
+    this.#list('files that failed:', [...this.#failing].map(shown));
     const { passes, failures, pending } = this.stats;
     const skipped = pending > 0 ? `, ${pending} skipped` : '';
     console.log(`${passes} passed, ${failures} failed${skipped}`);
     setTimeout(failUnended, LONGEST_END).unref();
   }
+
+  #slowest(): string[] {
+    return [...this.#milliseconds]
+      .sort(([, one], [, other]) => other - one)
+      .slice(0, 10)
+      .map(([file, ms]) => `${(ms / 1000).toFixed(1).padStart(6)}  ${shown(file)}`);
+  }
+
+  #list(title: string, lines: readonly string[]): void {
+    if (lines.length > 0) console.log([title, ...lines.map((line) => `  ${line}`), ''].join('\n'));
+  }
 }
 
+const shown = (file: string): string => path.relative(process.cwd(), file);
+
 /** Milliseconds. */
-const LONGEST_END = 15_000;
+const LONGEST_END = 60_000;
 
 /** A test that leaves something open would keep the run from ending; it is told instead. */
 function failUnended(): void {

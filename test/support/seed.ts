@@ -5,6 +5,7 @@ import type { ClientKind } from '../../src/clients/client.ts';
 import type { TestClient } from './oauth.ts';
 import type { Credentials } from './person.ts';
 import type { TestService } from './service.ts';
+import { shared } from './shared.ts';
 
 export interface SeededPerson extends Credentials {
   readonly accountId: string;
@@ -98,11 +99,10 @@ export async function addPerson(
   email: string,
 ): Promise<SeededPerson> {
   const { id } = await service.accounts.add({ email, name });
-  passwordHash ??= hashPassword(PASSWORD);
-  const values = [await passwordHash, id];
+  const values = [await passwordHash(), id];
   await service.database.query('UPDATE accounts SET password_hash = $1 WHERE id = $2', values);
   return { accountId: id, name, email, password: PASSWORD };
 }
 
 const PASSWORD = 'seven green forklifts';
-let passwordHash: Promise<string> | undefined;
+const passwordHash = shared(() => hashPassword(PASSWORD));
