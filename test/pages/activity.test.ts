@@ -116,11 +116,10 @@ describe('how long activity is remembered', () => {
     await first.activity.record(entry);
     time.advance(86_401);
     await first.activity.record(entry);
-    const { dataDirectory } = first.settings.storage;
+    const { storage } = first.settings;
     await first.close();
 
     // Cleaning begins with the service.
-    const storage = { dataDirectory };
     const second = await startTestService({
       clock: time.clock,
       settings: { ...settings, storage },

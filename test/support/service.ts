@@ -15,6 +15,12 @@ import { describeOn, postgresServer, redisServer } from './requirements.ts';
 /** Where it keeps what it keeps; without Redis the tokens live in the database. */
 export type Deployment = 'embedded' | 'postgres' | 'postgres+redis';
 
+/** The one that costs a test process least, where its programs are; nothing needs the embedded one. */
+export const usualDeployment: Deployment =
+  postgresServer.program === undefined || redisServer.program === undefined
+    ? 'embedded'
+    : 'postgres+redis';
+
 export interface TestService extends Service {
   readonly issuer: string;
   readonly clock: Clock;
@@ -33,6 +39,7 @@ export type Overrides = {
 };
 
 export interface StartOptions {
+  /** Without it the usual one of this machine, or the stores that `settings` name. */
   readonly deployment?: Deployment;
   readonly settings?: Overrides;
   readonly clock?: Clock;
@@ -67,21 +74,15 @@ export async function startTestService(options: StartOptions = {}): Promise<Test
   };
 }
 
+/** Answers a service of its own, which is closed after the suite. */
+export type Start = (options?: Omit<StartOptions, 'deployment'>) => Promise<TestService>;
+
 /**
- * Defines the suite once per deployment: embedded, and PostgreSQL with Redis. Each call of `start`,
- * in a hook or a test, answers a service of its own; all of them are closed after the suite.
+ * Defines the suite once per deployment: embedded, and PostgreSQL with Redis. For rules that storage
+ * could break; every other suite is as good on one, by `startsOn()`.
  */
-export function forEachDeployment(
-  title: string,
-  body: (start: (options?: Omit<StartOptions, 'deployment'>) => Promise<TestService>) => void,
-): void {
-  const suite = (deployment: Deployment) => () => {
-    const started = createOpened();
-    after('close the services', started.closeAll);
-    body((options = {}) =>
-      started.add(startTestService({ ...options, deployment }), (service) => service.close()),
-    );
-  };
+export function forEachDeployment(title: string, body: (start: Start) => void): void {
+  const suite = (deployment: Deployment) => () => body(startsOn(deployment));
   describe(`${title}, embedded`, suite('embedded'));
   describeOn(
     [postgresServer, redisServer],
@@ -90,12 +91,24 @@ export function forEachDeployment(
   );
 }
 
+/** How the suite that calls this starts services, in its hooks and tests; it closes them at its end. */
+export function startsOn(deployment?: Deployment): Start {
+  const started = createOpened();
+  after('close the services', started.closeAll);
+  return (options = {}) =>
+    started.add(startTestService({ ...options, ...(deployment && { deployment }) }), (service) =>
+      service.close(),
+    );
+}
+
 async function settingsOf(options: StartOptions): Promise<Settings> {
-  const { deployment = 'embedded', settings: changes = {}, beside } = options;
+  const { deployment, settings: changes = {}, beside } = options;
   const port = changes.server?.port ?? (await freePort());
   const issuer = changes.issuer ?? `http://localhost:${port}`;
   const base = beside?.settings ?? DEFAULTS;
-  const place = beside ? {} : await placeOf(deployment);
+  const { dataDirectory, databaseUrl } = changes.storage ?? {};
+  const isPlaced = beside ?? (deployment === undefined && (dataDirectory ?? databaseUrl));
+  const place = isPlaced ? {} : await placeOf(deployment ?? usualDeployment);
   const { mail: _, ...rest } = { mail: undefined, ...base };
   return changedBy(
     {
