@@ -2,30 +2,24 @@
 import { expect } from 'chai';
 import { authorizationUrl, pkce } from '../support/oauth.ts';
 import { createPerson, type Fields, type Page, type Person } from '../support/person.ts';
-import { type Seed, seed } from '../support/seed.ts';
-import { startTestService, type TestService } from '../support/service.ts';
+import { startSeeded } from '../support/seeded.ts';
 
 describe('form tokens', () => {
-  let service: TestService;
-  let seeded: Seed;
+  const on = startSeeded();
 
-  before(async () => {
-    service = await startTestService();
-    seeded = await seed(service);
+  const credentials = () => ({
+    email: on.seeded.person.email,
+    password: on.seeded.person.password,
   });
 
-  after(() => service.close());
-
-  const credentials = () => ({ email: seeded.person.email, password: seeded.person.password });
-
   async function signedIn(): Promise<Person> {
-    const person = createPerson(service.issuer);
-    await person.signIn(seeded.person);
+    const person = createPerson(on.issuer);
+    await person.signIn(on.seeded.person);
     return person;
   }
 
   async function askedFor(person: Person): Promise<Page> {
-    const url = authorizationUrl(service.issuer, seeded.clients.public, pkce().parameters);
+    const url = authorizationUrl(on.issuer, on.clients.public, pkce().parameters);
     return person.follow(await person.get(url));
   }
 
@@ -35,13 +29,13 @@ describe('form tokens', () => {
   /** Every form there is: how to reach it, what to send, and how to tell that it was done. */
   const forms: Readonly<Record<string, FormUnderTest>> = {
     'the sign-in page': {
-      visitor: () => createPerson(service.issuer),
+      visitor: () => createPerson(on.issuer),
       open: (person) => person.get('/login'),
       fields: credentials,
       isDone: isSignedIn,
     },
     'the sign-in of an authorization': {
-      visitor: () => createPerson(service.issuer),
+      visitor: () => createPerson(on.issuer),
       open: askedFor,
       fields: credentials,
       isDone: isSignedIn,
@@ -110,17 +104,17 @@ describe('form tokens', () => {
       '/logout?form_token=x',
       `${consent.url.pathname}?decision=approve`,
       `${consent.url.pathname}?decision=switch-account`,
-      `/login?${new URLSearchParams({ email: seeded.other.email, password: seeded.other.password })}`,
+      `/login?${new URLSearchParams({ email: on.seeded.other.email, password: on.seeded.other.password })}`,
     ];
     for (const visit of visits) {
       await person.get(visit);
-      expect((await person.get('/profile')).html, visit).to.include(seeded.person.email);
+      expect((await person.get('/profile')).html, visit).to.include(on.seeded.person.email);
       expect((await person.get(consent.url)).html, visit).to.include('Warehouse Map');
     }
   });
 
   it('a browser without Origin and Sec-Fetch-Site signs in by its form token', async () => {
-    const person = createPerson(service.issuer);
+    const person = createPerson(on.issuer);
     const headers = { origin: '', 'sec-fetch-site': '' };
     const page = await person.submit(await person.get('/login'), credentials(), headers);
     expect(page.location?.pathname).to.equal('/profile');
@@ -145,7 +139,7 @@ describe('form tokens', () => {
 
   /** The token of a form that another browser was given. */
   async function foreignToken(): Promise<string> {
-    const { forms: found } = await createPerson(service.issuer).get('/login');
+    const { forms: found } = await createPerson(on.issuer).get('/login');
     const [, token = ''] = found[0]?.values.find(([name]) => name === 'form_token') ?? [];
     expect(token).to.match(/^[A-Za-z0-9_-]{43}$/);
     return token;

@@ -14,26 +14,19 @@ import {
   revokeCurrent,
 } from '../support/oauth.ts';
 import { createPerson } from '../support/person.ts';
-import { type Seed, seed } from '../support/seed.ts';
-import { forEachDeployment, type TestService } from '../support/service.ts';
+import { startSeeded } from '../support/seeded.ts';
 
-forEachDeployment('request log', (start) => {
-  let service: TestService;
-  let seeded: Seed;
-
-  before(async () => {
-    service = await start();
-    seeded = await seed(service);
-  });
+describe('request log', () => {
+  const on = startSeeded();
 
   const requestLines = () =>
-    service.logLines
+    on.service.logLines
       .map((line) => JSON.parse(line) as Record<string, unknown>)
       .filter(({ msg }) => msg === 'request');
 
   it('holds none of the secrets of a whole run, its failures included', async () => {
-    const { issuer } = service;
-    const { person: account, clients } = seeded;
+    const { issuer } = on;
+    const { person: account, clients } = on.seeded;
     const { confidential, otherConfidential, machine, resourceServer } = clients;
     const secrets = new Map<string, string | undefined>();
     const person = createPerson(issuer);
@@ -99,7 +92,7 @@ forEachDeployment('request log', (start) => {
     secrets.set('code', code).set('verifier', verifier).set('state', state);
     secrets.set('challenge', parameters.code_challenge).set('form token', formToken);
     secrets.set('password', account.password).set('wrong password', wrongPassword);
-    secrets.set('a setting', service.settings.secrets.tokenKeys[0]);
+    secrets.set('a setting', on.service.settings.secrets.tokenKeys[0]);
 
     expect(answers.length).to.be.greaterThan(30);
     expect([...secrets.keys()]).to.include.members([
@@ -107,7 +100,7 @@ forEachDeployment('request log', (start) => {
       'cookie gate_session.sig of /profile',
       'cookie gate_form of /profile',
     ]);
-    const log = service.logLines.join('');
+    const log = on.service.logLines.join('');
     for (const [name, secret] of secrets) {
       if (secret === undefined) continue;
       expect(secret.length, name).to.be.greaterThan(10);
@@ -118,7 +111,7 @@ forEachDeployment('request log', (start) => {
   });
 
   it('has exactly one line for each request, found by the X-Request-Id of its answer', async () => {
-    const { issuer } = service;
+    const { issuer } = on;
     const requests: [string, RequestInit, number][] = [
       ['/login', {}, 200],
       ['/profile', { redirect: 'manual' }, 303],
@@ -148,21 +141,21 @@ forEachDeployment('request log', (start) => {
 
   it('a reference that the caller brings is not taken over', async () => {
     const headers = { 'x-request-id': 'req_of-the-caller' };
-    const answer = await fetch(`${service.issuer}/login`, { headers });
+    const answer = await fetch(`${on.issuer}/login`, { headers });
     expect(answer.headers.get('x-request-id')).to.match(/^req_[A-Za-z0-9_-]{16}$/);
-    expect(service.logLines.join('')).not.to.include('req_of-the-caller');
+    expect(on.service.logLines.join('')).not.to.include('req_of-the-caller');
   });
 
   it('the cause of a refused token request stands under the same reference', async () => {
-    const answer = await exchangeCode(service.issuer, seeded.clients.confidential, 'gate_ac_none');
+    const answer = await exchangeCode(on.issuer, on.clients.confidential, 'gate_ac_none');
     expect(answer.body.error).to.equal('invalid_grant');
-    const refusals = service.logLines
+    const refusals = on.service.logLines
       .map((line) => JSON.parse(line) as Record<string, unknown>)
       .filter(({ requestId }) => requestId === answer.headers.get('x-request-id'))
       .filter(({ msg }) => msg === 'token refused');
     expect(refusals).to.have.length(1);
     expect(refusals[0]).to.include({
-      clientId: seeded.clients.confidential.id,
+      clientId: on.clients.confidential.id,
       error: 'invalid_grant',
     });
     expect(refusals[0]?.cause).to.be.a('string').and.not.equal('');

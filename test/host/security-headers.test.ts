@@ -3,33 +3,28 @@ import { expect } from 'chai';
 import { authorizationUrl, pkce, postForm } from '../support/oauth.ts';
 import { createPerson, type Page, type Person } from '../support/person.ts';
 import { type RawAnswer, rawRequest } from '../support/raw-request.ts';
-import { type Seed, seed } from '../support/seed.ts';
+import { startSeeded } from '../support/seeded.ts';
 import { startTestService, type TestService } from '../support/service.ts';
 
 const METADATA = '/.well-known/oauth-authorization-server';
 
 describe('security headers', () => {
-  let service: TestService;
-  let seeded: Seed;
+  const on = startSeeded();
   let person: Person;
 
   before(async () => {
-    service = await startTestService();
-    seeded = await seed(service);
-    person = createPerson(service.issuer);
-    await person.signIn(seeded.person);
+    person = createPerson(on.issuer);
+    await person.signIn(on.seeded.person);
   });
-
-  after(() => service.close());
 
   /** An interaction's page, by the redirect to it. */
   async function interactionPage(browser: Person): Promise<Page> {
-    const url = authorizationUrl(service.issuer, seeded.clients.public, pkce().parameters);
+    const url = authorizationUrl(on.issuer, on.clients.public, pkce().parameters);
     return browser.follow(await browser.get(url));
   }
 
   it('every page is for nobody’s frame, runs no script but ours, and is not kept', async () => {
-    const nobody = createPerson(service.issuer);
+    const nobody = createPerson(on.issuer);
     const pages = {
       'sign in': await nobody.get('/login'),
       profile: await person.get('/profile'),
@@ -50,7 +45,7 @@ describe('security headers', () => {
   });
 
   it('the pages that lead to a client let it lead on: no form-action, no opener cut off', async () => {
-    const nobody = createPerson(service.issuer);
+    const nobody = createPerson(on.issuer);
     const pages = {
       'sign in': await interactionPage(nobody),
       consent: await interactionPage(person),
@@ -65,35 +60,31 @@ describe('security headers', () => {
       expect(headers.get('cross-origin-opener-policy'), name).to.equal('unsafe-none');
       expectPageHeaders(headers, name);
     }
-    const { confidential } = seeded.clients;
-    const error = await nobody.get(authorizationUrl(service.issuer, confidential, { scope: 'x' }));
+    const { confidential } = on.clients;
+    const error = await nobody.get(authorizationUrl(on.issuer, confidential, { scope: 'x' }));
     expect(error.location?.searchParams.get('error')).to.equal('invalid_scope');
     expect(error.headers.get('cache-control')).to.equal('no-store');
   });
 
   it('every JSON answer is not sniffed, not framed, and never kept when it holds a token', async () => {
-    const { machine, resourceServer } = seeded.clients;
+    const { machine, resourceServer } = on.clients;
     const by = { client: machine };
     const grant = { grant_type: 'client_credentials' };
-    const token = await postForm(service.issuer, '/oauth/token', grant, by);
+    const token = await postForm(on.issuer, '/oauth/token', grant, by);
     expect(token.status).to.equal(200);
     const value = { token: String(token.body.access_token) };
     const answers = {
       token,
-      introspection: await postForm(service.issuer, '/oauth/introspect', value, {
+      introspection: await postForm(on.issuer, '/oauth/introspect', value, {
         client: resourceServer,
       }),
-      'refused token': await postForm(service.issuer, '/oauth/token', {}),
-      'refused introspection': await postForm(service.issuer, '/oauth/introspect', {}),
-      'refused revocation': await postForm(service.issuer, '/oauth/revoke', {}),
-      'refused revocation of the current': await postForm(
-        service.issuer,
-        '/oauth/token/revoke',
-        {},
-      ),
-      'refused session': await postForm(service.issuer, '/oauth/token/refresh', {}),
-      'wrong method': await fetch(`${service.issuer}/oauth/token`),
-      metadata: await fetch(service.issuer + METADATA),
+      'refused token': await postForm(on.issuer, '/oauth/token', {}),
+      'refused introspection': await postForm(on.issuer, '/oauth/introspect', {}),
+      'refused revocation': await postForm(on.issuer, '/oauth/revoke', {}),
+      'refused revocation of the current': await postForm(on.issuer, '/oauth/token/revoke', {}),
+      'refused session': await postForm(on.issuer, '/oauth/token/refresh', {}),
+      'wrong method': await fetch(`${on.issuer}/oauth/token`),
+      metadata: await fetch(on.issuer + METADATA),
     };
     for (const [name, { headers }] of Object.entries(answers)) {
       expect(headers.get('content-type'), name).to.equal('application/json; charset=utf-8');
@@ -127,7 +118,7 @@ describe('security headers', () => {
   });
 
   it('an authorization request from another origin is not told to that origin', async () => {
-    const url = authorizationUrl(service.issuer, seeded.clients.public, pkce().parameters);
+    const url = authorizationUrl(on.issuer, on.clients.public, pkce().parameters);
     for (const method of ['GET', 'OPTIONS']) {
       const headers = { origin: 'https://evil.example' };
       const answer = await fetch(url, { method, headers, redirect: 'manual' });
@@ -136,15 +127,15 @@ describe('security headers', () => {
   });
 
   it('every redirect is 303, so that no form is ever sent on', async () => {
-    const somebody = createPerson(service.issuer);
-    const { email, password } = seeded.person;
+    const somebody = createPerson(on.issuer);
+    const { email, password } = on.seeded.person;
     const seen: Page[] = [];
     const walk = async (page: Page): Promise<Page> => {
       seen.push(page);
-      const isOurs = page.location?.origin === service.issuer;
+      const isOurs = page.location?.origin === on.issuer;
       return isOurs && page.location ? walk(await somebody.get(page.location)) : page;
     };
-    const url = authorizationUrl(service.issuer, seeded.clients.public, pkce().parameters);
+    const url = authorizationUrl(on.issuer, on.clients.public, pkce().parameters);
 
     const signIn = await walk(await somebody.get('/'));
     await walk(await somebody.submit(signIn, { email, password }));
@@ -174,7 +165,7 @@ describe('security headers', () => {
   });
 
   it('a request for another host is refused with 421, whatever it asks', async () => {
-    const { port } = service.settings.server;
+    const { port } = on.service.settings.server;
     const hosts = ['evil.example', `localhost.evil.example:${port}`, 'localhost', ''];
     const requests = [
       { path: METADATA },
@@ -188,7 +179,7 @@ describe('security headers', () => {
       for (const { path, form } of requests) {
         const answer = await rawRequest(port, path, { headers: { host }, ...(form && { form }) });
         expect(answer.status, `${host}${path}`).to.equal(421);
-        expect(answer.text).to.equal(`This service answers at ${service.issuer} only.\n`);
+        expect(answer.text).to.equal(`This service answers at ${on.issuer} only.\n`);
         expect(answer.headers.get('location')).to.equal(null);
         expect(answer.headers.get('x-request-id')).to.match(REQUEST_ID);
       }
@@ -198,7 +189,7 @@ describe('security headers', () => {
   });
 
   it('no forwarded header changes an address of ours', async () => {
-    const { port } = service.settings.server;
+    const { port } = on.service.settings.server;
     const headers = {
       host: `localhost:${port}`,
       'x-forwarded-host': 'evil.example',
@@ -207,9 +198,9 @@ describe('security headers', () => {
       'x-original-url': '/login',
     };
     const metadata = await rawRequest(port, METADATA, { headers });
-    expect((JSON.parse(metadata.text) as { issuer: string }).issuer).to.equal(service.issuer);
+    expect((JSON.parse(metadata.text) as { issuer: string }).issuer).to.equal(on.issuer);
     expect(metadata.text).not.to.include('evil').and.not.to.include('https');
-    const { pathname, search } = authorizationUrl(service.issuer, seeded.clients.confidential);
+    const { pathname, search } = authorizationUrl(on.issuer, on.clients.confidential);
     const asked = await rawRequest(port, pathname + search, { headers });
     expect(asked.headers.get('location')).to.match(/^\/interaction\/[\w-]+$|^http:\/\/localhost/);
     expect(asked.headers.getSetCookie().join()).not.to.match(/secure|domain/i);
