@@ -1,96 +1,35 @@
-/** What has expired is removed in small batches, by all nodes together, while they answer. */
+/** Two nodes that remove what is old at the same moment. */
 import { expect } from 'chai';
 import { pino } from 'pino';
 import { createActivity } from '../../src/accounts/activity.ts';
 import { createClientProblems } from '../../src/clients/client-problems.ts';
 import { systemClock } from '../../src/clock.ts';
-import { startCleaning } from '../../src/storage/cleaning.ts';
 import { type OpenDatabase, openDatabase } from '../../src/storage/database.ts';
-import { createPostgresStore } from '../../src/storage/postgres-store.ts';
-import { partnerTokens } from '../provider/partner-tokens.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
-import { type Seed, seed } from '../support/seed.ts';
-import { startTestService, type TestService } from '../support/service.ts';
-import { mixedRequests } from './mixed-requests.ts';
-import { startLoad } from './steady-load.ts';
-
-const EXPIRED = 100_000;
+import { startSeeded } from '../support/seeded.ts';
 
 describeOn([postgresServer], 'cleaning, by two nodes at once', () => {
-  let service: TestService;
-  let seeded: Seed;
+  const on = startSeeded({ on: 'postgres' });
   const databases: OpenDatabase[] = [];
 
   before(async () => {
-    service = await startTestService({ deployment: 'postgres' });
-    seeded = await seed(service);
     for (let node = 0; node < 2; node += 1) {
-      databases.push(await openDatabase(service.settings.storage));
+      databases.push(await openDatabase(on.service.settings.storage));
     }
   });
   after(async () => {
     await Promise.all(databases.map((database) => database.close()));
-    await service?.close();
-  });
-
-  const count = async (table: string): Promise<number> => {
-    const [row] = await service.database.query<{ count: string }>(`SELECT count(*) FROM ${table}`);
-    return Number(row?.count);
-  };
-
-  it(`${EXPIRED} expired records go in batches of at most 1000, and no request notices`, async () => {
-    const partner = partnerTokens(service.issuer, seeded);
-    const { accessToken } = await partner.tokens(seeded.clients.confidential);
-    const kept = await count('token_records');
-    for (let part = 0; part < 10; part += 1) {
-      await service.database.query(
-        `INSERT INTO token_records (kind, key, data, expires_at)
-          SELECT 'access', 'expired-' || $1 || '-' || n, '{}', 1 FROM generate_series(1, $2) n`,
-        [part, EXPIRED / 10],
-      );
-    }
-    const batches: number[] = [];
-    const cleaners = databases.map((database) => {
-      const { removeExpired } = createPostgresStore({ database, clock: systemClock });
-      return startCleaning({
-        jobs: {
-          async tokens(limit) {
-            expect(limit).to.be.at.most(1_000);
-            return removeExpired(limit);
-          },
-        },
-        log: pino({ level: 'silent' }),
-        outcomes: { cleaned: (_, removed) => batches.push(removed), cleaningFailed: () => {} },
-      });
-    });
-    const about = { accessToken, session: partner.browser };
-    const load = startLoad(mixedRequests(service.issuer, seeded, about));
-    // Far more rounds than are needed: a cleaning that stands still is to fail, not to hang.
-    for (let round = 0; round < 2_000; round += 1) {
-      if ((await count('token_records')) < kept + 1_000) break;
-      await load.more(5);
-    }
-    await load.stop();
-    await Promise.all(cleaners.map((cleaner) => cleaner.stop()));
-
-    expect(load.failures).to.deep.equal([]);
-    expect(load.answered).to.be.greaterThan(50);
-    expect(Math.max(...batches)).to.equal(1_000);
-    // None was counted by both, though they took from the same table.
-    const removed = batches.reduce((sum, batch) => sum + batch, 0);
-    expect(removed).to.be.within(EXPIRED - 2_000, EXPIRED);
-    expect(batches.length).to.be.at.least((EXPIRED - 2_000) / 1_000);
   });
 
   it('of the security log and the recent problems, none waits for rows that the other removes', async () => {
     const [here, there] = databases;
     if (!here || !there) throw new Error('two databases are open');
-    const { confidential } = seeded.clients;
-    await service.database.query(
+    const { confidential } = on.clients;
+    await on.service.database.query(
       `INSERT INTO activity (at, actor, action, details)
         SELECT '2000-01-01', 'service', 'doctor_ran', '{}' FROM generate_series(1, 20)`,
     );
-    await service.database.query(
+    await on.service.database.query(
       `INSERT INTO client_problems (client_id, at, step, error, cause, request_id)
         SELECT $1, '2000-01-01', 'token', 'invalid_grant', 'long ago', 'req_' || n FROM generate_series(1, 20) n`,
       [confidential.id],

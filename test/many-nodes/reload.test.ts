@@ -12,8 +12,6 @@ import { createPerson } from '../support/person.ts';
 import { rawRequest } from '../support/raw-request.ts';
 import { type Seed, seed } from '../support/seed.ts';
 import { forEachDeployment, type Overrides, type TestService } from '../support/service.ts';
-import { mixedRequests } from './mixed-requests.ts';
-import { startLoad } from './steady-load.ts';
 
 forEachDeployment('a reload', (start) => {
   let service: TestService;
@@ -127,25 +125,6 @@ forEachDeployment('a reload', (start) => {
     // As if it had never been tried.
     const next = await reloadWith({ tokens });
     expect(next.changed).to.deep.equal(['tokens.machine_access_token']);
-    await reloadWith({});
-  });
-
-  it('again and again loses no request of those that come meanwhile', async () => {
-    const partner = partnerTokens(service.issuer, seeded);
-    const { accessToken } = await partner.tokens(seeded.clients.confidential);
-    const about = { accessToken, session: partner.browser };
-    const load = startLoad(mixedRequests(service.issuer, seeded, about));
-    for (let turn = 0; turn < 10; turn += 1) {
-      await load.more(20);
-      const { changed } = await reloadWith({
-        tokens: { machineAccessTokenSeconds: 100 + turn, retryWindowSeconds: turn },
-        server: { proxyHops: turn % 2 },
-        log: { level: turn % 2 === 0 ? 'silent' : 'debug' },
-      });
-      expect(changed).to.include('tokens.machine_access_token');
-    }
-    await load.stop();
-    expect(load.failures).to.deep.equal([]);
     await reloadWith({});
   });
 

@@ -2,11 +2,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
-import { partnerTokens } from '../provider/partner-tokens.ts';
-import { clientCredentials, introspect, refresh, revokeCurrent } from '../support/oauth.ts';
-import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
-import { type Seed, seed } from '../support/seed.ts';
-import { startTestService, type TestService } from '../support/service.ts';
 
 const MIGRATIONS = path.join(import.meta.dirname, '../../src/storage/migrations');
 /** Up to here the schema was made in one piece, and no older version ran beside it. */
@@ -71,63 +66,3 @@ function harmIn(file: string): string[] {
       return index !== null && !created.includes(index[1] ?? '') && !namesAdded(index[2]);
     });
 }
-
-describeOn([postgresServer, redisServer], 'a node on the schema of the next version', () => {
-  let service: TestService;
-  let seeded: Seed;
-
-  before(async () => {
-    service = await startTestService({ deployment: 'postgres+redis' });
-    seeded = await seed(service);
-    const { database } = service;
-    const tables = await database.query<{ name: string }>(
-      `SELECT relname AS name FROM pg_class
-        WHERE relnamespace = 'public'::regnamespace AND relkind = 'r'`,
-    );
-    for (const { name } of tables) {
-      if (name === 'gatehouse_migrations') continue;
-      await database.query(`ALTER TABLE ${name} ADD COLUMN of_tomorrow text UNIQUE,
-        ADD COLUMN also_of_tomorrow text NOT NULL DEFAULT 'new'`);
-      await database.query(`CREATE INDEX ON ${name} (also_of_tomorrow)`);
-    }
-    await database.query('CREATE TABLE tomorrow (id text PRIMARY KEY)');
-    await database.query(
-      "INSERT INTO gatehouse_migrations (name, run_on) VALUES ('9999_of-tomorrow', now())",
-    );
-  });
-  after(() => service?.close());
-
-  /** What touches most of the tables. */
-  async function everything({ issuer }: TestService): Promise<void> {
-    const { confidential, machine, resourceServer } = seeded.clients;
-    const partner = partnerTokens(issuer, seeded);
-    const { refreshToken, accessToken } = await partner.tokens(confidential);
-    expect((await introspect(issuer, resourceServer, accessToken)).body.active).to.equal(true);
-    expect((await refresh(issuer, confidential, refreshToken)).status).to.equal(200);
-    expect((await clientCredentials(issuer, machine)).status).to.equal(200);
-
-    const { browser } = partner;
-    const fill = async (at: string, fields: Record<string, string>): Promise<string> => {
-      const answered = await browser.submit(await browser.get(at), fields);
-      expect(answered.status, answered.html).to.be.oneOf([200, 303]);
-      return (await browser.follow(answered)).html;
-    };
-    const client = { name: 'Tomorrow', redirect_uris: 'https://partner.example/tomorrow' };
-    expect(await fill('/profile/oauth-clients/new', client)).to.include('data-secret');
-    const key = { name: 'Tomorrow', expires_in_days: '30' };
-    expect(await fill('/profile/api-keys', key)).to.include('data-secret');
-    for (const page of ['', '/oauth-clients', '/connections', '/api-keys', '/activity']) {
-      expect((await browser.get(`/profile${page}`)).status, page).to.equal(200);
-    }
-    expect((await revokeCurrent(issuer, accessToken)).status).to.equal(204);
-    await service.lastUsed.flush();
-  }
-
-  it('that has begun before goes on with everything', () => everything(service));
-
-  it('that starts then, as a rollback does, starts and does everything', async () => {
-    const storage = { autoMigrate: false };
-    const rolledBack = await startTestService({ beside: service, settings: { storage } });
-    await everything(rolledBack).finally(() => rolledBack.close());
-  });
-});

@@ -16,8 +16,14 @@ import { startTcpProxy, type TcpProxy } from './tcp-proxy.ts';
 import { newId } from './token-store-contract.ts';
 import { failureOf } from './waiting.ts';
 
-const inAnHour = Math.floor(Date.now() / 1000) + 3_600;
-const step = { rotation: 1, attempt: 'attempt', data: {}, now: Date.now(), expiresAt: inAnHour };
+const inAnHour = (): number => Math.floor(Date.now() / 1000) + 3_600;
+const step = () => ({
+  rotation: 1,
+  attempt: 'attempt',
+  data: {},
+  now: Date.now(),
+  expiresAt: inAnHour(),
+});
 
 describe('URL of Redis', () => {
   const single = (url: string): Record<string, unknown> => {
@@ -150,16 +156,16 @@ describeOn([redisServer], 'Redis, one server', () => {
 
   it('without memory refuses what it cannot keep, and goes on answering', async () => {
     const [id, code] = [newId(), newId()];
-    await store.write('grant', id, 'kept', inAnHour);
-    await store.write('code', code, 'kept', inAnHour);
-    await store.startFamily(id, {}, Date.now(), inAnHour);
+    await store.write('grant', id, 'kept', inAnHour());
+    await store.write('code', code, 'kept', inAnHour());
+    await store.startFamily(id, {}, Date.now(), inAnHour());
     await configure('maxmemory', '1');
     for (const work of [
-      () => store.write('grant', newId(), {}, inAnHour),
-      () => store.writeSession(newId(), newId(), {}, inAnHour),
-      () => store.startFamily(newId(), {}, Date.now(), inAnHour),
+      () => store.write('grant', newId(), {}, inAnHour()),
+      () => store.writeSession(newId(), newId(), {}, inAnHour()),
+      () => store.startFamily(newId(), {}, Date.now(), inAnHour()),
       () => store.consumeCode(code, 'attempt'),
-      () => store.advanceFamily(id, step),
+      () => store.advanceFamily(id, step()),
       () => store.ping(),
     ]) {
       expect(await failureOf(work())).to.be.instanceOf(StorageUnavailable);
@@ -168,13 +174,13 @@ describeOn([redisServer], 'Redis, one server', () => {
     expect(await store.remove('grant', id), 'a revocation').to.equal(true);
     await configure('maxmemory', '0');
     expect(await store.consumeCode(code, 'another attempt')).to.equal(true);
-    expect(await store.advanceFamily(id, step)).to.equal('advanced');
+    expect(await store.advanceFamily(id, step())).to.equal('advanced');
   });
 
   it('that may not write without replicas says that it is away, to a removal too', async () => {
     const id = newId();
-    await store.write('grant', id, {}, inAnHour);
-    await store.write('code', id, {}, inAnHour);
+    await store.write('grant', id, {}, inAnHour());
+    await store.write('code', id, {}, inAnHour());
     await configure('min-replicas-to-write', '1');
     expect(await failureOf(store.remove('grant', id))).to.be.instanceOf(StorageUnavailable);
     expect(await failureOf(store.removeFamily(id))).to.be.instanceOf(StorageUnavailable);
@@ -186,18 +192,18 @@ describeOn([redisServer], 'Redis, one server', () => {
 
   it('that forgot the scripts is told them again', async () => {
     const id = newId();
-    await store.write('code', id, {}, inAnHour);
-    await store.startFamily(id, {}, Date.now(), inAnHour);
+    await store.write('code', id, {}, inAnHour());
+    await store.startFamily(id, {}, Date.now(), inAnHour());
     await admin.script('FLUSH');
     expect(await store.consumeCode(id, 'attempt')).to.equal(true);
     await admin.script('FLUSH');
-    expect(await store.advanceFamily(id, step)).to.equal('advanced');
+    expect(await store.advanceFamily(id, step())).to.equal('advanced');
   });
 
   it('a code whose consumption was done but not answered is consumed by the same attempt', async () => {
     const [id, other] = [newId(), newId()];
-    await store.write('code', id, {}, inAnHour);
-    await store.write('grant', other, 'other', inAnHour);
+    await store.write('code', id, {}, inAnHour());
+    await store.write('grant', other, 'other', inAnHour());
     // Redis knows the script then, and is asked once.
     await store.consumeCode(other, 'mine');
     const broken = proxy.breakAnswerTo('gh:c:', (answer) => answer.indexOf(':1\r\n'));
@@ -213,9 +219,9 @@ describeOn([redisServer], 'Redis, one server', () => {
 
   it('a family whose advance was done but not answered is advanced by the same attempt', async () => {
     const id = newId();
-    await store.startFamily(id, {}, Date.now(), inAnHour);
+    await store.startFamily(id, {}, Date.now(), inAnHour());
     const broken = proxy.breakAnswerTo('gh:r:');
-    expect(await store.advanceFamily(id, step)).to.equal('advanced');
+    expect(await store.advanceFamily(id, step())).to.equal('advanced');
     await broken;
     expect(await store.readFamily(id)).to.include({ rotation: 1 });
   });

@@ -17,7 +17,7 @@ import { openStore } from './open-store.ts';
 import { newId, tokenStoreContract } from './token-store-contract.ts';
 import { failureOf, withinLimit } from './waiting.ts';
 
-const inAnHour = Math.floor(Date.now() / 1000) + 3_600;
+const inAnHour = (): number => Math.floor(Date.now() / 1000) + 3_600;
 const portOf = (server: RedisServer): string => new URL(server.url).port;
 
 const ask = (server: RedisServer, command: string, ...values: string[]): Promise<unknown> =>
@@ -76,16 +76,16 @@ describeOn([redisServer], 'Redis Cluster of three masters', () => {
   it('answers many requests at once, whichever node has the keys', async () => {
     const store = await open();
     const ids = Array.from({ length: 200 }, newId);
-    await Promise.all(ids.map((id) => store.write('code', id, { of: id }, inAnHour)));
-    await Promise.all(ids.map((id) => store.startFamily(id, { of: id }, Date.now(), inAnHour)));
-    const step = { rotation: 3, attempt: 'a', data: {}, now: Date.now(), expiresAt: inAnHour };
+    await Promise.all(ids.map((id) => store.write('code', id, { of: id }, inAnHour())));
+    await Promise.all(ids.map((id) => store.startFamily(id, { of: id }, Date.now(), inAnHour())));
+    const step = { rotation: 3, attempt: 'a', data: {}, now: Date.now(), expiresAt: inAnHour() };
     const answers = await Promise.all(
       ids.map(async (id) => [
         ...(await Promise.all([
           store.consumeCode(id, 'attempt'),
           store.advanceFamily(id, step),
           store.readFamily(id),
-          store.writeSession(id, `${id}_uid`, {}, inAnHour),
+          store.writeSession(id, `${id}_uid`, {}, inAnHour()),
         ])),
         (await store.read<{ of: string }>('code', id))?.data.of === id,
       ]),
@@ -137,7 +137,7 @@ describeOn([redisServer], 'Redis Cluster of three masters', () => {
     await ask(second, 'CLUSTER', 'ADDSLOTSRANGE', ...SLOTS[2]);
     await ask(second, 'CLUSTER', 'BUMPEPOCH');
     await eventually(() => expectState(masters, 'ok'));
-    await Promise.all(ids.map((id) => store.write('grant', id, id, inAnHour)));
+    await Promise.all(ids.map((id) => store.write('grant', id, id, inAnHour())));
     const read = await Promise.all(ids.map((id) => store.read('grant', id)));
     expect(read.map((record) => record?.data)).to.deep.equal(ids);
   });
@@ -147,7 +147,7 @@ describeOn([redisServer], 'Redis Cluster of three masters', () => {
     await eventually(() => expectState(masters, 'ok'));
     const store = await open();
     const ids = Array.from({ length: 20 }, newId);
-    await Promise.all(ids.map((id) => store.write('grant', id, id, inAnHour)));
+    await Promise.all(ids.map((id) => store.write('grant', id, id, inAnHour())));
     return {
       read: () => ids.map((id) => withinLimit(store.read('grant', id))),
       expectAllRead: () =>
@@ -193,7 +193,7 @@ describeOn([redisServer], 'Redis behind a Sentinel', () => {
     store = await openStore(`redis+sentinel://127.0.0.1:1,127.0.0.1:${sentinelPort}/warehouse`);
     const node = store;
     const id = newId();
-    await node.write('grant', id, 'kept', inAnHour);
+    await node.write('grant', id, 'kept', inAnHour());
     await eventually(async () => expect(await ask(replica, 'DBSIZE')).to.be.above(0));
     await eventually(async () => {
       const found = await askSentinel(sentinelPort, 'replicas', 'warehouse');

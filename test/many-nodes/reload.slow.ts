@@ -1,0 +1,30 @@
+/** Settings that change again and again while requests come in. */
+import { expect } from 'chai';
+import { startSeeded } from '../support/seeded.ts';
+import { forEachDeployment, type Overrides } from '../support/service.ts';
+import { mixedRequests } from './mixed-requests.ts';
+import { startLoad } from './steady-load.ts';
+
+forEachDeployment('a reload', (start) => {
+  let found: Overrides = {};
+  const on = startSeeded({ on: start, reloaded: () => found });
+
+  it('again and again loses no request of those that come meanwhile', async () => {
+    const { partner } = on;
+    const { accessToken } = await partner.tokens(on.clients.confidential);
+    const about = { accessToken, session: partner.browser };
+    const load = startLoad(mixedRequests(on.issuer, on.seeded, about));
+    for (let turn = 0; turn < 10; turn += 1) {
+      await load.more(20);
+      found = {
+        tokens: { machineAccessTokenSeconds: 100 + turn, retryWindowSeconds: turn },
+        server: { proxyHops: turn % 2 },
+        log: { level: turn % 2 === 0 ? 'silent' : 'debug' },
+      };
+      const { changed } = await on.service.reload();
+      expect(changed).to.include('tokens.machine_access_token');
+    }
+    await load.stop();
+    expect(load.failures).to.deep.equal([]);
+  });
+});
