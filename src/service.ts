@@ -41,6 +41,8 @@ export interface ServiceParts {
   readonly isWorker?: boolean;
   readonly clock: Clock;
   readonly log: Logger;
+  /** Multiplies how long the stores may take, for whoever is in no hurry. No setting changes it. */
+  readonly storePatience?: number;
 }
 
 export type Service = Awaited<ReturnType<typeof startService>>;
@@ -53,16 +55,17 @@ export type Service = Awaited<ReturnType<typeof startService>>;
  */
 export async function startService(given: ServiceParts) {
   const { settings, loadSettings, isWorker = false, clock, log } = given;
+  const storage = { ...settings.storage, patience: given.storePatience ?? 1 };
   await using opened = new AsyncDisposableStack();
   const metrics = createMetrics();
   const { outcomes } = metrics;
   const database = measuredDatabase(
-    await openDatabase({ ...settings.storage, sharing: 'own' }),
+    await openDatabase({ ...storage, sharing: 'own' }),
     metrics.observeStore('database'),
   );
   opened.defer(() => database.close());
-  await requireSchema(database, settings.storage);
-  const tokens = await openTokenStore({ ...settings.storage, database, clock });
+  await requireSchema(database, storage);
+  const tokens = await openTokenStore({ ...storage, database, clock });
   const { limits } = tokens;
   const store = measuredStore(tokens.store, metrics.observeStore('tokens'));
   opened.defer(() => store.close());

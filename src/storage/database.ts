@@ -18,6 +18,8 @@ export interface DatabaseOptions {
   /** `own` for the service, `share` for a command that may run beside it. */
   readonly sharing?: Sharing;
   readonly databaseConnections?: number;
+  /** Multiplies the limits of a call, where nobody waits for an answer within 2 s. */
+  readonly patience?: number;
 }
 
 export interface OpenDatabase extends Database {
@@ -42,14 +44,16 @@ export async function openDatabase(options: DatabaseOptions): Promise<OpenDataba
   const connection: pg.ClientConfig = embedded
     ? { host: embedded.socketDirectory, database: 'postgres', user: 'postgres' }
     : { connectionString: options.databaseUrl };
+  const { patience = 1 } = options;
+  const limit = QUERY_LIMIT * patience;
   const pool = new pg.Pool({
     ...connection,
     application_name: 'gatehouse',
     max: options.databaseConnections ?? 10,
-    connectionTimeoutMillis: CONNECT_LIMIT,
-    query_timeout: QUERY_LIMIT,
+    connectionTimeoutMillis: CONNECT_LIMIT * patience,
+    query_timeout: limit,
     // The server must give up as well: a statement whose client left would keep its locks.
-    ...(embedded ? {} : { statement_timeout: QUERY_LIMIT, lock_timeout: QUERY_LIMIT }),
+    ...(embedded ? {} : { statement_timeout: limit, lock_timeout: limit }),
     keepAlive: true,
   });
   // An idle connection that the server ends is an event of the pool; unheard it ends the process.

@@ -35,17 +35,20 @@ export async function openTokenStore({
   acceptVolatileRedis,
   database,
   clock,
+  patience = 1,
 }: {
   redisUrl?: string | undefined;
   acceptVolatileRedis: boolean;
   database: Database;
   clock: Clock;
+  /** As of `createRedis`. */
+  patience?: number;
 }): Promise<OpenTokenStore> {
   if (redisUrl === undefined) {
     const parts = { database, clock };
     return { store: createPostgresStore(parts), limits: postgresLimits(parts) };
   }
-  const redis = createRedis(redisUrl);
+  const redis = createRedis(redisUrl, { patience });
   try {
     await connectRedis(redis);
     const problems = (await redisProblems(redis)).filter(

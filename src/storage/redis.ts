@@ -19,10 +19,7 @@ const START_LIMIT = 5_000;
 /** Without the one member whose type the constructors do not take back under strict options. */
 type Options = Omit<RedisOptions, 'replyMapping'>;
 
-const LIMITS = {
-  connectTimeout: CONNECT_LIMIT,
-  commandTimeout: COMMAND_LIMIT,
-  socketTimeout: SILENCE_LIMIT,
+const HABITS = {
   // Fail now and let the caller answer 503, rather than queue what nobody waits for.
   maxRetriesPerRequest: 1,
   enableOfflineQueue: false,
@@ -44,11 +41,19 @@ const UNAVAILABLE_REPLY =
 /**
  * A client for `redis:`, `rediss:` (TLS), `redis+sentinel://host,host/master-name` and
  * `redis+cluster://host,host` (`rediss+…` with TLS). Not connected yet.
+ *
+ * @param options `patience`: multiplies the limits, where nobody waits for an answer within 2 s.
  */
-export function createRedis(url: string): Redis | Cluster {
+export function createRedis(url: string, { patience = 1 } = {}): Redis | Cluster {
   const { scheme, username, password, hosts, path } = parseRedisUrl(url);
   const isTls = scheme.startsWith('rediss');
-  const options: Options = { ...LIMITS, retryStrategy: retryPause };
+  const options: Options = {
+    ...HABITS,
+    connectTimeout: CONNECT_LIMIT * patience,
+    commandTimeout: COMMAND_LIMIT * patience,
+    socketTimeout: SILENCE_LIMIT * patience,
+    retryStrategy: retryPause,
+  };
   if (username) options.username = username;
   if (password) options.password = password;
   if (isTls) options.tls = {};
