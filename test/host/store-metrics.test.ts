@@ -26,6 +26,7 @@ describeOn([postgresServer, redisServer], 'a store that is away', () => {
     const databaseUrl = await postgres.createDatabase();
     service = await startTestService({
       deployment: 'postgres',
+      patience: 1,
       settings: { storage: { databaseUrl, redisUrl: redis.url } },
     });
     seeded = await seed(service);

@@ -6,6 +6,7 @@ import { startCleaning } from '../../src/storage/cleaning.ts';
 import { type OpenDatabase, openDatabase } from '../../src/storage/database.ts';
 import { createPostgresStore } from '../../src/storage/postgres-store.ts';
 import { partnerTokens } from '../provider/partner-tokens.ts';
+import { PATIENCE } from '../support/patience.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
 import { type Seed, seed } from '../support/seed.ts';
 import { startTestService, type TestService } from '../support/service.ts';
@@ -23,7 +24,7 @@ describeOn([postgresServer], 'cleaning, by two nodes at once', () => {
     service = await startTestService({ deployment: 'postgres' });
     seeded = await seed(service);
     for (let node = 0; node < 2; node += 1) {
-      databases.push(await openDatabase(service.settings.storage));
+      databases.push(await openDatabase({ ...service.settings.storage, patience: PATIENCE }));
     }
   });
   after(async () => {

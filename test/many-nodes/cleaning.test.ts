@@ -5,6 +5,7 @@ import { createActivity } from '../../src/accounts/activity.ts';
 import { createClientProblems } from '../../src/clients/client-problems.ts';
 import { systemClock } from '../../src/clock.ts';
 import { type OpenDatabase, openDatabase } from '../../src/storage/database.ts';
+import { PATIENCE } from '../support/patience.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
 import { startSeeded } from '../support/seeded.ts';
 
@@ -14,7 +15,7 @@ describeOn([postgresServer], 'cleaning, by two nodes at once', () => {
 
   before(async () => {
     for (let node = 0; node < 2; node += 1) {
-      databases.push(await openDatabase(on.service.settings.storage));
+      databases.push(await openDatabase({ ...on.service.settings.storage, patience: PATIENCE }));
     }
   });
   after(async () => {

@@ -107,7 +107,11 @@ describeOn([postgresServer, redisServer], 'an exchange that breaks off, Redis', 
     operator = new Redis(redis.url);
     proxy = await startTcpProxy(Number(new URL(redis.url).port));
     const storage = { redisUrl: `redis://127.0.0.1:${proxy.port}` };
-    const service = await startTestService({ deployment: 'postgres', settings: { storage } });
+    const service = await startTestService({
+      deployment: 'postgres',
+      patience: 1,
+      settings: { storage },
+    });
     exchange = await exchangeOn(service);
   });
   after(async () => {

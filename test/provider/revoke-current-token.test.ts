@@ -191,6 +191,7 @@ describeOn([postgresServer, redisServer], 'revoking while the token store is awa
     const redis = await startRedisServer();
     const service = await startTestService({
       deployment: 'postgres+redis',
+      patience: 1,
       settings: { storage: { redisUrl: redis.url } },
     });
     try {

@@ -60,7 +60,7 @@ for (const { title, harmed, tokens } of PLACES) {
     let seeded: Seed;
     const started: TestService[] = [];
     const start = async (options: StartOptions): Promise<TestService> => {
-      const node = await startTestService({ deployment: 'postgres', ...options });
+      const node = await startTestService({ deployment: 'postgres', patience: 1, ...options });
       started.push(node);
       return node;
     };
@@ -217,7 +217,11 @@ describeOn([postgresServer, redisServer], 'tokens in Redis', () => {
     redisUrl = (await servers).redis.url;
     proxy = await startTcpProxy(Number(new URL(redisUrl).port));
     const storage = { redisUrl: `redis://127.0.0.1:${proxy.port}` };
-    service = await startTestService({ deployment: 'postgres', settings: { storage } });
+    service = await startTestService({
+      deployment: 'postgres',
+      patience: 1,
+      settings: { storage },
+    });
     seeded = await seed(service);
   });
   after(async () => {

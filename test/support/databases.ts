@@ -2,6 +2,7 @@
 import { type OpenDatabase, openDatabase } from '../../src/storage/database.ts';
 import { freshDataDirectory } from './embedded-postgres.ts';
 import { createOpened } from './opened.ts';
+import { PATIENCE } from './patience.ts';
 import { freshMigratedDatabaseUrl } from './postgres-server.ts';
 import { describeOn, postgresServer } from './requirements.ts';
 
@@ -26,6 +27,10 @@ export function forEachDatabase(
 
 /** A database with the schema and no rows; whoever opens it closes it. */
 export async function openTestDatabase(kind: DatabaseKind): Promise<OpenDatabase> {
-  if (kind === 'embedded') return openDatabase({ dataDirectory: await freshDataDirectory() });
-  return openDatabase({ databaseUrl: await freshMigratedDatabaseUrl(), dataDirectory: '' });
+  const patience = PATIENCE;
+  if (kind === 'embedded') {
+    return openDatabase({ dataDirectory: await freshDataDirectory(), patience });
+  }
+  const databaseUrl = await freshMigratedDatabaseUrl();
+  return openDatabase({ databaseUrl, dataDirectory: '', patience });
 }

@@ -7,6 +7,7 @@ import { openDatabase } from '../../src/storage/database.ts';
 import { takeDirectoryLock } from '../../src/storage/directory-lock.ts';
 import { migrate } from '../../src/storage/migrate.ts';
 import { atEndOfFile } from './end-of-run.ts';
+import { PATIENCE } from './patience.ts';
 import { shared } from './shared.ts';
 import { runFolder, temporaryDirectory } from './temporary-directory.ts';
 
@@ -49,7 +50,7 @@ const template = shared(async () => {
 
 async function createCluster(): Promise<string> {
   const dataDirectory = temporaryDirectory('template');
-  const database = await openDatabase({ dataDirectory });
+  const database = await openDatabase({ dataDirectory, patience: PATIENCE });
   await migrate(database).finally(() => database.close());
   return path.join(dataDirectory, CLUSTER);
 }

@@ -7,6 +7,7 @@ import pg from 'pg';
 import { openDatabase } from '../../src/storage/database.ts';
 import { migrate } from '../../src/storage/migrate.ts';
 import { atEndOfFile, atEndOfRun } from './end-of-run.ts';
+import { PATIENCE } from './patience.ts';
 import { freePort, type Program, runProgram, runsAsRoot, startProgram } from './programs.ts';
 import { postgresAccount, postgresServer, required } from './requirements.ts';
 import { shared } from './shared.ts';
@@ -41,7 +42,7 @@ const sharedServer = shared(() => startPostgresServer(atEndOfRun));
 const migratedTemplate = shared(async () => {
   const server = await sharedServer();
   const url = await server.createDatabase();
-  const database = await openDatabase({ databaseUrl: url, dataDirectory: '' });
+  const database = await openDatabase({ databaseUrl: url, dataDirectory: '', patience: PATIENCE });
   // A template is copied only while nobody is connected to it.
   await migrate(database).finally(() => database.close());
   return nameOf(url);

@@ -7,6 +7,7 @@ import type { Settings } from '../../src/config/settings.ts';
 import { type Service, startService } from '../../src/service.ts';
 import { freshDataDirectory } from './embedded-postgres.ts';
 import { createOpened } from './opened.ts';
+import { PATIENCE } from './patience.ts';
 import { freshMigratedDatabaseUrl } from './postgres-server.ts';
 import { freePort } from './programs.ts';
 import { freshRedisUrl } from './redis-server.ts';
@@ -48,6 +49,8 @@ export interface StartOptions {
    * embedded database, which has one node.
    */
   readonly beside?: TestService;
+  /** Times the stores' limits of production, which a test about them keeps by `1`. */
+  readonly patience?: number;
   /** What a reload finds, instead of the same settings again; on top of those of the start. */
   readonly reloaded?: () => Overrides;
 }
@@ -57,12 +60,12 @@ export interface StartOptions {
  * it closes it. Nodes started beside each other have an issuer (a port) of their own.
  */
 export async function startTestService(options: StartOptions = {}): Promise<TestService> {
-  const { clock = systemClock, beside } = options;
+  const { clock = systemClock, beside, patience: storePatience = PATIENCE } = options;
   const settings = await settingsOf(options);
   const logLines: string[] = [];
   const log = pino({ level: settings.log.level }, { write: (line) => void logLines.push(line) });
   const loadSettings = () => changedBy(settings, options.reloaded?.() ?? {});
-  const service = await startService({ settings, loadSettings, clock, log });
+  const service = await startService({ settings, loadSettings, clock, log, storePatience });
   const { database } = service;
   return {
     ...service,

@@ -7,6 +7,7 @@ import { createRedisStore } from '../../src/storage/redis-store.ts';
 import type { TokenStore } from '../../src/storage/token-store.ts';
 import { freshDataDirectory } from './embedded-postgres.ts';
 import { createOpened } from './opened.ts';
+import { PATIENCE } from './patience.ts';
 import { freshMigratedDatabaseUrl } from './postgres-server.ts';
 import { freshRedisUrl } from './redis-server.ts';
 import { describeOn, postgresServer, redisServer } from './requirements.ts';
@@ -53,7 +54,7 @@ async function postgres(): Promise<Place> {
 }
 
 async function connectPostgres(options: { databaseUrl?: string; dataDirectory: string }) {
-  const database = await openDatabase(options);
+  const database = await openDatabase({ ...options, patience: PATIENCE });
   const store = createPostgresStore({ database, clock: systemClock });
   return { store, close: () => database.close() };
 }
@@ -61,7 +62,7 @@ async function connectPostgres(options: { databaseUrl?: string; dataDirectory: s
 async function redis(): Promise<Place> {
   const url = await freshRedisUrl();
   return async () => {
-    const client = createRedis(url);
+    const client = createRedis(url, { patience: PATIENCE });
     await client.connect();
     const store = createRedisStore({ redis: client, clock: systemClock });
     return { store, close: () => store.close() };
