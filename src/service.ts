@@ -41,8 +41,8 @@ export interface ServiceParts {
   readonly isWorker?: boolean;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Multiplies how long the stores may take, for whoever is in no hurry. No setting changes it. */
-  readonly storePatience?: number;
+  /** Multiplies how long a store and a connection may take. No setting does that: requests wait. */
+  readonly patience?: number;
 }
 
 export type Service = Awaited<ReturnType<typeof startService>>;
@@ -54,8 +54,8 @@ export type Service = Awaited<ReturnType<typeof startService>>;
  *   its remedy, before anything listens.
  */
 export async function startService(given: ServiceParts) {
-  const { settings, loadSettings, isWorker = false, clock, log } = given;
-  const storage = { ...settings.storage, patience: given.storePatience ?? 1 };
+  const { settings, loadSettings, isWorker = false, clock, log, patience = 1 } = given;
+  const storage = { ...settings.storage, patience };
   await using opened = new AsyncDisposableStack();
   const metrics = createMetrics();
   const { outcomes } = metrics;
@@ -149,7 +149,12 @@ export async function startService(given: ServiceParts) {
   const everyone = await listen(
     (request, response) => current.application.handle(request, response),
     ...([server.port, server.host] as const),
-    { ServerResponse: departure.ServerResponse, maxConnections: server.maxConnections, log },
+    {
+      ServerResponse: departure.ServerResponse,
+      maxConnections: server.maxConnections,
+      patience,
+      log,
+    },
   );
   listeners.push(everyone);
   const operatorsApp = createOperatorsHost({

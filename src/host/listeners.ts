@@ -38,6 +38,8 @@ const DRAIN_LIMIT = 8_000;
 export interface ListenOptions extends Pick<ServerOptions, 'ServerResponse'> {
   /** In place of the usual ones. */
   readonly limits?: Partial<ConnectionLimits>;
+  /** Multiplies how long a request and an answer may take, in place of 1. */
+  readonly patience?: number;
   /** Further connections are closed at once. Default: no limit. */
   readonly maxConnections?: number;
   /** Told of requests that are none, and of connections that are too many. */
@@ -51,8 +53,13 @@ export function listen(
   host: string,
   options: ListenOptions = {},
 ): Promise<Server> {
-  const { ServerResponse, limits, maxConnections, log } = options;
-  const { idleTimeout, ...times } = { ...LIMITS, ...limits };
+  const { ServerResponse, limits, maxConnections, log, patience = 1 } = options;
+  const { idleTimeout, ...usual } = { ...LIMITS, ...limits };
+  const times = {
+    ...usual,
+    headersTimeout: usual.headersTimeout * patience,
+    requestTimeout: usual.requestTimeout * patience,
+  };
   const server = createServer(
     // Without a Host, or with an unknown expectation, Node would answer for itself, and no log line
     // would tell of it.
@@ -60,7 +67,7 @@ export function listen(
     handler,
   );
   server.on('checkExpectation', handler);
-  server.setTimeout(idleTimeout);
+  server.setTimeout(idleTimeout * patience);
   if (maxConnections !== undefined) server.maxConnections = maxConnections;
   answerBrokenRequests(server, log);
   return new Promise<Server>((resolve, reject) => {
