@@ -49,7 +49,7 @@ export interface StartOptions {
    * embedded database, which has one node.
    */
   readonly beside?: TestService;
-  /** Times the stores' limits of production, which a test about them keeps by `1`. */
+  /** Times the limits of production, which a test about them keeps by `1`. */
   readonly patience?: number;
   /** What a reload finds, instead of the same settings again; on top of those of the start. */
   readonly reloaded?: () => Overrides;
@@ -60,12 +60,12 @@ export interface StartOptions {
  * it closes it. Nodes started beside each other have an issuer (a port) of their own.
  */
 export async function startTestService(options: StartOptions = {}): Promise<TestService> {
-  const { clock = systemClock, beside, patience: storePatience = PATIENCE } = options;
+  const { clock = systemClock, beside, patience = PATIENCE } = options;
   const settings = await settingsOf(options);
   const logLines: string[] = [];
   const log = pino({ level: settings.log.level }, { write: (line) => void logLines.push(line) });
   const loadSettings = () => changedBy(settings, options.reloaded?.() ?? {});
-  const service = await startService({ settings, loadSettings, clock, log, storePatience });
+  const service = await startService({ settings, loadSettings, clock, log, patience });
   const { database } = service;
   return {
     ...service,
