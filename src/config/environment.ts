@@ -4,6 +4,9 @@ import { knownSettings } from './known-settings.ts';
 import type { ConfigurationProblem } from './problems.ts';
 import { mayBeInAFile, mistakenNames, settingOf, variableOf } from './variables.ts';
 
+/** Those of this process. */
+export const environmentOfProcess: Variables = process.env;
+
 export type Variables = Readonly<Record<string, string | undefined>>;
 
 /** A setting that the environment decides instead of the file. */
@@ -36,7 +39,7 @@ export interface Environment {
 export const shortestKey = 32;
 
 /** A variable that is set to nothing counts as unset, as Compose files leave them. */
-export function readEnvironment(variables: Variables = process.env): Environment {
+export function readEnvironment(variables: Variables = environmentOfProcess): Environment {
   const problems: ConfigurationProblem[] = [...mistakenNames(variables)];
   const unreadable: string[] = [];
   const given = (name: string): Given | undefined => {

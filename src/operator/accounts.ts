@@ -7,7 +7,8 @@ import type { Operator } from './operator.ts';
 import { type PasswordOptions, passwordFrom } from './password-source.ts';
 import { type Report, table } from './report.ts';
 
-export function addAccountCommands(program: Command, { run }: Operator): void {
+export function addAccountCommands(program: Command, operator: Operator): void {
+  const { run } = operator;
   const accounts = program.command('accounts').description('people who may sign in');
 
   accounts
@@ -29,7 +30,7 @@ export function addAccountCommands(program: Command, { run }: Operator): void {
     )
     .action(async (options: NewAccountOptions) => {
       const { email, name, invite = false } = options;
-      const given = invite ? undefined : await passwordFrom(options);
+      const given = invite ? undefined : await passwordFrom(options, operator);
       await run(async ({ accounts, invitations, recordChange }) => {
         const account = await accounts.add(
           { email, name, password: given?.password },

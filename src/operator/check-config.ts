@@ -7,7 +7,7 @@ import { WrongUsage } from './failure.ts';
 import type { Operator } from './operator.ts';
 import { type Report, table } from './report.ts';
 
-export function addCheckConfigCommand(program: Command, { print }: Operator): void {
+export function addCheckConfigCommand(program: Command, { print, environment }: Operator): void {
   program
     .command('check-config')
     .description(
@@ -22,7 +22,7 @@ export function addCheckConfigCommand(program: Command, { print }: Operator): vo
         print(schemaReport());
         return;
       }
-      const inspection = inspectSettings(file === undefined ? {} : { file });
+      const inspection = inspectSettings({ environment, ...(file !== undefined && { file }) });
       // Imported here: it is the whole service, which no other command needs.
       const { buildUnopened } = await import('./trial-build.ts');
       await buildUnopened(inspection);

@@ -22,7 +22,8 @@ interface NewClientOptions {
   readonly owner?: string;
 }
 
-export function addClientCommands(program: Command, { run }: Operator): void {
+export function addClientCommands(program: Command, operator: Operator): void {
+  const { run } = operator;
   const clients = program.command('clients').description('registered OAuth clients');
 
   clients
@@ -157,7 +158,8 @@ export function addClientCommands(program: Command, { run }: Operator): void {
         const secretId = secret && others.length === 0 ? secret.id : options.secret;
         // What the registry refuses is not asked about.
         if (secret && found.secrets.length > 1) {
-          await confirmed(`Removes the secret …${secret.lastFour} of ${found.name}.`, options);
+          const what = `Removes the secret …${secret.lastFour} of ${found.name}.`;
+          await confirmed(what, options, operator);
         }
         const client = await registries.clients.removeSecret(id, secretId, (tx, { lastFour }) =>
           recordOf(registries, 'client_secret_removed', found, { last_four: lastFour })(tx),
@@ -174,7 +176,7 @@ export function addClientCommands(program: Command, { run }: Operator): void {
         const client = await clientNamed(registries, id);
         const { length: connected } = await peopleOf(registries, id);
         const what = `Deletes ${client.name} and disconnects the ${connected} people who use it.`;
-        await confirmed(what, options);
+        await confirmed(what, options, operator);
         const people = await registries.clients.remove(id, {
           async revokeGrant(grantId) {
             const store = await registries.tokenStore();

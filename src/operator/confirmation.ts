@@ -2,10 +2,14 @@
 import { createInterface } from 'node:readline/promises';
 import { type Command, Option } from 'commander';
 import { Refusal } from '../refusal.ts';
+import type { Surroundings } from './operator.ts';
 
 export interface ConfirmationOptions {
   readonly yes?: true;
 }
+
+/** What asks, for work that does not know how it was called. @throws as `confirmed` does. */
+export type Confirm = (what: string) => Promise<void>;
 
 /** Adds `--yes` to a command whose action awaits `confirmed`. */
 export const askedFirst = (command: Command): Command =>
@@ -19,18 +23,25 @@ export const askedFirst = (command: Command): Command =>
  * @throws Refusal `confirmation_needed` where there is no terminal to ask on, or
  *   `confirmation_denied` for any answer but `yes`.
  */
-export async function confirmed(what: string, { yes }: ConfirmationOptions): Promise<void> {
+export async function confirmed(
+  what: string,
+  { yes }: ConfirmationOptions,
+  { stdin, stderr }: Terminal,
+): Promise<void> {
   if (yes) return;
   // The question goes to stderr, so that `--json` still prints one value and nothing else.
-  if (!process.stdin.isTTY || !process.stderr.isTTY) {
+  if (!stdin.isTTY || !stderr.isTTY) {
     throw new Refusal('confirmation_needed', `${what} This cannot be undone.`, 'Add --yes.');
   }
-  if ((await answerTo(`${what} This cannot be undone.\nType yes to go on: `)) === 'yes') return;
+  const question = `${what} This cannot be undone.\nType yes to go on: `;
+  if ((await answerTo(question, { stdin, stderr })) === 'yes') return;
   throw new Refusal('confirmation_denied', 'Nothing was changed.', 'Type yes to go on.');
 }
 
-async function answerTo(question: string): Promise<string> {
-  const terminal = createInterface({ input: process.stdin, output: process.stderr });
+type Terminal = Pick<Surroundings, 'stdin' | 'stderr'>;
+
+async function answerTo(question: string, { stdin, stderr }: Terminal): Promise<string> {
+  const terminal = createInterface({ input: stdin, output: stderr });
   // Ctrl-C and the end of input are answers as well: no.
   const ended = new Promise<string>((resolve) => terminal.once('close', () => resolve('')));
   try {

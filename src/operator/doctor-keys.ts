@@ -5,16 +5,21 @@ import { Refusal } from '../refusal.ts';
 import type { Queries } from '../storage/queries.ts';
 import type { Findings } from './doctor-findings.ts';
 import { KEY_VARIABLE, keyStates, keyWarnings } from './key-states.ts';
-import { keyFacts } from './keys.ts';
+import { type KeySources, keyFacts } from './keys.ts';
 
-export async function checkKeys(findings: Findings, database: Queries | undefined): Promise<void> {
+type Sources = Omit<KeySources, 'database'> & { readonly database: Queries | undefined };
+
+export async function checkKeys(
+  findings: Findings,
+  { database, ...sources }: Sources,
+): Promise<void> {
   const check = 'keys';
   if (!database) {
     findings.notChecked([check], 'the database cannot be used');
     return;
   }
   try {
-    const facts = await keyFacts(database);
+    const facts = await keyFacts({ database, ...sources });
     const now = systemClock();
     const warnings = keyWarnings(facts, now);
     for (const { kind, message, remedy } of warnings) {

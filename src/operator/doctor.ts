@@ -1,6 +1,7 @@
 /** `operator doctor`: tries the whole service out at its public address, and what it stands on. */
 import { type Command, InvalidArgumentError } from 'commander';
-import { loadSettingsWithoutSecrets } from '../config/load.ts';
+import type { Variables } from '../config/environment.ts';
+import { findKeys, loadSettingsWithoutSecrets } from '../config/load.ts';
 import { ConfigurationProblems } from '../config/problems.ts';
 import type { SettingsWithoutSecrets } from '../config/settings.ts';
 import { StorageUnavailable } from '../storage/storage-unavailable.ts';
@@ -15,6 +16,7 @@ import { checkNodes } from './doctor-nodes.ts';
 import { checkTokenStore } from './doctor-redis.ts';
 import type { Send } from './doctor-requests.ts';
 import { createVisitors, type Visitor, type Visitors } from './doctor-visitor.ts';
+import { REFUSED } from './failure.ts';
 import type { Operator } from './operator.ts';
 
 /** As a shell would say of a command that Ctrl-C ended. */
@@ -25,7 +27,8 @@ interface DoctorOptions {
   readonly address?: string;
 }
 
-export function addDoctorCommand(program: Command, { print, say }: Operator): void {
+export function addDoctorCommand(program: Command, operator: Operator): void {
+  const { print, say, environment } = operator;
   program
     .command('doctor')
     .description(
@@ -39,12 +42,11 @@ export function addDoctorCommand(program: Command, { print, say }: Operator): vo
     )
     .action(async (options: DoctorOptions) => {
       const interruption = new AbortController();
-      const interrupt = (): void => interruption.abort();
-      // The second one ends the command at once, as ever.
-      process.once('SIGINT', interrupt).once('SIGTERM', interrupt);
+      operator.onInterrupt(() => interruption.abort());
       const findings = createFindings(say);
       try {
-        await examine(findings, options, interruption.signal);
+        const { signal } = interruption;
+        await examine(findings, { ...options, environment, signal });
       } catch (error) {
         if (error instanceof StorageUnavailable) findings.problem(storesLost(error));
         else if (!interruption.signal.aborted) throw error;
@@ -58,9 +60,8 @@ export function addDoctorCommand(program: Command, { print, say }: Operator): vo
         text: aborted
           ? 'Broken off. What was made for it is removed.'
           : `${problems} problem(s), ${warnings} warning(s).`,
+        exitCode: aborted ? INTERRUPTED : problems > 0 ? REFUSED : 0,
       });
-      if (aborted) process.exitCode = INTERRUPTED;
-      else if (problems > 0) process.exitCode = 1;
     });
 }
 
@@ -77,19 +78,23 @@ function origin(text: string): string {
   return new URL(text).origin;
 }
 
+interface ExaminationOptions extends DoctorOptions {
+  readonly environment: Variables;
+  readonly signal: AbortSignal;
+}
+
 async function examine(
   findings: Findings,
-  { address }: DoctorOptions,
-  signal: AbortSignal,
+  { address, environment, signal }: ExaminationOptions,
 ): Promise<void> {
-  const settings = settingsChecked(findings);
+  const settings = settingsChecked(findings, environment);
   if (!settings) return findings.notChecked(['everything_else'], 'the settings have problems');
   const database = await checkDatabase(findings, settings);
   try {
     signal.throwIfAborted();
     const store = await checkTokenStore(findings, settings, database);
     try {
-      await checkKeys(findings, database);
+      await checkKeys(findings, { database, settings, keys: () => findKeys({ environment }) });
       await checkNodes(findings, settings, database);
       const send = await checkAddress(findings, { issuer: settings.issuer, address, signal });
       const visitors = database && store && createVisitors({ database, store });
@@ -102,9 +107,12 @@ async function examine(
   }
 }
 
-function settingsChecked(findings: Findings): SettingsWithoutSecrets | undefined {
+function settingsChecked(
+  findings: Findings,
+  environment: Variables,
+): SettingsWithoutSecrets | undefined {
   try {
-    const settings = loadSettingsWithoutSecrets();
+    const settings = loadSettingsWithoutSecrets({ environment });
     findings.ok('settings', `fine; the issuer is ${settings.issuer}`);
     return settings;
   } catch (error) {

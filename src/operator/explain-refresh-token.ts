@@ -1,6 +1,6 @@
 /** What became of a refresh token: where it stands in its family, and whether the family is alive. */
 import { systemClock } from '../clock.ts';
-import { findKeys, loadSettingsWithoutSecrets } from '../config/load.ts';
+import type { Settings } from '../config/settings.ts';
 import {
   claimedNameOf,
   createRefreshTokenValues,
@@ -20,7 +20,7 @@ export async function explainRefreshToken(
   const name = claimedNameOf(value);
   if (!name)
     return { state: 'malformed', why: 'Its end, which counts the refreshes, is not right.' };
-  const keys = findKeys()?.tokenKeys;
+  const keys = registries.keys()?.tokenKeys;
   if (keys && !createRefreshTokenValues(keys).nameOf(value)) {
     return {
       state: 'unknown',
@@ -41,7 +41,7 @@ export async function explainRefreshToken(
   };
   const explained = await explainGrant(registries, { grantId, grant, facts }, () =>
     family
-      ? standingOf(rotation, family)
+      ? standingOf(rotation, family, registries.settings.tokens)
       : {
           state: 'expired',
           why: 'Its authorization was not refreshed until the last refresh token had expired.',
@@ -55,9 +55,12 @@ export async function explainRefreshToken(
 }
 
 /** How a token stands to the record of its family, whose grant is good. */
-function standingOf(rotation: number, family: RefreshFamily<RefreshTokenData>): Explanation {
+function standingOf(
+  rotation: number,
+  family: RefreshFamily<RefreshTokenData>,
+  { retryWindowSeconds }: Settings['tokens'],
+): Explanation {
   const now = systemClock();
-  const { retryWindowSeconds } = loadSettingsWithoutSecrets().tokens;
   const rotatedAt = new Date(family.rotatedAt);
   if (rotation < family.rotation && !isUsable(rotation, family, { now, retryWindowSeconds })) {
     const when =

@@ -9,7 +9,8 @@ import type { Operator } from './operator.ts';
 import type { Registries } from './registries.ts';
 import { shapeOf, type ValueKind } from './token-shape.ts';
 
-export function addExplainCommand(program: Command, { run, print }: Operator): void {
+export function addExplainCommand(program: Command, operator: Operator): void {
+  const { run, print } = operator;
   program
     .command('explain')
     .description('say what a token is, whose, whether it is good, and why not; changes nothing')
@@ -20,7 +21,7 @@ export function addExplainCommand(program: Command, { run, print }: Operator): v
     )
     .addHelpText('after', `\n${STANDARD_INPUT_IS_SAFER}`)
     .action(async (argument: string) => {
-      const value = await givenToken(argument);
+      const value = await givenToken(argument, operator);
       const { kind, faults } = shapeOf(value);
       if (kind === undefined || faults.length > 0) {
         return print(explanationReport(malformed(kind, faults)));

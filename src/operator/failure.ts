@@ -50,7 +50,7 @@ export function failureOf(error: unknown): Failure {
   if (error instanceof Refusal) return failure(REFUSED, error);
   if (error instanceof ImportInterrupted) return failure(REFUSED, error);
   if (error instanceof ImportProblems) {
-    return { exitCode: REFUSED, ...importProblemsReport(error) };
+    return { ...importProblemsReport(error), exitCode: REFUSED };
   }
   if (error instanceof EmbeddedPostgresInUse) {
     const remedy = 'wait until it is done, or see what it is';

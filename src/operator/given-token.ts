@@ -1,6 +1,7 @@
 /** Where a token comes from that a command is about: best not from an argument, which others can see. */
 import { text } from 'node:stream/consumers';
 import { askingHidden } from './hidden-line.ts';
+import type { Surroundings } from './operator.ts';
 
 /** For the help of commands that take a token. */
 export const STANDARD_INPUT_IS_SAFER =
@@ -8,10 +9,13 @@ export const STANDARD_INPUT_IS_SAFER =
   'value on standard input, or type it where it is asked for.';
 
 /** @param argument `-` for standard input; a line break at its end belongs to the pipe. */
-export async function givenToken(argument: string): Promise<string> {
+export async function givenToken(
+  argument: string,
+  terminal: Pick<Surroundings, 'stdin' | 'stderr'>,
+): Promise<string> {
   if (argument !== '-') return argument;
-  if (process.stdin.isTTY) {
-    return askingHidden('no token was typed', (ask) => ask('Token (not shown): '));
+  if (terminal.stdin.isTTY) {
+    return askingHidden(terminal, 'no token was typed', (ask) => ask('Token (not shown): '));
   }
-  return (await text(process.stdin)).replace(/\r?\n$/, '');
+  return (await text(terminal.stdin)).replace(/\r?\n$/, '');
 }

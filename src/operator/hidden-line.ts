@@ -2,6 +2,7 @@
 import { createInterface } from 'node:readline/promises';
 import { Writable } from 'node:stream';
 import { WrongUsage } from './failure.ts';
+import type { Surroundings } from './operator.ts';
 
 export type AskHidden = (question: string) => Promise<string>;
 
@@ -10,20 +11,21 @@ export type AskHidden = (question: string) => Promise<string>;
  * @throws WrongUsage where the terminal is closed in place of an answer, which says `missing`.
  */
 export async function askingHidden<Result>(
+  { stdin, stderr }: Pick<Surroundings, 'stdin' | 'stderr'>,
   missing: string,
   work: (ask: AskHidden) => Promise<Result>,
 ): Promise<Result> {
   const unseen = new Writable({ write: (_chunk, _encoding, done) => done() });
-  const terminal = createInterface({ input: process.stdin, output: unseen, terminal: true });
+  const terminal = createInterface({ input: stdin, output: unseen, terminal: true });
   const ended = new Promise<never>((_, reject) => {
     terminal.once('close', () => reject(new WrongUsage(missing)));
   });
   ended.catch(() => {});
   try {
     return await work(async (question) => {
-      process.stderr.write(question);
+      stderr.write(question);
       const answer = await Promise.race([terminal.question(''), ended]);
-      process.stderr.write('\n');
+      stderr.write('\n');
       return answer;
     });
   } finally {

@@ -9,6 +9,7 @@ import type { BrokenLine, ImportSource, Numbered } from '../accounts/import-sour
 import { Refusal } from '../refusal.ts';
 import { WrongUsage } from './failure.ts';
 import { readImportLine } from './import-line-reader.ts';
+import type { Surroundings } from './operator.ts';
 
 /** In bytes. The longest line that keeps the rules has about 3,000. */
 const LONGEST_LINE = 65_536;
@@ -23,8 +24,11 @@ export interface ImportFile extends ImportSource {
  *
  * @throws WrongUsage when it cannot be read.
  */
-export async function openImportFile(name: string): Promise<ImportFile> {
-  const opened = name === '-' ? await spooled(process.stdin) : await openFile(name);
+export async function openImportFile(
+  name: string,
+  { stdin }: Pick<Surroundings, 'stdin'>,
+): Promise<ImportFile> {
+  const opened = name === '-' ? await spooled(stdin) : await openFile(name);
   const { handle, close } = opened;
   const before = await stamp(handle);
 

@@ -15,7 +15,8 @@ interface ImportOptions extends ConfirmationOptions {
   readonly schema?: true;
 }
 
-export function addImportCommand(program: Command, { run, print }: Operator): void {
+export function addImportCommand(program: Command, operator: Operator): void {
+  const { run, print, stdin } = operator;
   const command = program
     .command('import')
     .description(
@@ -53,7 +54,7 @@ export function addImportCommand(program: Command, { run, print }: Operator): vo
 
   async function importFile(file: string, options: ImportOptions): Promise<void> {
     const { dryRun: isDryRun, prune, pruneMost: mayPruneMost } = options;
-    const source = await openImportFile(file);
+    const source = await openImportFile(file, operator);
     try {
       const plan = { source, index: await checkImport(source), prune };
       await run(async ({ importer }) => {
@@ -61,8 +62,8 @@ export function addImportCommand(program: Command, { run, print }: Operator): vo
         if (isDryRun) return importReport(report, { isDryRun });
         // Where nobody can be asked, a job without --yes fails at once, not when somebody has left.
         const removes = Object.values(report.counts).some(({ removed }) => removed > 0);
-        if (prune && (removes || !process.stdin.isTTY)) {
-          await confirmed(removalSentence(report), options);
+        if (prune && (removes || !stdin.isTTY)) {
+          await confirmed(removalSentence(report), options, operator);
         }
         await importer.carryOut(plan);
         return importReport(report, { isDryRun });

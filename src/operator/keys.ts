@@ -2,7 +2,6 @@
 import { randomBytes } from 'node:crypto';
 import { type Command, Option } from 'commander';
 import { systemClock } from '../clock.ts';
-import { findKeys, loadSettingsWithoutSecrets } from '../config/load.ts';
 import { Refusal } from '../refusal.ts';
 import { type KeyKind, keySightings, runningNodes } from '../storage/key-sightings.ts';
 import type { Queries } from '../storage/queries.ts';
@@ -15,18 +14,19 @@ import {
   keyWarnings,
 } from './key-states.ts';
 import type { Operator } from './operator.ts';
+import type { Registries } from './registries.ts';
 import { type Report, table } from './report.ts';
 
 /** As much as `openssl rand -base64 48` gives. */
 const KEY_BYTES = 48;
 
-export function addKeyCommands(program: Command, { run, print }: Operator): void {
+export function addKeyCommands(program: Command, { run, print, stderr }: Operator): void {
   const keys = program.command('keys').description('the keys that sign cookies and refresh tokens');
 
   keys
     .command('list', { isDefault: true })
     .description('every key by its fingerprint: which one signs, and when an older one may go')
-    .action(() => run(async ({ database }) => listReport(await keyFacts(database))));
+    .action(() => run(async (registries) => listReport(await keyFacts(registries))));
 
   keys
     .command('generate')
@@ -35,18 +35,20 @@ export function addKeyCommands(program: Command, { run, print }: Operator): void
     .action(({ kind }: { kind?: KeyKind }) => {
       const key = randomBytes(KEY_BYTES).toString('base64url');
       const steps = rotationSteps(kind);
-      process.stderr.write(`${steps.join('\n')}\n`);
+      stderr.write(`${steps.join('\n')}\n`);
       print({ value: { key, ...(kind && { variable: KEY_VARIABLE[kind] }), steps }, text: key });
     });
 }
+
+/** Where the facts about the keys are found. */
+export type KeySources = Pick<Registries, 'settings' | 'keys'> & { readonly database: Queries };
 
 /**
  * @throws Refusal `keys_missing` where this environment has none, ConfigurationProblems where they
  *   cannot be trusted.
  */
-export async function keyFacts(database: Queries): Promise<KeyFacts> {
-  const settings = loadSettingsWithoutSecrets();
-  const keys = findKeys();
+export async function keyFacts({ database, settings, ...given }: KeySources): Promise<KeyFacts> {
+  const keys = given.keys();
   if (!keys) {
     throw new Refusal(
       'keys_missing',

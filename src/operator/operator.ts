@@ -1,8 +1,20 @@
 /** What a command file gets to work with. */
+import type { Readable, Writable } from 'node:stream';
+import type { Variables } from '../config/environment.ts';
 import type { Registries } from './registries.ts';
 import type { Report } from './report.ts';
 
-export interface Operator {
+/** What a command meets outside itself: of the process it runs in, or what a test puts there. */
+export interface Surroundings {
+  readonly environment: Variables;
+  readonly stdin: Readable & { readonly isTTY?: boolean };
+  readonly stdout: Writable & { readonly columns?: number };
+  readonly stderr: Writable & { readonly columns?: number; readonly isTTY?: boolean };
+  /** Has `interrupt` called once the command is told to end early, as by Ctrl-C. */
+  readonly onInterrupt: (interrupt: () => void) => void;
+}
+
+export interface Operator extends Surroundings {
   /** Opens the registries, does the work, prints its report. */
   readonly run: (work: (registries: Registries) => Promise<Report>) => Promise<void>;
   /** For a command that needs no database. */

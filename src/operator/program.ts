@@ -16,8 +16,12 @@ import { addReloadCommand } from './reload.ts';
 import { addRevokeCommand } from './revoke.ts';
 import { addWarehouseCommands } from './warehouses.ts';
 
+/** Characters in a line of help that is read on no terminal. */
+const WIDTH = 80;
+
 /** @param json an error is told as JSON by whoever runs the program, so commander is silent. */
 export function createProgram(operator: Operator, { json }: { readonly json: boolean }): Command {
+  const { stdout, stderr } = operator;
   const program = new Command('operator')
     .description('Administers a Gatehouse: the one of config/gatehouse.yaml and the environment.')
     .option('--json', 'print exactly one JSON value, for an error too')
@@ -31,8 +35,13 @@ Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 problems in the config
 Commands work beside a running service and without one.
 With --json call \`npm run --silent operator -- …\`, or npm prints lines of its own.`,
     )
+    .configureOutput({
+      writeOut: (text) => stdout.write(text),
+      writeErr: (text) => json || stderr.write(text),
+      getOutHelpWidth: () => stdout.columns ?? WIDTH,
+      getErrHelpWidth: () => stderr.columns ?? WIDTH,
+    })
     .exitOverride();
-  if (json) program.configureOutput({ writeErr: () => {} });
 
   addAccountCommands(program, operator);
   addOrganizationCommands(program, operator);

@@ -13,8 +13,8 @@ import { createPasswordLinks, type PasswordLinks } from '../accounts/password-li
 import { createRevocations, type Revocations } from '../accounts/revocations.ts';
 import { type ClientRegistry, createClientRegistry } from '../clients/client-registry.ts';
 import { systemClock } from '../clock.ts';
-import { loadSettingsWithoutSecrets } from '../config/load.ts';
-import type { SettingsWithoutSecrets } from '../config/settings.ts';
+import { findKeys, loadSettingsWithoutSecrets } from '../config/load.ts';
+import type { Settings, SettingsWithoutSecrets } from '../config/settings.ts';
 import { Refusal } from '../refusal.ts';
 import { silentChangeFeed } from '../storage/change-feed.ts';
 import { type OpenDatabase, openDatabase } from '../storage/database.ts';
@@ -23,8 +23,12 @@ import { openTokenStore } from '../storage/open-token-store.ts';
 import type { TokenStore } from '../storage/token-store.ts';
 import { type RecordChange, recordsIn } from './change-records.ts';
 import { createInvitations, type Invitations } from './invitations.ts';
+import type { Surroundings } from './operator.ts';
 
 export interface Registries {
+  readonly settings: SettingsWithoutSecrets;
+  /** Read with each call, as `findKeys` does: most commands need none. */
+  readonly keys: () => Settings['secrets'] | undefined;
   readonly database: OpenDatabase;
   readonly accounts: AccountRegistry;
   readonly organizations: Organizations;
@@ -52,9 +56,11 @@ export interface Registries {
  * @throws ConfigurationProblems, StorageUnavailable, or Refusal `migration_pending`
  */
 export async function withRegistries<Result>(
+  { environment }: Pick<Surroundings, 'environment'>,
   work: (registries: Registries) => Promise<Result>,
 ): Promise<Result> {
-  const { storage, issuer, mail } = loadSettingsWithoutSecrets();
+  const settings = loadSettingsWithoutSecrets({ environment });
+  const { storage, issuer, mail } = settings;
   const database = await openDatabase(storage);
   let store: Promise<TokenStore> | undefined;
   try {
@@ -65,6 +71,8 @@ export async function withRegistries<Result>(
     const activity = createActivity(parts);
     const links = createPasswordLinks({ ...parts, accounts, activity });
     return await work({
+      settings,
+      keys: () => findKeys({ environment }),
       database,
       accounts,
       organizations: createOrganizations(parts),

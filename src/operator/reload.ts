@@ -24,7 +24,7 @@ const refused = z.object({
   ),
 });
 
-export function addReloadCommand(program: Command, { print }: Operator): void {
+export function addReloadCommand(program: Command, { print, environment }: Operator): void {
   program
     .command('reload')
     .description('let the running service read its settings and secrets again, without a restart')
@@ -35,7 +35,7 @@ It is for the node on this machine; of several nodes each is told on its own. Re
 finish, nobody is signed out, and settings with a problem change nothing. What needs a restart is
 listed by name. SIGHUP to the service does the same, and its log says what came of it.`,
     )
-    .action(async () => print(await reload(loadSettingsWithoutSecrets().server)));
+    .action(async () => print(await reload(loadSettingsWithoutSecrets({ environment }).server)));
 }
 
 /** @throws ConfigurationProblems or Refusal, and then the service runs on as it did. */

@@ -5,10 +5,8 @@ export interface Report {
   readonly value: unknown;
   /** Printed otherwise. */
   readonly text: string;
-}
-
-export function print({ value, text }: Report, { json }: { readonly json: boolean }): void {
-  process.stdout.write(`${json ? JSON.stringify(value) : text}\n`);
+  /** What the command ends with, in place of 0. */
+  readonly exitCode?: number;
 }
 
 /** Rows under a heading, each column as wide as its longest cell. */

@@ -1,5 +1,5 @@
 /** Ends all that acts for a person: for an account that somebody else has got into. */
-import { type ConfirmationOptions, confirmed } from './confirmation.ts';
+import type { Confirm } from './confirmation.ts';
 import { endConnections } from './connection-ends.ts';
 import { accountNamed } from './names.ts';
 import type { Registries } from './registries.ts';
@@ -8,7 +8,7 @@ import type { Report } from './report.ts';
 export async function revokeAccount(
   registries: Registries,
   name: string,
-  options: ConfirmationOptions,
+  confirm: Confirm,
 ): Promise<Report> {
   const { accounts, apiKeys, passwordLinks, recordChange } = registries;
   const { id, email } = await accountNamed(registries, name);
@@ -16,9 +16,8 @@ export async function revokeAccount(
   await (await registries.tokenStore()).ping();
   const keys = await apiKeys.listOf(id);
   const connected = await registries.connections.listOf(id);
-  await confirmed(
+  await confirm(
     `Ends ${connected.length} connections, ${keys.length} API keys and every browser session of ${email}.`,
-    options,
   );
   // The sessions first: with one of them somebody could connect a client again meanwhile.
   const signedOut = recordChange('signed_out_everywhere', { accountId: id });

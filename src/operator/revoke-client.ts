@@ -1,7 +1,7 @@
 /** Ends everything that was issued to a client, which stays as it is and may get new tokens. */
 import type { Client } from '../clients/client.ts';
 import { Refusal } from '../refusal.ts';
-import { type ConfirmationOptions, confirmed } from './confirmation.ts';
+import type { Confirm } from './confirmation.ts';
 import { endConnections, peopleOf } from './connection-ends.ts';
 import { clientNamed } from './names.ts';
 import type { Registries } from './registries.ts';
@@ -10,16 +10,16 @@ import type { Report } from './report.ts';
 export async function revokeClient(
   registries: Registries,
   clientId: string,
-  options: ConfirmationOptions,
+  confirm: Confirm,
 ): Promise<Report> {
   const client = await clientNamed(registries, clientId);
   if (client.kind === 'resource-server') throw withoutTokens(client);
-  if (client.kind === 'machine') return revokeMachine(registries, client, options);
+  if (client.kind === 'machine') return revokeMachine(registries, client, confirm);
   const store = await registries.tokenStore();
   await store.ping();
   const people = await peopleOf(registries, clientId);
   const { name } = client;
-  await confirmed(`Ends the connections of ${people.length} people to ${name}.`, options);
+  await confirm(`Ends the connections of ${people.length} people to ${name}.`);
   const grants = await endConnections(
     registries,
     people.map((accountId) => ({ accountId, clientId, name })),
@@ -37,9 +37,9 @@ export async function revokeClient(
 async function revokeMachine(
   registries: Registries,
   client: Client,
-  options: ConfirmationOptions,
+  confirm: Confirm,
 ): Promise<Report> {
-  await confirmed(`Ends every access token of the machine client ${client.name}.`, options);
+  await confirm(`Ends every access token of the machine client ${client.name}.`);
   await registries.clients.endMachineTokens(client.id, recordOf(registries, client, {}));
   return {
     value: { client_id: client.id, machine_tokens_ended: true },

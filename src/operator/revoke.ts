@@ -1,6 +1,6 @@
 /** `operator revoke`: ends what a person, a client or one token may do, at once and on every node. */
 import { type Command, Option } from 'commander';
-import { askedFirst, type ConfirmationOptions } from './confirmation.ts';
+import { askedFirst, type Confirm, type ConfirmationOptions, confirmed } from './confirmation.ts';
 import { WrongUsage } from './failure.ts';
 import { givenToken, STANDARD_INPUT_IS_SAFER } from './given-token.ts';
 import type { Operator } from './operator.ts';
@@ -14,7 +14,8 @@ interface RevokeOptions extends ConfirmationOptions {
   readonly token?: string;
 }
 
-export function addRevokeCommand(program: Command, { run }: Operator): void {
+export function addRevokeCommand(program: Command, operator: Operator): void {
+  const { run } = operator;
   askedFirst(
     program
       .command('revoke')
@@ -47,16 +48,17 @@ ${STANDARD_INPUT_IS_SAFER}`,
     )
     .action(async (options: RevokeOptions) => {
       const { account, client, token } = options;
+      const confirm: Confirm = (what) => confirmed(what, options, operator);
       if (token !== undefined) {
-        const value = await givenToken(token);
+        const value = await givenToken(token, operator);
         return run((registries) => revokeToken(registries, value));
       }
       if (account !== undefined) {
-        return run((registries) => revokeAccount(registries, account, options));
+        return run((registries) => revokeAccount(registries, account, confirm));
       }
       if (client === undefined) {
         throw new WrongUsage('say what to revoke: --account, --client or --token');
       }
-      return run((registries) => revokeClient(registries, client, options));
+      return run((registries) => revokeClient(registries, client, confirm));
     });
 }

@@ -3,9 +3,7 @@ import { expect } from 'chai';
 import { findProgram } from '../support/programs.ts';
 import { describeOn, type Requirement, required } from '../support/requirements.ts';
 import { startTestService, type TestService } from '../support/service.ts';
-import { operatorBeside, type RunOperator, valueFrom } from './run-operator.ts';
-
-const MAIN = new URL('../../src/operator/main.ts', import.meta.url).pathname;
+import { OPERATOR_PROGRAM, operatorBeside, type RunOperator, valueFrom } from './run-operator.ts';
 
 /** util-linux: runs a command on a terminal of its own. */
 const script: Requirement = {
@@ -51,7 +49,7 @@ describe('what cannot be undone', () => {
   describeOn([script], 'on a terminal', () => {
     /** Types these lines; the terminal shows what is typed and what is printed. */
     function onTerminal(args: readonly string[], typed: string): Promise<[number, string]> {
-      const command = [process.execPath, MAIN, ...args].join(' ');
+      const command = [process.execPath, OPERATOR_PROGRAM, ...args].join(' ');
       return new Promise((resolve) => {
         const terminal = execFile(
           required(script),

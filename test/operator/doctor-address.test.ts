@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { expect } from 'chai';
 import { createOpened } from '../support/opened.ts';
 import { findProgram, freePort } from '../support/programs.ts';
@@ -12,8 +13,9 @@ import {
 } from '../support/requirements.ts';
 import { startTestService, type TestService } from '../support/service.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
-import { type Examination, examine } from './doctor-findings.ts';
+import { type Examination, examine, examineBy } from './doctor-findings.ts';
 import { type ReverseProxy, startReverseProxy } from './reverse-proxy.ts';
+import { keysOf, operatorProgramWith, storesOf } from './run-operator.ts';
 
 const openssl: Requirement = {
   program: findProgram('openssl'),
@@ -39,18 +41,16 @@ async function nodeBehind(
 }
 
 function environmentOf(
-  { issuer, settings: { storage, server, secrets } }: TestService,
-  proxyHops = server.proxyHops,
+  service: TestService,
+  proxyHops = service.settings.server.proxyHops,
 ): Record<string, string> {
   const file = path.join(temporaryDirectory('doctor'), 'gatehouse.yaml');
   writeFileSync(file, `server: { proxy_hops: ${proxyHops} }\n`);
   return {
     GATEHOUSE_CONFIG: file,
-    GATEHOUSE_ISSUER: issuer,
-    DATABASE_URL: storage.databaseUrl ?? '',
-    REDIS_URL: storage.redisUrl ?? '',
-    GATEHOUSE_COOKIE_KEYS: secrets.cookieKeys.join(','),
-    GATEHOUSE_TOKEN_KEYS: secrets.tokenKeys.join(','),
+    GATEHOUSE_ISSUER: service.issuer,
+    ...storesOf(service),
+    ...keysOf(service),
   };
 }
 
@@ -209,33 +209,49 @@ describeOn([postgresServer, redisServer, openssl], 'operator doctor, over TLS', 
     const node = await nodeBehind(`https://localhost:${proxy.port}`);
     proxy.conduct.leadTo = node.settings.server.port;
     const environment = environmentOf(node);
-    return { proxy, environment, trusting: { ...environment, NODE_EXTRA_CA_CERTS: ca } };
+    return { proxy, environment };
+  }
+
+  /** As with NODE_EXTRA_CA_CERTS, which a process reads at its start alone. */
+  async function trusting<Result>(work: () => Promise<Result>): Promise<Result> {
+    const before = getCACertificates();
+    setDefaultCACertificates([...before, readFileSync(ca, 'utf8')]);
+    try {
+      return await work();
+    } finally {
+      setDefaultCACertificates(before);
+    }
   }
 
   it('is content with a good certificate and Secure cookies, and says how to trust a private authority', async () => {
-    const { proxy, environment, trusting } = await behind(certificate(30));
-    const { troubles, of } = await examine(trusting);
+    const { proxy, environment } = await behind(certificate(30));
+    const NODE_EXTRA_CA_CERTS = ca;
+    const { troubles, of } = await examineBy(
+      operatorProgramWith({ ...environment, NODE_EXTRA_CA_CERTS }),
+    );
     expect(troubles).to.deep.equal([]);
     expect(of('cookies').message).to.contain('__Host-gate_session').and.contain('Secure');
     expect(of('certificate').status).to.equal('ok');
     const distrusting = await examine(environment);
     expect(distrusting.of('public_address').remedy).to.contain('NODE_EXTRA_CA_CERTS');
     proxy.conduct.dropped = ['strict-transport-security'];
-    const bare = await examine(trusting);
+    const bare = await trusting(() => examine(environment));
     expect(bare.troubles.map(({ check, status }) => [check, status])).to.deep.equal([
       ['hsts', 'warning'],
     ]);
     expect(bare).to.include({ healthy: true, exitCode: 0 });
     Object.assign(proxy.conduct, { dropped: [], bares: true });
-    const unguarded = await examine(trusting);
+    const unguarded = await trusting(() => examine(environment));
     expect(unguarded.troubles.map(({ check }) => check)).to.deep.equal(['cookies']);
     expect(unguarded.of('cookies').message).to.contain('not Secure: ').and.contain('__Host-');
   });
 
   it('warns of a certificate that ends soon, and refuses one for another name', async () => {
-    const soon = await examine((await behind(certificate(5))).trusting);
+    const { environment: ending } = await behind(certificate(5));
+    const soon = await trusting(() => examine(ending));
     expect(soon.troubles.map(({ check }) => check)).to.deep.equal(['certificate']);
-    const other = await examine((await behind(certificate(30, 'other.example'))).trusting);
+    const { environment: elsewhere } = await behind(certificate(30, 'other.example'));
+    const other = await trusting(() => examine(elsewhere));
     expect(other.of('public_address').message).to.contain('another name');
   });
 });

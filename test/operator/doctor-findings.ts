@@ -1,6 +1,6 @@
 /** The doctor as an operator runs it, and its findings by the check they are of. */
 import { expect } from 'chai';
-import { operatorWith } from './run-operator.ts';
+import { operatorWith, type RunOperator } from './run-operator.ts';
 
 export interface Finding {
   readonly check: string;
@@ -20,15 +20,13 @@ export interface Examination {
 }
 
 /** Runs it with these variables and none of the test's own. */
-export async function examine(
+export const examine = (
   environment: Readonly<Record<string, string>>,
   ...args: string[]
-): Promise<Examination> {
-  const { exitCode, output, errors } = await operatorWith(environment)([
-    'doctor',
-    '--json',
-    ...args,
-  ]);
+): Promise<Examination> => examineBy(operatorWith(environment), ...args);
+
+export async function examineBy(run: RunOperator, ...args: string[]): Promise<Examination> {
+  const { exitCode, output, errors } = await run(['doctor', '--json', ...args]);
   expect(errors).to.equal('');
   const value = JSON.parse(output) as { healthy: boolean; findings: Finding[] };
   for (const { status, remedy, where } of value.findings) {

@@ -9,19 +9,13 @@ import { seed } from '../support/seed.ts';
 import { forEachDeployment, startTestService, type TestService } from '../support/service.ts';
 import { examine } from './doctor-findings.ts';
 import { startReverseProxy } from './reverse-proxy.ts';
+import { OPERATOR_PROGRAM, storesOf } from './run-operator.ts';
 
-const MAIN = new URL('../../src/operator/main.ts', import.meta.url).pathname;
-
-function environmentOf({ issuer, settings }: TestService): Record<string, string> {
-  const { databaseUrl, redisUrl, dataDirectory } = settings.storage;
-  return {
-    GATEHOUSE_ISSUER: issuer,
-    PORT: String(settings.server.port),
-    GATEHOUSE_DATA_DIR: dataDirectory,
-    ...(databaseUrl !== undefined && { DATABASE_URL: databaseUrl }),
-    ...(redisUrl !== undefined && { REDIS_URL: redisUrl }),
-  };
-}
+const environmentOf = (service: TestService) => ({
+  GATEHOUSE_ISSUER: service.issuer,
+  PORT: String(service.settings.server.port),
+  ...storesOf(service),
+});
 
 /** Every row of what a visitor could leave in the database. */
 async function tracesIn({ database }: TestService): Promise<Record<string, number>> {
@@ -110,7 +104,9 @@ describe('operator doctor, broken off with Ctrl-C', () => {
     });
     proxy.conduct.leadTo = service.settings.server.port;
     const before = await tracesIn(service);
-    const child = spawn(process.execPath, [MAIN, 'doctor'], { env: environmentOf(service) });
+    const child = spawn(process.execPath, [OPERATOR_PROGRAM, 'doctor'], {
+      env: environmentOf(service),
+    });
     const output = text(child.stdout);
     await reached;
     expect((await tracesIn(service)).accounts).to.equal((before.accounts ?? 0) + 1);

@@ -195,7 +195,6 @@ forEachDeployment('operator explain', (start) => {
 
 forEachDeployment('operator explain, an hour later', (start) => {
   it('tells what expired, and a refresh token whose retry window is over', async () => {
-    // The service lives in the past, the command does not.
     const { clock, restore } = createTestClock(new Date(Date.now() - 65 * 60_000));
     try {
       const settings = { tokens: { refreshTokenSeconds: 3_600 } };
@@ -206,6 +205,8 @@ forEachDeployment('operator explain, an hour later', (start) => {
       const code = await partner.code(confidential);
       const { accessToken, refreshToken } = await partner.tokens(confidential);
       const next = tokensOf(await refresh(service.issuer, confidential, refreshToken));
+      // The service lives in the past, the command does not.
+      restore();
       const explain = (value: string) => valueFrom(operatorBeside(service), ['explain', value]);
       for (const [value, state] of [
         [accessToken, 'expired'],

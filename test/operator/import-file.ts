@@ -16,13 +16,14 @@ export function fileOf(...lines: readonly (Line | string)[]): string {
 }
 
 /** The operator command beside whoever has this database open. */
-export function operatorOn(database: OpenDatabase, more: Record<string, string> = {}): RunOperator {
-  const { connectionString, host } = database.connection;
-  return operatorWith(
-    connectionString === undefined
-      ? { GATEHOUSE_DATA_DIR: `${host}`, ...more }
-      : { DATABASE_URL: connectionString, ...more },
-  );
+export const operatorOn = (database: OpenDatabase): RunOperator =>
+  operatorWith(variablesOf(database));
+
+export function variablesOf({ connection }: OpenDatabase): Record<string, string> {
+  const { connectionString, host } = connection;
+  return connectionString === undefined
+    ? { GATEHOUSE_DATA_DIR: `${host}` }
+    : { DATABASE_URL: connectionString };
 }
 
 export const organization = (external_id: string, name = `Organization ${external_id}`): Line => ({

@@ -5,12 +5,12 @@ import {
   everythingIn,
   fileOf,
   membership,
-  operatorOn,
   organization,
   rights,
+  variablesOf,
   warehouse,
 } from './import-file.ts';
-import { valueFrom } from './run-operator.ts';
+import { operatorProgramWith, valueFrom } from './run-operator.ts';
 
 const ORGANIZATIONS = 100;
 const ROLES = ['member', 'viewer', 'admin'];
@@ -43,7 +43,7 @@ forEachDatabase('a large import', (open) => {
     const file = peopleOf(accounts);
     // The program alone has 30 MB. A small young generation, or V8 counts that against the limit too.
     const NODE_OPTIONS = '--max-old-space-size=64 --max-semi-space-size=2';
-    const run = operatorOn(database, { NODE_OPTIONS });
+    const run = operatorProgramWith({ ...variablesOf(database), NODE_OPTIONS });
 
     const { counts } = await valueFrom(run, ['import', file]);
     expect(counts.accounts).to.include({ added: accounts });
