@@ -1,117 +1,132 @@
 import { expect } from 'chai';
-import { type Activity, createActivity } from '../../src/accounts/activity.ts';
 import { createConnections } from '../../src/accounts/connections.ts';
 import { createClientRegistry } from '../../src/clients/client-registry.ts';
 import { matchesSecret } from '../../src/clients/client-secret.ts';
 import { epochSeconds, systemClock } from '../../src/clock.ts';
-import { silentChangeFeed } from '../../src/storage/change-feed.ts';
-import { type OpenDatabase, openDatabase } from '../../src/storage/database.ts';
 import { createPostgresStore } from '../../src/storage/postgres-store.ts';
-import { freshDataDirectory } from '../support/embedded-postgres.ts';
-import { operatorWith, type RunOperator, valueFrom } from './run-operator.ts';
+import { besideDatabase } from './beside-database.ts';
+import { expectWrongUsage } from './run-operator.ts';
 
 const NO_CLIENT = 'gate_ci_0000000000000000000000';
-const PASSWORD = ['--generate-password'];
 
 describe('operator clients, over the life of a client', () => {
-  let database: OpenDatabase;
-  let activity: Activity;
-  let run: RunOperator;
+  const { run, value, refusal, parts, records } = besideDatabase();
   let ada: string;
   let bob: string;
-  const clients = () =>
-    createClientRegistry({ database, changes: silentChangeFeed, clock: systemClock });
 
   before(async () => {
-    const dataDirectory = await freshDataDirectory();
-    database = await openDatabase({ dataDirectory, sharing: 'own' });
-    activity = createActivity({ database, clock: systemClock });
-    run = operatorWith({ GATEHOUSE_DATA_DIR: dataDirectory });
-    const add = async (name: string) => {
-      const args = ['--email', `${name}@example.test`, '--name', name, ...PASSWORD];
-      return (await valueFrom(run, ['accounts', 'add', ...args])).account_id;
-    };
+    const add = async (name: string) =>
+      (await value(`accounts add --email ${name}@example.test --name ${name} --generate-password`))
+        .account_id;
     [ada, bob] = [await add('ada'), await add('bob')];
   });
-  after(() => database.close());
+  beforeEach(records);
 
-  const addClient = (...more: string[]) =>
-    valueFrom(run, ['clients', 'add', '--name', 'App', ...more]);
-  const addOwned = (owner: string) => {
-    const uri = ['--redirect-uri', 'https://app.example/cb'];
-    return addClient('--kind', 'confidential', ...uri, '--owner', owner);
-  };
-  const newest = async (accountId: string) => (await activity.of(accountId, { limit: 1 }))[0];
-  const unowned = async () => {
-    const [row] = await database.query<{ action: string; details: object }>(
-      'SELECT action, details FROM activity WHERE account_id IS NULL ORDER BY id DESC LIMIT 1',
-    );
-    return row;
-  };
+  const addClient = (options: string) => value(`clients add --name App ${options}`);
+  const addOwned = () =>
+    addClient('--kind confidential --redirect-uri https://app.example/cb --owner ada@example.test');
+  const find = (id: string) => createClientRegistry(parts()).find(id);
+  /** What is recorded of a client that this account owns. */
+  const change = (
+    action: string,
+    account_id: string | null,
+    { id }: { id: string },
+    more = {},
+  ) => ({
+    ...{ action, account_id, details: { client_id: id, client_name: 'App', ...more } },
+  });
+
+  it('registers clients of every kind and shows a secret once', async () => {
+    const owned = await addOwned();
+    expect(owned).to.include({ kind: 'confidential', owner_name: 'ada', native: false });
+    expect(owned.client_secret).to.match(/^gate_cs_/);
+    const [secret] = owned.secrets;
+    expect(secret).to.have.all.keys('id', 'last_four', 'created_at', 'last_used_at');
+    expect(matchesSecret(await find(owned.client_id), owned.client_secret)).to.equal(true);
+
+    const schemes = '--redirect-uri com.example.app:/cb --redirect-uri http://[::1]/cb';
+    const native = await addClient(`--kind public --native ${schemes}`);
+    expect(native).to.include({ native: true }).and.not.have.property('client_secret');
+    expect(native.redirect_uris).to.deep.equal(['com.example.app:/cb', 'http://[::1]/cb']);
+    const server = await addClient('--kind resource-server');
+    expect(server.client_secret).to.be.a('string');
+    const shown = await run(`clients show ${owned.client_id}`);
+    expect(shown.output).to.contain('https://app.example/cb').and.contain('never used');
+    const listed = await run('clients list --json');
+    expect(JSON.parse(listed.output).map(({ id }: { id: string }) => id)).to.include.members([
+      ...[owned.id, native.id, server.id],
+    ]);
+    const recorded = await records();
+    expect(recorded).to.deep.equal([
+      ...[change('client_added', ada, owned), change('client_added', null, native)],
+      change('client_added', null, server),
+    ]);
+    for (const text of [shown.output, listed.output, JSON.stringify(recorded)]) {
+      expect(text).not.to.contain(owned.client_secret);
+    }
+  });
+
+  it('suspends and resumes a client', async () => {
+    const app = await addOwned();
+    expect((await run(`clients suspend ${app.id}`)).output).to.match(/State +suspended/);
+    expect(await find(app.id)).to.include({ isSuspended: true });
+    expect(await value(`clients resume --client ${app.id}`)).to.include({ suspended: false });
+    expect((await records()).slice(1)).to.deep.equal([
+      ...[change('client_suspended', ada, app), change('client_resumed', ada, app)],
+    ]);
+  });
 
   it('rotates the secret of any client, and removes the one that is not needed', async () => {
-    const robot = await addClient('--kind', 'machine');
-    const rotated = await valueFrom(run, ['clients', 'rotate-secret', robot.client_id]);
-    expect(rotated.client_secret)
-      .to.match(/^gate_cs_/)
-      .and.not.equal(robot.client_secret);
+    const robot = await addClient('--kind machine');
+    const rotated = await value(`clients rotate-secret ${robot.id}`);
+    expect(rotated.client_secret).to.match(/^gate_cs_/);
+    expect(rotated.client_secret).not.to.equal(robot.client_secret);
     expect(rotated.secrets).to.have.length(2);
     for (const secret of [robot.client_secret, rotated.client_secret]) {
-      expect(matchesSecret(await clients().find(robot.id), secret)).to.equal(true);
+      expect(matchesSecret(await find(robot.id), secret)).to.equal(true);
     }
-    const details = { client_id: robot.id, client_name: 'App' };
-    expect(await unowned()).to.deep.equal({
-      action: 'client_secret_added',
-      details: { ...details, last_four: rotated.client_secret.slice(-4) },
-    });
-    const third = ['clients', 'rotate-secret', '--client', robot.id];
-    expect((await valueFrom(run, third, { exitCode: 1 })).error.code).to.equal('secrets_full');
+    const third = `clients rotate-secret --client ${robot.id}`;
+    expect((await refusal(third)).code).to.equal('secrets_full');
 
-    const lastFour = robot.client_secret.slice(-4);
-    const remove = ['clients', 'remove-secret', robot.id];
-    const asked = await valueFrom(run, [...remove, `--secret=${lastFour}`], { exitCode: 1 });
-    expect(asked.error.code).to.equal('confirmation_needed');
-    const left = await valueFrom(run, [...remove, `--secret=${lastFour}`, '--yes']);
+    const [old, current] = [robot, rotated].map(({ client_secret }) => client_secret.slice(-4));
+    const remove = `clients remove-secret ${robot.id}`;
+    expect((await refusal(`${remove} --secret=${old}`)).code).to.equal('confirmation_needed');
+    const left = await value(`${remove} --secret=${old} --yes`);
     expect(left.secrets).to.have.length(1);
-    expect(matchesSecret(await clients().find(robot.id), robot.client_secret)).to.equal(false);
-    expect(await unowned()).to.deep.equal({
-      ...{ action: 'client_secret_removed', details: { ...details, last_four: lastFour } },
-    });
+    expect(matchesSecret(await find(robot.id), robot.client_secret)).to.equal(false);
     for (const [secret, code] of [
       [left.secrets[0].id, 'secret_last'],
       ['nope', 'secret_unknown'],
     ]) {
-      const { error } = await valueFrom(run, [...remove, `--secret=${secret}`], { exitCode: 1 });
-      expect(error.code).to.equal(code);
+      expect((await refusal(`${remove} --secret=${secret}`)).code).to.equal(code);
     }
-    const shown = await run(['clients', 'rotate-secret', robot.id]);
+    const shown = await run(`clients rotate-secret ${robot.id}`);
     expect(shown.output).to.match(/^Client secret: gate_cs_\S+ \(shown only this once\)\n/);
+    expect((await records()).slice(1, 3)).to.deep.equal([
+      change('client_secret_added', null, robot, { last_four: current }),
+      change('client_secret_removed', null, robot, { last_four: old }),
+    ]);
   });
 
   it('transfers a client, which both owners find in their log', async () => {
-    const app = await addOwned(ada);
-    const transfer = ['clients', 'transfer', app.id];
-    const moved = await valueFrom(run, [...transfer, '--owner', 'bob@example.test']);
+    const app = await addOwned();
+    const transfer = `clients transfer ${app.id}`;
+    const moved = await value(`${transfer} --owner bob@example.test`);
     expect(moved).to.include({ owner_account_id: bob, owner_name: 'bob' });
-    for (const accountId of [ada, bob]) {
-      expect(await newest(accountId)).to.deep.include({
-        ...{ action: 'client_transferred', actor: 'operator' },
-        details: { client_id: app.id, client_name: 'App' },
-      });
-    }
-    const provided = await valueFrom(run, [...transfer, '--to-operator']);
+    expect((await records()).slice(1)).to.have.deep.members([
+      ...[change('client_transferred', ada, app), change('client_transferred', bob, app)],
+    ]);
+    const provided = await value(`${transfer} --to-operator`);
     expect(provided).to.include({ owner_account_id: null, owner_name: null });
-    const nobody = [...transfer, '--owner', 'nobody@example.test'];
-    expect((await valueFrom(run, nobody, { exitCode: 1 })).error.code).to.equal('account_unknown');
-    for (const wrong of [transfer, [...transfer, '--owner', 'ada', '--to-operator']]) {
-      await valueFrom(run, wrong, { exitCode: 2 });
-    }
+    const nobody = await refusal(`${transfer} --owner nobody@example.test`);
+    expect(nobody.code).to.equal('account_unknown');
+    await expectWrongUsage(run, [transfer, `${transfer} --owner ada --to-operator`]);
   });
 
   it('deletes a client with every grant of it', async () => {
-    const app = await addOwned(ada);
-    const connections = createConnections({ database, clock: systemClock });
-    const store = createPostgresStore({ database, clock: systemClock });
+    const app = await addOwned();
+    const connections = createConnections(parts());
+    const store = createPostgresStore(parts());
     const connection = { accountId: bob, clientId: app.id };
     await connections.rememberConsent({ ...connection, name: 'App', hosts: [] });
     const grantId = 'grant-of-the-operator-test';
@@ -121,38 +136,38 @@ describe('operator clients, over the life of a client', () => {
     const expiresAt = new Date(expires * 1000);
     await connections.recordGrant({ ...connection, grantId, expiresAt });
 
-    const deleted = await valueFrom(run, ['clients', 'delete', app.id, '--yes']);
+    const deleted = await value(`clients delete ${app.id} --yes`);
     expect(deleted).to.include({ client_id: app.id, deleted: true, disconnected_people: 1 });
-    expect(await clients().find(app.id)).to.equal(undefined);
+    expect(await find(app.id)).to.equal(undefined);
     expect(await store.read('grant', grantId)).to.equal(undefined);
     expect(await store.readFamily(grantId)).to.equal(undefined);
-    expect(await newest(ada)).to.deep.include({
-      ...{ action: 'client_deleted', actor: 'operator' },
-      details: { client_id: app.id, client_name: 'App', people: 1 },
-    });
-    const other = await addOwned(ada);
-    expect((await run(['clients', 'delete', other.id, '--yes'])).output).to.equal(
+    expect((await records()).at(-1)).to.deep.equal(
+      change('client_deleted', ada, app, { people: 1 }),
+    );
+    const other = await addOwned();
+    expect((await run(`clients delete ${other.id} --yes`)).output).to.equal(
       `Deleted client ${other.id}: App. Disconnected people: 0.\n`,
     );
   });
 
-  it('refuses what does not exist, and wrong usage', async () => {
-    for (const args of [
-      ['transfer', NO_CLIENT, '--to-operator'],
-      ['rotate-secret', NO_CLIENT],
-      ['remove-secret', NO_CLIENT, '--secret', 'sec_'],
-      ['delete', NO_CLIENT],
-    ]) {
-      const { error } = await valueFrom(run, ['clients', ...args], { exitCode: 1 });
-      expect(error.code, args.join(' ')).to.equal('client_unknown');
+  it('refuses what does not exist or cannot be, and wrong usage', async () => {
+    for (const [code, line] of [
+      ['client_unknown', `clients show ${NO_CLIENT}`],
+      ['client_unknown', `clients transfer ${NO_CLIENT} --to-operator`],
+      ['client_unknown', `clients rotate-secret ${NO_CLIENT}`],
+      ['client_unknown', `clients remove-secret ${NO_CLIENT} --secret sec_`],
+      ['client_unknown', `clients delete ${NO_CLIENT}`],
+      ['client_invalid', 'clients add --kind confidential --name App'],
+    ] as const) {
+      const error = await refusal(line);
+      expect(error, line).to.include({ code });
+      expect(error.remedy, line).to.be.a('string').and.not.equal('');
     }
-    for (const command of ['transfer', 'rotate-secret', 'remove-secret', 'delete']) {
-      await valueFrom(run, ['clients', command], { exitCode: 2 });
-    }
-    const phone = await addClient(
-      ...['--kind', 'public', '--native', '--redirect-uri', 'com.example.app:/cb'],
-    );
-    const { error } = await valueFrom(run, ['clients', 'rotate-secret', phone.id], { exitCode: 1 });
-    expect(error.code).to.equal('secret_unused');
+    await expectWrongUsage(run, [
+      ...['clients transfer', 'clients rotate-secret', 'clients remove-secret', 'clients delete'],
+    ]);
+    const phone = await addClient('--kind public --native --redirect-uri com.example.app:/cb');
+    const { code } = await refusal(`clients rotate-secret ${phone.id}`);
+    expect(code).to.equal('secret_unused');
   });
 });

@@ -1,38 +1,39 @@
-import { execFile } from 'node:child_process';
+import { PassThrough } from 'node:stream';
 import { expect } from 'chai';
-import { findProgram } from '../support/programs.ts';
-import { describeOn, type Requirement, required } from '../support/requirements.ts';
-import { startTestService, type TestService } from '../support/service.ts';
-import { OPERATOR_PROGRAM, operatorBeside, type RunOperator, valueFrom } from './run-operator.ts';
+import { runOperator } from '../../src/operator/run-operator.ts';
+import { besideDatabase } from './beside-database.ts';
+import { createPage, type Environment, variablesOf } from './run-operator.ts';
 
-/** util-linux: runs a command on a terminal of its own. */
-const script: Requirement = {
-  program: findProgram('script'),
-  remedy: 'script (apt-get install bsdutils)',
-};
-
-describe('what cannot be undone', () => {
-  let service: TestService;
-  let run: RunOperator;
+describe('what is asked on a terminal', () => {
+  const { run, value, refusal, parts } = besideDatabase();
   let id: string;
 
   before(async () => {
-    service = await startTestService();
-    run = operatorBeside(service);
-    const { client } = await service.clients.add({
-      ...{ kind: 'machine', name: 'Robot', redirectUris: [], isNative: false },
-    });
-    id = client.id;
+    ({ id } = await value('clients add --kind machine --name Robot'));
   });
-  after(() => service.close());
 
-  const isThere = async () => (await service.clients.find(id)) !== undefined;
+  /** Types the next of these whenever something is asked; `undefined` closes the terminal. */
+  async function onTerminal(line: string, ...typed: readonly (string | undefined)[]) {
+    const environment: Environment = variablesOf(parts().database);
+    const stdin = Object.assign(new PassThrough(), { isTTY: true });
+    const rest = [...typed];
+    const stderr = createPage((text) => {
+      if (!/: $/.test(text) || rest.length === 0) return;
+      const next = rest.shift();
+      setImmediate(() => (next === undefined ? stdin.end() : stdin.write(next)));
+    });
+    const stdout = createPage();
+    const exitCode = await runOperator(line.split(' '), {
+      ...{ environment, stdin, stdout, stderr: Object.assign(stderr, { isTTY: true }) },
+      onInterrupt: () => {},
+    });
+    return { exitCode, output: stdout.text(), errors: stderr.text() };
+  }
+  const isThere = async () => (await value('clients list')).length === 1;
 
   it('is refused where nobody can be asked, and nothing is changed', async () => {
     // Nor does a yes on standard input count: only --yes says that it was meant.
-    const input = 'yes\n';
-    const { error } = await valueFrom(run, ['clients', 'delete', id], { exitCode: 1, input });
-    expect(error).to.deep.equal({
+    expect(await refusal(`clients delete ${id}`, 'yes\n')).to.deep.equal({
       code: 'confirmation_needed',
       message: 'Deletes Robot and disconnects the 0 people who use it. This cannot be undone.',
       remedy: 'Add --yes.',
@@ -40,40 +41,30 @@ describe('what cannot be undone', () => {
     expect(await isThere()).to.equal(true);
   });
 
-  it('is refused before it is asked about where it is not there at all', async () => {
-    const missing = ['clients', 'delete', 'gate_ci_0000000000000000000000'];
-    const { error } = await valueFrom(run, missing, { exitCode: 1 });
-    expect(error.code).to.equal('client_unknown');
+  it('is not done for any answer but "yes"', async () => {
+    for (const no of ['n\n', 'y\n', '\n', 'YES\n', '\x04', '\x03', undefined]) {
+      const { exitCode, errors } = await onTerminal(`clients delete ${id}`, no);
+      expect(exitCode, `${no}`).to.equal(1);
+      expect(errors).to.contain('Nothing was changed.');
+    }
+    expect(await isThere()).to.equal(true);
+    const deleted = await onTerminal(`clients delete ${id} --json`, ' yes \n');
+    expect(deleted.exitCode).to.equal(0);
+    expect(JSON.parse(deleted.output)).to.include({ deleted: true });
+    expect(await isThere()).to.equal(false);
   });
 
-  describeOn([script], 'on a terminal', () => {
-    /** Types these lines; the terminal shows what is typed and what is printed. */
-    function onTerminal(args: readonly string[], typed: string): Promise<[number, string]> {
-      const command = [process.execPath, OPERATOR_PROGRAM, ...args].join(' ');
-      return new Promise((resolve) => {
-        const terminal = execFile(
-          required(script),
-          ['--quiet', '--return', '--command', command, '/dev/null'],
-          { env: { GATEHOUSE_DATA_DIR: service.settings.storage.dataDirectory } },
-          (error, stdout) => resolve([Number(error?.code ?? 0), stdout]),
-        );
-        terminal.stdout?.on('data', (shown: string) => {
-          if (shown.includes('Type yes to go on:')) terminal.stdin?.write(typed);
-        });
-      });
+  it('a password that is typed differently the second time, or not at all, adds nobody', async () => {
+    const add = 'accounts add --email ada@example.test --name Ada';
+    const typed = 'seven green forklifts\n';
+    for (const [second, problem] of [
+      ['seven green forklift\n', 'the two passwords differ'],
+      ['\x03', 'no password was typed'],
+    ] as const) {
+      const { exitCode, errors } = await onTerminal(add, typed, second);
+      expect(exitCode).to.equal(2);
+      expect(errors).to.contain(problem).and.not.contain('forklift');
     }
-
-    it('is done once "yes" was typed, and not for another answer', async () => {
-      for (const no of ['n\n', 'y\n', '\n', '\x04', '\x03']) {
-        const [exitCode, shown] = await onTerminal(['clients', 'delete', id], no);
-        expect(exitCode, JSON.stringify(no)).to.equal(1);
-        expect(shown).to.contain('Nothing was changed.');
-      }
-      expect(await isThere()).to.equal(true);
-      const [exitCode, shown] = await onTerminal(['clients', 'delete', id], 'yes\n');
-      expect(shown).to.contain(`Deleted client ${id}: Robot.`);
-      expect(exitCode).to.equal(0);
-      expect(await isThere()).to.equal(false);
-    });
+    expect((await run('accounts list')).output).to.equal('There are no accounts.\n');
   });
 });

@@ -10,12 +10,11 @@ import {
   fileOf,
   type Line,
   membership,
-  operatorOn,
   organization,
   rights,
   warehouse,
 } from './import-file.ts';
-import { type RunOperator, valueFrom } from './run-operator.ts';
+import { operatorOn, type RunOperator, valueFrom } from './run-operator.ts';
 
 forEachDeployment('an import beside a running service', (start) => {
   let nodes: TestService[];

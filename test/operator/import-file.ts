@@ -3,7 +3,6 @@ import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import type { OpenDatabase } from '../../src/storage/database.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
-import { operatorWith, type RunOperator } from './run-operator.ts';
 
 export type Line = Readonly<Record<string, unknown>>;
 
@@ -13,17 +12,6 @@ export function fileOf(...lines: readonly (Line | string)[]): string {
   const texts = lines.map((line) => (typeof line === 'string' ? line : JSON.stringify(line)));
   writeFileSync(file, `${texts.join('\n')}\n`);
   return file;
-}
-
-/** The operator command beside whoever has this database open. */
-export const operatorOn = (database: OpenDatabase): RunOperator =>
-  operatorWith(variablesOf(database));
-
-export function variablesOf({ connection }: OpenDatabase): Record<string, string> {
-  const { connectionString, host } = connection;
-  return connectionString === undefined
-    ? { GATEHOUSE_DATA_DIR: `${host}` }
-    : { DATABASE_URL: connectionString };
 }
 
 export const organization = (external_id: string, name = `Organization ${external_id}`): Line => ({

@@ -10,12 +10,11 @@ import {
   everythingIn,
   fileOf,
   membership,
-  operatorOn,
   organization,
   rights,
   warehouse,
 } from './import-file.ts';
-import { operatorWith, type RunOperator, valueFrom } from './run-operator.ts';
+import { operatorOn, operatorWith, type RunOperator, valueFrom } from './run-operator.ts';
 
 interface Found {
   readonly line: number;

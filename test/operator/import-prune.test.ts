@@ -8,12 +8,11 @@ import {
   fileOf,
   type Line,
   membership,
-  operatorOn,
   organization,
   rights,
   warehouse,
 } from './import-file.ts';
-import { type RunOperator, valueFrom } from './run-operator.ts';
+import { operatorOn, type RunOperator, valueFrom } from './run-operator.ts';
 
 const PLACES = [
   ...['O1', 'O2', 'O3', 'O4'].map((id) => organization(id)),

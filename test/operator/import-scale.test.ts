@@ -7,10 +7,9 @@ import {
   membership,
   organization,
   rights,
-  variablesOf,
   warehouse,
 } from './import-file.ts';
-import { operatorProgramWith, valueFrom } from './run-operator.ts';
+import { operatorProgramWith, valueFrom, variablesOf } from './run-operator.ts';
 
 const ORGANIZATIONS = 100;
 const ROLES = ['member', 'viewer', 'admin'];

@@ -15,12 +15,11 @@ import {
   everythingIn,
   fileOf,
   membership,
-  operatorOn,
   organization,
   rights,
   warehouse,
 } from './import-file.ts';
-import { type RunOperator, valueFrom } from './run-operator.ts';
+import { operatorOn, type RunOperator, valueFrom } from './run-operator.ts';
 
 const ACME = [organization('O1', 'Acme'), warehouse('W1', 'O1', { name: 'Riga' })];
 

@@ -2,7 +2,9 @@
 import { spawn } from 'node:child_process';
 import { Readable, Writable } from 'node:stream';
 import { text } from 'node:stream/consumers';
+import { expect } from 'chai';
 import { runOperator } from '../../src/operator/run-operator.ts';
+import type { OpenDatabase } from '../../src/storage/database.ts';
 import { COMPILE_CACHE } from '../support/programs.ts';
 import type { TestService } from '../support/service.ts';
 
@@ -14,15 +16,18 @@ export interface Answer {
   readonly errors: string;
 }
 
-export type RunOperator = (args: readonly string[], input?: string) => Promise<Answer>;
+/** The words of a command, or a line of them with a space between each. */
+export type Words = string | readonly string[];
 
-type Environment = Readonly<Record<string, string>>;
+export type RunOperator = (words: Words, input?: string) => Promise<Answer>;
+
+export type Environment = Readonly<Record<string, string>>;
 
 /** Runs the command in this process, with these variables and none of the test's own. */
 export function operatorWith(environment: Environment): RunOperator {
-  return async (args, input = '') => {
+  return async (words, input = '') => {
     const [stdout, stderr] = [createPage(), createPage()];
-    const exitCode = await runOperator(args, {
+    const exitCode = await runOperator(listOf(words), {
       ...{ environment, stdin: Readable.from([input]), stdout, stderr },
       onInterrupt: () => {},
     });
@@ -35,8 +40,8 @@ export function operatorWith(environment: Environment): RunOperator {
  * such as its exit code, its standard input, its memory and the files it was told to trust.
  */
 export function operatorProgramWith(environment: Environment): RunOperator {
-  return async (args, input = '') => {
-    const child = spawn(process.execPath, [OPERATOR_PROGRAM, ...args], {
+  return async (words, input = '') => {
+    const child = spawn(process.execPath, [OPERATOR_PROGRAM, ...listOf(words)], {
       env: { ...COMPILE_CACHE, ...environment },
     });
     child.stdin.end(input);
@@ -49,6 +54,17 @@ export function operatorProgramWith(environment: Environment): RunOperator {
 /** The command of whoever runs this service: on its stores, with its keys unless others are given. */
 export const operatorBeside = (service: TestService, keys?: Environment): RunOperator =>
   operatorWith({ ...storesOf(service), ...(keys ?? keysOf(service)) });
+
+/** The command beside whoever has this database open. */
+export const operatorOn = (database: OpenDatabase): RunOperator =>
+  operatorWith(variablesOf(database));
+
+export function variablesOf({ connection }: OpenDatabase): Environment {
+  const { connectionString, host } = connection;
+  return connectionString === undefined
+    ? { GATEHOUSE_DATA_DIR: `${host}` }
+    : { DATABASE_URL: connectionString };
+}
 
 /** The variables that lead to the stores of this service. */
 export function storesOf({ settings: { storage } }: TestService): Environment {
@@ -69,23 +85,40 @@ export const keysOf = ({ settings: { secrets } }: TestService): Environment => (
 /** The one value that `--json` prints, of a command that ends with `exitCode`. */
 export async function valueFrom(
   run: RunOperator,
-  args: readonly string[],
-  { input, exitCode = 0 }: { input?: string; exitCode?: number } = {},
+  words: Words,
+  { input, exitCode = 0 }: { input?: string | undefined; exitCode?: number } = {},
 ) {
-  const answer = await run([...args, '--json'], input);
+  const answer = await run([...listOf(words), '--json'], input);
   if (answer.exitCode !== exitCode) {
-    throw new Error(`${args.join(' ')} ended with ${answer.exitCode}: ${JSON.stringify(answer)}`);
+    throw new Error(`${words} ended with ${answer.exitCode}: ${JSON.stringify(answer)}`);
   }
   return JSON.parse(answer.output);
 }
 
-/** Takes what is written, at once. */
-function createPage() {
+/** Why the command is refused, with exit code 1. */
+export async function refusalFrom(run: RunOperator, words: Words, input?: string) {
+  return (await valueFrom(run, words, { input, exitCode: 1 })).error;
+}
+
+/** Each of these command lines is answered with exit code 2, before anything is opened. */
+export async function expectWrongUsage(run: RunOperator, lines: readonly Words[]): Promise<void> {
+  for (const words of lines) {
+    const { error } = await valueFrom(run, words, { exitCode: 2 });
+    expect(error.code, `${words}`).to.equal('wrong_usage');
+  }
+}
+
+const listOf = (words: Words): readonly string[] =>
+  typeof words === 'string' ? words.split(' ').filter(Boolean) : words;
+
+/** A stream that keeps what is written. @param onText is told of each piece. */
+export function createPage(onText: (text: string) => void = () => {}) {
   let written = '';
   const page = new Writable({
     decodeStrings: false,
-    write(chunk, _encoding, done) {
+    write(chunk: string, _encoding, done) {
       written += chunk;
+      onText(chunk);
       done();
     },
   });

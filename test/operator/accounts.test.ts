@@ -1,0 +1,111 @@
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect } from 'chai';
+import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
+import { createActivity } from '../../src/accounts/activity.ts';
+import { createPasswordLinks } from '../../src/accounts/password-links.ts';
+import { createSignIn } from '../../src/accounts/sign-in.ts';
+import { fileWith } from '../config/configuration.ts';
+import { startMailServer } from '../support/mail-server.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
+import { besideDatabase } from './beside-database.ts';
+import { expectWrongUsage, operatorWith, valueFrom, variablesOf } from './run-operator.ts';
+
+const PASSWORD = 'a password of ada’s ';
+
+describe('operator accounts, beside a service that keeps the embedded database', () => {
+  const { run, value, refusal, parts, records } = besideDatabase();
+  const add = (name: string) => `accounts add --email ${name}@example.test --name ${name}`;
+  const links = () => {
+    const [accounts, activity] = [createAccountRegistry(parts()), createActivity(parts())];
+    return createPasswordLinks({ ...parts(), accounts, activity });
+  };
+  const tokenOf = (link: string): string => new URL(link).searchParams.get('token') ?? '';
+
+  it('adds people, suspends and resumes them, says and records what it did', async () => {
+    const passwordFile = path.join(temporaryDirectory('operator'), 'password');
+    writeFileSync(passwordFile, `${PASSWORD}\n`);
+    const [ada, bob] = await Promise.all([
+      value(add('Ada'), `${PASSWORD}\r\n`),
+      value(`${add('bob')} --password-file ${passwordFile}`),
+    ]);
+    expect(ada).to.include({ email: 'Ada@example.test', suspended: false, has_password: true });
+    expect(ada.id).to.match(/^acc_/).and.equal(ada.account_id);
+    const signIn = createSignIn(parts());
+    for (const email of ['ada@example.test', 'bob@example.test']) {
+      expect(await signIn({ email, password: PASSWORD }), email).not.to.equal('refused');
+    }
+    const made = await run(`${add('cy')} --generate-password`);
+    const [, password = ''] = /only this once: (\S+)/.exec(made.output) ?? [];
+    expect(await signIn({ email: 'cy@example.test', password })).to.include({ name: 'cy' });
+
+    await records();
+    expect((await run('accounts suspend ada@example.test')).output).to.equal(
+      `Suspended account ${ada.id}: Ada <Ada@example.test>.\n`,
+    );
+    expect(await signIn({ email: 'ada@example.test', password: PASSWORD })).to.equal('refused');
+    expect((await run('accounts list')).output).to.match(/^acc_.*Ada +suspended$/m);
+    expect(await value(`accounts resume --account ${ada.id}`)).to.deep.equal(ada);
+    expect(await value('accounts list')).to.deep.include.members([ada, bob]);
+    const dot = await value(`${add('dot')} --generate-password`);
+    expect(await records()).to.deep.equal([
+      { action: 'account_suspended', account_id: ada.id, details: {} },
+      { action: 'account_resumed', account_id: ada.id, details: {} },
+      { action: 'account_added', account_id: dot.id, details: {} },
+    ]);
+  });
+
+  it('refuses who is there or not, and a bad password without showing it; records nothing', async () => {
+    await value(`${add('eve')} --generate-password`);
+    await records();
+    expect((await refusal(`${add('eve')} --invite`)).code).to.equal('email_taken');
+    expect((await refusal('accounts suspend nobody@example.test')).code).to.equal(
+      'account_unknown',
+    );
+    const short = await run(add('f'), 'swordfish');
+    expect(short).to.include({ exitCode: 1, output: '' });
+    expect(short.errors).to.contain('at least 12 characters').and.not.contain('swordfish');
+    expect(await records()).to.deep.equal([]);
+  });
+
+  it('invites with a link that it prints, at the start and whenever another is needed', async () => {
+    const added = await value(`${add('gil')} --invite`);
+    expect(added).to.include({ email: 'gil@example.test', has_password: false, mailed: false });
+    expect(added.invite_link).to.match(/^http:\/\/localhost:3000\/password\?token=[\w-]{43}$/);
+    expect(await links().find(tokenOf(added.invite_link))).to.include({ purpose: 'invitation' });
+
+    const { output } = await run('accounts invite gil@example.test');
+    const [link = ''] = /http:\/\/localhost:3000\/password\?token=\S+/.exec(output) ?? [];
+    expect(await links().find(tokenOf(link))).to.have.nested.property('account.id', added.id);
+    const again = await value(`accounts invite --account ${added.id}`);
+    expect(again.invite_link).not.to.equal(added.invite_link);
+  });
+
+  it('mails the link as well, where mail is configured, and says when that failed', async () => {
+    const mailServer = await startMailServer();
+    const mailingBy = (SMTP_URL: string) =>
+      operatorWith({
+        ...variablesOf(parts().database),
+        ...{ GATEHOUSE_CONFIG: fileWith('mail: { from: Gate <gate@example.test> }'), SMTP_URL },
+      });
+    const added = await valueFrom(mailingBy(mailServer.url), `${add('hal')} --invite`);
+    expect(added).to.include({ mailed: true });
+    const [mail] = mailServer.received;
+    expect(mail?.to).to.deep.equal(['hal@example.test']);
+    expect(mail?.text).to.include(added.invite_link);
+    await mailServer.close();
+
+    const away = mailingBy('smtp://127.0.0.1:1');
+    const invited = await valueFrom(away, 'accounts invite hal@example.test');
+    expect(invited).to.include({ mailed: false }).and.have.property('mail_failure');
+    expect(await links().find(tokenOf(invited.invite_link))).to.be.ok;
+  });
+
+  it('invites nobody who has no account or may not sign in', async () => {
+    expect((await refusal('accounts invite x@example.test')).code).to.equal('account_unknown');
+    await run(`${add('ida')} --invite`);
+    await run('accounts suspend ida@example.test');
+    expect((await refusal('accounts invite ida@example.test')).code).to.equal('account_suspended');
+    await expectWrongUsage(run, [`${add('joe')} --invite --generate-password`]);
+  });
+});

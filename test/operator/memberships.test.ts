@@ -1,0 +1,69 @@
+import { expect } from 'chai';
+import { createAccess } from '../../src/accounts/access.ts';
+import { besideDatabase } from './beside-database.ts';
+
+describe('operator memberships', () => {
+  const { run, value, refusal, parts, records } = besideDatabase();
+
+  it('gives access to warehouses and takes it back, for people and machines, and records it', async () => {
+    const access = createAccess(parts());
+    const organization = await value('organizations add --name Acme');
+    const inAcme = `--organization ${organization.id}`;
+    const warehouse = await value(`warehouses add --name Hamburg ${inAcme}`);
+    const dot = await value('accounts add --email dot@example.test --name Dot --generate-password');
+    const robot = await value('clients add --kind machine --name Robot');
+    const person = '--account dot@example.test';
+    const machine = `--client ${robot.client_id}`;
+    const rights = `--warehouse ${warehouse.id} --rights write,read`;
+
+    expect((await refusal(`memberships set ${person} ${rights}`)).code).to.equal(
+      'membership_missing',
+    );
+    const nowhere = '--organization org_0000000000000000 --role owner';
+    expect((await refusal(`memberships set ${person} ${nowhere}`)).code).to.equal(
+      'organization_unknown',
+    );
+    await value(`memberships set ${person} ${inAcme} --role member`);
+    // The same again changes nothing.
+    await value(`memberships set ${person} ${inAcme} --role member`);
+    const reached = await value(`memberships set ${person} ${rights}`);
+    const organizations = await access.accessOf({ accountId: dot.id });
+    expect(reached).to.deep.equal({ account_id: dot.id, organizations });
+    expect(reached.organizations[0].warehouses).to.deep.equal([
+      { id: warehouse.id, name: 'Hamburg', rights: ['read', 'write'] },
+    ]);
+    await value(`memberships set ${machine} ${inAcme} --role viewer ${rights}`);
+    const [ofMachine] = await access.accessOf({ clientId: robot.client_id });
+    expect(ofMachine?.warehouses[0]?.rights).to.deep.equal(['read']);
+    expect((await run(`memberships list ${person}`)).output).to.match(/Acme +member/);
+    expect((await run('organizations list')).output).to.match(/Acme +1/);
+    expect((await run(`warehouses list ${inAcme}`)).output).to.contain('Hamburg');
+
+    const bare = await value(`memberships remove ${person} --warehouse ${warehouse.id}`);
+    expect(bare.organizations[0].warehouses).to.deep.equal([]);
+    expect(await value(`memberships remove ${machine} ${inAcme}`)).to.deep.include({
+      organizations: [],
+    });
+    await value(`memberships remove ${machine} ${inAcme}`);
+
+    const acme = { organization_id: organization.id, organization_name: 'Acme' };
+    const hamburg = { warehouse_id: warehouse.id, warehouse_name: 'Hamburg' };
+    const client = { client_id: robot.client_id };
+    const recorded = (await records()).map(({ action, account_id, details }) => {
+      const of = account_id === dot.id ? 'dot' : account_id;
+      return [action, of, details];
+    });
+    expect(recorded).to.deep.equal([
+      ['organization_added', null, acme],
+      ['warehouse_added', null, { ...hamburg, organization_id: organization.id }],
+      ['account_added', 'dot', {}],
+      ['client_added', null, { ...client, client_name: 'Robot' }],
+      ['membership_set', 'dot', { ...acme, role: 'member' }],
+      ['membership_set', 'dot', { ...acme, ...hamburg, rights: ['write', 'read'] }],
+      ['membership_set', null, { ...client, ...acme, role: 'viewer' }],
+      ['membership_set', null, { ...client, ...acme, ...hamburg, rights: ['write', 'read'] }],
+      ['membership_removed', 'dot', { ...acme, ...hamburg }],
+      ['membership_removed', null, { ...client, ...acme }],
+    ]);
+  });
+});

@@ -1,0 +1,116 @@
+/** What only a real process on a real terminal shows: `node src/operator/main.ts`, and through npm. */
+import { execFile, spawn } from 'node:child_process';
+import path from 'node:path';
+import { text } from 'node:stream/consumers';
+import { expect } from 'chai';
+import { createClientRegistry } from '../../src/clients/client-registry.ts';
+import { COMPILE_CACHE, findProgram } from '../support/programs.ts';
+import { describeOn, type Requirement, required } from '../support/requirements.ts';
+import { besideDatabase } from './beside-database.ts';
+import { organization } from './import-file.ts';
+import {
+  OPERATOR_PROGRAM,
+  operatorProgramWith,
+  refusalFrom,
+  valueFrom,
+  variablesOf,
+} from './run-operator.ts';
+
+/** util-linux: runs a command on a terminal of its own. */
+const script: Requirement = {
+  program: findProgram('script'),
+  remedy: 'script (apt-get install bsdutils)',
+};
+
+describe('the operator program', () => {
+  const { value, parts } = besideDatabase();
+  const program = () => operatorProgramWith(variablesOf(parts().database));
+  const add = (name: string) => `accounts add --email ${name}@example.test --name ${name}`;
+
+  it('reads its standard input, and ends with 0 once everything is written', async () => {
+    const ada = await valueFrom(program(), add('ada'), { input: 'a password of ada’s\n' });
+    expect(await value('accounts list')).to.deep.include(ada);
+    // More than a pipe takes at once.
+    const lines = Array.from({ length: 3_000 }, (_, at) => JSON.stringify(organization(`O${at}`)));
+    const { counts } = await valueFrom(program(), 'import -', { input: lines.join('\n') });
+    expect(counts.organizations).to.include({ added: 3_000 });
+    const listed = await valueFrom(program(), 'organizations list');
+    expect(listed).to.have.length(3_000);
+  });
+
+  it('ends with 1 where it refuses, 2 on wrong usage and 3 on wrong settings', async () => {
+    const { code } = await refusalFrom(program(), 'accounts suspend nobody@example.test');
+    expect(code).to.equal('account_unknown');
+    const usage = await program()('accounts ad');
+    expect(usage).to.include({ exitCode: 2, output: '' });
+    expect(usage.errors).to.contain('Did you mean add?');
+    const settings = await operatorProgramWith({ PORT: 'eighty' })('accounts list');
+    expect(settings).to.include({ exitCode: 3, output: '' });
+    expect(settings.errors).to.contain('eighty');
+  });
+
+  it('through npm prints one JSON value and nothing else, and hands on the exit code', async () => {
+    const words = 'run --silent operator -- accounts suspend nobody@example.test --json';
+    const child = spawn('npm', words.split(' '), {
+      cwd: path.join(import.meta.dirname, '../..'),
+      env: { ...process.env, ...COMPILE_CACHE, ...variablesOf(parts().database) },
+    });
+    const ended = new Promise((resolve) => child.once('close', resolve));
+    const [output, errors] = await Promise.all([text(child.stdout), text(child.stderr)]);
+    expect(JSON.parse(output).error).to.include({ code: 'account_unknown' });
+    expect(errors).to.equal('');
+    expect(await ended).to.equal(1);
+  });
+
+  describeOn([script], 'on a terminal', () => {
+    /** Types each line once what is before it was shown. The terminal shows what it echoes, too. */
+    function onTerminal(
+      words: string,
+      typed: readonly (readonly [question: string, line: string])[],
+    ): Promise<{ exitCode: number; shown: string }> {
+      const command = `${process.execPath} ${OPERATOR_PROGRAM} ${words}`;
+      const args = ['--quiet', '--return', '--command', command, '/dev/null'];
+      const env = { ...COMPILE_CACHE, ...variablesOf(parts().database) };
+      return new Promise((resolve) => {
+        const terminal = execFile(required(script), args, { env }, (error, shown) =>
+          resolve({ exitCode: Number(error?.code ?? 0), shown }),
+        );
+        const rest = [...typed];
+        terminal.stdout?.on('data', (shown: string) => {
+          const [question, line] = rest[0] ?? [''];
+          if (line === undefined || !shown.includes(question)) return;
+          rest.shift();
+          terminal.stdin?.write(line);
+        });
+      });
+    }
+
+    it('does what cannot be undone once "yes" was typed, and not after Ctrl-C', async () => {
+      const { id } = await value('clients add --kind machine --name Robot');
+      const find = () => createClientRegistry(parts()).find(id);
+      const question = 'Type yes to go on:';
+      const no = await onTerminal(`clients delete ${id}`, [[question, '\x03']]);
+      expect(no.shown).to.contain('Nothing was changed.');
+      expect(no.exitCode).to.equal(1);
+      expect(await find()).to.be.an('object');
+      const yes = await onTerminal(`clients delete ${id}`, [[question, 'yes\n']]);
+      expect(yes.shown).to.contain(`Deleted client ${id}: Robot.`);
+      expect(yes.exitCode).to.equal(0);
+      expect(await find()).to.equal(undefined);
+    });
+
+    it('asks for a password twice, and for a token, and shows neither', async () => {
+      const typed = 'seven green forklifts\n';
+      const added = await onTerminal(add('bob'), [
+        ['Password: ', typed],
+        ['The same again: ', typed],
+      ]);
+      expect(added.shown).to.contain('Added account').and.not.contain('forklifts');
+      expect(added.exitCode).to.equal(0);
+      const token = `gate_at_${'x'.repeat(65)}`;
+      const explained = await onTerminal('explain', [['Token (not shown): ', `${token}\n`]]);
+      expect(explained.shown).to.contain('Access token: unknown').and.not.contain(token);
+      expect(explained.exitCode).to.equal(0);
+    });
+  });
+});

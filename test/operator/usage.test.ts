@@ -1,0 +1,123 @@
+/** What all commands have in common: help, wrong usage, and the stores they are pointed at. */
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { Readable, Writable } from 'node:stream';
+import { expect } from 'chai';
+import type { Command } from 'commander';
+import { createProgram } from '../../src/operator/program.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
+import { expectWrongUsage, operatorWith, refusalFrom, valueFrom } from './run-operator.ts';
+
+const nowhere = () => new Writable({ write: (_chunk, _encoding, done) => done() });
+const idle = {
+  ...{ environment: {}, stdin: Readable.from([]), stdout: nowhere(), stderr: nowhere() },
+  ...{ run: async () => {}, print: () => {}, say: () => {}, onInterrupt: () => {} },
+};
+
+/** Every command below this one, with its words. */
+function commandsOf(command: Command, path: readonly string[] = []): [string, Command][] {
+  return command.commands.flatMap((one) => {
+    const words = [...path, one.name()];
+    return [[words.join(' '), one] as [string, Command], ...commandsOf(one, words)];
+  });
+}
+
+describe('the operator command', () => {
+  const program = createProgram(idle, { json: false });
+  /** Nothing could be opened there. */
+  const run = operatorWith({ GATEHOUSE_DATA_DIR: '/nowhere/at/all' });
+
+  it('helps on every level, with an example of options that the command has', async () => {
+    const commands = commandsOf(program);
+    expect(commands.length).to.be.above(25);
+    for (const [words, command] of [['', program] as const, ...commands]) {
+      const { exitCode, output: help } = await run(`${words} --help`);
+      expect(exitCode, words).to.equal(0);
+      expect(help.startsWith(`Usage: operator ${words}`), help).to.equal(true);
+      expect(help, words).to.contain('--json');
+      if (words === '') continue;
+      const [, examples = ''] = help.split(/\nExamples?:\n/);
+      const begins = `npm run operator -- ${words === 'keys list' ? 'keys' : words}`;
+      expect(examples, words).to.contain(begins);
+      if (command.commands.length > 0) continue;
+      const known = ['--json', ...command.options.map(({ long }) => long)];
+      expect(known).to.include.members([...examples.matchAll(/--[a-z][a-z-]*/g)].map(String));
+    }
+  });
+
+  it('without a command helps, as wrong usage', async () => {
+    const answer = await run('');
+    expect(answer).to.include({ exitCode: 2, output: '' });
+    for (const [name] of commandsOf(program)) {
+      if (!name.includes(' ')) expect(answer.errors).to.match(new RegExp(`^  ${name}\\b`, 'm'));
+    }
+    const { error } = await valueFrom(run, '', { exitCode: 2 });
+    expect(error.message).to.equal('a command is missing');
+  });
+
+  it('answers wrong usage with exit code 2 before it opens anything', async () => {
+    await expectWrongUsage(run, [
+      ...['', 'accounts', 'account list', 'accounts suspend'],
+      'accounts add --email ada@example.test',
+      'accounts add --email ada@example.test --name Ada',
+      'clients add --kind spa --name App',
+      'memberships set --account a@b.test --organization org_1',
+      'memberships set --account a@b.test --warehouse wh_1 --rights fly',
+      'memberships list --account a@b.test --client gate_ci_1',
+      ...['audit --since yesterday', 'audit --until 2026-13-01', 'audit --limit 0'],
+      ...['audit --action flown', 'audit --actor robot', 'audit --before x'],
+      ...['revoke', 'revoke --token x --account y', 'keys generate --kind door'],
+      ...['import', 'import /no/such/file', 'import /tmp', 'import x --prune-most'],
+      ...['import x --schema --yes', 'check-config any.yaml --schema'],
+    ]);
+    for (const [line, meant] of [
+      ['accounts ad', 'add'],
+      ['revok', 'revoke'],
+    ] as const) {
+      const answer = await run(line);
+      expect(answer).to.include({ exitCode: 2, output: '' });
+      expect(answer.errors).to.contain(`Did you mean ${meant}?`);
+    }
+  });
+
+  it('creates the embedded database it is pointed at, and finds it again', async () => {
+    const alone = operatorWith({ GATEHOUSE_DATA_DIR: temporaryDirectory('operator') });
+    const acme = await valueFrom(alone, 'organizations add --name Acme');
+    expect(await valueFrom(alone, 'organizations list')).to.have.nested.property('[0].id', acme.id);
+  });
+
+  it('says that a database is away, without asking for secrets it does not need', async () => {
+    const DATABASE_URL = 'postgres://me:swordfish@127.0.0.1:1/gatehouse';
+    const error = await refusalFrom(operatorWith({ DATABASE_URL }), 'accounts list');
+    expect(error.code).to.equal('storage_unavailable');
+    expect(JSON.stringify(error)).not.to.contain('swordfish');
+  });
+});
+
+describe('the schema of an import', () => {
+  const PUBLISHED = path.join(import.meta.dirname, '../../config/import.schema.json');
+  const published = readFileSync(PUBLISHED, 'utf8');
+  const run = operatorWith({});
+
+  it('is published as it is: `npm run --silent operator -- import --schema > config/import.schema.json`', async () => {
+    expect(await run('import --schema')).to.include({ exitCode: 0, output: published });
+    expect(await valueFrom(run, 'import --schema')).to.deep.equal(JSON.parse(published));
+  });
+
+  it('describes every type of line and each of its keys, and allows no other', () => {
+    const { oneOf } = JSON.parse(published);
+    const types = oneOf.map((line: { properties: { type: { const: string } } }) => {
+      return line.properties.type.const;
+    });
+    expect(types).to.have.members([
+      ...['organization', 'warehouse', 'account', 'membership', 'warehouse_rights'],
+    ]);
+    for (const { description, properties, additionalProperties } of oneOf) {
+      expect(description).to.be.a('string');
+      expect(additionalProperties).to.equal(false);
+      const { type, ...keys } = properties;
+      for (const [name, key] of Object.entries(keys))
+        expect(key, name).to.have.property('description');
+    }
+  });
+});
