@@ -13,32 +13,33 @@ const production = {
   REDIS_URL: 'redis+sentinel://:swordfish@127.0.0.1:1,127.0.0.1:2/mymaster',
   SMTP_URL: 'smtp://gate:swordfish@127.0.0.1:1',
 };
-const yaml = `
+const file = fileWith(
+  `
   issuer: https://auth.example.com
   server: { proxy_hops: 1, port: 4000 }
   tokens: { retry_window: 120s, absolute_age: off }
-  mail: { from: Gate <gate@example.com> }`;
+  mail: { from: Gate <gate@example.com> }`,
+  'production.yaml',
+);
+const command = `check-config ${file}`;
 
 describe('operator check-config', () => {
   it('tells every problem of file and environment at once, as every command does', async () => {
-    const file = fileWith('tokens: { acess_token: 1h }\nlog: { level: loud }\n');
-    const { DATABASE_URL } = production;
-    const { error } = await valueFrom(operatorWith({ DATABASE_URL }), ['check-config', file], {
-      exitCode: 3,
-    });
+    const wrong = fileWith('tokens: { acess_token: 1h }\nlog: { level: loud }\n');
+    const run = operatorWith({ DATABASE_URL: production.DATABASE_URL, GATEHOUSE_CONFIG: wrong });
+    const { error } = await valueFrom(run, `check-config ${wrong}`, { exitCode: 3 });
     expect(error.code).to.equal('configuration_problems');
     expect(error.problems.map((problem: { path: string }) => problem.path)).to.have.members([
       ...['tokens.acess_token', 'log.level', 'GATEHOUSE_COOKIE_KEYS', 'GATEHOUSE_TOKEN_KEYS'],
     ]);
-    const printed = await operatorWith({ GATEHOUSE_CONFIG: file })(['accounts', 'list']);
+    const printed = await run('accounts list');
     expect(printed).to.include({ exitCode: 3, output: '' });
     expect(printed.errors).to.contain('did you mean `access_token`?');
   });
 
   it('shows every setting as the file would say it, and where it came from', async () => {
-    const file = fileWith(yaml);
-    const operator = operatorWith({ ...production, PORT: '5000' });
-    const value = await valueFrom(operator, ['check-config', file]);
+    const run = operatorWith({ ...production, PORT: '5000' });
+    const value = await valueFrom(run, command);
     expect(value).to.include({
       ...{ valid: true, file, issuer: 'https://auth.example.com' },
       ...{ database: 'postgresql', tokens: 'redis', mail: 'smtp' },
@@ -55,12 +56,11 @@ describe('operator check-config', () => {
       demo: { value: false, from: 'default' },
     });
 
-    const { exitCode, output, errors } = await operator(['check-config', file]);
+    const { exitCode, output, errors } = await run(command);
     expect({ exitCode, errors }).to.deep.equal({ exitCode: 0, errors: '' });
     expect(output).to.match(/^The settings are fine/);
-    for (const [name, setting] of Object.entries<{ value: unknown; from: string }>(
-      value.settings,
-    )) {
+    const all = Object.entries<{ value: unknown; from: string }>(value.settings);
+    for (const [name, setting] of all) {
       const line = output.split('\n').find((line) => line.startsWith(`${name} `));
       expect(line, name).to.contain(String(setting.value ?? 'not set'));
       expect(line, name).to.match(new RegExp(` ${setting.from}$`));
@@ -68,9 +68,8 @@ describe('operator check-config', () => {
   });
 
   it('concludes what is not stated as the service does', async () => {
-    const operator = operatorWith({ PORT: '4567', GATEHOUSE_CONFIG: fileWith('') });
-    const { settings } = await valueFrom(operator, ['check-config']);
-    expect(settings).to.deep.include({
+    const run = operatorWith({ PORT: '4567', GATEHOUSE_CONFIG: fileWith('') });
+    expect((await valueFrom(run, 'check-config')).settings).to.deep.include({
       issuer: { value: 'http://localhost:4567', from: 'default' },
       'server.proxy_hops': { value: 0, from: 'default' },
       'storage.database_url': { value: null, from: 'default' },
@@ -79,12 +78,10 @@ describe('operator check-config', () => {
   });
 
   it('shows where the stores are and no password, whatever form it prints', async () => {
-    const file = fileWith(yaml);
-    const REDIS_URL_FILE = fileWith(production.REDIS_URL, 'redis');
-    const { REDIS_URL: _, ...others } = production;
-    const operator = operatorWith({ ...others, REDIS_URL_FILE });
-    for (const form of [[], ['--json']]) {
-      const { output } = await operator(['check-config', file, ...form]);
+    const { REDIS_URL, ...others } = production;
+    const run = operatorWith({ ...others, REDIS_URL_FILE: fileWith(REDIS_URL, 'redis') });
+    for (const form of ['', ' --json']) {
+      const { output } = await run(`${command}${form}`);
       expect(output).not.to.contain('swordfish');
       expect(output).to.contain('postgres://gate:***@127.0.0.1:1/gatehouse?sslmode=verify-full');
       expect(output).to.contain('redis+sentinel://:***@127.0.0.1:1,127.0.0.1:2/mymaster');
@@ -93,41 +90,33 @@ describe('operator check-config', () => {
   });
 
   it('tells of secrets how many and how long they are, and where they came from', async () => {
-    const dataDirectory = path.join(temporaryDirectory('check'), 'data');
-    const { GATEHOUSE_TOKEN_KEYS } = keysOfEnvironment;
-    const GATEHOUSE_COOKIE_KEYS_FILE = fileWith(`${'a'.repeat(40)},${'b'.repeat(32)}`, 'cookies');
-    const operator = operatorWith({
-      ...{ GATEHOUSE_TOKEN_KEYS, GATEHOUSE_COOKIE_KEYS_FILE, GATEHOUSE_DATA_DIR: dataDirectory },
+    const GATEHOUSE_DATA_DIR = path.join(temporaryDirectory('check'), 'data');
+    const run = operatorWith({
+      ...{ GATEHOUSE_TOKEN_KEYS: keysOfEnvironment.GATEHOUSE_TOKEN_KEYS, GATEHOUSE_DATA_DIR },
+      GATEHOUSE_COOKIE_KEYS_FILE: fileWith(`${'a'.repeat(40)},${'b'.repeat(32)}`, 'cookies'),
     });
-    const { secrets } = await valueFrom(operator, ['check-config']);
-    expect(secrets).to.deep.equal({
+    expect((await valueFrom(run, 'check-config')).secrets).to.deep.equal({
       GATEHOUSE_COOKIE_KEYS: { lengths: [40, 32], from: 'GATEHOUSE_COOKIE_KEYS_FILE' },
       GATEHOUSE_TOKEN_KEYS: { lengths: [32], from: 'GATEHOUSE_TOKEN_KEYS' },
     });
-    const { output } = await operator(['check-config']);
+    const { output } = await run('check-config');
     expect(output).to.match(/COOKIE_KEYS +2 keys of 40, 32 characters +GATEHOUSE_COOKIE_KEYS_FILE/);
     expect(output).to.match(/TOKEN_KEYS +1 key of 32 characters +GATEHOUSE_TOKEN_KEYS$/m);
     expect(output).not.to.match(/aaa|bbb|ttt/);
 
-    const fresh = operatorWith({ GATEHOUSE_DATA_DIR: dataDirectory });
     const none = { lengths: [], from: 'made at the first start' };
-    expect((await valueFrom(fresh, ['check-config'])).secrets).to.deep.equal({
-      GATEHOUSE_COOKIE_KEYS: none,
-      GATEHOUSE_TOKEN_KEYS: none,
+    const fresh = await valueFrom(operatorWith({ GATEHOUSE_DATA_DIR }), 'check-config');
+    expect(fresh.secrets).to.deep.equal({
+      ...{ GATEHOUSE_COOKIE_KEYS: none, GATEHOUSE_TOKEN_KEYS: none },
     });
-    expect(existsSync(dataDirectory), 'the data directory').to.equal(false);
+    expect(existsSync(GATEHOUSE_DATA_DIR), 'the data directory').to.equal(false);
   });
 
   it('builds the service on the settings, so that what a URL names must be there', async () => {
-    const { DATABASE_URL } = production;
     const certificate = path.join(temporaryDirectory('check'), 'ca.pem');
-    const environment = {
-      ...production,
-      DATABASE_URL: `${DATABASE_URL}&sslrootcert=${certificate}`,
-    };
-    const { error } = await valueFrom(operatorWith(environment), ['check-config', fileWith(yaml)], {
-      exitCode: 3,
-    });
+    const DATABASE_URL = `${production.DATABASE_URL}&sslrootcert=${certificate}`;
+    const run = operatorWith({ ...production, DATABASE_URL });
+    const { error } = await valueFrom(run, command, { exitCode: 3 });
     const [problem] = error.problems;
     expect(problem.path).to.equal('storage.database_url (from DATABASE_URL)');
     expect(problem.message).to.contain('ENOENT').and.contain(certificate);
@@ -136,10 +125,8 @@ describe('operator check-config', () => {
   });
 
   it('prints the schema of the settings file, whatever the settings are', async () => {
-    const operator = operatorWith({ PORT: 'no matter' });
-    const { exitCode, output } = await operator(['check-config', '--schema']);
+    const { exitCode, output } = await operatorWith({ PORT: '?' })('check-config --schema');
     expect(exitCode).to.equal(0);
     expect(output).to.equal(`${JSON.stringify(settingsJsonSchema(), null, 2)}\n`);
-    await valueFrom(operator, ['check-config', 'any.yaml', '--schema'], { exitCode: 2 });
   });
 });

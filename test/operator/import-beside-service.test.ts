@@ -5,16 +5,10 @@ import { eventually } from '../support/eventually.ts';
 import { introspect } from '../support/oauth.ts';
 import { type Seed, seed } from '../support/seed.ts';
 import { forEachDeployment, type TestService } from '../support/service.ts';
-import {
-  account,
-  fileOf,
-  type Line,
-  membership,
-  organization,
-  rights,
-  warehouse,
-} from './import-file.ts';
+import { fileOf, type Line, line } from './import-file.ts';
 import { operatorOn, type RunOperator, valueFrom } from './run-operator.ts';
+
+const { account, membership, organization, rights, warehouse } = line;
 
 forEachDeployment('an import beside a running service', (start) => {
   let nodes: TestService[];

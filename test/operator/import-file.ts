@@ -14,26 +14,25 @@ export function fileOf(...lines: readonly (Line | string)[]): string {
   return file;
 }
 
-export const organization = (external_id: string, name = `Organization ${external_id}`): Line => ({
-  ...{ type: 'organization', external_id, name },
-});
-
-export const warehouse = (external_id: string, organization: string, more: Line = {}): Line => ({
-  ...{ type: 'warehouse', external_id, organization, name: `Warehouse ${external_id}`, ...more },
-});
-
-export const account = (external_id: string, more: Line = {}): Line => ({
-  ...{ type: 'account', external_id, email: `${external_id.toLowerCase()}@example.test` },
-  ...{ name: `Person ${external_id}`, ...more },
-});
-
-export const membership = (account: string, organization: string, role = 'member'): Line => ({
-  ...{ type: 'membership', account, organization, role },
-});
-
-export const rights = (account: string, warehouse: string, ...rights: readonly string[]): Line => ({
-  ...{ type: 'warehouse_rights', account, warehouse, rights },
-});
+/** Lines of each type, as short as they may be; `more` replaces and adds keys. */
+export const line = {
+  organization: (external_id: string, name = `Organization ${external_id}`): Line => ({
+    ...{ type: 'organization', external_id, name },
+  }),
+  warehouse: (external_id: string, organization: string, more: Line = {}): Line => ({
+    ...{ type: 'warehouse', external_id, organization, name: `Warehouse ${external_id}`, ...more },
+  }),
+  account: (external_id: string, more: Line = {}): Line => ({
+    ...{ type: 'account', external_id, email: `${external_id.toLowerCase()}@example.test` },
+    ...{ name: `Person ${external_id}`, ...more },
+  }),
+  membership: (account: string, organization: string, role = 'member'): Line => ({
+    ...{ type: 'membership', account, organization, role },
+  }),
+  rights: (account: string, warehouse: string, ...rights: readonly string[]): Line => ({
+    ...{ type: 'warehouse_rights', account, warehouse, rights },
+  }),
+} as const;
 
 /** Every row that an import may write, with the transaction that wrote it last. */
 export async function everythingIn(database: OpenDatabase): Promise<unknown> {

@@ -3,8 +3,10 @@ import { openDatabase } from '../../src/storage/database.ts';
 import { migrate } from '../../src/storage/migrate.ts';
 import { startPostgresServer } from '../support/postgres-server.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
-import { account, fileOf, membership, organization } from './import-file.ts';
+import { fileOf, line } from './import-file.ts';
 import { operatorOn, valueFrom } from './run-operator.ts';
+
+const { account, membership, organization } = line;
 
 const PEOPLE = 10_000;
 

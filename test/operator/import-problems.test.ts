@@ -1,20 +1,12 @@
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
-import type { OpenDatabase } from '../../src/storage/database.ts';
-import { openTestDatabase } from '../support/databases.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
-import {
-  account,
-  emptied,
-  everythingIn,
-  fileOf,
-  membership,
-  organization,
-  rights,
-  warehouse,
-} from './import-file.ts';
-import { operatorOn, operatorWith, type RunOperator, valueFrom } from './run-operator.ts';
+import { besideDatabase } from './beside-database.ts';
+import { everythingIn, fileOf, type Line, line } from './import-file.ts';
+import { operatorWith, type RunOperator, refusalFrom } from './run-operator.ts';
+
+const { account, membership, organization, rights, warehouse } = line;
 
 interface Found {
   readonly line: number;
@@ -25,7 +17,7 @@ interface Found {
 const alone = operatorWith({ GATEHOUSE_DATA_DIR: '/nowhere/at/all' });
 
 async function problemsOf(file: string, run: RunOperator = alone): Promise<Found[]> {
-  const { error } = await valueFrom(run, ['import', file], { exitCode: 1 });
+  const error = await refusalFrom(run, `import ${file}`);
   expect(error).to.include({ code: 'import_problems' });
   return error.problems;
 }
@@ -40,48 +32,54 @@ function expectProblems(found: readonly Found[], expected: readonly (readonly [n
 
 describe('a file that operator import refuses', () => {
   it('every line that breaks a rule is named, with what to write instead', async () => {
-    const person = account('A1');
-    const file = fileOf(
-      ...['not json', '[1, 2]', '"text"', '{"type":"organisation","external_id":"1","name":"A"}'],
-      ...['{}', { ...person, emial: 'x' }, { ...person, email: 'jo' }, { ...person, name: ' ' }],
-      ...[
-        { ...person, name: 'a\u202eb' },
-        { ...person, name: 'x'.repeat(201) },
+    const but = (more: Line): Line => account('A1', more);
+    const wrong: readonly (readonly [Line | string, ...RegExp[]])[] = [
+      ['not json', /^is not JSON; write one object, such as {"type"/],
+      ['[1, 2]', /^is not an object/],
+      ['"text"', /^is not an object/],
+      [
+        { type: 'organisation', external_id: '1', name: 'A' },
+        /^type: "organisation" is not a type of line; did you mean "organization"\?$/,
       ],
-      ...[
-        { ...person, external_id: 7 },
-        { ...person, external_id: ' 7' },
+      ['{}', /^type: is missing; write one of organization, warehouse, account/],
+      [but({ emial: 'x' }), /^"emial" is not a key of account lines; did you mean "email"\?$/],
+      [
+        but({ email: 'jo' }),
+        /^email: "jo" is not an email address; write one like "ada@example.com"$/,
       ],
-      ...[
-        { ...person, external_id: 'a\0' },
-        { ...person, suspended: 'yes' },
+      [but({ name: ' ' }), /^name: " " cannot be a name; write 1 to 200 visible characters$/],
+      [but({ name: 'a\u202eb' }), /^name: "a\\u{202e}b" cannot be a name/],
+      [but({ name: 'x'.repeat(201) }), /^name: "x{79}… cannot be a name/],
+      [but({ name: null }), /^name: null is not a text/],
+      [
+        but({ external_id: 7 }),
+        /^external_id: 7 is not a text of 1 to 200 visible characters; put the id in quotes$/,
       ],
-      ...[{ type: 'account', external_id: 'A1' }, membership('A1', 'O1', 'chief')],
-      ...[rights('A1', 'W1'), rights('A1', 'W1', 'read', 'fly'), { ...person, name: null }],
+      [
+        but({ external_id: ' 7' }),
+        /^external_id: " 7" is not an id; .* without spaces around them$/,
+      ],
+      [but({ external_id: 'a\0' }), /^external_id: "a\\u0000" is not an id/],
+      [but({ suspended: 'yes' }), /^suspended: "yes" is neither true nor false$/],
+      [
+        ...[{ type: 'account', external_id: 'A1' }, /^email: is missing; every account line has/],
+        /^name: is missing/,
+      ] as const,
+      [
+        membership('A1', 'O1', 'chief'),
+        /^role: "chief" is not a role; write one of owner, admin, member, viewer$/,
+      ],
+      [rights('A1', 'W1'), /^rights: \[\] is empty; leave the line out instead$/],
+      [
+        rights('A1', 'W1', 'read', 'fly'),
+        /^rights: "fly" is not a right; write some of read, write, manage$/,
+      ],
+    ];
+    const found = await problemsOf(fileOf(...wrong.map(([line]) => line)));
+    const expected = wrong.flatMap(([, ...told], at) =>
+      told.map((message) => [at + 1, message] as const),
     );
-    const found = await problemsOf(file);
-    expectProblems(found, [
-      [1, /^is not JSON; write one object, such as {"type"/],
-      [2, /^is not an object/],
-      [3, /^is not an object/],
-      [4, /^type: "organisation" is not a type of line; did you mean "organization"\?$/],
-      [5, /^type: is missing; write one of organization, warehouse, account/],
-      [6, /^"emial" is not a key of account lines; did you mean "email"\?$/],
-      [7, /^email: "jo" is not an email address; write one like "ada@example.com"$/],
-      [8, /^name: " " cannot be a name; write 1 to 200 visible characters$/],
-      [9, /^name: "a\\u{202e}b" cannot be a name/],
-      [10, /^name: "x{79}… cannot be a name/],
-      [11, /^external_id: 7 is not a text of 1 to 200 visible characters; put the id in quotes$/],
-      [12, /^external_id: " 7" is not an id; .* without spaces around them$/],
-      [13, /^external_id: "a\\u0000" is not an id/],
-      [14, /^suspended: "yes" is neither true nor false$/],
-      [15, /^email: is missing; every account line has one$/],
-      [15, /^name: is missing/],
-      [16, /^role: "chief" is not a role; write one of owner, admin, member, viewer$/],
-      [17, /^rights: \[\] is empty; leave the line out instead$/],
-      [18, /^rights: "fly" is not a right; write some of read, write, manage$/],
-      [19, /^name: null is not a text/],
-    ]);
+    expectProblems(found, expected);
   });
 
   it('references that lead nowhere, things said twice, and rights without ground', async () => {
@@ -139,45 +137,22 @@ describe('a file that operator import refuses', () => {
 
   it('of many problems the first hundred are told, and how many there are', async () => {
     const file = fileOf(...Array.from({ length: 250 }, () => '{}'));
-    const { errors, output, exitCode } = await alone(['import', file]);
-    expect([exitCode, output]).to.deep.equal([1, '']);
+    const { errors, output, exitCode } = await alone(`import ${file}`);
+    expect({ exitCode, output }).to.deep.equal({ exitCode: 1, output: '' });
     expect(errors.match(/^line \d+: type/gm)).to.have.length(100);
     expect(errors).to.contain('line 100: ').and.contain('… and 150 more');
     expect(errors).to.match(/250 problem\(s\) found in the file\nNothing was changed\. Correct/);
   });
-
-  it('a command line that cannot be understood', async () => {
-    const wrong = [
-      [],
-      ['/no/such/file'],
-      ['/tmp'],
-      ['x', '--prune-most'],
-      ['x', '--schema', '--yes'],
-    ];
-    for (const args of wrong) {
-      const { error } = await valueFrom(alone, ['import', ...args], { exitCode: 2 });
-      expect(error.code, args.join(' ')).to.equal('wrong_usage');
-    }
-  });
 });
 
 describe('what only the database knows to be wrong with an import', () => {
-  let database: OpenDatabase;
-  let run: RunOperator;
-
-  before(async () => {
-    database = await openTestDatabase('embedded');
-    run = operatorOn(database);
-  });
-  after(() => database.close());
-  beforeEach(() => emptied(database));
+  const { run, value, parts } = besideDatabase();
 
   it('is told before anything is written', async () => {
     const start = [organization('O1'), organization('O2'), warehouse('W1', 'O1')];
-    await valueFrom(run, ['import', fileOf(...start, account('A1'), account('A2'))]);
-    const byHand = ['accounts', 'add', '--email', 'hand@example.test', '--name', 'H', '--invite'];
-    await valueFrom(run, byHand);
-    const before = await everythingIn(database);
+    await value(`import ${fileOf(...start, account('A1'), account('A2'))}`);
+    await value('accounts add --email hand@example.test --name H --invite');
+    const before = await everythingIn(parts().database);
     const file = fileOf(
       organization('O1', 'Another name'),
       organization('O2'),
@@ -193,6 +168,6 @@ describe('what only the database knows to be wrong with an import', () => {
       ],
       [5, /^email: the account acc_\S+, which was made by hand, has this address/],
     ]);
-    expect(await everythingIn(database)).to.deep.equal(before);
+    expect(await everythingIn(parts().database)).to.deep.equal(before);
   });
 });

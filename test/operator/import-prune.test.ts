@@ -1,18 +1,10 @@
 import { expect } from 'chai';
 import type { OpenDatabase } from '../../src/storage/database.ts';
 import { forEachDatabase } from '../support/databases.ts';
-import {
-  account,
-  emptied,
-  everythingIn,
-  fileOf,
-  type Line,
-  membership,
-  organization,
-  rights,
-  warehouse,
-} from './import-file.ts';
+import { emptied, everythingIn, fileOf, type Line, line } from './import-file.ts';
 import { operatorOn, type RunOperator, valueFrom } from './run-operator.ts';
+
+const { account, membership, organization, rights, warehouse } = line;
 
 const PLACES = [
   ...['O1', 'O2', 'O3', 'O4'].map((id) => organization(id)),

@@ -9,17 +9,10 @@ import {
 } from '../../src/storage/change-feed.ts';
 import type { OpenDatabase } from '../../src/storage/database.ts';
 import { forEachDatabase } from '../support/databases.ts';
-import {
-  account,
-  emptied,
-  everythingIn,
-  fileOf,
-  membership,
-  organization,
-  rights,
-  warehouse,
-} from './import-file.ts';
+import { emptied, everythingIn, fileOf, line } from './import-file.ts';
 import { operatorOn, type RunOperator, valueFrom } from './run-operator.ts';
+
+const { account, membership, organization, rights, warehouse } = line;
 
 const ACME = [organization('O1', 'Acme'), warehouse('W1', 'O1', { name: 'Riga' })];
 

@@ -7,7 +7,7 @@ import { createClientRegistry } from '../../src/clients/client-registry.ts';
 import { COMPILE_CACHE, findProgram } from '../support/programs.ts';
 import { describeOn, type Requirement, required } from '../support/requirements.ts';
 import { besideDatabase } from './beside-database.ts';
-import { organization } from './import-file.ts';
+import { line } from './import-file.ts';
 import {
   OPERATOR_PROGRAM,
   operatorProgramWith,
@@ -15,6 +15,8 @@ import {
   valueFrom,
   variablesOf,
 } from './run-operator.ts';
+
+const { organization } = line;
 
 /** util-linux: runs a command on a terminal of its own. */
 const script: Requirement = {

@@ -1,15 +1,9 @@
 import { expect } from 'chai';
 import { forEachDatabase } from '../support/databases.ts';
-import {
-  account,
-  everythingIn,
-  fileOf,
-  membership,
-  organization,
-  rights,
-  warehouse,
-} from './import-file.ts';
+import { everythingIn, fileOf, line } from './import-file.ts';
 import { operatorProgramWith, valueFrom, variablesOf } from './run-operator.ts';
+
+const { account, membership, organization, rights, warehouse } = line;
 
 const ORGANIZATIONS = 100;
 const ROLES = ['member', 'viewer', 'admin'];
