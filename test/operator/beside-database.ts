@@ -1,4 +1,4 @@
-/** An embedded database that the suite keeps as a running service does, and the command beside it. */
+/** A database that the suite keeps open as a running service does, and the command beside it. */
 import { systemClock } from '../../src/clock.ts';
 import { silentChangeFeed } from '../../src/storage/change-feed.ts';
 import type { OpenDatabase } from '../../src/storage/database.ts';
@@ -11,13 +11,13 @@ interface RecordedChange {
   readonly details: Readonly<Record<string, unknown>>;
 }
 
-/** To be called in a `describe`: it is opened before the suite, and closed after it. */
-export function besideDatabase() {
+/** To be called in a `describe`. @param open of `forEachDatabase`, in place of an embedded one. */
+export function besideDatabase(open?: () => Promise<OpenDatabase>) {
   let database: OpenDatabase;
   before('open the database', async () => {
-    database = await openTestDatabase('embedded');
+    database = await (open?.() ?? openTestDatabase('embedded'));
   });
-  after('close the database', () => database.close());
+  if (!open) after('close the database', () => database.close());
   const run = (words: Words, input?: string) => operatorOn(database)(words, input);
 
   return {

@@ -22,7 +22,7 @@ forEachDeployment('operator explain', (start) => {
     run = operatorBeside(service);
   });
 
-  const explain = (value: string) => valueFrom(run, ['explain'], { input: `${value}\n` });
+  const explain = (value: string) => valueFrom(run, 'explain', { input: `${value}\n` });
   const renew = async (token: string) =>
     tokensOf(await refresh(service.issuer, seeded.clients.confidential, token));
   const whose = () => {
@@ -89,7 +89,7 @@ forEachDeployment('operator explain', (start) => {
     await exchangeCode(service.issuer, confidential, code);
 
     const byOperator = await partner.tokens(confidential);
-    await valueFrom(run, ['revoke', '--token', byOperator.accessToken]);
+    await valueFrom(run, `revoke --token ${byOperator.accessToken}`);
 
     const ended = await partner.tokens(otherConfidential);
     await (await partner.askToDisconnect(otherConfidential))();
@@ -98,7 +98,7 @@ forEachDeployment('operator explain', (start) => {
     for (const [tokens, cause] of [
       [given, 'by the client itself'],
       [replayed, 'a refresh token was presented that had been replaced'],
-      [exchanged, 'a code was presented a second time'.replace('a code', 'an authorization code')],
+      [exchanged, 'an authorization code was presented a second time'],
       [byOperator, 'by the operator'],
       [ended, 'the person disconnected the client'],
     ] as const) {
@@ -128,10 +128,10 @@ forEachDeployment('operator explain', (start) => {
     await accounts.suspend(seeded.person.accountId);
     expect(await explain(accessToken)).to.include({ state: 'account_suspended' });
     await accounts.resume(seeded.person.accountId);
-    await valueFrom(run, ['revoke', '--client', machine.id, '--yes']);
+    await valueFrom(run, `revoke --client ${machine.id} --yes`);
     const ended = await explain(robot);
     expect(ended).to.include({ state: 'revoked' }).and.not.to.include({ revoked_at: null });
-    await valueFrom(run, ['clients', 'delete', otherConfidential.id, '--yes']);
+    await valueFrom(run, `clients delete ${otherConfidential.id} --yes`);
     const gone = await explain(accessToken);
     expect(gone).to.include({ state: 'revoked' });
     expect(gone.why).to.contain('the client was deleted');
@@ -145,9 +145,9 @@ forEachDeployment('operator explain', (start) => {
     const live = await explain(secret);
     expect(live).to.include({ state: 'active', last_four: secret.slice(-4) });
     expect(live.client.id).to.equal(confidential.id);
-    await valueFrom(run, ['clients', 'rotate-secret', confidential.id]);
+    await valueFrom(run, `clients rotate-secret ${confidential.id}`);
     const end = `--secret=${secret.slice(-4)}`;
-    await valueFrom(run, ['clients', 'remove-secret', confidential.id, end, '--yes']);
+    await valueFrom(run, `clients remove-secret ${confidential.id} ${end} --yes`);
     const removed = await explain(secret);
     expect(removed).to.include({ state: 'revoked' });
     expect(removed.client.id).to.equal(confidential.id);
@@ -171,7 +171,7 @@ forEachDeployment('operator explain', (start) => {
     ]) {
       expect(await explain(value), value).to.include({ state: 'unknown' });
     }
-    const answer = await run(['explain', '-', '--json'], `${accessToken}\r\n\n`);
+    const answer = await run('explain - --json', `${accessToken}\r\n\n`);
     const explained = JSON.parse(answer.output);
     expect(explained).to.include({ kind: 'access_token', state: 'malformed' });
     expect(explained.why).to.contain('after character 73');
@@ -180,14 +180,14 @@ forEachDeployment('operator explain', (start) => {
 
   it('without the token keys: all but whether a refresh token is genuine', async () => {
     const { refreshToken } = await partner.tokens(seeded.clients.public);
-    const unkeyed = await valueFrom(operatorBeside(service, {}), ['explain', refreshToken]);
+    const unkeyed = await valueFrom(operatorBeside(service, {}), `explain ${refreshToken}`);
     expect(unkeyed).to.include({ state: 'active' });
     expect(unkeyed.why).to.contain('not checked');
     const GATEHOUSE_TOKEN_KEYS = 'k'.repeat(40);
     const others = { GATEHOUSE_TOKEN_KEYS, GATEHOUSE_COOKIE_KEYS: GATEHOUSE_TOKEN_KEYS };
-    const foreign = await valueFrom(operatorBeside(service, others), ['explain', refreshToken]);
+    const foreign = await valueFrom(operatorBeside(service, others), `explain ${refreshToken}`);
     expect(foreign).to.include({ state: 'unknown' });
-    const { output } = await run(['explain', refreshToken]);
+    const { output } = await run(`explain ${refreshToken}`);
     expect(output).to.match(/^Refresh token: active\nIt is the current one\.\nAccount +grace@/);
     expect(output).not.to.contain(refreshToken);
   });
@@ -207,7 +207,7 @@ forEachDeployment('operator explain, an hour later', (start) => {
       const next = tokensOf(await refresh(service.issuer, confidential, refreshToken));
       // The service lives in the past, the command does not.
       restore();
-      const explain = (value: string) => valueFrom(operatorBeside(service), ['explain', value]);
+      const explain = (value: string) => valueFrom(operatorBeside(service), `explain ${value}`);
       for (const [value, state] of [
         [accessToken, 'expired'],
         [code, 'expired'],

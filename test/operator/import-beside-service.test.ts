@@ -34,7 +34,7 @@ forEachDeployment('an import beside a running service', (start) => {
   ];
   const OTHERS = [membership('A2', 'O1'), membership('A3', 'O1')];
   const importLines = (...lines: Line[]) =>
-    valueFrom(run, ['import', fileOf(...PLACES, ...lines), '--prune', '--yes']);
+    valueFrom(run, `import ${fileOf(...PLACES, ...lines)} --prune --yes`);
 
   /** What each node says of the token, once it does what is checked. */
   async function onEachNode(check: (answer: Record<string, unknown>) => void): Promise<void> {

@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import type { OpenDatabase } from '../../src/storage/database.ts';
 import { forEachDatabase } from '../support/databases.ts';
+import { besideDatabase } from './beside-database.ts';
 import { emptied, everythingIn, fileOf, type Line, line } from './import-file.ts';
-import { operatorOn, type RunOperator, valueFrom } from './run-operator.ts';
 
 const { account, membership, organization, rights, warehouse } = line;
 
@@ -25,24 +25,19 @@ const without = (...ids: string[]): string => {
 };
 
 forEachDatabase('operator import --prune', (open) => {
-  let database: OpenDatabase;
-  let run: RunOperator;
+  const { value, refusal, parts } = besideDatabase(open);
+  const query: OpenDatabase['query'] = (...asked) => parts().database.query(...asked);
 
-  before(async () => {
-    database = await open();
-    run = operatorOn(database);
-  });
   beforeEach(async () => {
-    await emptied(database);
-    await valueFrom(run, ['import', fileOf(...ALL)]);
+    await emptied(parts().database);
+    await value(`import ${fileOf(...ALL)}`);
   });
 
-  const prune = (file: string, ...options: string[]) =>
-    valueFrom(run, ['import', file, '--prune', '--yes', ...options]);
+  const prune = (file: string, options = '') => value(`import ${file} --prune --yes ${options}`);
   const removedIn = ({ counts }: { counts: Record<string, { removed: number }> }) =>
     Object.values(counts).map(({ removed }) => removed);
   const idsIn = async (table: string): Promise<(string | null)[]> => {
-    const rows = await database.query<{ external_id: string | null }>(
+    const rows = await query<{ external_id: string | null }>(
       `SELECT external_id FROM ${table} ORDER BY external_id`,
     );
     return rows.map(({ external_id }) => external_id);
@@ -56,7 +51,7 @@ forEachDatabase('operator import --prune', (open) => {
     expect(done).to.deep.equal({ ...planned, dry_run: false });
     expect(await idsIn('organizations')).to.deep.equal(['O1', 'O2', 'O3']);
     expect(await idsIn('warehouses')).to.deep.equal(['W1', 'W2']);
-    const left = await database.query('SELECT FROM organization_memberships');
+    const left = await query('SELECT FROM organization_memberships');
     expect(left).to.have.length(3);
     expect(removedIn(await prune(file))).to.deep.equal([0, 0, 0, 0, 0]);
   });
@@ -64,17 +59,17 @@ forEachDatabase('operator import --prune', (open) => {
   it('suspends an account, deletes none, and lets it in again when the file has it again', async () => {
     await prune(without('A2'));
     const suspended = () =>
-      database.query('SELECT external_id FROM accounts WHERE suspended_at IS NOT NULL');
+      query('SELECT external_id FROM accounts WHERE suspended_at IS NOT NULL');
     expect(await suspended()).to.deep.equal([{ external_id: 'A2' }]);
-    expect(await database.query('SELECT FROM accounts')).to.have.length(4);
+    expect(await query('SELECT FROM accounts')).to.have.length(4);
     await prune(fileOf(...ALL));
     expect(await suspended()).to.deep.equal([]);
   });
 
   it('each removal is in the activity log', async () => {
-    await database.query('DELETE FROM activity');
+    await query('DELETE FROM activity');
     await prune(without('O4', 'W3', 'A2'));
-    const rows = await database.query<{ action: string; what: string }>(
+    const rows = await query<{ action: string; what: string }>(
       `SELECT action, concat(a.external_id, ' ', details->>'organization_name', ' ',
           details->>'warehouse_name') AS what
         FROM activity LEFT JOIN accounts a ON a.id = account_id
@@ -91,49 +86,44 @@ forEachDatabase('operator import --prune', (open) => {
   });
 
   it('never touches what was made by hand, nor what that depends on', async () => {
-    const value = (...args: string[]) => valueFrom(run, args);
-    const add = ['accounts', 'add', '--email', 'hand@example.test', '--name', 'H', '--invite'];
-    const { id: hand } = await value(...add);
-    const own = await value('organizations', 'add', '--name', 'By hand');
-    const listed = await value('organizations', 'list');
+    const { id: hand } = await value('accounts add --email hand@example.test --name H --invite');
+    const own = await value('organizations add --name Own');
+    const listed = await value('organizations list');
     const idOf = (external: string): string =>
       listed.find((one: { external_id: string }) => one.external_id === external).id;
-    const robot = await value('clients', 'add', '--kind', 'machine', '--name', 'Robot');
-    const set = (who: string[], where: string) =>
-      value('memberships', 'set', ...who, '--organization', where, '--role', 'member');
-    await set(['--account', hand], idOf('O4'));
-    await set(['--account', 'a1@example.test'], own.id);
-    await value('warehouses', 'add', '--organization', idOf('O3'), '--name', 'By hand');
-    await set(['--client', robot.client_id], idOf('O2'));
+    const robot = await value('clients add --kind machine --name Robot');
+    const set = (who: string, where: string) =>
+      value(`memberships set ${who} --organization ${where} --role member`);
+    await set(`--account ${hand}`, idOf('O4'));
+    await set('--account a1@example.test', own.id);
+    await value(`warehouses add --organization ${idOf('O3')} --name Own`);
+    await set(`--client ${robot.client_id}`, idOf('O2'));
 
     const done = await prune(without('O2', 'O3', 'O4', 'A1'), '--prune-most');
     expect(done.counts.organizations).to.include({ removed: 0, kept: 3 });
     expect(await idsIn('organizations')).to.deep.equal(['O1', 'O2', 'O3', 'O4', null]);
-    const kept = await database.query(
+    const kept = await query(
       `SELECT FROM organization_memberships m LEFT JOIN accounts a ON a.id = account_id
         JOIN organizations o ON o.id = organization_id
         WHERE a.external_id IS NULL OR o.external_id IS NULL`,
     );
     expect(kept).to.have.length(3);
-    expect(await database.query('SELECT FROM accounts WHERE suspended_at IS NULL')).to.have.length(
-      4,
-    );
+    const active = await query('SELECT FROM accounts WHERE suspended_at IS NULL');
+    expect(active).to.have.length(4);
   });
 
   it('is refused where more than half would go, unless that is said, and without an answer', async () => {
-    const before = await everythingIn(database);
-    const refusals: [string[], string][] = [
-      [[fileOf(''), '--yes'], 'prune_removes_most'],
-      [[fileOf(''), '--dry-run'], 'prune_removes_most'],
-      [[without('W2', 'W3'), '--yes'], 'prune_removes_most'],
-      [[without('A2')], 'confirmation_needed'],
-      [[fileOf(...ALL)], 'confirmation_needed'],
-    ];
-    for (const [args, code] of refusals) {
-      const { error } = await valueFrom(run, ['import', '--prune', ...args], { exitCode: 1 });
-      expect(error.code, args.join(' ')).to.equal(code);
+    const before = await everythingIn(parts().database);
+    for (const [options, code] of [
+      [`${fileOf('')} --yes`, 'prune_removes_most'],
+      [`${fileOf('')} --dry-run`, 'prune_removes_most'],
+      [`${without('W2', 'W3')} --yes`, 'prune_removes_most'],
+      [without('A2'), 'confirmation_needed'],
+      [fileOf(...ALL), 'confirmation_needed'],
+    ]) {
+      expect((await refusal(`import --prune ${options}`)).code, options).to.equal(code);
     }
-    expect(await everythingIn(database)).to.deep.equal(before);
+    expect(await everythingIn(parts().database)).to.deep.equal(before);
     expect(removedIn(await prune(fileOf(''), '--prune-most'))).to.deep.equal([4, 3, 4, 5, 0]);
   });
 });

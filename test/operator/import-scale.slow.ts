@@ -38,12 +38,12 @@ forEachDatabase('a large import', (open) => {
     const NODE_OPTIONS = '--max-old-space-size=64 --max-semi-space-size=2';
     const run = operatorProgramWith({ ...variablesOf(database), NODE_OPTIONS });
 
-    const { counts } = await valueFrom(run, ['import', file]);
+    const { counts } = await valueFrom(run, `import ${file}`);
     expect(counts.accounts).to.include({ added: accounts });
     expect(counts.memberships).to.include({ added: 5 * accounts });
 
     const before = await everythingIn(database);
-    const again = await valueFrom(run, ['import', file, '--prune', '--yes']);
+    const again = await valueFrom(run, `import ${file} --prune --yes`);
     expect(again.changes).to.deep.equal([]);
     expect(again.counts.memberships).to.include({ unchanged: 5 * accounts, removed: 0 });
     expect(await everythingIn(database)).to.deep.equal(before);
