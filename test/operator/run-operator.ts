@@ -103,8 +103,9 @@ export async function refusalFrom(run: RunOperator, words: Words, input?: string
 /** Each of these command lines is answered with exit code 2, before anything is opened. */
 export async function expectWrongUsage(run: RunOperator, lines: readonly Words[]): Promise<void> {
   for (const words of lines) {
-    const { error } = await valueFrom(run, words, { exitCode: 2 });
-    expect(error.code, `${words}`).to.equal('wrong_usage');
+    const { exitCode, output, errors } = await run([...listOf(words), '--json']);
+    expect({ exitCode, errors }, `${words}`).to.deep.equal({ exitCode: 2, errors: '' });
+    expect(JSON.parse(output).error.code, `${words}`).to.equal('wrong_usage');
   }
 }
 
