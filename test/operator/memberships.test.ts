@@ -23,6 +23,8 @@ describe('operator memberships', () => {
     expect((await refusal(`memberships set ${person} ${nowhere}`)).code).to.equal(
       'organization_unknown',
     );
+    const lost = await refusal('warehouses add --organization org_x --name Lost');
+    expect(lost.code).to.equal('organization_unknown');
     await value(`memberships set ${person} ${inAcme} --role member`);
     // The same again changes nothing.
     await value(`memberships set ${person} ${inAcme} --role member`);
