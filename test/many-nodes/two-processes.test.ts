@@ -56,15 +56,12 @@ describeOn([postgresServer, redisServer], 'two nodes behind a load balancer', ()
     const load = startLoad(mixedRequests(balancer.issuer, seeded, about));
     await load.more(100);
     const [leaving] = nodes.splice(0, 1);
-    const startedAt = performance.now();
     await leaving?.end('SIGTERM');
-    const seconds = (performance.now() - startedAt) / 1000;
     await load.more(100);
     await load.stop();
     expect(load.failures).to.deep.equal([]);
     expect(balancer.lost).to.equal(0);
     expect(await leaving?.exitCode, leaving?.output()).to.equal(0);
-    expect(seconds, 'beside the delay of 2 s').to.be.lessThan(2 + 10);
   });
 
   it('no chain of refreshes breaks when one is killed', async () => {

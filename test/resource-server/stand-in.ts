@@ -24,6 +24,8 @@ export async function startStandIn(respond: Respond): Promise<StandIn> {
     asked.push(new URLSearchParams(form));
     await respond(answer, form, incoming);
   });
+  // Whoever asks again finds the connection as it left it, however long that took.
+  server.keepAliveTimeout = 120_000;
   server.on('connection', (socket) => sockets.add(socket));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;

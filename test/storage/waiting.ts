@@ -1,5 +1,6 @@
 /** How the tests of a store in trouble wait for a failure in time. */
 import { expect } from 'chai';
+import { ticksOf } from '../support/stopwatch.ts';
 
 /** The most milliseconds that a request may take while a store is away. */
 export const LIMIT = 2_500;
@@ -13,8 +14,7 @@ export const failureOf = (work: Promise<unknown>): Promise<unknown> =>
 
 /** The same, of a call that must come to its end within the time that a request may take. */
 export async function withinLimit(work: Promise<unknown>): Promise<unknown> {
-  const begin = performance.now();
-  const error = await failureOf(work);
-  expect(performance.now() - begin, 'milliseconds').to.be.below(LIMIT);
+  const error = failureOf(work);
+  expect(await ticksOf(error), 'milliseconds').to.be.below(LIMIT);
   return error;
 }
