@@ -34,7 +34,26 @@ describe('node src/main.ts under slow clients', () => {
     child.kill('SIGKILL');
   });
 
-  it('answers a hundred requests a second as ever while 500 sockets drip, and closes them all', async () => {
+  /** Asks one after the other until that is over. @returns how many answers a second there were. */
+  async function answersPerSecond(isOver: () => boolean): Promise<number> {
+    const begin = performance.now();
+    let answered = 0;
+    do {
+      const response = await fetch(`${issuer}/login`);
+      await response.text();
+      expect(response.status).to.equal(200);
+      answered += 1;
+      await delay(10);
+    } while (!isOver());
+    return (1_000 * answered) / (performance.now() - begin);
+  }
+
+  it('answers others as ever while 500 sockets drip, and closes them all', async () => {
+    let asked = 0;
+    await answersPerSecond(() => ++asked > 50);
+    asked = 0;
+    const undisturbed = await answersPerSecond(() => ++asked > 200);
+
     const { port } = new URL(issuer);
     let open = 0;
     let refused = 0;
@@ -57,27 +76,16 @@ describe('node src/main.ts under slow clients', () => {
       for (const socket of sockets) if (socket.writable) socket.write('x');
     }, 1_000);
 
-    const statuses = new Map<number, number>();
-    const asking = new Set<Promise<void>>();
     let most = 0;
-    // The usual limits: 10 s for the headers, looked at every 2 s.
-    const deadline = performance.now() + 16_000;
-    do {
-      const asked = fetch(`${issuer}/login`).then(async (response) => {
-        await response.text();
-        statuses.set(response.status, (statuses.get(response.status) ?? 0) + 1);
-        asking.delete(asked);
-      });
-      asking.add(asked);
+    // The usual limits are 10 s for the headers, looked at every 2 s.
+    const disturbed = await answersPerSecond(() => {
       most = Math.max(most, open);
-      await delay(10);
-    } while ((open > 0 || most < SLOW) && performance.now() < deadline);
+      return open === 0 && most === SLOW;
+    });
     clearInterval(drip);
-    await Promise.all(asking);
 
-    expect(most).to.equal(SLOW);
-    expect([open, refused]).to.deep.equal([0, SLOW]);
-    expect([...statuses.keys()]).to.deep.equal([200]);
-    expect(statuses.get(200)).to.be.above(300);
+    expect(refused).to.equal(SLOW);
+    // As many, but for what else the machine does in the meantime.
+    expect(disturbed).to.be.above(undisturbed / 4);
   });
 });
