@@ -19,7 +19,8 @@ describe('the redirect URI of tests', () => {
 
   before(async () => {
     time = createTestClock();
-    service = await startTestService({ clock: time.clock });
+    // Whose database tells what is kept of a test.
+    service = await startTestService({ deployment: 'embedded', clock: time.clock });
     seeded = await seed(service);
     client = seeded.clients.confidential;
     second = await addOwned('Second');

@@ -21,13 +21,13 @@ forEachDeployment('what ended an authorization', (start) => {
     partner = partnerTokens(service.issuer, seeded);
   });
 
-  /** What was recorded in the person's log since it was last asked, the latest last. */
+  /** What was recorded in the person's log since it was last asked: beside the requests, in no order. */
   async function recorded() {
     await service.revocations.close();
     const rows = await service.database.query<{ actor: string; details: object; address: string }>(
       `WITH taken AS (DELETE FROM activity WHERE action = 'tokens_revoked' AND account_id = $1
           RETURNING *)
-        SELECT actor, details, address FROM taken ORDER BY id`,
+        SELECT actor, details, address FROM taken`,
       [seeded.person.accountId],
     );
     return rows.map(({ actor, details, address }) => {
@@ -53,7 +53,7 @@ forEachDeployment('what ended an authorization', (start) => {
       (await postForm(issuer, '/oauth/revoke', { token }, { client: confidential })).status,
     ).to.equal(200);
     const given = await record('client', 'client_revoked');
-    expect(await recorded()).to.deep.equal([given, given]);
+    expect(await recorded()).to.have.deep.members([given, given]);
 
     const { refreshToken: oldest } = await partner.tokens(confidential);
     const next = tokensOf(await refresh(issuer, confidential, oldest)).refreshToken;
@@ -66,7 +66,7 @@ forEachDeployment('what ended an authorization', (start) => {
     const raced = await partner.code(confidential);
     await Promise.all([1, 2, 3].map(() => exchangeCode(issuer, confidential, raced)));
     const replayed = await record('service', 'code_replayed');
-    expect(await recorded()).to.deep.equal([
+    expect(await recorded()).to.have.deep.members([
       await record('service', 'refresh_token_replayed'),
       ...[replayed, replayed],
     ]);
