@@ -1,9 +1,9 @@
 /** A real Chromium: one per process, and a browser nobody has used yet for each page asked for. */
 import { type Page, chromium as playwright } from 'playwright-core';
 import { atEndOfRun } from './end-of-run.ts';
+import { madeOnce } from './made-once.ts';
 import { createOpened } from './opened.ts';
 import { chromium, describeOn, required } from './requirements.ts';
-import { shared } from './shared.ts';
 
 export interface Visit {
   readonly page: Page;
@@ -48,7 +48,7 @@ export interface VisitOptions {
   readonly viewport?: { width: number; height: number };
 }
 
-const sharedBrowser = shared(async () => {
+const sharedBrowser = madeOnce(async () => {
   const browser = await playwright.launch({
     executablePath: required(chromium),
     headless: true,

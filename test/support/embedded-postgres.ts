@@ -7,8 +7,8 @@ import { openDatabase } from '../../src/storage/database.ts';
 import { takeDirectoryLock } from '../../src/storage/directory-lock.ts';
 import { migrate } from '../../src/storage/migrate.ts';
 import { atEndOfFile } from './end-of-run.ts';
+import { madeOnce } from './made-once.ts';
 import { PATIENCE } from './patience.ts';
-import { shared } from './shared.ts';
 import { runFolder, temporaryDirectory } from './temporary-directory.ts';
 
 /**
@@ -29,7 +29,7 @@ export async function freshDataDirectory(): Promise<string> {
 const CLUSTER = 'postgres';
 
 /** Whichever process of the run comes first makes it, and the others wait. */
-const template = shared(async () => {
+const template = madeOnce(async () => {
   const folder = path.join(runFolder, 'template');
   const finished = path.join(folder, 'finished');
   mkdirSync(folder, { recursive: true });

@@ -1,10 +1,27 @@
 /** What mocha does around the files, in each process that runs some, and around the whole run. */
+import { setTimeout as delay } from 'node:timers/promises';
 import { endFile, endRun } from './end-of-run.ts';
 // The first process of a run makes its folder, before the others are started.
 import './temporary-directory.ts';
 
+/** Milliseconds in which what is being closed is closed. */
+const LONGEST_CLOSING = 60_000;
+
+/**
+ * A service that its file forgot would answer the files after it as well, and a process of a parallel
+ * run, which is ended from outside, would never tell.
+ */
+async function expectNothingListens(this: Mocha.Context): Promise<void> {
+  const files = new Set(this.test?.parent?.suites.map(({ file }) => file));
+  const deadline = performance.now() + LONGEST_CLOSING;
+  while (process.getActiveResourcesInfo().includes('TCPServerWrap')) {
+    if (performance.now() > deadline) throw new Error(`still listening after ${[...files]}`);
+    await delay(20);
+  }
+}
+
 /** In a parallel run each file has a root suite of its own; else all files share one. */
-export const mochaHooks = { afterAll: [endFile] };
+export const mochaHooks = { afterAll: [endFile, expectNothingListens] };
 
 /** Not in the processes of a parallel run: their servers end when they exit. */
 export const mochaGlobalTeardown = endRun;

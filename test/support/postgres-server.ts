@@ -7,10 +7,10 @@ import pg from 'pg';
 import { openDatabase } from '../../src/storage/database.ts';
 import { migrate } from '../../src/storage/migrate.ts';
 import { atEndOfFile, atEndOfRun } from './end-of-run.ts';
+import { madeOnce } from './made-once.ts';
 import { PATIENCE } from './patience.ts';
 import { freePort, type Program, runProgram, runsAsRoot, startProgram } from './programs.ts';
 import { postgresAccount, postgresServer, required } from './requirements.ts';
-import { shared } from './shared.ts';
 import { temporaryDirectory } from './temporary-directory.ts';
 
 export interface PostgresServer {
@@ -37,9 +37,9 @@ export const freshDatabaseUrl = (): Promise<string> => databaseOfFile();
 export const freshMigratedDatabaseUrl = async (): Promise<string> =>
   databaseOfFile(await migratedTemplate());
 
-const sharedServer = shared(() => startPostgresServer(atEndOfRun));
+const sharedServer = madeOnce(() => startPostgresServer(atEndOfRun));
 
-const migratedTemplate = shared(async () => {
+const migratedTemplate = madeOnce(async () => {
   const server = await sharedServer();
   const url = await server.createDatabase();
   const database = await openDatabase({ databaseUrl: url, dataDirectory: '', patience: PATIENCE });

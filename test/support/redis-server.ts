@@ -1,9 +1,9 @@
 /** Real Redis servers for the tests: one shared by the files of a process, others for tests that harm them. */
 import { Redis } from 'ioredis';
 import { atEndOfFile, atEndOfRun } from './end-of-run.ts';
+import { madeOnce } from './made-once.ts';
 import { freePort, type Program, startProgram } from './programs.ts';
 import { redisServer, required } from './requirements.ts';
-import { shared } from './shared.ts';
 import { temporaryDirectory } from './temporary-directory.ts';
 
 export interface RedisServer {
@@ -29,7 +29,7 @@ const DURABLE = {
 
 const DATABASES = 512;
 
-const sharedServer = shared(() => startRedisServer({ databases: String(DATABASES) }, atEndOfRun));
+const sharedServer = madeOnce(() => startRedisServer({ databases: String(DATABASES) }, atEndOfRun));
 let handedOut = 0;
 
 /** An empty database of the shared server. @returns its URL. */

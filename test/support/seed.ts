@@ -2,10 +2,10 @@
 
 import { hash } from '@node-rs/argon2';
 import type { ClientKind } from '../../src/clients/client.ts';
+import { madeOnce } from './made-once.ts';
 import type { TestClient } from './oauth.ts';
 import type { Credentials } from './person.ts';
 import type { TestService } from './service.ts';
-import { shared } from './shared.ts';
 
 export interface SeededPerson extends Credentials {
   readonly accountId: string;
@@ -110,4 +110,4 @@ const PASSWORD = 'seven green forklifts';
  * A hash says itself how it was made, so the service checks this one for a thousandth of what one of
  * its own costs. What hashing costs, and what that hides, has suites of its own.
  */
-const passwordHash = shared(() => hash(PASSWORD, { memoryCost: 8, timeCost: 1, parallelism: 1 }));
+const passwordHash = madeOnce(() => hash(PASSWORD, { memoryCost: 8, timeCost: 1, parallelism: 1 }));
