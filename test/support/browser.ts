@@ -4,6 +4,7 @@ import { atEndOfRun } from './end-of-run.ts';
 import { madeOnce } from './made-once.ts';
 import { createOpened } from './opened.ts';
 import { chromium, describeOn, required } from './requirements.ts';
+import { runFolder } from './temporary-directory.ts';
 
 export interface Visit {
   readonly page: Page;
@@ -52,6 +53,8 @@ const sharedBrowser = madeOnce(async () => {
   const browser = await playwright.launch({
     executablePath: required(chromium),
     headless: true,
+    // What it leaves behind when it is killed goes with the run.
+    env: { ...process.env, TMPDIR: runFolder },
     args: [
       // Root may not use Chromium's sandbox; the pages are our own.
       '--no-sandbox',
