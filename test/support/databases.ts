@@ -25,6 +25,34 @@ export function forEachDatabase(
   describeOn([postgresServer], `${title}, PostgreSQL`, suite('postgres'));
 }
 
+/**
+ * A database with the schema and no rows, for the suite that calls this: on the server, where there
+ * is one, for the embedded one is asked in the same way and costs a second. What is made of it need
+ * not wait for it; hooks and tests may ask it.
+ */
+export function testDatabase(): OpenDatabase {
+  const opened = createOpened();
+  let database: OpenDatabase;
+  before('open the database', async () => {
+    const kind = postgresServer.program === undefined ? 'embedded' : 'postgres';
+    database = await opened.add(openTestDatabase(kind), ({ close }) => close());
+  });
+  after('close the database', opened.closeAll);
+  return {
+    query: (text, values) => database.query(text, values),
+    transaction: (work) => database.transaction(work),
+    ping: () => database.ping(),
+    connections: () => database.connections(),
+    close: () => database.close(),
+    get connection() {
+      return database.connection;
+    },
+    get embedded() {
+      return database.embedded;
+    },
+  };
+}
+
 /** A database with the schema and no rows; whoever opens it closes it. */
 export async function openTestDatabase(kind: DatabaseKind): Promise<OpenDatabase> {
   const patience = PATIENCE;

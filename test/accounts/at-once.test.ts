@@ -1,0 +1,126 @@
+/** Changes that come at once are made one after the other, whichever database keeps them. */
+import { expect } from 'chai';
+import {
+  type AccountRegistry,
+  createAccountRegistry,
+} from '../../src/accounts/account-registry.ts';
+import { createActivity } from '../../src/accounts/activity.ts';
+import { createApiKeys } from '../../src/accounts/api-keys.ts';
+import { seedDemo } from '../../src/accounts/demo.ts';
+import { createMemberships } from '../../src/accounts/memberships.ts';
+import { createOrganizations } from '../../src/accounts/organizations.ts';
+import { createPasswordChanges } from '../../src/accounts/password-changes.ts';
+import { createPasswordLinks } from '../../src/accounts/password-links.ts';
+import { type ClientRegistry, createClientRegistry } from '../../src/clients/client-registry.ts';
+import { systemClock } from '../../src/clock.ts';
+import { silentChangeFeed } from '../../src/storage/change-feed.ts';
+import type { OpenDatabase } from '../../src/storage/database.ts';
+import { partner } from '../clients/drafts.ts';
+import { refusalOf } from '../clients/refusals.ts';
+import { forEachDatabase } from '../support/databases.ts';
+
+const origin = { address: '203.0.113.7', browser: 'curl/8.5.0' };
+
+/** What became of each, in alphabetical order. */
+const outcomesOf = async (works: readonly Promise<unknown>[]): Promise<string[]> =>
+  (await Promise.all(works.map(refusalOf))).sort();
+
+/** Begins it so often at once. */
+const times = <Result>(count: number, work: (index: number) => Result): Result[] =>
+  Array.from({ length: count }, (_, index) => work(index));
+
+forEachDatabase('at once', (open) => {
+  let database: OpenDatabase;
+  let parts: Parameters<typeof createClientRegistry>[0];
+  let accounts: AccountRegistry;
+  let clients: ClientRegistry;
+
+  before(async () => {
+    database = await open();
+    parts = { database, changes: silentChangeFeed, clock: systemClock };
+    accounts = createAccountRegistry(parts);
+    clients = createClientRegistry(parts);
+  });
+  beforeEach(() => database.query('TRUNCATE accounts, clients, organizations CASCADE'));
+
+  const addAda = () => accounts.add({ email: 'ada@demo.test', name: 'Ada' });
+
+  it('one email address gets one account, in any case', async () => {
+    const emails = ['Grace@navy.example', 'grace@navy.example', 'GRACE@NAVY.EXAMPLE '];
+    const added = emails.map((email) => accounts.add({ email, name: 'Grace' }));
+    expect(await outcomesOf(added)).to.deep.equal(['accepted', 'email_taken', 'email_taken']);
+  });
+
+  it('two processes that start add one demo', async () => {
+    const seeded = await Promise.all(times(2, () => seedDemo(parts)));
+    expect(seeded.sort()).to.deep.equal([false, true]);
+    expect(await database.query('SELECT id FROM warehouses')).to.have.length(2);
+  });
+
+  it('a person gets no more API keys than the limit', async () => {
+    const { id: accountId } = await addAda();
+    const apiKeys = createApiKeys({ ...parts, activity: createActivity(parts) });
+    const key = { accountId, name: 'Export', expiresInDays: 30, mostOfPerson: 3 };
+    const outcomes = await outcomesOf(times(6, () => apiKeys.add(key, origin)));
+    expect(outcomes).to.deep.equal([
+      ...Array(3).fill('accepted'),
+      ...Array(3).fill('too_many_api_keys'),
+    ]);
+    expect(await apiKeys.listOf(accountId)).to.have.length(3);
+  });
+
+  it('an owner gets no more clients than the limit, which others and the operator do not use up', async () => {
+    const [{ id: ownerAccountId }, other] = [
+      await addAda(),
+      await accounts.add({ email: 'eve@demo.test', name: 'Eve' }),
+    ];
+    const draft = { ...partner, ownerAccountId, mostOfOwner: 3 };
+    await clients.add(draft);
+    const outcomes = await outcomesOf(times(5, () => clients.add(draft)));
+    expect(outcomes).to.deep.equal([
+      ...Array(2).fill('accepted'),
+      ...Array(3).fill('clients_limit'),
+    ]);
+    expect(await clients.listByOwner(ownerAccountId)).to.have.length(3);
+    await clients.add({ ...draft, ownerAccountId: other.id });
+    await clients.add({ ...partner, ownerAccountId });
+  });
+
+  it('a client gets no third secret', async () => {
+    const { client } = await clients.add(partner);
+    const outcomes = await outcomesOf(times(5, () => clients.addSecret(client.id)));
+    expect(outcomes).to.deep.equal(['accepted', ...Array(4).fill('secrets_full')]);
+    expect((await clients.find(client.id))?.secrets).to.have.length(2);
+  });
+
+  it('a client keeps one of two secrets', async () => {
+    const { client } = await clients.add(partner);
+    const { secrets } = (await clients.addSecret(client.id)).client;
+    const outcomes = await outcomesOf(secrets.map(({ id }) => clients.removeSecret(client.id, id)));
+    expect(outcomes).to.deep.equal(['accepted', 'secret_last']);
+    expect((await clients.find(client.id))?.secrets).to.have.length(1);
+  });
+
+  it('the links of an account set one password', async () => {
+    const account = await addAda();
+    const activity = createActivity(parts);
+    const links = createPasswordLinks({ ...parts, accounts, activity });
+    const changes = createPasswordChanges({ ...parts, accounts, links, activity });
+    const [first, second] = await Promise.all(
+      times(2, () => links.make(account, 'invitation', origin)),
+    );
+    const set = [first, first, second].map((link, index) =>
+      changes.changeByLink(link?.token ?? '', `seven green forklifts ${index}`, origin),
+    );
+    expect((await Promise.all(set)).filter(Boolean)).to.have.length(1);
+  });
+
+  it('a person gets one role', async () => {
+    const { id: accountId } = await addAda();
+    const { id } = await createOrganizations(parts).add({ name: 'Nord' });
+    const roles = ['member', 'viewer', 'admin'] as const;
+    const memberships = createMemberships(parts);
+    await Promise.all(roles.map((role) => memberships.setRole({ accountId }, id, role)));
+    expect(await database.query('SELECT FROM organization_memberships')).to.have.length(1);
+  });
+});
