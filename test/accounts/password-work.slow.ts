@@ -1,0 +1,43 @@
+/** A real flood of sign-ins, each of which costs what comparing a password costs. */
+import { expect } from 'chai';
+import { clientCredentials, introspect } from '../support/oauth.ts';
+import { createPerson } from '../support/person.ts';
+import { startSeeded } from '../support/seeded.ts';
+
+describe('a flood of sign-ins', () => {
+  const on = startSeeded({ settings: { limits: { signInFailuresPerAddress: 1_000 } } });
+
+  it('does not keep clients waiting, and each of them is answered', async () => {
+    const { issuer, clients, seeded } = on;
+    const { body } = await clientCredentials(issuer, clients.machine);
+    const token = String(body.access_token);
+    const strangers = await Promise.all(
+      Array.from({ length: 90 }, async (_, index) => {
+        const browser = createPerson(issuer);
+        const page = await browser.get('/login');
+        return { browser, page, email: `nobody-${index}@example.test` };
+      }),
+    );
+    let answered = 0;
+    const flood = strangers.map(async ({ browser, page, email }) => {
+      const answer = await browser.submit(page, { email, password: 'seven red forklifts' });
+      answered += 1;
+      return answer;
+    });
+    // Clients are answered one after the other while the strangers still wait.
+    for (let asked = 0; asked < 20; asked += 1) {
+      const answer = await introspect(issuer, clients.resourceServer, token);
+      expect(answer.body.active, answer.text).to.equal(true);
+    }
+    expect(answered).to.be.below(strangers.length);
+
+    const answers = await Promise.all(flood);
+    const looked = answers.filter(({ status }) => status === 401);
+    const busy = answers.filter(({ status }) => status === 503);
+    expect(looked.length + busy.length).to.equal(strangers.length);
+    expect(looked.length).to.be.at.least(64);
+    expect(busy).to.have.length.above(0);
+    for (const { headers } of busy) expect(headers.get('retry-after')).to.equal('2');
+    expect((await createPerson(issuer).signIn(seeded.person)).status).to.equal(200);
+  });
+});
