@@ -2,32 +2,20 @@ import { expect } from 'chai';
 import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
 import { createConnections } from '../../src/accounts/connections.ts';
 import type { Client } from '../../src/clients/client.ts';
-import { type ClientRegistry, createClientRegistry } from '../../src/clients/client-registry.ts';
+import { createClientRegistry } from '../../src/clients/client-registry.ts';
 import { silentChangeFeed } from '../../src/storage/change-feed.ts';
-import type { OpenDatabase } from '../../src/storage/database.ts';
-import { forEachDatabase } from '../support/databases.ts';
+import { testDatabase } from '../support/databases.ts';
+import { partner } from './drafts.ts';
 import { refusalOf } from './refusals.ts';
 
-const partner = {
-  kind: 'confidential',
-  name: 'Partner',
-  redirectUris: ['https://app.example/cb'],
-  isNative: false,
-} as const;
 const NO_CLIENT = 'gate_ci_0000000000000000000000';
 
-forEachDatabase('changes of a client', (open) => {
+describe('changes of a client', () => {
   const clock = () => Date.parse('2031-02-03T04:05:06.789Z');
-  let database: OpenDatabase;
-  let registry: ClientRegistry;
-  let connections: ReturnType<typeof createConnections>;
+  const database = testDatabase();
+  const registry = createClientRegistry({ database, changes: silentChangeFeed, clock });
+  const connections = createConnections({ database, clock });
   let people = 0;
-
-  before(async () => {
-    database = await open();
-    registry = createClientRegistry({ database, changes: silentChangeFeed, clock });
-    connections = createConnections({ database, clock });
-  });
 
   async function addPerson(): Promise<string> {
     people += 1;
@@ -95,26 +83,6 @@ forEachDatabase('changes of a client', (open) => {
     }
     const provided = await registry.transfer(client.id, undefined);
     expect(provided).to.not.have.any.keys('ownerAccountId', 'ownerName');
-  });
-
-  it('the limit of clients holds against parallel creates, and per owner', async () => {
-    const owner = await addPerson();
-    const draft = { ...partner, ownerAccountId: owner, mostOfOwner: 4 };
-    for (let count = 0; count < 2; count += 1) await registry.add(draft);
-    const outcomes = await Promise.all(
-      Array.from({ length: 6 }, () => refusalOf(registry.add(draft))),
-    );
-    expect(outcomes.sort()).to.deep.equal([
-      ...['accepted', 'accepted'],
-      ...Array(4).fill('clients_limit'),
-    ]);
-    expect(await registry.listByOwner(owner)).to.have.length(4);
-    const other = { ...draft, ownerAccountId: await addPerson() };
-    expect(await refusalOf(registry.add(other))).to.equal('accepted');
-    // The operator does not count.
-    expect(await refusalOf(registry.add({ ...partner, ownerAccountId: owner }))).to.equal(
-      'accepted',
-    );
   });
 
   it('an owner sees own clients only, oldest first, with how many people are connected', async () => {

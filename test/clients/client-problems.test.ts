@@ -9,28 +9,24 @@ import {
 } from '../../src/clients/client-problems.ts';
 import { createClientRegistry } from '../../src/clients/client-registry.ts';
 import { silentChangeFeed } from '../../src/storage/change-feed.ts';
-import type { OpenDatabase } from '../../src/storage/database.ts';
-import { forEachDatabase } from '../support/databases.ts';
+import { testDatabase } from '../support/databases.ts';
+import { eventually } from '../support/eventually.ts';
+import { machine } from './drafts.ts';
 
 const DAY = 86_400_000;
 const log = pino({ level: 'silent' });
 
-forEachDatabase('recent problems', (open) => {
+describe('recent problems', () => {
   let now = Date.parse('2031-02-03T04:05:06.789Z');
   const clock = () => now;
-  let database: OpenDatabase;
+  const database = testDatabase();
+  const registry = createClientRegistry({ database, changes: silentChangeFeed, clock });
   let problems: ClientProblems;
   let client: Client;
 
-  before(async () => {
-    database = await open();
-  });
-
   beforeEach(async () => {
     problems = createClientProblems({ database, clock, log });
-    const registry = createClientRegistry({ database, changes: silentChangeFeed, clock });
-    const draft = { kind: 'machine', name: 'Robot', redirectUris: [], isNative: false } as const;
-    client = (await registry.add(draft)).client;
+    client = (await registry.add(machine)).client;
   });
   afterEach(() => problems.close());
 
@@ -70,7 +66,7 @@ forEachDatabase('recent problems', (open) => {
   it('it is written by itself a moment later, and at the end', async () => {
     problems.note(problem('req_1'));
     expect(await rows()).to.equal(0);
-    while ((await rows()) === 0) await new Promise((resolve) => setTimeout(resolve, 20));
+    await eventually(async () => expect(await rows()).to.equal(1));
     problems.note(problem('req_2'));
     await problems.close();
     expect(await rows()).to.equal(2);

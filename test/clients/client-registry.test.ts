@@ -4,55 +4,42 @@ import { redirectHosts } from '../../src/clients/client.ts';
 import { createClientRegistry } from '../../src/clients/client-registry.ts';
 import { matchesSecret } from '../../src/clients/client-secret.ts';
 import { systemClock } from '../../src/clock.ts';
-import {
-  type ChangeFeed,
-  listenForChanges,
-  silentChangeFeed,
-} from '../../src/storage/change-feed.ts';
-import type { OpenDatabase } from '../../src/storage/database.ts';
-import { forEachDatabase, openTestDatabase } from '../support/databases.ts';
+import { listenForChanges, silentChangeFeed } from '../../src/storage/change-feed.ts';
+import { testDatabase } from '../support/databases.ts';
 import { eventually } from '../support/eventually.ts';
+import { createOpened } from '../support/opened.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
+import { partner } from './drafts.ts';
 import { refusalOf } from './refusals.ts';
 
-const partner = {
-  kind: 'confidential',
-  name: 'Partner',
-  redirectUris: ['https://app.example/cb', 'https://app.example/other'],
-  isNative: false,
-} as const;
-
-forEachDatabase('client registry', (open) => {
+describe('client registry', () => {
   const clock = () => Date.parse('2031-02-03T04:05:06.789Z');
-  let database: OpenDatabase;
-  const registryOn = (changes = silentChangeFeed) =>
-    createClientRegistry({ database, changes, clock });
-
-  before(async () => {
-    database = await open();
-  });
+  const database = testDatabase();
+  const parts = { database, changes: silentChangeFeed, clock };
+  const registry = createClientRegistry(parts);
 
   it('a client is found as it was added, with a secret that is shown once', async () => {
-    const { client, secret } = await registryOn().add({ ...partner, name: '  Partner ' });
+    const redirectUris = ['https://app.example/cb', 'https://app.example/other'];
+    const draft = { ...partner, name: '  Partner ', redirectUris };
+    const { client, secret } = await registry.add(draft);
     expect(client).to.include({ kind: 'confidential', name: 'Partner', isSuspended: false });
     expect(client.id).to.match(/^gate_ci_[A-Za-z0-9_-]{22}$/);
-    expect(client.redirectUris).to.deep.equal(partner.redirectUris);
+    expect(client.redirectUris).to.deep.equal(redirectUris);
     expect(client.createdAt.getTime()).to.equal(clock());
     expect(client.secrets).to.have.length(1);
     expect(client.secrets[0]?.createdAt.getTime()).to.equal(clock());
     expect(matchesSecret(client, secret ?? '')).to.equal(true);
-    expect(await registryOn().find(client.id)).to.deep.equal(client);
-    expect(await registryOn().list()).to.deep.include(client);
+    expect(await registry.find(client.id)).to.deep.equal(client);
+    expect(await registry.list()).to.deep.include(client);
   });
 
   it('no secret is in the database in clear', async () => {
-    const { secret = '' } = await registryOn().add(partner);
+    const { secret = '' } = await registry.add(partner);
     const stored = await database.query('SELECT * FROM client_secrets');
     expect(JSON.stringify(stored)).to.not.include(secret.slice('gate_cs_'.length));
   });
 
   it('all kinds but public clients have a secret', async () => {
-    const registry = registryOn();
     const native = { ...partner, kind: 'public', isNative: true } as const;
     expect(await registry.add(native)).to.not.have.property('secret');
     for (const kind of ['machine', 'resource-server'] as const) {
@@ -62,36 +49,33 @@ forEachDatabase('client registry', (open) => {
   });
 
   it('what the rules refuse is not stored', async () => {
-    const before = await registryOn().list();
+    const before = await registry.list();
     const redirectUris = ['https://*.app.example/'];
-    expect(await refusalOf(registryOn().add({ ...partner, redirectUris }))).to.equal(
-      'client_invalid',
-    );
-    expect(await registryOn().list()).to.deep.equal(before);
+    const added = registry.add({ ...partner, redirectUris });
+    expect(await refusalOf(added)).to.equal('client_invalid');
+    expect(await registry.list()).to.deep.equal(before);
   });
 
   it('the client tells its owner, who must exist', async () => {
-    const accounts = createAccountRegistry({ database, changes: silentChangeFeed, clock });
-    const owner = await accounts.add({ email: 'owner@partner.example', name: 'Olga Owner' });
-    const { client } = await registryOn().add({ ...partner, ownerAccountId: owner.id });
+    const olga = { email: 'owner@partner.example', name: 'Olga Owner' };
+    const owner = await createAccountRegistry(parts).add(olga);
+    const { client } = await registry.add({ ...partner, ownerAccountId: owner.id });
     expect(client).to.include({ ownerAccountId: owner.id, ownerName: 'Olga Owner' });
     for (const ownerAccountId of ['acc_0000000000000000', 'nobody\0']) {
-      expect(await refusalOf(registryOn().add({ ...partner, ownerAccountId }))).to.equal(
-        'owner_unknown',
-      );
+      const added = registry.add({ ...partner, ownerAccountId });
+      expect(await refusalOf(added)).to.equal('owner_unknown');
     }
   });
 
   it('ids that no client can have are answered without an error', async () => {
     for (const id of ['', 'nope', 'gate_ci_\0', 'gate_ci_0000000000000000000000\0', '\uD800']) {
-      expect(await registryOn().find(id)).to.equal(undefined);
-      expect(await refusalOf(registryOn().suspend(id))).to.equal('client_unknown');
+      expect(await registry.find(id)).to.equal(undefined);
+      expect(await refusalOf(registry.suspend(id))).to.equal('client_unknown');
     }
-    expect(await registryOn().find('gate_ci_0000000000000000000000')).to.equal(undefined);
+    expect(await registry.find('gate_ci_0000000000000000000000')).to.equal(undefined);
   });
 
   it('suspend and resume take effect at once and are another version each time', async () => {
-    const registry = registryOn();
     const { client } = await registry.add(partner);
     const suspended = await registry.suspend(client.id);
     expect(suspended.isSuspended).to.equal(true);
@@ -101,7 +85,6 @@ forEachDatabase('client registry', (open) => {
   });
 
   it('the version changes with a secret, and not with its use', async () => {
-    const registry = registryOn();
     const { client } = await registry.add(partner);
     await database.query('UPDATE client_secrets SET last_used_at = $1', [new Date(clock())]);
     const used = await registry.find(client.id);
@@ -113,26 +96,15 @@ forEachDatabase('client registry', (open) => {
 });
 
 describeOn([postgresServer], 'client registry on several nodes', () => {
-  let database: OpenDatabase;
-  let changes: ChangeFeed;
-
-  before(async () => {
-    database = await openTestDatabase('postgres');
-    changes = await listenForChanges(database);
-  });
-
-  after(async () => {
-    await changes.close();
-    await database.close();
-  });
+  const opened = createOpened();
+  after(opened.closeAll);
+  const database = testDatabase();
 
   it('a node that remembers a client hears of changes made on another one', async () => {
-    const here = createClientRegistry({ database, changes, clock: systemClock });
-    const there = createClientRegistry({
-      database,
-      changes: silentChangeFeed,
-      clock: systemClock,
-    });
+    const changes = await opened.add(listenForChanges(database), (feed) => feed.close());
+    const parts = { database, changes: silentChangeFeed, clock: systemClock };
+    const here = createClientRegistry({ ...parts, changes });
+    const there = createClientRegistry(parts);
     const { client } = await here.add(partner);
     expect(await here.find(client.id)).to.deep.equal(client);
     await there.suspend(client.id);

@@ -2,30 +2,27 @@ import { expect } from 'chai';
 import { createClientRegistry } from '../../src/clients/client-registry.ts';
 import { writeClientUses, writeSecretUses } from '../../src/clients/client-uses.ts';
 import { listenForChanges, silentChangeFeed } from '../../src/storage/change-feed.ts';
-import type { OpenDatabase } from '../../src/storage/database.ts';
-import { forEachDatabase } from '../support/databases.ts';
+import { testDatabase } from '../support/databases.ts';
+import { eventually } from '../support/eventually.ts';
+import { createOpened } from '../support/opened.ts';
+import { describeOn, postgresServer } from '../support/requirements.ts';
+import { machine } from './drafts.ts';
 
 const EARLIER = new Date('2031-02-03T04:00:00Z');
 const LATER = new Date('2031-02-03T05:00:00Z');
 
-forEachDatabase('uses of clients and secrets', (open) => {
-  let database: OpenDatabase;
-
-  before(async () => {
-    database = await open();
-  });
+// On the embedded database nothing is remembered that could be forgotten.
+describeOn([postgresServer], 'uses of clients and secrets', () => {
+  const opened = createOpened();
+  after(opened.closeAll);
+  const database = testDatabase();
 
   it('the latest use stays, and nobody forgets a client for it', async () => {
     const parts = { database, changes: silentChangeFeed, clock: () => EARLIER.getTime() };
     const registry = createClientRegistry(parts);
-    const { client } = await registry.add({
-      kind: 'machine',
-      name: 'Robot',
-      redirectUris: [],
-      isNative: false,
-    });
+    const { client } = await registry.add(machine);
     const [secret] = client.secrets;
-    const changes = await listenForChanges(database);
+    const changes = await opened.add(listenForChanges(database), (feed) => feed.close());
     const told: string[] = [];
     changes.onChange((topic) => told.push(topic));
     for (const at of [LATER, EARLIER]) {
@@ -38,8 +35,7 @@ forEachDatabase('uses of clients and secrets', (open) => {
     expect(used?.version).to.equal(client.version);
     // Notifications come in order, so that this one would come after any of the uses.
     await database.query(`SELECT pg_notify('gatehouse_changes', 'access')`);
-    while (changes.isLive && !told.includes('access')) await new Promise(setImmediate);
+    await eventually(() => expect(told).to.include('access'));
     expect(told).to.not.include('clients');
-    await changes.close();
   });
 });
