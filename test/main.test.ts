@@ -7,12 +7,19 @@ import { connect } from 'node:net';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { expect } from 'chai';
+import { pino } from 'pino';
+import { systemClock } from '../src/clock.ts';
+import { loadSettings } from '../src/config/load.ts';
+import { explained } from '../src/processes/explained.ts';
+import { startService } from '../src/service.ts';
 import { fileWith } from './config/configuration.ts';
 import { operatorWith, valueFrom } from './operator/run-operator.ts';
+import { failureOf } from './storage/waiting.ts';
 import { eventually } from './support/eventually.ts';
 import { authorizationUrl, exchangeCode } from './support/oauth.ts';
+import { createOpened } from './support/opened.ts';
 import { createPerson, type Person } from './support/person.ts';
-import { freePort } from './support/programs.ts';
+import { COMPILE_CACHE, freePort } from './support/programs.ts';
 import { temporaryDirectory } from './support/temporary-directory.ts';
 
 const MAIN = new URL('../src/main.ts', import.meta.url).pathname;
@@ -21,14 +28,17 @@ const DEMO = { email: 'ada@demo.test', password: 'gatehouse-demo' };
 describe('node src/main.ts', () => {
   const dataDirectory = path.join(temporaryDirectory('main'), 'data');
   const children: ChildProcess[] = [];
+  const opened = createOpened();
   let service: Run;
   let issuer: string;
   let person: Person;
-  let second: Run;
+  let second: Promise<unknown>;
 
   /** Runs it with these variables and none of the test's own. */
   function start(environment: Readonly<Record<string, string>>): Run {
-    const child = spawn(process.execPath, [MAIN], { env: { ...environment } });
+    const child = spawn(process.execPath, [MAIN], {
+      env: { ...COMPILE_CACHE, ...environment },
+    });
     children.push(child);
     child.stdin.end();
     let said = '';
@@ -56,6 +66,14 @@ describe('node src/main.ts', () => {
     GATEHOUSE_OPERATORS_PORT: '0',
   });
 
+  /** The service as the program starts it with these variables, in this process. */
+  const startHere = (environment: Readonly<Record<string, string>>) => {
+    const settings = loadSettings({ environment });
+    const log = pino({ level: 'silent' });
+    const parts = { settings, loadSettings: () => settings, clock: systemClock, log };
+    return opened.add(startService(parts), (here) => here.close());
+  };
+
   before(async () => {
     const environment = await onFreePorts();
     issuer = `http://localhost:${environment.PORT}`;
@@ -64,11 +82,12 @@ describe('node src/main.ts', () => {
     service = start({ ...environment, DEBUG: '*' });
     await service.untilSaid('Gatehouse answers at ');
     // It waits a while for the directory, so it begins now.
-    second = start(await onFreePorts());
+    second = failureOf(startHere(await onFreePorts()));
   });
 
-  after(() => {
+  after(async () => {
     for (const child of children) child.kill('SIGKILL');
+    await opened.closeAll();
   });
 
   it('on an empty directory prints where it answers and the demo account, and answers', async () => {
@@ -106,15 +125,19 @@ describe('node src/main.ts', () => {
   });
 
   it('a second process on the same directory is refused, and told what to do', async () => {
-    const { exitCode, said, log } = await second.outcome();
-    expect(exitCode).to.equal(1);
+    const said = explained(await second);
     expect(said).to.include(`another process serves the data directory ${dataDirectory}`);
     expect(said).to.include('GATEHOUSE_DATA_DIR').and.not.to.include('    at ');
-    expect(log).to.equal('');
     expect((await person.get('/profile')).status).to.equal(200);
   });
 
-  it('at SIGTERM it answers what is in flight, lets nobody in, and ends with 0', async () => {
+  it('at SIGTERM it answers what is in flight, lets nobody in, logs it all, and ends with 0', async () => {
+    const ids: unknown[] = [];
+    for (let count = 0; count < 20; count += 1) {
+      const answer = await fetch(`${issuer}/login`);
+      await answer.text();
+      ids.push(answer.headers.get('x-request-id'));
+    }
     const body = 'email=ada%40demo.test&password=wrong';
     const asked = request(`${issuer}/login`, {
       method: 'POST',
@@ -139,11 +162,14 @@ describe('node src/main.ts', () => {
 
     const { exitCode, said, log } = await service.outcome();
     expect(exitCode, said).to.equal(0);
-    const last = JSON.parse(log.trim().split('\n').at(-1) ?? '') as {
-      path: string;
-      status: number;
-    };
-    expect(last).to.include({ path: '/login', status: 403 });
+    const lines: Record<string, unknown>[] = log
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+    expect(lines.at(-1)).to.include({ path: '/login', status: 403 });
+    expect(lines.map(({ msg }) => msg)).to.include.members(['started', 'closing']);
+    const requestIds = lines.map(({ requestId }) => requestId);
+    expect(requestIds.filter((id) => ids.includes(id))).to.deep.equal(ids);
     for (const cookie of person.cookieHeader('/profile').split('; ')) {
       expect(log).not.to.include(cookie.split('=')[1]);
     }
@@ -151,13 +177,9 @@ describe('node src/main.ts', () => {
 
   it('the next start has everything that was there, and seeds nothing again', async () => {
     const { port } = new URL(issuer);
-    const again = start({ ...(await onFreePorts()), PORT: port });
-    await again.untilSaid('Gatehouse answers at ');
+    const again = await startHere({ ...(await onFreePorts()), PORT: port });
     expect((await person.get('/profile')).html).to.include(DEMO.email);
-    again.terminate();
-    const { exitCode, said } = await again.outcome();
-    expect(exitCode).to.equal(0);
-    expect(said).not.to.include('Demo account');
+    expect(again.isSeeded).to.equal(false);
   });
 
   it('a bad configuration is told whole, before anything opens', async () => {
