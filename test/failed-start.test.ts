@@ -1,8 +1,9 @@
-/** A start that fails: the reason is told, and nothing of it stays open. */
+/** A start that fails: the reason is told, with what to do about it, and nothing of it stays open. */
 import { createServer } from 'node:http';
 import { expect } from 'chai';
 import { Redis } from 'ioredis';
 import pg from 'pg';
+import { explained } from '../src/processes/explained.ts';
 import { failureOf } from './storage/waiting.ts';
 import { freshDataDirectory } from './support/embedded-postgres.ts';
 import { eventually } from './support/eventually.ts';
@@ -12,15 +13,15 @@ import { freshDatabaseUrl, freshMigratedDatabaseUrl } from './support/postgres-s
 import { freePort } from './support/programs.ts';
 import { type RedisServer, startRedisServer } from './support/redis-server.ts';
 import { describeOn, postgresServer, redisServer } from './support/requirements.ts';
-import { type Overrides, type StartOptions, startTestService } from './support/service.ts';
+import { type Overrides, startsOn, type TestService } from './support/service.ts';
 
-/** A port that somebody listens on. */
-async function takenPort(opened: ReturnType<typeof createOpened>): Promise<number> {
-  const port = await freePort();
-  const server = createServer();
-  const listening = new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
-  await opened.add(listening, async () => void server.close());
-  return port;
+/** What an operator is told of the start that fails. */
+async function wordsOf(starting: Promise<TestService>): Promise<string> {
+  const error = await failureOf(starting);
+  expect(error).to.be.an('error');
+  const words = explained(error);
+  expect(words, 'a stack helps no operator').not.to.match(/^ +at /m);
+  return words;
 }
 
 async function expectFree(port: number): Promise<void> {
@@ -31,112 +32,143 @@ async function expectFree(port: number): Promise<void> {
   await new Promise((resolve) => server.close(resolve));
 }
 
-describe('a start that fails, embedded', () => {
+/** A port that somebody listens on while the suite runs that calls this. */
+function takenPort(): () => number {
   const opened = createOpened();
-  afterEach(opened.closeAll);
+  let taken: number;
+  before('take a port', async () => {
+    taken = await freePort();
+    const server = createServer();
+    const listening = new Promise<void>((resolve) => server.listen(taken, '127.0.0.1', resolve));
+    await opened.add(listening, async () => void server.close());
+  });
+  after('leave it', opened.closeAll);
+  return () => taken;
+}
 
-  for (const taken of ['port', 'operatorsPort'] as const) {
-    it(`because the ${taken} is taken leaves the data directory to the next one`, async () => {
-      const dataDirectory = await freshDataDirectory();
-      const port = await freePort();
-      const server = { port, [taken]: await takenPort(opened) };
-      const failed = await failureOf(
-        startTestService({ settings: { server, storage: { dataDirectory } } }),
-      );
-      expect(failed).to.include({ code: 'EADDRINUSE' });
+describe('a start that fails, embedded', () => {
+  const start = startsOn();
+  const taken = takenPort();
 
+  it('because a port is taken leaves the data directory to the next one', async () => {
+    const dataDirectory = await freshDataDirectory();
+    const port = await freePort();
+    const on = (server: Overrides['server']) =>
+      start({ settings: { server: { port, ...server }, storage: { dataDirectory } } });
+    for (const server of [{ port: taken() }, { operatorsPort: taken() }]) {
+      expect(await wordsOf(on(server)))
+        .to.include('EADDRINUSE')
+        .and.include(`127.0.0.1:${taken()}`);
       await expectFree(port);
-      const next = startTestService({ settings: { server: { port }, storage: { dataDirectory } } });
-      const service = await opened.add(next, ({ close }) => close());
-      expect((await createPerson(service.issuer).get('/login')).status).to.equal(200);
-    });
-  }
+    }
+    const { issuer } = await on({});
+    expect((await createPerson(issuer).get('/login')).status).to.equal(200);
+  });
 });
 
 describeOn([postgresServer, redisServer], 'a start that fails, PostgreSQL and Redis', () => {
+  const start = startsOn();
+  const taken = takenPort();
   let redis: RedisServer;
   let evicting: RedisServer;
-  const opened = createOpened();
 
   before(async () => {
     redis = await startRedisServer();
-    evicting = await startRedisServer({ 'maxmemory-policy': 'allkeys-lru' });
-  });
-  afterEach(opened.closeAll);
-  after(async () => {
-    await redis?.stop();
-    await evicting?.stop();
+    evicting = await startRedisServer({ 'maxmemory-policy': 'allkeys-lru', appendonly: 'no' });
   });
 
-  /** How many connections others have to each of the two. */
-  async function connections(databaseUrl: string, server: RedisServer): Promise<unknown> {
-    const { pathname } = new URL(databaseUrl);
-    const client = new pg.Client({ connectionString: new URL('/postgres', databaseUrl).href });
-    const observer = new Redis(server.url);
+  /** How many connections there are to the database of that name, and of others to both Redis. */
+  async function connections(server: string, databaseUrl = server) {
+    const client = new pg.Client({ connectionString: new URL('/postgres', server).href });
     await client.connect();
-    try {
-      const { rowCount } = await client.query('SELECT 1 FROM pg_stat_activity WHERE datname = $1', [
-        pathname.slice(1),
-      ]);
+    const count = 'SELECT FROM pg_stat_activity WHERE datname = $1';
+    const name = new URL(databaseUrl).pathname.slice(1);
+    const { rowCount } = await client.query(count, [name]).finally(() => client.end());
+    let toRedis = 0;
+    for (const { url } of [redis, evicting]) {
+      const observer = new Redis(url);
       const list = String(await observer.client('LIST', 'TYPE', 'NORMAL'));
-      return { postgresql: rowCount, redis: list.trim().split('\n').length - 1 };
-    } finally {
-      await client.end();
       observer.disconnect();
+      toRedis += list.trim().split('\n').length - 1;
     }
-  }
-
-  const start = (settings: Overrides, options: StartOptions = {}) =>
-    opened.add(startTestService({ deployment: 'postgres', settings, ...options }), ({ close }) =>
-      close(),
-    );
-
-  async function expectNothingOpen(
-    settings: Overrides & { storage: { databaseUrl: string } },
-    server: RedisServer = redis,
-  ): Promise<unknown> {
-    const failed = await failureOf(start(settings));
-    expect(failed).to.be.an('error');
-    await eventually(async () => {
-      const none = { postgresql: 0, redis: 0 };
-      expect(await connections(settings.storage.databaseUrl, server)).to.deep.equal(none);
-    });
-    return failed;
+    return { postgresql: rowCount ?? 0, redis: toRedis };
   }
 
   it('the connections of one that succeeds are seen', async () => {
     const databaseUrl = await freshMigratedDatabaseUrl();
-    await start({ storage: { databaseUrl, redisUrl: redis.url } });
-    expect(await connections(databaseUrl, redis)).to.satisfy(
-      (seen: { postgresql: number; redis: number }) => seen.postgresql > 0 && seen.redis > 0,
-    );
+    const service = await start({ settings: { storage: { databaseUrl, redisUrl: redis.url } } });
+    const seen = await connections(databaseUrl);
+    expect(seen.postgresql).to.be.above(0);
+    expect(seen.redis).to.be.above(0);
+    await service.close();
   });
 
-  for (const taken of ['port', 'operatorsPort'] as const) {
-    it(`because the ${taken} is taken leaves no connection and no port`, async () => {
+  const nobody = async () => `127.0.0.1:${await freePort()}`;
+  const away = 'see that it runs and that its URL is right';
+  const reasons: [
+    because: string,
+    settings: () => Promise<Overrides> | Overrides,
+    words: readonly string[],
+    not?: string,
+  ][] = [
+    ['the port is taken', () => ({ server: { port: taken() } }), ['EADDRINUSE']],
+    [
+      'the operators’ port is taken',
+      () => ({ server: { operatorsPort: taken() } }),
+      ['EADDRINUSE'],
+    ],
+    [
+      'a migration is pending that nobody may apply',
+      async () => ({ storage: { databaseUrl: await freshDatabaseUrl(), autoMigrate: false } }),
+      ['the database schema is behind by 0001', 'set storage.auto_migrate: true for one start'],
+    ],
+    [
+      'Redis evicts, and keeps nothing on disk',
+      () => ({ storage: { redisUrl: evicting.url } }),
+      [
+        'evicts keys',
+        'set `maxmemory-policy noeviction`',
+        'keeps no append-only file',
+        'set `appendonly yes`',
+        'storage.accept_volatile_redis: true',
+      ],
+    ],
+    [
+      'Redis evicts, though the operator accepts that it keeps nothing',
+      () => ({ storage: { redisUrl: evicting.url, acceptVolatileRedis: true } }),
+      ['evicts keys'],
+      'append-only',
+    ],
+    [
+      'nobody is where Redis should be',
+      async () => ({ storage: { redisUrl: `redis://:swordfish@${await nobody()}` } }),
+      ['redis', away],
+      'swordfish',
+    ],
+    [
+      'nobody is where PostgreSQL should be',
+      async () => ({ storage: { databaseUrl: `postgres://me:swordfish@${await nobody()}/it` } }),
+      [away],
+      'swordfish',
+    ],
+  ];
+  for (const [because, settingsOf, words, not] of reasons) {
+    it(`because ${because} says so, and leaves no connection and no port`, async () => {
+      const free = await freePort();
+      const { server, storage } = await settingsOf();
       const databaseUrl = await freshMigratedDatabaseUrl();
-      const port = await freePort();
-      const server = { port, [taken]: await takenPort(opened) };
-      const storage = { databaseUrl, redisUrl: redis.url };
-      expect(await expectNothingOpen({ server, storage })).to.include({ code: 'EADDRINUSE' });
-      await expectFree(port);
+      const settings = {
+        server: { port: free, ...server },
+        storage: { databaseUrl, redisUrl: redis.url, ...storage },
+      };
+      const said = await wordsOf(start({ settings }));
+      for (const word of words) expect(said).to.include(word);
+      if (not !== undefined) expect(said).not.to.include(not);
+      await eventually(async () => {
+        const left = await connections(databaseUrl, settings.storage.databaseUrl);
+        expect(left).to.deep.equal({ postgresql: 0, redis: 0 });
+      });
+      await expectFree(free);
     });
   }
-
-  it('because a migration is pending leaves no connection', async () => {
-    const databaseUrl = await freshDatabaseUrl();
-    const storage = { databaseUrl, redisUrl: redis.url, autoMigrate: false };
-    expect(await expectNothingOpen({ storage })).to.include({ name: 'MigrationsPending' });
-  });
-
-  it('because Redis evicts leaves no connection', async () => {
-    const storage = { databaseUrl: await freshMigratedDatabaseUrl(), redisUrl: evicting.url };
-    expect(await expectNothingOpen({ storage }, evicting)).to.include({ name: 'UnsafeRedis' });
-  });
-
-  it('because nobody is where Redis should be leaves no connection', async () => {
-    const redisUrl = `redis://127.0.0.1:${await freePort()}`;
-    const storage = { databaseUrl: await freshMigratedDatabaseUrl(), redisUrl };
-    expect(await expectNothingOpen({ storage })).to.include({ name: 'StorageUnavailable' });
-  });
 });

@@ -107,10 +107,13 @@ describe('the environment', () => {
 
   it('has to give both secrets once the database is outside the process', () => {
     const { DATABASE_URL } = production;
-    expect(pathsOf('', { DATABASE_URL })).to.deep.equal([
-      'GATEHOUSE_COOKIE_KEYS',
-      'GATEHOUSE_TOKEN_KEYS',
-    ]);
+    const problems = problemsOf('', { DATABASE_URL });
+    const both = ['GATEHOUSE_COOKIE_KEYS', 'GATEHOUSE_TOKEN_KEYS'];
+    expect(problems.map(({ path }) => path)).to.deep.equal(both);
+    for (const { message, remedy } of problems) {
+      expect(message).to.include('is not set');
+      expect(remedy).to.include('make a key with `openssl rand -base64 48`');
+    }
   });
 
   it('never has a secret shown, however it is refused', () => {

@@ -35,8 +35,19 @@ describe('settings together', () => {
     expect(trailing?.remedy).to.match(/^write `https:\/\/auth\.example\.com`/);
   });
 
+  it('say what to do about an issuer that is not https', () => {
+    const [problem] = problemsOf('issuer: http://auth.example.com');
+    expect(problem?.message).to.include('is http on a host');
+    const remedy = 'put a TLS proxy in front and write `https://auth.example.com`';
+    expect(problem?.remedy).to.include(remedy);
+  });
+
   it('need a stated number of proxies behind an https issuer, be it none', () => {
-    expect(pathsOf('issuer: https://auth.example.com')).to.deep.equal(['server.proxy_hops']);
+    const [problem, ...others] = problemsOf('issuer: https://auth.example.com');
+    expect(problem).to.include({ path: 'server.proxy_hops' });
+    expect(problem?.message).to.include('is not stated');
+    expect(problem?.remedy).to.include('write how many of your proxies append to X-Forwarded-For');
+    expect(others).to.deep.equal([]);
     settingsOf('issuer: https://auth.example.com\nserver: { proxy_hops: 0 }');
   });
 
