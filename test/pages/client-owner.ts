@@ -1,47 +1,26 @@
 /** A person who is signed in and works on the pages of OAuth clients, without JavaScript. */
 import { exchangeCode, type TestClient } from '../support/oauth.ts';
-import { type Credentials, createPerson, type Fields, type Page } from '../support/person.ts';
+import type { Credentials, Page } from '../support/person.ts';
 import type { TestService } from '../support/service.ts';
+import { type SignedInPerson, signedIn } from './signed-in-person.ts';
 
 export const LIST = '/profile/oauth-clients';
 export const REDIRECT_URI = 'https://partner.example/callback';
 
-export interface ClientOwner {
-  get(path: string): Promise<Page>;
-  /** A form sent by hand, with the token of this browser. No redirect is followed. */
-  post(path: string, fields?: Fields, headers?: Record<string, string>): Promise<Page>;
-  /** Any other method, which no page of ours sends. */
-  request(path: string, method: string): Promise<Response>;
-  submit(page: Page, fields: Fields): Promise<Page>;
-  follow(page: Page): Promise<Page>;
+export interface ClientOwner extends SignedInPerson {
   /** Registers a client through the form. @returns what the page showed once. */
   createClient(name: string, redirectUris?: readonly string[]): Promise<Required<TestClient>>;
 }
 
 export async function signInOwner(
-  { issuer }: Pick<TestService, 'issuer'>,
+  service: Pick<TestService, 'issuer'>,
   credentials: Credentials,
 ): Promise<ClientOwner> {
-  const person = createPerson(issuer);
-  const page = await person.signIn(credentials, `${LIST}/new`);
-  const formToken = fieldOf(page, 'form_token');
+  const person = await signedIn(service, credentials);
   return {
-    get: person.get,
-    post: (path, fields = {}, headers) =>
-      person.post(path, { form_token: formToken, ...fields }, headers),
-    request: (path, method) =>
-      fetch(new URL(path, issuer), {
-        method,
-        headers: { cookie: person.cookieHeader(path), origin: issuer },
-        redirect: 'manual',
-      }),
-    submit: person.submit,
-    follow: person.follow,
-
+    ...person,
     async createClient(name, redirectUris = [REDIRECT_URI]) {
-      const form = await person.get(`${LIST}/new`);
-      const sent = await person.submit(form, { name, redirect_uris: redirectUris });
-      const shown = await person.follow(sent);
+      const shown = await person.fillIn(`${LIST}/new`, { name, redirect_uris: redirectUris });
       return { ...shownOn(shown), redirectUri: redirectUris[0] ?? '' };
     },
   };
@@ -52,12 +31,6 @@ export function shownOn({ html }: Page): { id: string; secret: string } {
   const [, id = ''] = /<code data-client-id[^>]*>([^<]*)</.exec(html) ?? [];
   const [, secret = ''] = /<code data-secret[^>]*>([^<]*)</.exec(html) ?? [];
   return { id, secret };
-}
-
-/** The first value of a field that some form of the page would send. */
-export function fieldOf({ forms }: Page, name: string): string {
-  const pairs = forms.flatMap((form) => form.values);
-  return pairs.find(([field]) => field === name)?.[1] ?? '';
 }
 
 /** The text of a page or a part of it, as it reads. */

@@ -1,8 +1,6 @@
 import { expect } from 'chai';
-import { createTestClock, type TestClock } from '../support/clock.ts';
-import { createPerson, type Page } from '../support/person.ts';
-import { type Seed, seed } from '../support/seed.ts';
-import { forEachDeployment, type TestService } from '../support/service.ts';
+import type { Page } from '../support/person.ts';
+import { startSeeded } from '../support/seeded.ts';
 import {
   type ClientOwner,
   isSecretGood,
@@ -15,21 +13,15 @@ import {
 
 const NEW = `${LIST}/new`;
 
-forEachDeployment('creating an OAuth client', (start) => {
-  let service: TestService;
-  let seeded: Seed;
+describe('creating an OAuth client', () => {
+  const on = startSeeded({ clock: true });
   let owner: ClientOwner;
-  let time: TestClock;
 
   before(async () => {
-    time = createTestClock();
-    service = await start({ clock: time.clock });
-    seeded = await seed(service);
-    owner = await signInOwner(service, seeded.person);
+    owner = await signInOwner(on.service, on.seeded.person);
   });
-  after(() => time.restore());
 
-  const ownClients = () => service.clients.listByOwner(seeded.person.accountId);
+  const ownClients = () => on.service.clients.listByOwner(on.seeded.person.accountId);
   const rowsOf = ({ html }: Page) =>
     [...html.matchAll(/name="redirect_uris" value="([^"]*)"/g)].map(([, value]) => value);
   const problemsOf = ({ html }: Page) =>
@@ -47,14 +39,12 @@ forEachDeployment('creating an OAuth client', (start) => {
     expect(shown.headers.get('cache-control')).to.equal('no-store');
     const { id, secret } = shownOn(shown);
     expect(secret).to.match(/^gate_cs_[A-Za-z0-9_-]{43}$/);
-    expect(await isSecretGood(service.issuer, { id, secret, redirectUri: REDIRECT_URI })).to.equal(
-      true,
-    );
-    expect(await service.clients.find(id)).to.deep.include({
+    expect(await isSecretGood(on.issuer, { id, secret, redirectUri: REDIRECT_URI })).to.equal(true);
+    expect(await on.service.clients.find(id)).to.deep.include({
       name: 'Stock Sync',
       kind: 'confidential',
       isNative: false,
-      ownerAccountId: seeded.person.accountId,
+      ownerAccountId: on.seeded.person.accountId,
       redirectUris: [REDIRECT_URI, 'https://partner.example/other'],
     });
     const again = await owner.get(shown.url.pathname + shown.url.search);
@@ -75,39 +65,39 @@ forEachDeployment('creating an OAuth client', (start) => {
 
   it('a secret waits five minutes, for the person it is for, on the page of its client', async () => {
     const fields = { name: 'Waiting', redirect_uris: REDIRECT_URI };
-    const late = await owner.post(NEW, fields);
-    time.advance(301);
+    const late = await owner.send(NEW, fields);
+    on.clock.advance(301);
     const page = await owner.follow(late);
     expect(shownOn(page).secret).to.equal('');
 
-    const { location } = await owner.post(NEW, fields);
-    const other = await signInOwner(service, seeded.other);
+    const { location } = await owner.send(NEW, fields);
+    const other = await signInOwner(on.service, on.seeded.other);
     const stolen = `${location?.pathname}${location?.search}`;
     expect((await other.get(stolen)).status).to.equal(404);
-    const { confidential } = seeded.clients;
+    const { confidential } = on.clients;
     const moved = await other.get(`${LIST}/${confidential.id}/created${location?.search}`);
     expect(shownOn(moved).secret).to.equal('');
 
     const { id } = await owner.createClient('Another');
-    const next = await owner.post(NEW, fields);
+    const next = await owner.send(NEW, fields);
     const elsewhere = await owner.get(`${LIST}/${id}/created${next.location?.search}`);
     expect(shownOn(elsewhere).secret).to.equal('');
   });
 
   it('is recorded in the log of the owner, without the secret', async () => {
     const { id, secret } = await owner.createClient('Recorded');
-    const [entry] = await service.activity.of(seeded.person.accountId, { limit: 1 });
+    const [entry] = await on.service.activity.of(on.seeded.person.accountId, { limit: 1 });
     expect(entry).to.deep.include({
       action: 'client_added',
       actor: 'person',
       details: { client_id: id, client_name: 'Recorded', redirect_uris: [REDIRECT_URI] },
     });
     expect(JSON.stringify(entry)).not.to.include(secret.slice(8));
-    expect(service.logLines.join('\n')).not.to.include(secret.slice(8));
+    expect(on.service.logLines.join('\n')).not.to.include(secret.slice(8));
   });
 
   it('a field that the form does not have changes nothing', async () => {
-    const { location } = await owner.post(NEW, {
+    const { location } = await owner.send(NEW, {
       name: 'Greedy',
       redirect_uris: REDIRECT_URI,
       kind: 'machine',
@@ -116,23 +106,23 @@ forEachDeployment('creating an OAuth client', (start) => {
       scope: 'openid',
       application_type: 'native',
       native: 'true',
-      owner: seeded.other.accountId,
-      owner_account_id: seeded.other.accountId,
-      account_id: seeded.other.accountId,
-      client_id: seeded.clients.confidential.id,
+      owner: on.seeded.other.accountId,
+      owner_account_id: on.seeded.other.accountId,
+      account_id: on.seeded.other.accountId,
+      client_id: on.clients.confidential.id,
     });
     const id = location?.pathname.split('/').at(-2) ?? '';
-    expect(await service.clients.find(id)).to.deep.include({
+    expect(await on.service.clients.find(id)).to.deep.include({
       name: 'Greedy',
       kind: 'confidential',
       isNative: false,
-      ownerAccountId: seeded.person.accountId,
+      ownerAccountId: on.seeded.person.accountId,
     });
   });
 
   it('what is wrong stands beside its row and above the form, and what was typed stays', async () => {
     const before = await ownClients();
-    const page = await owner.post(NEW, {
+    const page = await owner.send(NEW, {
       name: ' ',
       redirect_uris: [
         'https://App.example/cb',
@@ -168,12 +158,12 @@ forEachDeployment('creating an OAuth client', (start) => {
       ['javascript:alert(1)', /Start it with https/],
     ];
     for (const [uri, message] of wrong) {
-      const page = await owner.post(NEW, { name: 'N', redirect_uris: uri });
+      const page = await owner.send(NEW, { name: 'N', redirect_uris: uri });
       expect(page.status, uri).to.equal(422);
       expect(problemsOf(page).join(), uri).to.match(message);
     }
     const twins = ['http://app.example/cb', 'http://app.example/cb/'];
-    const drawn = await owner.post(NEW, { name: 'N', redirect_uris: twins, more: '1' });
+    const drawn = await owner.send(NEW, { name: 'N', redirect_uris: twins, more: '1' });
     expect(drawn.status).to.equal(200);
     const warning = /id="redirect-uri-1-warning">(.*?)<\/div>/s.exec(drawn.html)?.[1] ?? '';
     expect(textOf(warning))
@@ -182,17 +172,17 @@ forEachDeployment('creating an OAuth client', (start) => {
   });
 
   it('none and too many redirect URIs are refused with a message', async () => {
-    const none = await owner.post(NEW, { name: 'N', redirect_uris: ['', ' '] });
+    const none = await owner.send(NEW, { name: 'N', redirect_uris: ['', ' '] });
     expect(none.status).to.equal(422);
     expect(problemsOf(none)).to.deep.equal([
       'redirect-uri-1-problem: Enter at least one redirect URI.',
     ]);
     const many = Array.from({ length: 21 }, (_, row) => `https://app.example/${row}`);
-    const page = await owner.post(NEW, { name: 'N', redirect_uris: many });
+    const page = await owner.send(NEW, { name: 'N', redirect_uris: many });
     expect(page.status).to.equal(422);
     expect(textOf(page.html)).to.include('Keep at most 20 redirect URIs.');
     expect(rowsOf(page)).to.deep.equal(many);
-    const full = await owner.post(NEW, { name: 'N', redirect_uris: many.slice(1), more: '1' });
+    const full = await owner.send(NEW, { name: 'N', redirect_uris: many.slice(1), more: '1' });
     expect(rowsOf(full)).to.have.length(20);
     expect(full.html).not.to.include('name="more"');
   });
@@ -200,11 +190,11 @@ forEachDeployment('creating an OAuth client', (start) => {
   it('rows are added and removed without creating anything', async () => {
     const before = await ownClients();
     const typed = { name: 'Rows', redirect_uris: ['https://a.example/', 'nonsense', ''] };
-    const more = await owner.post(NEW, { ...typed, more: '1' });
+    const more = await owner.send(NEW, { ...typed, more: '1' });
     expect(more.status).to.equal(200);
     expect(rowsOf(more)).to.deep.equal(['https://a.example/', 'nonsense', '']);
     expect(problemsOf(more)).to.deep.equal([]);
-    const less = await owner.post(NEW, { ...typed, remove: '0' });
+    const less = await owner.send(NEW, { ...typed, remove: '0' });
     expect(rowsOf(less)).to.deep.equal(['nonsense']);
     expect(less.html).to.include('value="Rows"');
     expect(await ownClients()).to.have.length(before.length);
@@ -212,45 +202,13 @@ forEachDeployment('creating an OAuth client', (start) => {
 
   it('a hostile name or URI is refused, and shown as the text it is', async () => {
     for (const name of ['a\u202Eb', 'a\0b', 'x'.repeat(101), '\u200B']) {
-      const page = await owner.post(NEW, { name, redirect_uris: REDIRECT_URI });
+      const page = await owner.send(NEW, { name, redirect_uris: REDIRECT_URI });
       expect(page.status, JSON.stringify(name)).to.equal(422);
     }
     const uri = 'https://app.example/"><script>alert(1)</script>';
-    const page = await owner.post(NEW, { name: 'N', redirect_uris: uri });
+    const page = await owner.send(NEW, { name: 'N', redirect_uris: uri });
     expect(page.status).to.equal(422);
     expect(page.html).not.to.include('<script>');
     expect(rowsOf(page)[0]).to.include('&#34;&gt;&lt;script');
-  });
-
-  it('only a form of ours from this browser creates a client', async () => {
-    const before = await ownClients();
-    const fields = { name: 'Forged', redirect_uris: REDIRECT_URI };
-    const attempts = [
-      owner.post(NEW, { ...fields, form_token: '' }),
-      owner.post(NEW, { ...fields, form_token: 'x'.repeat(43) }),
-      owner.post(NEW, fields, { 'sec-fetch-site': 'cross-site' }),
-      owner.post(NEW, fields, { origin: 'https://evil.example' }),
-    ];
-    for (const attempt of attempts) expect((await attempt).status).to.equal(403);
-    const stranger = createPerson(service.issuer);
-    const login = await stranger.get('/login');
-    const [token = ''] = login.forms.flatMap(({ values }) => values.map(([, value]) => value));
-    const posted = await stranger.post(NEW, { ...fields, form_token: token });
-    expect(posted.location?.pathname).to.equal('/login');
-    expect(await ownClients()).to.have.length(before.length);
-  });
-
-  it('asks for the password when the sign-in is old, and then goes on with the form', async () => {
-    time.advance(601);
-    const before = await ownClients();
-    const fields = { name: 'Late', redirect_uris: ['https://a.example/', 'https://b.example/'] };
-    const asked = await owner.post(NEW, fields);
-    expect(textOf(asked.html)).to.include('Confirm it is you');
-    expect(await ownClients()).to.have.length(before.length);
-    const { password } = seeded.person;
-    const shown = await owner.follow(await owner.submit(asked, { current_password: password }));
-    expect(await service.clients.find(shownOn(shown).id)).to.deep.include({
-      redirectUris: fields.redirect_uris,
-    });
   });
 });

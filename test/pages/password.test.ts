@@ -1,10 +1,9 @@
 import { expect } from 'chai';
 import type { LinkPurpose } from '../../src/accounts/password-links.ts';
-import { describeInBrowser } from '../support/browser.ts';
-import { createTestClock, type TestClock } from '../support/clock.ts';
 import { createPerson, type Person } from '../support/person.ts';
 import { addPerson, type SeededPerson } from '../support/seed.ts';
-import { forEachDeployment, startTestService, type TestService } from '../support/service.ts';
+import { startSeeded } from '../support/seeded.ts';
+import type { TestService } from '../support/service.ts';
 import { textOf } from './client-owner.ts';
 import { signedIn } from './signed-in-person.ts';
 
@@ -21,29 +20,23 @@ async function linkFor(
   return `/password?token=${token}`;
 }
 
-forEachDeployment('the page of a link to set a password', (start) => {
-  let service: TestService;
+describe('the page of a link to set a password', () => {
+  const on = startSeeded({ clock: true });
   let credentials: SeededPerson;
   let visitor: Person;
-  let time: TestClock;
   let people = 0;
 
-  before(async () => {
-    time = createTestClock();
-    service = await start({ clock: time.clock });
-  });
   beforeEach(async () => {
     people += 1;
-    credentials = await addPerson(service, 'Pat', `pat-${people}@example.test`);
-    visitor = createPerson(service.issuer);
+    credentials = await addPerson(on.service, 'Pat', `pat-${people}@example.test`);
+    visitor = createPerson(on.issuer);
   });
-  after(() => time.restore());
 
   const isOver = ({ status, html }: { status: number; html: string }): boolean =>
     status === 410 && textOf(html).includes('This link is over');
 
   it('sets the password and leads to the sign-in page, where it is good', async () => {
-    const path = await linkFor(service, credentials);
+    const path = await linkFor(on.service, credentials);
     const form = await visitor.get(path);
     expect(textOf(form.html)).to.include('Set your password').and.include(credentials.email);
     const login = await visitor.follow(await visitor.submit(form, { new_password: NEW_PASSWORD }));
@@ -55,19 +48,19 @@ forEachDeployment('the page of a link to set a password', (start) => {
   });
 
   it('says what it is for: a first password, or another one', async () => {
-    const forgotten = await visitor.get(await linkFor(service, credentials, 'forgotten'));
+    const forgotten = await visitor.get(await linkFor(on.service, credentials, 'forgotten'));
     expect(textOf(forgotten.html)).to.include('Choose a new password');
   });
 
   it('ends every session that was begun with the old password', async () => {
-    const elsewhere = await signedIn(service, credentials);
-    const form = await visitor.get(await linkFor(service, credentials));
+    const elsewhere = await signedIn(on.service, credentials);
+    const form = await visitor.get(await linkFor(on.service, credentials));
     await visitor.submit(form, { new_password: NEW_PASSWORD });
     expect((await elsewhere.get('/profile')).status).to.equal(303);
   });
 
   it('works once, looked at or not, also when it is sent many times at once', async () => {
-    const path = await linkFor(service, credentials);
+    const path = await linkFor(on.service, credentials);
     for (let looks = 0; looks < 3; looks += 1)
       expect((await visitor.get(path)).status).to.equal(200);
     const form = await visitor.get(path);
@@ -80,9 +73,9 @@ forEachDeployment('the page of a link to set a password', (start) => {
   });
 
   it('is over after a day, and what was never a link looks the same', async () => {
-    const path = await linkFor(service, credentials);
+    const path = await linkFor(on.service, credentials);
     const form = await visitor.get(path);
-    time.advance(86_400);
+    on.clock.advance(86_400);
     const late = await visitor.get(path);
     expect(isOver(late)).to.equal(true);
     expect(isOver(await visitor.submit(form, { new_password: NEW_PASSWORD }))).to.equal(true);
@@ -96,7 +89,7 @@ forEachDeployment('the page of a link to set a password', (start) => {
   });
 
   it('a refused password is said, and the link is as good as before', async () => {
-    const form = await visitor.get(await linkFor(service, credentials));
+    const form = await visitor.get(await linkFor(on.service, credentials));
     for (const new_password of ['', 'short', 'x'.repeat(257), 'passwordpassword']) {
       const page = await visitor.submit(form, { new_password });
       expect(page.status, new_password).to.equal(422);
@@ -109,9 +102,9 @@ forEachDeployment('the page of a link to set a password', (start) => {
 
   it('long and odd passwords are kept whole', async () => {
     const password = `${' ä🔑 '.repeat(50)}end`;
-    const form = await visitor.get(await linkFor(service, credentials));
+    const form = await visitor.get(await linkFor(on.service, credentials));
     expect((await visitor.submit(form, { new_password: password })).status).to.equal(303);
-    const other = createPerson(service.issuer);
+    const other = createPerson(on.issuer);
     const wrong = { ...credentials, password: password.slice(0, -1) };
     expect((await other.signIn(wrong)).url.pathname).to.equal('/login');
     const right = { ...credentials, password };
@@ -119,7 +112,7 @@ forEachDeployment('the page of a link to set a password', (start) => {
   });
 
   it('the token is in no log, and in no address once the form was sent', async () => {
-    const path = await linkFor(service, credentials);
+    const path = await linkFor(on.service, credentials);
     const token = path.slice('/password?token='.length);
     const form = await visitor.get(path);
     expect(form.headers.get('referrer-policy')).to.equal('same-origin');
@@ -128,12 +121,12 @@ forEachDeployment('the page of a link to set a password', (start) => {
     expect(refused.url.search).to.equal('');
     const set = await visitor.submit(form, { new_password: NEW_PASSWORD });
     expect(String(set.location)).not.to.include(token);
-    expect(service.logLines.join()).to.include('"/password"').and.not.include(token);
+    expect(on.service.logLines.join()).to.include('"/password"').and.not.include(token);
   });
 
   it('a link of one account sets no other one’s password, whatever the form says', async () => {
-    const other = await addPerson(service, 'Eve', `eve-${people}@example.test`);
-    const form = await visitor.get(await linkFor(service, credentials));
+    const other = await addPerson(on.service, 'Eve', `eve-${people}@example.test`);
+    const form = await visitor.get(await linkFor(on.service, credentials));
     const fields = { account_id: other.accountId, email: other.email, purpose: 'forgotten' };
     const [token = ''] = form.forms[0]?.values.find(([name]) => name === 'token')?.slice(1) ?? [];
     const [formToken = ''] =
@@ -141,48 +134,14 @@ forEachDeployment('the page of a link to set a password', (start) => {
     await visitor.post('/password', {
       ...{ ...fields, token, form_token: formToken, new_password: NEW_PASSWORD },
     });
-    expect((await createPerson(service.issuer).signIn(other)).url.pathname).to.equal('/profile');
+    expect((await createPerson(on.issuer).signIn(other)).url.pathname).to.equal('/profile');
     const mine = { ...credentials, password: NEW_PASSWORD };
-    expect((await createPerson(service.issuer).signIn(mine)).url.pathname).to.equal('/profile');
-  });
-
-  it('a form from elsewhere sets nothing and leaves the link good', async () => {
-    const path = await linkFor(service, credentials);
-    const form = await visitor.get(path);
-    const elsewhere = { origin: 'https://evil.example', 'sec-fetch-site': 'cross-site' };
-    const sent = await visitor.submit(form, { new_password: NEW_PASSWORD }, elsewhere);
-    expect(sent.status).to.equal(403);
-    expect((await visitor.get(path)).status).to.equal(200);
+    expect((await createPerson(on.issuer).signIn(mine)).url.pathname).to.equal('/profile');
   });
 
   it('a suspended account’s link is over', async () => {
-    const path = await linkFor(service, credentials);
-    await service.accounts.suspend(credentials.accountId);
+    const path = await linkFor(on.service, credentials);
+    await on.service.accounts.suspend(credentials.accountId);
     expect(isOver(await visitor.get(path))).to.equal(true);
-  });
-});
-
-describeInBrowser('a link to set a password in a browser', (visit) => {
-  it('a new person sets their first password and signs in', async () => {
-    const service = await startTestService();
-    try {
-      const { id } = await service.accounts.add({ email: 'new@example.test', name: 'New' });
-      const path = await linkFor(service, { accountId: id });
-      const { page, problems } = await visit();
-      await page.goto(service.issuer + path);
-      await page.getByLabel('New password').fill(NEW_PASSWORD);
-      await page.getByRole('button', { name: 'Set password' }).click();
-      await page.getByRole('status').filter({ hasText: 'Your password is set.' }).waitFor();
-      await page.getByLabel('Email address').fill('new@example.test');
-      await page.getByLabel('Password', { exact: true }).fill(NEW_PASSWORD);
-      await page.getByRole('button', { name: 'Sign in' }).click();
-      await page.getByRole('heading', { name: 'Your profile' }).waitFor();
-      expect(problems).to.deep.equal([]);
-
-      await page.goto(service.issuer + path);
-      await page.getByRole('heading', { name: 'This link is over' }).waitFor();
-    } finally {
-      await service.close();
-    }
   });
 });

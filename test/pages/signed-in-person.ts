@@ -1,9 +1,12 @@
 /** A person who is signed in and uses the pages of the profile, without JavaScript or by hand. */
-
-import type { Credentials } from '../support/person.ts';
-import { createPerson, type Fields, type Page, type Person } from '../support/person.ts';
+import {
+  type Credentials,
+  createPerson,
+  type Fields,
+  type Page,
+  type Person,
+} from '../support/person.ts';
 import type { TestService } from '../support/service.ts';
-import { fieldOf } from './client-owner.ts';
 
 export interface SignedInPerson extends Person {
   /** A form sent by hand, with the token of this browser. No redirect is followed. */
@@ -27,4 +30,10 @@ export async function signedIn(
       return person.follow(await person.submit(await person.get(path), fields));
     },
   };
+}
+
+/** The first value of a field that some form of the page would send. */
+export function fieldOf({ forms }: Page, name: string): string {
+  const pairs = forms.flatMap((form) => form.values);
+  return pairs.find(([field]) => field === name)?.[1] ?? '';
 }

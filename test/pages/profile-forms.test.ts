@@ -1,0 +1,235 @@
+/** What holds for every form of the profile that changes something. */
+import { expect } from 'chai';
+import type { Action } from '../../src/accounts/activity.ts';
+import { createPerson, type Fields } from '../support/person.ts';
+import { type Seeded, startSeeded } from '../support/seeded.ts';
+import { LIST, REDIRECT_URI, textOf } from './client-owner.ts';
+import { type SignedInPerson, signedIn } from './signed-in-person.ts';
+
+const HOSTILE = `<img src=x onerror=alert(1)>"'&<%= 1 %>`;
+const ORIGIN = { address: '::1', browser: '' };
+const REDIRECT_URIS = ['https://a.example/', 'https://b.example/'];
+
+interface FormUnderTest {
+  /** Makes what it is about. @returns where the form is sent, and what it says. */
+  readonly open: (on: Seeded) => Promise<readonly [path: string, fields?: Fields]>;
+  /** What stands in the log of the person afterwards. */
+  readonly action?: Action;
+  readonly details?: object;
+  /** Whether it is about one thing, which another person cannot reach. */
+  readonly isOfOne?: true;
+  /** Whether an old sign-in is not enough for it. */
+  readonly isConfirmed?: true;
+}
+
+async function newClient({ service, seeded }: Seeded) {
+  const { client, secret = '' } = await service.clients.add({
+    ...{ kind: 'confidential', name: 'Stock Sync', redirectUris: [REDIRECT_URI], isNative: false },
+    ownerAccountId: seeded.person.accountId,
+  });
+  const [kept] = (await service.clients.find(client.id))?.secrets ?? [];
+  const path = `${LIST}/${client.id}`;
+  return { path, clientId: client.id, secret, secretId: kept?.id ?? '' };
+}
+
+async function newConnection({ clients, partner }: Seeded) {
+  await partner.code(clients.confidential);
+  return '/profile/connections';
+}
+
+/** The last two end sessions. */
+const forms: Readonly<Record<string, FormUnderTest>> = {
+  'a new OAuth client': {
+    open: async () => [`${LIST}/new`, { name: HOSTILE, redirect_uris: REDIRECT_URIS }],
+    action: 'client_added',
+    details: { client_name: HOSTILE, redirect_uris: REDIRECT_URIS },
+    isConfirmed: true,
+  },
+  'a change of a client': {
+    open: async (on) => [
+      (await newClient(on)).path,
+      { name: HOSTILE, redirect_uris: REDIRECT_URIS },
+    ],
+    action: 'client_changed',
+    details: { client_name: HOSTILE, redirect_uris: REDIRECT_URIS },
+    isOfOne: true,
+    isConfirmed: true,
+  },
+  'a rotation of a secret': {
+    open: async (on) => [`${(await newClient(on)).path}/rotate-secret`],
+    action: 'client_secret_added',
+    isOfOne: true,
+    isConfirmed: true,
+  },
+  'the removal of a secret': {
+    open: async (on) => {
+      const { path, clientId, secretId } = await newClient(on);
+      await on.service.clients.addSecret(clientId);
+      return [`${path}/remove-secret`, { secret_id: secretId }];
+    },
+    action: 'client_secret_removed',
+    isOfOne: true,
+    isConfirmed: true,
+  },
+  'the deletion of a client': {
+    open: async (on) => [`${(await newClient(on)).path}/delete`, { confirm_name: 'Stock Sync' }],
+    action: 'client_deleted',
+    details: { client_name: 'Stock Sync' },
+    isOfOne: true,
+    isConfirmed: true,
+  },
+  'the test of a client': {
+    open: async (on) => {
+      const { path, secret } = await newClient(on);
+      return [`${path}/test`, { client_secret: secret }];
+    },
+    isOfOne: true,
+  },
+  'a new API key': {
+    open: async () => ['/profile/api-keys', { name: HOSTILE, expires_in_days: '365' }],
+    action: 'api_key_added',
+    details: { api_key_name: HOSTILE },
+    isConfirmed: true,
+  },
+  'the end of an API key': {
+    open: async ({ service, seeded: { person } }) => {
+      const draft = { accountId: person.accountId, name: 'Export', expiresInDays: 30 } as const;
+      await service.apiKeys.add(draft, ORIGIN);
+      const [key] = await service.apiKeys.listOf(person.accountId);
+      return [`/profile/api-keys/${key?.id}/revoke`];
+    },
+    action: 'api_key_revoked',
+    isOfOne: true,
+    isConfirmed: true,
+  },
+  'the end of a connection': {
+    open: async (on) => [`${await newConnection(on)}/${on.clients.confidential.id}/disconnect`],
+    action: 'disconnected',
+    isOfOne: true,
+  },
+  'the end of all connections': {
+    open: async (on) => [`${await newConnection(on)}/disconnect-all`],
+    action: 'disconnected',
+  },
+  'signing out everywhere': {
+    open: async () => ['/profile/security/sign-out-everywhere'],
+    action: 'signed_out_everywhere',
+  },
+  'a change of the password': {
+    open: async ({ seeded }) => [
+      '/profile/security/password',
+      { current_password: seeded.person.password, new_password: seeded.person.password },
+    ],
+    action: 'password_changed',
+  },
+};
+
+describe('the forms of the profile', () => {
+  const on = startSeeded({
+    clock: true,
+    settings: { limits: { clientsPerPerson: 100, apiKeysPerPerson: 100 } },
+  });
+  let person: SignedInPerson;
+  let other: SignedInPerson;
+
+  before(async () => {
+    person = await signedIn(on.service, on.seeded.person);
+    other = await signedIn(on.service, on.seeded.other);
+  });
+
+  async function recordsOf(action: Action | undefined) {
+    const log = await on.service.activity.of(on.seeded.person.accountId, { limit: 100 });
+    return log.filter((entry) => entry.action === action);
+  }
+
+  for (const [title, { open, action, isOfOne }] of Object.entries(forms)) {
+    const recorded = () => recordsOf(action);
+
+    it(`${title} leads who is not signed in to sign in, and does nothing`, async () => {
+      const [path, fields] = await open(on);
+      const before = await recorded();
+      const stranger = createPerson(on.issuer);
+      const [form] = (await stranger.get('/login')).forms;
+      const own = Object.fromEntries(form?.values ?? []);
+      const { status, location } = await stranger.post(path, { ...own, ...fields });
+      expect(status).to.equal(303);
+      expect(location?.pathname).to.equal('/login');
+      expect(location?.searchParams.get('return_to')).to.equal(path);
+      expect(await recorded()).to.deep.equal(before);
+    });
+
+    if (isOfOne)
+      it(`${title} is not found by another person, nor where there is nothing`, async () => {
+        const [path, fields] = await open(on);
+        const before = await recorded();
+        const { accountId } = on.seeded.person;
+        const spoofed = { ...fields, account_id: accountId, owner: accountId };
+        const nowhere = path.replace(/(?<=gate_ci_|key_)[\w-]+/, (id) => '0'.repeat(id.length));
+        for (const [who, at] of [
+          [other, path],
+          [person, nowhere],
+        ] as const) {
+          expect((await who.get(at)).status, at).to.equal(404);
+          const sent = await who.send(at, spoofed);
+          expect(sent.status, at).to.equal(404);
+          expect(sent.html).not.to.include('Stock Sync');
+        }
+        expect(await recorded()).to.deep.equal(before);
+      });
+
+    it(`${title} is not taken from elsewhere, without its token or by a link`, async () => {
+      const [path, fields = {}] = await open(on);
+      const before = await recorded();
+      const refused = {
+        'another origin': await person.send(path, fields, { origin: 'https://evil.example' }),
+        'another site': await person.send(path, fields, { 'sec-fetch-site': 'cross-site' }),
+        'a wrong token': await person.send(path, { ...fields, form_token: 'x'.repeat(43) }),
+        'no token': await person.post(path, fields),
+      };
+      for (const [from, { status }] of Object.entries(refused)) {
+        expect(status, from).to.equal(403);
+      }
+      await person.get(`${path}?${new URLSearchParams(fields)}`);
+      expect(await recorded()).to.deep.equal(before);
+
+      const sent = await person.send(path, fields);
+      expect(sent.status, textOf(sent.html)).to.equal(303);
+      expect(await recorded()).to.have.length(before.length + (action ? 1 : 0));
+    });
+  }
+
+  // These move the clock: nobody's sign-in is recent after them.
+  for (const [title, { open, action, details = {}, isConfirmed }] of Object.entries(forms)) {
+    if (!isConfirmed) continue;
+    const recorded = () => recordsOf(action);
+    it(`${title} asks for the password when the sign-in is old, and keeps what was typed`, async () => {
+      const [path, fields] = await open(on);
+      const before = await recorded();
+      on.clock.advance(601);
+      const asked = await person.send(path, fields);
+      expect(textOf(asked.html)).to.include('Confirm it is you');
+      expect(asked.html).not.to.include('<img');
+      expect(await recorded()).to.deep.equal(before);
+      const { password } = on.seeded.person;
+      const done = await person.submit(asked, { current_password: password });
+      expect(done.status).to.equal(303);
+      const [latest, ...earlier] = await recorded();
+      expect(earlier).to.deep.equal(before);
+      expect(latest?.details).to.deep.include(details);
+      // From now on the sign-in is recent again.
+      const again = await person.send(...(await open(on)));
+      expect(again.status).to.equal(303);
+    });
+  }
+
+  it('a wrong password confirms nothing', async () => {
+    const keys = () => on.service.apiKeys.listOf(on.seeded.other.accountId);
+    const before = await keys();
+    on.clock.advance(601);
+    const asked = await other.fillIn('/profile/api-keys', { name: 'x', expires_in_days: '30' });
+    const wrong = await other.submit(asked, { current_password: 'not this one, no' });
+    expect(wrong.status).to.equal(401);
+    expect(textOf(wrong.html)).to.include('Confirm it is you');
+    expect(await keys()).to.deep.equal(before);
+  });
+});
