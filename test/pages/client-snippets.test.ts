@@ -3,8 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { runInNewContext } from 'node:vm';
 import { expect } from 'chai';
 import { clientSnippets, type SnippetValues } from '../../src/pages/client-snippets.ts';
-import { type Seed, seed } from '../support/seed.ts';
-import { startTestService, type TestService } from '../support/service.ts';
+import { startSeeded } from '../support/seeded.ts';
 import { signedIn } from './signed-in-person.ts';
 
 const VALUES = {
@@ -54,28 +53,22 @@ describe('the programs of a client', () => {
   });
 
   describe('on the page of the client', () => {
-    let service: TestService;
-    let seeded: Seed;
-    before(async () => {
-      service = await startTestService();
-      seeded = await seed(service);
-    });
-    after(() => service.close());
+    const on = startSeeded();
 
     it('are those of clients with a secret and a redirect URI', async () => {
-      const owner = await signedIn(service, seeded.other);
-      const { clients, issuer } = service;
+      const owner = await signedIn(on.service, on.seeded.other);
+      const { clients } = on.service;
       const shown: Record<string, boolean> = {};
       for (const kind of ['confidential', 'public', 'machine'] as const) {
         const redirectUris = kind === 'machine' ? [] : [VALUES.redirectUri];
-        const ownerAccountId = seeded.other.accountId;
+        const ownerAccountId = on.seeded.other.accountId;
         const draft = { kind, name: kind, redirectUris, isNative: false, ownerAccountId };
         const { client, secret } = await clients.add(draft);
         const { html } = await owner.get(`/profile/oauth-clients/${client.id}`);
         shown[kind] = html.includes('The flow with curl');
         if (secret !== undefined) expect(html).not.to.include(secret);
         if (shown[kind]) {
-          expect(html).to.include(`issuer=&#39;${issuer}&#39;`);
+          expect(html).to.include(`issuer=&#39;${on.issuer}&#39;`);
           expect(html).to.include(`client_id=&#39;${client.id}&#39;`);
         }
       }

@@ -4,13 +4,14 @@ import { createTestClock, type TestClock } from '../support/clock.ts';
 import { createPerson, type Page, type Person } from '../support/person.ts';
 import { rawRequest } from '../support/raw-request.ts';
 import type { SeededPerson } from '../support/seed.ts';
-import { startTestService, type TestService } from '../support/service.ts';
+import { startsOn, type TestService } from '../support/service.ts';
 import { attempt, guesses, newPerson, PER_ACCOUNT, settings, spread } from './password-guessing.ts';
 
 const DAY = 86_400;
 const COOKIE = /^gate_device=([^;]*); path=\/; expires=[^;]+; samesite=lax; httponly$/i;
 
 describe('the cookie of a known browser', () => {
+  const start = startsOn();
   let service: TestService;
   let person: SeededPerson;
   let time: TestClock;
@@ -18,12 +19,9 @@ describe('the cookie of a known browser', () => {
 
   before(async () => {
     time = createTestClock();
-    service = await startTestService({ settings, clock: time.clock });
+    service = await start({ settings, clock: time.clock });
   });
-  after(async () => {
-    time.restore();
-    await service.close();
-  });
+  after(() => time?.restore());
   beforeEach(async () => {
     person = await newPerson(service);
   });
@@ -115,23 +113,19 @@ describe('the cookie of a known browser', () => {
 
   it('is __Host- and Secure with an https issuer', async () => {
     const issuer = 'https://auth.example.test';
-    const secure = await startTestService({ settings: { ...settings, issuer } });
-    try {
-      const account = await newPerson(secure);
-      const { port } = secure.settings.server;
-      const headers = { host: 'auth.example.test', 'x-forwarded-for': '192.0.2.1' };
-      const page = await rawRequest(port, '/login', { headers });
-      const token = /name="form_token" value="([^"]+)"/.exec(page.text)?.[1] ?? '';
-      const cookie = page.headers.getSetCookie().join().split(';')[0] ?? '';
-      const { email, password } = account;
-      const form = { email, password, form_token: token };
-      const sent = await rawRequest(port, '/login', { headers: { ...headers, cookie }, form });
-      const device = sent.headers.getSetCookie().find((text) => text.includes('gate_device'));
-      expect(device).to.match(
-        /^__Host-gate_device=[^;]+; path=\/; expires=[^;]+; samesite=lax; secure; httponly$/i,
-      );
-    } finally {
-      await secure.close();
-    }
+    const secure = await start({ settings: { ...settings, issuer } });
+    const account = await newPerson(secure);
+    const { port } = secure.settings.server;
+    const headers = { host: 'auth.example.test', 'x-forwarded-for': '192.0.2.1' };
+    const page = await rawRequest(port, '/login', { headers });
+    const token = /name="form_token" value="([^"]+)"/.exec(page.text)?.[1] ?? '';
+    const cookie = page.headers.getSetCookie().join().split(';')[0] ?? '';
+    const { email, password } = account;
+    const form = { email, password, form_token: token };
+    const sent = await rawRequest(port, '/login', { headers: { ...headers, cookie }, form });
+    const device = sent.headers.getSetCookie().find((text) => text.includes('gate_device'));
+    expect(device).to.match(
+      /^__Host-gate_device=[^;]+; path=\/; expires=[^;]+; samesite=lax; secure; httponly$/i,
+    );
   });
 });

@@ -1,9 +1,9 @@
 /** However many strangers guess a password, its owner gets in: from a browser that was in before, or by a link. */
 import { expect } from 'chai';
-import { type MailServer, startMailServer } from '../support/mail-server.ts';
+import { startMailServer } from '../support/mail-server.ts';
 import { createPerson } from '../support/person.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
-import { forEachDeployment, startTestService, type TestService } from '../support/service.ts';
+import { startsOn, type TestService } from '../support/service.ts';
 import { windowOf } from '../support/stopwatch.ts';
 import {
   attempt,
@@ -16,7 +16,8 @@ import {
   wrong,
 } from './password-guessing.ts';
 
-forEachDeployment('while strangers guess a password', (start) => {
+describe('while strangers guess a password', () => {
+  const start = startsOn();
   let service: TestService;
 
   before(async () => {
@@ -58,8 +59,8 @@ forEachDeployment('while strangers guess a password', (start) => {
     const first = await guesses(service, person, Array<string>(4).fill(here));
     expect(first).to.deep.equal([401, 401, 401, 429]);
     const nobody = { email: 'nobody@example.test', password: '' };
-    const second = await guesses(service, nobody, Array<string>(3).fill(here));
-    expect(second).to.deep.equal([401, 401, 401]);
+    const second = await guesses(service, nobody, [here]);
+    expect(second).to.deep.equal([401]);
     // Whoever is new here has to wait, and whoever is not does not.
     const stranger = await attempt(createPerson(service.issuer), neighbor, here);
     expect(stranger.status).to.equal(429);
@@ -69,16 +70,10 @@ forEachDeployment('while strangers guess a password', (start) => {
     );
   });
 
-  it('an address nobody has is limited in the same words', async () => {
-    const nobody = { email: 'nobody-else@example.test', password: 'x' };
-    const seen = await guesses(service, nobody, spread(PER_ACCOUNT + 1, 2));
-    expect(seen).to.deep.equal([...Array(PER_ACCOUNT).fill(401), 429]);
-  });
-
   it('what is refused elsewhere is not counted against the account', async () => {
     const person = await newPerson(service);
     // Of one address no more than three are looked at, however many it sends.
-    await guesses(service, person, Array<string>(20).fill('192.0.2.60'));
+    await guesses(service, person, Array<string>(6).fill('192.0.2.60'));
     expect(await guesses(service, person, spread(PER_ACCOUNT - 2, 3))).to.deep.equal([
       ...Array(PER_ACCOUNT - 3).fill(401),
       429,
@@ -89,7 +84,7 @@ forEachDeployment('while strangers guess a password', (start) => {
     const here = '192.0.2.70';
     const person = await newPerson(service);
     const attacker = await newPerson(service);
-    for (let round = 0; round < 3; round += 1) {
+    for (let round = 0; round < 2; round += 1) {
       const victims = [await newPerson(service), await newPerson(service)];
       for (const victim of victims) await guesses(service, victim, [here]);
       await attempt(createPerson(service.issuer), attacker, here);
@@ -127,71 +122,64 @@ forEachDeployment('while strangers guess a password', (start) => {
 
 describeOn([postgresServer, redisServer], 'two nodes', () => {
   for (const deployment of ['postgres', 'postgres+redis'] as const) {
+    const start = startsOn(deployment);
     it(`know of each other’s failures, and each other’s browsers: ${deployment}`, async () => {
-      const one = await startTestService({ deployment, settings });
-      const two = await startTestService({ beside: one });
-      try {
-        const person = await newPerson(one);
-        const own = createPerson(one.issuer);
-        await attempt(own, person, '192.0.2.1');
-        const seen: number[] = [];
-        for (const [index, from] of spread(PER_ACCOUNT + 2, 5).entries()) {
-          const node = index % 2 === 0 ? one : two;
-          seen.push((await attempt(createPerson(node.issuer), wrong(person), from)).status);
-        }
-        expect(seen).to.deep.equal([...Array(PER_ACCOUNT).fill(401), 429, 429]);
-        const device = /gate_device=[^;]+/.exec(own.cookieHeader('/'))?.[0] ?? '';
-        const headers = { 'x-forwarded-for': '192.0.2.3' };
-        const page = await createPerson(two.issuer).get('/login', headers);
-        const form = page.headers.getSetCookie().join().split(';')[0] ?? '';
-        const fields = { email: person.email, password: person.password };
-        const values = Object.fromEntries(page.forms[0]?.values ?? []);
-        const sent = await createPerson(two.issuer).post(
-          '/login',
-          { ...values, ...fields },
-          {
-            ...headers,
-            cookie: `${form}; ${device}`,
-          },
-        );
-        expect(sent.status).to.equal(303);
-      } finally {
-        await two.close();
-        await one.close();
+      const one = await start({ settings });
+      const two = await start({ beside: one });
+      const person = await newPerson(one);
+      const own = createPerson(one.issuer);
+      await attempt(own, person, '192.0.2.1');
+      const seen: number[] = [];
+      for (const [index, from] of spread(PER_ACCOUNT + 2, 5).entries()) {
+        const node = index % 2 === 0 ? one : two;
+        seen.push((await attempt(createPerson(node.issuer), wrong(person), from)).status);
       }
+      expect(seen).to.deep.equal([...Array(PER_ACCOUNT).fill(401), 429, 429]);
+      const device = /gate_device=[^;]+/.exec(own.cookieHeader('/'))?.[0] ?? '';
+      const headers = { 'x-forwarded-for': '192.0.2.3' };
+      const page = await createPerson(two.issuer).get('/login', headers);
+      const form = page.headers.getSetCookie().join().split(';')[0] ?? '';
+      const fields = { email: person.email, password: person.password };
+      const values = Object.fromEntries(page.forms[0]?.values ?? []);
+      const sent = await createPerson(two.issuer).post(
+        '/login',
+        { ...values, ...fields },
+        {
+          ...headers,
+          cookie: `${form}; ${device}`,
+        },
+      );
+      expect(sent.status).to.equal(303);
     });
   }
 });
 
 describe('“Forgot password?” from one address', () => {
-  it('is asked for thirty times an hour, and leads in while strangers guess', async () => {
-    const mailServer: MailServer = await startMailServer();
-    const mail = { smtpUrl: mailServer.url, from: 'gatehouse@example.test' };
-    const service = await startTestService({ settings: { ...settings, mail } });
-    try {
-      const person = await newPerson(service);
-      await guesses(service, person, spread(PER_ACCOUNT, 8));
-      const refused = await attempt(createPerson(service.issuer), person, '192.0.2.1');
-      expect(problemOf(refused)).to.include('“Forgot your password?” mails you a link');
+  const start = startsOn();
 
-      const visitor = createPerson(service.issuer);
-      const ask = async (from: string) => {
-        const headers = { 'x-forwarded-for': from };
-        const form = await visitor.get('/forgot-password', headers);
-        return visitor.submit(form, { email: 'nobody@example.test' }, headers);
-      };
-      const left = windowOf(3_600);
-      for (let index = 0; index < 30; index += 1) {
-        expect((await ask('2001:db8::1')).status).to.equal(303);
-      }
-      const over = await ask('2001:db8::2');
-      expect(over.status).to.equal(429);
-      expect(Number(over.headers.get('retry-after'))).to.be.within(left(), 3_600);
-      expect(problemOf(over)).to.match(/^Too many links were asked for from your network/);
-      expect((await ask('2001:db8:1::1')).status).to.equal(303);
-    } finally {
-      await service.close();
-      await mailServer.close();
+  it('is asked for thirty times an hour, and leads in while strangers guess', async () => {
+    const mailServer = await startMailServer();
+    const mail = { smtpUrl: mailServer.url, from: 'gatehouse@example.test' };
+    const service = await start({ settings: { ...settings, mail } });
+    after(() => mailServer.close());
+    const person = await newPerson(service);
+    await guesses(service, person, spread(PER_ACCOUNT, 8));
+    const refused = await attempt(createPerson(service.issuer), person, '192.0.2.1');
+    expect(problemOf(refused)).to.include('“Forgot your password?” mails you a link');
+
+    const visitor = createPerson(service.issuer);
+    const ask = async (from: string) => {
+      const headers = { 'x-forwarded-for': from };
+      const form = await visitor.get('/forgot-password', headers);
+      return visitor.submit(form, { email: 'nobody@example.test' }, headers);
+    };
+    for (let index = 0; index < 30; index += 1) {
+      expect((await ask('2001:db8::1')).status).to.equal(303);
     }
+    const over = await ask('2001:db8::2');
+    expect(over.status).to.equal(429);
+    expect(Number(over.headers.get('retry-after'))).to.be.within(3_500, 3_600);
+    expect(problemOf(over)).to.match(/^Too many links were asked for from your network/);
+    expect((await ask('2001:db8:1::1')).status).to.equal(303);
   });
 });

@@ -4,13 +4,13 @@ import { addPerson, type SeededPerson } from '../support/seed.ts';
 import type { TestService } from '../support/service.ts';
 
 /** Of one account, from all addresses together. */
-export const PER_ACCOUNT = 7;
+export const PER_ACCOUNT = 5;
 /** One proxy, so that a test may come from any address. */
 export const settings = {
   server: { proxyHops: 1 },
   limits: {
     signInFailures: 3,
-    signInFailuresPerAddress: 6,
+    signInFailuresPerAddress: 4,
     signInFailuresPerAccount: PER_ACCOUNT,
   },
 };

@@ -1,27 +1,24 @@
 import { expect } from 'chai';
 import { createPerson } from '../support/person.ts';
-import { addPerson, type Seed, seed } from '../support/seed.ts';
-import { startTestService, type TestService } from '../support/service.ts';
+import { addPerson } from '../support/seed.ts';
+import { startSeeded } from '../support/seeded.ts';
 import { textOf } from './client-owner.ts';
-import { signedIn } from './signed-in-person.ts';
+import { type SignedInPerson, signedIn } from './signed-in-person.ts';
 
 const SECTIONS = ['', '/oauth-clients', '/connections', '/api-keys', '/activity', '/security'];
 
 describe('the profile', () => {
-  let service: TestService;
-  let seeded: Seed;
+  const on = startSeeded();
+  let person: SignedInPerson;
 
   before(async () => {
-    service = await startTestService();
-    seeded = await seed(service);
+    person = await signedIn(on.service, on.seeded.person);
   });
-  after(() => service.close());
 
   it('says who is signed in, what they reach, and how much there is elsewhere', async () => {
-    const { accountId } = seeded.person;
+    const { accountId } = on.seeded.person;
     const origin = { address: '::1', browser: '' };
-    await service.apiKeys.add({ accountId, name: 'Export', expiresInDays: 30 }, origin);
-    const person = await signedIn(service, seeded.person);
+    await on.service.apiKeys.add({ accountId, name: 'Export', expiresInDays: 30 }, origin);
     const { html } = await person.get('/profile');
     const text = textOf(html);
     expect(text).to.include('Grace Person grace@example.test');
@@ -29,12 +26,11 @@ describe('the profile', () => {
     expect(text).to.include('0 clients act for you');
     expect(text).to.include('1 API key of yours');
     expect(text).to.include('0 OAuth clients you registered');
-    const other = await signedIn(service, seeded.other);
+    const other = await signedIn(on.service, on.seeded.other);
     expect(textOf((await other.get('/profile')).html)).to.include('1 OAuth client you registered');
   });
 
   it('has a page for each of its sections, which marks where one is', async () => {
-    const person = await signedIn(service, seeded.person);
     for (const section of SECTIONS) {
       const { status, html } = await person.get(`/profile${section}`);
       expect(status, section).to.equal(200);
@@ -49,22 +45,26 @@ describe('the profile', () => {
   });
 
   it('is for who is signed in: every section leads to the sign-in page and back', async () => {
+    const stranger = createPerson(on.issuer);
     for (const section of SECTIONS) {
-      const stranger = createPerson(service.issuer);
-      const page = await stranger.signIn(seeded.person, `/profile${section}`);
-      expect(page.url.pathname).to.equal(`/profile${section}`);
+      const { status, location } = await stranger.get(`/profile${section}`);
+      expect(status, section).to.equal(303);
+      expect(location?.pathname).to.equal('/login');
+      const back = location?.searchParams.get('return_to') ?? '/profile';
+      expect(back).to.equal(`/profile${section}`);
     }
+    const page = await stranger.signIn(on.seeded.person, '/profile/activity');
+    expect(page.url.pathname).to.equal('/profile/activity');
   });
 
   it('tells a person without anything what to do', async () => {
-    const nobody = await addPerson(service, 'New', 'new@example.test');
-    const person = await signedIn(service, nobody);
-    const text = textOf((await person.get('/profile')).html);
+    const nobody = await addPerson(on.service, 'New', 'new@example.test');
+    const theirs = await signedIn(on.service, nobody);
+    const text = textOf((await theirs.get('/profile')).html);
     expect(text).to.include('You belong to no organization yet.');
   });
 
   it('anything else in `done` says nothing', async () => {
-    const person = await signedIn(service, seeded.person);
     for (const done of ['x', '<b>', '__proto__', 'constructor', 'toString']) {
       for (const section of ['connections', 'api-keys', 'security']) {
         const page = await person.get(`/profile/${section}?done=${encodeURIComponent(done)}`);
