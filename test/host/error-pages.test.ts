@@ -1,16 +1,15 @@
 /** What people see when there is nothing to see: a sentence, a way on, and a reference. */
 import { expect } from 'chai';
 import { createPerson, type Page } from '../support/person.ts';
-import { startTestService, type TestService } from '../support/service.ts';
+import { startsOn, type TestService } from '../support/service.ts';
 
 describe('error pages', () => {
+  const start = startsOn();
   let service: TestService;
 
   before(async () => {
-    service = await startTestService();
+    service = await start();
   });
-
-  after(() => service.close());
 
   /** What happened, what to do, and the reference by which an operator finds the request. */
   function expectErrorPage({ status, html, headers }: Page, expected: number, heading: string) {

@@ -93,6 +93,16 @@ describe('a listener', () => {
     });
   }
 
+  it('is as patient with them as ten seconds for the headers and fifteen for a request', async () => {
+    const server = await listen(() => {}, 0, '127.0.0.1');
+    servers.push(server);
+    const { headersTimeout, requestTimeout, timeout, keepAliveTimeout } = server;
+    expect({ headersTimeout, requestTimeout, timeout, keepAliveTimeout }).to.deep.equal({
+      ...{ headersTimeout: 10_000, requestTimeout: 15_000 },
+      ...{ timeout: 20_000, keepAliveTimeout: 65_000 },
+    });
+  });
+
   it('a client that says nothing at all is cut', async () => {
     await say(await open(), '').end;
   });

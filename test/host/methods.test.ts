@@ -1,16 +1,15 @@
 /** What each address answers to a method it does not have, and which addresses do not exist. */
 import { expect } from 'chai';
 import { rawRequest } from '../support/raw-request.ts';
-import { startTestService, type TestService } from '../support/service.ts';
+import { startsOn, type TestService } from '../support/service.ts';
 
 describe('paths and methods', () => {
+  const start = startsOn();
   let service: TestService;
 
   before(async () => {
-    service = await startTestService();
+    service = await start();
   });
-
-  after(() => service.close());
 
   const ask = (method: string, path: string) => {
     const { port } = service.settings.server;

@@ -11,21 +11,16 @@ import {
   refresh,
 } from '../support/oauth.ts';
 import { createPerson } from '../support/person.ts';
-import { type Seed, seed } from '../support/seed.ts';
-import { forEachDeployment, type TestService } from '../support/service.ts';
+import { startSeeded } from '../support/seeded.ts';
+import { startsOn } from '../support/service.ts';
 
-forEachDeployment('metrics', (start) => {
-  let service: TestService;
-  let seeded: Seed;
-
-  before(async () => {
-    service = await start();
-    seeded = await seed(service);
-  });
+describe('metrics', () => {
+  const start = startsOn();
+  const on = startSeeded({ on: start });
 
   it('count what happened, and nothing else', async () => {
-    const { issuer } = service;
-    const { person: account, clients } = seeded;
+    const { issuer } = on;
+    const { person: account, clients } = on.seeded;
     const { confidential, resourceServer } = clients;
     const person = createPerson(issuer);
     const wrong = { email: account.email, password: 'seven red forklifts' };
@@ -56,7 +51,7 @@ forEachDeployment('metrics', (start) => {
     await introspect(issuer, resourceServer, String(third?.access_token));
     await clientCredentials(issuer, clients.machine);
 
-    const samples = await scrape(service);
+    const samples = await scrape(on.service);
     const of = (name: string) => counted(samples, `gatehouse_${name}`);
     expect(of('tokens_issued_total')).to.deep.equal({
       '{grant_type="authorization_code"}': 3,
@@ -96,21 +91,15 @@ forEachDeployment('metrics', (start) => {
   });
 
   it('a path, a method and a grant type that somebody made up are no series of their own', async () => {
-    const { issuer } = service;
+    const { issuer } = on;
     await fetch(`${issuer}/made-up/one`);
     await fetch(`${issuer}/made-up/two?code=1`);
     await fetch(`${issuer}/login`, { method: 'PROPFIND' });
     await fetch(`${issuer}/assets/made-up.css`);
     await createPerson(issuer).get('/profile/connections/made-up');
-    await postForm(
-      issuer,
-      '/oauth/token',
-      { grant_type: 'made-up' },
-      {
-        client: seeded.clients.confidential,
-      },
-    );
-    const samples = await scrape(service);
+    const grant = { grant_type: 'made-up' };
+    await postForm(issuer, '/oauth/token', grant, { client: on.clients.confidential });
+    const samples = await scrape(on.service);
     expect([...samples.keys()].filter((key) => key.includes('made-up'))).to.deep.equal([]);
     const requests = counted(samples, 'gatehouse_http_requests_total');
     expect(requests).to.include({
@@ -125,13 +114,13 @@ forEachDeployment('metrics', (start) => {
   });
 
   it('are on the operators’ listener only', async () => {
-    const answer = await fetch(`${service.issuer}/metrics`);
+    const answer = await fetch(`${on.issuer}/metrics`);
     expect(answer.status).to.equal(404);
     expect(await answer.text()).not.to.include('gatehouse_http');
   });
 
   it('say how things stand', async () => {
-    const samples = await scrape(service);
+    const samples = await scrape(on.service);
     expect(counted(samples, 'gatehouse_store_up')).to.deep.equal({
       '{store="database"}': 1,
       '{store="tokens"}': 1,
@@ -141,7 +130,7 @@ forEachDeployment('metrics', (start) => {
     expect(connections['{state="idle"}']).to.be.greaterThan(0);
     // The embedded database tells of no changes, which is nothing to be woken for.
     const live = samples.get('gatehouse_change_feed_live');
-    expect(live).to.equal(service.settings.storage.databaseUrl ? 1 : undefined);
+    expect(live).to.equal(on.service.settings.storage.databaseUrl ? 1 : undefined);
     expect(samples.get('gatehouse_start_time_seconds')).to.be.closeTo(Date.now() / 1000, 3_600);
     const [build] = Object.keys(counted(samples, 'gatehouse_build_info'));
     expect(build).to.match(/^\{version="\d+\.\d+\.\d+",node="v\d/);
@@ -173,9 +162,10 @@ forEachDeployment('metrics', (start) => {
   });
 
   it('of several processes add up, and the worst of them counts', async () => {
+    const { service } = on;
     const other = await start();
     await fetch(`${other.issuer}/login`);
-    await fetch(`${service.issuer}/login`);
+    await fetch(`${on.issuer}/login`);
     const [one, two] = [await scrape(service), await scrape(other)];
     other.metrics.outcomes.settingsReloaded(false);
     const all = await Promise.all(

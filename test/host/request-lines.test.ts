@@ -18,24 +18,20 @@ import {
 } from '../support/oauth.ts';
 import { createPerson } from '../support/person.ts';
 import { rawRequest } from '../support/raw-request.ts';
-import { type Seed, seed } from '../support/seed.ts';
-import { forEachDeployment, type TestService } from '../support/service.ts';
+import { seed } from '../support/seed.ts';
+import { startSeeded } from '../support/seeded.ts';
+import { startsOn } from '../support/service.ts';
 
 type Line = Readonly<Record<string, unknown>>;
 
-forEachDeployment('request lines', (start) => {
-  let service: TestService;
-  let seeded: Seed;
-
-  before(async () => {
-    service = await start();
-    seeded = await seed(service);
-  });
+describe('request lines', () => {
+  const start = startsOn();
+  const on = startSeeded({ on: start });
 
   const linesOf = (headers: Headers): Line[] => {
     const id = headers.get('x-request-id');
     expect(id).to.match(/^req_[0-9a-f]{16}$/);
-    return service.logLines
+    return on.service.logLines
       .map((line) => JSON.parse(line) as Line)
       .filter(({ requestId }) => requestId === id);
   };
@@ -43,7 +39,7 @@ forEachDeployment('request lines', (start) => {
     linesOf(headers).find(({ msg }) => msg === 'request') ?? {};
 
   it('are found from every kind of answer, whoever gives it', async () => {
-    const { issuer, operatorsUrl } = service;
+    const { issuer, operatorsUrl } = on.service;
     const { port, host } = new URL(issuer);
     const raw = (path: string, headers: Record<string, string> = { host }) =>
       rawRequest(Number(port), path, { headers });
@@ -87,6 +83,14 @@ forEachDeployment('request lines', (start) => {
     }
   });
 
+  it('say what was asked for, under a reference that is ours', async () => {
+    const headers = { 'x-request-id': 'req_of-the-caller' };
+    const answer = await fetch(`${on.issuer}/login?code=x`, { method: 'HEAD', headers });
+    const asked = { method: 'HEAD', path: '/login', status: 200, ip: '127.0.0.1' };
+    expect(lineOf(answer.headers)).to.include(asked);
+    expect(on.service.logLines.join('')).not.to.include('req_of-the-caller');
+  });
+
   it('of a failure of ours carry its cause under the same reference', async () => {
     const broken = await start();
     const { clients } = await seed(broken);
@@ -106,8 +110,8 @@ forEachDeployment('request lines', (start) => {
   });
 
   it('name the client, the grant by its hash, and the account by its id', async () => {
-    const { issuer } = service;
-    const { person: account, clients } = seeded;
+    const { issuer } = on;
+    const { person: account, clients } = on.seeded;
     const { confidential, resourceServer, machine } = clients;
     const { accountId } = account;
     const person = createPerson(issuer);
@@ -137,12 +141,15 @@ forEachDeployment('request lines', (start) => {
     const ended = await revokeCurrent(issuer, token);
     expect(lineOf(ended.headers)).to.include({ status: 204, clientId, grant });
     const replayed = await exchangeCode(issuer, confidential, code);
-    expect(linesOf(replayed.headers).map(({ msg }) => msg)).to.include('token refused');
-    expect(service.logLines.join('')).not.to.include(grantId).and.not.to.include(account.email);
+    const refusals = linesOf(replayed.headers).filter(({ msg }) => msg === 'token refused');
+    expect(refusals).to.have.length(1);
+    expect(refusals[0]).to.include({ clientId, error: 'invalid_grant' });
+    expect(refusals[0]?.cause).to.be.a('string').and.not.equal('');
+    expect(on.service.logLines.join('')).not.to.include(grantId).and.not.to.include(account.email);
   });
 
   it('name nobody that only the request says, and cut off what is too long', async () => {
-    const { issuer } = service;
+    const { issuer } = on;
     const unknown = { id: 'gate_ci_nobody', secret: 'gate_cs_none', redirectUri: '' };
     const refused = await introspect(issuer, unknown, 'gate_at_none');
     expect(lineOf(refused.headers).clientId).to.equal(undefined);
@@ -154,18 +161,16 @@ forEachDeployment('request lines', (start) => {
   });
 
   it('tell the time to the microsecond, whatever the clock says', async () => {
-    const answers = await Promise.all(
-      Array.from({ length: 5 }, () => fetch(`${service.issuer}/login`)),
-    );
+    const answers = await Promise.all(Array.from({ length: 5 }, () => fetch(`${on.issuer}/login`)));
     const times = answers.map(({ headers }) => Number(lineOf(headers).ms));
-    for (const ms of times) expect(ms).to.be.within(0.001, 5_000);
+    for (const ms of times) expect(ms).to.be.at.least(0.001);
     expect(times.some((ms) => !Number.isInteger(ms))).to.equal(true);
   });
 
   it('tell of a caller who left before the answer as 499', async () => {
-    const { port, host } = new URL(service.issuer);
+    const { port, host } = new URL(on.issuer);
     const left = () =>
-      service.logLines
+      on.service.logLines
         .map((line) => JSON.parse(line) as Line)
         .filter(({ status }) => status === 499);
     expect(left()).to.deep.equal([]);
@@ -175,12 +180,12 @@ forEachDeployment('request lines', (start) => {
     const type = 'Content-Type: application/x-www-form-urlencoded\r\n\r\n';
     socket.write(`${head}${type}email=`);
     // Its headers are read before those of the next connection are.
-    const next = request(`${service.issuer}/login`, { agent: false }).end();
+    const next = request(`${on.issuer}/login`, { agent: false }).end();
     await once(next, 'response');
     socket.destroy();
     await eventually(() => expect(left()).to.have.length(1));
     expect(left()[0]).to.include({ route: '/login', method: 'POST', ip: '127.0.0.1' });
-    const requests = counted(await scrape(service), 'gatehouse_http_requests_total');
+    const requests = counted(await scrape(on.service), 'gatehouse_http_requests_total');
     expect(requests['{route="/login",method="POST",status="499"}']).to.equal(1);
   });
 });

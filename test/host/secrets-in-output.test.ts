@@ -21,7 +21,7 @@ import { rawRequest } from '../support/raw-request.ts';
 import { startRedisServer } from '../support/redis-server.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
 import { seed } from '../support/seed.ts';
-import { startTestService, type TestService } from '../support/service.ts';
+import { startsOn } from '../support/service.ts';
 
 /** Every way in which a value may have been written down, whole or in its telling part. */
 function spellings(secret: string): string[] {
@@ -33,8 +33,7 @@ function spellings(secret: string): string[] {
 }
 
 describeOn([postgresServer, redisServer], 'secrets in what is put out', () => {
-  let service: TestService;
-  after(() => service.close());
+  const start = startsOn();
 
   it('there are none, of a run that uses every kind in every way', async () => {
     // Redis takes any password for its default user, and PostgreSQL trusts this machine.
@@ -48,7 +47,7 @@ describeOn([postgresServer, redisServer], 'secrets in what is put out', () => {
     const smtpUrl = new URL(mailServer.url);
     [smtpUrl.username, smtpUrl.password] = ['gate', mailPassword];
     const keys = { cookieKeys: [randomId('', 43)], tokenKeys: [randomId('', 43)] };
-    service = await startTestService({
+    const service = await start({
       settings: {
         storage: {
           databaseUrl: databaseUrl.href,
@@ -149,7 +148,9 @@ describeOn([postgresServer, redisServer], 'secrets in what is put out', () => {
     const first = await exchangeCode(issuer, confidential, code, proof);
     keep('access token', first.body.access_token);
     const refreshToken = keep('refresh token', first.body.refresh_token);
+    await exchangeCode(issuer, clients.otherConfidential, code, proof);
     const second = await refresh(issuer, confidential, refreshToken);
+    await refresh(issuer, confidential, refreshToken, { scope: 'x' });
     const accessToken = keep('access token', second.body.access_token);
     keep('refresh token', second.body.refresh_token);
     const machineToken = keep(

@@ -4,7 +4,7 @@ import { authorizationUrl, pkce, postForm } from '../support/oauth.ts';
 import { createPerson, type Page, type Person } from '../support/person.ts';
 import { type RawAnswer, rawRequest } from '../support/raw-request.ts';
 import { startSeeded } from '../support/seeded.ts';
-import { startTestService, type TestService } from '../support/service.ts';
+import { startsOn } from '../support/service.ts';
 
 const METADATA = '/.well-known/oauth-authorization-server';
 
@@ -101,7 +101,7 @@ describe('security headers', () => {
     expect(answers.introspection.headers.get('cache-control')).to.equal('no-store');
   });
 
-  it('an assets answer may be kept for good, a missing one not', async () => {
+  it('an asset may be kept for good and is asked for once, a missing one not', async () => {
     const { html } = await person.get('/profile');
     const links = [...html.matchAll(/(?:href|src)="(\/assets\/[^"]+)"/g)].map(([, url]) => url);
     expect(links).to.have.length(3);
@@ -111,10 +111,15 @@ describe('security headers', () => {
       expect(headers.get('cache-control')).to.equal('public, max-age=31536000, immutable');
       expect(headers.get('x-content-type-options')).to.equal('nosniff');
       expect(headers.get('content-type')).to.match(/^(text\/(css|javascript)|image\/svg\+xml)/);
+      const known = { 'if-none-match': headers.get('etag') ?? '', 'cache-control': 'max-age=0' };
+      expect((await person.get(link ?? '', known)).status, link).to.equal(304);
     }
-    const missing = await person.get('/assets/gatehouse.0000000000000000.css');
-    expect(missing.status).to.equal(404);
-    expect(missing.headers.get('cache-control')).to.equal('no-store');
+    const others = ['gatehouse.0000000000000000.css', 'gatehouse.css', '..%2fsign-in.ejs', ''];
+    for (const other of [...others, '__proto__']) {
+      const missing = await person.get(`/assets/${other}`);
+      expect(missing.status, other).to.equal(404);
+      expect(missing.headers.get('cache-control'), other).to.equal('no-store');
+    }
   });
 
   it('an authorization request from another origin is not told to that origin', async () => {
@@ -208,16 +213,10 @@ describe('security headers', () => {
 });
 
 describe('security headers of an https issuer', () => {
-  let service: TestService;
-  const issuer = 'https://gatehouse.example';
-
-  before(async () => {
-    service = await startTestService({ settings: { issuer } });
-  });
-
-  after(() => service.close());
+  const start = startsOn();
 
   it('ask for https from then on, on pages, JSON and assets', async () => {
+    const service = await start({ settings: { issuer: 'https://gatehouse.example' } });
     const ask = (path: string): Promise<RawAnswer> =>
       rawRequest(service.settings.server.port, path, { headers: { host: 'gatehouse.example' } });
     const paths = ['/login', '/nothing', '/errors', '/oauth/authorize', METADATA, '/oauth/token'];

@@ -70,6 +70,12 @@ describe('while strangers guess a password', () => {
     );
   });
 
+  it('an address nobody has is limited in the same words', async () => {
+    const nobody = { email: 'nobody-else@example.test', password: 'x' };
+    const seen = await guesses(service, nobody, spread(PER_ACCOUNT + 1, 2));
+    expect(seen).to.deep.equal([...Array(PER_ACCOUNT).fill(401), 429]);
+  });
+
   it('what is refused elsewhere is not counted against the account', async () => {
     const person = await newPerson(service);
     // Of one address no more than three are looked at, however many it sends.
