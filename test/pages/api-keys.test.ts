@@ -90,11 +90,10 @@ describe('the page of API keys', () => {
       const days = key?.expiresAt && (key.expiresAt.getTime() - on.clock.clock()) / 1000 / DAY;
       expect(days, choice).to.equal(choice === 'none' ? undefined : Number(choice));
     }
-    for (const choice of ['0', '-1', '31', '1e3', '999999', 'never', '30 ']) {
-      const refused = await person.send(PATH, { name: 'Export', expires_in_days: choice });
-      expect(refused.status, choice).to.equal(422);
+    for (const choice of [{ expires_in_days: '31' }, { expires_in_days: '30 ' }, {}]) {
+      const refused = await person.send(PATH, { name: 'Export', ...choice });
+      expect(refused.status, JSON.stringify(choice)).to.equal(422);
     }
-    expect((await person.send(PATH, { name: 'Export' })).status).to.equal(422);
   });
 
   it('what is wrong is said beside its field, and what was typed is kept', async () => {

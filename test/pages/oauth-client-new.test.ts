@@ -148,20 +148,7 @@ describe('creating an OAuth client', () => {
     expect(await ownClients()).to.have.length(before.length);
   });
 
-  it('names each near-miss', async () => {
-    const wrong: readonly (readonly [string, RegExp])[] = [
-      ['https://App.example/cb', /lower case: https:\/\/app\.example\/cb/],
-      ['https://app.example:443/cb', /default port :443/],
-      ['app.example/cb', /complete URL/],
-      ['https://app.example/cb#x', /Remove the #/],
-      ['com.example.app:/cb', /Start it with https/],
-      ['javascript:alert(1)', /Start it with https/],
-    ];
-    for (const [uri, message] of wrong) {
-      const page = await owner.send(NEW, { name: 'N', redirect_uris: uri });
-      expect(page.status, uri).to.equal(422);
-      expect(problemsOf(page).join(), uri).to.match(message);
-    }
+  it('warns of what works and is unwise, in its row', async () => {
     const twins = ['http://app.example/cb', 'http://app.example/cb/'];
     const drawn = await owner.send(NEW, { name: 'N', redirect_uris: twins, more: '1' });
     expect(drawn.status).to.equal(200);
@@ -198,17 +185,5 @@ describe('creating an OAuth client', () => {
     expect(rowsOf(less)).to.deep.equal(['nonsense']);
     expect(less.html).to.include('value="Rows"');
     expect(await ownClients()).to.have.length(before.length);
-  });
-
-  it('a hostile name or URI is refused, and shown as the text it is', async () => {
-    for (const name of ['a\u202Eb', 'a\0b', 'x'.repeat(101), '\u200B']) {
-      const page = await owner.send(NEW, { name, redirect_uris: REDIRECT_URI });
-      expect(page.status, JSON.stringify(name)).to.equal(422);
-    }
-    const uri = 'https://app.example/"><script>alert(1)</script>';
-    const page = await owner.send(NEW, { name: 'N', redirect_uris: uri });
-    expect(page.status).to.equal(422);
-    expect(page.html).not.to.include('<script>');
-    expect(rowsOf(page)[0]).to.include('&#34;&gt;&lt;script');
   });
 });

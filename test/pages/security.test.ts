@@ -172,11 +172,6 @@ describe('the page of password and sessions', () => {
     expect(await isSignedIn(person)).to.equal(false);
   });
 
-  it('whoever visits none is signed out after the idle limit', async () => {
-    on.clock.advance(IDLE);
-    expect(await isSignedIn(person)).to.equal(false);
-  });
-
   describeInBrowser('in a browser', (visit) => {
     async function arrive({ email, password }: SeededPerson) {
       const { page, problems } = await visit();
