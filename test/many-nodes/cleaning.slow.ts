@@ -5,44 +5,39 @@ import { systemClock } from '../../src/clock.ts';
 import { startCleaning } from '../../src/storage/cleaning.ts';
 import { type OpenDatabase, openDatabase } from '../../src/storage/database.ts';
 import { createPostgresStore } from '../../src/storage/postgres-store.ts';
-import { partnerTokens } from '../provider/partner-tokens.ts';
 import { PATIENCE } from '../support/patience.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
-import { type Seed, seed } from '../support/seed.ts';
-import { startTestService, type TestService } from '../support/service.ts';
+import { startSeeded } from '../support/seeded.ts';
 import { mixedRequests } from './mixed-requests.ts';
 import { startLoad } from './steady-load.ts';
 
 const EXPIRED = 100_000;
 
 describeOn([postgresServer], 'cleaning, by two nodes at once', () => {
-  let service: TestService;
-  let seeded: Seed;
+  const on = startSeeded({ on: 'postgres' });
   const databases: OpenDatabase[] = [];
 
   before(async () => {
-    service = await startTestService({ deployment: 'postgres' });
-    seeded = await seed(service);
     for (let node = 0; node < 2; node += 1) {
-      databases.push(await openDatabase({ ...service.settings.storage, patience: PATIENCE }));
+      databases.push(await openDatabase({ ...on.service.settings.storage, patience: PATIENCE }));
     }
   });
   after(async () => {
     await Promise.all(databases.map((database) => database.close()));
-    await service?.close();
   });
 
   const count = async (table: string): Promise<number> => {
-    const [row] = await service.database.query<{ count: string }>(`SELECT count(*) FROM ${table}`);
+    const [row] = await on.service.database.query<{ count: string }>(
+      `SELECT count(*) FROM ${table}`,
+    );
     return Number(row?.count);
   };
 
   it(`${EXPIRED} expired records go in batches of at most 1000, and no request notices`, async () => {
-    const partner = partnerTokens(service.issuer, seeded);
-    const { accessToken } = await partner.tokens(seeded.clients.confidential);
+    const { accessToken } = await on.partner.tokens(on.clients.confidential);
     const kept = await count('token_records');
     for (let part = 0; part < 10; part += 1) {
-      await service.database.query(
+      await on.service.database.query(
         `INSERT INTO token_records (kind, key, data, expires_at)
           SELECT 'access', 'expired-' || $1 || '-' || n, '{}', 1 FROM generate_series(1, $2) n`,
         [part, EXPIRED / 10],
@@ -62,8 +57,8 @@ describeOn([postgresServer], 'cleaning, by two nodes at once', () => {
         outcomes: { cleaned: (_, removed) => batches.push(removed), cleaningFailed: () => {} },
       });
     });
-    const about = { accessToken, session: partner.browser };
-    const load = startLoad(mixedRequests(service.issuer, seeded, about));
+    const about = { accessToken, session: on.partner.browser };
+    const load = startLoad(mixedRequests(on.issuer, on.seeded, about));
     // Far more rounds than are needed: a cleaning that stands still is to fail, not to hang.
     for (let round = 0; round < 2_000; round += 1) {
       if ((await count('token_records')) < kept + 1_000) break;

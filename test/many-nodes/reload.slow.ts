@@ -1,13 +1,13 @@
 /** Settings that change again and again while requests come in. */
 import { expect } from 'chai';
 import { startSeeded } from '../support/seeded.ts';
-import { forEachDeployment, type Overrides } from '../support/service.ts';
+import type { Overrides } from '../support/service.ts';
 import { mixedRequests } from './mixed-requests.ts';
 import { startLoad } from './steady-load.ts';
 
-forEachDeployment('a reload', (start) => {
+describe('a reload', () => {
   let found: Overrides = {};
-  const on = startSeeded({ on: start, reloaded: () => found });
+  const on = startSeeded({ reloaded: () => found });
 
   it('again and again loses no request of those that come meanwhile', async () => {
     const { partner } = on;

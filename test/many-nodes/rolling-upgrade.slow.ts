@@ -3,17 +3,14 @@ import { expect } from 'chai';
 import { partnerTokens } from '../provider/partner-tokens.ts';
 import { clientCredentials, introspect, refresh, revokeCurrent } from '../support/oauth.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
-import { type Seed, seed } from '../support/seed.ts';
+import { startSeeded } from '../support/seeded.ts';
 import { startTestService, type TestService } from '../support/service.ts';
 
 describeOn([postgresServer, redisServer], 'a node on the schema of the next version', () => {
-  let service: TestService;
-  let seeded: Seed;
+  const on = startSeeded({ on: 'postgres+redis' });
 
   before(async () => {
-    service = await startTestService({ deployment: 'postgres+redis' });
-    seeded = await seed(service);
-    const { database } = service;
+    const { database } = on.service;
     const tables = await database.query<{ name: string }>(
       `SELECT relname AS name FROM pg_class
         WHERE relnamespace = 'public'::regnamespace AND relkind = 'r'`,
@@ -29,12 +26,11 @@ describeOn([postgresServer, redisServer], 'a node on the schema of the next vers
       "INSERT INTO gatehouse_migrations (name, run_on) VALUES ('9999_of-tomorrow', now())",
     );
   });
-  after(() => service?.close());
 
   /** What touches most of the tables. */
   async function everything({ issuer }: TestService): Promise<void> {
-    const { confidential, machine, resourceServer } = seeded.clients;
-    const partner = partnerTokens(issuer, seeded);
+    const { confidential, machine, resourceServer } = on.clients;
+    const partner = partnerTokens(issuer, on.seeded);
     const { refreshToken, accessToken } = await partner.tokens(confidential);
     expect((await introspect(issuer, resourceServer, accessToken)).body.active).to.equal(true);
     expect((await refresh(issuer, confidential, refreshToken)).status).to.equal(200);
@@ -54,14 +50,14 @@ describeOn([postgresServer, redisServer], 'a node on the schema of the next vers
       expect((await browser.get(`/profile${page}`)).status, page).to.equal(200);
     }
     expect((await revokeCurrent(issuer, accessToken)).status).to.equal(204);
-    await service.lastUsed.flush();
+    await on.service.lastUsed.flush();
   }
 
-  it('that has begun before goes on with everything', () => everything(service));
+  it('that has begun before goes on with everything', () => everything(on.service));
 
   it('that starts then, as a rollback does, starts and does everything', async () => {
     const storage = { autoMigrate: false };
-    const rolledBack = await startTestService({ beside: service, settings: { storage } });
+    const rolledBack = await startTestService({ beside: on.service, settings: { storage } });
     await everything(rolledBack).finally(() => rolledBack.close());
   });
 });

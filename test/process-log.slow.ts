@@ -31,12 +31,6 @@ const numbers = ({ lines }: Ended) => lines.filter(({ msg }) => msg === 'line').
 const all = Array.from({ length: MANY }, (_, n) => n);
 
 describe('the log of a process', () => {
-  it('is whole and in order after process.exit', async () => {
-    const run = await logOf('many(); process.exit(3);');
-    expect(run.exitCode).to.equal(3);
-    expect(numbers(run)).to.deep.equal(all);
-  });
-
   it('is whole after an exception that nobody caught, and ends with it', async () => {
     const run = await logOf('many(); setImmediate(() => { throw new Error("unheard of"); });');
     expect(run.exitCode).to.equal(1);

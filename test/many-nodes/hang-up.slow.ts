@@ -1,0 +1,58 @@
+/** SIGHUP: a process reads its settings and the files of its secrets again. */
+import { readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect } from 'chai';
+import { partnerTokens, tokensOf } from '../provider/partner-tokens.ts';
+import { clientCredentials, refresh } from '../support/oauth.ts';
+import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
+import { startSeeded } from '../support/seeded.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
+import { type RunningNode, startNode } from './running-node.ts';
+
+describeOn([postgresServer, redisServer], 'at SIGHUP a node', () => {
+  const on = startSeeded({ on: 'postgres+redis' });
+  let node: RunningNode;
+  let issuer: string;
+  const tokenKeysFile = path.join(temporaryDirectory('keys'), 'token-keys');
+
+  before(async () => {
+    writeFileSync(tokenKeysFile, on.service.settings.secrets.tokenKeys.join(','));
+    const environment = { GATEHOUSE_TOKEN_KEYS_FILE: tokenKeysFile };
+    node = await startNode({ beside: on.service, environment });
+    issuer = `http://localhost:${node.port}`;
+  });
+  after(() => node?.end('SIGKILL'));
+
+  async function hangUp(said: string): Promise<void> {
+    process.kill(node.pid, 'SIGHUP');
+    await node.waitUntil(async () => expect(node.output()).to.include(said));
+  }
+  const expiresIn = async (): Promise<unknown> =>
+    (await clientCredentials(issuer, on.clients.machine)).body.expires_in;
+
+  it('takes over settings and keys, and says which, but no key', async () => {
+    const client = on.clients.confidential;
+    const { refreshToken } = await partnerTokens(issuer, on.seeded).tokens(client);
+    const keys = readFileSync(tokenKeysFile, 'utf8');
+    writeFileSync(tokenKeysFile, `${'n'.repeat(40)},${keys}`);
+    node.writeSettings('tokens:\n  machine_access_token: 4m\n');
+    await hangUp('GATEHOUSE_TOKEN_KEYS');
+    expect(await expiresIn()).to.equal(240);
+    expect(node.output()).not.to.include(keys).and.not.include('n'.repeat(40));
+
+    const answer = await refresh(issuer, client, refreshToken);
+    expect(answer.status, answer.text).to.equal(200);
+    // Signed with the new key, which the other node does not have yet.
+    const { refreshToken: successor } = tokensOf(answer);
+    expect((await refresh(on.issuer, client, successor)).status).to.equal(400);
+    expect((await refresh(issuer, client, successor)).status).to.equal(200);
+  });
+
+  it('tells what is wrong, to people and in the log, and then changes nothing', async () => {
+    node.writeSettings('tokens:\n  machine_access_token: soon\n  colour: red\n');
+    await hangUp('Nothing was reloaded.');
+    expect(node.output()).to.include('problem: is not a setting');
+    expect(node.output()).to.match(/"level":50.*tokens\.colour/);
+    expect(await expiresIn()).to.equal(240);
+  });
+});

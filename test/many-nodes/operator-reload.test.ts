@@ -1,0 +1,71 @@
+/** `operator reload`: what the operator is told of the settings that the node found. */
+import { availableParallelism } from 'node:os';
+import { expect } from 'chai';
+import { ConfigurationProblems } from '../../src/config/problems.ts';
+import { keysOfEnvironment, problemsOf, settingsOf } from '../config/configuration.ts';
+import { operatorWith, type RunOperator, valueFrom } from '../operator/run-operator.ts';
+import { freePort } from '../support/programs.ts';
+import { type Overrides, startsOn } from '../support/service.ts';
+
+describe('operator reload', () => {
+  const start = startsOn();
+  let found: () => Overrides;
+  let operator: RunOperator;
+
+  const operatorAt = (port: string | number): RunOperator =>
+    operatorWith({ GATEHOUSE_OPERATORS_PORT: String(port) });
+
+  before(async () => {
+    const { operatorsUrl } = await start({ reloaded: () => found() });
+    operator = operatorAt(new URL(operatorsUrl).port);
+  });
+
+  it('names what is in force now, and what waits for a restart', async () => {
+    found = () => ({ tokens: { machineAccessTokenSeconds: 180 } });
+    const changed = ['tokens.machine_access_token'];
+    expect(await valueFrom(operator, ['reload'])).to.deep.equal({ changed, needs_restart: [] });
+    found = () => ({ tokens: { machineAccessTokenSeconds: 180 }, server: { processes: 3 } });
+    const { output } = await operator(['reload']);
+    expect(output).to.equal('Settings reloaded.\nWaiting for a restart: server.processes\n');
+  });
+
+  it('tells each problem with its remedy', async () => {
+    const problem = { message: 'is not a setting', remedy: 'Remove it.' };
+    found = () => {
+      throw new ConfigurationProblems([
+        { path: 'tokens.colour', value: 'red', ...problem },
+        { path: 'tokens.shape', ...problem },
+      ]);
+    };
+    const { exitCode, errors } = await operator(['reload']);
+    expect(exitCode, errors).to.equal(3);
+    expect(errors).to.include('tokens.colour').and.include('red').and.include('tokens.shape');
+    expect(errors.match(/remedy: /g)).to.have.length(2);
+  });
+
+  it('where nothing answers, or the port is not known, says so and what to do', async () => {
+    const port = await freePort();
+    const { error } = await valueFrom(operatorAt(port), ['reload'], { exitCode: 1 });
+    expect(error.code).to.equal('not_running');
+    expect(error.message).to.include(port);
+    const unknown = await valueFrom(operatorAt(0), ['reload'], { exitCode: 1 });
+    expect(unknown.error.code).to.equal('unknown_port');
+    expect(unknown.error.remedy).to.include('SIGHUP');
+  });
+});
+
+describe('server.processes', () => {
+  for (const processes of ['2', 'auto']) {
+    it(`${processes} is refused on the embedded database, which one process owns`, () => {
+      const [problem] = problemsOf(`server:\n  processes: ${processes}\n`);
+      expect(problem?.path).to.equal('server.processes');
+      expect(problem?.remedy).to.include('DATABASE_URL');
+    });
+  }
+
+  it('auto is one for each processor core', () => {
+    const environment = { ...keysOfEnvironment, DATABASE_URL: 'postgres://localhost/gatehouse' };
+    const { server } = settingsOf('server:\n  processes: auto\n', environment);
+    expect(server.processes).to.equal(availableParallelism());
+  });
+});
