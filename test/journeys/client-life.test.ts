@@ -1,8 +1,8 @@
 /** The life of a client, lived in the browser by the developer who owns it. */
 import { expect } from 'chai';
 import type { Page } from 'playwright-core';
-import { violationsOn } from '../support/axe.ts';
 import { describeInBrowser } from '../support/browser.ts';
+import { atEndOfFile } from '../support/end-of-run.ts';
 import {
   authorizationUrl,
   exchangeCode,
@@ -11,31 +11,17 @@ import {
   type TestClient,
 } from '../support/oauth.ts';
 import { type Partner, startPartner } from '../support/partner.ts';
-import { type Seed, type SeededPerson, seed } from '../support/seed.ts';
-import { startTestService, type TestService } from '../support/service.ts';
+import { startSeeded } from '../support/seeded.ts';
 
 describeInBrowser('the life of an OAuth client', (visit) => {
-  let service: TestService;
-  let seeded: Seed;
+  const on = startSeeded();
   let partner: Partner;
 
   before(async () => {
-    service = await startTestService();
-    seeded = await seed(service);
     partner = await startPartner();
-  });
-  after(async () => {
-    await partner.close();
-    await service.close();
+    atEndOfFile(partner.close);
   });
 
-  async function signIn(page: Page, person: SeededPerson): Promise<void> {
-    await page.goto(`${service.issuer}/profile`);
-    await page.getByLabel('Email address').fill(person.email);
-    await page.locator('[name=password]').fill(person.password);
-    await page.getByRole('button', { name: 'Sign in' }).click();
-    await page.getByRole('link', { name: 'OAuth Clients' }).first().click();
-  }
   const press = (page: Page, name: string | RegExp) =>
     page.getByRole('button', { name }).first().click();
   const shownSecret = async (page: Page): Promise<string> =>
@@ -44,8 +30,12 @@ describeInBrowser('the life of an OAuth client', (visit) => {
   for (const javaScript of [true, false]) {
     it(`goes from nothing to a working client and to its end, ${javaScript ? 'with' : 'without'} JavaScript`, async () => {
       const { page, problems } = await visit({ javaScript });
-      const { issuer } = service;
-      await signIn(page, seeded.person);
+      const { issuer, service } = on;
+      await page.goto(`${issuer}/profile`);
+      await page.getByLabel('Email address').fill(on.seeded.person.email);
+      await page.locator('[name=password]').fill(on.seeded.person.password);
+      await press(page, 'Sign in');
+      await page.getByRole('link', { name: 'OAuth Clients' }).first().click();
       await page.getByText('You have no OAuth clients.').waitFor();
 
       // Create: a first try with a near-miss, corrected.
@@ -128,7 +118,7 @@ describeInBrowser('the life of an OAuth client', (visit) => {
       await press(page, 'Delete client');
       await page.getByText('The client is deleted.').waitFor();
       await page.getByText('You have no OAuth clients.').waitFor();
-      const { resourceServer } = seeded.clients;
+      const { resourceServer } = on.clients;
       expect((await introspect(issuer, resourceServer, accessToken)).body).to.deep.equal({
         active: false,
       });
@@ -138,46 +128,6 @@ describeInBrowser('the life of an OAuth client', (visit) => {
       // Nothing but the refusals that were asked for.
       const others = problems.filter((problem) => !/status of (400|404|422)/.test(problem));
       expect(others).to.deep.equal([]);
-    });
-  }
-
-  for (const colorScheme of ['light', 'dark'] as const) {
-    it(`axe finds nothing on its pages and none is wider than a phone, ${colorScheme}`, async () => {
-      const { page } = await visit({ colorScheme, viewport: { width: 360, height: 740 } });
-      const { client } = await service.clients.add({
-        ...{ kind: 'confidential', name: 'w'.repeat(100), isNative: false },
-        redirectUris: ['http://app.example/cb', `https://app.example/${'x'.repeat(300)}`],
-        ownerAccountId: seeded.other.accountId,
-      });
-      const { id } = client;
-      await service.clients.addSecret(id);
-      const sent = { id, redirectUri: 'https://app.example/cb/' };
-      await fetch(authorizationUrl(service.issuer, sent));
-      const check = async (heading: string) => {
-        await page.getByRole('heading', { level: 1, name: heading, exact: true }).waitFor();
-        expect(await violationsOn(page), heading).to.deep.equal([]);
-        const width = await page.evaluate('document.documentElement.scrollWidth');
-        expect(width, heading).to.be.at.most(360);
-      };
-      await signIn(page, seeded.other);
-      await check('OAuth Clients');
-      await page.locator(`a[href$="${id}"]`).click();
-      await check(client.name);
-      await page.getByRole('link', { name: 'Delete client' }).click();
-      await press(page, 'Delete client');
-      await page.getByLabel(/^Type its name/).fill('not its name');
-      await press(page, 'Delete client');
-      await page.getByRole('alert').waitFor();
-      await check(`Delete ${client.name}?`);
-      await page.goto(`${service.issuer}/profile/oauth-clients/new`);
-      await page.getByLabel('Name').fill('Stock Sync');
-      await page.getByLabel('Redirect URI 1').fill('http://App.example/cb');
-      await press(page, 'Create OAuth Client');
-      await page.getByRole('alert').waitFor();
-      await check('Create OAuth Client');
-      await page.getByLabel('Redirect URI 1').fill('http://app.example/cb');
-      await press(page, 'Create OAuth Client');
-      await check('Your new OAuth client');
     });
   }
 });

@@ -9,16 +9,15 @@ import { introspect, type TestClient } from '../support/oauth.ts';
 import { findProgram } from '../support/programs.ts';
 import { pythonWithAuthlib } from '../support/python.ts';
 import { describeOn } from '../support/requirements.ts';
-import { REDIRECT_URI, type Seed, seed } from '../support/seed.ts';
-import { startTestService, type TestService } from '../support/service.ts';
+import { startSeeded } from '../support/seeded.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
+const PLAIN_URI = 'https://partner.example';
 const REDIRECT_URIS = {
-  'an ordinary redirect URI': REDIRECT_URI,
   // What it may hold that means something to a shell, inside quotes, or to a library.
   'a redirect URI that could be taken for code':
     "https://partner.example/it's/$(id)/;&!=+,@~:[x]/?y=$(id)&z=%22",
-  'a redirect URI without a path': 'https://partner.example',
+  'a redirect URI without a path': PLAIN_URI,
 };
 
 /** What a developer runs the program of this name with, and the name it is saved under. */
@@ -41,21 +40,17 @@ const needed = ['bash', 'curl', 'openssl'].map((name) => ({
 }));
 
 describeOn(needed, 'the ready-to-run programs of a client', () => {
-  let service: TestService;
-  let seeded: Seed;
+  const on = startSeeded();
   let owner: SignedInPerson;
   let folder: string;
 
   before(async () => {
-    service = await startTestService();
-    seeded = await seed(service);
-    owner = await signedIn(service, seeded.other);
+    owner = await signedIn(on.service, on.seeded.other);
     folder = temporaryDirectory('snippets');
     // Where a developer would have installed what the program says that it needs.
     const installed = path.join(import.meta.dirname, '../../node_modules');
     symlinkSync(installed, path.join(folder, 'node_modules'));
   });
-  after(() => service.close());
 
   for (const [title, redirectUri] of Object.entries(REDIRECT_URIS)) {
     for (const runtime of ['curl', 'Node'] as const) {
@@ -75,7 +70,7 @@ describeOn(needed, 'the ready-to-run programs of a client', () => {
   }
 
   it('none of them asks for anything without the secret', async () => {
-    const client = await addClient(REDIRECT_URI);
+    const client = await addClient(PLAIN_URI);
     for (const runtime of await allRuntimes()) {
       const run = await start(runtime, client, {});
       expect(await run.ended, runtime.name).not.to.equal(0);
@@ -84,7 +79,7 @@ describeOn(needed, 'the ready-to-run programs of a client', () => {
   });
 
   it('none of them takes the answer to another request', async () => {
-    const client = await addClient(REDIRECT_URI);
+    const client = await addClient(PLAIN_URI);
     for (const runtime of await allRuntimes()) {
       const run = await start(runtime, client, secretOf(client));
       const callback = await approve(await run.addressToOpen());
@@ -115,21 +110,22 @@ describeOn(needed, 'the ready-to-run programs of a client', () => {
     expect(output).not.to.include(client.secret);
     const accessTokens = new Set(output.match(/gate_at_[\w-]{65}/g));
     const refreshTokens = new Set(output.match(/gate_rt_[\w-]+/g));
-    expect([accessTokens.size, refreshTokens.size]).to.deep.equal([2, 2]);
+    expect(accessTokens).to.have.lengthOf(2);
+    expect(refreshTokens).to.have.lengthOf(2);
     for (const token of accessTokens) {
-      const { body } = await introspect(service.issuer, client, token);
+      const { body } = await introspect(on.issuer, client, token);
       expect(body).to.deep.equal({ active: false });
     }
   }
 
   const secretOf = ({ secret = '' }: TestClient) => ({ CLIENT_SECRET: secret });
 
-  const approve = (address: string): Promise<URL> => owner.authorize(address, seeded.other);
+  const approve = (address: string): Promise<URL> => owner.authorize(address, on.seeded.other);
 
   async function addClient(redirectUri: string): Promise<TestClient> {
-    const { client, secret = '' } = await service.clients.add({
+    const { client, secret = '' } = await on.service.clients.add({
       ...{ kind: 'confidential', name: 'Copied', isNative: false, redirectUris: [redirectUri] },
-      ownerAccountId: seeded.other.accountId,
+      ownerAccountId: on.seeded.other.accountId,
     });
     return { id: client.id, secret, redirectUri };
   }

@@ -2,29 +2,25 @@
 import { expect } from 'chai';
 import type { Page } from 'playwright-core';
 import { clientSnippets } from '../../src/pages/client-snippets.ts';
-import { violationsOn } from '../support/axe.ts';
-import { describeInBrowser, type VisitOptions } from '../support/browser.ts';
+import { expectAccessible, PHONE } from '../support/axe.ts';
+import { describeInBrowser, enterAs, type VisitOptions } from '../support/browser.ts';
 import type { TestClient } from '../support/oauth.ts';
-import { type Seed, seed } from '../support/seed.ts';
-import { startTestService, type TestService } from '../support/service.ts';
+import { createPerson } from '../support/person.ts';
+import { startSeeded } from '../support/seeded.ts';
 
 describeInBrowser('testing a client in the browser', (visit) => {
-  let service: TestService;
-  let seeded: Seed;
+  const on = startSeeded();
   let client: TestClient;
 
-  before(async () => {
-    service = await startTestService();
-    seeded = await seed(service);
-    client = seeded.clients.confidential;
+  before(() => {
+    client = on.clients.confidential;
   });
-  after(() => service.close());
 
   async function openClient(page: Page): Promise<void> {
-    await page.goto(`${service.issuer}/profile/oauth-clients/${client.id}`);
-    await page.getByLabel('Email address').fill(seeded.other.email);
-    await page.locator('[name=password]').fill(seeded.other.password);
-    await page.getByRole('button', { name: 'Sign in' }).click();
+    const developer = createPerson(on.issuer);
+    await developer.signIn(on.seeded.other);
+    await enterAs(page, on.issuer, developer);
+    await page.goto(`${on.issuer}/profile/oauth-clients/${client.id}`);
     await heading(page, 'Route Planner').waitFor();
   }
   const heading = (page: Page, name: string) =>
@@ -33,16 +29,8 @@ describeInBrowser('testing a client in the browser', (visit) => {
   const answer = (page: Page, name: string) => page.getByRole('button', { name }).click();
   const secretField = (page: Page) => page.getByLabel('Client secret', { exact: true });
 
-  async function expectFine(page: Page, name: string): Promise<void> {
-    expect(await violationsOn(page), name).to.deep.equal([]);
-    const overflow = 'document.documentElement.scrollWidth - document.documentElement.clientWidth';
-    expect(await page.evaluate(overflow), name).to.equal(0);
-  }
-
-  const phone = { viewport: { width: 360, height: 740 } };
   const visits: Readonly<Record<string, VisitOptions>> = {
-    'on a phone': phone,
-    'on a dark phone': { ...phone, colorScheme: 'dark' },
+    'on a phone': PHONE,
     'without JavaScript': { javaScript: false },
   };
 
@@ -50,7 +38,7 @@ describeInBrowser('testing a client in the browser', (visit) => {
     it(`a developer pastes the secret, approves, and sees that the client works, ${title}`, async () => {
       const { page, problems } = await visit(options);
       await openClient(page);
-      if (options.javaScript !== false) await expectFine(page, 'the client');
+      if (options === PHONE) await expectAccessible(page, 'the client');
       expect(await secretField(page).getAttribute('autocomplete')).to.equal('off');
 
       await secretField(page).fill('my guess');
@@ -58,20 +46,20 @@ describeInBrowser('testing a client in the browser', (visit) => {
       await page.getByRole('alert').getByRole('link').click();
       expect(await secretField(page).inputValue()).to.equal('');
       expect(await page.locator(':focus').getAttribute('name')).to.equal('client_secret');
-      if (options.javaScript !== false) await expectFine(page, 'the wrong secret');
+      if (options === PHONE) await expectAccessible(page, 'the wrong secret');
 
       await page.locator(':focus').fill(client.secret ?? '');
       await test(page);
       await heading(page, 'Let Route Planner act for you?').waitFor();
-      await page.getByText(`${service.issuer}/profile/oauth-clients/test/callback`).waitFor();
+      await page.getByText(`${on.issuer}/profile/oauth-clients/test/callback`).waitFor();
       await answer(page, 'Approve');
 
       await heading(page, 'Test of Route Planner').waitFor();
       await page.getByText('This client works.').waitFor();
       expect(await page.getByText('as it should be', { exact: true }).count()).to.equal(7);
       await page.getByText('"active": false').waitFor();
-      await page.getByText(seeded.elsewhere.name).waitFor();
-      if (options.javaScript !== false) await expectFine(page, 'the result');
+      await page.getByText(on.seeded.elsewhere.name).waitFor();
+      if (options === PHONE) await expectAccessible(page, 'the result');
       // A reload shows the same again, and begins nothing.
       await page.reload();
       await page.getByText('This client works.').waitFor();
@@ -95,10 +83,10 @@ describeInBrowser('testing a client in the browser', (visit) => {
   });
 
   it('each program is copied as it stands', async () => {
-    const { page } = await visit(phone);
+    const { page } = await visit(PHONE);
     await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
     await openClient(page);
-    const { issuer } = service;
+    const { issuer } = on;
     const values = { issuer, clientId: client.id, redirectUri: client.redirectUri };
     for (const { name, code } of clientSnippets(values)) {
       await page.locator('summary', { hasText: name }).click();
@@ -106,6 +94,6 @@ describeInBrowser('testing a client in the browser', (visit) => {
       const copied = await page.evaluate('navigator.clipboard.readText()');
       expect(copied, name).to.equal(code.trim());
     }
-    await expectFine(page, 'the client with its programs');
+    await expectAccessible(page, 'the client with its programs');
   });
 });

@@ -2,43 +2,32 @@
 import { expect } from 'chai';
 import * as oauth from 'openid-client';
 import type { TestClient } from '../support/oauth.ts';
-import { type Partner, startPartner } from '../support/partner.ts';
-import { createPerson } from '../support/person.ts';
-import { type Seed, seed } from '../support/seed.ts';
-import { forEachDeployment, type TestService } from '../support/service.ts';
+import { REDIRECT_URI } from '../support/seed.ts';
+import { startSeeded } from '../support/seeded.ts';
 
-forEachDeployment('openid-client', (start) => {
-  let service: TestService;
-  let partner: Partner;
-  let seeded: Seed;
-
-  before(async () => {
-    service = await start();
-    partner = await startPartner();
-    seeded = await seed(service, { redirectUris: [partner.redirectUri] });
-  });
-
-  after(() => partner.close());
+// What somebody has who starts Gatehouse and configures nothing.
+describe('openid-client, on the embedded database', () => {
+  const on = startSeeded({ on: 'embedded' });
 
   /** All a partner is told: the issuer, the client id, the secret. */
   const discover = (client: TestClient, authentication: oauth.ClientAuth) =>
-    oauth.discovery(new URL(service.issuer), client.id, {}, authentication, {
+    oauth.discovery(new URL(on.issuer), client.id, {}, authentication, {
       algorithm: 'oauth2',
       execute: [oauth.allowInsecureRequests],
     });
 
   /** Sends the person off with `state` and a challenge; answers what came back to the callback. */
-  async function askPerson(config: oauth.Configuration, decision: 'approve' | 'deny' = 'approve') {
+  async function askPerson(config: oauth.Configuration) {
     const pkceCodeVerifier = oauth.randomPKCECodeVerifier();
     const expectedState = oauth.randomState();
     const url = oauth.buildAuthorizationUrl(config, {
-      redirect_uri: partner.redirectUri,
+      redirect_uri: REDIRECT_URI,
       state: expectedState,
       code_challenge: await oauth.calculatePKCECodeChallenge(pkceCodeVerifier),
       code_challenge_method: 'S256',
     });
-    await fetch(await createPerson(service.issuer).authorize(url, seeded.person, decision));
-    return { callback: await partner.nextRedirect(), checks: { pkceCodeVerifier, expectedState } };
+    const callback = await on.partner.browser.authorize(url, on.seeded.person);
+    return { callback, checks: { pkceCodeVerifier, expectedState } };
   }
 
   async function connect(config: oauth.Configuration) {
@@ -47,15 +36,15 @@ forEachDeployment('openid-client', (start) => {
   }
 
   async function introspect(token: string) {
-    const { resourceServer } = seeded.clients;
+    const { resourceServer } = on.clients;
     const api = await discover(resourceServer, oauth.ClientSecretBasic(resourceServer.secret));
     return oauth.tokenIntrospection(api, token);
   }
 
   it('finds everything it needs in the metadata', async () => {
-    const config = await discover(seeded.clients.public, oauth.None());
+    const config = await discover(on.clients.public, oauth.None());
     const server = config.serverMetadata();
-    expect(server.issuer).to.equal(service.issuer);
+    expect(server.issuer).to.equal(on.issuer);
     expect(server.supportsPKCE()).to.equal(true);
     expect(server.authorization_response_iss_parameter_supported).to.equal(true);
     expect(server.scopes_supported).to.equal(undefined);
@@ -67,7 +56,7 @@ forEachDeployment('openid-client', (start) => {
   };
   for (const [place, method] of Object.entries(methods)) {
     it(`a client with its secret in ${place} connects, refreshes twice and ends it`, async () => {
-      const { confidential } = seeded.clients;
+      const { confidential } = on.clients;
       const config = await discover(confidential, method(confidential.secret));
       const first = await connect(config);
       expect(Object.keys(first).sort()).to.deep.equal(TOKEN_RESPONSE);
@@ -79,7 +68,7 @@ forEachDeployment('openid-client', (start) => {
       const refreshTokens = [first, second, third].map(({ refresh_token }) => refresh_token);
       expect(new Set(refreshTokens).size).to.equal(3);
 
-      const { organization, warehouse, person } = seeded;
+      const { organization, warehouse, person } = on.seeded;
       const answer = await introspect(third.access_token);
       expect(answer).to.include({
         active: true,
@@ -87,7 +76,7 @@ forEachDeployment('openid-client', (start) => {
         client_id: confidential.id,
         sub: person.accountId,
         username: person.email,
-        iss: service.issuer,
+        iss: on.issuer,
       });
       expect(answer.organizations).to.deep.equal([
         {
@@ -106,7 +95,7 @@ forEachDeployment('openid-client', (start) => {
   }
 
   it('refreshes of one token at the same time answer one refresh token', async () => {
-    const { confidential } = seeded.clients;
+    const { confidential } = on.clients;
     const config = await discover(confidential, oauth.ClientSecretBasic(confidential.secret));
     const { refresh_token = '' } = await connect(config);
     const answers = await Promise.all(
@@ -122,18 +111,18 @@ forEachDeployment('openid-client', (start) => {
   });
 
   it('a client without a secret connects, refreshes and revokes by PKCE alone', async () => {
-    const config = await discover(seeded.clients.public, oauth.None());
+    const config = await discover(on.clients.public, oauth.None());
     const first = await connect(config);
     expect(Object.keys(first).sort()).to.deep.equal(TOKEN_RESPONSE);
     const second = await oauth.refreshTokenGrant(config, first.refresh_token ?? '');
-    const { id } = seeded.clients.public;
+    const { id } = on.clients.public;
     expect(await introspect(second.access_token)).to.include({ client_id: id });
     await oauth.tokenRevocation(config, second.access_token);
     expect(await introspect(second.access_token)).to.deep.equal({ active: false });
   });
 
   it('a machine client gets a token of its own, without a refresh token', async () => {
-    const { machine } = seeded.clients;
+    const { machine } = on.clients;
     const config = await discover(machine, oauth.ClientSecretPost(machine.secret));
     const answer = await oauth.clientCredentialsGrant(config);
     expect(Object.keys(answer).sort()).to.deep.equal(['access_token', 'expires_in', 'token_type']);
@@ -143,24 +132,23 @@ forEachDeployment('openid-client', (start) => {
   });
 
   it('a person who refuses reaches the callback with access_denied and the state', async () => {
-    const { confidential } = seeded.clients;
+    const { confidential } = on.clients;
     const config = await discover(confidential, oauth.ClientSecretBasic(confidential.secret));
     const url = oauth.buildAuthorizationUrl(config, {
-      redirect_uri: partner.redirectUri,
+      redirect_uri: REDIRECT_URI,
       state: 'of the partner',
       prompt: 'consent',
     });
-    await fetch(await createPerson(service.issuer).authorize(url, seeded.person, 'deny'));
-    const callback = await partner.nextRedirect();
+    const callback = await on.partner.browser.authorize(url, on.seeded.person, 'deny');
     const expectedState = 'of the partner';
     const refused = oauth.authorizationCodeGrant(config, callback, { expectedState });
     expect(await errorOf(refused)).to.include({ error: 'access_denied' });
   });
 
   it('a callback that names another issuer, or none, is refused by the library', async () => {
-    const config = await discover(seeded.clients.public, oauth.None());
+    const config = await discover(on.clients.public, oauth.None());
     const { callback, checks } = await askPerson(config);
-    expect(callback.searchParams.get('iss')).to.equal(service.issuer);
+    expect(callback.searchParams.get('iss')).to.equal(on.issuer);
     for (const iss of ['https://other.example', undefined]) {
       const mixedUp = new URL(callback);
       if (iss === undefined) mixedUp.searchParams.delete('iss');
@@ -173,7 +161,7 @@ forEachDeployment('openid-client', (start) => {
   });
 
   it('the cause of a refused exchange is in the error the library throws', async () => {
-    const { confidential } = seeded.clients;
+    const { confidential } = on.clients;
     const config = await discover(confidential, oauth.ClientSecretBasic(confidential.secret));
     const { callback, checks } = await askPerson(config);
     await oauth.authorizationCodeGrant(config, callback, checks);

@@ -1,41 +1,30 @@
 /** The session of a browser: its cookie, when it changes, and everything that ends it. */
 import { expect } from 'chai';
-import { createTestClock, type TestClock } from '../support/clock.ts';
 import { authorizationUrl } from '../support/oauth.ts';
 import { createPerson, type Page, type Person } from '../support/person.ts';
 import { rawRequest } from '../support/raw-request.ts';
-import { type Seed, seed } from '../support/seed.ts';
-import { forEachDeployment, startTestService, type TestService } from '../support/service.ts';
+import type { Seed } from '../support/seed.ts';
+import { startSeeded } from '../support/seeded.ts';
 
 const HOUR = 3_600;
 const DAY = 24 * HOUR;
 
-forEachDeployment('browser sessions', (start) => {
-  let service: TestService;
-  let seeded: Seed;
-  let time: TestClock;
-
-  before(async () => {
-    time = createTestClock();
-    service = await start({ clock: time.clock });
-    seeded = await seed(service);
-  });
-
-  after(() => time.restore());
+describe('browser sessions', () => {
+  const on = startSeeded({ clock: true });
 
   async function signedIn(): Promise<Person> {
-    const person = createPerson(service.issuer);
-    const page = await person.signIn(seeded.person);
+    const person = createPerson(on.issuer);
+    const page = await person.signIn(on.seeded.person);
     expect(page.url.pathname).to.equal('/profile');
     return person;
   }
 
   /** Whether the service knows who sends these cookies: on a page, and at an authorization. */
   async function isSignedIn(cookie: string): Promise<boolean> {
-    const ask = (url: string | URL) => createPerson(service.issuer).get(url, { cookie });
+    const ask = (url: string | URL) => createPerson(on.issuer).get(url, { cookie });
     const profile = await ask('/profile');
-    const { confidential } = seeded.clients;
-    const silent = authorizationUrl(service.issuer, confidential, { prompt: 'none' });
+    const { confidential } = on.clients;
+    const silent = authorizationUrl(on.issuer, confidential, { prompt: 'none' });
     const answer = (await ask(silent)).location?.searchParams.get('error');
     if (profile.status === 200) {
       expect(answer).to.equal('consent_required');
@@ -47,7 +36,7 @@ forEachDeployment('browser sessions', (start) => {
   }
 
   it('the cookie is for this service, by http, and not for scripts or other sites', async () => {
-    const page = await signInPost(createPerson(service.issuer), seeded);
+    const page = await signInPost(createPerson(on.issuer), on.seeded);
     expect(setCookies(page.headers)).to.deep.equal({
       gate_device: ['httponly', 'path=/', 'samesite=lax'],
       gate_session: ['httponly', 'path=/', 'samesite=lax'],
@@ -66,8 +55,8 @@ forEachDeployment('browser sessions', (start) => {
   });
 
   it('nobody has a session before they sign in', async () => {
-    const person = createPerson(service.issuer);
-    const url = authorizationUrl(service.issuer, seeded.clients.confidential);
+    const person = createPerson(on.issuer);
+    const url = authorizationUrl(on.issuer, on.clients.confidential);
     await person.follow(await person.get(url));
     await person.get('/login');
     expect(sessionCookie(person)).to.equal('');
@@ -78,11 +67,11 @@ forEachDeployment('browser sessions', (start) => {
     it(`a session from before is dead once ${whom} signs in for a client`, async () => {
       const victim = await signedIn();
       const planted = sessionCookie(victim);
-      const { confidential } = seeded.clients;
-      const url = authorizationUrl(service.issuer, confidential, { prompt: 'login' });
+      const { confidential } = on.clients;
+      const url = authorizationUrl(on.issuer, confidential, { prompt: 'login' });
       const page = await victim.follow(await victim.get(url));
-      const next = await victim.follow(await victim.submit(page, credentials(seeded[who])));
-      expect(next.html).to.include(seeded[who].email);
+      const next = await victim.follow(await victim.submit(page, credentials(on.seeded[who])));
+      expect(next.html).to.include(on.seeded[who].email);
       const current = sessionCookie(victim);
       expect(current).not.to.equal(planted);
       expect(await isSignedIn(planted)).to.equal(false);
@@ -91,11 +80,11 @@ forEachDeployment('browser sessions', (start) => {
   }
 
   it('signing in on the sign-in page again ends the session that was there', async () => {
-    const person = createPerson(service.issuer);
+    const person = createPerson(on.issuer);
     const form = await person.get('/login');
-    await person.submit(form, credentials(seeded.person));
+    await person.submit(form, credentials(on.seeded.person));
     const first = sessionCookie(person);
-    await person.submit(form, credentials(seeded.other));
+    await person.submit(form, credentials(on.seeded.other));
     const second = sessionCookie(person);
     expect(second).not.to.equal(first);
     expect(await isSignedIn(first)).to.equal(false);
@@ -118,23 +107,23 @@ forEachDeployment('browser sessions', (start) => {
 
   it('a suspended account is signed out everywhere, on the next request', async () => {
     const cookie = (await signedIn()).cookieHeader('/profile');
-    await service.accounts.suspend(seeded.person.accountId);
+    await on.service.accounts.suspend(on.seeded.person.accountId);
     expect(await isSignedIn(cookie)).to.equal(false);
-    await service.accounts.resume(seeded.person.accountId);
+    await on.service.accounts.resume(on.seeded.person.accountId);
   });
 
   it('a session that nobody uses ends after 12 hours, wherever it was begun', async () => {
-    const url = authorizationUrl(service.issuer, seeded.clients.confidential);
+    const url = authorizationUrl(on.issuer, on.clients.confidential);
     const onTheWay = async (): Promise<Person> => {
-      const person = createPerson(service.issuer);
-      await person.signIn(seeded.person, url.pathname + url.search);
+      const person = createPerson(on.issuer);
+      await person.signIn(on.seeded.person, url.pathname + url.search);
       return person;
     };
     for (const begin of [signedIn, onTheWay]) {
       const [early, late] = [await begin(), await begin()];
-      time.advance(12 * HOUR - 1);
+      on.clock.advance(12 * HOUR - 1);
       expect(await isSignedIn(early.cookieHeader('/profile'))).to.equal(true);
-      time.advance(1);
+      on.clock.advance(1);
       expect(await isSignedIn(late.cookieHeader('/profile'))).to.equal(false);
     }
   });
@@ -142,7 +131,7 @@ forEachDeployment('browser sessions', (start) => {
   it('visiting a page counts the idle time anew, without JavaScript too', async () => {
     const person = await signedIn();
     for (let visits = 0; visits < 3; visits += 1) {
-      time.advance(12 * HOUR - 1);
+      on.clock.advance(12 * HOUR - 1);
       expect((await person.get('/profile')).status).to.equal(200);
     }
   });
@@ -151,40 +140,32 @@ forEachDeployment('browser sessions', (start) => {
     const person = await signedIn();
     const answered: unknown[] = [];
     for (let age = 11 * HOUR; age < 7 * DAY; age += 11 * HOUR) {
-      time.advance(11 * HOUR);
+      on.clock.advance(11 * HOUR);
       const { status, html } = await person.post('/oauth/token/refresh', {});
       expect(status, `after ${age / HOUR} hours`).to.equal(200);
       answered.push((JSON.parse(html) as { session_expires_in: number }).session_expires_in);
     }
     // The last time at the age of 165 of its 168 hours.
     expect(answered).to.deep.equal([...Array(14).fill(12 * HOUR), 3 * HOUR]);
-    time.advance(3 * HOUR);
+    on.clock.advance(3 * HOUR);
     expect(await isSignedIn(person.cookieHeader('/profile'))).to.equal(false);
     expect((await person.post('/oauth/token/refresh', {})).status).to.equal(401);
   });
 });
 
 describe('cookies of an https issuer', () => {
-  let service: TestService;
-  let seeded: Seed;
   const issuer = 'https://gatehouse.example';
-
-  before(async () => {
-    service = await startTestService({ settings: { issuer } });
-    seeded = await seed(service);
-  });
-
-  after(() => service.close());
+  const on = startSeeded({ settings: { issuer } });
 
   /** As a proxy that ends TLS would pass it on. */
   const ask = (path: string, cookie = '', form?: Record<string, string>) =>
-    rawRequest(service.settings.server.port, path, {
+    rawRequest(on.service.settings.server.port, path, {
       headers: { host: 'gatehouse.example', origin: issuer, cookie },
       ...(form && { form }),
     });
 
   it('are Secure and bound to this host, the ones of a request to its path', async () => {
-    const url = authorizationUrl(issuer, seeded.clients.confidential);
+    const url = authorizationUrl(issuer, on.clients.confidential);
     const asked = await ask(url.pathname + url.search);
     expect(asked.status).to.equal(303);
     const location = new URL(asked.headers.get('location') ?? '', issuer);
@@ -206,7 +187,7 @@ describe('cookies of an https issuer', () => {
     const cookie = form.headers.getSetCookie().join().split(';')[0];
     const token = /name="form_token" value="([^"]+)"/.exec(form.text)?.[1] ?? '';
     const signIn = await ask('/login', cookie, {
-      ...credentials(seeded.person),
+      ...credentials(on.seeded.person),
       form_token: token,
     });
     expect(signIn.status).to.equal(303);

@@ -3,6 +3,7 @@ import { type Page, chromium as playwright } from 'playwright-core';
 import { atEndOfRun } from './end-of-run.ts';
 import { madeOnce } from './made-once.ts';
 import { createOpened } from './opened.ts';
+import type { Person } from './person.ts';
 import { chromium, describeOn, required } from './requirements.ts';
 import { runFolder } from './temporary-directory.ts';
 
@@ -41,6 +42,19 @@ export function describeInBrowser(
       return { page, problems };
     });
   });
+}
+
+/**
+ * Gives the browser of the page the session of this person, who has signed in. An authorization
+ * gives it a new one, and the person has the old one, which is over.
+ */
+export async function enterAs(page: Page, issuer: string, person: Person): Promise<void> {
+  const pairs = person.cookieHeader('/').split('; ');
+  const cookies = pairs.map((pair) => {
+    const [name = ''] = pair.split('=');
+    return { name, value: pair.slice(name.length + 1), url: issuer };
+  });
+  await page.context().addCookies(cookies);
 }
 
 export interface VisitOptions {
