@@ -5,7 +5,7 @@ import { eventually } from '../support/eventually.ts';
 import { authorizationUrl, pkce } from '../support/oauth.ts';
 import { createPerson, type Fields, type Page, type Person } from '../support/person.ts';
 import { startSeeded } from '../support/seeded.ts';
-import { shared } from '../support/shared.ts';
+import { madeOnce } from '../support/made-once.ts';
 
 describe('form tokens', () => {
   const mail = { smtpUrl: 'smtp://127.0.0.1:9', from: 'gatehouse@example.test' };
@@ -22,7 +22,7 @@ describe('form tokens', () => {
     return person;
   }
   /** For the forms that leave their person signed in. */
-  const signedIn = shared(signIn);
+  const signedIn = madeOnce(signIn);
 
   async function askedFor(person: Person): Promise<Page> {
     const url = authorizationUrl(on.issuer, on.clients.public, pkce().parameters);
