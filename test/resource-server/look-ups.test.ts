@@ -1,15 +1,21 @@
+/** How often the service is asked: equal questions at a time once, and nothing is remembered. */
 import { expect } from 'chai';
-import {
-  createIntrospector,
-  type Introspector,
-} from '../../src/resource-server/resource-server.ts';
+import type { Introspector } from '../../src/resource-server/resource-server.ts';
+import { tokensOf } from '../provider/partner-tokens.ts';
 import { createTestClock, type TestClock } from '../support/clock.ts';
 import { eventually } from '../support/eventually.ts';
-import { revokeCurrent } from '../support/oauth.ts';
-import { type Seed, seed } from '../support/seed.ts';
-import { startTestService, type TestService } from '../support/service.ts';
-import { answering, passOnTo, type StandIn, startStandIn } from './stand-in.ts';
-import { machineToken, personToken } from './tokens.ts';
+import { clientCredentials, revokeCurrent } from '../support/oauth.ts';
+import { startSeeded } from '../support/seeded.ts';
+import {
+  API,
+  answering,
+  bearer,
+  introspectorOf,
+  passOnTo,
+  type StandIn,
+  startStandIn,
+  TOKEN,
+} from './stand-in.ts';
 
 /** Holds answers back while it is closed. */
 function createGate() {
@@ -32,55 +38,44 @@ function createGate() {
 }
 
 describe('equal look-ups', () => {
-  let service: TestService;
-  let seeded: Seed;
+  const on = startSeeded();
   let standIn: StandIn;
   let introspector: Introspector;
   const gate = createGate();
 
   before(async () => {
-    service = await startTestService();
-    seeded = await seed(service);
-    standIn = await startStandIn(passOnTo(service.issuer, gate.pass));
-    const { id, secret = '' } = seeded.clients.resourceServer;
-    introspector = createIntrospector({
-      issuer: service.issuer,
-      introspectionEndpoint: standIn.introspectionEndpoint,
-      clientId: id,
-      clientSecret: secret,
-      timeoutMs: 10_000,
-      maxConnections: 4,
-    });
+    const { issuer, clients } = on;
+    standIn = await startStandIn(passOnTo(issuer, gate.pass));
+    const { introspectionEndpoint } = standIn;
+    const options = { issuer, introspectionEndpoint, maxConnections: 4 };
+    introspector = introspectorOf(clients.resourceServer, options);
   });
   afterEach(() => gate.open());
-  after(async () => {
-    introspector.close();
-    await standIn.close();
-    await service.close();
-  });
 
-  const status = async (token: string): Promise<number> => {
-    const headers = { authorization: `Bearer ${token}` };
-    return (await introspector.identify({ headers })).refusal?.status ?? 200;
-  };
+  const machineToken = async (): Promise<string> =>
+    tokensOf(await clientCredentials(on.issuer, on.clients.machine)).accessToken;
+  const personToken = async (): Promise<string> =>
+    (await on.partner.tokens(on.clients.confidential)).accessToken;
+  const status = async (token: string): Promise<number> =>
+    (await introspector.identify(bearer(token))).refusal?.status ?? 200;
   const times = (count: number, token: string) =>
     Array.from({ length: count }, () => status(token));
   const questions = (token: string) =>
     standIn.asked.filter((form) => form.get('token') === token).length;
   /** Resolves when the service has answered one more question, and its answer is held back. */
-  const oneAnswerHeld = async (before = gate.arrivals): Promise<void> => {
+  async function oneAnswerHeld(before = gate.arrivals): Promise<void> {
     gate.close();
     await eventually(() => expect(gate.arrivals).to.be.above(before));
-  };
+  }
 
   it('at the same time make one request', async () => {
-    const token = await machineToken(service.issuer, seeded.clients.machine);
+    const token = await machineToken();
     expect(await Promise.all(times(50, token))).to.deep.equal(Array(50).fill(200));
     expect(questions(token)).to.equal(1);
   });
 
   it('one after the other make one request each: nothing is remembered', async () => {
-    const token = await machineToken(service.issuer, seeded.clients.machine);
+    const token = await machineToken();
     for (const expected of [1, 2, 3]) {
       expect(await status(token)).to.equal(200);
       expect(questions(token)).to.equal(expected);
@@ -88,23 +83,19 @@ describe('equal look-ups', () => {
   });
 
   it('of different tokens are not mixed up', async () => {
-    const [mine, theirs] = [
-      await machineToken(service.issuer, seeded.clients.machine),
-      await personToken(service.issuer, seeded.clients.confidential, seeded.person),
-    ];
-    const identify = (token: string) =>
-      introspector.identify({ headers: { authorization: `Bearer ${token}` } });
+    const [mine, theirs] = [await machineToken(), await personToken()];
+    const identify = (token: string) => introspector.identify(bearer(token));
     const found = await Promise.all([mine, theirs, mine, theirs].map(identify));
-    const ids = [seeded.clients.machine.id, seeded.person.accountId];
+    const ids = [on.clients.machine.id, on.seeded.person.accountId];
     expect(found.map(({ caller }) => caller?.subject)).to.deep.equal([...ids, ...ids]);
   });
 
   it('that come after a revocation do not share an answer from before it', async () => {
-    const token = await personToken(service.issuer, seeded.clients.confidential, seeded.person);
+    const token = await personToken();
     const held = oneAnswerHeld();
     const early = times(3, token);
     await held;
-    expect((await revokeCurrent(service.issuer, token)).status).to.equal(204);
+    expect((await revokeCurrent(on.issuer, token)).status).to.equal(204);
     const late = times(20, token);
     gate.open();
     expect(await Promise.all(early)).to.deep.equal([200, 200, 200]);
@@ -117,11 +108,11 @@ describe('equal look-ups', () => {
       (token: string) => introspector.forget(token),
       () => introspector.forgetAll(),
     ]) {
-      const token = await personToken(service.issuer, seeded.clients.confidential, seeded.person);
+      const token = await personToken();
       const held = oneAnswerHeld();
       const early = status(token);
       await held;
-      await revokeCurrent(service.issuer, token);
+      await revokeCurrent(on.issuer, token);
       tell(token);
       gate.open();
       expect(await early).to.equal(401);
@@ -130,10 +121,7 @@ describe('equal look-ups', () => {
   });
 
   it('share a few connections, which stay open', async () => {
-    const { machine } = seeded.clients;
-    const tokens = await Promise.all(
-      Array.from({ length: 20 }, () => machineToken(service.issuer, machine)),
-    );
+    const tokens = await Promise.all(Array.from({ length: 20 }, machineToken));
     await Promise.all(tokens.map(status));
     await Promise.all(tokens.map(status));
     expect(standIn.connections).to.be.at.most(4);
@@ -141,12 +129,10 @@ describe('equal look-ups', () => {
 });
 
 describe('a caller is remembered', () => {
-  const TOKEN = `gate_at_${'a'.repeat(43)}`;
   let time: TestClock;
   let standIn: StandIn;
   let answer: { active: boolean; exp?: number };
   let cacheControl: string;
-  let introspector: Introspector | undefined;
 
   before(async () => {
     standIn = await startStandIn((response, ...rest) => {
@@ -160,27 +146,19 @@ describe('a caller is remembered', () => {
       return answering(body, { 'cache-control': cacheControl })(response, ...rest);
     });
   });
-  after(() => standIn.close());
   beforeEach(() => {
     time = createTestClock();
     answer = { active: true };
     cacheControl = 'private, max-age=60';
   });
-  afterEach(() => {
-    introspector?.close();
-    time.restore();
-  });
+  afterEach(() => time.restore());
 
-  const remembering = (cacheSeconds: number): Introspector => {
-    const { origin: issuer } = standIn;
-    const credentials = { clientId: 'gate_ci_api', clientSecret: 'gate_cs_api' };
-    introspector = createIntrospector({ issuer, ...credentials, cacheSeconds, clock: time.clock });
-    return introspector;
-  };
+  const remembering = (cacheSeconds: number): Introspector =>
+    introspectorOf(API, { issuer: standIn.origin, cacheSeconds, clock: time.clock });
   /** Identifies once. @returns whether the service was asked about it. */
   const isAsked = async (by: Introspector): Promise<boolean> => {
     const before = standIn.asked.length;
-    await by.identify({ headers: { authorization: `Bearer ${TOKEN}` } });
+    await by.identify(bearer(TOKEN));
     return standIn.asked.length > before;
   };
 
@@ -203,7 +181,6 @@ describe('a caller is remembered', () => {
   it('not at all unless the API and the service both say so', async () => {
     const unless = remembering(0);
     expect([await isAsked(unless), await isAsked(unless)]).to.deep.equal([true, true]);
-    unless.close();
     const api = remembering(5);
     for (cacheControl of ['no-store', 'no-store, max-age=60', 'no-cache, max-age=60', 'private']) {
       expect([await isAsked(api), await isAsked(api)]).to.deep.equal([true, true]);

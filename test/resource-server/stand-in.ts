@@ -1,6 +1,32 @@
 /** A listener in the place of the service: it counts what it is asked, and answers as it is told. */
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
+import {
+  createIntrospector,
+  type Introspector,
+  type IntrospectorOptions,
+} from '../../src/resource-server/resource-server.ts';
+import { atEndOfFile } from '../support/end-of-run.ts';
+import type { TestClient } from '../support/oauth.ts';
+
+/** What a stand-in is asked about. */
+export const TOKEN = `gate_at_${'a'.repeat(43)}`;
+/** What a stand-in is asked with. */
+export const API: TestClient = { id: 'gate_ci_api', secret: 'gate_cs_api', redirectUri: '' };
+
+/** An introspector, which is closed after the file. */
+export function introspectorOf(
+  { id: clientId, secret: clientSecret = '' }: TestClient,
+  options: Partial<IntrospectorOptions> & Pick<IntrospectorOptions, 'issuer'>,
+): Introspector {
+  // The machine of the tests may be busy, and few of them are about time.
+  const usual = { clientId, clientSecret, timeoutMs: 20_000 };
+  const introspector = createIntrospector({ ...usual, ...options });
+  atEndOfFile(introspector.close);
+  return introspector;
+}
+
+export const bearer = (token: string) => ({ headers: { authorization: `Bearer ${token}` } });
 
 export interface StandIn {
   readonly origin: string;
@@ -9,11 +35,11 @@ export interface StandIn {
   readonly asked: readonly URLSearchParams[];
   /** Connections that were opened so far. */
   readonly connections: number;
-  close(): Promise<void>;
 }
 
 export type Respond = (answer: ServerResponse, form: string, asked: IncomingMessage) => unknown;
 
+/** It is closed after the file. */
 export async function startStandIn(respond: Respond): Promise<StandIn> {
   const asked: URLSearchParams[] = [];
   const sockets = new Set<Socket>();
@@ -28,6 +54,10 @@ export async function startStandIn(respond: Respond): Promise<StandIn> {
   server.keepAliveTimeout = 120_000;
   server.on('connection', (socket) => sockets.add(socket));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  atEndOfFile(() => {
+    server.close();
+    server.closeAllConnections();
+  });
   const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   return {
     origin,
@@ -35,10 +65,6 @@ export async function startStandIn(respond: Respond): Promise<StandIn> {
     asked,
     get connections() {
       return sockets.size;
-    },
-    async close() {
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
     },
   };
 }

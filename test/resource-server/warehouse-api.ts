@@ -11,39 +11,29 @@ import {
   requireRight,
   warehousesOf,
 } from '../../src/resource-server/resource-server.ts';
+import { atEndOfFile } from '../support/end-of-run.ts';
 import { type Answer, ask } from '../support/oauth.ts';
 
 export interface WarehouseApi {
   readonly url: URL;
   /** One GraphQL request with this access token. */
   query(token: string, query: string): Promise<Answer>;
-  close(): Promise<void>;
 }
 
 export const SCHEMA = buildSchema(`
   type Caller { method: String!, subject: String!, accountId: ID, clientId: ID, username: String }
   type Warehouse { id: ID!, name: String!, rights: [String!]! }
-  type Organization { id: ID!, name: String!, role: String!, warehouses: [Warehouse!]! }
-  type Query {
-    caller: Caller!
-    organizations: [Organization!]!
-    warehouses(right: String!): [Warehouse!]!
-  }
-  type Mutation { receive(warehouse: ID!, count: Int!): Int! }
+  type Query { caller: Caller!, warehouses(right: String!): [Warehouse!]! }
 `);
 
 const OPERATIONS = {
   caller: (_: object, { caller }: Context) => caller,
-  organizations: (_: object, { caller }: Context) => caller.organizations,
   warehouses: ({ right }: { right: 'read' }, { caller }: Context) => warehousesOf(caller, right),
-  receive({ warehouse, count }: { warehouse: string; count: number }, { caller }: Context) {
-    requireRight(caller, warehouse, 'write');
-    return count;
-  },
 };
 
 type Context = { caller: Caller };
 
+/** It is closed after the file. */
 export async function startWarehouseApi(introspector: Introspector): Promise<WarehouseApi> {
   const app = new Koa();
   app.use(protect(introspector));
@@ -61,6 +51,10 @@ export async function startWarehouseApi(introspector: Introspector): Promise<War
   );
   const server = createServer(app.callback());
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  atEndOfFile(() => {
+    server.close();
+    server.closeAllConnections();
+  });
   const url = new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/graphql`);
   return {
     url,
@@ -70,9 +64,5 @@ export async function startWarehouseApi(introspector: Introspector): Promise<War
         headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
         body: JSON.stringify({ query }),
       }),
-    async close() {
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
-    },
   };
 }

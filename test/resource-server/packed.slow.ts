@@ -1,3 +1,4 @@
+/** The package as another project installs it, and the example that the README gives for it. */
 import { execFile } from 'node:child_process';
 import {
   copyFileSync,
@@ -14,10 +15,8 @@ import { expect } from 'chai';
 import { eventually } from '../support/eventually.ts';
 import { ask } from '../support/oauth.ts';
 import { freePort, type Program, startProgram } from '../support/programs.ts';
-import { type Seed, seed } from '../support/seed.ts';
-import { startTestService, type TestService } from '../support/service.ts';
+import { startSeeded } from '../support/seeded.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
-import { personToken } from './tokens.ts';
 
 const ROOT = path.join(import.meta.dirname, '../..');
 const SECTION = path.join(import.meta.dirname, '../../README.md');
@@ -53,39 +52,29 @@ describe('gatehouse/resource-server, packed', () => {
   });
 
   describe('with the example of the README', () => {
-    let service: TestService;
-    let seeded: Seed;
+    const on = startSeeded();
     let url: URL;
     let api: Program;
 
     before(async () => {
-      service = await startTestService();
-      seeded = await seed(service);
       const port = await freePort();
       url = new URL(`http://localhost:${port}`);
       const file = path.join(project, 'api.mjs');
-      const example = replaceOnce(
-        exampleOfReadme(),
-        "'http://localhost:3000'",
-        `'${service.issuer}'`,
-      );
+      const usual = "'http://localhost:3000'";
+      const example = replaceOnce(exampleOfReadme(), usual, `'${on.issuer}'`);
       writeFileSync(file, replaceOnce(example, '.listen(4000)', `.listen(${port})`));
-      const { id, secret } = seeded.clients.resourceServer;
+      const { id, secret } = on.clients.resourceServer;
       api = startProgram(process.execPath, [file], {
         cwd: project,
         environment: { PATH: process.env.PATH, CLIENT_ID: id, CLIENT_SECRET: secret },
       });
       await api.waitUntil(() => fetch(url));
     });
-    after(async () => {
-      await api?.end('SIGTERM');
-      await service.close();
-    });
+    after(() => api?.end('SIGTERM'));
 
     it('protects a GraphQL API', async () => {
-      const { issuer } = service;
-      const token = await personToken(issuer, seeded.clients.confidential, seeded.person);
-      const { id, name } = seeded.warehouse;
+      const { accessToken: token } = await on.partner.tokens(on.clients.confidential);
+      const { id, name } = on.seeded.warehouse;
 
       const anonymous = await query('{ warehouses { id } }');
       expect(anonymous.status).to.equal(401);
@@ -107,7 +96,7 @@ describe('gatehouse/resource-server, packed', () => {
       const foreign = await receive('wh_elsewhere', 1);
       expect(foreign.body).to.have.nested.property('errors[0].extensions.code', 'FORBIDDEN');
 
-      await service.accounts.suspend(seeded.person.accountId);
+      await on.service.accounts.suspend(on.seeded.person.accountId);
       expect(await query('{ warehouses { id } }', token)).to.include({ status: 401 });
     });
 
