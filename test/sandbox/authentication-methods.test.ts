@@ -1,10 +1,9 @@
 /** Three ways to call one API, and one kind of answer. */
 import { expect } from 'chai';
-import { machineToken, personToken } from '../resource-server/tokens.ts';
+import { tokensOf } from '../provider/partner-tokens.ts';
 import { eventually } from '../support/eventually.ts';
-import type { Answer } from '../support/oauth.ts';
-import { type Seed, seed } from '../support/seed.ts';
-import { forEachDeployment, type TestService } from '../support/service.ts';
+import { type Answer, clientCredentials } from '../support/oauth.ts';
+import { startSeeded } from '../support/seeded.ts';
 import { apiKeyOf, type CalledApi, startCalledApi } from './called-api.ts';
 
 const EVERYTHING = `{
@@ -18,18 +17,16 @@ const STOCK = [
   { article: 'Parcel crates', count: 84 },
 ];
 
-forEachDeployment('the warehouse API of the sandbox', (start) => {
-  let service: TestService;
-  let seeded: Seed;
+describe('the warehouse API of the sandbox', () => {
+  const on = startSeeded();
   let api: CalledApi;
   /** The bearer value of each method. Person and key act for the same person. */
   let bearers: Record<'authorization_code' | 'client_credentials' | 'api_key', string>;
   let warehouses: Record<'writable' | 'readable' | 'withoutRights' | 'foreign', string>;
 
   before(async () => {
-    service = await start();
-    seeded = await seed(service);
-    const { organizations, memberships, issuer } = service;
+    const { service, issuer, seeded } = on;
+    const { organizations, memberships } = service;
     const { organization, elsewhere, person, clients } = seeded;
     const add = async (organizationId: string, name: string): Promise<string> =>
       (await organizations.addWarehouse({ organizationId, name })).id;
@@ -45,12 +42,11 @@ forEachDeployment('the warehouse API of the sandbox', (start) => {
     }
     api = await startCalledApi(service, clients.resourceServer);
     bearers = {
-      authorization_code: await personToken(issuer, clients.confidential, person),
-      client_credentials: await machineToken(issuer, clients.machine),
+      authorization_code: (await on.partner.tokens(clients.confidential)).accessToken,
+      client_credentials: tokensOf(await clientCredentials(issuer, clients.machine)).accessToken,
       api_key: (await apiKeyOf(service, person)).value,
     };
   });
-  after(() => api.close());
 
   const adjust = (bearer: string, warehouse: string): Promise<Answer> =>
     api.query(
@@ -61,7 +57,7 @@ forEachDeployment('the warehouse API of the sandbox', (start) => {
     api.query(bearer, `{ stock(warehouse: "${warehouse}") { article } }`);
 
   it('answers one query in the same form, however its caller authenticated', async () => {
-    const { person, clients, organization, warehouse } = seeded;
+    const { person, clients, organization, warehouse } = on.seeded;
     const organizations = [
       {
         id: organization.id,
@@ -110,8 +106,8 @@ forEachDeployment('the warehouse API of the sandbox', (start) => {
   });
 
   it('follows what is given and taken, on the next call of each', async () => {
-    const { person, clients, organization } = seeded;
-    const { memberships } = service;
+    const { person, clients, organization } = on.seeded;
+    const { memberships } = on.service;
     const bearersOf = {
       person: [bearers.authorization_code, bearers.api_key],
       machine: [bearers.client_credentials],
@@ -141,11 +137,8 @@ forEachDeployment('the warehouse API of the sandbox', (start) => {
   });
 
   it('says what it refuses for its own reasons as a GraphQL error', async () => {
-    await service.memberships.setRole(
-      { accountId: seeded.person.accountId },
-      seeded.organization.id,
-      'owner',
-    );
+    const { accountId } = on.seeded.person;
+    await on.service.memberships.setRole({ accountId }, on.seeded.organization.id, 'owner');
     const mutation = (article: string, by: number) =>
       `mutation { adjustStock(warehouse: "${warehouses.writable}", article: "${article}", by: ${by}) { count } }`;
     for (const text of [mutation('Parcel crates', -1_000), mutation('Anvils', 1)]) {

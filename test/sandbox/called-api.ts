@@ -1,9 +1,10 @@
 /** The warehouse API of the sandbox beside a service, and callers of each kind. */
 import { expect } from 'chai';
-import { createIntrospector } from '../../src/resource-server/resource-server.ts';
 import { startWarehouseApi } from '../../src/sandbox/warehouse-api.ts';
+import { introspectorOf } from '../resource-server/stand-in.ts';
+import { atEndOfFile } from '../support/end-of-run.ts';
 import { type Answer, ask, type TestClient } from '../support/oauth.ts';
-import { createPerson, type Page } from '../support/person.ts';
+import type { Page, Person } from '../support/person.ts';
 import type { SeededPerson } from '../support/seed.ts';
 import type { TestService } from '../support/service.ts';
 
@@ -15,23 +16,17 @@ export interface CalledApi {
   expectLetIn(bearer: string): Promise<void>;
   /** Asserts that nothing was looked up for it, as RFC 6750 §3.1 says it. */
   expectRefused(bearer: string): Promise<void>;
-  close(): Promise<void>;
 }
 
+/** It asks this service as `client`, and is closed after the file. */
 export async function startCalledApi(
   { issuer }: TestService,
-  { id, secret = '' }: TestClient,
+  client: TestClient,
 ): Promise<CalledApi> {
-  const introspector = createIntrospector({
-    issuer,
-    clientId: id,
-    clientSecret: secret,
-    // The machine of the tests may be busy.
-    timeoutMs: 10_000,
-    // Whoever asks is answered 503 then, which a test sees.
-    onFailure: () => {},
-  });
+  // Whoever asks is answered 503 then, which a test sees.
+  const introspector = introspectorOf(client, { issuer, onFailure: () => {} });
   const { url, close } = await startWarehouseApi({ introspector });
+  atEndOfFile(close);
 
   const query: CalledApi['query'] = (bearer, text) =>
     ask(url, {
@@ -56,11 +51,6 @@ export async function startCalledApi(
       expect(headers.get('www-authenticate')).to.match(/^Bearer error="invalid_token", /);
       expect(body).to.not.have.property('data');
     },
-
-    async close() {
-      await close();
-      introspector.close();
-    },
   };
 }
 
@@ -75,16 +65,16 @@ export async function apiKeyOf(
   return { id: key.id, value };
 }
 
-/** Signs in, opens the page at `path` and sends the form that leads to the same path. */
+/** Opens the page at `path` in a signed-in browser and sends the form that leads to the same path. */
 export async function confirmAt(
-  issuer: string,
-  person: SeededPerson,
+  browser: Person,
   path: string,
   fields: Readonly<Record<string, string>> = {},
 ): Promise<Page> {
-  const browser = createPerson(issuer);
-  const page = await browser.signIn(person, path);
+  const page = await browser.get(path);
   const form = page.forms.find(({ action }) => action === path);
   if (!form) throw new Error(`no form at ${path}: ${page.status} ${page.html}`);
-  return browser.post(path, { ...Object.fromEntries(form.values), ...fields });
+  const sent = await browser.post(path, { ...Object.fromEntries(form.values), ...fields });
+  expect(sent.status, sent.html).to.equal(303);
+  return sent;
 }

@@ -1,12 +1,13 @@
 /** Where the sandbox answers. */
 import { expect } from 'chai';
 import { availablePort, listen } from '../../src/sandbox/listening.ts';
+import { freePort } from '../support/programs.ts';
 
 describe('a port of the sandbox', () => {
   const host = '127.0.0.1';
 
   it('is the one that is wanted, or a free one where that is taken', async () => {
-    const taken = await listen(undefined, { host, port: 0 });
+    const taken = await listen(undefined, { host, port: await freePort() });
     const other = await availablePort(taken.port, host);
     expect(other).to.not.equal(taken.port);
     await taken.close();

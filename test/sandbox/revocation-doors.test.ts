@@ -1,6 +1,7 @@
-/** Every way in which access ends, seen from the API on its next call. */
+/** Every way in which access ends, seen from the API on its next call, whichever node it asks. */
 import { expect } from 'chai';
-import { type PartnerTokens, partnerTokens, tokensOf } from '../provider/partner-tokens.ts';
+import { tokensOf } from '../provider/partner-tokens.ts';
+import { eventually } from '../support/eventually.ts';
 import {
   clientCredentials,
   postForm,
@@ -8,35 +9,55 @@ import {
   revokeCurrent,
   type TestClient,
 } from '../support/oauth.ts';
-import { type Seed, seed } from '../support/seed.ts';
-import { forEachDeployment, type TestService } from '../support/service.ts';
+import { createPerson } from '../support/person.ts';
+import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
+import { startSeeded } from '../support/seeded.ts';
+import { startsOn, type TestService } from '../support/service.ts';
 import { apiKeyOf, type CalledApi, confirmAt, startCalledApi } from './called-api.ts';
 
-forEachDeployment('the API sees on its next call that', (start) => {
-  let service: TestService;
-  let seeded: Seed;
-  let clients: Seed['clients'];
-  let partner: PartnerTokens;
+/** How soon the API sees what is told from node to node. */
+type Hears = (check: () => Promise<void>) => Promise<void>;
+
+describe('the API sees on its next call that', () => {
+  itSees(
+    async (node) => node,
+    (check) => check(),
+  );
+});
+
+describeOn([postgresServer, redisServer], 'the API, which asks another node, sees that', () => {
+  const start = startsOn();
+  itSees((node) => start({ beside: node }), eventually);
+});
+
+/** @param asked answers the node that the API asks, beside the one where everything is changed. */
+function itSees(asked: (node: TestService) => Promise<TestService>, hears: Hears): void {
+  const on = startSeeded();
+  let clients: typeof on.clients;
   let api: CalledApi;
 
   before(async () => {
-    service = await start();
-    seeded = await seed(service);
-    ({ clients } = seeded);
-    partner = partnerTokens(service.issuer, seeded);
-    api = await startCalledApi(service, clients.resourceServer);
+    ({ clients } = on);
+    api = await startCalledApi(await asked(on.service), clients.resourceServer);
   });
-  after(() => api.close());
 
   const ofPerson = async (client: TestClient = clients.confidential): Promise<string> =>
-    (await partner.tokens(client)).accessToken;
+    (await on.partner.tokens(client)).accessToken;
   const ofMachine = async (): Promise<string> =>
-    tokensOf(await clientCredentials(service.issuer, clients.machine)).accessToken;
+    tokensOf(await clientCredentials(on.issuer, clients.machine)).accessToken;
+  const keyOfPerson = () => apiKeyOf(on.service, on.seeded.person);
+
+  async function expectLetIn(bearers: readonly string[]): Promise<void> {
+    for (const bearer of bearers) await api.expectLetIn(bearer);
+  }
+  async function expectRefused(bearers: readonly string[]): Promise<void> {
+    for (const bearer of bearers) await api.expectRefused(bearer);
+  }
 
   it('the holder of a token revoked it', async () => {
     for (const bearer of [await ofPerson(), await ofMachine()]) {
       await api.expectLetIn(bearer);
-      expect((await revokeCurrent(service.issuer, bearer)).status).to.equal(204);
+      expect((await revokeCurrent(on.issuer, bearer)).status).to.equal(204);
       await api.expectRefused(bearer);
     }
   });
@@ -48,16 +69,15 @@ forEachDeployment('the API sees on its next call that', (start) => {
     ] as const) {
       await api.expectLetIn(bearer);
       const form = { token: bearer };
-      const { status } = await postForm(service.issuer, '/oauth/revoke', form, { client });
+      const { status } = await postForm(on.issuer, '/oauth/revoke', form, { client });
       expect(status).to.equal(200);
       await api.expectRefused(bearer);
     }
   });
 
   it('a replayed refresh token ended the authorization', async () => {
-    const renew = (refreshToken: string) =>
-      refresh(service.issuer, clients.confidential, refreshToken);
-    const first = await partner.tokens(clients.confidential);
+    const renew = (refreshToken: string) => refresh(on.issuer, clients.confidential, refreshToken);
+    const first = await on.partner.tokens(clients.confidential);
     const second = tokensOf(await renew(first.refreshToken));
     const third = tokensOf(await renew(second.refreshToken));
     await api.expectLetIn(third.accessToken);
@@ -66,14 +86,13 @@ forEachDeployment('the API sees on its next call that', (start) => {
   });
 
   it('the person disconnected the client, and only that one', async () => {
-    const bearers = [await ofPerson(), await ofPerson()];
-    const other = await ofPerson(clients.otherConfidential);
-    const key = await apiKeyOf(service, seeded.person);
-    for (const bearer of bearers) await api.expectLetIn(bearer);
-    await disconnect(clients.confidential);
-    for (const bearer of bearers) await api.expectRefused(bearer);
-    await api.expectLetIn(other);
-    await api.expectLetIn(key.value);
+    const ended = [await ofPerson(), await ofPerson()];
+    const others = [await ofPerson(clients.otherConfidential), (await keyOfPerson()).value];
+    await expectLetIn([...ended, ...others]);
+    const path = `/profile/connections/${clients.confidential.id}/disconnect`;
+    await confirmAt(on.partner.browser, path);
+    await expectRefused(ended);
+    await expectLetIn(others);
   });
 
   it('the client was suspended, until it is resumed', async () => {
@@ -82,52 +101,76 @@ forEachDeployment('the API sees on its next call that', (start) => {
       [await ofMachine(), clients.machine],
     ] as const) {
       await api.expectLetIn(bearer);
-      await service.clients.suspend(id);
-      await api.expectRefused(bearer);
-      await service.clients.resume(id);
-      await api.expectLetIn(bearer);
+      await on.service.clients.suspend(id);
+      await hears(() => api.expectRefused(bearer));
+      await on.service.clients.resume(id);
+      await hears(() => api.expectLetIn(bearer));
     }
   });
 
   it('the account was suspended, until it is resumed; a machine works on', async () => {
-    const { accountId } = seeded.person;
-    const key = await apiKeyOf(service, seeded.person);
-    const bearers = [await ofPerson(), key.value];
+    const { accountId } = on.seeded.person;
+    const bearers = [await ofPerson(), (await keyOfPerson()).value];
     const machine = await ofMachine();
-    for (const bearer of bearers) await api.expectLetIn(bearer);
-    await service.accounts.suspend(accountId);
-    for (const bearer of bearers) await api.expectRefused(bearer);
+    await expectLetIn(bearers);
+    await on.service.accounts.suspend(accountId);
+    await hears(() => expectRefused(bearers));
     await api.expectLetIn(machine);
-    await service.accounts.resume(accountId);
-    for (const bearer of bearers) await api.expectLetIn(bearer);
+    await on.service.accounts.resume(accountId);
+    await hears(() => expectLetIn(bearers));
   });
 
   it('an API key was revoked, and only that one', async () => {
-    const revoked = await apiKeyOf(service, seeded.person);
-    const other = await apiKeyOf(service, seeded.person);
+    const revoked = await keyOfPerson();
+    const others = [(await keyOfPerson()).value, await ofPerson()];
+    await expectLetIn([revoked.value, ...others]);
+    await confirmAt(on.partner.browser, `/profile/api-keys/${revoked.id}/revoke`);
+    await hears(() => api.expectRefused(revoked.value));
+    await expectLetIn(others);
+  });
+
+  it('a membership was removed, of a person or a machine client', async () => {
+    const { organization, person } = on.seeded;
+    const ofAccount = { accountId: person.accountId };
+    for (const [bearer, who] of [
+      [await ofPerson(), ofAccount],
+      [(await keyOfPerson()).value, ofAccount],
+      [await ofMachine(), { clientId: clients.machine.id }],
+    ] as const) {
+      const expectOrganizations = (...organizations: readonly { id: string }[]) =>
+        // Changed past the service, and so from node to node in any case.
+        eventually(async () => {
+          const { body } = await api.query(bearer, '{ organizations { id } }');
+          expect(body).to.deep.equal({ data: { organizations } });
+        });
+      await on.service.memberships.setRole(who, organization.id, 'viewer');
+      await expectOrganizations({ id: organization.id });
+      await on.service.memberships.remove(who, organization.id);
+      await expectOrganizations();
+    }
+  });
+
+  it('its own client was suspended, which lets nobody in', async () => {
     const bearer = await ofPerson();
-    await api.expectLetIn(revoked.value);
-    const path = `/profile/api-keys/${revoked.id}/revoke`;
-    expect((await confirmAt(service.issuer, seeded.person, path)).status).to.equal(303);
-    await api.expectRefused(revoked.value);
-    await api.expectLetIn(other.value);
     await api.expectLetIn(bearer);
+    const { id } = clients.resourceServer;
+    await on.service.clients.suspend(id);
+    await hears(async () => {
+      expect((await api.query(bearer, '{ caller { subject } }')).status).to.equal(503);
+    });
+    await on.service.clients.resume(id);
+    await hears(() => api.expectLetIn(bearer));
   });
 
   it('the client was deleted by its owner', async () => {
     const { id } = clients.confidential;
     const bearer = await ofPerson();
     await api.expectLetIn(bearer);
-    const path = `/profile/oauth-clients/${id}/delete`;
+    const owner = createPerson(on.issuer);
+    await owner.signIn(on.seeded.other);
     const typed = { confirm_name: 'Route Planner' };
-    const page = await confirmAt(service.issuer, seeded.other, path, typed);
-    expect(page.status, page.html).to.equal(303);
-    expect(await service.clients.find(id)).to.equal(undefined);
-    await api.expectRefused(bearer);
+    await confirmAt(owner, `/profile/oauth-clients/${id}/delete`, typed);
+    expect(await on.service.clients.find(id)).to.equal(undefined);
+    await hears(() => api.expectRefused(bearer));
   });
-
-  async function disconnect({ id }: TestClient): Promise<void> {
-    const path = `/profile/connections/${id}/disconnect`;
-    expect((await confirmAt(service.issuer, seeded.person, path)).status).to.equal(303);
-  }
-});
+}

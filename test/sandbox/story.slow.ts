@@ -1,0 +1,88 @@
+/** `npm run sandbox` as a newcomer would follow it; `partner-app.test.ts` has what the app does. */
+import { readdirSync } from 'node:fs';
+import { expect } from 'chai';
+import { describeInBrowser } from '../support/browser.ts';
+import { ask } from '../support/oauth.ts';
+import { findProgram } from '../support/programs.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
+import { type RunningSandbox, runSandbox, spawnSandbox } from './run-sandbox.ts';
+
+describe('npm run sandbox', () => {
+  const folder = temporaryDirectory('sandbox');
+  let sandbox: RunningSandbox;
+
+  before(async () => {
+    const elsewhere = 'postgres://nobody@127.0.0.1:1/operator';
+    sandbox = await runSandbox({ TMPDIR: folder, DATABASE_URL: elsewhere, PORT: '1' });
+  });
+  after(() => sandbox?.end('SIGTERM'));
+
+  it('prints commands that call the API as a machine client', async function callByCurl() {
+    if (findProgram('curl') === undefined) this.skip();
+    const [, , token = '', call = ''] = sandbox.commands;
+    const answer = JSON.parse(await sandbox.run(`${token}\n${call}`));
+    const warehouses = [{ name: 'Hamburg', rights: ['read'] }];
+    const organizations = [{ name: 'Demo Logistics', warehouses }];
+    expect(answer).to.deep.equal({
+      data: { caller: { method: 'client_credentials' }, organizations },
+    });
+  });
+
+  it('tells whoever opens the API what to send, and answers callers only', async () => {
+    const { status, text } = await ask(new URL('/', sandbox.apiUrl), {});
+    expect(status).to.equal(200);
+    expect(text).to.include('adjustStock(');
+    const url = new URL(`${sandbox.apiUrl}?query={caller{subject}}`);
+    const anonymous = await ask(url, {});
+    expect(anonymous.status).to.equal(401);
+    expect(anonymous.headers.get('www-authenticate')).to.equal('Bearer');
+    expect((await ask(new URL('/nowhere', sandbox.apiUrl), {})).status).to.equal(404);
+  });
+
+  describeInBrowser('in a browser', (visit) => {
+    it('connect, lose the membership by the command it prints, and get it back', async () => {
+      const { page, problems } = await visit();
+      const press = (name: string): Promise<void> =>
+        page.getByRole('button', { name, exact: true }).click();
+      await page.goto(sandbox.partner);
+      await page.getByRole('link', { name: 'Connect your warehouse' }).click();
+      await page.getByLabel('Email address').fill(sandbox.signIn.email);
+      await page.getByLabel('Password', { exact: true }).fill(sandbox.signIn.password);
+      await press('Sign in');
+      await press('Approve');
+      await press('Show my stock');
+      await press('One of Euro pallets more in Hamburg');
+      await page.getByRole('status').filter({ hasText: 'Euro pallets is 121 now' }).waitFor();
+      await press('One of Euro pallets more in Riga');
+      await page.getByRole('status').filter({ hasText: 'FORBIDDEN' }).waitFor();
+
+      const [remove, giveBack] = sandbox.commands;
+      await sandbox.run(remove);
+      await press('Show my stock');
+      await page.getByText('reaches no organization now').waitFor();
+      await sandbox.run(giveBack);
+      await press('Show my stock');
+      await page.getByText('as owner').waitFor();
+      expect(problems).to.deep.equal([]);
+    });
+  });
+
+  describe('when it is told to stop', () => {
+    it('ends with all it started, and leaves nothing behind', async () => {
+      expect(readdirSync(folder)).to.have.lengthOf(1);
+      expect(await sandbox.end('SIGTERM')).to.equal(0);
+      for (const address of [sandbox.partner, sandbox.issuer, sandbox.apiUrl]) {
+        const reached = await fetch(address).catch(() => undefined);
+        expect(reached, address).to.equal(undefined);
+      }
+      expect(readdirSync(folder)).to.deep.equal([]);
+    });
+
+    it('does so before it is ready, too', async () => {
+      const starting = spawnSandbox({ TMPDIR: folder });
+      await starting.says('Starting');
+      expect(await starting.end('SIGTERM')).to.equal(0);
+      expect(readdirSync(folder)).to.deep.equal([]);
+    });
+  });
+});
