@@ -2,10 +2,10 @@
 import { expect } from 'chai';
 import type { Action } from '../../src/accounts/activity.ts';
 import { eventually } from '../support/eventually.ts';
+import { madeOnce } from '../support/made-once.ts';
 import { authorizationUrl, pkce } from '../support/oauth.ts';
 import { createPerson, type Fields, type Page, type Person } from '../support/person.ts';
 import { startSeeded } from '../support/seeded.ts';
-import { madeOnce } from '../support/made-once.ts';
 
 describe('form tokens', () => {
   const mail = { smtpUrl: 'smtp://127.0.0.1:9', from: 'gatehouse@example.test' };
