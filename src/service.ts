@@ -40,6 +40,11 @@ export interface ServiceParts {
   /** Of the processes of this node one hosts the operators' listener for all. */
   readonly isWorker?: boolean;
   readonly clock: Clock;
+  /**
+   * Milliseconds to add to what a store's clock says. For a test, whose `clock` moves while those
+   * of the stores do not; in production there is none, and all of them tell the same time.
+   */
+  readonly timeShift?: () => number;
   readonly log: Logger;
   /** Multiplies how long a store and a connection may take. No setting does that: requests wait. */
   readonly patience?: number;

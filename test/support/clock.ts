@@ -35,4 +35,5 @@ export function createTestClock(startAt: Date = new Date(realNow())): TestClock 
   };
 }
 
-const realNow = Date.now;
+/** What the stores' clocks say, wherever a test has moved ours. */
+export const realNow = Date.now;

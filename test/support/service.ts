@@ -5,6 +5,7 @@ import { createOrganizations, type Organizations } from '../../src/accounts/orga
 import { type Clock, systemClock } from '../../src/clock.ts';
 import type { Settings } from '../../src/config/settings.ts';
 import { type Service, startService } from '../../src/service.ts';
+import { realNow } from './clock.ts';
 import { freshDataDirectory } from './embedded-postgres.ts';
 import { createOpened } from './opened.ts';
 import { PATIENCE } from './patience.ts';
@@ -65,7 +66,10 @@ export async function startTestService(options: StartOptions = {}): Promise<Test
   const logLines: string[] = [];
   const log = pino({ level: settings.log.level }, { write: (line) => void logLines.push(line) });
   const loadSettings = () => changedBy(settings, options.reloaded?.() ?? {});
-  const service = await startService({ settings, loadSettings, clock, log, patience });
+  // Whoever passes a clock moves the time of everything; whoever passes none may move ours alone.
+  const timeShift = options.clock ? () => clock() - realNow() : () => 0;
+  const parts = { settings, loadSettings, clock, timeShift, log, patience };
+  const service = await startService(parts);
   const { database } = service;
   return {
     ...service,
