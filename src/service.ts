@@ -83,7 +83,7 @@ export async function startService(given: ServiceParts) {
   metrics.watch({
     stores: readiness.stores,
     connections: () => database.connections(),
-    isFeedLive: database.embedded ? undefined : () => changes.isLive,
+    isFeedLive: () => changes.isLive,
   });
 
   const registries = createRegistries({ database, changes, clock, log });

@@ -7,8 +7,8 @@ export interface WatchedState {
   readonly stores: () => Promise<StoreStates>;
   /** Of the pool to PostgreSQL. */
   readonly connections: () => { used: number; idle: number; waiting: number };
-  /** Whether this process hears of changes; absent on the embedded database, which tells of none. */
-  readonly isFeedLive: (() => boolean) | undefined;
+  /** Whether this process hears of changes. */
+  readonly isFeedLive: () => boolean;
 }
 
 /** What a process is asked for. Of several processes, the one that is worst off counts. */
@@ -47,15 +47,13 @@ export function registerState(registry: Registry, state: WatchedState): void {
       }
     },
   });
-  const { isFeedLive } = state;
-  if (!isFeedLive) return;
   new Gauge({
     name: 'gatehouse_change_feed_live',
     help: 'Whether changes are heard of, so that caches are on (1), or every request asks the database (0).',
     aggregator: 'min',
     registers,
     collect() {
-      this.set(isFeedLive() ? 1 : 0);
+      this.set(state.isFeedLive() ? 1 : 0);
     },
   });
 }

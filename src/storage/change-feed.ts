@@ -2,6 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import type { OpenDatabase } from './database.ts';
+import type { Listen } from './embedded-server.ts';
 
 /** `everything` is said when the connection that listens was lost and may have missed something. */
 export type ChangeTopic = 'clients' | 'accounts' | 'access' | 'api-keys' | 'everything';
@@ -9,8 +10,8 @@ export type ChangeTopic = 'clients' | 'accounts' | 'access' | 'api-keys' | 'ever
 /**
  * PostgreSQL's NOTIFY as events.
  *
- * While `isLive` is false nobody tells of changes (the embedded database, or a lost connection):
- * a cache must then ask the database every time.
+ * While `isLive` is false nobody tells of changes (a lost connection, an operator command): a cache
+ * must then ask the database every time.
  */
 export interface ChangeFeed {
   readonly isLive: boolean;
@@ -25,19 +26,39 @@ const HEARTBEAT = 2_000;
 const ANSWER_LIMIT = 1_000;
 const RETRY_PAUSE = 500;
 
-/** The feed of a database that cannot notify: never live. */
+/** The feed of an operator command, which is over before anything changes: never live. */
 export const silentChangeFeed: ChangeFeed = {
   isLive: false,
   onChange: () => {},
   close: async () => {},
 };
 
-/**
- * Listens on a connection of its own and keeps it, or comes back, until closed. Resolves after the
- * first attempt, whether it succeeded or not.
- */
+/** Listens until closed, on a connection where the database is not in this process. */
 export async function listenForChanges(database: OpenDatabase): Promise<ChangeFeed> {
-  if (database.embedded) return silentChangeFeed;
+  if (!database.embedded) return listenOnConnection(database.connection);
+  return database.listen ? listenHere(database.listen) : silentChangeFeed;
+}
+
+/** Nothing can be missed: who changes something is answered after it was told. */
+async function listenHere(listen: Listen): Promise<ChangeFeed> {
+  const listeners: ((topic: ChangeTopic) => void)[] = [];
+  let isLive = true;
+  await listen(CHANNEL, (payload) => {
+    for (const listener of listeners) listener(payload as ChangeTopic);
+  });
+  return {
+    get isLive() {
+      return isLive;
+    },
+    onChange: (listener) => void listeners.push(listener),
+    async close() {
+      isLive = false;
+    },
+  };
+}
+
+/** Keeps its connection, or comes back. Resolves after the first attempt, however that went. */
+async function listenOnConnection(connection: pg.ClientConfig): Promise<ChangeFeed> {
   const listeners: ((topic: ChangeTopic) => void)[] = [];
   const closing = new AbortController();
   let isLive = false;
@@ -48,7 +69,7 @@ export async function listenForChanges(database: OpenDatabase): Promise<ChangeFe
   /** Listens until the connection fails; says so by rejecting. */
   async function listenOnce(onReady: () => void): Promise<void> {
     const client = new pg.Client({
-      ...database.connection,
+      ...connection,
       application_name: 'gatehouse changes',
       connectionTimeoutMillis: ANSWER_LIMIT,
       query_timeout: ANSWER_LIMIT,

@@ -1,6 +1,7 @@
 /** The one way to PostgreSQL: a `pg` pool, on a real server or on the embedded one. */
 import pg from 'pg';
 import { type EmbeddedPostgres, type Sharing, serveEmbeddedPostgres } from './embedded-postgres.ts';
+import type { Listen } from './embedded-server.ts';
 import type { Database, Queries } from './queries.ts';
 import { StorageUnavailable } from './storage-unavailable.ts';
 
@@ -27,6 +28,8 @@ export interface OpenDatabase extends Database {
   ping(): Promise<void>;
   /** How to reach this server with a connection outside the pool (migrations, LISTEN). */
   readonly connection: pg.ClientConfig;
+  /** Hears of NOTIFY without a connection, where this process itself serves the database. */
+  readonly listen: Listen | undefined;
   /** Connections of the pool, and the queries that wait for one. */
   connections(): { readonly used: number; readonly idle: number; readonly waiting: number };
 }
@@ -71,6 +74,7 @@ function poolDatabase(
   return {
     connection,
     embedded: embedded !== undefined,
+    listen: embedded?.listen,
     query: (text, values) => run(pool, text, values),
 
     async ping() {

@@ -6,7 +6,7 @@ import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { PGlite } from '@electric-sql/pglite';
 import { type DirectoryLock, takeDirectoryLock } from './directory-lock.ts';
-import { type EmbeddedServer, serveOnSocket } from './embedded-server.ts';
+import { type EmbeddedServer, type Listen, serveOnSocket } from './embedded-server.ts';
 
 /** `own`: serve it or refuse. `share`: use whoever serves it, else serve it. */
 export type Sharing = 'own' | 'share';
@@ -14,6 +14,8 @@ export type Sharing = 'own' | 'share';
 export interface EmbeddedPostgres {
   /** The `host` for `pg`: the folder of `.s.PGSQL.5432`. */
   readonly socketDirectory: string;
+  /** Undefined where another process serves the folder: then only that one hears. */
+  readonly listen: Listen | undefined;
   close(): Promise<void>;
 }
 
@@ -56,7 +58,8 @@ export async function serveEmbeddedPostgres(
       const lock = await takeDirectoryLock(folder.path);
       if (lock) return await serve(folder, lock);
       if (sharing === 'share' && (await accepts(path.join(folder.path, SOCKET_NAME)))) {
-        return { socketDirectory: folder.path, close: () => folder.close() };
+        const { path: socketDirectory, close } = folder;
+        return { socketDirectory, listen: undefined, close };
       }
       if (Date.now() > deadline) throw new EmbeddedPostgresInUse(folder.realPath);
       // Not all at the same moment again: of several that start at once one must come first.
@@ -76,6 +79,7 @@ async function serve(folder: DataFolder, lock: DirectoryLock): Promise<EmbeddedP
     const server = await serveOnSocket(db, socketPath);
     return {
       socketDirectory: folder.path,
+      listen: server.listen,
       async close() {
         await othersGone(server);
         await server.close();

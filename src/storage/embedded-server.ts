@@ -1,9 +1,15 @@
 /** PostgreSQL connections on a Unix socket, which take turns with the one session of PGlite. */
 import { createServer, type Socket } from 'node:net';
 import type { PGlite } from '@electric-sql/pglite';
+import { withoutNotifications } from './embedded-notifications.ts';
+
+/** Calls `listener` with the payload of each NOTIFY on `channel`, as soon as it is committed. */
+export type Listen = (channel: string, listener: (payload: string) => void) => Promise<void>;
 
 export interface EmbeddedServer {
   readonly connections: number;
+  /** Only once for a channel. */
+  readonly listen: Listen;
   /** Cuts the connections that are left, and listens no more. */
   close(): Promise<void>;
 }
@@ -36,6 +42,7 @@ export async function serveOnSocket(db: PGlite, socketPath: string): Promise<Emb
     get connections() {
       return sockets.size;
     },
+    listen: session.listen,
     async close() {
       const closed = new Promise((resolve) => server.close(resolve));
       for (const socket of sockets) socket.destroy();
@@ -52,12 +59,14 @@ interface Session {
   run(connection: symbol, messages: Buffer): Promise<Buffer>;
   /** Undoes what the connection left unfinished. */
   leave(connection: symbol): Promise<void>;
+  readonly listen: Listen;
   /** Resolves when nothing runs; nothing will. */
   end(): Promise<void>;
 }
 
 function createSession(db: PGlite): Session {
   const waiting: { connection: symbol; begin: () => void }[] = [];
+  const listeners = new Map<string, (payload: string) => void>();
   let holder: symbol | undefined;
 
   const passTurn = (): void => {
@@ -71,7 +80,10 @@ function createSession(db: PGlite): Session {
     await db.execProtocolRawStream(messages, {
       onRawData: (bytes) => void parts.push(Buffer.from(bytes)),
     });
-    return Buffer.concat(parts);
+    // They come to whoever's statement was the one to send them.
+    return withoutNotifications(Buffer.concat(parts), (channel, payload) =>
+      listeners.get(channel)?.(payload),
+    );
   }
 
   function takeTurn(connection: symbol): Promise<void> {
@@ -81,13 +93,21 @@ function createSession(db: PGlite): Session {
     return turn;
   }
 
+  async function run(connection: symbol, messages: Buffer): Promise<Buffer> {
+    const answer = await execute(messages);
+    if (holder === connection && isIdle(answer)) passTurn();
+    return answer;
+  }
+
   return {
     takeTurn,
+    run,
 
-    async run(connection, messages) {
-      const answer = await execute(messages);
-      if (holder === connection && isIdle(answer)) passTurn();
-      return answer;
+    async listen(channel, listener) {
+      listeners.set(channel, listener);
+      const own = Symbol('listen');
+      await takeTurn(own);
+      await run(own, simpleQuery(`LISTEN ${channel}`));
     },
 
     async leave(connection) {
@@ -185,8 +205,14 @@ function messageAt(bytes: Buffer, start: number, typeLength: 0 | 1): Buffer | un
   return end <= bytes.length ? bytes.subarray(start, end) : undefined;
 }
 
-/** A Sync, in case half of an exchange was sent, and the query `ROLLBACK`. */
-const ABANDON = Buffer.from('S\0\0\0\x04Q\0\0\0\x0dROLLBACK\0', 'latin1');
+function simpleQuery(sql: string): Buffer {
+  const message = Buffer.from(`Q\0\0\0\0${sql}\0`, 'latin1');
+  message.writeUInt32BE(message.length - 1, 1);
+  return message;
+}
+
+/** A Sync, in case half of an exchange was sent, and a way out of its transaction. */
+const ABANDON = Buffer.concat([Buffer.from('S\0\0\0\x04', 'latin1'), simpleQuery('ROLLBACK')]);
 /** ReadyForQuery, outside a transaction: the last message of a finished exchange. */
 const IDLE = Buffer.from('Z\0\0\0\x05I', 'latin1');
 

@@ -13,7 +13,7 @@ export interface Queries {
 export type Alongside<Value = void> = (tx: Queries, value: Value) => Promise<void>;
 
 export interface Database extends Queries {
-  /** True for PGlite in the data directory: no NOTIFY arrives, so nothing may be cached. */
+  /** True for PGlite in the data directory, which has one node. */
   readonly embedded: boolean;
   /** Commits when `work` resolves, rolls back when it throws. */
   transaction<Result>(work: (tx: Queries) => Promise<Result>): Promise<Result>;

@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import pg from 'pg';
 import {
   type ChangeFeed,
   type ChangeTopic,
@@ -6,11 +7,12 @@ import {
 } from '../../src/storage/change-feed.ts';
 import { type OpenDatabase, openDatabase } from '../../src/storage/database.ts';
 import { createMemory } from '../../src/storage/memory.ts';
-import { openTestDatabase } from '../support/databases.ts';
+import { freshDataDirectory } from '../support/embedded-postgres.ts';
 import { eventually } from '../support/eventually.ts';
 import { freshMigratedDatabaseUrl } from '../support/postgres-server.ts';
 import { freePort } from '../support/programs.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
+import { startOtherProcess } from './other-process.ts';
 
 const ADD_ACCOUNT = `INSERT INTO accounts (id, email, name, created_at)
   VALUES ($1, $1, '', '2030-01-01')`;
@@ -116,11 +118,81 @@ describeOn([postgresServer], 'change feed', () => {
 });
 
 describe('change feed of the embedded database', () => {
-  it('is never live, because nobody would tell it', async () => {
-    const database = await openTestDatabase('embedded');
-    const feed = await listenForChanges(database);
-    expect(feed.isLive).to.equal(false);
+  let directory: string;
+  let database: OpenDatabase;
+  let feed: ChangeFeed;
+  let told: ChangeTopic[];
+
+  before(async () => {
+    directory = await freshDataDirectory();
+    database = await openDatabase({ dataDirectory: directory, sharing: 'own' });
+    feed = await listenForChanges(database);
+    feed.onChange((topic) => told.push(topic));
+  });
+  beforeEach(() => {
+    told = [];
+  });
+  after(async () => {
     await feed.close();
+    expect(feed.isLive, 'after it was closed').to.equal(false);
     await database.close();
+  });
+
+  it('is live, and tells of a change before whoever made it is answered', async () => {
+    expect(feed.isLive).to.equal(true);
+    await database.query(ADD_CLIENT, ['with values']);
+    expect(told).to.deep.equal(['clients']);
+    await database.query("UPDATE clients SET name = 'in words' WHERE id = 'with values'");
+    expect(told).to.deep.equal(['clients', 'clients']);
+  });
+
+  it('tells of a transaction with its commit, and nothing of one that was undone', async () => {
+    await database.transaction(async (tx) => {
+      await tx.query(ADD_CLIENT, ['in a transaction']);
+      await tx.query(ADD_ORGANIZATION, ['in a transaction']);
+      expect(told).to.deep.equal([]);
+    });
+    expect(told.sort()).to.deep.equal(['access', 'clients']);
+    const undone = database.transaction(async (tx) => {
+      await tx.query(ADD_ACCOUNT, ['undone']);
+      throw new Error('undone');
+    });
+    await undone.catch(() => {});
+    expect(told).to.have.length(2);
+  });
+
+  it('hears what another process changes, which hears nothing of it itself', async () => {
+    const other = await startOtherProcess(directory, 'share');
+    await other.query(
+      "INSERT INTO organizations (id, name, created_at) VALUES ('elsewhere', '', '2030-01-01')",
+    );
+    expect(told).to.deep.equal(['access']);
+    await other.close();
+    const guest = await openDatabase({ dataDirectory: directory, sharing: 'share' });
+    const deaf = await listenForChanges(guest);
+    expect(deaf.isLive).to.equal(guest.listen !== undefined);
+    expect(deaf.isLive).to.equal(false);
+    await guest.close();
+  });
+
+  it('keeps what it hears from the clients, whatever else their statement answers', async () => {
+    const client = new pg.Client(database.connection);
+    const received: string[] = [];
+    client.on('notification', ({ payload }) => received.push(`${payload}`));
+    await client.connect();
+    try {
+      const results = (await client.query(
+        `SELECT pg_notify('gatehouse_changes', 'access'); SELECT 1 AS one;
+          SELECT pg_notify('somebody_else', ''); SELECT 2 AS two`,
+      )) as unknown as { rows: unknown[] }[];
+      expect(results.map(({ rows }) => rows.at(0))).to.deep.include.members([
+        { one: 1 },
+        { two: 2 },
+      ]);
+      expect(told).to.deep.equal(['access']);
+      expect(received).to.deep.equal([]);
+    } finally {
+      await client.end();
+    }
   });
 });
