@@ -133,6 +133,7 @@ export async function startService(given: ServiceParts) {
   async function apply(next: Settings): Promise<void> {
     const replaced = current.application;
     current = { settings: next, application: build(next) };
+    changes.forgetEverything();
     log.level = next.log.level;
     // What it still does may take its time, such as a mail that is on its way.
     const closing = replaced
@@ -213,7 +214,7 @@ export function createRegistries({
 }) {
   const clients = createClientRegistry({ database, changes, clock });
   const accounts = createAccountRegistry({ database, changes, clock });
-  const access = createAccess({ database, changes });
+  const access = createAccess({ database, changes, clock });
   const connections = createConnections({ database, clock });
   const activity = createActivity({ database, clock });
   const revocations = createRevocations({ database, clock, activity, log });

@@ -1,4 +1,5 @@
 /** What a person or a machine client may reach right now: computed at each call, kept in no token. */
+import type { Clock } from '../clock.ts';
 import type { ChangeFeed } from '../storage/change-feed.ts';
 import { createMemory } from '../storage/memory.ts';
 import type { Queries } from '../storage/queries.ts';
@@ -41,9 +42,10 @@ export interface Access {
 export function createAccess(parts: {
   readonly database: Queries;
   readonly changes: ChangeFeed;
+  readonly clock: Clock;
 }): Access {
-  const { database, changes } = parts;
-  const memory = createMemory<readonly Organization[]>(changes, ['access']);
+  const { database } = parts;
+  const memory = createMemory<readonly Organization[]>({ ...parts, topic: 'access' });
 
   async function read([column, id]: SubjectColumn): Promise<Organization[]> {
     const rows = await database.query<AccessRow>(
@@ -65,7 +67,7 @@ export function createAccess(parts: {
   return {
     async accessOf(subject) {
       const column = subjectColumn(subject);
-      return column === undefined ? [] : memory.find(column.join(' '), () => read(column));
+      return column === undefined ? [] : memory.find(column[1], () => read(column));
     },
   };
 }

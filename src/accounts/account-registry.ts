@@ -31,8 +31,8 @@ export interface AccountRegistry {
   resume(id: string, alongside?: Alongside<Account>): Promise<Account>;
   /** Ends every browser session of the account, everywhere. @throws Refusal `account_unknown` */
   endSessions(id: string, alongside?: Alongside<Account>): Promise<Account>;
-  /** For whoever wrote to the accounts elsewhere: the notification takes a moment longer. */
-  forget(): void;
+  /** For whoever wrote to the account elsewhere: the notification takes a moment longer. */
+  forget(id: string): void;
 }
 
 export interface NewAccount {
@@ -47,8 +47,8 @@ export function createAccountRegistry(parts: {
   readonly changes: ChangeFeed;
   readonly clock: Clock;
 }): AccountRegistry {
-  const { database, changes, clock } = parts;
-  const memory = createMemory<Account | undefined>(changes, ['accounts']);
+  const { database, clock } = parts;
+  const memory = createMemory<Account | undefined>({ ...parts, topic: 'accounts' });
 
   async function read(id: string): Promise<Account | undefined> {
     const [row] = await database.query<AccountRow>(`${SELECT_ACCOUNTS} WHERE id = $1`, [id]);
@@ -74,7 +74,7 @@ export function createAccountRegistry(parts: {
       return account;
     });
     // For whoever wrote it: the notification takes a moment longer.
-    memory.forget();
+    memory.forget(id);
     return changed;
   }
 

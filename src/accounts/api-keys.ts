@@ -48,8 +48,8 @@ export function createApiKeys(parts: {
   readonly clock: Clock;
   readonly activity: Activity;
 }): ApiKeys {
-  const { database, changes, clock, activity } = parts;
-  const memory = createMemory<ApiKey | undefined>(changes, ['api-keys']);
+  const { database, clock, activity } = parts;
+  const memory = createMemory<ApiKey | undefined>({ ...parts, topic: 'api-keys' });
   const isGood = ({ expiresAt }: ApiKey): boolean =>
     expiresAt === undefined || expiresAt.getTime() > clock();
 
@@ -90,15 +90,16 @@ export function createApiKeys(parts: {
     async revoke(accountId, id, origin) {
       if (!isAccountId(accountId) || !isApiKeyId(id)) return false;
       const key = await database.transaction(async (tx) => {
-        const [row] = await tx.query<ApiKeyRow>(
-          `DELETE FROM api_keys WHERE account_id = $1 AND id = $2 RETURNING ${API_KEY_COLUMNS}`,
+        const [row] = await tx.query<ApiKeyRow & { readonly key_hash: string }>(
+          `DELETE FROM api_keys WHERE account_id = $1 AND id = $2
+            RETURNING key_hash, ${API_KEY_COLUMNS}`,
           [accountId, id],
         );
         if (row) await activity.record(keyActivity('api_key_revoked', apiKeyFrom(row), origin), tx);
         return row;
       });
       // For whoever revoked it: the notification takes a moment longer.
-      memory.forget();
+      if (key) memory.forget(key.key_hash);
       return key !== undefined;
     },
 
@@ -116,7 +117,6 @@ export function createApiKeys(parts: {
         new Date(clock() - REMEMBER_EXPIRED),
         most,
       ]);
-      // A deletion, even of nothing, would make every node forget every key.
       if (expired.length === 0) return 0;
       const ids = expired.map(({ id }) => id);
       await database.query('DELETE FROM api_keys WHERE id = ANY($1)', [ids]);

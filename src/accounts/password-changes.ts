@@ -51,7 +51,7 @@ export function createPasswordChanges(parts: {
       await activity.record(entry, tx);
       return row && accountFrom(row);
     });
-    accounts.forget();
+    accounts.forget(id);
     return changed;
   }
 

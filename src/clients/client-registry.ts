@@ -60,9 +60,8 @@ export function createClientRegistry(parts: {
   readonly changes: ChangeFeed;
   readonly clock: Clock;
 }): ClientRegistry {
-  const { database, changes, clock } = parts;
-  // Accounts, because a client carries its owner's name.
-  const memory = createMemory<Client | undefined>(changes, ['clients', 'accounts']);
+  const { database, clock } = parts;
+  const memory = createMemory<Client | undefined>({ ...parts, topic: 'clients' });
 
   async function read(id: string): Promise<Client | undefined> {
     const [row] = await database.query<ClientRow>(`${SELECT_CLIENTS} WHERE c.id = $1`, [id]);
@@ -71,7 +70,7 @@ export function createClientRegistry(parts: {
 
   /** What was just written, for whoever wrote it: the notification takes a moment longer. */
   async function readChanged(id: string): Promise<Client> {
-    memory.forget();
+    memory.forget(id);
     const client = await read(id);
     if (client === undefined) throw unknownClient(id);
     return client;
@@ -142,7 +141,7 @@ export function createClientRegistry(parts: {
       // From here on it is refused everywhere; what follows only tidies up.
       await suspend(id);
       const people = await removeSuspendedClient({ database, clock }, id, options);
-      memory.forget();
+      memory.forget(id);
       return people;
     },
   };

@@ -4,8 +4,20 @@ import pg from 'pg';
 import type { OpenDatabase } from './database.ts';
 import type { Listen } from './embedded-server.ts';
 
-/** `everything` is said when the connection that listens was lost and may have missed something. */
-export type ChangeTopic = 'clients' | 'accounts' | 'access' | 'api-keys' | 'everything';
+/** `everything` is said where something may have changed untold. */
+export type ChangeTopic =
+  | 'clients'
+  | 'accounts'
+  | 'access'
+  | 'api-keys'
+  | 'connections'
+  | 'everything';
+
+/**
+ * @param key what changed: the id of an account or a client, of whom the access is; the hash of an
+ *   API key; account and client of a connection, with a space between. All of the topic without it.
+ */
+type ChangeListener = (topic: ChangeTopic, key?: string) => void;
 
 /**
  * PostgreSQL's NOTIFY as events.
@@ -16,11 +28,14 @@ export type ChangeTopic = 'clients' | 'accounts' | 'access' | 'api-keys' | 'ever
 export interface ChangeFeed {
   readonly isLive: boolean;
   /** Calls `listener` after each committed change, of this node too. */
-  onChange(listener: (topic: ChangeTopic) => void): void;
+  onChange(listener: ChangeListener): void;
+  /** Says `everything`, for an operator who knows of a change that nobody told. */
+  forgetEverything(): void;
   close(): Promise<void>;
 }
 
-const CHANNEL = 'gatehouse_changes';
+/** Of the triggers of migration 0024. Nodes of before it listen to `gatehouse_changes`. */
+const CHANNEL = 'gatehouse_named_changes';
 /** A connection that is silently gone is noticed this late at most, in milliseconds. */
 const HEARTBEAT = 2_000;
 const ANSWER_LIMIT = 1_000;
@@ -30,6 +45,7 @@ const RETRY_PAUSE = 500;
 export const silentChangeFeed: ChangeFeed = {
   isLive: false,
   onChange: () => {},
+  forgetEverything: () => {},
   close: async () => {},
 };
 
@@ -41,16 +57,14 @@ export async function listenForChanges(database: OpenDatabase): Promise<ChangeFe
 
 /** Nothing can be missed: who changes something is answered after it was told. */
 async function listenHere(listen: Listen): Promise<ChangeFeed> {
-  const listeners: ((topic: ChangeTopic) => void)[] = [];
+  const { onChange, hear, forgetEverything } = createListeners();
   let isLive = true;
-  await listen(CHANNEL, (payload) => {
-    for (const listener of listeners) listener(payload as ChangeTopic);
-  });
+  await listen(CHANNEL, hear);
   return {
     get isLive() {
       return isLive;
     },
-    onChange: (listener) => void listeners.push(listener),
+    ...{ onChange, forgetEverything },
     async close() {
       isLive = false;
     },
@@ -59,12 +73,9 @@ async function listenHere(listen: Listen): Promise<ChangeFeed> {
 
 /** Keeps its connection, or comes back. Resolves after the first attempt, however that went. */
 async function listenOnConnection(connection: pg.ClientConfig): Promise<ChangeFeed> {
-  const listeners: ((topic: ChangeTopic) => void)[] = [];
+  const { onChange, hear, forgetEverything } = createListeners();
   const closing = new AbortController();
   let isLive = false;
-  const tell = (topic: ChangeTopic): void => {
-    for (const listener of listeners) listener(topic);
-  };
 
   /** Listens until the connection fails; says so by rejecting. */
   async function listenOnce(onReady: () => void): Promise<void> {
@@ -80,11 +91,11 @@ async function listenOnConnection(connection: pg.ClientConfig): Promise<ChangeFe
         client.on('end', () => reject(new Error('connection ended')));
       });
       lost.catch(() => {});
-      client.on('notification', ({ payload }) => tell((payload ?? 'everything') as ChangeTopic));
+      client.on('notification', ({ payload }) => hear(payload ?? 'everything'));
       await Promise.race([client.connect(), lost]);
       await client.query(`LISTEN ${CHANNEL}`);
       // Whatever changed while nobody listened is unknown: forget first, then trust the feed.
-      tell('everything');
+      forgetEverything();
       isLive = true;
       onReady();
       for (;;) {
@@ -93,7 +104,7 @@ async function listenOnConnection(connection: pg.ClientConfig): Promise<ChangeFe
       }
     } finally {
       isLive = false;
-      tell('everything');
+      forgetEverything();
       client.end().catch(() => {});
     }
   }
@@ -114,10 +125,24 @@ async function listenOnConnection(connection: pg.ClientConfig): Promise<ChangeFe
     get isLive() {
       return isLive;
     },
-    onChange: (listener) => void listeners.push(listener),
+    ...{ onChange, forgetEverything },
     async close() {
       closing.abort();
       await done;
     },
+  };
+}
+
+function createListeners() {
+  const listeners: ChangeListener[] = [];
+  function hear(payload: string): void {
+    const [topic = '', ...names] = payload.split(' ');
+    const key = names.length > 0 ? names.join(' ') : undefined;
+    for (const listener of listeners) listener(topic as ChangeTopic, key);
+  }
+  return {
+    hear,
+    onChange: (listener: ChangeListener) => void listeners.push(listener),
+    forgetEverything: () => hear('everything'),
   };
 }

@@ -36,7 +36,7 @@ async function furnish(database: Database) {
 
 describe('access', () => {
   const database = testDatabase();
-  const access = createAccess({ database, changes: silentChangeFeed });
+  const access = createAccess({ database, changes: silentChangeFeed, clock: systemClock });
   const memberships = createMemberships({ database, clock: systemClock });
   let place: Awaited<ReturnType<typeof furnish>>;
 
@@ -120,7 +120,7 @@ describeOn([postgresServer], 'access on several nodes', () => {
     const { ada, nord, hall2 } = await furnish(database);
     const memberships = createMemberships({ database, clock: systemClock });
     const changes = await opened.add(listenForChanges(database), (feed) => feed.close());
-    const access = createAccess({ database, changes });
+    const access = createAccess({ database, changes, clock: systemClock });
     const becomes = (shape: string) =>
       eventually(async () => {
         const [first] = await access.accessOf(ada);

@@ -34,7 +34,7 @@ describeOn([postgresServer], 'uses of clients and secrets', () => {
     expect(used?.secrets[0]?.lastUsedAt).to.deep.equal(LATER);
     expect(used?.version).to.equal(client.version);
     // Notifications come in order, so that this one would come after any of the uses.
-    await database.query(`SELECT pg_notify('gatehouse_changes', 'access')`);
+    await database.query(`SELECT pg_notify('gatehouse_named_changes', 'access')`);
     await eventually(() => expect(told).to.include('access'));
     expect(told).to.not.include('clients');
   });

@@ -56,7 +56,7 @@ function harmIn(file: string): string[] {
     .map((clause) => clause.replace(/\s+/g, ' ').trim())
     .filter((clause) => {
       if (/^create table\b/.test(clause)) return false;
-      if (/\b(drop|rename|truncate|lock table)\b|\balter column\b/.test(clause)) return true;
+      if (/\b(drop|rename|lock table)\b|^truncate\b|\balter column\b/.test(clause)) return true;
       if (/\badd column\b/.test(clause)) {
         return /\bnot null\b/.test(clause) && !/\bdefault\b/.test(clause);
       }

@@ -67,7 +67,7 @@ forEachDeployment('operator doctor, beside a running service', (start) => {
     );
     const { of } = await examine(environmentOf(service));
     expect(of('left_over').message).to.contain('1 earlier run');
-    accounts.forget();
+    accounts.forget(old.accountId);
     expect(await accounts.find(old.accountId)).to.equal(undefined);
     expect(await service.clients.find(old.client.id)).to.equal(undefined);
     expect(await accounts.find(young.accountId)).not.to.equal(undefined);

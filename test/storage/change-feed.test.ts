@@ -1,10 +1,6 @@
 import { expect } from 'chai';
 import pg from 'pg';
-import {
-  type ChangeFeed,
-  type ChangeTopic,
-  listenForChanges,
-} from '../../src/storage/change-feed.ts';
+import { type ChangeFeed, listenForChanges } from '../../src/storage/change-feed.ts';
 import { type OpenDatabase, openDatabase } from '../../src/storage/database.ts';
 import { createMemory } from '../../src/storage/memory.ts';
 import { freshDataDirectory } from '../support/embedded-postgres.ts';
@@ -14,12 +10,12 @@ import { freePort } from '../support/programs.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
 import { startOtherProcess } from './other-process.ts';
 
-const ADD_ACCOUNT = `INSERT INTO accounts (id, email, name, created_at)
-  VALUES ($1, $1, '', '2030-01-01')`;
 const ADD_CLIENT = `INSERT INTO clients (id, kind, name, redirect_uris, native, created_at, updated_at)
   VALUES ($1, 'machine', '', '{}', false, '2030-01-01', '2030-01-01')`;
-const ADD_ORGANIZATION = `INSERT INTO organizations (id, name, created_at)
-  VALUES ($1, '', '2030-01-01')`;
+const ADD_SECRET = `INSERT INTO client_secrets (id, client_id, secret_hash, last_four, created_at)
+  VALUES ($1, $1, '', '', '2030-01-01')`;
+const ADD_WAREHOUSE = `INSERT INTO warehouses (id, organization_id, name, created_at)
+  VALUES ($1, 'place', '', '2030-01-01')`;
 
 const LISTENERS = "application_name = 'gatehouse changes' AND datname = current_database()";
 
@@ -27,14 +23,14 @@ describeOn([postgresServer], 'change feed', () => {
   let changing: OpenDatabase;
   let hearing: OpenDatabase;
   let feed: ChangeFeed;
-  let told: ChangeTopic[];
+  let told: string[];
 
   before(async () => {
     const databaseUrl = await freshMigratedDatabaseUrl();
     changing = await openDatabase({ databaseUrl, dataDirectory: '' });
     hearing = await openDatabase({ databaseUrl, dataDirectory: '' });
     feed = await listenForChanges(hearing);
-    feed.onChange((topic) => told.push(topic));
+    feed.onChange((...change) => told.push(change.join(' ').trim()));
   });
   beforeEach(() => {
     told = [];
@@ -45,36 +41,31 @@ describeOn([postgresServer], 'change feed', () => {
     await hearing.close();
   });
 
-  it('is live from the start, and tells another node the topic of each committed change', async () => {
+  it('is live from the start, and tells another node of each committed change', async () => {
     expect(feed.isLive).to.equal(true);
-    for (const [statement, topic] of [
-      [ADD_ACCOUNT, 'accounts'],
-      [ADD_CLIENT, 'clients'],
-      [ADD_ORGANIZATION, 'access'],
-    ] as const) {
-      told = [];
-      await changing.query(statement, [`told ${topic}`]);
-      await eventually(() => expect(told).to.deep.equal([topic]));
-    }
+    await changing.query(ADD_CLIENT, ['told']);
+    await changing.query(ADD_SECRET, ['told']);
+    await eventually(() => expect(told).to.deep.equal(['clients told']));
   });
 
   it('tells nothing before the commit, and never of what was undone', async () => {
+    for (const id of ['undone', 'committed', 'meanwhile']) await changing.query(ADD_CLIENT, [id]);
     const undone = changing.transaction(async (tx) => {
-      await tx.query(ADD_ACCOUNT, ['undone']);
+      await tx.query(ADD_SECRET, ['undone']);
       throw new Error('undone');
     });
     await undone.catch(() => {});
     await changing.transaction(async (tx) => {
-      await tx.query(ADD_CLIENT, ['committed']);
+      await tx.query(ADD_SECRET, ['committed']);
       // Arrives on the same connection, and would come after anything told already.
-      await changing.query(ADD_ORGANIZATION, ['meanwhile']);
-      await eventually(() => expect(told).to.deep.equal(['access']));
+      await changing.query(ADD_SECRET, ['meanwhile']);
+      await eventually(() => expect(told).to.deep.equal(['clients meanwhile']));
     });
-    await eventually(() => expect(told).to.deep.equal(['access', 'clients']));
+    await eventually(() => expect(told).to.deep.equal(['clients meanwhile', 'clients committed']));
   });
 
   it('that lost its connection is not live, forgets everything, and comes back', async () => {
-    const memory = createMemory<string>(feed, ['clients']);
+    const memory = createMemory<string>({ changes: feed, clock: Date.now, topic: 'clients' });
     await memory.find('key', async () => 'remembered');
     expect(await memory.find('key', async () => 'asked again')).to.equal('remembered');
 
@@ -86,12 +77,15 @@ describeOn([postgresServer], 'change feed', () => {
     expect(await memory.find('key', async () => 'asked while deaf')).to.equal('asked while deaf');
     expect(await memory.find('key', async () => 'asked each time')).to.equal('asked each time');
 
-    await changing.query(ADD_CLIENT, ['while nobody listened']);
+    await changing.query(ADD_CLIENT, ['missed']);
+    await changing.query(ADD_SECRET, ['missed']);
     await eventually(() => expect(feed.isLive).to.equal(true));
     // What was missed is unknown, so it is said once more before anything is remembered again.
     expect(told).to.deep.equal(['everything', 'everything']);
-    await changing.query(ADD_CLIENT, ['after it came back']);
-    await eventually(() => expect(told).to.deep.equal(['everything', 'everything', 'clients']));
+    await changing.query("DELETE FROM client_secrets WHERE id = 'missed'");
+    await eventually(() =>
+      expect(told).to.deep.equal(['everything', 'everything', 'clients missed']),
+    );
   });
 
   it('leaves no connection behind when it is closed', async () => {
@@ -121,13 +115,13 @@ describe('change feed of the embedded database', () => {
   let directory: string;
   let database: OpenDatabase;
   let feed: ChangeFeed;
-  let told: ChangeTopic[];
+  let told: string[];
 
   before(async () => {
     directory = await freshDataDirectory();
     database = await openDatabase({ dataDirectory: directory, sharing: 'own' });
     feed = await listenForChanges(database);
-    feed.onChange((topic) => told.push(topic));
+    feed.onChange((...change) => told.push(change.join(' ').trim()));
   });
   beforeEach(() => {
     told = [];
@@ -140,21 +134,27 @@ describe('change feed of the embedded database', () => {
 
   it('is live, and tells of a change before whoever made it is answered', async () => {
     expect(feed.isLive).to.equal(true);
-    await database.query(ADD_CLIENT, ['with values']);
-    expect(told).to.deep.equal(['clients']);
-    await database.query("UPDATE clients SET name = 'in words' WHERE id = 'with values'");
-    expect(told).to.deep.equal(['clients', 'clients']);
+    await database.query(ADD_CLIENT, ['client']);
+    await database.query(ADD_SECRET, ['client']);
+    expect(told).to.deep.equal(['clients client']);
+    // Another protocol: a statement without values.
+    await database.query("UPDATE clients SET name = 'changed' WHERE id = 'client'");
+    expect(told).to.deep.equal(['clients client', 'clients client']);
   });
 
   it('tells of a transaction with its commit, and nothing of one that was undone', async () => {
     await database.transaction(async (tx) => {
-      await tx.query(ADD_CLIENT, ['in a transaction']);
-      await tx.query(ADD_ORGANIZATION, ['in a transaction']);
+      await tx.query(
+        "INSERT INTO organizations (id, name, created_at) VALUES ('place', '', now())",
+      );
+      await tx.query(ADD_CLIENT, ['other']);
+      await tx.query(ADD_SECRET, ['other']);
+      await tx.query(ADD_WAREHOUSE, ['hall']);
       expect(told).to.deep.equal([]);
     });
-    expect(told.sort()).to.deep.equal(['access', 'clients']);
+    expect(told).to.deep.equal(['clients other', 'access']);
     const undone = database.transaction(async (tx) => {
-      await tx.query(ADD_ACCOUNT, ['undone']);
+      await tx.query(ADD_WAREHOUSE, ['undone']);
       throw new Error('undone');
     });
     await undone.catch(() => {});
@@ -163,10 +163,8 @@ describe('change feed of the embedded database', () => {
 
   it('hears what another process changes, which hears nothing of it itself', async () => {
     const other = await startOtherProcess(directory, 'share');
-    await other.query(
-      "INSERT INTO organizations (id, name, created_at) VALUES ('elsewhere', '', '2030-01-01')",
-    );
-    expect(told).to.deep.equal(['access']);
+    await other.query("UPDATE clients SET name = 'elsewhere' WHERE id = 'client'");
+    expect(told).to.deep.equal(['clients client']);
     await other.close();
     const guest = await openDatabase({ dataDirectory: directory, sharing: 'share' });
     const deaf = await listenForChanges(guest);
@@ -182,14 +180,14 @@ describe('change feed of the embedded database', () => {
     await client.connect();
     try {
       const results = (await client.query(
-        `SELECT pg_notify('gatehouse_changes', 'access'); SELECT 1 AS one;
+        `SELECT pg_notify('gatehouse_named_changes', 'access acc_1'); SELECT 1 AS one;
           SELECT pg_notify('somebody_else', ''); SELECT 2 AS two`,
       )) as unknown as { rows: unknown[] }[];
       expect(results.map(({ rows }) => rows.at(0))).to.deep.include.members([
         { one: 1 },
         { two: 2 },
       ]);
-      expect(told).to.deep.equal(['access']);
+      expect(told).to.deep.equal(['access acc_1']);
       expect(received).to.deep.equal([]);
     } finally {
       await client.end();

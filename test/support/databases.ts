@@ -50,6 +50,9 @@ export function testDatabase(): OpenDatabase {
     get embedded() {
       return database.embedded;
     },
+    get listen() {
+      return database.listen;
+    },
   };
 }
 

@@ -1,0 +1,116 @@
+/** Which entries of its memory a node forgets: those that changed, and only those. */
+import { expect } from 'chai';
+import { type ChangeFeed, listenForChanges } from '../../src/storage/change-feed.ts';
+import type { OpenDatabase } from '../../src/storage/database.ts';
+import { forEachDatabase } from '../support/databases.ts';
+import { eventually } from '../support/eventually.ts';
+
+const SEED = `
+  INSERT INTO accounts (id, email, name, created_at)
+    VALUES ('acc_a', 'a', 'A', now()), ('acc_b', 'b', 'B', now());
+  INSERT INTO clients (id, kind, name, redirect_uris, native, created_at, updated_at)
+    VALUES ('gate_ci_c', 'machine', 'C', '{}', false, now(), now()),
+      ('gate_ci_d', 'machine', 'D', '{}', false, now(), now());
+  INSERT INTO client_secrets (id, client_id, secret_hash, last_four, created_at)
+    VALUES ('sec', 'gate_ci_c', 'hash', 'four', now());
+  INSERT INTO api_keys (id, account_id, name, key_hash, last_four, created_at)
+    VALUES ('key_k', 'acc_a', 'K', 'hash-of-k', 'four', now());
+  INSERT INTO organizations (id, name, created_at) VALUES ('org', 'Org', now());
+  INSERT INTO warehouses (id, organization_id, name, created_at)
+    VALUES ('hall', 'org', 'Hall', now());
+  INSERT INTO organization_memberships (account_id, organization_id, role, created_at)
+    VALUES ('acc_a', 'org', 'member', now()), ('acc_b', 'org', 'member', now());
+  INSERT INTO organization_memberships (client_id, organization_id, role, created_at)
+    VALUES ('gate_ci_d', 'org', 'member', now());
+  INSERT INTO connections
+    (account_id, client_id, connected_at, approved_at, consented_name, consented_hosts)
+    VALUES ('acc_a', 'gate_ci_c', now(), now(), '', '{}')`;
+
+const NOBODYS = `INSERT INTO clients (id, kind, name, redirect_uris, native, created_at, updated_at)
+  VALUES ('gate_ci_e', 'machine', '', '{}', false, now(), now())`;
+const SAME_ROLE = `INSERT INTO organization_memberships (account_id, organization_id, role, created_at)
+  VALUES ('acc_a', 'org', 'member', now())
+  ON CONFLICT (account_id, organization_id) DO UPDATE SET role = excluded.role`;
+
+/** A change, and what is told of it. */
+const CHANGES: readonly (readonly [statement: string, ...told: string[]])[] = [
+  ["UPDATE accounts SET suspended_at = now() WHERE id = 'acc_a'", 'accounts acc_a'],
+  ["UPDATE accounts SET name = 'N' WHERE id = 'acc_a'", 'accounts acc_a', 'clients'],
+  ["UPDATE accounts SET name = name, email = email WHERE id = 'acc_a'"],
+  ["UPDATE clients SET suspended_at = now() WHERE id = 'gate_ci_c'", 'clients gate_ci_c'],
+  ["UPDATE clients SET token_generation = 7 WHERE id = 'gate_ci_c'", 'clients gate_ci_c'],
+  ['UPDATE clients SET last_used_at = now()'],
+  [NOBODYS],
+  ["UPDATE client_secrets SET secret_hash = 'new'", 'clients gate_ci_c'],
+  ['UPDATE client_secrets SET last_used_at = now()'],
+  ['DELETE FROM client_secrets', 'clients gate_ci_c'],
+  ['UPDATE api_keys SET expires_at = now()', 'api-keys hash-of-k'],
+  ['UPDATE api_keys SET last_used_at = now()'],
+  ["DELETE FROM accounts WHERE id = 'acc_a'", ...ofADeletedAccount()],
+  ["DELETE FROM clients WHERE id = 'gate_ci_d'", 'clients gate_ci_d', 'access gate_ci_d'],
+  ["UPDATE connections SET consented_name = 'N'", 'connections acc_a gate_ci_c'],
+  ['UPDATE connections SET last_used_at = now()'],
+  ['DELETE FROM connections', 'connections acc_a gate_ci_c'],
+  [SAME_ROLE],
+  [SAME_ROLE.replace("'member'", "'owner'"), 'access acc_a'],
+  ["DELETE FROM organization_memberships WHERE account_id = 'acc_b'", 'access acc_b'],
+  [
+    `INSERT INTO warehouse_rights (account_id, organization_id, warehouse_id, rights)
+      VALUES ('acc_b', 'org', 'hall', '{read}')`,
+    'access acc_b',
+  ],
+  ["UPDATE organizations SET name = 'N'", 'access'],
+  ["UPDATE warehouses SET name = 'N'", 'access'],
+  ['TRUNCATE accounts CASCADE', 'everything'],
+];
+
+function ofADeletedAccount(): string[] {
+  return ['accounts acc_a', 'api-keys hash-of-k', 'access acc_a', 'connections acc_a gate_ci_c'];
+}
+
+forEachDatabase('named changes', (open) => {
+  let database: OpenDatabase;
+  let feed: ChangeFeed;
+  let told: string[] = [];
+
+  before(async () => {
+    database = await open();
+    feed = await listenForChanges(database);
+    feed.onChange((...change) => told.push(change.join(' ').trim()));
+  });
+  after(() => feed.close());
+  beforeEach(async () => {
+    await database.query('TRUNCATE accounts, clients, organizations CASCADE');
+    // With values there is one statement, and so without any there may be several.
+    for (const statement of SEED.split(';')) await database.query(statement);
+  });
+
+  /** Notifications come in the order of the commits, so whatever came before the mark is all. */
+  async function toldOf(statement: string): Promise<string[]> {
+    const mark = async (name: string) => {
+      await database.query("SELECT pg_notify('gatehouse_named_changes', $1)", [name]);
+      await eventually(() => expect(told).to.include(name));
+    };
+    await mark('begin');
+    told = [];
+    await database.query(statement);
+    await mark('end');
+    return told.slice(0, told.indexOf('end'));
+  }
+
+  for (const [statement, ...expected] of CHANGES) {
+    it(`${statement.replace(/\s+/g, ' ')}: ${expected.join(', ') || 'nothing'}`, async () => {
+      expect(await toldOf(statement)).to.have.members(expected);
+    });
+  }
+
+  it('what is done to many in one transaction is told once of each', async () => {
+    await toldOf('SELECT 1');
+    told = [];
+    await database.transaction(async (tx) => {
+      await tx.query('UPDATE accounts SET suspended_at = now()');
+      await tx.query('UPDATE accounts SET suspended_at = NULL');
+    });
+    await eventually(() => expect(told).to.have.members(['accounts acc_a', 'accounts acc_b']));
+  });
+});
