@@ -18,6 +18,7 @@ import { writeClientUses, writeSecretUses } from './clients/client-uses.ts';
 import type { Clock } from './clock.ts';
 import { createReload } from './config/reload.ts';
 import type { Settings } from './config/settings.ts';
+import { createClockWatch } from './host/clock-watch.ts';
 import { createDeparture } from './host/departure.ts';
 import { createOperatorsHost } from './host/host.ts';
 import { addressOf, drain, listen } from './host/listeners.ts';
@@ -59,7 +60,8 @@ export type Service = Awaited<ReturnType<typeof startService>>;
  *   its remedy, before anything listens.
  */
 export async function startService(given: ServiceParts) {
-  const { settings, loadSettings, isWorker = false, clock, log, patience = 1 } = given;
+  const { settings, loadSettings, isWorker = false, clock, log } = given;
+  const { timeShift = () => 0, patience = 1 } = given;
   const storage = { ...settings.storage, patience };
   await using opened = new AsyncDisposableStack();
   const metrics = createMetrics();
@@ -76,15 +78,22 @@ export async function startService(given: ServiceParts) {
   opened.defer(() => store.close());
   const changes = await listenForChanges(database);
   opened.defer(() => changes.close());
+  const { time } = tokens;
   const readiness = createReadiness({
-    database: () => database.ping(),
-    tokens: () => store.ping(),
+    ...{ clock, timeShift, onAnswer: createClockWatch(log) },
+    probes: {
+      database: () => database.ping(),
+      tokens: time && (async () => (await Promise.all([time(), store.ping()]))[0]),
+    },
   });
   metrics.watch({
     stores: readiness.stores,
     connections: () => database.connections(),
     isFeedLive: () => changes.isLive,
   });
+
+  // A clock that differs is said at the start, and not first when somebody asks.
+  await readiness.ask();
 
   const registries = createRegistries({ database, changes, clock, log });
   const { accounts, access, clients, connections, activity, apiKeys, passwordLinks } = registries;

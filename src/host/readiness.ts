@@ -1,13 +1,26 @@
-/** Can this process serve: which store is away, and is it about to end? */
+/** Can this process serve: which store is away, whose clock is wrong, and is it about to end? */
 import { setTimeout as delay } from 'node:timers/promises';
+import type { Clock } from '../clock.ts';
 
-type Store = 'database' | 'tokens';
+export type Store = 'database' | 'tokens';
 
-/** `reason`: what the store's driver said, for operators. */
-export type StoreStates = Readonly<Record<Store, { isAway: boolean; reason?: string }>>;
+/**
+ * `reason`: what the store's driver said, for operators. `clockAheadMs`: how far its clock is ahead
+ * of this node's; negative where it is behind.
+ */
+export interface StoreState {
+  readonly isAway: boolean;
+  readonly reason?: string;
+  readonly clockAheadMs?: number;
+}
+
+export type StoreStates = Readonly<Record<Store, StoreState>>;
+
+/** Has a store keep something. @returns milliseconds since the epoch, as the store's clock says. */
+export type Probe = () => Promise<number>;
 
 export interface Readiness {
-  /** Asks both stores, and waits for neither longer than a request would. */
+  /** Asks both stores, at most once a second, and waits for neither longer than a request would. */
   stores(): Promise<StoreStates>;
   readonly isDraining: boolean;
   /** From now on this process is not ready: a load balancer is to send it nothing new. */
@@ -16,17 +29,59 @@ export interface Readiness {
 
 /** Milliseconds. Less than the 2 s within which every request is answered. */
 const PATIENCE = 1_800;
+/** Milliseconds for which several who ask share one answer. */
+const SHARED = 1_000;
 
-/** @param pings each resolves when its store answers, and rejects with the reason otherwise. */
-export function createReadiness(pings: Readonly<Record<Store, () => Promise<void>>>): Readiness {
+/**
+ * `ask` asks now and shares nothing.
+ *
+ * @param probes each rejects with the reason where its store is away.
+ * @param probes.tokens absent where tokens are kept in the database.
+ * @param timeShift milliseconds to add to what a store's clock says.
+ * @param onAnswer told of each answer that is not shared.
+ */
+export function createReadiness(parts: {
+  readonly probes: { readonly database: Probe; readonly tokens?: Probe | undefined };
+  readonly clock: Clock;
+  readonly timeShift: () => number;
+  readonly onAnswer: (states: StoreStates) => void;
+}): Readiness & { ask(): Promise<StoreStates> } {
+  const { probes, clock, timeShift, onAnswer } = parts;
   let isDraining = false;
+  let shared: { readonly states: Promise<StoreStates>; readonly since: number } | undefined;
+
+  async function stateOf(probe: Probe): Promise<StoreState> {
+    const waiting = new AbortController();
+    const { signal } = waiting;
+    const tooLate = delay(PATIENCE, 'no answer' as const, { signal }).catch(() => 'no answer');
+    const asked = clock();
+    try {
+      const storesTime = await Promise.race([probe(), tooLate]);
+      if (typeof storesTime === 'string') return { isAway: true, reason: storesTime };
+      // Its answer is taken to be as old as half of the way there and back.
+      const ours = (asked + clock()) / 2;
+      return { isAway: false, clockAheadMs: storesTime + timeShift() - ours };
+    } catch (error) {
+      return { isAway: true, reason: reasonOf(error) };
+    } finally {
+      waiting.abort();
+    }
+  }
+
+  async function ask(): Promise<StoreStates> {
+    const database = stateOf(probes.database);
+    const tokens = probes.tokens ? stateOf(probes.tokens) : database;
+    const states = { database: await database, tokens: await tokens };
+    onAnswer(states);
+    return states;
+  }
+
   return {
-    async stores() {
-      const [database, tokens] = await Promise.all([
-        stateOf(pings.database),
-        stateOf(pings.tokens),
-      ]);
-      return { database, tokens };
+    ask,
+    stores() {
+      const now = performance.now();
+      if (!shared || now - shared.since >= SHARED) shared = { states: ask(), since: now };
+      return shared.states;
     },
     get isDraining() {
       return isDraining;
@@ -35,20 +90,6 @@ export function createReadiness(pings: Readonly<Record<Store, () => Promise<void
       isDraining = true;
     },
   };
-}
-
-async function stateOf(ping: () => Promise<void>): Promise<StoreStates[Store]> {
-  const waiting = new AbortController();
-  const { signal } = waiting;
-  const tooLate = delay(PATIENCE, 'no answer', { signal }).catch(() => 'no answer');
-  try {
-    const reason = await Promise.race([ping(), tooLate]);
-    return typeof reason === 'string' ? { isAway: true, reason } : { isAway: false };
-  } catch (error) {
-    return { isAway: true, reason: reasonOf(error) };
-  } finally {
-    waiting.abort();
-  }
 }
 
 function reasonOf(error: unknown): string {

@@ -3,7 +3,7 @@ import { Gauge, type Registry } from 'prom-client';
 import type { StoreStates } from './readiness.ts';
 
 export interface WatchedState {
-  /** Asks the stores now. */
+  /** As they were a second ago at most. */
   readonly stores: () => Promise<StoreStates>;
   /** Of the pool to PostgreSQL. */
   readonly connections: () => { used: number; idle: number; waiting: number };
@@ -36,7 +36,7 @@ export function registerState(registry: Registry, state: WatchedState): void {
   // After the connections, which the questions to the stores would use.
   new Gauge({
     name: 'gatehouse_store_up',
-    help: 'Whether the store answers (1) or is away (0), asked with each scrape.',
+    help: 'Whether the store keeps what it is given (1) or is away (0), asked with each scrape.',
     labelNames: ['store'],
     aggregator: 'min',
     registers,
@@ -44,6 +44,20 @@ export function registerState(registry: Registry, state: WatchedState): void {
       const stores = await state.stores();
       for (const [store, { isAway }] of Object.entries(stores)) {
         this.set({ store }, isAway ? 0 : 1);
+      }
+    },
+  });
+  new Gauge({
+    name: 'gatehouse_clock_offset_seconds',
+    help: 'How far the clock of the store is ahead of this node’s.',
+    labelNames: ['store'],
+    aggregator: 'average',
+    registers,
+    async collect() {
+      this.reset();
+      const stores = await state.stores();
+      for (const [store, { clockAheadMs }] of Object.entries(stores)) {
+        if (clockAheadMs !== undefined) this.set({ store }, clockAheadMs / 1_000);
       }
     },
   });

@@ -29,7 +29,9 @@ export function nodeReadiness(serving: ReadonlySet<Worker>): Readiness {
       );
       const known = states.filter((state) => state !== undefined);
       const worst = (store: keyof StoreStates) =>
-        known.map((state) => state[store]).find(({ isAway }) => isAway) ?? { isAway: false };
+        known.map((state) => state[store]).find(({ isAway }) => isAway) ??
+        // They share a machine, and so a clock.
+        known[0]?.[store] ?? { isAway: false };
       return { database: worst('database'), tokens: worst('tokens') };
     },
     get isDraining() {

@@ -24,8 +24,12 @@ export interface DatabaseOptions {
 }
 
 export interface OpenDatabase extends Database {
-  /** Resolves when the server answers. */
-  ping(): Promise<void>;
+  /**
+   * Has the server keep something: one that is read-only, or has no room left, does not answer.
+   *
+   * @returns milliseconds since the epoch, as its clock says.
+   */
+  ping(): Promise<number>;
   /** How to reach this server with a connection outside the pool (migrations, LISTEN). */
   readonly connection: pg.ClientConfig;
   /** Hears of NOTIFY without a connection, where this process itself serves the database. */
@@ -78,7 +82,12 @@ function poolDatabase(
     query: (text, values) => run(pool, text, values),
 
     async ping() {
-      await run(pool, 'SELECT 1');
+      const [row] = await run<{ now: string }>(
+        pool,
+        `UPDATE write_probe SET at = clock_timestamp() WHERE fill_temporary_file()
+          RETURNING extract(epoch FROM at) * 1000 AS now`,
+      );
+      return Number(row?.now);
     },
 
     connections() {

@@ -2,7 +2,7 @@
 import type { Clock } from '../clock.ts';
 import { createPostgresStore } from './postgres-store.ts';
 import type { Database } from './queries.ts';
-import { connectRedis, createRedis, type RedisProblem, redisProblems } from './redis.ts';
+import { connectRedis, createRedis, type RedisProblem, redisProblems, reply } from './redis.ts';
 import { createRedisStore } from './redis-store.ts';
 import { postgresLimits, redisLimits, type SharedLimits } from './shared-limits.ts';
 import type { TokenStore } from './token-store.ts';
@@ -23,6 +23,8 @@ export interface OpenTokenStore {
   readonly store: TokenStore;
   /** Counted in the same place, over the same connections. */
   readonly limits: SharedLimits;
+  /** Milliseconds since the epoch, as the clock of Redis says; absent where there is none. */
+  readonly time?: () => Promise<number>;
 }
 
 /**
@@ -55,7 +57,11 @@ export async function openTokenStore({
       ({ setting }) => !(acceptVolatileRedis && setting === 'appendonly'),
     );
     if (problems.length > 0) throw new UnsafeRedis(problems);
-    return { store: createRedisStore({ redis, clock }), limits: redisLimits(redis) };
+    const time = async (): Promise<number> => {
+      const [seconds, microseconds] = await reply(redis.time());
+      return Number(seconds) * 1_000 + Number(microseconds) / 1_000;
+    };
+    return { store: createRedisStore({ redis, clock }), limits: redisLimits(redis), time };
   } catch (error) {
     redis.disconnect();
     throw error;

@@ -52,7 +52,7 @@ describeOn([postgresServer, redisServer], 'a store that is away', () => {
     }
     const samples = await scrape(service);
     expect(counted(samples, 'gatehouse_store_errors_total')).to.include({ [lookUps]: 3 });
-    expect(counted(samples, 'gatehouse_store_up')).to.deep.equal({ '{store="database"}': 1 });
+    await eventually(async () => expect(await up()).to.deep.equal({ '{store="database"}': 1 }));
     const { status, body } = await readiness();
     expect(status).to.equal(503);
     expect(body).to.include({ status: 'not ready', database: 'ok', tokens: 'away' });
@@ -63,6 +63,7 @@ describeOn([postgresServer, redisServer], 'a store that is away', () => {
   it('PostgreSQL that hangs is named while it hangs', async () => {
     postgres.pause();
     try {
+      await eventually(async () => expect((await readiness()).status).to.equal(503));
       const { status, body } = await readiness();
       expect(status).to.equal(503);
       expect(body).to.include({ status: 'not ready', database: 'away', tokens: 'ok' });

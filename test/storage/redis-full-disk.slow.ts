@@ -76,7 +76,9 @@ describeOn([postgresServer, redisServer], 'Redis without a disk to write to', ()
 
     await redis.config('SET', 'dir', directory);
     await snapshot('ok');
-    expect((await fetch(`${operatorsUrl}/readyz`)).status).to.equal(200);
+    await eventually(async () => {
+      expect((await fetch(`${operatorsUrl}/readyz`)).status).to.equal(200);
+    });
     const exchanged = await exchangeCode(issuer, confidential, code);
     expect(exchanged.status, exchanged.text).to.equal(200);
     const refreshed = await refresh(issuer, confidential, refreshToken);

@@ -67,7 +67,9 @@ export async function startTestService(options: StartOptions = {}): Promise<Test
   const log = pino({ level: settings.log.level }, { write: (line) => void logLines.push(line) });
   const loadSettings = () => changedBy(settings, options.reloaded?.() ?? {});
   // Whoever passes a clock moves the time of everything; whoever passes none may move ours alone.
-  const timeShift = options.clock ? () => clock() - realNow() : () => 0;
+  // The embedded database reads Date.now, which a test has moved.
+  const storesNow = settings.storage.databaseUrl === undefined ? systemClock : realNow;
+  const timeShift = options.clock ? () => clock() - storesNow() : () => 0;
   const parts = { settings, loadSettings, clock, timeShift, log, patience };
   const service = await startService(parts);
   const { database } = service;

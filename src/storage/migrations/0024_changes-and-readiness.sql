@@ -1,8 +1,8 @@
--- Changes are told by what changed, so that a node forgets one account, client or key and not all of
--- them. On a channel of its own: nodes of the version before listen to the triggers that there are.
+-- What a node asks unasked: which account, client or key to forget, and whether anything can be kept.
 -- Up Migration
 
--- The topic, and the columns that name the entry: two at most, of which one may be null. Nobody
+-- On a channel of its own: nodes of the version before listen to the triggers that there are. The
+-- trigger's arguments are the topic, and the columns that name the entry: two at most, of which one may be null. Nobody
 -- remembers when something was last used, and many requests write it.
 create function notify_named_change() returns trigger language plpgsql as $$
 declare
@@ -68,6 +68,18 @@ create trigger warehouse_rights_emptied after truncate on warehouse_rights
 create trigger warehouses_emptied after truncate on warehouses
   for each statement execute function notify_named_change();
 
+-- Its one row is updated to find out whether the server keeps anything.
+create table write_probe (at timestamptz not null);
+insert into write_probe values (now());
+
+-- Fails where the disk is full: an update of one row finds room in its page for long. What does not
+-- fit into the memory of the query goes to a file beside the tables, and is gone with the query.
+create function fill_temporary_file() returns boolean language sql volatile
+  set work_mem = '64kB' set temp_tablespaces = ''
+  as $$ select count(*) > 0 from unnest(array_fill(repeat('x', 1000), array[100])) $$;
+
 -- Down Migration
 
+drop function fill_temporary_file();
+drop table write_probe;
 drop function notify_named_change() cascade;

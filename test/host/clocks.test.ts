@@ -1,0 +1,92 @@
+/** A node whose clock is wrong says so, and takes no requests when it is very wrong. */
+import { expect } from 'chai';
+import { createTestClock, realNow } from '../support/clock.ts';
+import { eventually } from '../support/eventually.ts';
+import { scrape } from '../support/metrics.ts';
+import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
+import { startTestService, type TestService } from '../support/service.ts';
+
+const LEVELS = { info: 30, warn: 40, error: 50 };
+
+const deployment = 'postgres+redis';
+
+describeOn([postgresServer, redisServer], 'a clock that differs from those of the stores', () => {
+  let service: TestService;
+  /** Milliseconds by which this node's clock is wrong; it runs on, unlike one of `createTestClock`. */
+  let wrongBy = 0;
+
+  before(async () => {
+    // The service was given no clock and reads this one; the stores have their own.
+    Date.now = () => realNow() + wrongBy;
+    wrongBy = 8_000;
+    service = await startTestService({ deployment });
+  });
+  after(async () => {
+    Date.now = realNow;
+    await service?.close();
+  });
+
+  const said = () =>
+    service.logLines
+      .map((line) => JSON.parse(line) as { level: number; msg: string; store: string })
+      .filter(({ msg }) => msg.includes('clock'));
+
+  const stores = ['database', 'tokens'];
+
+  async function readyz() {
+    const answer = await fetch(`${service.operatorsUrl}/readyz`);
+    return (await answer.json()) as Record<string, string>;
+  }
+
+  it('by 8 seconds is said at the start and measured, and the node is ready', async () => {
+    expect(said().map(({ store, level }) => [store, level])).to.have.deep.members(
+      stores.map((store) => [store, LEVELS.warn]),
+    );
+    expect(said()[0]?.msg).to.match(/^the clock of PostgreSQL is [78] s behind this node’s: .*NTP/);
+    const samples = await scrape(service);
+    for (const store of stores) {
+      const offset = samples.get(`gatehouse_clock_offset_seconds{store="${store}"}`);
+      expect(offset, store).to.be.within(-8.5, -6);
+    }
+    expect(await readyz()).to.deep.equal({ status: 'ready', database: 'ok', tokens: 'ok' });
+  });
+
+  for (const [direction, seconds] of [
+    ['ahead of', -40],
+    ['behind', 40],
+  ] as const) {
+    it(`by 40 seconds keeps the node from being ready (the store’s ${direction} it)`, async () => {
+      wrongBy = seconds * 1_000;
+      const body = await eventually(async () => {
+        const answer = await readyz();
+        expect(answer).to.include({
+          ...{ status: 'not ready', database: 'clock differs', tokens: 'clock differs' },
+        });
+        expect(answer.reason).to.match(
+          new RegExp(`^the clock of PostgreSQL is \\d+ s ${direction}`),
+        );
+        return answer;
+      });
+      expect(body.reason).to.contain('let NTP (chrony, systemd-timesyncd) set both');
+      expect(said().at(-1)).to.include({ level: LEVELS.error });
+      wrongBy = 0;
+      await eventually(async () => expect(await readyz()).to.include({ status: 'ready' }));
+      expect(said().at(-1)).to.include({ level: LEVELS.info });
+    });
+  }
+
+  it('is no difference where all clocks of a test are moved', async () => {
+    const moved = createTestClock();
+    try {
+      moved.advance(-86_400);
+      for (const kind of [deployment, 'embedded'] as const) {
+        const other = await startTestService({ clock: moved.clock, deployment: kind });
+        const answer = await fetch(`${other.operatorsUrl}/readyz`);
+        expect(answer.status, await answer.text()).to.equal(200);
+        await other.close();
+      }
+    } finally {
+      moved.restore();
+    }
+  });
+});

@@ -1,0 +1,135 @@
+/** Ready means able to write: a PostgreSQL that only reads, or has no room, is named and comes back. */
+import { execFileSync } from 'node:child_process';
+import { rm, statfs, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { expect } from 'chai';
+import pg from 'pg';
+import { within } from '../storage/waiting.ts';
+import { counted, scrape } from '../support/metrics.ts';
+import { clientCredentials } from '../support/oauth.ts';
+import { type PostgresServer, startPostgresServer } from '../support/postgres-server.ts';
+import { runsAsRoot } from '../support/programs.ts';
+import { describeOn, postgresServer } from '../support/requirements.ts';
+import { type Seed, seed } from '../support/seed.ts';
+import { startTestService, type TestService } from '../support/service.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
+
+/** Seconds. */
+const NOTICED_WITHIN = 5;
+
+async function readyz(service: TestService) {
+  const answer = await fetch(`${service.operatorsUrl}/readyz`);
+  return (await answer.json()) as Record<string, string>;
+}
+
+/** The service on the way into such a state, in it, and back. */
+async function expectNoticed(
+  service: TestService,
+  { reason, harm, undo }: { reason: RegExp; harm(): Promise<void>; undo(): Promise<void> },
+): Promise<void> {
+  expect(await readyz(service)).to.include({ status: 'ready' });
+  await harm();
+  try {
+    await within(NOTICED_WITHIN, async () => {
+      const body = await readyz(service);
+      expect(body).to.include({ status: 'not ready', database: 'away', tokens: 'away' });
+      expect(body.reason).to.match(reason);
+    });
+    expect(counted(await scrape(service), 'gatehouse_store_up')).to.deep.equal({});
+  } finally {
+    await undo();
+  }
+  await within(NOTICED_WITHIN, async () => {
+    expect(await readyz(service)).to.deep.equal({ status: 'ready', database: 'ok', tokens: 'ok' });
+  });
+}
+
+describeOn([postgresServer], 'a PostgreSQL that keeps nothing', () => {
+  let server: PostgresServer;
+  let service: TestService;
+  let machine: Seed['clients']['machine'];
+  let operator: pg.Client;
+
+  before(async () => {
+    server = await startPostgresServer();
+    const databaseUrl = await server.createDatabase();
+    service = await startTestService({
+      deployment: 'postgres',
+      settings: { storage: { databaseUrl } },
+    });
+    ({ machine } = (await seed(service)).clients);
+    operator = new pg.Client({ connectionString: databaseUrl });
+    await operator.connect();
+  });
+  after(async () => {
+    await service?.close();
+    await operator?.end();
+    await server?.stop();
+  });
+
+  async function set(setting: string): Promise<void> {
+    // The session of the operator itself is read-only as well by then.
+    await operator.query('SET default_transaction_read_only = off');
+    await operator.query(`ALTER SYSTEM ${setting}`);
+    await operator.query('SELECT pg_reload_conf()');
+  }
+
+  it('because it is read-only is not ready within seconds, and is again by itself', () =>
+    expectNoticed(service, {
+      reason: /read-only/,
+      async harm() {
+        await set('SET default_transaction_read_only = on');
+        await within(NOTICED_WITHIN, async () => {
+          const answer = await clientCredentials(service.issuer, machine);
+          expect([answer.status, answer.body.error]).to.deep.equal([
+            503,
+            'temporarily_unavailable',
+          ]);
+        });
+      },
+      undo: () => set('RESET default_transaction_read_only'),
+    }));
+
+  it('because no file may grow is not ready within seconds, and is again by itself', () =>
+    expectNoticed(service, {
+      reason: /temp_file_limit/,
+      harm: () => set("SET temp_file_limit = '1kB'"),
+      undo: () => set('RESET temp_file_limit'),
+    }));
+});
+
+describe('an embedded database on a full disk', () => {
+  let disk: string;
+  let service: TestService | undefined;
+
+  before('mount a small disk', async function () {
+    disk = temporaryDirectory('disk');
+    // Elsewhere nobody may mount; a container may forbid it to root as well.
+    if (!runsAsRoot) this.skip();
+    try {
+      execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=120m', 'none', disk], { stdio: 'pipe' });
+    } catch {
+      this.skip();
+    }
+    service = await startTestService({
+      settings: { storage: { dataDirectory: path.join(disk, 'data') } },
+    });
+  });
+  after(async () => {
+    await service?.close();
+    if (service) execFileSync('umount', ['--lazy', disk]);
+  });
+
+  it('is not ready within seconds, and is again by itself once there is room', async () => {
+    if (!service) throw new Error('not started');
+    const filling = path.join(disk, 'filling');
+    await expectNoticed(service, {
+      reason: /No space left on device/,
+      async harm() {
+        const { bavail, bsize } = await statfs(disk);
+        await writeFile(filling, Buffer.alloc(bavail * bsize));
+      },
+      undo: () => rm(filling),
+    });
+  });
+});
