@@ -118,7 +118,7 @@ async function withPatience<Result>(attempt: () => Promise<Result>): Promise<Res
 
 function interruption(error: unknown, kept: number): ImportInterrupted | undefined {
   if (error instanceof StorageUnavailable) {
-    const reason = `the database does not answer (${error.error_detail})`;
+    const reason = `the database does not answer (${error.reason})`;
     return new ImportInterrupted(kept, reason, error);
   }
   const meanwhile = 'somebody changed the same things meanwhile';

@@ -93,6 +93,5 @@ export function createReadiness(parts: {
 }
 
 function reasonOf(error: unknown): string {
-  const detail = error instanceof Error && 'error_detail' in error ? error.error_detail : undefined;
-  return String(detail ?? error);
+  return error instanceof Error && 'reason' in error ? String(error.reason) : String(error);
 }

@@ -73,7 +73,7 @@ function unfinished(ended: number, all: number, cause: unknown): unknown {
   return new Refusal(
     'revocation_unfinished',
     `Only ${ended} of ${all} connections are ended for certain: a store does not answer ` +
-      `(${cause.error_detail}).`,
+      `(${cause.reason}).`,
     'Run the command again once it answers.',
     { cause },
   );

@@ -120,6 +120,6 @@ async function checkNotifications(findings: Findings, database: OpenDatabase): P
 }
 
 export function reasonOf(error: unknown): string {
-  if (error instanceof StorageUnavailable) return error.error_detail;
+  if (error instanceof StorageUnavailable) return error.reason;
   return error instanceof Error ? error.message : String(error);
 }

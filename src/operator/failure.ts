@@ -61,10 +61,10 @@ export function failureOf(error: unknown): Failure {
     return failure(REFUSED, { code: error.code, message: error.message, remedy });
   }
   if (error instanceof StorageUnavailable) {
-    const isRedis = error.error_detail.startsWith('redis');
+    const isRedis = error.reason.startsWith('redis');
     return failure(REFUSED, {
       code: error.code,
-      message: `${isRedis ? 'Redis' : 'the database'} does not answer (${error.error_detail})`,
+      message: `${isRedis ? 'Redis' : 'the database'} does not answer (${error.reason})`,
       remedy: `see that it runs and that ${isRedis ? 'REDIS_URL' : 'DATABASE_URL'} leads to it, then try again`,
     });
   }

@@ -4,8 +4,8 @@ import { ConfigurationProblems } from '../config/problems.ts';
 export function explained(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   // What clients are told of a store that is away names neither the store nor the cause.
-  if ('error_detail' in error) {
-    return `a store does not answer (${error.error_detail}): see that it runs and that its URL is right`;
+  if ('reason' in error) {
+    return `a store does not answer (${error.reason}): see that it runs and that its URL is right`;
   }
   // Each of these says by itself what is wrong and what to do; a trace would bury it.
   const isExplained = error instanceof ConfigurationProblems || 'code' in error;

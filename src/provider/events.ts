@@ -5,6 +5,7 @@ import type { Logger } from 'pino';
 import type { ClientProblems } from '../clients/client-problems.ts';
 import { sha256 } from '../random-id.ts';
 import type { LastUsed } from '../storage/last-used.ts';
+import { StorageUnavailable } from '../storage/storage-unavailable.ts';
 import type { ProviderOutcomes } from './outcomes.ts';
 import type { NoteReplay } from './replays.ts';
 import { requestProblem } from './request-problem.ts';
@@ -41,14 +42,14 @@ export function listenToEvents(provider: Provider, parts: Listeners): void {
   provider.on('grant.error', (ctx, error) => {
     describeTokenError(ctx, error);
     outcomes.tokenRefused(String(ctx.oidc.params?.grant_type), error.message);
-    log.info({ ...about(ctx), error: error.message, cause: causeOf(error) }, 'token refused');
+    log.info({ ...about(ctx), error: error.message, cause: loggedCause(error) }, 'token refused');
     note(ctx, 'token', error);
   });
   provider.on('authorization.success', () => outcomes.authorizationIssued());
   provider.on('authorization.error', (ctx, error) => {
     outcomes.authorizationRefused(error.message);
     log.info(
-      { ...about(ctx), error: error.message, cause: causeOf(error) },
+      { ...about(ctx), error: error.message, cause: loggedCause(error) },
       'authorization refused',
     );
     note(ctx, 'authorize', error);
@@ -66,3 +67,7 @@ export function listenToEvents(provider: Provider, parts: Listeners): void {
     log.error({ ...about(ctx), err: error }, 'request failed');
   });
 }
+
+/** A store's own words are for operators only. */
+const loggedCause = (error: Parameters<typeof causeOf>[0]): string =>
+  error instanceof StorageUnavailable ? error.reason : causeOf(error);

@@ -14,13 +14,17 @@ export class StorageUnavailable extends Error {
   readonly allow_redirect = false;
   readonly error = 'temporarily_unavailable';
   readonly error_description = 'the service cannot reach its storage, try again in a moment';
-  readonly error_detail: string;
+  /**
+   * What the driver said, for operators. Not `error_detail`, which a client that has authenticated
+   * is told.
+   */
+  readonly reason: string;
 
   /** @param store which store failed, for the operator's log; `cause` is what its driver threw. */
   constructor(store: 'postgresql' | 'redis', cause: unknown) {
     super('temporarily_unavailable', { cause });
     this.name = 'StorageUnavailable';
-    this.error_detail = `${store}: ${reasonOf(cause)}`;
+    this.reason = `${store}: ${reasonOf(cause)}`;
   }
 }
 

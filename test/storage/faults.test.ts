@@ -193,6 +193,9 @@ async function expectAway(name: string, send: () => Promise<unknown>): Promise<v
   }
   expect(answer.headers.get('content-type'), name).to.contain('application/json');
   expect(answer.body, name).to.include({ error: 'temporarily_unavailable' });
+  expect(answer.body?.error_description, name).to.match(
+    /^(the service cannot reach its storage, )?try again in a moment$/,
+  );
 }
 
 /** Everything that was handed out before still does what it was handed out for. */

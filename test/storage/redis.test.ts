@@ -150,7 +150,7 @@ describeOn([redisServer], 'Redis, one server', () => {
     ] as const) {
       const error = await failureOf(openStore(redisUrl));
       expect(error).to.be.instanceOf(StorageUnavailable);
-      expect((error as StorageUnavailable).error_detail).to.contain(reason);
+      expect((error as StorageUnavailable).reason).to.contain(reason);
     }
   });
 
