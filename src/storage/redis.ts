@@ -92,6 +92,8 @@ function connectTo({
     options.sentinels = hosts;
     options.name = path;
     options.sentinelRetryStrategy = retryPause;
+    // Or this node goes on writing to the old master until Sentinel demotes it, 10 seconds later.
+    options.failoverDetector = true;
     options.sentinelCommandTimeout = COMMAND_LIMIT;
     // Without both, TLS ends at the Sentinels and the tokens travel in clear.
     if (isTls) Object.assign(options, { enableTLSForSentinelMode: true, sentinelTLS: {} });
