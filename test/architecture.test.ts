@@ -44,6 +44,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 const FOR_ALL = [
   'attempt-limits.ts',
   'clock.ts',
+  'data-directory.ts',
   'network-address.ts',
   'random-id.ts',
   'refusal.ts',

@@ -13,6 +13,7 @@ import {
 } from 'node:fs';
 import path from 'node:path';
 import { z } from 'zod';
+import { beginFirstStart, hasDatabase } from '../data-directory.ts';
 import { type GivenSecrets, makeAKey, shortestKey } from './environment.ts';
 import { type ConfigurationProblem, ConfigurationProblems } from './problems.ts';
 import type { Settings } from './settings.ts';
@@ -21,6 +22,10 @@ type Secrets = Settings['secrets'];
 
 /** Whoever reads another's file reads their keys: nobody but its owner may (as ssh demands). */
 const OTHERS_MAY_READ = 0o077;
+
+const getKeysBack =
+  'restore it from a backup, or set GATEHOUSE_COOKIE_KEYS and GATEHOUSE_TOKEN_KEYS; new ones ' +
+  `(${makeAKey}) end every session and refresh token`;
 
 const keys = z.array(z.string().min(shortestKey)).min(1);
 const secretsFile = z.strictObject({ cookieKeys: keys, tokenKeys: keys });
@@ -38,7 +43,7 @@ export function secretProblems(
     ];
   }
   try {
-    readSecretsFile(secretsFileIn(dataDirectory));
+    readOwnSecrets(secretsFileIn(dataDirectory));
     return [];
   } catch (error) {
     if (error instanceof ConfigurationProblems) return error.problems;
@@ -66,7 +71,7 @@ export function loadSecrets(given: GivenSecrets, dataDirectory: string): Secrets
   const { cookieKeys, tokenKeys } = given;
   if (cookieKeys && tokenKeys) return { cookieKeys, tokenKeys };
   const file = secretsFileIn(dataDirectory);
-  return { ...(readSecretsFile(file) ?? makeSecretsFile(file)), ...given };
+  return { ...(readOwnSecrets(file) ?? makeSecretsFile(file)), ...given };
 }
 
 /**
@@ -84,6 +89,20 @@ export function findSecrets(
   return (
     kept && { cookieKeys: cookieKeys ?? kept.cookieKeys, tokenKeys: tokenKeys ?? kept.tokenKeys }
   );
+}
+
+/**
+ * The same for a service. With new keys beside a database that was served with others every session
+ * and refresh token would end, and nobody would know why.
+ *
+ * @throws ConfigurationProblems also when the file is missing beside a database.
+ */
+function readOwnSecrets(file: string): Secrets | undefined {
+  const secrets = readSecretsFile(file);
+  if (secrets === undefined && hasDatabase(path.dirname(file))) {
+    throw problem(file, 'is missing beside an existing database', getKeysBack);
+  }
+  return secrets;
 }
 
 /**
@@ -107,7 +126,7 @@ function readSecretsFile(file: string): Secrets | undefined {
       throw problem(
         file,
         `can be read or written by others (mode ${(mode & 0o777).toString(8)})`,
-        `\`chmod 600 ${file}\`; if others had access, remove the file to get new secrets`,
+        `\`chmod 600 ${file}\`; if others had access, put new keys into it`,
       );
     }
     return secretsFile.parse(JSON.parse(readFileSync(descriptor, 'utf8')));
@@ -117,7 +136,7 @@ function readSecretsFile(file: string): Secrets | undefined {
     throw problem(
       file,
       `does not hold cookieKeys and tokenKeys of at least ${shortestKey} characters each`,
-      'restore it from a backup, or remove it to get new secrets, which ends every session and token',
+      getKeysBack,
     );
   } finally {
     closeSync(descriptor);
@@ -133,6 +152,7 @@ function makeSecretsFile(file: string): Secrets {
   const secrets = newSecrets();
   try {
     mkdirSync(path.dirname(file), { recursive: true, mode: 0o700 });
+    beginFirstStart(path.dirname(file));
     const descriptor = openSync(draft, 'wx', 0o600);
     writeFileSync(descriptor, `${JSON.stringify(secrets, null, 2)}\n`);
     fsyncSync(descriptor);

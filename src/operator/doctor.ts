@@ -1,7 +1,7 @@
 /** `operator doctor`: tries the whole service out at its public address, and what it stands on. */
 import { type Command, InvalidArgumentError } from 'commander';
 import type { Variables } from '../config/environment.ts';
-import { findKeys, loadSettingsWithoutSecrets } from '../config/load.ts';
+import { findKeys, loadSettingsOfStores } from '../config/load.ts';
 import { ConfigurationProblems } from '../config/problems.ts';
 import type { SettingsWithoutSecrets } from '../config/settings.ts';
 import { StorageUnavailable } from '../storage/storage-unavailable.ts';
@@ -112,7 +112,7 @@ function settingsChecked(
   environment: Variables,
 ): SettingsWithoutSecrets | undefined {
   try {
-    const settings = loadSettingsWithoutSecrets({ environment });
+    const settings = loadSettingsOfStores({ environment });
     findings.ok('settings', `fine; the issuer is ${settings.issuer}`);
     return settings;
   } catch (error) {

@@ -2,6 +2,7 @@
 import { CommanderError } from 'commander';
 import { ImportInterrupted, ImportProblems } from '../accounts/import-problems.ts';
 import { ConfigurationProblems } from '../config/problems.ts';
+import { DamagedDataDirectory } from '../data-directory.ts';
 import { Refusal } from '../refusal.ts';
 import { EmbeddedPostgresInUse } from '../storage/embedded-postgres.ts';
 import { UnsafeRedis } from '../storage/open-token-store.ts';
@@ -54,6 +55,10 @@ export function failureOf(error: unknown): Failure {
   }
   if (error instanceof EmbeddedPostgresInUse) {
     const remedy = 'wait until it is done, or see what it is';
+    return failure(REFUSED, { code: error.code, message: error.message, remedy });
+  }
+  if (error instanceof DamagedDataDirectory) {
+    const remedy = 'the service does not start on it either';
     return failure(REFUSED, { code: error.code, message: error.message, remedy });
   }
   if (error instanceof UnsafeRedis) {

@@ -13,12 +13,12 @@ import { createPasswordLinks, type PasswordLinks } from '../accounts/password-li
 import { createRevocations, type Revocations } from '../accounts/revocations.ts';
 import { type ClientRegistry, createClientRegistry } from '../clients/client-registry.ts';
 import { systemClock } from '../clock.ts';
-import { findKeys, loadSettingsWithoutSecrets } from '../config/load.ts';
+import { findKeys, loadSettingsOfStores } from '../config/load.ts';
 import type { Settings, SettingsWithoutSecrets } from '../config/settings.ts';
 import { Refusal } from '../refusal.ts';
 import { silentChangeFeed } from '../storage/change-feed.ts';
 import { type OpenDatabase, openDatabase } from '../storage/database.ts';
-import { migrate, pendingMigrations } from '../storage/migrate.ts';
+import { pendingMigrations, requireSchema as requireCurrentSchema } from '../storage/migrate.ts';
 import { openTokenStore } from '../storage/open-token-store.ts';
 import type { TokenStore } from '../storage/token-store.ts';
 import { type RecordChange, recordsIn } from './change-records.ts';
@@ -59,7 +59,7 @@ export async function withRegistries<Result>(
   { environment }: Pick<Surroundings, 'environment'>,
   work: (registries: Registries) => Promise<Result>,
 ): Promise<Result> {
-  const settings = loadSettingsWithoutSecrets({ environment });
+  const settings = loadSettingsOfStores({ environment });
   const { storage, issuer, mail } = settings;
   const database = await openDatabase(storage);
   let store: Promise<TokenStore> | undefined;
@@ -103,12 +103,12 @@ export async function withRegistries<Result>(
 }
 
 async function requireSchema(database: OpenDatabase, mayMigrate: boolean): Promise<void> {
-  const pending = await pendingMigrations(database);
-  if (pending.length === 0) return;
   if (mayMigrate) {
-    await migrate(database);
+    await requireCurrentSchema(database, { autoMigrate: true });
     return;
   }
+  const pending = await pendingMigrations(database);
+  if (pending.length === 0) return;
   throw new Refusal(
     'migration_pending',
     `The database lacks ${pending.join(', ')}, and storage.auto_migrate is false.`,

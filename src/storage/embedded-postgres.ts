@@ -5,6 +5,15 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { PGlite } from '@electric-sql/pglite';
+import {
+  beginFirstStart,
+  clusterIn,
+  DamagedDataDirectory,
+  endFirstStart,
+  hasDatabase,
+  RESTORE,
+  refuseDamaged,
+} from '../data-directory.ts';
 import { type DirectoryLock, takeDirectoryLock } from './directory-lock.ts';
 import { type EmbeddedServer, type Listen, serveOnSocket } from './embedded-server.ts';
 
@@ -44,6 +53,7 @@ const FAREWELL_MS = 5_000;
  * Serves the folder's database, or finds out who does.
  *
  * @throws EmbeddedPostgresInUse when `own` was asked and another process keeps the folder.
+ * @throws DamagedDataDirectory
  */
 export async function serveEmbeddedPostgres(
   dataDirectory: string,
@@ -74,7 +84,7 @@ export async function serveEmbeddedPostgres(
 async function serve(folder: DataFolder, lock: DirectoryLock): Promise<EmbeddedPostgres> {
   const socketPath = path.join(folder.path, SOCKET_NAME);
   try {
-    const db = await PGlite.create(path.join(folder.realPath, 'postgres'));
+    const db = await openDatabaseIn(folder.realPath);
     await rm(socketPath, { force: true });
     const server = await serveOnSocket(db, socketPath);
     return {
@@ -91,6 +101,24 @@ async function serve(folder: DataFolder, lock: DirectoryLock): Promise<EmbeddedP
   } catch (error) {
     await lock.release();
     throw error;
+  }
+}
+
+/** @throws DamagedDataDirectory */
+async function openDatabaseIn(directory: string): Promise<PGlite> {
+  // Only who has the lock knows that nobody is making it just now.
+  refuseDamaged(directory);
+  beginFirstStart(directory);
+  const isFirst = !hasDatabase(directory);
+  try {
+    const db = await PGlite.create(clusterIn(directory));
+    endFirstStart(directory);
+    return db;
+  } catch (error) {
+    // PGlite says no more than that it was aborted, with a stack of WebAssembly.
+    if (isFirst) throw error;
+    const what = 'holds a database that PostgreSQL cannot open';
+    throw new DamagedDataDirectory(directory, what, RESTORE, { cause: error });
   }
 }
 

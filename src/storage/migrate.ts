@@ -10,10 +10,13 @@ const MIGRATIONS = path.join(import.meta.dirname, 'migrations');
 const TABLE = 'gatehouse_migrations';
 /** A migration may rewrite a table: it gets a connection without the limits of a request. */
 const CONNECT_LIMIT = 5_000;
+/** The embedded database greets nobody while it is migrated for somebody else. */
+const EMBEDDED_CONNECT_LIMIT = 60_000;
 
 /**
- * Applies what is missing, in order, each file in a transaction of its own, under an advisory
- * lock: of several nodes that start at once one migrates and the others wait.
+ * Applies what is missing, in order, each file in a transaction of its own, under an advisory lock:
+ * of several nodes that start at once one migrates and the others wait. On the embedded database that
+ * lock is everybody's, for all share one session; there one transaction keeps the turn until the end.
  *
  * @returns the names of the migrations applied now.
  * @throws StorageUnavailable when the server cannot be reached.
@@ -21,21 +24,25 @@ const CONNECT_LIMIT = 5_000;
 export async function migrate(database: OpenDatabase): Promise<string[]> {
   const client = new pg.Client({
     ...database.connection,
-    connectionTimeoutMillis: CONNECT_LIMIT,
+    connectionTimeoutMillis: database.embedded ? EMBEDDED_CONNECT_LIMIT : CONNECT_LIMIT,
   });
   client.on('error', () => {});
   await client.connect().catch((cause: unknown) => {
     throw new StorageUnavailable('postgresql', cause);
   });
   try {
+    // Before it looks what is missing. The runner's own COMMIT ends it, or the end of the connection.
+    if (database.embedded) await client.query('BEGIN');
     const applied = await runner({
       dbClient: client,
       dir: MIGRATIONS,
       direction: 'up',
       migrationsTable: TABLE,
       advisoryLockMode: 'wait',
+      singleTransaction: database.embedded,
       log: () => {},
     });
+    if (database.embedded) await client.query('COMMIT');
     return applied.map((migration) => migration.name);
   } finally {
     await client.end();
@@ -64,6 +71,11 @@ export async function requireSchema(
   database: OpenDatabase,
   { autoMigrate }: { autoMigrate: boolean },
 ): Promise<void> {
+  // While another process migrates it, the embedded database would not answer in time.
+  if (database.embedded && autoMigrate) {
+    await migrate(database);
+    return;
+  }
   const pending = await pendingMigrations(database);
   if (pending.length === 0) return;
   if (!autoMigrate) throw new MigrationsPending(pending);

@@ -23,7 +23,7 @@ describe('the secrets of an embedded deployment', () => {
     const secrets = load();
     expect(statSync(file).mode & 0o777).to.equal(0o600);
     expect(statSync(dataDirectory).mode & 0o777).to.equal(0o700);
-    expect(readdirSync(dataDirectory)).to.deep.equal(['secrets.json']);
+    expect(readdirSync(dataDirectory)).to.deep.equal(['.first-start', 'secrets.json']);
     const keys = [...secrets.cookieKeys, ...secrets.tokenKeys];
     expect(new Set(keys)).to.have.lengthOf(2);
     for (const key of keys) expect(key).to.match(/^[\w-]{43}$/);
@@ -41,7 +41,7 @@ describe('the secrets of an embedded deployment', () => {
     );
     const printed = (await Promise.all(starts)).map(({ stdout }) => stdout);
     expect(new Set(printed)).to.have.lengthOf(1);
-    expect(readdirSync(dataDirectory)).to.deep.equal(['secrets.json']);
+    expect(readdirSync(dataDirectory)).to.deep.equal(['.first-start', 'secrets.json']);
   });
 
   it('give way to those of the environment, one by one', () => {

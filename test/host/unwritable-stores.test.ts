@@ -4,7 +4,7 @@ import { rm, statfs, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect } from 'chai';
 import pg from 'pg';
-import { within } from '../storage/waiting.ts';
+import { eventually } from '../support/eventually.ts';
 import { counted, scrape } from '../support/metrics.ts';
 import { clientCredentials } from '../support/oauth.ts';
 import { type PostgresServer, startPostgresServer } from '../support/postgres-server.ts';
@@ -15,7 +15,6 @@ import { startTestService, type TestService } from '../support/service.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 /** Seconds. */
-const NOTICED_WITHIN = 5;
 
 async function readyz(service: TestService) {
   const answer = await fetch(`${service.operatorsUrl}/readyz`);
@@ -30,7 +29,7 @@ async function expectNoticed(
   expect(await readyz(service)).to.include({ status: 'ready' });
   await harm();
   try {
-    await within(NOTICED_WITHIN, async () => {
+    await eventually(async () => {
       const body = await readyz(service);
       expect(body).to.include({ status: 'not ready', database: 'away', tokens: 'away' });
       expect(body.reason).to.match(reason);
@@ -39,7 +38,7 @@ async function expectNoticed(
   } finally {
     await undo();
   }
-  await within(NOTICED_WITHIN, async () => {
+  await eventually(async () => {
     expect(await readyz(service)).to.deep.equal({ status: 'ready', database: 'ok', tokens: 'ok' });
   });
 }
@@ -79,7 +78,7 @@ describeOn([postgresServer], 'a PostgreSQL that keeps nothing', () => {
       reason: /read-only/,
       async harm() {
         await set('SET default_transaction_read_only = on');
-        await within(NOTICED_WITHIN, async () => {
+        await eventually(async () => {
           const answer = await clientCredentials(service.issuer, machine);
           expect([answer.status, answer.body.error]).to.deep.equal([
             503,

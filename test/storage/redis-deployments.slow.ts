@@ -238,7 +238,7 @@ describeOn([redisServer], 'a planned failover by Sentinel under load', () => {
       for (const [name, value] of Object.entries(settings)) {
         await ask(former, 'CONFIG', 'SET', name, value);
       }
-      await within(20, async () => {
+      await eventually(async () => {
         expect(await askSentinel(sentinelPort, 'replicas', 'warehouse')).to.have.length(1);
         expect(await ask(former, 'INFO', 'replication')).to.match(/slave0:.*state=online/);
       });
@@ -247,7 +247,7 @@ describeOn([redisServer], 'a planned failover by Sentinel under load', () => {
       const load = await startLoad(url);
       await load.until(() => load.written.size > 50);
       await callOnce(sentinelPort, 'SENTINEL', 'FAILOVER', 'warehouse');
-      await within(30, async () => {
+      await eventually(async () => {
         const found = await askSentinel(sentinelPort, 'get-master-addr-by-name', 'warehouse');
         expect(found).to.deep.equal(['127.0.0.1', portOf(successor)]);
       });
@@ -262,8 +262,14 @@ describeOn([redisServer], 'a planned failover by Sentinel under load', () => {
       await load.stop();
 
       const kept = new Set((await ask(successor, 'KEYS', '*')) as string[]);
-      expect([...load.written].filter((key) => !kept.has(key)), 'lost').to.deep.equal([]);
-      expect([...load.removed].filter((key) => kept.has(key)), 'revived').to.deep.equal([]);
+      expect(
+        [...load.written].filter((key) => !kept.has(key)),
+        'lost',
+      ).to.deep.equal([]);
+      expect(
+        [...load.removed].filter((key) => kept.has(key)),
+        'revived',
+      ).to.deep.equal([]);
       await successor.stop();
       await former.stop();
     });
@@ -296,7 +302,7 @@ async function startLoad(url: string) {
   const done = Promise.all(nodes.map(work));
   return {
     ...{ written, removed },
-    until: (isEnough: () => boolean) => within(30, async () => expect(isEnough()).to.equal(true)),
+    until: (isEnough: () => boolean) => eventually(async () => expect(isEnough()).to.equal(true)),
     async stop() {
       isOver = true;
       await done;

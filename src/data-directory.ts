@@ -1,0 +1,64 @@
+/** What lies in the data directory of an embedded deployment, and whether it is all there. */
+import { existsSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+
+/** The folder of the database. */
+export const clusterIn = (directory: string): string => path.join(directory, 'postgres');
+
+/** Whether there is a database: PostgreSQL's own sign of one. */
+export const hasDatabase = (directory: string): boolean =>
+  existsSync(path.join(clusterIn(directory), 'PG_VERSION'));
+
+/** There from before the first thing is made until the database is. */
+const firstStartIn = (directory: string): string => path.join(directory, '.first-start');
+
+/** Sockets and claims begin with a dot; a disk of its own brings the other. */
+const isOfNobody = (name: string): boolean => name.startsWith('.') || name === 'lost+found';
+
+/** Notes that whatever is missing from now on was never there. */
+export function beginFirstStart(directory: string): void {
+  if (readdirSync(directory).every(isOfNobody)) writeFileSync(firstStartIn(directory), '');
+}
+
+export function endFirstStart(directory: string): void {
+  rmSync(firstStartIn(directory), { force: true });
+}
+
+/** What is wrong with a data directory, and what to do. */
+export class DamagedDataDirectory extends Error {
+  readonly code = 'data_directory_damaged';
+
+  constructor(directory: string, what: string, remedy: string, options?: ErrorOptions) {
+    super(`the data directory ${directory} ${what}: ${remedy}`, options);
+    this.name = 'DamagedDataDirectory';
+  }
+}
+
+export const RESTORE =
+  'stop every process that uses it, put a backup of the whole directory in its place (secrets.json ' +
+  'and postgres together), and start again';
+
+/**
+ * Refuses a directory in which a new database would take the place of one that is lost, or that
+ * others may enter: who reads the database reads password hashes.
+ *
+ * @throws DamagedDataDirectory
+ */
+export function refuseDamaged(directory: string): void {
+  const mode = statSync(directory).mode & 0o777;
+  if (mode & 0o077) {
+    throw new DamagedDataDirectory(
+      directory,
+      `can be entered by others (mode ${mode.toString(8)})`,
+      `\`chmod 700 ${directory}\``,
+    );
+  }
+  if (hasDatabase(directory) || existsSync(firstStartIn(directory))) return;
+  const found = readdirSync(directory).filter((name) => !isOfNobody(name));
+  if (found.length === 0) return;
+  throw new DamagedDataDirectory(
+    directory,
+    `holds ${found.slice(0, 5).join(', ')}, but no database (postgres/PG_VERSION is missing)`,
+    `${RESTORE}; or name an empty directory (GATEHOUSE_DATA_DIR) for a new one`,
+  );
+}

@@ -1,0 +1,111 @@
+/** A data directory that is not whole: nothing new takes the place of what is lost, and it says so. */
+import { chmodSync, cpSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect } from 'chai';
+import { loadSettings } from '../../src/config/load.ts';
+import { openDatabase } from '../../src/storage/database.ts';
+import { migrate, pendingMigrations } from '../../src/storage/migrate.ts';
+import { freshDataDirectory } from '../support/embedded-postgres.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
+import { startOtherProcess } from './other-process.ts';
+
+describe('a data directory that is not whole', () => {
+  let directory: string;
+
+  beforeEach(async () => {
+    directory = await freshDataDirectory();
+  });
+
+  /** What opening it ends with. */
+  async function refusal(): Promise<Error & { code?: string }> {
+    try {
+      const database = await openDatabase({ dataDirectory: directory, sharing: 'own' });
+      await database.close();
+    } catch (error) {
+      return error as Error;
+    }
+    throw new Error('it was opened');
+  }
+
+  for (const [what, damage] of [
+    [
+      'a database without its PG_VERSION',
+      () => rmSync(path.join(directory, 'postgres/PG_VERSION')),
+    ],
+    [
+      'secrets without a database',
+      () => {
+        rmSync(path.join(directory, 'postgres'), { recursive: true });
+        writeFileSync(path.join(directory, 'secrets.json'), '{}');
+      },
+    ],
+    ['a damaged control file', () => writeFileSync(control(), Buffer.alloc(8_192, 7))],
+    ['a lost write-ahead log', () => eachOfTheLog((file) => rmSync(file))],
+    [
+      'a damaged write-ahead log',
+      () => eachOfTheLog((file) => writeFileSync(file, Buffer.alloc(1_048_576, 9))),
+    ],
+  ] as const) {
+    it(`${what} is refused with the way to restore it, and stays as it is`, async () => {
+      damage();
+      const found = readdirSync(directory, { recursive: true }).length;
+      const { code, message } = await refusal();
+      expect(code).to.equal('data_directory_damaged');
+      expect(message).to.contain(directory).and.contain('put a backup of the whole directory');
+      expect(message).not.to.match(/\n|Abort|wasm/i);
+      expect(readdirSync(directory, { recursive: true }).length).to.be.within(found, found + 2);
+    });
+  }
+
+  const control = () => path.join(directory, 'postgres/global/pg_control');
+
+  function eachOfTheLog(harm: (file: string) => void): void {
+    const log = path.join(directory, 'postgres/pg_wal');
+    for (const name of readdirSync(log)) {
+      if (/^[0-9A-F]{24}$/.test(name)) harm(path.join(log, name));
+    }
+  }
+
+  it('that others may enter is refused', async () => {
+    chmodSync(directory, 0o755);
+    expect((await refusal()).message).to.contain(`chmod 700 ${directory}`);
+  });
+
+  it('without the secrets of its database is refused, and no keys are made', () => {
+    const load = () => loadSettings({ environment: { GATEHOUSE_DATA_DIR: directory } });
+    expect(load).to.throw(/secrets\.json.*missing beside an existing database/s);
+    expect(readdirSync(directory)).to.deep.equal(['postgres']);
+  });
+});
+
+describe('the very first start', () => {
+  it('that was broken off half-way is done again', async () => {
+    const directory = path.join(temporaryDirectory('first'), 'data');
+    const environment = { GATEHOUSE_DATA_DIR: directory };
+    loadSettings({ environment });
+    mkdirSync(path.join(directory, 'postgres'));
+    const { storage } = loadSettings({ environment });
+    const database = await openDatabase({ ...storage, sharing: 'own' });
+    await database.close();
+    cpSync(path.join(directory, 'secrets.json'), path.join(directory, 'copy.json'));
+    rmSync(path.join(directory, 'postgres'), { recursive: true });
+    const again = await openDatabase({ ...storage, sharing: 'own' }).catch((error) => error.code);
+    expect(again).to.equal('data_directory_damaged');
+  });
+
+  it('of several programs at once is one migration, for which the others wait', async () => {
+    const directory = temporaryDirectory('at-once');
+    const owner = await openDatabase({ dataDirectory: directory, sharing: 'own' });
+    const guests = await Promise.all(
+      [0, 1].map(() => openDatabase({ dataDirectory: directory, sharing: 'share' })),
+    );
+    const applied = await Promise.all([owner, ...guests].map(migrate));
+    expect(applied.filter((names) => names.length > 0)).to.have.length(1);
+    expect(await pendingMigrations(owner)).to.deep.equal([]);
+    const other = await startOtherProcess(directory, 'share');
+    expect(other.outcome).to.equal('opened');
+    await other.close();
+    for (const guest of guests) await guest.close();
+    await owner.close();
+  });
+});
