@@ -14,8 +14,6 @@ import { type Seed, seed } from '../support/seed.ts';
 import { startTestService, type TestService } from '../support/service.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
-/** Seconds. */
-
 async function readyz(service: TestService) {
   const answer = await fetch(`${service.operatorsUrl}/readyz`);
   return (await answer.json()) as Record<string, string>;
