@@ -5,17 +5,25 @@ import { endFile, endRun } from './end-of-run.ts';
 import './temporary-directory.ts';
 
 /** Milliseconds in which what is being closed is closed. */
-const LONGEST_CLOSING = 60_000;
+const LONGEST_CLOSING = 20_000;
+
+const listening = (): number =>
+  process.getActiveResourcesInfo().filter((resource) => resource === 'TCPServerWrap').length;
+
+let forgotten = 0;
 
 /**
  * A service that its file forgot would answer the files after it as well, and a process of a parallel
- * run, which is ended from outside, would never tell.
+ * run, which is ended from outside, would never tell. Said once, of the file that forgot it.
  */
 async function expectNothingListens(this: Mocha.Context): Promise<void> {
   const files = new Set(this.test?.parent?.suites.map(({ file }) => file));
   const deadline = performance.now() + LONGEST_CLOSING;
-  while (process.getActiveResourcesInfo().includes('TCPServerWrap')) {
-    if (performance.now() > deadline) throw new Error(`still listening after ${[...files]}`);
+  while (listening() > forgotten) {
+    if (performance.now() > deadline) {
+      forgotten = listening();
+      throw new Error(`still listening after ${[...files]}`);
+    }
     await delay(20);
   }
 }
