@@ -5,12 +5,10 @@ import { endFile, endRun } from './end-of-run.ts';
 import './temporary-directory.ts';
 
 /** Milliseconds in which what is being closed is closed. */
-const LONGEST_CLOSING = 20_000;
+const LONGEST_CLOSING = 30_000;
 
-const listening = (): number =>
-  process.getActiveResourcesInfo().filter((resource) => resource === 'TCPServerWrap').length;
-
-let forgotten = 0;
+/** What a file left open is its own fault, and not also that of each file after it. */
+let left = 0;
 
 /**
  * A service that its file forgot would answer the files after it as well, and a process of a parallel
@@ -19,14 +17,17 @@ let forgotten = 0;
 async function expectNothingListens(this: Mocha.Context): Promise<void> {
   const files = new Set(this.test?.parent?.suites.map(({ file }) => file));
   const deadline = performance.now() + LONGEST_CLOSING;
-  while (listening() > forgotten) {
+  while (listeners() > left) {
     if (performance.now() > deadline) {
-      forgotten = listening();
+      left = listeners();
       throw new Error(`still listening after ${[...files]}`);
     }
     await delay(20);
   }
 }
+
+const listeners = (): number =>
+  process.getActiveResourcesInfo().filter((name) => name === 'TCPServerWrap').length;
 
 /** In a parallel run each file has a root suite of its own; else all files share one. */
 export const mochaHooks = { afterAll: [endFile, expectNothingListens] };
