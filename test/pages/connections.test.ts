@@ -8,7 +8,7 @@ import {
   refresh,
   type TestClient,
 } from '../support/oauth.ts';
-import { type Partner, startPartner } from '../support/partner.ts';
+import { startPartner } from '../support/partner.ts';
 import { addPerson } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { textOf } from './client-owner.ts';
@@ -161,14 +161,9 @@ describe('the page of connections', () => {
   });
 
   describeInBrowser('in a browser', (visit) => {
-    let partner: Partner;
-
-    before(async () => {
-      partner = await startPartner();
-    });
-    after(() => partner?.close());
-
     it('a person sees what they connected, ends it, and is asked again', async () => {
+      await using opened = new AsyncDisposableStack();
+      const partner = opened.adopt(await startPartner(), (it) => it.close());
       const { client, secret = '' } = await on.service.clients.add({
         ...{ kind: 'confidential', name: 'Dock Planner', isNative: false },
         redirectUris: [partner.redirectUri],
