@@ -1,8 +1,7 @@
 /** What a million live tokens cost in Redis, written by the real store, keys included. */
+import { createAuthorizations } from '../src/authorizations/authorization.ts';
+import { PREFIX } from '../src/authorizations/token-formats.ts';
 import { systemClock } from '../src/clock.ts';
-import { createRefreshTokens } from '../src/provider/refresh-tokens.ts';
-import { storeAdapter } from '../src/provider/store-adapter.ts';
-import { PREFIX } from '../src/provider/token-values.ts';
 import { randomId } from '../src/random-id.ts';
 import { createRedis } from '../src/storage/redis.ts';
 import { createRedisStore } from '../src/storage/redis-store.ts';
@@ -10,7 +9,15 @@ import { startRedisServer } from '../test/support/redis-server.ts';
 import { table } from './table.ts';
 
 const HOUR = 3_600;
-const YEAR = 365 * 24 * HOUR;
+const DAY = 24 * HOUR;
+/** Seconds, the defaults. */
+const LIFETIMES = {
+  authorizationCodeSeconds: 600,
+  accessTokenSeconds: HOUR,
+  refreshTokenSeconds: 30 * DAY,
+  retryWindowSeconds: 60,
+  absoluteAgeSeconds: 365 * DAY,
+};
 /** Written at the same time: enough to keep Redis busy, few enough to keep its buffers small. */
 const BATCH = 500;
 
@@ -21,40 +28,37 @@ export async function measureMemory(count: number): Promise<void> {
   const redis = createRedis(server.url);
   await redis.connect();
   const store = createRedisStore({ redis, clock: systemClock });
-  const refreshTokens = createRefreshTokens({
+  const authorizations = createAuthorizations({
     store,
+    connections: { generationOf: async () => 1 },
+    clients: { find: async () => undefined },
+    accounts: { find: async () => undefined },
     clock: systemClock,
     keys: [randomId('', 43)],
-    retryWindowSeconds: 60,
-    noteReplay: () => {},
-    outcomes: { refreshRetried: () => {} },
+    lifetimes: LIFETIMES,
   });
-  const adapter = storeAdapter({ store, refreshTokens, noteReplay: () => {} });
-  const iat = Math.floor(Date.now() / 1000);
   const clientId = randomId('gate_ci_', 22);
   const accountId = randomId('acc_', 16);
+  const redirectUri = 'https://partner.example/callback';
+  const codeChallenge = randomId('', 43);
+  const issuedAt = Math.floor(Date.now() / 1000);
 
-  const accessTokens = adapter('AccessToken');
-  const grants = adapter('Grant');
-  const families = adapter('RefreshToken');
   const kinds: Readonly<Record<string, () => Promise<unknown>>> = {
-    'access tokens': () => {
-      const payload = { grantId: randomId('', 22), iat, exp: iat + HOUR };
-      return accessTokens.upsert(randomId(PREFIX.accessToken, 65), payload, HOUR);
+    // Its access tokens are computed, so however many are live, they take nothing.
+    'authorizations with live tokens': async () => {
+      const draft = authorizations.draft();
+      const approval = { accountId, clientId, generation: 1, redirectUri, codeChallenge };
+      await authorizations.begin(draft, approval);
+      const found = await authorizations.find(authorizations.codeOf(draft));
+      if (found) await authorizations.exchange(found.authorization);
     },
-    grants: () => {
-      const payload = { accountId, clientId, iat, exp: iat + YEAR };
-      return grants.upsert(randomId('', 22), payload, YEAR);
-    },
-    'refresh tokens (one record a grant)': () => {
-      const grantId = randomId('', 22);
-      const value = refreshTokens.valueOf({ grantId, rotation: 0 });
-      // What the engine keeps of a refresh token today.
-      const times = { iat, exp: iat + 30 * 24 * HOUR, iiat: iat, authTime: iat };
-      const ids = { accountId, clientId, grantId, sessionUid: randomId('', 43) };
-      const payload = { ...times, ...ids, rotations: 0, gty: 'authorization_code', scope: '' };
-      return families.upsert(value, payload, 30 * 24 * HOUR);
-    },
+    'machine access tokens': () =>
+      store.write(
+        'machine_token',
+        randomId(PREFIX.machineToken, 43),
+        [clientId, HOUR],
+        issuedAt + HOUR,
+      ),
   };
 
   const rows: string[][] = [];

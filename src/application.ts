@@ -5,16 +5,16 @@ import type { Access } from './accounts/access.ts';
 import type { AccountRegistry } from './accounts/account-registry.ts';
 import type { Activity } from './accounts/activity.ts';
 import type { ApiKeys } from './accounts/api-keys.ts';
-import type { Connections } from './accounts/connections.ts';
 import { createSendMail } from './accounts/mail.ts';
 import { createPasswordChanges } from './accounts/password-changes.ts';
 import { createPasswordLinkRequests } from './accounts/password-link-requests.ts';
 import type { PasswordLinks } from './accounts/password-links.ts';
-import type { Revocations } from './accounts/revocations.ts';
 import { createShownOnce } from './accounts/shown-once.ts';
 import { createSignIn } from './accounts/sign-in.ts';
 import { createSignInLimits } from './accounts/sign-in-limits.ts';
 import type { CreateAttemptLimit } from './attempt-limits.ts';
+import type { Connections } from './authorizations/connections.ts';
+import { createDisconnect, type Endings } from './authorizations/endings.ts';
 import type { ClientProblems } from './clients/client-problems.ts';
 import type { ClientRegistry } from './clients/client-registry.ts';
 import type { Clock } from './clock.ts';
@@ -67,7 +67,7 @@ export interface ApplicationParts {
   readonly access: Access;
   readonly connections: Connections;
   readonly activity: Activity;
-  readonly revocations: Revocations;
+  readonly endings: Endings;
   readonly apiKeys: ApiKeys;
   readonly passwordLinks: PasswordLinks;
   readonly clientProblems: ClientProblems;
@@ -100,7 +100,8 @@ export function createApplication(parts: ApplicationParts): Application {
     showError: errorPage.showAuthorizationError,
   });
 
-  const { interactions, sessions, disconnections } = server;
+  const { interactions, sessions } = server;
+  const disconnect = createDisconnect(connections, activity);
   const formTokens = createFormTokens({ issuer, keys: secrets.cookieKeys });
   const host = { render, formToken: formTokens.formToken };
   const passwordChanges = createPasswordChanges({ database, accounts, links, activity });
@@ -143,22 +144,22 @@ export function createApplication(parts: ApplicationParts): Application {
         requests &&
         forgotPasswordPage({ host, requests, perAddress: mailLimit('forgot_address', 30) }),
       profile: profilePage({ host, clock, access, clients, connections, apiKeys }),
-      connections: connectionsPage({ host, access, connections, disconnections }),
+      connections: connectionsPage({ host, access, connections, disconnect }),
       apiKeys: apiKeysPage({
         ...{ host, clock, apiKeys, shownOnce, limit: limits.apiKeysPerPerson },
       }),
       activity: activityPage({ host, activity }),
       security: securityPage({
-        ...{ host, accounts, activity, sessions, connections, disconnections },
+        ...{ host, accounts, activity, sessions, connections, disconnect },
         ...{ passwordChanges, checkPassword, devices },
       }),
       oauthClients: oauthClientsPage(ownClients),
       oauthClientNew: oauthClientNewPage(ownClients),
       oauthClient: oauthClientPage({ ...ownClients, issuer, clock, problems: clientProblems }),
       oauthClientCreated: oauthClientCreatedPage(ownClients),
-      oauthClientDelete: oauthClientDeletePage({ ...ownClients, grants: server.grants }),
+      oauthClientDelete: oauthClientDeletePage(ownClients),
       oauthClientTest: oauthClientTestPage({
-        ...{ ...ownClients, issuer, access, server },
+        ...{ ...ownClients, issuer, access, server, endings: parts.endings },
         retryWindow: settings.tokens.retryWindowSeconds,
         postForm: createOwnRequests({ issuer, handler: () => handle }),
       }),
@@ -171,6 +172,7 @@ export function createApplication(parts: ApplicationParts): Application {
   return {
     handle,
     async close() {
+      await server.authorizations.close();
       await requests?.close();
     },
   };

@@ -3,18 +3,9 @@ import type { Server } from 'node:http';
 import { hostname } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import { createAccess } from './accounts/access.ts';
-import { createAccountRegistry } from './accounts/account-registry.ts';
-import { createActivity } from './accounts/activity.ts';
-import { createApiKeys } from './accounts/api-keys.ts';
-import { createConnections } from './accounts/connections.ts';
 import { seedDemo } from './accounts/demo.ts';
-import { createPasswordLinks } from './accounts/password-links.ts';
-import { createRevocations } from './accounts/revocations.ts';
 import { createApplication } from './application.ts';
-import { createClientProblems } from './clients/client-problems.ts';
-import { createClientRegistry } from './clients/client-registry.ts';
-import { writeClientUses, writeSecretUses } from './clients/client-uses.ts';
+import { createEndings, reportRevived } from './authorizations/endings.ts';
 import type { Clock } from './clock.ts';
 import { createReload } from './config/reload.ts';
 import type { Settings } from './config/settings.ts';
@@ -24,15 +15,14 @@ import { createOperatorsHost } from './host/host.ts';
 import { addressOf, drain, listen } from './host/listeners.ts';
 import { createMetrics } from './host/metrics.ts';
 import { createReadiness } from './host/readiness.ts';
-import { type ChangeFeed, listenForChanges } from './storage/change-feed.ts';
+import { createRegistries } from './registries.ts';
+import { listenForChanges } from './storage/change-feed.ts';
 import { startCleaning } from './storage/cleaning.ts';
 import { openDatabase } from './storage/database.ts';
 import { startKeySightings } from './storage/key-sightings.ts';
-import { createLastUsed } from './storage/last-used.ts';
 import { measuredDatabase, measuredStore } from './storage/measured-store.ts';
 import { requireSchema } from './storage/migrate.ts';
 import { openTokenStore } from './storage/open-token-store.ts';
-import type { Database } from './storage/queries.ts';
 
 export interface ServiceParts {
   readonly settings: Settings;
@@ -72,7 +62,7 @@ export async function startService(given: ServiceParts) {
   );
   opened.defer(() => database.close());
   await requireSchema(database, storage);
-  const tokens = await openTokenStore({ ...storage, database, clock });
+  const tokens = await openTokenStore({ ...storage, database, clock, timeShift });
   const { limits } = tokens;
   const store = measuredStore(tokens.store, metrics.observeStore('tokens'));
   opened.defer(() => store.close());
@@ -104,7 +94,17 @@ export async function startService(given: ServiceParts) {
   const isSeeded = settings.demo && (await seedDemo({ database, clock }));
 
   const { createAttemptLimit } = limits;
-  const parts = { clock, log, metrics, database, store, createAttemptLimit, ...registries };
+  const endings = createEndings({ store, revocations });
+  const parts = {
+    clock,
+    log,
+    metrics,
+    database,
+    store,
+    endings,
+    createAttemptLimit,
+    ...registries,
+  };
   const build = (next: Settings) => createApplication({ ...parts, settings: next });
   let current = { settings, application: build(settings) };
   opened.defer(() => current.application.close());
@@ -121,7 +121,6 @@ export async function startService(given: ServiceParts) {
     jobs: {
       tokens: store.removeExpired,
       attempts: limits.removeExpired,
-      grants: connections.removeExpiredGrants,
       client_problems: clientProblems.removeExpired,
       api_keys: apiKeys.removeExpired,
       password_links: passwordLinks.removeExpired,
@@ -152,6 +151,10 @@ export async function startService(given: ServiceParts) {
     replacedClosing.add(closing);
     await keySightings.note();
   }
+
+  // Beside the start, which it neither delays nor hinders.
+  const looked = reportRevived(endings, log);
+  opened.defer(() => looked);
 
   const reload = createReload({ settings, loadSettings, apply, log, outcomes });
 
@@ -206,42 +209,5 @@ export async function startService(given: ServiceParts) {
     },
     /** Answers what is in flight, then closes everything, the last opened first. */
     close: () => closing.disposeAsync(),
-  };
-}
-
-/** What remembers for the stores, whatever the settings say. Asks the database nothing yet. */
-export function createRegistries({
-  database,
-  changes,
-  clock,
-  log,
-}: {
-  readonly database: Database;
-  readonly changes: ChangeFeed;
-  readonly clock: Clock;
-  readonly log: Logger;
-}) {
-  const clients = createClientRegistry({ database, changes, clock });
-  const accounts = createAccountRegistry({ database, changes, clock });
-  const access = createAccess({ database, changes, clock });
-  const connections = createConnections({ database, clock });
-  const activity = createActivity({ database, clock });
-  const revocations = createRevocations({ database, clock, activity, log });
-  const apiKeys = createApiKeys({ database, changes, clock, activity });
-  const passwordLinks = createPasswordLinks({ database, clock, accounts, activity });
-  const clientProblems = createClientProblems({ database, clock, log });
-  const lastUsed = createLastUsed({
-    clock,
-    log,
-    writers: {
-      client: writeClientUses(database),
-      client_secret: writeSecretUses(database),
-      connection: connections.writeUses,
-      api_key: apiKeys.writeUses,
-    },
-  });
-  return {
-    ...{ clients, accounts, access, connections, activity, apiKeys, passwordLinks },
-    ...{ revocations, clientProblems, lastUsed },
   };
 }

@@ -11,16 +11,29 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   storage: [],
   clients: ['storage'],
   accounts: ['storage'],
-  provider: ['config', 'storage', 'clients', 'accounts'],
-  pages: ['provider', 'clients', 'accounts'],
+  authorizations: ['storage', 'clients', 'accounts'],
+  provider: ['config', 'storage', 'clients', 'accounts', 'authorizations'],
+  pages: ['provider', 'authorizations', 'clients', 'accounts'],
   host: ['pages', 'provider', 'config'],
-  'application.ts': ['config', 'storage', 'clients', 'accounts', 'provider', 'pages', 'host'],
-  'service.ts': [
-    'application.ts',
+  'application.ts': [
     'config',
     'storage',
     'clients',
     'accounts',
+    'authorizations',
+    'provider',
+    'pages',
+    'host',
+  ],
+  'registries.ts': ['storage', 'clients', 'accounts', 'authorizations'],
+  'service.ts': [
+    'application.ts',
+    'registries.ts',
+    'config',
+    'storage',
+    'clients',
+    'accounts',
+    'authorizations',
     'provider',
     'pages',
     'host',
@@ -28,12 +41,13 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   processes: ['service.ts', 'config', 'host'],
   'main.ts': ['service.ts', 'processes', 'config', 'clients', 'accounts'],
   operator: [
-    'service.ts',
     'application.ts',
+    'registries.ts',
     'config',
     'storage',
     'clients',
     'accounts',
+    'authorizations',
     'provider',
   ],
   'resource-server': [],
@@ -141,12 +155,12 @@ describe('one place for', () => {
     expect(containing(/\bnew\s+(Redis|Cluster|IORedis)\b/)).to.deep.equal(['src/storage/redis.ts']);
   });
 
-  it('SQL: clients, accounts and storage', () => {
+  it('SQL: clients, accounts, authorizations and storage', () => {
     const statement = /\b(SELECT|INSERT\s+INTO|UPDATE|DELETE\s+FROM|CREATE\s+TABLE|LISTEN)\s/;
     const asked = /\.query\s*(<[^()]*>)?\(/;
     const elsewhere = sources.filter(
       ({ part, code }) =>
-        !['clients', 'accounts', 'storage'].includes(part) &&
+        !['clients', 'accounts', 'authorizations', 'storage'].includes(part) &&
         (statement.test(code) || asked.test(code)),
     );
     expect(namesOf(elsewhere)).to.deep.equal([]);

@@ -1,18 +1,19 @@
 /** What each kind of activity is called: on a person's page, and where an operator asks. */
 import type { Action, ActivityRecord } from './activity.ts';
-import type { RevocationCause } from './revocations.ts';
 
 type Details = ActivityRecord['details'];
 
-/** A revocation's cause, to follow the client's name. */
-export const CAUSES: Readonly<Record<RevocationCause, string>> = {
+/** Why an authorization or a connection ended, to follow the client's name. */
+export const CAUSES = {
   client_revoked: 'by the client itself',
   code_replayed: 'an authorization code was presented a second time',
   refresh_token_replayed: 'a refresh token was presented that had been replaced',
   person_disconnected: 'the person disconnected the client',
   operator_revoked: 'by the operator',
   client_deleted: 'the client was deleted',
-};
+} as const;
+
+export type EndingCause = keyof typeof CAUSES;
 
 interface Words {
   readonly what: string;
@@ -22,7 +23,7 @@ interface Words {
   readonly isWarning?: true;
 }
 
-const causeOf = ({ cause }: Details): string | undefined => CAUSES[cause as RevocationCause];
+const causeOf = ({ cause }: Details): string | undefined => CAUSES[cause as EndingCause];
 
 const ending = ({ last_four: lastFour }: Details): string | undefined =>
   lastFour === undefined ? undefined : `ending in ${lastFour}`;
@@ -67,6 +68,7 @@ const WORDS: Readonly<Record<Action, Words>> = {
   client_tested: { what: 'Client tested', about: 'client_name' },
   client_tokens_revoked: { what: 'All tokens of the client ended', about: 'client_name' },
   tokens_revoked: { what: 'Authorization ended', about: 'client_name', note: causeOf },
+  everything_revoked: { what: 'Every authorization of everybody ended', isWarning: true },
   connected: { what: 'Connected', about: 'client_name' },
   disconnected: { what: 'Disconnected', about: 'client_name', note: causeOf },
   api_key_added: { what: 'API key created', about: 'api_key_name', note: ending },

@@ -24,6 +24,7 @@ export type Action =
   | 'client_tested'
   | 'client_tokens_revoked'
   | 'tokens_revoked'
+  | 'everything_revoked'
   | 'connected'
   | 'disconnected'
   | 'api_key_added'
@@ -64,8 +65,12 @@ export interface ActivityRecord extends NewActivity {
 export interface Activity {
   /** Pass the transaction of the change itself, so that neither is kept without the other. */
   record(entry: NewActivity, tx?: Queries): Promise<void>;
-  /** Many at once, in the order given, for what came from no browser. */
-  recordAll(entries: readonly Omit<NewActivity, 'origin'>[], tx: Queries): Promise<void>;
+  /** Many at once, in the order given. @param origin of all of them. */
+  recordAll(
+    entries: readonly Omit<NewActivity, 'origin'>[],
+    tx: Queries,
+    origin?: Origin,
+  ): Promise<void>;
   /** The newest first, at most `limit`, older than the record `before`. */
   of(accountId: string, page: { limit: number; before?: number }): Promise<ActivityRecord[]>;
   /** Deletes at most `limit` records older than `olderThan`. @returns how many it were. */
@@ -102,18 +107,16 @@ export function createActivity(parts: {
           actor,
           action,
           JSON.stringify(details),
-          origin?.address ?? null,
-          // The header may hold anything, a NUL byte among it, which PostgreSQL refuses.
-          origin?.browser.replace(/[^\x20-\x7e]/g, '?').slice(0, LONGEST_BROWSER) ?? null,
+          ...valuesOf(origin),
         ],
       );
     },
 
-    async recordAll(entries, tx) {
+    async recordAll(entries, tx, origin) {
       if (entries.length === 0) return;
       await tx.query(
-        `INSERT INTO activity (at, account_id, actor, action, details)
-          SELECT $1, account_id, actor, action, details
+        `INSERT INTO activity (at, account_id, actor, action, details, address, browser)
+          SELECT $1, account_id, actor, action, details, $6, $7
           FROM unnest($2::text[], $3::text[], $4::text[], $5::jsonb[])
             WITH ORDINALITY AS entry (account_id, actor, action, details, position)
           ORDER BY position`,
@@ -123,6 +126,7 @@ export function createActivity(parts: {
           entries.map(({ actor }) => actor),
           entries.map(({ action }) => action),
           entries.map(({ details = {} }) => JSON.stringify(details)),
+          ...valuesOf(origin),
         ],
       );
     },
@@ -147,6 +151,13 @@ export function createActivity(parts: {
     },
   };
 }
+
+/** The columns `address` and `browser`. */
+const valuesOf = (origin: Origin | undefined): [string | null, string | null] => [
+  origin?.address ?? null,
+  // The header may hold anything, a NUL byte among it, which PostgreSQL refuses.
+  origin?.browser.replace(/[^\x20-\x7e]/g, '?').slice(0, LONGEST_BROWSER) ?? null,
+];
 
 export function activityFrom(row: ActivityRow): ActivityRecord {
   const { id, at, account_id, actor, action, details, address, browser } = row;

@@ -58,7 +58,6 @@ export function createThrowAwayAccounts(parts: {
         );
         if (removed.length === 0) return false;
         await tx.query('DELETE FROM activity WHERE account_id = $1', [id]);
-        await tx.query('DELETE FROM revoked_grants WHERE account_id = $1', [id]);
         await alongside?.(tx);
         return true;
       }),

@@ -11,7 +11,7 @@ import {
   refuseForeignAccountId,
   unknownOwner,
 } from './client-creation.ts';
-import { type RemovalOptions, removeSuspendedClient } from './client-removal.ts';
+import { removeSuspendedClient } from './client-removal.ts';
 import { type ClientRow, clientFrom, SELECT_CLIENTS } from './client-row.ts';
 import { type ClientDraft, normalizeClientName, refuseInvalidClient } from './client-rules.ts';
 import { type ClientSecrets, createClientSecrets, unknownClient } from './client-secrets.ts';
@@ -47,10 +47,11 @@ export interface ClientRegistry extends ClientCreation, ClientSecrets, OwnedClie
   /**
    * Ends the client and everything issued to it at once, then removes what it leaves behind.
    *
+   * @param alongside told how many people had it connected.
    * @returns how many people had it connected.
    * @throws Refusal `client_unknown`
    */
-  remove(id: string, options: RemovalOptions): Promise<number>;
+  remove(id: string, alongside?: Alongside<number>): Promise<number>;
 }
 
 export type ClientChanges = Pick<ClientDraft, 'name' | 'redirectUris'>;
@@ -137,10 +138,10 @@ export function createClientRegistry(parts: {
       );
     },
 
-    async remove(id, options) {
+    async remove(id, alongside) {
       // From here on it is refused everywhere; what follows only tidies up.
       await suspend(id);
-      const people = await removeSuspendedClient({ database, clock }, id, options);
+      const people = await removeSuspendedClient({ database, clock }, id, alongside);
       memory.forget(id);
       return people;
     },

@@ -20,7 +20,8 @@ export function createOwnedClients(database: Queries): OwnedClients {
   async function select(where: string, values: readonly string[]): Promise<OwnedClient[]> {
     const rows = await database.query<ClientRow & { connected_people: number }>(
       `SELECT owned.*,
-          (SELECT count(*)::integer FROM connections WHERE client_id = owned.id) AS connected_people
+          (SELECT count(*)::integer FROM connections
+            WHERE client_id = owned.id AND ended_at IS NULL) AS connected_people
         FROM (${SELECT_CLIENTS} WHERE ${where}) owned ORDER BY owned.created_at, owned.id`,
       values,
     );

@@ -2,7 +2,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Context, Middleware } from 'koa';
 import type { Logger } from 'pino';
-import { sha256 } from '../random-id.ts';
 import { statusOf } from './failures.ts';
 import type { ObserveRequest } from './request-metrics.ts';
 
@@ -22,7 +21,7 @@ const LONGEST_PATH = 200;
  * header or a body: those hold codes, tokens and secrets.
  *
  * The steps after it say in `ctx.state` what they find out: `route` (a pattern), `clientId` (of a
- * client that exists), `accountId`, `grantId`.
+ * client that exists), `accountId`, `authorizationId`.
  */
 export function requestLog({
   log,
@@ -48,12 +47,11 @@ export function requestLog({
     const route = routeOf(ctx);
     observeRequest?.(route, method, status, milliseconds / 1000);
     if (!log.isLevelEnabled('info')) return;
-    const { clientId, grantId, accountId } = ctx.state;
+    const { clientId, authorizationId: authorization, accountId } = ctx.state;
     log.info(
       {
         ...{ requestId, method, path: shownPath(ctx.path, route), route, status, ip, clientId },
-        grant: grantId === undefined ? undefined : shownGrant(grantId),
-        accountId,
+        ...{ authorization, accountId },
         ms: Math.round(milliseconds * 1000) / 1000,
       },
       'request',
@@ -78,9 +76,6 @@ function answerUncaught(ctx: Context, err: unknown, log: Logger): void {
 function routeOf(ctx: Context & { _matchedRoute?: string | RegExp }): string {
   return String(ctx.state.route ?? ctx._matchedRoute ?? 'unmatched');
 }
-
-/** The hash under which the store keeps the grant, in part: its id is in the tokens of the grant. */
-const shownGrant = (grantId: string): string => sha256(grantId).slice(0, 16);
 
 /** Some put a code or a token into the path, where none belongs; nothing of ours there is so long. */
 function shownPath(path: string, route: string): string {

@@ -3,8 +3,7 @@ import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { Action, ActivityRecord } from '../accounts/activity.ts';
 import { ACTIONS, wordsOf } from '../accounts/activity-words.ts';
 import type { AuditRecord } from '../accounts/audit.ts';
-import { systemClock } from '../clock.ts';
-import { durationSeconds } from '../config/durations.ts';
+import { givenTime } from './given-time.ts';
 import { accountNamed } from './names.ts';
 import type { Operator } from './operator.ts';
 import { table } from './report.ts';
@@ -33,8 +32,8 @@ export function addAuditCommand(program: Command, { run }: Operator): void {
     .option('--client <id>', 'about this client, deleted ones too')
     .addOption(new Option('--action <action>', 'of this kind').choices([...ACTIONS].sort()))
     .addOption(new Option('--actor <actor>', 'done by one of these').choices(ACTORS))
-    .option('--since <time>', 'from then on: 7d, 12h, 30m, or 2026-01-31T08:00Z', time)
-    .option('--until <time>', 'before then, likewise', time)
+    .option('--since <time>', 'from then on: 7d, 12h, 30m, or 2026-01-31T08:00Z', givenTime)
+    .option('--until <time>', 'before then, likewise', givenTime)
     .option('--limit <number>', `at most so many, up to ${MOST}`, number(MOST), 100)
     .option('--before <id>', 'older than this one: the next page', number(Number.MAX_SAFE_INTEGER))
     .action((options: AuditOptions) =>
@@ -82,17 +81,6 @@ const recordValue = (record: AuditRecord) => {
     browser: origin?.browser ?? null,
   };
 };
-
-/** A duration is that long ago; anything else is a time by the ISO calendar, in UTC without a zone. */
-function time(text: string): Date {
-  const seconds = durationSeconds(text);
-  if (!Number.isNaN(seconds)) return new Date(systemClock() - seconds * 1000);
-  const [, day, rest] = /^(\d{4}-\d{2}-\d{2})(?:[T ](.+))?$/.exec(text) ?? [];
-  const zoned = rest && !/(Z|[+-]\d{2}:?\d{2})$/.test(rest) ? `${rest}Z` : rest;
-  const parsed = new Date(day && zoned ? `${day}T${zoned}` : (day ?? Number.NaN));
-  if (!Number.isNaN(parsed.getTime())) return parsed;
-  throw new InvalidArgumentError('Write 7d, 12h, 30m, or a time like 2026-01-31T08:00Z.');
-}
 
 const number =
   (most: number) =>

@@ -5,7 +5,6 @@ import type { Client, ClientKind } from '../clients/client.ts';
 import { checkRedirectUris } from '../clients/client-rules.ts';
 import { clientText, clientValue, stateOf } from './client-report.ts';
 import { askedFirst, type ConfirmationOptions, confirmed } from './confirmation.ts';
-import { peopleOf } from './connection-ends.ts';
 import { WrongUsage } from './failure.ts';
 import { accountNamed, clientNamed, oneName } from './names.ts';
 import type { Operator } from './operator.ts';
@@ -174,18 +173,12 @@ export function addClientCommands(program: Command, operator: Operator): void {
       const id = oneName(argument, options.client, 'a client');
       return run(async (registries) => {
         const client = await clientNamed(registries, id);
-        const { length: connected } = await peopleOf(registries, id);
+        const connected = await registries.connections.countOf(id);
         const what = `Deletes ${client.name} and disconnects the ${connected} people who use it.`;
         await confirmed(what, options, operator);
-        const people = await registries.clients.remove(id, {
-          async revokeGrant(grantId) {
-            const store = await registries.tokenStore();
-            await store.remove('grant', grantId);
-            await store.removeFamily(grantId);
-          },
-          alongside: (tx, connected) =>
-            recordOf(registries, 'client_deleted', client, { people: connected })(tx),
-        });
+        const people = await registries.clients.remove(id, (tx, connected) =>
+          recordOf(registries, 'client_deleted', client, { people: connected })(tx),
+        );
         return {
           value: { ...clientValue(client), deleted: true, disconnected_people: people },
           text: `Deleted client ${id}: ${client.name}. Disconnected people: ${people}.`,

@@ -2,11 +2,11 @@
 import { createAccountRegistry } from '../accounts/account-registry.ts';
 import { createActivity } from '../accounts/activity.ts';
 import { createThrowAwayAccounts } from '../accounts/throw-away-accounts.ts';
+import { createRevocations } from '../authorizations/revocations.ts';
 import { createClientRegistry } from '../clients/client-registry.ts';
 import { systemClock } from '../clock.ts';
 import { silentChangeFeed } from '../storage/change-feed.ts';
 import type { Database } from '../storage/queries.ts';
-import type { TokenStore } from '../storage/token-store.ts';
 import type { Flow } from './doctor-flow.ts';
 
 export interface Visitor extends Pick<Flow, 'person' | 'client'> {
@@ -26,23 +26,13 @@ export interface Visitors {
 /** RFC 2606 §2: nobody has that host, and no browser is sent there. */
 const REDIRECT_URI = 'https://doctor.gatehouse.invalid/callback';
 
-export function createVisitors({
-  database,
-  store,
-}: {
-  database: Database;
-  store: TokenStore;
-}): Visitors {
+export function createVisitors(database: Database): Visitors {
   const parts = { database, changes: silentChangeFeed, clock: systemClock };
   const accounts = createAccountRegistry(parts);
   const clients = createClientRegistry(parts);
   const activity = createActivity(parts);
   const throwAway = createThrowAwayAccounts({ ...parts, accounts });
-
-  async function revokeGrant(grantId: string): Promise<void> {
-    await store.remove('grant', grantId);
-    await store.removeFamily(grantId);
-  }
+  const revocations = createRevocations({ ...parts, activity, log: { warn: () => {} } });
 
   const visitors: Visitors = {
     async add() {
@@ -66,11 +56,15 @@ export function createVisitors({
 
     async remove(accountId, outcome) {
       for (const { id } of await clients.listByOwner(accountId)) {
-        await clients.remove(id, { revokeGrant });
+        await clients.remove(id);
       }
-      await throwAway.remove(accountId, (tx) =>
-        activity.record({ action: 'doctor_ran', actor: 'operator', details: { outcome } }, tx),
-      );
+      await throwAway.remove(accountId, async (tx) => {
+        await revocations.forgetAccount(accountId, tx);
+        await activity.record(
+          { action: 'doctor_ran', actor: 'operator', details: { outcome } },
+          tx,
+        );
+      });
     },
 
     async removeLeftOver() {

@@ -8,6 +8,7 @@ import { StorageUnavailable } from '../storage/storage-unavailable.ts';
 import { checkAddress } from './doctor-address.ts';
 import { checkCookies } from './doctor-cookies.ts';
 import { checkDatabase, reasonOf } from './doctor-database.ts';
+import { checkEndings } from './doctor-endings.ts';
 import { createFindings, type Findings } from './doctor-findings.ts';
 import { checkFlow } from './doctor-flow.ts';
 import { checkHops } from './doctor-hops.ts';
@@ -96,8 +97,9 @@ async function examine(
     try {
       await checkKeys(findings, { database, settings, keys: () => findKeys({ environment }) });
       await checkNodes(findings, settings, database);
+      if (database && store) await checkEndings(findings, database, store);
       const send = await checkAddress(findings, { issuer: settings.issuer, address, signal });
-      const visitors = database && store && createVisitors({ database, store });
+      const visitors = database && store && createVisitors(database);
       await visit(findings, { settings, send, visitors, address, signal });
     } finally {
       await store?.close();

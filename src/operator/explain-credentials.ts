@@ -2,7 +2,7 @@
 
 import { findSecret } from '../clients/client-secret.ts';
 import { systemClock } from '../clock.ts';
-import { type Facts, gone } from './explain-grant.ts';
+import { gone } from './explain-holders.ts';
 import type { Explanation } from './explanation.ts';
 import type { Registries } from './registries.ts';
 
@@ -85,7 +85,10 @@ export async function explainApiKey(registries: Registries, value: string): Prom
   };
 }
 
-function clientState(client: NonNullable<Explanation['client']>, facts: Facts): Explanation {
+function clientState(
+  client: NonNullable<Explanation['client']>,
+  facts: Partial<Explanation>,
+): Explanation {
   if ('isSuspended' in client && client.isSuspended) {
     const remedy = `\`clients resume ${client.id}\` makes it good again.`;
     return { ...facts, client, state: 'client_suspended', why: 'The client is suspended.', remedy };

@@ -1,8 +1,8 @@
 /** `operator explain`: what a token, secret, key or client ID is, whether it is good, and why not. */
 import type { Command } from 'commander';
 import { explainApiKey, explainClientId, explainClientSecret } from './explain-credentials.ts';
-import { explainRefreshToken } from './explain-refresh-token.ts';
-import { explainAccessToken, explainCode, explainMachineToken } from './explain-tokens.ts';
+import { explainMachineToken } from './explain-holders.ts';
+import { explainToken } from './explain-tokens.ts';
 import { type Explanation, explanationReport } from './explanation.ts';
 import { givenToken, STANDARD_INPUT_IS_SAFER } from './given-token.ts';
 import type { Operator } from './operator.ts';
@@ -35,10 +35,10 @@ export function addExplainCommand(program: Command, operator: Operator): void {
 const EXPLAIN: Readonly<
   Record<ValueKind, (registries: Registries, value: string) => Promise<Explanation>>
 > = {
-  access_token: explainAccessToken,
+  access_token: explainToken,
   machine_token: explainMachineToken,
-  refresh_token: explainRefreshToken,
-  code: explainCode,
+  refresh_token: explainToken,
+  code: explainToken,
   client_secret: explainClientSecret,
   api_key: explainApiKey,
   client_id: explainClientId,

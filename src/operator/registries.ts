@@ -4,13 +4,20 @@ import { type AccountRegistry, createAccountRegistry } from '../accounts/account
 import { type Activity, createActivity } from '../accounts/activity.ts';
 import { type ApiKeys, createApiKeys } from '../accounts/api-keys.ts';
 import { type Audit, createAudit } from '../accounts/audit.ts';
-import { type Connections, createConnections } from '../accounts/connections.ts';
 import { createImporter, type Importer } from '../accounts/importer.ts';
 import type { SendMail } from '../accounts/mail.ts';
 import { createMemberships, type Memberships } from '../accounts/memberships.ts';
 import { createOrganizations, type Organizations } from '../accounts/organizations.ts';
 import { createPasswordLinks, type PasswordLinks } from '../accounts/password-links.ts';
-import { createRevocations, type Revocations } from '../accounts/revocations.ts';
+import { type Connections, createConnections } from '../authorizations/connections.ts';
+import {
+  createDisconnect,
+  createEndings,
+  type Disconnect,
+  type Endings,
+} from '../authorizations/endings.ts';
+import { createMachineTokens, type MachineTokens } from '../authorizations/machine-tokens.ts';
+import { createRevocations, type Revocations } from '../authorizations/revocations.ts';
 import { type ClientRegistry, createClientRegistry } from '../clients/client-registry.ts';
 import { systemClock } from '../clock.ts';
 import { findKeys, loadSettingsOfStores } from '../config/load.ts';
@@ -43,11 +50,17 @@ export interface Registries {
   readonly revocations: Revocations;
   readonly passwordLinks: PasswordLinks;
   readonly invitations: Invitations;
-  /** Opened with the first call: most commands do without it. */
+  readonly disconnect: Disconnect;
+  /** Opened with the first call, as what stands on it: most commands do without it. */
   readonly tokenStore: () => Promise<TokenStore>;
+  readonly endings: () => Promise<Endings>;
+  readonly machineTokens: () => Promise<MachineTokens>;
   /** For every command that changes who may do what. */
   readonly recordChange: RecordChange;
 }
+
+/** Times as patient with the database as the service. */
+const PATIENCE = 10;
 
 /**
  * Opens the database of the settings for as long as `work` takes. An embedded database that a
@@ -61,7 +74,8 @@ export async function withRegistries<Result>(
 ): Promise<Result> {
   const settings = loadSettingsOfStores({ environment });
   const { storage, issuer, mail } = settings;
-  const database = await openDatabase(storage);
+  // Nobody waits for a page here, and one statement may change a great many rows.
+  const database = await openDatabase({ ...storage, patience: PATIENCE });
   let store: Promise<TokenStore> | undefined;
   try {
     await requireSchema(database, storage.autoMigrate);
@@ -70,6 +84,15 @@ export async function withRegistries<Result>(
     const accounts = createAccountRegistry(parts);
     const activity = createActivity(parts);
     const links = createPasswordLinks({ ...parts, accounts, activity });
+    const connections = createConnections(parts);
+    // A command waits for what it records, and says itself where that fails.
+    const revocations = createRevocations({ ...parts, activity, log: { warn: () => {} } });
+    const tokenStore = (): Promise<TokenStore> => {
+      store ??= openTokenStore({ ...storage, database, clock: systemClock }).then(
+        (opened) => opened.store,
+      );
+      return store;
+    };
     return await work({
       settings,
       keys: () => findKeys({ environment }),
@@ -80,20 +103,17 @@ export async function withRegistries<Result>(
       access: createAccess(parts),
       importer: createImporter({ ...parts, activity }),
       clients: createClientRegistry(parts),
-      connections: createConnections(parts),
+      connections,
+      disconnect: createDisconnect(connections, activity),
       apiKeys: createApiKeys({ ...parts, activity }),
       activity,
       audit: createAudit(parts),
-      // A command waits for what it records, and says itself where that fails.
-      revocations: createRevocations({ ...parts, activity, log: { warn: () => {} } }),
+      revocations,
       passwordLinks: links,
       invitations: createInvitations({ issuer, links, sendMail: mail && sendingMail(mail) }),
-      tokenStore: () => {
-        store ??= openTokenStore({ ...storage, database, clock: systemClock }).then(
-          (opened) => opened.store,
-        );
-        return store;
-      },
+      tokenStore,
+      endings: async () => createEndings({ store: await tokenStore(), revocations }),
+      machineTokens: async () => createMachineTokens(await tokenStore()),
       recordChange: recordsIn(activity),
     });
   } finally {

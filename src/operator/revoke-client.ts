@@ -2,7 +2,6 @@
 import type { Client } from '../clients/client.ts';
 import { Refusal } from '../refusal.ts';
 import type { Confirm } from './confirmation.ts';
-import { endConnections, peopleOf } from './connection-ends.ts';
 import { clientNamed } from './names.ts';
 import type { Registries } from './registries.ts';
 import type { Report } from './report.ts';
@@ -15,21 +14,17 @@ export async function revokeClient(
   const client = await clientNamed(registries, clientId);
   if (client.kind === 'resource-server') throw withoutTokens(client);
   if (client.kind === 'machine') return revokeMachine(registries, client, confirm);
-  const store = await registries.tokenStore();
-  await store.ping();
-  const people = await peopleOf(registries, clientId);
+  const people = await registries.connections.countOf(clientId);
   const { name } = client;
-  await confirm(`Ends the connections of ${people.length} people to ${name}.`);
-  const grants = await endConnections(
-    registries,
-    people.map((accountId) => ({ accountId, clientId, name })),
+  await confirm(`Ends the connections of ${people} people to ${name}.`);
+  const { length: ended } = await registries.disconnect({ clientId }, undefined, (tx, ended) =>
+    recordOf(registries, client, { people: ended.length })(tx),
   );
-  await recordOf(registries, client, { people: people.length })(registries.database);
   return {
-    value: { client_id: clientId, connections: people.length, authorizations: grants },
+    value: { client_id: clientId, connections: ended },
     text:
-      `Ended the connections of ${people.length} people to ${name}, with ${grants} ` +
-      'authorizations. Each is asked before the client gets another one.',
+      `Ended the connections of ${ended} people to ${name}, with all their authorizations. ` +
+      'Each is asked before the client gets another one.',
   };
 }
 

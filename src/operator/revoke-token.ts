@@ -1,10 +1,6 @@
 /** Ends one token, with the authorization it came from where it came from one. */
-import type { Revocation } from '../accounts/revocations.ts';
-import { claimedNameOf } from '../provider/refresh-token-values.ts';
-import type { GrantData, MachineTokenData } from '../provider/store-adapter.ts';
-import { grantIdIn } from '../provider/token-values.ts';
+import { readValue } from '../authorizations/token-formats.ts';
 import { Refusal } from '../refusal.ts';
-import { grantsOf } from './connection-ends.ts';
 import type { Registries } from './registries.ts';
 import type { Report } from './report.ts';
 import { NAME, shapeOf, type ValueKind } from './token-shape.ts';
@@ -18,16 +14,9 @@ export async function revokeToken(registries: Registries, value: string): Promis
 type Revoke = (registries: Registries, value: string) => Promise<Report>;
 
 const REVOKE: Readonly<Record<ValueKind, Revoke>> = {
-  access_token: (registries, value) =>
-    endGrant(registries, 'access_token', async () => grantIdIn(value)),
-  // Current or not, and whichever key made it: who presents it here is the operator.
-  refresh_token: (registries, value) =>
-    endGrant(registries, 'refresh_token', async () => claimedNameOf(value)?.grantId),
-  code: (registries, value) =>
-    endGrant(registries, 'code', async () => {
-      const store = await registries.tokenStore();
-      return (await store.read<{ grantId?: string }>('code', value))?.data.grantId;
-    }),
+  access_token: (registries, value) => endAuthorization(registries, 'access_token', value),
+  refresh_token: (registries, value) => endAuthorization(registries, 'refresh_token', value),
+  code: (registries, value) => endAuthorization(registries, 'code', value),
   machine_token: endMachineToken,
   api_key: endApiKey,
   async client_secret({ clients }, value) {
@@ -40,22 +29,21 @@ const REVOKE: Readonly<Record<ValueKind, Revoke>> = {
   },
 };
 
-async function endGrant(
+/** Of a token current or not, and whichever key made it: who presents it here is the operator. */
+async function endAuthorization(
   registries: Registries,
   kind: ValueKind,
-  find: () => Promise<string | undefined>,
+  value: string,
 ): Promise<Report> {
-  const grantId = await find();
+  const id = readValue(value)?.authorizationId;
   const store = await registries.tokenStore();
-  const grant = grantId && (await store.read<GrantData>('grant', grantId));
-  if (!grant) throw notAlive(kind);
-  const { accountId, clientId } = grant.data;
-  // Read before: its connection, and so what would be recorded, may end with the account.
+  const record = id === undefined ? undefined : await store.readAuthorization(id);
+  if (id === undefined || !record) throw notAlive(kind);
+  const { accountId, clientId } = record;
   const account = await registries.accounts.find(accountId);
   const client = await registries.clients.find(clientId);
-  await (await grantsOf(registries)).revoke(grantId);
-  const revocation: Revocation = { grantId, cause: 'operator_revoked', actor: 'operator' };
-  await registries.revocations.record(revocation);
+  const why = { cause: 'operator_revoked', actor: 'operator' } as const;
+  await (await registries.endings()).endRecorded({ id, ...record }, why);
   return {
     value: {
       ...{ kind, revoked: true, account_id: accountId, email: account?.email ?? null },
@@ -68,12 +56,12 @@ async function endGrant(
 }
 
 async function endMachineToken(registries: Registries, value: string): Promise<Report> {
-  const store = await registries.tokenStore();
-  const record = await store.read<MachineTokenData>('machine_token', value);
-  if (!record) throw notAlive('machine_token');
-  const [clientId] = record.data;
+  const machineTokens = await registries.machineTokens();
+  const token = await machineTokens.find(value);
+  if (!token) throw notAlive('machine_token');
+  const { clientId } = token;
   const client = await registries.clients.find(clientId);
-  await store.remove('machine_token', value);
+  await machineTokens.end(value);
   await registries.recordChange('tokens_revoked', {
     accountId: client?.ownerAccountId,
     details: {

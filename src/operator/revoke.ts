@@ -2,16 +2,21 @@
 import { type Command, Option } from 'commander';
 import { askedFirst, type Confirm, type ConfirmationOptions, confirmed } from './confirmation.ts';
 import { WrongUsage } from './failure.ts';
+import { givenTime } from './given-time.ts';
 import { givenToken, STANDARD_INPUT_IS_SAFER } from './given-token.ts';
 import type { Operator } from './operator.ts';
 import { revokeAccount } from './revoke-account.ts';
 import { revokeClient } from './revoke-client.ts';
+import { revokeAll, revokeRecorded } from './revoke-restored.ts';
 import { revokeToken } from './revoke-token.ts';
 
 interface RevokeOptions extends ConfirmationOptions {
   readonly account?: string;
   readonly client?: string;
   readonly token?: string;
+  readonly recorded?: true;
+  readonly since?: Date;
+  readonly all?: true;
 }
 
 export function addRevokeCommand(program: Command, operator: Operator): void {
@@ -25,24 +30,37 @@ export function addRevokeCommand(program: Command, operator: Operator): void {
       new Option(
         '--account <account>',
         'all of a person: connections, API keys, browser sessions, links to set the password',
-      ).conflicts(['client', 'token']),
+      ).conflicts(['client', 'token', 'recorded', 'all']),
     )
     .addOption(
       new Option(
         '--client <id>',
         'all tokens of a client: every connection to it, or those of a machine',
-      ).conflicts(['account', 'token']),
+      ).conflicts(['account', 'token', 'recorded', 'all']),
     )
     .addOption(
       new Option(
         '--token <token>',
         'one token or code with its whole authorization, or one API key; - for standard input',
-      ).conflicts(['account', 'client']),
+      ).conflicts(['account', 'client', 'recorded', 'all']),
+    )
+    .addOption(
+      new Option(
+        '--recorded',
+        'once more all that is recorded as ended: after an older token store was restored',
+      ).conflicts(['account', 'client', 'token', 'all']),
+    )
+    .option('--since <time>', 'with --recorded: what ended from then on, such as 7d', givenTime)
+    .addOption(
+      new Option(
+        '--all',
+        'every authorization of everybody: after an older PostgreSQL was restored',
+      ).conflicts(['account', 'client', 'token', 'recorded']),
     )
     .addHelpText(
       'after',
       `
---account and --client ask first, or need --yes. They leave the person and the client as they are:
+--account, --client and --all ask first, or need --yes. They leave the person and the client as they are:
 people may connect again, and \`accounts suspend\` or \`clients suspend\` keeps them out.
 ${STANDARD_INPUT_IS_SAFER}`,
     )
@@ -56,8 +74,14 @@ ${STANDARD_INPUT_IS_SAFER}`,
       if (account !== undefined) {
         return run((registries) => revokeAccount(registries, account, confirm));
       }
+      if (options.recorded) {
+        return run((registries) => revokeRecorded(registries, options.since, operator));
+      }
+      if (options.all) return run((registries) => revokeAll(registries, confirm));
       if (client === undefined) {
-        throw new WrongUsage('say what to revoke: --account, --client or --token');
+        throw new WrongUsage(
+          'say what to revoke: --account, --client, --token, --recorded or --all',
+        );
       }
       return run((registries) => revokeClient(registries, client, confirm));
     });

@@ -18,10 +18,10 @@ export interface Shape {
 
 /** The prefix, and how many characters follow it. A refresh token counts its refreshes at its end. */
 const FORMS: readonly (readonly [ValueKind, prefix: string, least: number, most: number])[] = [
-  ['access_token', 'gate_at_', 65, 65],
+  ['access_token', 'gate_at_', 89, 89],
   ['machine_token', 'gate_mt_', 43, 43],
   ['refresh_token', 'gate_rt_', 66, 73],
-  ['code', 'gate_ac_', 43, 43],
+  ['code', 'gate_ac_', 65, 65],
   ['client_secret', 'gate_cs_', 43, 43],
   ['api_key', 'gate_key_', 43, 43],
   ['client_id', 'gate_ci_', 22, 22],

@@ -2,10 +2,11 @@
 import pg from 'pg';
 import { pino } from 'pino';
 import { createApplication } from '../application.ts';
+import { createEndings } from '../authorizations/endings.ts';
 import { systemClock } from '../clock.ts';
 import type { Inspection } from '../config/load.ts';
 import { type ConfigurationProblem, ConfigurationProblems } from '../config/problems.ts';
-import { createRegistries } from '../service.ts';
+import { createRegistries } from '../registries.ts';
 import { silentChangeFeed } from '../storage/change-feed.ts';
 import { createPostgresStore } from '../storage/postgres-store.ts';
 import type { Database } from '../storage/queries.ts';
@@ -41,6 +42,7 @@ export async function buildUnopened({ settings, effectiveSettings }: Inspection)
   const registries = createRegistries(parts);
   const application = createApplication({
     ...{ ...parts, ...registries, store, createAttemptLimit, settings },
+    endings: createEndings({ store, revocations: registries.revocations }),
   });
   await application.close();
   // Nothing was noted, so those that write what was noted have nothing to write.

@@ -6,8 +6,9 @@ import {
   compareAccess,
   countChanges,
 } from '../accounts/access-difference.ts';
-import type { ConnectedClient, Connections } from '../accounts/connections.ts';
-import type { Disconnections } from '../provider/disconnections.ts';
+import type { ConnectedClient } from '../authorizations/connected-clients.ts';
+import type { Connections } from '../authorizations/connections.ts';
+import type { Disconnect } from '../authorizations/endings.ts';
 import type { ConnectionRow } from './connections-view.ts';
 import { momentOf, momentOrNothing } from './moment.ts';
 import { noticeOf, originOf, type PageHost, seeOther } from './page.ts';
@@ -18,7 +19,7 @@ export interface ConnectionsParts {
   readonly host: PageHost;
   readonly access: Access;
   readonly connections: Connections;
-  readonly disconnections: Disconnections;
+  readonly disconnect: Disconnect;
 }
 
 const PATH = '/profile/connections';
@@ -28,7 +29,7 @@ const NOTICES = {
   'all-disconnected': 'Everything is disconnected: whoever acted for you must ask you again.',
 };
 
-export function connectionsPage({ host, access, connections, disconnections }: ConnectionsParts) {
+export function connectionsPage({ host, access, connections, disconnect }: ConnectionsParts) {
   /** The connection of the person who asks; another one is Koa's 404. */
   async function ownConnection(ctx: Context): Promise<ConnectedClient | undefined> {
     const id = String(ctx.params.id);
@@ -92,7 +93,8 @@ export function connectionsPage({ host, access, connections, disconnections }: C
     async disconnect(ctx: Context): Promise<void> {
       const client = await ownConnection(ctx);
       if (!client) return;
-      await disconnections.end(accountOf(ctx).id, client, originOf(ctx));
+      const { clientId } = client;
+      await disconnect({ accountId: accountOf(ctx).id, clientId }, originOf(ctx));
       seeOther(ctx, `${PATH}?done=disconnected`);
     },
 
@@ -117,7 +119,7 @@ export function connectionsPage({ host, access, connections, disconnections }: C
 
     /** `POST /profile/connections/disconnect-all` */
     async disconnectAll(ctx: Context): Promise<void> {
-      await disconnections.endAll(accountOf(ctx).id, originOf(ctx));
+      await disconnect({ accountId: accountOf(ctx).id }, originOf(ctx));
       seeOther(ctx, `${PATH}?done=all-disconnected`);
     },
   };

@@ -3,7 +3,7 @@ import type { Context } from 'koa';
 import type { Access } from '../accounts/access.ts';
 import type { AccountRegistry } from '../accounts/account-registry.ts';
 import type { Activity } from '../accounts/activity.ts';
-import type { Connections } from '../accounts/connections.ts';
+import type { Connections } from '../authorizations/connections.ts';
 import { redirectHosts } from '../clients/client.ts';
 import { formOf } from '../provider/form.ts';
 import type { Interactions, PendingInteraction } from '../provider/interactions.ts';

@@ -4,7 +4,6 @@ import type { Activity } from '../accounts/activity.ts';
 import type { ClientRegistry } from '../clients/client-registry.ts';
 import { normalizeClientName } from '../clients/client-rules.ts';
 import { formOf } from '../provider/form.ts';
-import type { Grants } from '../provider/grants.ts';
 import { Refusal } from '../refusal.ts';
 import { ownClientOf } from './own-client.ts';
 import { originOf, type PageHost, seeOther } from './page.ts';
@@ -14,12 +13,11 @@ export interface OAuthClientDeleteParts {
   readonly host: PageHost;
   readonly clients: ClientRegistry;
   readonly activity: Activity;
-  readonly grants: Grants;
 }
 
 const LIST = '/profile/oauth-clients';
 
-export function oauthClientDeletePage({ host, clients, activity, grants }: OAuthClientDeleteParts) {
+export function oauthClientDeletePage({ host, clients, activity }: OAuthClientDeleteParts) {
   function draw(ctx: Context, typedName = '', problem?: string): Promise<void> {
     const { id, name, connectedPeople } = ownClientOf(ctx);
     return host.render(ctx, 'oauth-client-delete', {
@@ -48,20 +46,18 @@ export function oauthClientDeletePage({ host, clients, activity, grants }: OAuth
     async submit(ctx: Context): Promise<void> {
       const { id, name } = ownClientOf(ctx);
       await clients
-        .remove(id, {
-          revokeGrant: grants.revoke,
-          alongside: (tx, people) =>
-            activity.record(
-              {
-                action: 'client_deleted',
-                actor: 'person',
-                accountId: accountOf(ctx).id,
-                details: { client_id: id, client_name: name, people },
-                origin: originOf(ctx),
-              },
-              tx,
-            ),
-        })
+        .remove(id, (tx, people) =>
+          activity.record(
+            {
+              action: 'client_deleted',
+              actor: 'person',
+              accountId: accountOf(ctx).id,
+              details: { client_id: id, client_name: name, people },
+              origin: originOf(ctx),
+            },
+            tx,
+          ),
+        )
         .catch((error: unknown) => {
           // Another click was faster: it is gone, as was asked for.
           if (!(error instanceof Refusal)) throw error;

@@ -3,6 +3,7 @@ import type { Context } from 'koa';
 import type { Access } from '../accounts/access.ts';
 import type { Activity } from '../accounts/activity.ts';
 import type { ShownOnce } from '../accounts/shown-once.ts';
+import type { Endings } from '../authorizations/endings.ts';
 import { type Client, hasSecret, redirectsPeople } from '../clients/client.ts';
 import type { ClientRegistry } from '../clients/client-registry.ts';
 import { findSecret } from '../clients/client-secret.ts';
@@ -24,7 +25,8 @@ export interface OAuthClientTestParts {
   readonly clients: Pick<ClientRegistry, 'findByOwner'>;
   readonly access: Access;
   readonly activity: Activity;
-  readonly server: Pick<AuthorizationServer, 'sessions' | 'clientTests' | 'grants'>;
+  readonly server: Pick<AuthorizationServer, 'sessions' | 'clientTests' | 'authorizations'>;
+  readonly endings: Pick<Endings, 'end'>;
   readonly shownOnce: ShownOnce;
   readonly postForm: PostForm;
 }
@@ -36,7 +38,7 @@ interface KeptResult extends TestOutcome {
 
 export function oauthClientTestPage(parts: OAuthClientTestParts) {
   const { issuer, host, clients, access, shownOnce } = parts;
-  const { sessions, clientTests: tests, grants } = parts.server;
+  const { sessions, clientTests: tests, authorizations } = parts.server;
 
   async function draw(ctx: Context, problem?: string): Promise<void> {
     const client = testableClient(ctx);
@@ -97,8 +99,9 @@ export function oauthClientTestPage(parts: OAuthClientTestParts) {
         redirectUri: tests.redirectUri,
         request: tests.requestOf(test, state),
         async end(refreshToken) {
-          const left = await grants.findRefreshToken(refreshToken);
-          if (left) await grants.revoke(left.grantId);
+          const left = await authorizations.find(refreshToken);
+          const why = { cause: 'client_revoked', actor: 'service' } as const;
+          if (left) await parts.endings.end(left.authorization, why);
         },
       });
       const kept: KeptResult = { ...outcome, clientId: client.id };

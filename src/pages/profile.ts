@@ -2,7 +2,7 @@
 import type { Context } from 'koa';
 import type { Access } from '../accounts/access.ts';
 import type { ApiKeys } from '../accounts/api-keys.ts';
-import type { Connections } from '../accounts/connections.ts';
+import type { Connections } from '../authorizations/connections.ts';
 import type { ClientRegistry } from '../clients/client-registry.ts';
 import type { Clock } from '../clock.ts';
 import type { PageHost } from './page.ts';

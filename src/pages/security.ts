@@ -1,11 +1,12 @@
 /** `/profile/security`: changing the password, and signing out everywhere. */
+
 import type { Context } from 'koa';
 import type { AccountRegistry } from '../accounts/account-registry.ts';
 import type { Activity } from '../accounts/activity.ts';
-import type { Connections } from '../accounts/connections.ts';
 import type { PasswordChanges } from '../accounts/password-changes.ts';
+import type { Connections } from '../authorizations/connections.ts';
+import type { Disconnect } from '../authorizations/endings.ts';
 import type { BrowserSessions } from '../provider/browser-sessions.ts';
-import type { Disconnections } from '../provider/disconnections.ts';
 import { formOf } from '../provider/form.ts';
 import { Refusal } from '../refusal.ts';
 import type { KnownDevices } from './known-devices.ts';
@@ -20,7 +21,7 @@ export interface SecurityParts {
   readonly activity: Activity;
   readonly sessions: BrowserSessions;
   readonly connections: Connections;
-  readonly disconnections: Disconnections;
+  readonly disconnect: Disconnect;
   readonly passwordChanges: PasswordChanges;
   readonly checkPassword: PasswordCheck;
   readonly devices: KnownDevices;
@@ -41,7 +42,7 @@ interface Refused {
 }
 
 export function securityPage(parts: SecurityParts) {
-  const { host, accounts, activity, sessions, connections, disconnections } = parts;
+  const { host, accounts, activity, sessions, connections, disconnect } = parts;
 
   async function draw(ctx: Context, refused: Refused = {}): Promise<void> {
     const account = accountOf(ctx);
@@ -95,7 +96,7 @@ export function securityPage(parts: SecurityParts) {
         await sessions.signIn(ctx, changed);
         parts.devices.remember(ctx, changed);
         if (!isEndingConnections) return seeOther(ctx, `${PATH}?done=password-changed`);
-        await disconnections.endAll(account.id, origin);
+        await disconnect({ accountId: account.id }, origin);
         seeOther(ctx, `${PATH}?done=password-changed-and-disconnected`);
       } catch (error) {
         if (!(error instanceof Refusal)) throw error;

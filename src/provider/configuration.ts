@@ -1,19 +1,19 @@
 /** oidc-provider's settings: where its defaults differ from what we promise, and why. */
 import { generateKeyPairSync } from 'node:crypto';
-import { type AccountClaims, type Configuration, errors } from 'oidc-provider';
+import {
+  type AccountClaims,
+  type Configuration,
+  errors,
+  type interactionPolicy,
+} from 'oidc-provider';
 import type { AccountRegistry } from '../accounts/account-registry.ts';
-import type { Connections } from '../accounts/connections.ts';
 import type { Clock } from '../clock.ts';
 import { epochSeconds } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
-import { testRedirectUri } from './client-tests.ts';
-import { consentPolicy } from './consent-policy.ts';
 import { isOriginOf } from './cross-origin.ts';
 import { clientOf } from './engine-clients.ts';
 import { requireNoScope } from './no-scopes.ts';
 
-/** The engine wants a number even where the operator set no absolute age. */
-const NEVER_SECONDS = 100 * 365 * 86_400;
 /** A sign-in or consent page that is left open ends after an hour. */
 const INTERACTION_SECONDS = 3_600;
 
@@ -21,13 +21,13 @@ export interface ConfigurationParts {
   readonly settings: Settings;
   readonly clock: Clock;
   readonly accounts: AccountRegistry;
-  readonly connections: Connections;
+  readonly policy: interactionPolicy.Prompt[];
   readonly adapter: NonNullable<Configuration['adapter']>;
   readonly renderError: NonNullable<Configuration['renderError']>;
 }
 
 export function engineConfiguration(parts: ConfigurationParts): Configuration {
-  const { settings, clock, accounts, connections } = parts;
+  const { settings, clock, accounts } = parts;
   const { tokens, sessions } = settings;
   const off = { enabled: false };
   return {
@@ -78,29 +78,16 @@ export function engineConfiguration(parts: ConfigurationParts): Configuration {
       return { accountId, claims: (): AccountClaims => ({ sub: accountId }) };
     },
     interactions: {
-      policy: consentPolicy(connections, testRedirectUri(settings.issuer)),
+      policy: parts.policy,
       url: (_ctx, interaction) => `/interaction/${interaction.uid}`,
     },
-    // consent-policy.ts issues a new grant per authorization.
+    // consent-policy.ts makes a new one per authorization.
     loadExistingGrant: async () => undefined,
-    issueRefreshToken: async () => true,
-    rotateRefreshToken: true,
-    // RFC 9700 §4.14.2 and RFC 6749 §4.1.2: a replay ends everything the grant gave out.
-    revokeGrantPolicy: () => true,
     // Signing out of the browser does not disconnect partners.
     expiresWithSession: async () => false,
 
     ttl: {
-      AuthorizationCode: tokens.authorizationCodeSeconds,
-      // A token must not promise to live longer than the authorization it belongs to.
-      AccessToken: (ctx) => Math.min(tokens.accessTokenSeconds, remaining(ctx.oidc.grant, clock)),
       ClientCredentials: tokens.machineAccessTokenSeconds,
-      RefreshToken: (ctx) => Math.min(tokens.refreshTokenSeconds, remaining(ctx.oidc.grant, clock)),
-      // A test ends its grant itself. Should that fail, it is over with its first access token.
-      Grant: (ctx) =>
-        ctx.oidc.params?.redirect_uri === testRedirectUri(settings.issuer)
-          ? tokens.authorizationCodeSeconds + tokens.accessTokenSeconds
-          : (tokens.absoluteAgeSeconds ?? NEVER_SECONDS),
       Interaction: INTERACTION_SECONDS,
       Session: (_ctx, session) => {
         const age = epochSeconds(clock) - (session.loginTs ?? epochSeconds(clock));
@@ -112,10 +99,6 @@ export function engineConfiguration(parts: ConfigurationParts): Configuration {
     cookies: cookies(settings),
     renderError: parts.renderError,
   };
-}
-
-function remaining(grant: { exp?: number | undefined } | undefined, clock: Clock): number {
-  return Math.max(1, (grant?.exp ?? Number.POSITIVE_INFINITY) - epochSeconds(clock));
 }
 
 /**

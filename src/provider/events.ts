@@ -3,11 +3,9 @@ import type Provider from 'oidc-provider';
 import type { KoaContextWithOIDC } from 'oidc-provider';
 import type { Logger } from 'pino';
 import type { ClientProblems } from '../clients/client-problems.ts';
-import { sha256 } from '../random-id.ts';
 import type { LastUsed } from '../storage/last-used.ts';
 import { StorageUnavailable } from '../storage/storage-unavailable.ts';
 import type { ProviderOutcomes } from './outcomes.ts';
-import type { NoteReplay } from './replays.ts';
 import { requestProblem } from './request-problem.ts';
 import { causeOf, describeTokenError } from './token-errors.ts';
 
@@ -15,7 +13,6 @@ export interface Listeners {
   readonly log: Logger;
   readonly problems: Pick<ClientProblems, 'note'>;
   readonly lastUsed: Pick<LastUsed<'client'>, 'note'>;
-  readonly noteReplay: NoteReplay;
   readonly outcomes: ProviderOutcomes;
 }
 
@@ -24,7 +21,7 @@ export interface Listeners {
  * engine sets the body first and reports after it in the same tick, so a listener may complete it.
  */
 export function listenToEvents(provider: Provider, parts: Listeners): void {
-  const { log, problems, lastUsed, noteReplay, outcomes } = parts;
+  const { log, problems, lastUsed, outcomes } = parts;
   const about = (ctx: KoaContextWithOIDC) => ({
     requestId: ctx.state.requestId,
     clientId: ctx.oidc.client?.clientId,
@@ -53,15 +50,6 @@ export function listenToEvents(provider: Provider, parts: Listeners): void {
       'authorization refused',
     );
     note(ctx, 'authorize', error);
-  });
-  provider.on('grant.revoked', (ctx, grantId) => {
-    // As in the line of the request.
-    const grant = sha256(grantId).slice(0, 16);
-    log.warn(
-      { ...about(ctx), grant },
-      'a code or refresh token was replayed: its grant is revoked',
-    );
-    noteReplay(grantId, ctx);
   });
   provider.on('server_error', (ctx, error) => {
     log.error({ ...about(ctx), err: error }, 'request failed');

@@ -5,12 +5,14 @@ import type { Account } from '../accounts/account.ts';
 import type { AccountRegistry } from '../accounts/account-registry.ts';
 import type { ApiKey } from '../accounts/api-key.ts';
 import type { ApiKeys } from '../accounts/api-keys.ts';
-import { connectionId } from '../accounts/connections.ts';
+import type { Authorizations, Found } from '../authorizations/authorization.ts';
+import { connectionId } from '../authorizations/connections.ts';
+import type { MachineToken, MachineTokens } from '../authorizations/machine-tokens.ts';
+import type { PresentedAccessToken } from '../authorizations/token-formats.ts';
 import type { ClientRegistry } from '../clients/client-registry.ts';
 import type { LastUsed } from '../storage/last-used.ts';
 import { authenticatedClient, type ClientAuthentication } from './client-authentication.ts';
 import { formOf, readOAuthForm } from './form.ts';
-import type { Grants, LiveToken } from './grants.ts';
 import { OAuthError } from './oauth-error.ts';
 import type { ProviderOutcomes } from './outcomes.ts';
 
@@ -20,7 +22,8 @@ const INACTIVE = { active: false } as const;
 export interface IntrospectionParts {
   readonly issuer: string;
   readonly authentication: ClientAuthentication;
-  readonly grants: Grants;
+  readonly authorizations: Authorizations;
+  readonly machineTokens: MachineTokens;
   readonly clients: ClientRegistry;
   readonly accounts: AccountRegistry;
   readonly access: Access;
@@ -39,12 +42,7 @@ export function introspection(parts: IntrospectionParts): Middleware[] {
       const value = formOf(ctx).get('token');
       if (!value) throw new OAuthError(400, 'invalid_request', 'token is required');
       ctx.set('Cache-Control', 'no-store');
-      const key = await parts.apiKeys.findByValue(value);
-      const token = key ? undefined : await parts.grants.findAccessToken(value);
-      if (token?.grantId !== undefined) ctx.state.grantId = token.grantId;
-      const answer =
-        (key && (await describeKey(key, ctx, parts))) ??
-        (token && (await describe(token, ctx, parts)));
+      const answer = await answerFor(value, ctx, parts);
       parts.outcomes.introspected(answer !== undefined);
       ctx.body = answer ?? INACTIVE;
     },
@@ -56,6 +54,18 @@ function refusePublicClient(ctx: Context, next: () => Promise<void>): Promise<vo
   if (authenticatedClient(ctx).kind !== 'public') return next();
   throw new OAuthError(401, 'invalid_client', 'introspection needs a client with a secret');
 }
+
+async function answerFor(value: string, ctx: Context, parts: IntrospectionParts) {
+  const key = await parts.apiKeys.findByValue(value);
+  if (key) return describeKey(key, ctx, parts);
+  const machineToken = await parts.machineTokens.find(value);
+  if (machineToken) return describeMachine(machineToken, ctx, parts);
+  const found = await parts.authorizations.find(value);
+  return isAccessToken(found) ? describe(found, ctx, parts) : undefined;
+}
+
+export const isAccessToken = (found: Found | undefined): found is Found<PresentedAccessToken> =>
+  found?.value.kind === 'access_token';
 
 /** A key has no client: it is for the resource servers alone. */
 async function describeKey(key: ApiKey, ctx: Context, parts: IntrospectionParts) {
@@ -82,37 +92,58 @@ const personIn = ({ email, externalId }: Account) => ({
 
 const secondsOf = (time: Date): number => Math.floor(time.getTime() / 1000);
 
-async function describe(token: LiveToken, ctx: Context, parts: IntrospectionParts) {
+/** Resource servers may ask about any token, the others about their own. */
+function mayAsk(ctx: Context, clientId: string): boolean {
   const asker = authenticatedClient(ctx);
-  const isResourceServer = asker.kind === 'resource-server';
-  if (!isResourceServer && asker.id !== token.clientId) return undefined;
+  return asker.kind === 'resource-server' || asker.id === clientId;
+}
 
-  const client = await parts.clients.find(token.clientId);
-  if (!client || client.isSuspended) return undefined;
-  if (token.generation !== undefined && token.generation < client.tokenGeneration) return undefined;
-  const account =
-    token.accountId === undefined ? undefined : await parts.accounts.find(token.accountId);
-  if (token.accountId !== undefined && (!account || account.isSuspended)) return undefined;
-
+async function describeMachine(token: MachineToken, ctx: Context, parts: IntrospectionParts) {
+  const { clientId, generation, expiresAt: exp, issuedAt: iat } = token;
+  if (!mayAsk(ctx, clientId)) return undefined;
+  const client = await parts.clients.find(clientId);
+  if (!client || client.isSuspended || generation < client.tokenGeneration) return undefined;
+  const times = { exp, iat, iss: parts.issuer };
+  // Account and client ids have prefixes of their own, so neither is taken for the other.
   const answer = {
     active: true,
     token_type: 'Bearer',
-    client_id: token.clientId,
-    // Account and client ids have prefixes of their own, so neither is taken for the other.
-    sub: token.accountId ?? token.clientId,
-    exp: token.expiresAt,
-    iat: token.issuedAt,
-    iss: parts.issuer,
+    client_id: clientId,
+    sub: clientId,
+    ...times,
+  };
+  if (authenticatedClient(ctx).kind !== 'resource-server') return answer;
+  return { ...answer, organizations: await parts.access.accessOf({ clientId }) };
+}
+
+async function describe(
+  found: Found<PresentedAccessToken>,
+  ctx: Context,
+  { authorizations, access, lastUsed, issuer }: IntrospectionParts,
+) {
+  const { value, authorization } = found;
+  const { id, accountId, clientId } = authorization;
+  ctx.state.authorizationId = id;
+  if (!mayAsk(ctx, clientId)) return undefined;
+  const holders = await authorizations.holdersOf(authorization);
+  if (typeof holders === 'string') return undefined;
+  authorizations.noteUse(found);
+  const answer = {
+    active: true,
+    token_type: 'Bearer',
+    client_id: clientId,
+    sub: accountId,
+    exp: value.expiresAt,
+    iat: value.issuedAt,
+    iss: issuer,
   };
   // A partner learns that its own token is good; who the person is, it is not told.
-  if (!isResourceServer) return answer;
-  if (account) {
-    parts.lastUsed.note('connection', connectionId({ accountId: account.id, clientId: client.id }));
-  }
-  const holder = account ? { accountId: account.id } : { clientId: client.id };
+  if (authenticatedClient(ctx).kind !== 'resource-server') return answer;
+  lastUsed.note('connection', connectionId({ accountId, clientId }));
   return {
     ...answer,
-    ...(account && personIn(account)),
-    organizations: await parts.access.accessOf(holder),
+    authorization: id,
+    ...personIn(holders.account),
+    organizations: await access.accessOf({ accountId }),
   };
 }

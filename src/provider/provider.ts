@@ -8,37 +8,35 @@ import type { Access } from '../accounts/access.ts';
 import type { AccountRegistry } from '../accounts/account-registry.ts';
 import type { Activity } from '../accounts/activity.ts';
 import type { ApiKeys } from '../accounts/api-keys.ts';
-import type { Connections } from '../accounts/connections.ts';
-import type { Revocations } from '../accounts/revocations.ts';
 import type { ShownOnce } from '../accounts/shown-once.ts';
 import type { CreateAttemptLimit } from '../attempt-limits.ts';
+import { type Authorizations, createAuthorizations } from '../authorizations/authorization.ts';
+import type { Connections } from '../authorizations/connections.ts';
+import type { Endings } from '../authorizations/endings.ts';
+import { createMachineTokens } from '../authorizations/machine-tokens.ts';
+import { PREFIX } from '../authorizations/token-formats.ts';
 import type { ClientProblems } from '../clients/client-problems.ts';
 import type { ClientRegistry } from '../clients/client-registry.ts';
 import type { Clock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
-import { randomId } from '../random-id.ts';
 import type { LastUsed } from '../storage/last-used.ts';
 import type { TokenStore } from '../storage/token-store.ts';
 import { type BrowserSessions, createBrowserSessions } from './browser-sessions.ts';
 import { createClientAuthentication } from './client-authentication.ts';
-import { type ClientTests, createClientTests } from './client-tests.ts';
-import { useCodesUpLast } from './code-exchange.ts';
+import { type ClientTests, createClientTests, testRedirectUri } from './client-tests.ts';
 import { engineConfiguration } from './configuration.ts';
-import { createDisconnections, type Disconnections } from './disconnections.ts';
+import { consentPolicy, installCodes } from './consent-policy.ts';
 import { installClients } from './engine-clients.ts';
 import { listenToEvents } from './events.ts';
 import { createFailureLimits } from './failure-limits.ts';
-import { createGrants, type Grants } from './grants.ts';
 import { createInteractions, type Interactions } from './interactions.ts';
 import { introspection } from './introspection.ts';
 import type { ProviderOutcomes } from './outcomes.ts';
-import { createRefreshTokens, type RefreshTokens } from './refresh-tokens.ts';
-import { notesReplays } from './replays.ts';
 import { namingParties } from './request-parties.ts';
 import { revocation } from './revocation.ts';
 import { revokeCurrentToken } from './revoke-current-token.ts';
 import { storeAdapter } from './store-adapter.ts';
-import { PREFIX } from './token-values.ts';
+import { installTokenGrants } from './token-grants.ts';
 
 export interface ProviderParts {
   readonly settings: Settings;
@@ -51,7 +49,7 @@ export interface ProviderParts {
   readonly connections: Connections;
   readonly apiKeys: ApiKeys;
   readonly activity: Activity;
-  readonly revocations: Revocations;
+  readonly endings: Endings;
   readonly shownOnce: ShownOnce;
   readonly createAttemptLimit: CreateAttemptLimit;
   readonly outcomes: ProviderOutcomes;
@@ -84,24 +82,25 @@ export interface AuthorizationServer {
   readonly revokeCurrentToken: readonly Middleware[];
   readonly interactions: Interactions;
   readonly sessions: BrowserSessions;
-  readonly grants: Grants;
-  readonly disconnections: Disconnections;
+  readonly authorizations: Authorizations;
   readonly clientTests: ClientTests;
 }
 
 /** Builds the engine with its adapter, policy, values and error texts in place. */
 export function createAuthorizationServer(parts: ProviderParts): AuthorizationServer {
-  const { settings, clock, store, clients, accounts, connections, revocations } = parts;
+  const { settings, clock, store, clients, accounts, connections, endings } = parts;
   const { issuer } = settings;
-  const noteReplay = notesReplays(revocations, parts.outcomes);
-  const refreshTokens = createRefreshTokens({
-    store,
-    clock,
+  const machineTokens = createMachineTokens(store);
+  const authorizations = createAuthorizations({
+    ...{ store, connections, clients, accounts, clock },
     keys: settings.secrets.tokenKeys,
-    retryWindowSeconds: settings.tokens.retryWindowSeconds,
-    ...{ noteReplay, outcomes: parts.outcomes },
+    lifetimes: settings.tokens,
   });
-  const adapter = storeAdapter({ store, refreshTokens, noteReplay });
+  const policy = consentPolicy({
+    ...{ connections, authorizations },
+    testRedirectUri: testRedirectUri(issuer),
+  });
+  const adapter = storeAdapter({ store, machineTokens });
   const renderError: Configuration['renderError'] = async (ctx, out, cause) => {
     const isGone = cause instanceof errors.SessionNotFound;
     await parts.showError(ctx, {
@@ -113,7 +112,7 @@ export function createAuthorizationServer(parts: ProviderParts): AuthorizationSe
   };
   const provider = new Provider(
     issuer,
-    engineConfiguration({ settings, clock, accounts, connections, adapter, renderError }),
+    engineConfiguration({ settings, clock, accounts, policy, adapter, renderError }),
   );
   // Its own contexts read the scheme, too; the host has the same rule.
   Object.defineProperty(provider.request, 'protocol', {
@@ -132,57 +131,44 @@ export function createAuthorizationServer(parts: ProviderParts): AuthorizationSe
     keys: settings.secrets.cookieKeys,
   });
   installClients({ provider, clients, authentication, tests });
-  installTokenValues(provider, refreshTokens);
-  useCodesUpLast(provider);
-  listenToEvents(provider, { ...parts, noteReplay });
+  installMachineTokens(provider);
+  installCodes(provider, authorizations);
+  installTokenGrants(provider, { ...parts, authorizations });
+  listenToEvents(provider, parts);
 
-  const grants = createGrants({ store, refreshTokens, clock });
   const interactions = createInteractions({ provider, store, sessions });
   const engine = namingParties(compose(provider.middleware));
   return {
     engine,
     token: [failures.limitRefusals, engine],
-    introspection: introspection({ ...parts, issuer, authentication, grants }),
-    revocation: revocation({ authentication, grants, revocations }),
-    revokeCurrentToken: revokeCurrentToken({ grants, clients, revocations, failures }),
+    introspection: introspection({
+      ...parts,
+      issuer,
+      authentication,
+      authorizations,
+      machineTokens,
+    }),
+    revocation: revocation({ authentication, authorizations, machineTokens, endings }),
+    revokeCurrentToken: revokeCurrentToken({
+      ...{ authorizations, machineTokens, endings, clients, failures },
+    }),
     interactions,
     sessions,
-    grants,
-    disconnections: createDisconnections({ ...parts, grants }),
+    authorizations,
     clientTests: tests,
   };
 }
 
-/** Each kind of value gets its prefix; refresh tokens and grant ids are made by us altogether. */
-export function installTokenValues(
-  provider: Provider,
-  refreshTokens: Pick<RefreshTokens, 'valueOf'>,
-): void {
-  const { AccessToken, ClientCredentials, AuthorizationCode, RefreshToken, Grant } = provider;
-  for (const [prototype, prefix] of [
-    [tokenModel(AccessToken), PREFIX.accessToken],
-    [tokenModel(ClientCredentials), PREFIX.machineToken],
-    [tokenModel(AuthorizationCode), PREFIX.code],
-  ] as const) {
-    // The original also notes on the token which format it has.
-    const { generateTokenId } = prototype;
-    const isAccessToken = prefix === PREFIX.accessToken;
-    prototype.generateTokenId = function () {
-      const grantId = isAccessToken ? (this.grantId ?? '') : '';
-      return prefix + grantId + generateTokenId.call(this);
-    };
-  }
-  tokenModel(Grant).generateTokenId = () => randomId('', 22);
-  tokenModel(RefreshToken).generateTokenId = function () {
-    return refreshTokens.valueOf({ grantId: this.grantId ?? '', rotation: this.rotations ?? 0 });
+/** The engine makes the rest of the value. */
+function installMachineTokens(provider: Provider): void {
+  // The types leave this method of every model out. The original also notes the token's format.
+  const prototype = provider.ClientCredentials.prototype as unknown as TokenModel;
+  const { generateTokenId } = prototype;
+  prototype.generateTokenId = function () {
+    return PREFIX.machineToken + generateTokenId.call(this);
   };
 }
 
 interface TokenModel {
-  grantId?: string;
-  rotations?: number;
   generateTokenId(this: TokenModel): string;
 }
-
-/** The types leave this method of every model out. */
-const tokenModel = (model: { prototype: object }): TokenModel => model.prototype as TokenModel;

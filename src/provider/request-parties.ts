@@ -2,7 +2,7 @@
 import type { Context, Middleware } from 'koa';
 import type { KoaContextWithOIDC } from 'oidc-provider';
 
-/** The engine's middleware, which leaves the ids of client, grant and account in `ctx.state`. */
+/** The engine's middleware, which leaves the ids of client, authorization and account in `ctx.state`. */
 export function namingParties(engine: Middleware): Middleware {
   return async function engineNamingParties(ctx, next) {
     try {
@@ -16,10 +16,9 @@ export function namingParties(engine: Middleware): Middleware {
 function nameParties(ctx: Context & Partial<Pick<KoaContextWithOIDC, 'oidc'>>): void {
   if (!ctx.oidc) return;
   const { client, session, entities } = ctx.oidc;
-  const { Grant, AuthorizationCode, RefreshToken } = entities;
-  const grantId = Grant?.jti ?? AuthorizationCode?.grantId ?? RefreshToken?.grantId;
+  const { Grant } = entities;
   const accountId = Grant?.accountId ?? session?.accountId;
   if (client) ctx.state.clientId = client.clientId;
-  if (grantId !== undefined) ctx.state.grantId = grantId;
+  if (Grant) ctx.state.authorizationId = Grant.jti;
   if (accountId !== undefined) ctx.state.accountId = accountId;
 }

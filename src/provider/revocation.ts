@@ -1,9 +1,11 @@
 /** `POST /oauth/revoke` (RFC 7009), for standard client libraries. */
-import type { Middleware } from 'koa';
+import type { Context, Middleware } from 'koa';
+import type { Authorizations } from '../authorizations/authorization.ts';
+import type { Endings } from '../authorizations/endings.ts';
+import type { MachineTokens } from '../authorizations/machine-tokens.ts';
 import { authenticatedClient, type ClientAuthentication } from './client-authentication.ts';
 import { allowPageOf } from './cross-origin.ts';
 import { formOf, readOAuthForm } from './form.ts';
-import { endGivenBack, type GivenBackParts } from './given-back.ts';
 import { OAuthError } from './oauth-error.ts';
 
 /**
@@ -11,9 +13,9 @@ import { OAuthError } from './oauth-error.ts';
  * (§2.1); a machine access token ends alone. `token_type_hint` is not needed to find a token.
  */
 export function revocation(
-  parts: GivenBackParts & { readonly authentication: ClientAuthentication },
+  parts: RevocationParts & { readonly authentication: ClientAuthentication },
 ): Middleware[] {
-  const { authentication, grants } = parts;
+  const { authentication } = parts;
   return [
     readOAuthForm,
     authentication.requireClient,
@@ -26,13 +28,52 @@ export function revocation(
       if (!value) throw new OAuthError(400, 'invalid_request', 'token is required');
       ctx.status = 200;
       ctx.body = '';
-      const token = (await grants.findAccessToken(value)) ?? (await grants.findRefreshToken(value));
+      const token = await findToken(value, parts);
       // §2.2: an unknown token is a token that is already dead.
       if (!token) return;
       if (token.clientId !== authenticatedClient(ctx).id) {
         throw new OAuthError(400, 'invalid_grant', 'the token was issued to another client');
       }
-      await endGivenBack(parts, ctx, { value, grantId: token.grantId });
+      await token.end(ctx);
     },
   ];
+}
+
+export interface RevocationParts {
+  readonly authorizations: Pick<Authorizations, 'find'>;
+  readonly machineTokens: MachineTokens;
+  readonly endings: Pick<Endings, 'end'>;
+}
+
+/** A token that is there, as whoever presents it may end it. */
+export interface PresentedToken {
+  readonly clientId: string;
+  readonly kind: 'access_token' | 'refresh_token';
+  /** With its authorization, or alone where it has none. */
+  end(ctx: Context): Promise<void>;
+}
+
+/** The token behind a value; undefined for what is none, or dead. */
+export async function findToken(
+  value: string,
+  { authorizations, machineTokens, endings }: RevocationParts,
+): Promise<PresentedToken | undefined> {
+  const machineToken = await machineTokens.find(value);
+  if (machineToken) {
+    // Not recorded: a machine may get another one the next moment, so it may do what it might.
+    const end = async (): Promise<void> => void (await machineTokens.end(value));
+    return { clientId: machineToken.clientId, kind: 'access_token', end };
+  }
+  const found = await authorizations.find(value);
+  if (!found || found.value.kind === 'code') return undefined;
+  const { authorization } = found;
+  return {
+    clientId: authorization.clientId,
+    kind: found.value.kind,
+    async end(ctx) {
+      ctx.state.authorizationId = authorization.id;
+      const origin = { address: ctx.ip, browser: ctx.get('user-agent') };
+      await endings.end(authorization, { cause: 'client_revoked', actor: 'client', origin });
+    },
+  };
 }

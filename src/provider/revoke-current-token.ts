@@ -5,17 +5,17 @@ import type { ClientRegistry } from '../clients/client-registry.ts';
 import { allowPageOf } from './cross-origin.ts';
 import type { FailureLimits } from './failure-limits.ts';
 import { formOf, readForm } from './form.ts';
-import { endGivenBack, type GivenBackParts } from './given-back.ts';
 import { OAuthError } from './oauth-error.ts';
+import { findToken, type RevocationParts } from './revocation.ts';
 
 /** The steps of the request, in order. Nothing is revoked unless all of them pass. */
 export function revokeCurrentToken(
-  parts: GivenBackParts & {
+  parts: RevocationParts & {
     readonly clients: ClientRegistry;
     readonly failures: Pick<FailureLimits, 'answerOf'>;
   },
 ): Middleware[] {
-  const { grants, clients, failures } = parts;
+  const { clients, failures } = parts;
   return [
     readForm,
     refuseTokenParameter,
@@ -23,14 +23,14 @@ export function revokeCurrentToken(
     async function revoke(ctx) {
       const value = bearerOf(ctx);
       if (isApiKey(value)) throw invalidToken('API keys are revoked on the profile page');
-      const token = await grants.findAccessToken(value);
-      if (!token) {
+      const token = await findToken(value, parts);
+      if (token?.kind !== 'access_token') {
         const refusal = invalidToken('the access token is unknown, expired or revoked');
         throw await failures.answerOf(ctx, refusal);
       }
       ctx.state.clientId = token.clientId;
       if (ctx.get('origin')) allowPageOf(await clients.find(token.clientId), ctx);
-      await endGivenBack(parts, ctx, { value, grantId: token.grantId });
+      await token.end(ctx);
       ctx.status = 204;
     },
   ];

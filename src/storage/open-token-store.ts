@@ -38,6 +38,7 @@ export async function openTokenStore({
   database,
   clock,
   patience = 1,
+  timeShift = () => 0,
 }: {
   redisUrl?: string | undefined;
   acceptVolatileRedis: boolean;
@@ -45,9 +46,11 @@ export async function openTokenStore({
   clock: Clock;
   /** As of `createRedis`. */
   patience?: number;
+  /** Milliseconds to add to what a store says the time is: for tests, which move it. */
+  timeShift?: () => number;
 }): Promise<OpenTokenStore> {
   if (redisUrl === undefined) {
-    const parts = { database, clock };
+    const parts = { database, clock, timeShift };
     return { store: createPostgresStore(parts), limits: postgresLimits(parts) };
   }
   const redis = createRedis(redisUrl, { patience });
@@ -61,7 +64,11 @@ export async function openTokenStore({
       const [seconds, microseconds] = await reply(redis.time());
       return Number(seconds) * 1_000 + Number(microseconds) / 1_000;
     };
-    return { store: createRedisStore({ redis, clock }), limits: redisLimits(redis), time };
+    return {
+      store: createRedisStore({ redis, clock, timeShift }),
+      limits: redisLimits(redis),
+      time,
+    };
   } catch (error) {
     redis.disconnect();
     throw error;

@@ -1,48 +1,45 @@
 /** The token store on Redis: one key a record, no command with more than one key (Cluster). */
-import { Cluster, type Redis } from 'ioredis';
+import type { Cluster, Redis } from 'ioredis';
 import type { Clock } from '../clock.ts';
 import { epochSeconds } from '../clock.ts';
-import { sha256 } from '../random-id.ts';
 import { reply } from './redis.ts';
 import { defineScripts } from './redis-scripts.ts';
 import {
+  type AuthorizationFacts,
+  type AuthorizationRecord,
+  forgottenAt,
+  type Issue,
   isStorableId,
+  keyOf,
   type RecordKind,
-  type RecordName,
   type StoredRecord,
   type TokenStore,
 } from './token-store.ts';
 
-/**
- * Values are `<expiry>[!<attempt>]:<JSON>`, those of a family
- * `<rotation>!<attempt>!<rotated at>!<expiry>:<JSON>`: the scripts read the part before the colon
- * without parsing JSON, and an access token stays within the 44 bytes that Redis keeps in place.
- */
-const RECORD = /^(\d+)(!?)[^:]*:(.*)$/s;
-const FAMILY = /^(\d+)![^!]*!(\d+)!(\d+):(.*)$/s;
+/** `<expiry>:<JSON>`: a script reads the expiry without parsing JSON. */
+const RECORD = /^(\d+):(.*)$/s;
+const AUTHORIZATION = /^(-?\d+)![^!]*!(\d+)!([01])!(\d+)!(\d+)!(\d+):(.*)$/s;
 
-const LETTER: Record<RecordKind | 'uid' | 'family', string> = {
-  access_token: 'a',
+const LETTER: Record<RecordKind | 'uid' | 'authorization', string> = {
+  authorization: 'z',
   machine_token: 'm',
-  code: 'c',
-  grant: 'g',
   session: 's',
   interaction: 'i',
   shown_once: 'o',
   uid: 'u',
-  family: 'r',
 };
 
-/** 22 characters are 132 bits of the hash: nobody finds a second value for a key. */
-const keyOf = (kind: keyof typeof LETTER, id: string): string =>
-  `gh:${LETTER[kind]}:${sha256(id).slice(0, 22)}`;
+const nameOf = (kind: keyof typeof LETTER, id: string): string => `gh:${LETTER[kind]}:${keyOf(id)}`;
 
 export function createRedisStore({
   redis,
   clock,
+  timeShift = () => 0,
 }: {
   redis: Redis | Cluster;
   clock: Clock;
+  /** Milliseconds to add to what Redis says the time is: for tests, which move it. */
+  timeShift?: () => number;
 }): TokenStore {
   defineScripts(redis);
 
@@ -66,44 +63,56 @@ export function createRedisStore({
     if (!match) return undefined;
     const expiresAt = Number(match[1]);
     if (isExpired(expiresAt)) return undefined;
-    return {
-      data: JSON.parse(match[3] ?? 'null') as Data,
-      expiresAt,
-      isConsumed: match[2] === '!',
-    };
+    return { data: JSON.parse(match[2] ?? 'null') as Data, expiresAt };
   }
 
-  const familyValue = (
-    rotation: number,
-    attempt: string,
-    now: number,
-    expiresAt: number,
-    data: unknown,
-  ): string => `${rotation}!${attempt}!${now}!${expiresAt}:${JSON.stringify(data)}`;
-
   return {
+    async beginAuthorization(id, facts, { codeSeconds, absoluteSeconds = 0 }) {
+      const key = nameOf('authorization', id);
+      const kept = factsValue(facts);
+      const lifetimes = [codeSeconds, absoluteSeconds] as const;
+      await reply(redis.beginAuthorization(key, timeShift(), kept, ...lifetimes));
+    },
+
+    async readAuthorization(id) {
+      if (!isStorableId(id)) return undefined;
+      const found = authorizationFrom(await reply(redis.get(nameOf('authorization', id))));
+      return found && !isExpired(forgottenAt(found)) ? found : undefined;
+    },
+
+    async exchangeCode(id, { attempt, refreshSeconds }) {
+      if (!isStorableId(id)) return MISSING;
+      const key = nameOf('authorization', id);
+      return issueFrom(await reply(redis.exchangeCode(key, timeShift(), attempt, refreshSeconds)));
+    },
+
+    async rotate(id, { from, attempt, refreshSeconds, retryWindowSeconds }) {
+      if (!isStorableId(id)) return MISSING;
+      const key = nameOf('authorization', id);
+      const lifetimes = [refreshSeconds, retryWindowSeconds] as const;
+      const pending = redis.rotateAuthorization(key, timeShift(), from, attempt, ...lifetimes);
+      return issueFrom(await reply(pending));
+    },
+
+    async confirmRotation(id, rotation) {
+      await reply(redis.confirmRotation(nameOf('authorization', id), timeShift(), rotation));
+    },
+
+    async endAuthorization(id) {
+      if (!isStorableId(id)) return false;
+      const found = authorizationFrom(await reply(redis.getdel(nameOf('authorization', id))));
+      return found !== undefined && !isExpired(forgottenAt(found));
+    },
+
     async read(kind, id) {
-      return isStorableId(id) ? read(keyOf(kind, id)) : undefined;
+      return isStorableId(id) ? read(nameOf(kind, id)) : undefined;
     },
 
-    async readBoth<First, Second>(first: RecordName, second: RecordName) {
-      const areStorable = isStorableId(first.id) && isStorableId(second.id);
-      if (redis instanceof Cluster || !areStorable) {
-        return Promise.all([
-          this.read<First>(first.kind, first.id),
-          this.read<Second>(second.kind, second.id),
-        ]);
-      }
-      const keys = [keyOf(first.kind, first.id), keyOf(second.kind, second.id)];
-      const [one = null, other = null] = await reply(redis.mget(keys));
-      return [recordFrom<First>(one), recordFrom<Second>(other)] as const;
-    },
-
-    write: (kind, id, data, expiresAt) => write(keyOf(kind, id), data, expiresAt),
+    write: (kind, id, data, expiresAt) => write(nameOf(kind, id), data, expiresAt),
 
     async replace(kind, id, data, expiresAt) {
       if (!isStorableId(id)) return false;
-      const key = keyOf(kind, id);
+      const key = nameOf(kind, id);
       const times = [lifetime(expiresAt), epochSeconds(clock)] as const;
       return (await reply(redis.replaceRecord(key, recordValue(data, expiresAt), ...times))) === 1;
     },
@@ -111,61 +120,26 @@ export function createRedisStore({
     async remove(kind, id) {
       if (!isStorableId(id)) return false;
       // What is taken out says whether it was still good: Redis may drop it later than we do.
-      const match = RECORD.exec((await reply(redis.getdel(keyOf(kind, id)))) ?? '');
+      const match = RECORD.exec((await reply(redis.getdel(nameOf(kind, id)))) ?? '');
       return match !== null && !isExpired(Number(match[1]));
     },
 
     async take(kind, id) {
       if (!isStorableId(id)) return undefined;
-      return recordFrom(await reply(redis.getdel(keyOf(kind, id))));
+      return recordFrom(await reply(redis.getdel(nameOf(kind, id))));
     },
 
     async writeSession(id, uid, data, expiresAt) {
       // The session first: an index that points nowhere is harmless, a session nobody finds is not.
-      const key = keyOf('session', id);
+      const key = nameOf('session', id);
       await write(key, data, expiresAt);
-      await write(keyOf('uid', uid), key, expiresAt);
+      await write(nameOf('uid', uid), key, expiresAt);
     },
 
     async readSessionByUid(uid) {
       if (!isStorableId(uid)) return undefined;
-      const pointer = await read<string>(keyOf('uid', uid));
+      const pointer = await read<string>(nameOf('uid', uid));
       return pointer && read(pointer.data);
-    },
-
-    async consumeCode(id, attempt) {
-      if (!isStorableId(id)) return false;
-      const key = keyOf('code', id);
-      return (await reply(redis.consumeCode(key, attempt, epochSeconds(clock)))) === 1;
-    },
-
-    async startFamily(grantId, data, now, expiresAt) {
-      const value = familyValue(0, '', now, expiresAt, data);
-      await reply(redis.startFamily(keyOf('family', grantId), value, lifetime(expiresAt)));
-    },
-
-    async readFamily<Data>(grantId: string) {
-      if (!isStorableId(grantId)) return undefined;
-      const match = FAMILY.exec((await reply(redis.get(keyOf('family', grantId)))) ?? '');
-      if (!match || isExpired(Number(match[3]))) return undefined;
-      return {
-        rotation: Number(match[1]),
-        rotatedAt: Number(match[2]),
-        expiresAt: Number(match[3]),
-        data: JSON.parse(match[4] ?? 'null') as Data,
-      };
-    },
-
-    async advanceFamily(grantId, { rotation, attempt, data, now, expiresAt }) {
-      if (!isStorableId(grantId)) return 'missing';
-      const value = familyValue(rotation, attempt, now, expiresAt, data);
-      const key = keyOf('family', grantId);
-      const times = [lifetime(expiresAt), epochSeconds(clock)] as const;
-      return reply(redis.advanceFamily(key, rotation, attempt, value, ...times));
-    },
-
-    async removeFamily(grantId) {
-      if (isStorableId(grantId)) await reply(redis.del(keyOf('family', grantId)));
     },
 
     // Redis expires keys by itself.
@@ -180,4 +154,44 @@ export function createRedisStore({
       redis.disconnect();
     },
   };
+}
+
+const MISSING: Issue = { outcome: 'missing' };
+
+/** Without the names of the members: there are as many of these as there are authorizations. */
+const factsValue = (facts: AuthorizationFacts): string => {
+  const { accountId, clientId, generation, secret, redirectUriHash, codeChallengeHash } = facts;
+  const known = [accountId, clientId, generation ?? null, secret, redirectUriHash];
+  return JSON.stringify(codeChallengeHash === undefined ? known : [...known, codeChallengeHash]);
+};
+
+type FactsValue = readonly [
+  accountId: string,
+  clientId: string,
+  generation: number | null,
+  secret: string,
+  redirectUriHash: string,
+  codeChallengeHash?: string,
+];
+
+function authorizationFrom(value: string | null): AuthorizationRecord | undefined {
+  const match = AUTHORIZATION.exec(value ?? '');
+  if (!match) return undefined;
+  const [rotation = 0, rotatedAt = 0, confirmed, usableUntil = 0, endsAt, approvedAt = 0] = match
+    .slice(1, 7)
+    .map(Number);
+  const facts = JSON.parse(match[7] ?? '') as FactsValue;
+  const [accountId, clientId, generation, secret, redirectUriHash, codeChallengeHash] = facts;
+  return {
+    ...{ accountId, clientId, secret, redirectUriHash },
+    ...(generation !== null && { generation }),
+    ...(codeChallengeHash !== undefined && { codeChallengeHash }),
+    ...(endsAt && { endsAt }),
+    ...{ approvedAt, rotation, rotatedAt, usableUntil },
+    isConfirmed: confirmed === 1,
+  };
+}
+
+function issueFrom([outcome, now, usableUntil]: [string, number?, number?]): Issue {
+  return (now === undefined ? { outcome } : { outcome, now, usableUntil }) as Issue;
 }

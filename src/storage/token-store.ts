@@ -1,70 +1,112 @@
 /**
- * Where tokens, grants, sessions and interactions are kept: the promise that Redis and PostgreSQL
+ * Where authorizations, sessions and interactions are kept: the promise that Redis and PostgreSQL
  * both keep, and that one contract suite and one concurrency suite hold them to.
  */
+import { sha256 } from '../random-id.ts';
 
-/** One kind of record, each with a name space of its own. */
-export type RecordKind =
-  | 'access_token'
-  | 'machine_token'
-  | 'code'
-  | 'grant'
-  | 'session'
-  | 'interaction'
-  | 'shown_once';
-
-/** What one record is found by. */
-export interface RecordName {
-  readonly kind: RecordKind;
-  readonly id: string;
-}
+/** One kind of record that is only kept and found, each with a name space of its own. */
+export type RecordKind = 'machine_token' | 'session' | 'interaction' | 'shown_once';
 
 export interface StoredRecord<Data> {
   readonly data: Data;
   /** Seconds since the epoch. */
   readonly expiresAt: number;
-  /** True for a code that was exchanged: a second exchange is a replay. */
-  readonly isConsumed: boolean;
 }
 
-/** All refresh tokens of one grant, in one record: which rotation is current, and since when. */
-export interface RefreshFamily<Data> {
+/** What is known of an authorization from the beginning, and never changes. */
+export interface AuthorizationFacts {
+  readonly accountId: string;
+  readonly clientId: string;
+  /** Of its connection when it was approved; absent for a test, which belongs to none. */
+  readonly generation?: number;
+  /** Random. Its values are made with it. */
+  readonly secret: string;
+  /** What the exchange of its code must bring again, hashed. */
+  readonly redirectUriHash: string;
+  readonly codeChallengeHash?: string;
+}
+
+/** All there is of an authorization: however often it is refreshed, it is one record. */
+export interface AuthorizationRecord extends AuthorizationFacts {
+  /** Seconds since the epoch, by the store's clock, as all times of it. */
+  readonly approvedAt: number;
+  /** When it ends whatever happens; absent where there is no absolute age. */
+  readonly endsAt?: number;
+  /** Of the current refresh token; -1 until the code is exchanged. */
   readonly rotation: number;
   /** Milliseconds since the epoch at which `rotation` became the current one. */
   readonly rotatedAt: number;
-  /** Seconds since the epoch at which the current refresh token expires. */
-  readonly expiresAt: number;
-  readonly data: Data;
+  /** Somebody was seen with an access token of `rotation`: its answer has arrived. */
+  readonly isConfirmed: boolean;
+  /** Seconds since the epoch until which the code, then the current refresh token, can be used. */
+  readonly usableUntil: number;
 }
 
-/**
- * `advanced`: this attempt made `rotation` the current one. `already`: somebody else had.
- * `missing`: the family was revoked or has expired, nothing was written.
- */
-export type Advance = 'advanced' | 'already' | 'missing';
+/** What an exchange or a refresh came to. Times are seconds since the epoch, by the store's clock. */
+export type Issue =
+  | { readonly outcome: 'issued' | 'retried'; readonly now: number; readonly usableUntil: number }
+  /**
+   * `replayed`: the code or the refresh token was used before, and the authorization ended in this
+   * step. `expired`: not used in time. `too_old`: the absolute age is reached. `missing`: it ended.
+   */
+  | { readonly outcome: 'replayed' | 'expired' | 'too_old' | 'missing' };
+
+/** The part of the store that keeps authorizations. Its promises are those of `TokenStore`. */
+export interface AuthorizationStore {
+  /** Keeps a new authorization until its code can no longer be used, and an hour. */
+  beginAuthorization(
+    id: string,
+    facts: AuthorizationFacts,
+    lifetimes: { readonly codeSeconds: number; readonly absoluteSeconds: number | undefined },
+  ): Promise<void>;
+
+  readAuthorization(id: string): Promise<AuthorizationRecord | undefined>;
+
+  /** Uses the code up: the first attempt gets the first refresh token, and any other is a replay. */
+  exchangeCode(
+    id: string,
+    step: { readonly attempt: string; readonly refreshSeconds: number },
+  ): Promise<Issue>;
+
+  /**
+   * Replaces the refresh token of rotation `from` by the next one.
+   *
+   * Presented again, the immediate predecessor of the current one is `retried`, with nothing
+   * written: inside the retry window, and later as long as the current one is not confirmed. An
+   * older one is a replay, and with a window of 0 so is the predecessor.
+   */
+  rotate(
+    id: string,
+    step: {
+      readonly from: number;
+      readonly attempt: string;
+      readonly refreshSeconds: number;
+      readonly retryWindowSeconds: number;
+    },
+  ): Promise<Issue>;
+
+  /** Notes that the answer with this rotation has arrived, where it is still the current one. */
+  confirmRotation(id: string, rotation: number): Promise<void>;
+
+  /** @returns whether it was there: true for exactly one of several callers. */
+  endAuthorization(id: string): Promise<boolean>;
+}
 
 /**
  * Promises of every implementation:
  *
  * - An identifier is kept as a hash only. One outside `[A-Za-z0-9_-]{16,128}` is not asked for.
  * - An expired record is never returned, whatever the store's own clock says.
- * - Each method is one atomic step and one round trip. `advanceFamily` may take a second one to say
- *   why it lost; a session and its uid are two steps where a step reaches one key only (Redis).
+ * - Each method is one atomic step and one round trip. PostgreSQL takes a second one to say why
+ *   nothing was issued; a session and its uid are two steps in Redis.
+ * - Time that decides about an authorization is the store's: of nodes whose clocks differ none
+ *   takes an honest retry for a replay.
  * - A step that is sent twice because its answer was lost succeeds twice: `attempt` tells it from
  *   somebody else's.
  * - A store that does not answer, or cannot keep what it was given, throws StorageUnavailable.
  */
-export interface TokenStore {
+export interface TokenStore extends AuthorizationStore {
   read<Data>(kind: RecordKind, id: string): Promise<StoredRecord<Data> | undefined>;
-
-  /**
-   * Two records that a question needs together: one round trip, where `read` takes two. On a Redis
-   * Cluster, whose keys live apart, two at the same time.
-   */
-  readBoth<First, Second>(
-    first: RecordName,
-    second: RecordName,
-  ): Promise<readonly [StoredRecord<First> | undefined, StoredRecord<Second> | undefined]>;
 
   /** Keeps `data` until `expiresAt` (seconds since the epoch), replacing what was there. */
   write(kind: RecordKind, id: string, data: unknown, expiresAt: number): Promise<void>;
@@ -90,24 +132,6 @@ export interface TokenStore {
   readSessionByUid<Data>(uid: string): Promise<StoredRecord<Data> | undefined>;
 
   /**
-   * Marks a code as exchanged.
-   *
-   * @returns true for exactly one attempt, however many there are; false when there is none.
-   */
-  consumeCode(id: string, attempt: string): Promise<boolean>;
-
-  /** Begins the family of a grant at rotation 0. One that was advanced already stays as it is. */
-  startFamily(grantId: string, data: unknown, now: number, expiresAt: number): Promise<void>;
-  readFamily<Data>(grantId: string): Promise<RefreshFamily<Data> | undefined>;
-
-  /** Compare-and-set: makes `rotation` the current one if the family exists and is behind it. */
-  advanceFamily(
-    grantId: string,
-    step: { rotation: number; attempt: string; data: unknown; now: number; expiresAt: number },
-  ): Promise<Advance>;
-  removeFamily(grantId: string): Promise<void>;
-
-  /**
    * Deletes at most `limit` expired records, where the store does not do so by itself.
    *
    * @returns how many were deleted.
@@ -119,7 +143,22 @@ export interface TokenStore {
   close(): Promise<void>;
 }
 
+/** Seconds for which an authorization is kept after its code could be used: a replay still ends it. */
+export const REMEMBER_CODE_SECONDS = 3_600;
+/** The same after its last refresh token: its client is told "expired", not "unknown". */
+export const REMEMBER_EXPIRED_SECONDS = 86_400;
+
+/** Seconds since the epoch at which the record may go. */
+export const forgottenAt = ({
+  rotation,
+  usableUntil,
+}: Pick<AuthorizationRecord, 'rotation' | 'usableUntil'>): number =>
+  usableUntil + (rotation < 0 ? REMEMBER_CODE_SECONDS : REMEMBER_EXPIRED_SECONDS);
+
 const ID = /^[A-Za-z0-9_-]{16,128}$/;
 
 /** False for what no identifier of ours can be: such a value costs no query and reaches no store. */
 export const isStorableId = (id: string): boolean => ID.test(id);
+
+/** Identifiers are kept as a hash. 22 characters are 132 bits: nobody finds a second one for a key. */
+export const keyOf = (id: string): string => sha256(id).slice(0, 22);

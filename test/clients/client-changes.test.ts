@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
-import { createConnections } from '../../src/accounts/connections.ts';
+import { createConnections } from '../../src/authorizations/connections.ts';
 import type { Client } from '../../src/clients/client.ts';
 import { createClientRegistry } from '../../src/clients/client-registry.ts';
 import { silentChangeFeed } from '../../src/storage/change-feed.ts';
@@ -14,7 +14,7 @@ describe('changes of a client', () => {
   const clock = () => Date.parse('2031-02-03T04:05:06.789Z');
   const database = testDatabase();
   const registry = createClientRegistry({ database, changes: silentChangeFeed, clock });
-  const connections = createConnections({ database, clock });
+  const connections = createConnections({ database, changes: silentChangeFeed, clock });
   let people = 0;
 
   async function addPerson(): Promise<string> {
@@ -24,14 +24,8 @@ describe('changes of a client', () => {
     return (await accounts.add({ email, name: `Person ${people}` })).id;
   }
 
-  async function connect(accountId: string, client: Client, grantIds: readonly string[] = []) {
-    const clientId = client.id;
-    await connections.rememberConsent({ accountId, clientId, name: client.name, hosts: [] });
-    for (const grantId of grantIds) {
-      const expiresAt = new Date(clock() + 60_000);
-      await connections.recordGrant({ grantId, accountId, clientId, expiresAt });
-    }
-  }
+  const connect = (accountId: string, { id, name }: Client) =>
+    connections.rememberConsent({ accountId, clientId: id, name, hosts: [] });
 
   it('an edit changes the name and the redirect URIs, and nothing else', async () => {
     const { client } = await registry.add({ ...partner, ownerAccountId: await addPerson() });
@@ -65,7 +59,7 @@ describe('changes of a client', () => {
       for (const change of [
         () => registry.edit(id, partner),
         () => registry.transfer(id, undefined),
-        () => registry.remove(id, { revokeGrant: async () => {} }),
+        () => registry.remove(id),
       ]) {
         expect(await refusalOf(change())).to.equal('client_unknown');
       }
@@ -106,49 +100,43 @@ describe('changes of a client', () => {
     }
   });
 
-  it('a removed client leaves nothing, and each of its grants was revoked before', async () => {
-    const [ada, bob] = [await addPerson(), await addPerson()];
-    const { client } = await registry.add({ ...partner, ownerAccountId: ada });
+  it('a removed client leaves nothing, is dead from the first moment on, and everybody finds out', async () => {
+    const { client } = await registry.add({ ...partner, ownerAccountId: await addPerson() });
     const { client: other } = await registry.add(partner);
-    const grantIds = Array.from({ length: 250 }, (_, index) => `${client.id}${index}`);
-    await connect(ada, client, grantIds.slice(0, 130));
-    await connect(bob, client, grantIds.slice(130));
-    await connect(bob, other, [`${other.id}0`]);
-    const revoked: string[] = [];
-    const people = await registry.remove(client.id, {
-      async revokeGrant(grantId) {
-        // Dead from the first moment on, whatever happens to the rest.
-        if (revoked.length === 0) {
-          expect(await registry.find(client.id)).to.include({ isSuspended: true });
-        }
-        revoked.push(grantId);
-      },
+    const connected = await Promise.all([addPerson(), addPerson(), addPerson()]);
+    for (const accountId of connected) await connect(accountId, client);
+    const [ada = '', bob = '', gone = ''] = connected;
+    await connections.end({ accountId: gone, clientId: client.id }, 'person_disconnected');
+    await connect(bob, other);
+
+    const people = await registry.remove(client.id, async (tx, alongside) => {
+      expect(alongside).to.equal(2);
+      expect(await tx.query('SELECT FROM clients WHERE id = $1', [client.id])).to.have.length(0);
     });
     expect(people).to.equal(2);
-    expect(revoked).to.have.members(grantIds);
     expect(await registry.find(client.id)).to.equal(undefined);
-    expect(await registry.list()).to.not.deep.include(client);
-    for (const table of ['connections', 'connection_grants', 'client_secrets']) {
+    for (const table of ['connections', 'client_secrets']) {
       const rows = await database.query(`SELECT FROM ${table} WHERE client_id = $1`, [client.id]);
       expect(rows, table).to.deep.equal([]);
     }
-    expect(await connections.grantsOf(bob, other.id)).to.have.length(1);
+    const told = await database.query<{ account_id: string }>(
+      "SELECT account_id FROM activity WHERE details->>'client_id' = $1 AND action = 'disconnected'",
+      [client.id],
+    );
+    expect(told.map(({ account_id }) => account_id)).to.have.members([ada, bob]);
+    expect(await connections.find(bob, other.id)).not.to.equal(undefined);
   });
 
-  it('a removal that broke off goes on where it was', async () => {
+  it('a removal that broke off has suspended the client, and goes on where it was', async () => {
     const ada = await addPerson();
     const { client } = await registry.add({ ...partner, ownerAccountId: ada });
-    await connect(ada, client, [`${client.id}0`]);
-    const revokeGrant = async () => {
+    await connect(ada, client);
+    const breakOff = async () => {
       throw new Error('the store is away');
     };
-    expect(await refusalOf(registry.remove(client.id, { revokeGrant }))).to.match(/away/);
+    expect(await refusalOf(registry.remove(client.id, breakOff))).to.match(/away/);
     expect(await registry.findByOwner(ada, client.id)).to.include({ isSuspended: true });
-    const revoked: string[] = [];
-    await registry.remove(client.id, {
-      revokeGrant: async (grantId) => void revoked.push(grantId),
-    });
-    expect(revoked).to.deep.equal([`${client.id}0`]);
+    await registry.remove(client.id);
     expect(await registry.find(client.id)).to.equal(undefined);
   });
 
@@ -158,7 +146,6 @@ describe('changes of a client', () => {
     const fail = async () => {
       throw new Error('the log is full');
     };
-    const revokeGrant = async () => {};
     for (const change of [
       () => registry.add({ ...partner, ownerAccountId: owner }, fail),
       () => registry.edit(client.id, { ...partner, name: 'New' }, fail),
@@ -168,7 +155,7 @@ describe('changes of a client', () => {
       expect(await refusalOf(change())).to.match(/the log is full/);
     }
     expect(await registry.find(client.id)).to.deep.equal(client);
-    const removal = registry.remove(client.id, { revokeGrant, alongside: fail });
+    const removal = registry.remove(client.id, fail);
     expect(await refusalOf(removal)).to.match(/the log is full/);
     expect(await registry.listByOwner(owner)).to.have.length(1);
   });

@@ -86,7 +86,7 @@ describe('metrics', () => {
     expect(durations['{route="/oauth/token",method="POST"}']).to.equal(11);
     expect(of('store_errors_total')).to.deep.equal({});
     const reads = of('store_operation_duration_seconds_count');
-    expect(reads['{store="tokens",operation="readFamily"}']).to.equal(5);
+    expect(reads['{store="tokens",operation="rotate"}']).to.equal(5);
     expect(reads['{store="database",operation="query"}']).to.be.greaterThan(10);
   });
 

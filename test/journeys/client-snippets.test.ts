@@ -108,7 +108,7 @@ describeOn(needed, 'the ready-to-run programs of a client', () => {
     expect(status, output).to.equal(0);
     expect(output).to.match(/Exchanged.*Refreshed.*Revoked/s);
     expect(output).not.to.include(client.secret);
-    const accessTokens = new Set(output.match(/gate_at_[\w-]{65}/g));
+    const accessTokens = new Set(output.match(/gate_at_[\w-]{89}/g));
     const refreshTokens = new Set(output.match(/gate_rt_[\w-]+/g));
     expect(accessTokens).to.have.lengthOf(2);
     expect(refreshTokens).to.have.lengthOf(2);

@@ -7,8 +7,11 @@ const MIGRATIONS = path.join(import.meta.dirname, '../../src/storage/migrations'
 /** Up to here the schema was made in one piece, and no older version ran beside it. */
 const LAST_OF_THE_FIRST = '0016';
 
+/** Nothing was deployed yet: its tokens are unknown afterwards, and the CHANGELOG says so. */
+const BEFORE_THE_FIRST_TAG = '0025_authorizations.sql';
+
 const later = readdirSync(MIGRATIONS)
-  .filter((name) => name.slice(0, 4) > LAST_OF_THE_FIRST)
+  .filter((name) => name.slice(0, 4) > LAST_OF_THE_FIRST && name !== BEFORE_THE_FIRST_TAG)
   .sort();
 
 describe('every migration since the first release', () => {

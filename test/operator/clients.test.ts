@@ -1,9 +1,7 @@
 import { expect } from 'chai';
-import { createConnections } from '../../src/accounts/connections.ts';
+import { createConnections } from '../../src/authorizations/connections.ts';
 import { createClientRegistry } from '../../src/clients/client-registry.ts';
 import { matchesSecret } from '../../src/clients/client-secret.ts';
-import { epochSeconds, systemClock } from '../../src/clock.ts';
-import { createPostgresStore } from '../../src/storage/postgres-store.ts';
 import { besideDatabase } from './beside-database.ts';
 import { expectWrongUsage } from './run-operator.ts';
 
@@ -123,24 +121,16 @@ describe('operator clients, over the life of a client', () => {
     await expectWrongUsage(run, [transfer, `${transfer} --owner ada --to-operator`]);
   });
 
-  it('deletes a client with every grant of it', async () => {
+  it('deletes a client with every connection of it', async () => {
     const app = await addOwned();
     const connections = createConnections(parts());
-    const store = createPostgresStore(parts());
     const connection = { accountId: bob, clientId: app.id };
     await connections.rememberConsent({ ...connection, name: 'App', hosts: [] });
-    const grantId = 'grant-of-the-operator-test';
-    const expires = epochSeconds(systemClock) + 3_600;
-    await store.write('grant', grantId, connection, expires);
-    await store.startFamily(grantId, {}, systemClock(), expires);
-    const expiresAt = new Date(expires * 1000);
-    await connections.recordGrant({ ...connection, grantId, expiresAt });
 
     const deleted = await value(`clients delete ${app.id} --yes`);
     expect(deleted).to.include({ client_id: app.id, deleted: true, disconnected_people: 1 });
     expect(await find(app.id)).to.equal(undefined);
-    expect(await store.read('grant', grantId)).to.equal(undefined);
-    expect(await store.readFamily(grantId)).to.equal(undefined);
+    expect(await connections.find(bob, app.id)).to.equal(undefined);
     expect((await records()).at(-1)).to.deep.equal(
       change('client_deleted', ada, app, { people: 1 }),
     );

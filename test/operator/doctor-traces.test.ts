@@ -21,8 +21,8 @@ const environmentOf = (service: TestService) => ({
 async function tracesIn({ database }: TestService): Promise<Record<string, number>> {
   const traces: Record<string, number> = {};
   for (const table of [
-    ...['accounts', 'clients', 'client_secrets', 'connections', 'connection_grants'],
-    ...['activity', 'client_problems', 'revoked_grants'],
+    ...['accounts', 'clients', 'client_secrets', 'connections', 'authorizations'],
+    ...['activity', 'client_problems', 'ended_authorizations'],
   ]) {
     traces[table] = (await database.query(`SELECT 1 FROM ${table}`)).length;
   }
@@ -58,8 +58,8 @@ forEachDeployment('operator doctor, beside a running service', (start) => {
   });
 
   it('removes what a killed run left, an hour later, and nothing else', async () => {
-    const { database, store, accounts } = service;
-    const visitors = createVisitors({ database, store });
+    const { database, accounts } = service;
+    const visitors = createVisitors(database);
     const [old, young] = [await visitors.add(), await visitors.add()];
     await database.query(
       'UPDATE accounts SET created_at = created_at - $1::interval WHERE id = $2',

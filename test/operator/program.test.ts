@@ -109,7 +109,7 @@ describe('the operator program', () => {
       ]);
       expect(added.shown).to.contain('Added account').and.not.contain('forklifts');
       expect(added.exitCode).to.equal(0);
-      const token = `gate_at_${'x'.repeat(65)}`;
+      const token = `gate_at_${'x'.repeat(89)}`;
       const explained = await onTerminal('explain', [['Token (not shown): ', `${token}\n`]]);
       expect(explained.shown).to.contain('Access token: unknown').and.not.contain(token);
       expect(explained.exitCode).to.equal(0);

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { shapeOf } from '../../src/operator/token-shape.ts';
 
 const x = (length: number): string => 'x'.repeat(length);
-const TOKEN = `gate_at_${x(65)}`;
+const TOKEN = `gate_at_${x(89)}`;
 
 describe('the shape of a value', () => {
   it('is right for each kind that Gatehouse gives out', () => {
@@ -11,7 +11,7 @@ describe('the shape of a value', () => {
       [`gate_mt_${x(43)}`, 'machine_token'],
       [`gate_rt_${x(66)}`, 'refresh_token'],
       [`gate_rt_${x(73)}`, 'refresh_token'],
-      [`gate_ac_${x(43)}`, 'code'],
+      [`gate_ac_${x(65)}`, 'code'],
       [`gate_cs_${x(43)}`, 'client_secret'],
       [`gate_key_${x(43)}`, 'api_key'],
       [`gate_ci_${x(22)}`, 'client_id'],
@@ -23,12 +23,12 @@ describe('the shape of a value', () => {
   it('is told to be wrong by what is wrong with it, and shows nothing of what may be secret', () => {
     for (const [value, fault] of [
       ['', 'is empty'],
-      [TOKEN.slice(0, -3), 'lacks 3 of 73 characters: it was cut off'],
-      [`${TOKEN}zz`, 'has 2 characters more than the 73 there are'],
-      [`${TOKEN}\n`, 'has a line break after character 73'],
-      [`${TOKEN}\0`, 'has a NUL character after character 73'],
-      [`${TOKEN} `, 'has a space after character 73'],
-      [`${TOKEN}\u200b`, 'has the character U+200B after character 73'],
+      [TOKEN.slice(0, -3), 'lacks 3 of 97 characters: it was cut off'],
+      [`${TOKEN}zz`, 'has 2 characters more than the 97 there are'],
+      [`${TOKEN}\n`, 'has a line break after character 97'],
+      [`${TOKEN}\0`, 'has a NUL character after character 97'],
+      [`${TOKEN} `, 'has a space after character 97'],
+      [`${TOKEN}\u200b`, 'has the character U+200B after character 97'],
       [`Bearer ${TOKEN}`, "has 'B' and 6 more in front of gate_at_"],
       [`"${TOKEN}"`, `has '"' in front of gate_at_`],
       [`gate_at_${x(40)}%2B${x(22)}`, "has '%' and 24 more after character 48"],

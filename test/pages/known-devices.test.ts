@@ -164,10 +164,10 @@ describe('“Forgot password?” from one address', () => {
   const start = startsOn();
 
   it('is asked for thirty times an hour, and leads in while strangers guess', async () => {
-    const mailServer = await startMailServer();
+    await using opened = new AsyncDisposableStack();
+    const mailServer = opened.adopt(await startMailServer(), (it) => it.close());
     const mail = { smtpUrl: mailServer.url, from: 'gatehouse@example.test' };
     const service = await start({ settings: { ...settings, mail } });
-    after(() => mailServer.close());
     const person = await newPerson(service);
     await guesses(service, person, spread(PER_ACCOUNT, 8));
     const refused = await attempt(createPerson(service.issuer), person, '192.0.2.1');

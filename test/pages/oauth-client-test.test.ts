@@ -68,13 +68,13 @@ describe('the test of a client', () => {
     const callback = await browser.authorize(authorizationUrl(issuer, client), on.seeded.other);
     const { body } = await exchangeCode(issuer, client, callback.searchParams.get('code') ?? '');
     const before = await connections.listOf(accountId);
-    const grants = await connections.grantsOf(accountId, client.id);
+    const approved = await connections.find(accountId, client.id);
     expect(textOf((await browser.run(client)).html)).to.include(WORKS);
     expect(await connections.listOf(accountId)).to.deep.equal(before);
-    expect(await connections.grantsOf(accountId, client.id)).to.deep.equal(grants);
+    expect(await connections.find(accountId, client.id)).to.deep.equal(approved);
     const token = await introspect(issuer, client, String(body.access_token));
     expect(token.body.active).to.equal(true);
-    await connections.end(accountId, client.id);
+    await connections.end({ accountId, clientId: client.id }, 'person_disconnected');
   });
 
   it('the person who denies sees what a client is told, and nothing is issued', async () => {

@@ -1,45 +1,37 @@
 import { expect } from 'chai';
-import { createTestClock, type TestClock } from '../support/clock.ts';
 import { eventually } from '../support/eventually.ts';
 import { introspect, postForm, revokeCurrent } from '../support/oauth.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
-import { type Seed, seed } from '../support/seed.ts';
-import { forEachDeployment, startTestService, type TestService } from '../support/service.ts';
+import { seed } from '../support/seed.ts';
+import { startSeeded } from '../support/seeded.ts';
+import { startsOn } from '../support/service.ts';
 
 const DAY = 86_400;
 const INACTIVE = { active: false };
 const origin = { address: '203.0.113.7', browser: 'curl/8.5.0' };
 
-forEachDeployment('API keys at the OAuth endpoints', (start) => {
-  let service: TestService;
-  let seeded: Seed;
-  let time: TestClock;
+describe('API keys at the OAuth endpoints', () => {
+  const on = startSeeded({ clock: true });
   let value: string;
   let keyId: string;
 
-  before(async () => {
-    time = createTestClock();
-    service = await start({ clock: time.clock });
-    seeded = await seed(service);
-  });
   beforeEach(async () => {
-    await service.database.query('DELETE FROM api_keys');
+    await on.service.database.query('DELETE FROM api_keys');
     const made = await add(30);
     [value, keyId] = [made.value, made.key.id];
   });
-  after(() => time.restore());
 
   const add = (expiresInDays: number | undefined) =>
-    service.apiKeys.add(
-      { accountId: seeded.person.accountId, name: 'Export', expiresInDays },
+    on.service.apiKeys.add(
+      { accountId: on.seeded.person.accountId, name: 'Export', expiresInDays },
       origin,
     );
-  const ask = async (presented = value, client = seeded.clients.resourceServer) =>
-    (await introspect(service.issuer, client, presented)).body;
+  const ask = async (presented = value, client = on.clients.resourceServer) =>
+    (await introspect(on.issuer, client, presented)).body;
 
   it('a resource server is told whose the key is and what they reach now', async () => {
-    const iat = Math.floor(time.clock() / 1000);
-    const { person, organization, warehouse } = seeded;
+    const iat = Math.floor(on.clock.clock() / 1000);
+    const { person, organization, warehouse } = on.seeded;
     expect(await ask()).to.deep.equal({
       active: true,
       token_type: 'api_key',
@@ -47,7 +39,7 @@ forEachDeployment('API keys at the OAuth endpoints', (start) => {
       username: person.email,
       exp: iat + 30 * DAY,
       iat,
-      iss: service.issuer,
+      iss: on.issuer,
       organizations: [
         {
           ...{ id: organization.id, name: organization.name, role: 'member' },
@@ -62,7 +54,7 @@ forEachDeployment('API keys at the OAuth endpoints', (start) => {
   });
 
   it('nobody but a resource server is told anything', async () => {
-    const { confidential, machine } = seeded.clients;
+    const { confidential, machine } = on.clients;
     for (const client of [confidential, machine]) {
       expect(await ask(value, client)).to.deep.equal(INACTIVE);
     }
@@ -74,73 +66,70 @@ forEachDeployment('API keys at the OAuth endpoints', (start) => {
   });
 
   it('it is good until the second of its expiry', async () => {
-    time.advance(30 * DAY - 1);
+    on.clock.advance(30 * DAY - 1);
     expect(await ask()).to.include({ active: true });
-    time.advance(1);
+    on.clock.advance(1);
     expect(await ask()).to.deep.equal(INACTIVE);
   });
 
   it('it is dead from the moment it is revoked, and while its person is suspended', async () => {
-    const { accountId } = seeded.person;
+    const { accountId } = on.seeded.person;
     expect(await ask()).to.include({ active: true });
-    await service.accounts.suspend(accountId);
+    await on.service.accounts.suspend(accountId);
     expect(await ask()).to.deep.equal(INACTIVE);
-    await service.accounts.resume(accountId);
+    await on.service.accounts.resume(accountId);
     expect(await ask()).to.include({ active: true });
-    await service.apiKeys.revoke(accountId, keyId, origin);
+    await on.service.apiKeys.revoke(accountId, keyId, origin);
     expect(await ask()).to.deep.equal(INACTIVE);
   });
 
   it('what it reaches is what its person reaches at the moment of the call', async () => {
-    const subject = { accountId: seeded.person.accountId };
-    await service.memberships.setRights(subject, seeded.warehouse.id, ['read']);
+    const subject = { accountId: on.seeded.person.accountId };
+    await on.service.memberships.setRights(subject, on.seeded.warehouse.id, ['read']);
     await eventually(async () => {
       expect(JSON.stringify(await ask())).to.include('"rights":["read"]');
     });
-    await service.memberships.setRights(subject, seeded.warehouse.id, ['read', 'write']);
+    await on.service.memberships.setRights(subject, on.seeded.warehouse.id, ['read', 'write']);
   });
 
   it('it revokes nothing, and is revoked nowhere but on the profile page', async () => {
-    const current = await revokeCurrent(service.issuer, value);
+    const current = await revokeCurrent(on.issuer, value);
     expect(current.status).to.equal(401);
     expect(current.body).to.include({ error: 'invalid_token' });
     expect(current.body.error_description).to.include('profile page');
     expect(current.headers.get('www-authenticate')).to.match(/^Bearer error="invalid_token"/);
-    const { confidential } = seeded.clients;
+    const { confidential } = on.clients;
     const standard = await postForm(
-      ...([service.issuer, '/oauth/revoke', { token: value }, { client: confidential }] as const),
+      ...([on.issuer, '/oauth/revoke', { token: value }, { client: confidential }] as const),
     );
     expect(standard.status).to.equal(200);
     expect(await ask()).to.include({ active: true });
   });
 
   it('it is no token of any grant', async () => {
-    const { confidential } = seeded.clients;
+    const { confidential } = on.clients;
     const parameters = { grant_type: 'refresh_token', refresh_token: value };
-    const answer = await postForm(service.issuer, '/oauth/token', parameters, {
+    const answer = await postForm(on.issuer, '/oauth/token', parameters, {
       client: confidential,
     });
     expect(answer.body).to.include({ error: 'invalid_grant' });
-    expect(service.logLines.join()).not.to.include(value);
+    expect(on.service.logLines.join()).not.to.include(value);
   });
 });
 
 describeOn([postgresServer, redisServer], 'API keys on several nodes', () => {
+  const start = startsOn('postgres+redis');
+
   it('a key revoked at one node is dead at the others', async () => {
-    const first = await startTestService({ deployment: 'postgres+redis' });
-    const second = await startTestService({ deployment: 'postgres+redis', beside: first });
-    try {
-      const { person, clients } = await seed(first);
-      const draft = { accountId: person.accountId, name: 'Export', expiresInDays: 30 };
-      const { value, key } = await first.apiKeys.add(draft, origin);
-      const ask = async () =>
-        (await introspect(second.issuer, clients.resourceServer, value)).body.active;
-      expect(await ask()).to.equal(true);
-      await first.apiKeys.revoke(person.accountId, key.id, origin);
-      await eventually(async () => expect(await ask()).to.equal(false));
-    } finally {
-      await second.close();
-      await first.close();
-    }
+    const first = await start();
+    const second = await start({ beside: first });
+    const { person, clients } = await seed(first);
+    const draft = { accountId: person.accountId, name: 'Export', expiresInDays: 30 };
+    const { value, key } = await first.apiKeys.add(draft, origin);
+    const ask = async () =>
+      (await introspect(second.issuer, clients.resourceServer, value)).body.active;
+    expect(await ask()).to.equal(true);
+    await first.apiKeys.revoke(person.accountId, key.id, origin);
+    await eventually(async () => expect(await ask()).to.equal(false));
   });
 });

@@ -4,8 +4,8 @@ import { eventually } from '../support/eventually.ts';
 import { authorizationUrl, type Parameters, pkce, type TestClient } from '../support/oauth.ts';
 import { startPartner } from '../support/partner.ts';
 import { createPerson, type Page, type Person } from '../support/person.ts';
-import { REDIRECT_URI, type Seed, seed } from '../support/seed.ts';
-import { forEachDeployment, type TestService } from '../support/service.ts';
+import { REDIRECT_URI } from '../support/seed.ts';
+import { startSeeded } from '../support/seeded.ts';
 import { answerIn, outcomeOf } from './authorization-outcome.ts';
 
 /** Parameters of a valid request that are replaced or removed, or (a string) more of them. */
@@ -77,29 +77,26 @@ const STATE = 'state-of-the-partner';
 /** RFC 6749 §4.1.2.1: what an `error_description` may hold. */
 const DESCRIPTION = /^[\x20\x21\x23-\x5b\x5d-\x7e]+$/;
 
-forEachDeployment('authorization endpoint', (start) => {
-  let service: TestService;
-  let seeded: Seed;
+describe('authorization endpoint', () => {
+  const on = startSeeded();
   let client: TestClient;
   /** Signed in, and connected with the client. */
   let person: Person;
 
   before(async () => {
-    service = await start();
-    seeded = await seed(service);
-    client = seeded.clients.confidential;
-    person = createPerson(service.issuer);
-    await person.authorize(request({}), seeded.person);
+    client = on.clients.confidential;
+    person = on.partner.browser;
+    await person.authorize(request({}), on.seeded.person);
   });
 
   function request(change: Change): string {
-    if (typeof change !== 'string') return authorizationUrl(service.issuer, client, change).href;
-    return `${authorizationUrl(service.issuer, client)}&${change}`;
+    if (typeof change !== 'string') return authorizationUrl(on.issuer, client, change).href;
+    return `${authorizationUrl(on.issuer, client)}&${change}`;
   }
 
   /** As a browser that was never here. */
   const visit = (url: string, headers?: Record<string, string>): Promise<Page> =>
-    createPerson(service.issuer).get(url, headers);
+    createPerson(on.issuer).get(url, headers);
 
   function expectPage(page: Page, heading: string): void {
     expect(page.status).to.equal(400);
@@ -115,7 +112,7 @@ forEachDeployment('authorization endpoint', (start) => {
   }
 
   it('a client that people are not sent back to: a page, and no redirect', async () => {
-    for (const { id } of [seeded.clients.machine, seeded.clients.resourceServer]) {
+    for (const { id } of [on.clients.machine, on.clients.resourceServer]) {
       expectPage(await visit(request({ client_id: id })), 'an unknown address');
     }
   });
@@ -137,7 +134,7 @@ forEachDeployment('authorization endpoint', (start) => {
       const { error_description: description = '-', ...told } = Object.fromEntries(answer);
       const [state, second] = new URL(url).searchParams.getAll('state');
       const isOne = state !== undefined && second === undefined;
-      expect(told).to.deep.equal({ error, ...(isOne && { state }), iss: service.issuer });
+      expect(told).to.deep.equal({ error, ...(isOne && { state }), iss: on.issuer });
       expect(description).to.match(DESCRIPTION);
     });
   }
@@ -150,8 +147,8 @@ forEachDeployment('authorization endpoint', (start) => {
   it('state comes back byte by byte: with a code, with an error, after Deny', async () => {
     for (const state of ['a b+c&d="<é', 's'.repeat(8192), '\0\r\n%00%zz %2B\u{1f600}']) {
       const { code, ...success } = answerIn(await person.get(request({ state })));
-      expect(code).to.match(/^gate_ac_[A-Za-z0-9_-]{43}$/);
-      expect(success).to.deep.equal({ state, iss: service.issuer });
+      expect(code).to.match(/^gate_ac_[A-Za-z0-9_-]{65}$/);
+      expect(success).to.deep.equal({ state, iss: on.issuer });
       expect(answerIn(await visit(request({ state, prompt: 'none' }))).state).to.equal(state);
       const asked = await person.follow(await person.get(request({ state, prompt: 'consent' })));
       const denied = await person.follow(await person.submit(asked, { decision: 'deny' }));
@@ -160,7 +157,7 @@ forEachDeployment('authorization endpoint', (start) => {
   });
 
   it('Deny, and Cancel at the sign-in, answer access_denied', async () => {
-    const stranger = createPerson(service.issuer);
+    const stranger = createPerson(on.issuer);
     for (const [who, prompt] of [[person, 'consent'] as const, [stranger, undefined] as const]) {
       const asked = await who.follow(await who.get(request({ prompt })));
       const denied = await who.follow(await who.submit(asked, { decision: 'deny' }));
@@ -168,20 +165,20 @@ forEachDeployment('authorization endpoint', (start) => {
         error: 'access_denied',
         error_description: 'the person refused the request',
         state: STATE,
-        iss: service.issuer,
+        iss: on.issuer,
       });
     }
   });
 
   it('every redirect on the way is 303, so that no form is posted on (RFC 9700 §4.12)', async () => {
-    const stranger = createPerson(service.issuer);
+    const stranger = createPerson(on.issuer);
     const redirects: number[] = [];
     const go = async (page: Page): Promise<Page> => {
       if (!page.location) return page;
       redirects.push(page.status);
-      return page.location.origin === service.issuer ? go(await stranger.get(page.location)) : page;
+      return page.location.origin === on.issuer ? go(await stranger.get(page.location)) : page;
     };
-    const { email, password } = seeded.other;
+    const { email, password } = on.seeded.other;
     const signIn = await go(await stranger.get(request({})));
     const consent = await go(await stranger.submit(signIn, { email, password }));
     const end = await go(await stranger.submit(consent, { decision: 'approve' }));
@@ -221,20 +218,23 @@ forEachDeployment('authorization endpoint', (start) => {
   it('the query of a redirect URI is kept, and never speaks for our answer', async () => {
     const uri = `${REDIRECT_URI}?state=x&code=y&iss=z&keep=1`;
     const draft = { kind: 'public', name: 'Old', redirectUris: [uri], isNative: false } as const;
-    const refused = await service.clients.add(draft).catch((refusal: unknown) => refusal);
+    const refused = await on.service.clients.add(draft).catch((refusal: unknown) => refusal);
     expect(refused).to.have.property('code', 'client_invalid');
 
     // As if it had been registered before that rule was there.
-    const { client: old } = await service.clients.add({ ...draft, redirectUris: [REDIRECT_URI] });
+    const { client: old } = await on.service.clients.add({
+      ...draft,
+      redirectUris: [REDIRECT_URI],
+    });
     const values = [old.id, [uri]];
-    await service.database.query('UPDATE clients SET redirect_uris = $2 WHERE id = $1', values);
+    await on.service.database.query('UPDATE clients SET redirect_uris = $2 WHERE id = $1', values);
     const change = { client_id: old.id, redirect_uri: uri, ...pkce().parameters };
     const { searchParams } = await eventually(() =>
-      person.authorize(request(change), seeded.person),
+      person.authorize(request(change), on.seeded.person),
     );
     const { code, ...told } = Object.fromEntries(searchParams);
     expect(code).to.match(/^gate_ac_/);
-    expect(told).to.deep.equal({ state: STATE, iss: service.issuer, keep: '1' });
+    expect(told).to.deep.equal({ state: STATE, iss: on.issuer, keep: '1' });
     expect(searchParams.size).to.equal(4);
   });
 });

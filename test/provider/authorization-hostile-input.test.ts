@@ -2,8 +2,8 @@
 import { expect } from 'chai';
 import { authorizationUrl, type TestClient } from '../support/oauth.ts';
 import { createPerson } from '../support/person.ts';
-import { REDIRECT_URI, seed } from '../support/seed.ts';
-import { forEachDeployment, type TestService } from '../support/service.ts';
+import { REDIRECT_URI } from '../support/seed.ts';
+import { startSeeded } from '../support/seeded.ts';
 import { outcomeOf } from './authorization-outcome.ts';
 
 /** As they stand in the URL: a NUL, a lone surrogate, what is no UTF-8, broken escapes, a lot. */
@@ -49,25 +49,24 @@ const OUTCOMES: Readonly<Record<string, string>> = {
 
 const short = (text: string): string => text.slice(0, 24);
 
-forEachDeployment('hostile input at the authorization endpoint', (start) => {
-  let service: TestService;
+describe('hostile input at the authorization endpoint', () => {
+  const on = startSeeded();
   let client: TestClient;
 
-  before(async () => {
-    service = await start();
-    client = (await seed(service)).clients.confidential;
+  before(() => {
+    client = on.clients.confidential;
   });
 
   afterEach('nothing was a fault of ours', () => {
-    const faults = service.logLines.filter((line) => JSON.parse(line).level >= 50);
+    const faults = on.service.logLines.filter((line) => JSON.parse(line).level >= 50);
     expect(faults).to.deep.equal([]);
   });
 
   /** What one request leads to in a browser that was never here. */
-  const outcome = (url: string): Promise<string> => outcomeOf(createPerson(service.issuer), url);
+  const outcome = (url: string): Promise<string> => outcomeOf(createPerson(on.issuer), url);
 
   const requestWith = (name: string, rawValue: string): string =>
-    `${authorizationUrl(service.issuer, client, { [name]: undefined })}&${name}=${rawValue}`;
+    `${authorizationUrl(on.issuer, client, { [name]: undefined })}&${name}=${rawValue}`;
 
   for (const [name, expected] of Object.entries(OUTCOMES)) {
     it(`bytes in ${name}: ${expected}`, async () => {
@@ -79,7 +78,7 @@ forEachDeployment('hostile input at the authorization endpoint', (start) => {
   }
 
   it('each parameter twice: an error or nothing', async () => {
-    const known = new URLSearchParams(authorizationUrl(service.issuer, client).search);
+    const known = new URLSearchParams(authorizationUrl(on.issuer, client).search);
     for (const name of Object.keys(OUTCOMES)) {
       const url = requestWith(name, `${known.get(name) ?? 'x'}&${name}=x`);
       expect(await outcome(url), name).to.be.oneOf(['page 400', 'invalid_request', 'sign-in']);
@@ -87,7 +86,7 @@ forEachDeployment('hostile input at the authorization endpoint', (start) => {
   });
 
   it('bytes in the name of a parameter and in the path lead nowhere', async () => {
-    const { issuer } = service;
+    const { issuer } = on;
     const url = authorizationUrl(issuer, client);
     for (const bytes of BYTES) {
       expect(await outcome(`${url}&${bytes}=1`), short(bytes)).to.equal('sign-in');
@@ -109,11 +108,11 @@ forEachDeployment('hostile input at the authorization endpoint', (start) => {
       requestWith('redirect_uri', encoded),
       requestWith('redirect_uri', `${encodeURIComponent(REDIRECT_URI)}&redirect_uri=${encoded}`),
       requestWith('login_hint', encoded),
-      `${service.issuer}/oauth/authorize/${encoded}`,
-      `${service.issuer}/oauth/authorize?${encoded}=${encoded}&client_id=${encoded}&client_id=1`,
+      `${on.issuer}/oauth/authorize/${encoded}`,
+      `${on.issuer}/oauth/authorize?${encoded}=${encoded}&client_id=${encoded}&client_id=1`,
     ];
     for (const url of requests) {
-      const person = createPerson(service.issuer);
+      const person = createPerson(on.issuer);
       const page = await person.follow(await person.get(url));
       expect(page.status, url).to.be.oneOf([200, 400, 410]);
       expect(page.html.toLowerCase(), url)
@@ -122,7 +121,7 @@ forEachDeployment('hostile input at the authorization endpoint', (start) => {
       const policy = page.headers.get('content-security-policy');
       expect(policy, url).to.include("default-src 'none'").and.include("script-src 'self'");
     }
-    const person = createPerson(service.issuer);
+    const person = createPerson(on.issuer);
     const page = await person.follow(await person.get(requestWith('login_hint', encoded)));
     const [form] = page.forms;
     expect(form?.values).to.deep.include(['email', markup]);

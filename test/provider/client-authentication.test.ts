@@ -1,25 +1,17 @@
 /** How a client proves who it is, which is the same at every endpoint that asks for it. */
 import { expect } from 'chai';
-import { createTestClock, type TestClock } from '../support/clock.ts';
 import { type Answer, ask, basic, type TestClient } from '../support/oauth.ts';
-import { type Seed, seed } from '../support/seed.ts';
-import { forEachDeployment, type TestService } from '../support/service.ts';
+import { startSeeded } from '../support/seeded.ts';
+import { expectRefusal } from './refusals.ts';
 
 const FAILURES = 50;
 
-forEachDeployment('client authentication', (start) => {
-  let service: TestService;
-  let clients: Seed['clients'];
-  let time: TestClock;
-
-  before(async () => {
-    time = createTestClock();
+describe('client authentication', () => {
+  const on = startSeeded({
+    clock: true,
     // One proxy, so that a test may come from any address.
-    const settings = { server: { proxyHops: 1 }, limits: { clientFailures: FAILURES } };
-    service = await start({ clock: time.clock, settings });
-    ({ clients } = await seed(service));
+    settings: { server: { proxyHops: 1 }, limits: { clientFailures: FAILURES } },
   });
-  after(() => time.restore());
 
   interface Credentials {
     readonly form?: Record<string, string>;
@@ -39,23 +31,23 @@ forEachDeployment('client authentication', (start) => {
     {
       path: '/oauth/token',
       parameters: { grant_type: 'client_credentials' },
-      client: () => clients.machine,
+      client: () => on.clients.machine,
     },
     {
       path: '/oauth/introspect',
       parameters: { token: 'unknown' },
-      client: () => clients.resourceServer,
+      client: () => on.clients.resourceServer,
     },
     {
       path: '/oauth/revoke',
       parameters: { token: 'unknown' },
-      client: () => clients.otherConfidential,
+      client: () => on.clients.otherConfidential,
     },
   ];
 
   function send(endpoint: Endpoint, credentials: Credentials): Promise<Answer> {
     const { form = {}, header, query = {}, from = '192.0.2.1' } = credentials;
-    const url = new URL(`${endpoint.path}?${new URLSearchParams(query)}`, service.issuer);
+    const url = new URL(`${endpoint.path}?${new URLSearchParams(query)}`, on.issuer);
     const headers: Record<string, string> = { 'x-forwarded-for': from };
     if (header !== undefined) headers.authorization = header;
     const body = new URLSearchParams({ ...endpoint.parameters, ...form });
@@ -102,11 +94,11 @@ forEachDeployment('client authentication', (start) => {
 
       it('refuses a wrong secret with 401, and challenges who used the header', async () => {
         const byHeader = await send(endpoint, inHeader(wrong(endpoint.client())));
-        expect([byHeader.status, byHeader.body.error]).to.deep.equal([401, 'invalid_client']);
+        expectRefusal(byHeader, 401, 'invalid_client');
         expect(byHeader.headers.get('www-authenticate')).to.match(/^Basic realm="/);
 
         const byForm = await send(endpoint, inForm(wrong(endpoint.client())));
-        expect([byForm.status, byForm.body.error]).to.deep.equal([401, 'invalid_client']);
+        expectRefusal(byForm, 401, 'invalid_client');
         expect(byForm.headers.get('www-authenticate')).to.equal(null);
       });
 
@@ -122,7 +114,7 @@ forEachDeployment('client authentication', (start) => {
         ];
         for (const attempt of [...nearly, `\0${secret}`, secret.toUpperCase()]) {
           const form = await send(endpoint, inForm({ ...client, secret: attempt }));
-          expect([form.status, form.body.error], attempt).to.deep.equal([401, 'invalid_client']);
+          expectRefusal(form, 401, 'invalid_client');
           const text = `${client.id}:${percentEncoded(attempt)}`;
           const header = await send(endpoint, { header: basicOf(text) });
           expect(header.status, attempt).to.be.oneOf([400, 401]);
@@ -135,9 +127,9 @@ forEachDeployment('client authentication', (start) => {
         for (const way of [inForm, inHeader]) {
           answers.push(await send(endpoint, way(wrong(client))));
           answers.push(await send(endpoint, way(unknown(client))));
-          await service.clients.suspend(client.id);
+          await on.service.clients.suspend(client.id);
           answers.push(await send(endpoint, way(client)));
-          await service.clients.resume(client.id);
+          await on.service.clients.resume(client.id);
         }
         const seen = answers.map(({ status, text }) => ({ status, text }));
         expect(seen).to.deep.equal(seen.map(() => seen[0]));
@@ -149,7 +141,7 @@ forEachDeployment('client authentication', (start) => {
         const { id, secret = '' } = client;
         const ways: Credentials[] = [
           { ...inForm(client), ...inHeader(client) },
-          { header: basic(client), form: { client_id: clients.public.id } },
+          { header: basic(client), form: { client_id: on.clients.public.id } },
           { header: `Bearer ${secret}` },
           { header: 'Basic' },
           { header: 'Basic !!!' },
@@ -157,9 +149,7 @@ forEachDeployment('client authentication', (start) => {
           { header: basicOf(`${id}:%zz`) },
         ];
         for (const way of ways) {
-          const { status, body } = await send(endpoint, way);
-          const shown = JSON.stringify(way);
-          expect([status, body.error], shown).to.deep.equal([400, 'invalid_request']);
+          expectRefusal(await send(endpoint, way), 400, 'invalid_request');
         }
       });
 
@@ -175,13 +165,11 @@ forEachDeployment('client authentication', (start) => {
         const attempts: Credentials[] = [
           { form: { client_id: endpoint.client().id } },
           { form: { client_id: endpoint.client().id, client_secret: '' } },
-          inForm({ ...endpoint.client(), id: clients.public.id }),
-          inHeader({ ...endpoint.client(), id: clients.public.id }),
+          inForm({ ...endpoint.client(), id: on.clients.public.id }),
+          inHeader({ ...endpoint.client(), id: on.clients.public.id }),
         ];
         for (const attempt of attempts) {
-          const { status, body } = await send(endpoint, attempt);
-          const shown = JSON.stringify(attempt);
-          expect([status, body.error], shown).to.deep.equal([401, 'invalid_client']);
+          expectRefusal(await send(endpoint, attempt), 401, 'invalid_client');
         }
       });
 
@@ -197,7 +185,7 @@ forEachDeployment('client authentication', (start) => {
         }
         for (const way of [inForm(wrong(client)), inHeader(wrong(client))]) {
           const refused = await send(endpoint, { ...way, ...guesser });
-          expect([refused.status, refused.body.error]).to.deep.equal([429, 'slow_down']);
+          expectRefusal(refused, 429, 'slow_down');
           expect(Number(refused.headers.get('retry-after'))).to.be.within(1, 60);
           expect(refused.headers.get('www-authenticate')).to.equal(null);
         }

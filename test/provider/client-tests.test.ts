@@ -1,41 +1,29 @@
 /** The redirect URI of tests is good for one running test, in the session it was begun in. */
 import { expect } from 'chai';
 import { CALLBACK, type TestBrowser, testBrowser, testPath } from '../pages/test-browser.ts';
-import { createTestClock, type TestClock } from '../support/clock.ts';
 import { authorizationUrl, exchangeCode, pkce, type TestClient } from '../support/oauth.ts';
 import { createPerson, type Page, type Person } from '../support/person.ts';
-import { type Seed, seed } from '../support/seed.ts';
-import { startTestService, type TestService } from '../support/service.ts';
+import { startSeeded } from '../support/seeded.ts';
 
 const REFUSED = 'This app asked to send you to an unknown address';
 
 describe('the redirect URI of tests', () => {
-  let service: TestService;
-  let seeded: Seed;
+  const on = startSeeded({ clock: true });
   let client: TestClient;
   let second: TestClient;
   let owner: TestBrowser;
-  let time: TestClock;
 
   before(async () => {
-    time = createTestClock();
-    // Whose database tells what is kept of a test.
-    service = await startTestService({ deployment: 'embedded', clock: time.clock });
-    seeded = await seed(service);
-    client = seeded.clients.confidential;
+    client = on.clients.confidential;
     second = await addOwned('Second');
-    owner = await testBrowser(service, seeded.other);
-  });
-  after(async () => {
-    await service.close();
-    time.restore();
+    owner = await testBrowser(on.service, on.seeded.other);
   });
 
   async function addOwned(name: string): Promise<TestClient> {
-    const added = await service.clients.add({
+    const added = await on.service.clients.add({
       ...{ kind: 'confidential', name, isNative: false },
-      redirectUris: [service.issuer + CALLBACK],
-      ownerAccountId: seeded.other.accountId,
+      redirectUris: [on.issuer + CALLBACK],
+      ownerAccountId: on.seeded.other.accountId,
     });
     return { id: added.client.id, secret: added.secret ?? '', redirectUri: '' };
   }
@@ -49,9 +37,9 @@ describe('the redirect URI of tests', () => {
 
   it('leads nobody else there: not signed in, somebody else, the owner in another browser', async () => {
     const request = await owner.begin(client);
-    await expectRefused(createPerson(service.issuer), request);
-    await expectRefused(await testBrowser(service, seeded.person), request);
-    await expectRefused(await testBrowser(service, seeded.other), request);
+    await expectRefused(createPerson(on.issuer), request);
+    await expectRefused(await testBrowser(on.service, on.seeded.person), request);
+    await expectRefused(await testBrowser(on.service, on.seeded.other), request);
     // And still the owner, in the browser where it was begun.
     expect((await owner.get(request)).location?.pathname).to.match(/^\/interaction\//);
   });
@@ -61,12 +49,12 @@ describe('the redirect URI of tests', () => {
     const other = await owner.begin(second);
     for (const [name, value] of [
       ['client_id', second.id],
-      ['client_id', seeded.clients.otherConfidential.id],
+      ['client_id', on.clients.otherConfidential.id],
       ['state', 'another-state'],
       ['state', other.searchParams.get('state') ?? ''],
       ['code_challenge', pkce().parameters.code_challenge],
-      ['redirect_uri', `${service.issuer}${CALLBACK}/`],
-      ['redirect_uri', `${service.issuer}${CALLBACK}?x=1`],
+      ['redirect_uri', `${on.issuer}${CALLBACK}/`],
+      ['redirect_uri', `${on.issuer}${CALLBACK}?x=1`],
     ] as const) {
       const changed = new URL(request);
       changed.searchParams.set(name, value);
@@ -80,10 +68,10 @@ describe('the redirect URI of tests', () => {
   });
 
   it('is refused to a client that has it registered, outside of a test', async () => {
-    const registered = { ...second, redirectUri: service.issuer + CALLBACK };
-    const request = authorizationUrl(service.issuer, registered, pkce().parameters);
+    const registered = { ...second, redirectUri: on.issuer + CALLBACK };
+    const request = authorizationUrl(on.issuer, registered, pkce().parameters);
     await expectRefused(owner, request);
-    await expectRefused(await testBrowser(service, seeded.person), request);
+    await expectRefused(await testBrowser(on.service, on.seeded.person), request);
   });
 
   it('is over when the test came back, was begun five minutes ago, or lost its owner', async () => {
@@ -92,51 +80,51 @@ describe('the redirect URI of tests', () => {
     await expectRefused(owner, finished);
 
     const late = await owner.begin(client);
-    time.advance(301);
+    on.clock.advance(301);
     await expectRefused(owner, late);
 
     const lost = await owner.begin(second);
-    await service.clients.transfer(second.id, seeded.person.accountId);
+    await on.service.clients.transfer(second.id, on.seeded.person.accountId);
     await expectRefused(owner, lost);
-    await service.clients.transfer(second.id, seeded.other.accountId);
+    await on.service.clients.transfer(second.id, on.seeded.other.accountId);
   });
 
   it('what came of a test is kept for five minutes', async () => {
     const { url } = await owner.run(client);
-    time.advance(299);
+    on.clock.advance(299);
     expect((await owner.get(url)).html).to.include('This client works.');
-    time.advance(2);
+    on.clock.advance(2);
     expect((await owner.get(url)).html)
       .to.include('this one is over')
       .and.not.include('gate_at_');
   });
 
   it('is over when the owner signed out, everywhere or here, also for who signs in then', async () => {
-    const browser = await testBrowser(service, seeded.other);
+    const browser = await testBrowser(on.service, on.seeded.other);
     const request = await browser.begin(client);
-    await service.accounts.endSessions(seeded.other.accountId);
+    await on.service.accounts.endSessions(on.seeded.other.accountId);
     await expectRefused(browser, request);
 
-    const next = await testBrowser(service, seeded.other);
+    const next = await testBrowser(on.service, on.seeded.other);
     const begun = await next.begin(client);
     await next.send('/logout');
     await expectRefused(next, begun);
-    await next.signIn(seeded.other);
+    await next.signIn(on.seeded.other);
     await expectRefused(next, begun);
-    owner = await testBrowser(service, seeded.other);
+    owner = await testBrowser(on.service, on.seeded.other);
   });
 
   it('"Not you?" on its question leads nobody else there', async () => {
-    const browser = await testBrowser(service, seeded.other);
+    const browser = await testBrowser(on.service, on.seeded.other);
     const question = await browser.follow(await browser.get(await browser.begin(client)));
     const page = await browser.submit(question, { decision: 'switch-account' });
     await expectRefused(browser, page.location ?? '');
   });
 
   it('asks the owner also where they are connected, and remembers no answer', async () => {
-    const { connections, issuer } = service;
-    const { accountId } = seeded.other;
-    await owner.authorize(authorizationUrl(issuer, client), seeded.other);
+    const { connections, issuer } = on.service;
+    const { accountId } = on.seeded.other;
+    await owner.authorize(authorizationUrl(issuer, client), on.seeded.other);
     const before = await connections.listOf(accountId);
     for (let times = 0; times < 2; times += 1) {
       const question = await owner.follow(await owner.get(await owner.begin(client)));
@@ -144,7 +132,7 @@ describe('the redirect URI of tests', () => {
       await owner.submit(question, { decision: 'approve' });
     }
     expect(await connections.listOf(accountId)).to.deep.equal(before);
-    await connections.end(accountId, client.id);
+    await connections.end({ accountId, clientId: client.id }, 'person_disconnected');
   });
 
   describe('where the browser comes back to', () => {
@@ -155,16 +143,16 @@ describe('the redirect URI of tests', () => {
 
     it('shows nothing without a test of this session, whatever the answer says', async () => {
       const callback = await owner.decide(await owner.begin(client));
-      const stranger = await testBrowser(service, seeded.person);
+      const stranger = await testBrowser(on.service, on.seeded.person);
       nothing(await stranger.get(callback));
-      nothing(await (await testBrowser(service, seeded.other)).get(callback));
+      nothing(await (await testBrowser(on.service, on.seeded.other)).get(callback));
       const forged = new URL(callback);
       forged.searchParams.set('state', 'another-state');
       nothing(await owner.get(forged));
       forged.searchParams.delete('state');
       nothing(await owner.get(forged));
 
-      const visitor = await createPerson(service.issuer).get(callback);
+      const visitor = await createPerson(on.issuer).get(callback);
       expect(visitor.location?.pathname).to.equal('/login');
       // None of them used it up.
       expect((await owner.get(callback)).location?.pathname).to.equal(testPath(client.id));
@@ -184,9 +172,9 @@ describe('the redirect URI of tests', () => {
     it('its code is worth nothing to anybody who has it, the secret included', async () => {
       const callback = await owner.decide(await owner.begin(client));
       const code = callback.searchParams.get('code') ?? '';
-      const redirectUri = service.issuer + CALLBACK;
+      const redirectUri = on.issuer + CALLBACK;
       for (const parameters of [{}, { code_verifier: pkce().verifier }]) {
-        const answer = await exchangeCode(service.issuer, client, code, {
+        const answer = await exchangeCode(on.issuer, client, code, {
           redirect_uri: redirectUri,
           ...parameters,
         });
@@ -196,28 +184,25 @@ describe('the redirect URI of tests', () => {
       expect((await owner.follow(await owner.get(callback))).html).to.include('This client works.');
     });
 
-    it('leaves no grant alive, whether the code was exchanged or not', async () => {
-      const alive = async (): Promise<number> => {
-        const rows = await service.database.query(
-          `SELECT 1 FROM token_records WHERE kind = 'grant' AND expires_at > $1`,
-          [Math.floor(time.clock() / 1000)],
-        );
-        return rows.length;
+    it('leaves no authorization behind, whether the code was exchanged or not', async () => {
+      const isThere = async (callback: URL): Promise<boolean> => {
+        const [, id = ''] = /code=gate_ac_(.{22})/.exec(callback.search) ?? [];
+        return (await on.service.store.readAuthorization(id)) !== undefined;
       };
-      time.advance(366 * 86_400);
-      owner = await testBrowser(service, seeded.other);
-      await owner.run(client);
-      expect(await alive()).to.equal(0);
-      await owner.decide(await owner.begin(client));
-      expect(await alive()).to.equal(1);
-      const { authorizationCodeSeconds, accessTokenSeconds } = service.settings.tokens;
-      time.advance(authorizationCodeSeconds + accessTokenSeconds + 1);
-      expect(await alive()).to.equal(0);
+      const exchanged = await owner.decide(await owner.begin(client));
+      expect(await isThere(exchanged)).to.equal(true);
+      await owner.get(exchanged);
+      expect(await isThere(exchanged)).to.equal(false);
+
+      const left = await owner.decide(await owner.begin(client));
+      const { authorizationCodeSeconds, accessTokenSeconds } = on.service.settings.tokens;
+      on.clock.advance(authorizationCodeSeconds + accessTokenSeconds);
+      expect(await isThere(left)).to.equal(false);
     });
 
     it('a secret stands in the store for nobody to read', async () => {
       await owner.begin(client);
-      const rows = await service.database.query('SELECT * FROM token_records');
+      const rows = await on.service.database.query('SELECT * FROM token_records');
       expect(JSON.stringify(rows)).not.to.include(client.secret);
     });
   });

@@ -1,36 +1,154 @@
-/** Ending holds however long after the approval it comes: cleaning forgets nothing it must know. */
+/** Ending holds however long after the approval it comes, whatever the token store knows of it. */
 import { expect } from 'chai';
-import { createTestClock, type TestClock } from '../support/clock.ts';
-import { refresh } from '../support/oauth.ts';
-import { type Seed, seed } from '../support/seed.ts';
-import { forEachDeployment, type TestService } from '../support/service.ts';
-import { partnerTokens } from './partner-tokens.ts';
+import { Redis } from 'ioredis';
+import { operatorBeside, valueFrom } from '../operator/run-operator.ts';
+import { eventually } from '../support/eventually.ts';
+import { clientCredentials, exchangeCode, refresh, type TestClient } from '../support/oauth.ts';
+import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
+import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
+import { REDIRECT_URI } from '../support/seed.ts';
+import { type Seeded, startSeeded } from '../support/seeded.ts';
+import { forEachDeployment, startsOn } from '../support/service.ts';
+import { type Tokens, tokensOf } from './partner-tokens.ts';
+
+const DAY = 86_400;
+
+async function newClient({ service }: Seeded): Promise<TestClient> {
+  const draft = { kind: 'confidential', name: 'Dock Planner', isNative: false } as const;
+  const { client, secret } = await service.clients.add({ ...draft, redirectUris: [REDIRECT_URI] });
+  return { id: client.id, redirectUri: REDIRECT_URI, secret: secret ?? '' };
+}
+
+async function expectOver(on: Seeded, client: TestClient, ...all: Tokens[]): Promise<void> {
+  for (const { accessToken, refreshToken } of all) {
+    expect(await on.partner.isActive(accessToken)).to.equal(false);
+    expect((await refresh(on.issuer, client, refreshToken)).status).to.be.oneOf([400, 401]);
+  }
+}
+
+/** How all authorizations of a person, a client, or both end. */
+const WAYS: Readonly<Record<string, (on: Seeded, client: TestClient) => Promise<unknown>>> = {
+  Disconnect: async ({ partner }, client) => (await partner.askToDisconnect(client))(),
+  'Disconnect all': ({ service, seeded: { person } }) =>
+    service.connections.end({ accountId: person.accountId }, 'person_disconnected'),
+  'revoke --account': ({ service, seeded: { person } }) =>
+    valueFrom(operatorBeside(service), ['revoke', '--account', person.email, '--yes']),
+  'revoke --client': ({ service }, { id }) =>
+    valueFrom(operatorBeside(service), ['revoke', '--client', id, '--yes']),
+  'the deletion of the client': ({ service }, { id }) => service.clients.remove(id),
+};
 
 forEachDeployment('an authorization that is ended later', (start) => {
-  let clock: TestClock;
-  let service: TestService;
-  let seeded: Seed;
+  const on = startSeeded({ on: start, clock: true });
 
-  before(async () => {
-    clock = createTestClock();
-    service = await start({ clock: clock.clock });
-    seeded = await seed(service);
+  for (const [way, end] of Object.entries(WAYS)) {
+    it(`is over by ${way}, a month, a minute and no time after its approval`, async () => {
+      const client = await newClient(on);
+      const all: Tokens[] = [];
+      for (const seconds of [29 * DAY, 60]) {
+        const { accessToken, refreshToken } = await on.partner.tokens(client);
+        on.clock.advance(seconds);
+        await on.service.clean();
+        all.push({ accessToken, refreshToken });
+        all.push(tokensOf(await refresh(on.issuer, client, refreshToken)));
+      }
+      all.push(await on.partner.tokens(client));
+      const code = await on.partner.code(client);
+      const elsewhere = await on.partner.tokens(on.clients.public);
+      await end(on, client);
+      // What another process did is heard of a moment later.
+      await eventually(() => expectOver(on, client, ...all));
+      expect((await exchangeCode(on.issuer, client, code)).status).to.be.oneOf([400, 401]);
+      const isOfPerson = way === 'Disconnect all' || way === 'revoke --account';
+      expect(await on.partner.isActive(elsewhere.accessToken)).to.equal(!isOfPerson);
+      on.clock.advance(60);
+      await on.service.clean();
+      await expectOver(on, client, ...all);
+    });
+  }
+});
+
+describeOn([postgresServer, redisServer], 'an authorization in a Redis that is away', () => {
+  let redis: RedisServer;
+  let admin: Redis;
+  const start = startsOn('postgres');
+  const on = startSeeded({
+    clock: true,
+    async on(options) {
+      redis = await startRedisServer({ appendfsync: 'always' });
+      admin = new Redis(redis.url);
+      admin.on('error', () => {});
+      return start({ ...options, patience: 1, settings: { storage: { redisUrl: redis.url } } });
+    },
   });
-  after(() => clock?.restore());
+  after(() => admin?.disconnect());
 
-  it('is over for good two minutes and several cleanings after the approval', async () => {
-    const { confidential } = seeded.clients;
-    const partner = partnerTokens(service.issuer, seeded);
-    const { accessToken, refreshToken } = await partner.tokens(confidential);
-    for (let minute = 0; minute < 2; minute += 1) {
-      clock.advance(60);
-      await service.clean();
-    }
-    expect(await partner.isActive(accessToken)).to.equal(true);
-    const disconnect = await partner.askToDisconnect(confidential);
+  /** Everything as it is there now, to be put back. */
+  async function copy(): Promise<() => Promise<void>> {
+    const keys = await admin.keys('*');
+    const values = await Promise.all(keys.map((key) => admin.dumpBuffer(key)));
+    const ends = await Promise.all(keys.map((key) => admin.pttl(key)));
+    return async () => {
+      await admin.flushall();
+      for (const [index, key] of keys.entries()) {
+        await admin.restore(key, Math.max(1, ends[index] ?? 1), values[index] ?? Buffer.from(''));
+      }
+    };
+  }
+
+  for (const way of ['revoke --account', 'revoke --client', 'the deletion of the client']) {
+    it(`is ended by ${way} meanwhile, also where an older Redis comes back`, async () => {
+      const client = await newClient(on);
+      const tokens = await on.partner.tokens(client);
+      const restore = await copy();
+      await redis.stop();
+      await WAYS[way]?.(on, client);
+      await redis.restart();
+      await eventually(() => on.service.store.ping());
+      await eventually(() => expectOver(on, client, tokens));
+      await restore();
+      await expectOver(on, client, tokens);
+    });
+  }
+
+  it('is ended on the page, and the older Redis that comes back later changes nothing', async () => {
+    const client = await newClient(on);
+    const tokens = await on.partner.tokens(client);
+    const restore = await copy();
+    const disconnect = await on.partner.askToDisconnect(client);
     await disconnect();
-    expect(await partner.isActive(accessToken)).to.equal(false);
-    const { status } = await refresh(service.issuer, confidential, refreshToken);
-    expect(status).to.equal(400);
+    await expectOver(on, client, tokens);
+    await restore();
+    await expectOver(on, client, tokens);
+    const again = await on.partner.tokens(client);
+    expect(await on.partner.isActive(again.accessToken)).to.equal(true);
+    await expectOver(on, client, tokens);
+  });
+
+  it('a refresh whose answer was lost goes on after an hour without Redis', async () => {
+    const { confidential } = on.clients;
+    const { refreshToken } = await on.partner.tokens(confidential);
+    const lost = tokensOf(await refresh(on.issuer, confidential, refreshToken));
+    await redis.stop();
+    expect((await refresh(on.issuer, confidential, refreshToken)).status).to.equal(503);
+    await redis.restart();
+    await eventually(() => on.service.store.ping());
+    on.clock.advance(3_600);
+    const retried = await refresh(on.issuer, confidential, refreshToken);
+    expect(retried.status, retried.text).to.equal(200);
+    expect(tokensOf(retried).refreshToken).to.equal(lost.refreshToken);
+  });
+
+  it('nothing stays in Redis longer than 32 days after it was last used', async () => {
+    const { confidential, machine } = on.clients;
+    const { accessToken, refreshToken } = await on.partner.tokens(confidential);
+    await refresh(on.issuer, confidential, refreshToken);
+    await on.partner.isActive(accessToken);
+    await clientCredentials(on.issuer, machine);
+    const keys = await admin.keys('*');
+    expect(keys.length).to.be.above(4);
+    for (const key of keys) {
+      expect(await admin.pttl(key), key).to.be.within(1, 32 * DAY * 1_000);
+    }
   });
 });

@@ -3,14 +3,9 @@ import { expect } from 'chai';
 import { type Answer, ask, basic, type TestClient } from '../support/oauth.ts';
 import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
-import { type Seed, seed } from '../support/seed.ts';
-import {
-  type Deployment,
-  forEachDeployment,
-  startTestService,
-  type TestService,
-} from '../support/service.ts';
-import { type PartnerTokens, partnerTokens } from './partner-tokens.ts';
+import { seed } from '../support/seed.ts';
+import { startSeeded } from '../support/seeded.ts';
+import { type Deployment, startTestService, type TestService } from '../support/service.ts';
 
 const PER_BOTH = 4;
 const PER_ADDRESS = 10;
@@ -56,37 +51,28 @@ const statuses = async (times: number, send: (index: number) => Promise<Answer>)
 
 const times = (count: number, status: number): number[] => Array<number>(count).fill(status);
 
-forEachDeployment('refused requests', (start) => {
-  let service: TestService;
-  let clients: Seed['clients'];
-  let partner: PartnerTokens;
-
-  before(async () => {
-    service = await start({ settings });
-    const seeded = await seed(service);
-    ({ clients } = seeded);
-    partner = partnerTokens(service.issuer, seeded);
-  });
+describe('refused requests', () => {
+  const on = startSeeded({ settings });
 
   const warnings = (from: string): Record<string, unknown>[] =>
-    service.logLines
+    on.service.logLines
       .map((line) => JSON.parse(line) as Record<string, unknown>)
       .filter(({ level, address }) => level === 40 && address === from);
 
   it('of one address are counted together, whichever clients and endpoints they name', async () => {
     const from = freshAddress();
     const ways = [
-      (index: number) => introspect(service, unknownClient(index), from),
+      (index: number) => introspect(on.service, unknownClient(index), from),
       (index: number) =>
         post(
-          service,
+          on.service,
           '/oauth/token',
           { grant_type: 'client_credentials' },
           { from, authorization: basic(unknownClient(index)) },
         ),
       () =>
         post(
-          service,
+          on.service,
           '/oauth/token/revoke',
           {},
           { from, authorization: `Bearer gate_at_${'x'.repeat(43)}` },
@@ -99,24 +85,24 @@ forEachDeployment('refused requests', (start) => {
     expect(seen).to.deep.equal([...times(PER_ADDRESS, 401), ...times(3, 429)]);
 
     // The secret is right, whatever came from the same address before.
-    expect((await introspect(service, clients.resourceServer, from)).status).to.equal(200);
-    const { id = '', secret = '' } = clients.machine;
+    expect((await introspect(on.service, on.clients.resourceServer, from)).status).to.equal(200);
+    const { id = '', secret = '' } = on.clients.machine;
     const form = { grant_type: 'client_credentials', client_id: id, client_secret: secret };
-    expect((await post(service, '/oauth/token', form, { from })).status).to.equal(200);
-    const { accessToken } = await partner.tokens(clients.confidential);
+    expect((await post(on.service, '/oauth/token', form, { from })).status).to.equal(200);
+    const { accessToken } = await on.partner.tokens(on.clients.confidential);
     const held = { from, authorization: `Bearer ${accessToken}` };
-    expect((await post(service, '/oauth/token/revoke', {}, held)).status).to.equal(204);
+    expect((await post(on.service, '/oauth/token/revoke', {}, held)).status).to.equal(204);
     // Others are not held up, wrong or right.
-    expect((await introspect(service, unknownClient(0), freshAddress())).status).to.equal(401);
+    expect((await introspect(on.service, unknownClient(0), freshAddress())).status).to.equal(401);
 
     expect(warnings(from)).to.have.length(1);
     expect(warnings(from)[0]).to.include({ limit: 'address' });
   });
 
   it('an unknown client is limited like a known one, and what it sent is not logged', async () => {
-    for (const client of [wrong(clients.resourceServer), unknownClient(7)]) {
+    for (const client of [wrong(on.clients.resourceServer), unknownClient(7)]) {
       const from = freshAddress();
-      const seen = await statuses(PER_BOTH + 2, () => introspect(service, client, from));
+      const seen = await statuses(PER_BOTH + 2, () => introspect(on.service, client, from));
       expect(seen).to.deep.equal([...times(PER_BOTH, 401), 429, 429]);
       expect(warnings(from)).to.have.length(1);
       expect(warnings(from)[0]).to.include({ clientId: client.id, limit: 'client and address' });
@@ -124,9 +110,9 @@ forEachDeployment('refused requests', (start) => {
     // The secret in the place of the id.
     const from = freshAddress();
     const mixedUp = { ...unknownClient(8), id: `gate_cs_${'s'.repeat(43)}` };
-    await statuses(PER_BOTH + 2, () => introspect(service, mixedUp, from));
+    await statuses(PER_BOTH + 2, () => introspect(on.service, mixedUp, from));
     expect(warnings(from)[0]).not.to.have.property('clientId');
-    expect(service.logLines.join()).not.to.include('sssss');
+    expect(on.service.logLines.join()).not.to.include('sssss');
   });
 
   it('the 64 bits of an IPv6 network are one address, and IPv4 is IPv4 however it is written', async () => {
@@ -136,11 +122,11 @@ forEachDeployment('refused requests', (start) => {
     ];
     for (const address of networks) {
       const seen = await statuses(PER_BOTH + 1, (index) =>
-        introspect(service, wrong(clients.resourceServer), address(index)),
+        introspect(on.service, wrong(on.clients.resourceServer), address(index)),
       );
       expect(seen).to.deep.equal([...times(PER_BOTH, 401), 429]);
     }
-    const next = await introspect(service, wrong(clients.resourceServer), '2001:db8:0:2::1');
+    const next = await introspect(on.service, wrong(on.clients.resourceServer), '2001:db8:0:2::1');
     expect(next.status).to.equal(401);
   });
 
@@ -152,12 +138,12 @@ forEachDeployment('refused requests', (start) => {
         ...{ client_id: id, redirect_uri: redirectUri, code_verifier: 'v'.repeat(43) },
         ...(secret !== undefined && { client_secret: secret }),
       };
-      return post(service, '/oauth/token', form, { from });
+      return post(on.service, '/oauth/token', form, { from });
     };
     const more = PER_ADDRESS + 2;
-    const honest = await statuses(more, () => guess(clients.confidential, '192.0.2.20'));
+    const honest = await statuses(more, () => guess(on.clients.confidential, '192.0.2.20'));
     expect(honest).to.deep.equal(times(more, 400));
-    const guessing = await statuses(PER_BOTH + 1, () => guess(clients.public, '192.0.2.21'));
+    const guessing = await statuses(PER_BOTH + 1, () => guess(on.clients.public, '192.0.2.21'));
     expect(guessing).to.deep.equal([...times(PER_BOTH, 400), 429]);
   });
 });

@@ -1,31 +1,30 @@
 /** The way of a person through sign-in and consent: tabs, second clicks, other people, time. */
 import { expect } from 'chai';
-import { createTestClock } from '../support/clock.ts';
 import { authorizationUrl, type Parameters } from '../support/oauth.ts';
 import { type Credentials, createPerson, type Page, type Person } from '../support/person.ts';
-import { type Seed, seed } from '../support/seed.ts';
-import { forEachDeployment, type TestService } from '../support/service.ts';
+import { startSeeded } from '../support/seeded.ts';
 import { answerIn, outcomeOf } from './authorization-outcome.ts';
 
-forEachDeployment('interactions', (start) => {
-  let service: TestService;
-  let seeded: Seed;
-
-  before(async () => {
-    service = await start();
-    seeded = await seed(service);
-  });
+describe('interactions', () => {
+  const on = startSeeded({ clock: true });
 
   /** A request that asks for consent, whatever was approved before. */
   function request(parameters: Parameters = {}): URL {
-    const { confidential } = seeded.clients;
-    return authorizationUrl(service.issuer, confidential, { prompt: 'consent', ...parameters });
+    const { confidential } = on.clients;
+    return authorizationUrl(on.issuer, confidential, { prompt: 'consent', ...parameters });
   }
 
   async function signedIn(credentials: Credentials): Promise<Person> {
-    const person = createPerson(service.issuer);
+    const person = createPerson(on.issuer);
     await person.signIn(credentials);
     return person;
+  }
+
+  /** The person in one browser, where neither the sign-in nor parallel clicks are the subject. */
+  async function me(): Promise<Person> {
+    const { browser } = on.partner;
+    if (!browser.cookieNames.includes('gate_session')) await browser.signIn(on.seeded.person);
+    return browser;
   }
 
   /** The page that a request leads to. */
@@ -50,7 +49,7 @@ forEachDeployment('interactions', (start) => {
   /** Where the page says that the request goes on. */
   function restartOf(page: Page): URL {
     const [, href = ''] = /href="(\/oauth\/authorize\?[^"]*)"/.exec(page.html) ?? [];
-    return new URL(href.replaceAll('&amp;', '&'), service.issuer);
+    return new URL(href.replaceAll('&amp;', '&'), on.issuer);
   }
 
   async function expectSignedIn(person: Person, { email }: Credentials): Promise<void> {
@@ -60,10 +59,10 @@ forEachDeployment('interactions', (start) => {
   }
 
   it('two requests in one browser both end with their own state', async () => {
-    const person = createPerson(service.issuer);
+    const person = createPerson(on.issuer);
     const first = await pageFor(person, { state: 'first' });
     const second = await pageFor(person, { state: 'second' });
-    const credentials = credentialsOf(seeded.person);
+    const credentials = credentialsOf(on.seeded.person);
     const secondConsent = await answer(person, second, credentials);
     const firstConsent = await answer(person, first, credentials);
     const answers = [
@@ -75,7 +74,7 @@ forEachDeployment('interactions', (start) => {
   });
 
   it('of several clicks on Approve one gets the code, the others a calm page', async () => {
-    const person = await signedIn(seeded.person);
+    const person = await signedIn(on.seeded.person);
     const consent = await pageFor(person);
     const approve = (): Promise<Page> => person.submit(consent, { decision: 'approve' });
     const approved = await Promise.all([approve(), approve(), approve(), approve()]);
@@ -86,7 +85,7 @@ forEachDeployment('interactions', (start) => {
   });
 
   it('clicks that overtake each other end at the client or at a calm page', async () => {
-    const person = await signedIn(seeded.person);
+    const person = await signedIn(on.seeded.person);
     const consent = await pageFor(person);
     const click = async (): Promise<string> =>
       outcomeOf(person, await person.submit(consent, { decision: 'approve' }));
@@ -96,7 +95,7 @@ forEachDeployment('interactions', (start) => {
   });
 
   it('an answered request is over: sent again, reloaded, resumed again', async () => {
-    const person = await signedIn(seeded.person);
+    const person = await me();
     const consent = await pageFor(person);
     const approved = await person.submit(consent, { decision: 'approve' });
     expect(await outcomeOf(person, approved)).to.equal('code');
@@ -114,19 +113,19 @@ forEachDeployment('interactions', (start) => {
   });
 
   it('a second click on Sign in finds the way on to the consent', async () => {
-    const person = createPerson(service.issuer);
+    const person = createPerson(on.issuer);
     const signIn = await pageFor(person);
-    const consent = await answer(person, signIn, credentialsOf(seeded.person));
+    const consent = await answer(person, signIn, credentialsOf(on.seeded.person));
     expect(await outcomeOf(person, consent)).to.equal('consent');
-    const again = await answer(person, signIn, credentialsOf(seeded.person));
+    const again = await answer(person, signIn, credentialsOf(on.seeded.person));
     expectOver(again);
     expect(await outcomeOf(person, restartOf(again))).to.equal('consent');
   });
 
   it('a request belongs to the browser it began in', async () => {
-    const person = await signedIn(seeded.person);
+    const person = await me();
     const consent = await pageFor(person);
-    const thief = await signedIn(seeded.other);
+    const thief = await signedIn(on.seeded.other);
     expectOver(await thief.get(consent.url));
     const own = await pageFor(thief);
     const [token = ''] = own.forms.flatMap(({ values }) =>
@@ -141,79 +140,74 @@ forEachDeployment('interactions', (start) => {
   });
 
   it('a request waits for an hour', async () => {
-    const person = await signedIn(seeded.person);
-    const time = createTestClock();
-    try {
-      const consent = await pageFor(person);
-      time.advance(3_599);
-      expect((await person.get(consent.url)).status).to.equal(200);
-      time.advance(1);
-      expectOver(await person.get(consent.url));
-      expectOver(await person.submit(consent, { decision: 'approve' }));
-    } finally {
-      time.restore();
-    }
+    const person = await me();
+    const consent = await pageFor(person);
+    on.clock.advance(3_599);
+    expect((await person.get(consent.url)).status).to.equal(200);
+    on.clock.advance(1);
+    expectOver(await person.get(consent.url));
+    expectOver(await person.submit(consent, { decision: 'approve' }));
   });
 
   it('"Not you?" ends the session and asks who it is, for the same request', async () => {
-    const person = await signedIn(seeded.person);
+    const person = await signedIn(on.seeded.person);
     const consent = await pageFor(person, { state: 'mine' });
     const signIn = await answer(person, consent, { decision: 'switch-account' });
     expect(await outcomeOf(person, '/profile')).to.equal('sign-in');
-    const other = await answer(person, signIn, credentialsOf(seeded.other));
-    expect(other.html).to.include(seeded.other.email).and.not.include(seeded.person.email);
+    const other = await answer(person, signIn, credentialsOf(on.seeded.other));
+    expect(other.html).to.include(on.seeded.other.email).and.not.include(on.seeded.person.email);
     expect(answerIn(await answer(person, other, { decision: 'approve' })).state).to.equal('mine');
-    await expectSignedIn(person, seeded.other);
+    await expectSignedIn(person, on.seeded.other);
   });
 
   it('prompt=login asks for the password of whoever is signed in', async () => {
-    const person = await signedIn(seeded.person);
+    const person = await signedIn(on.seeded.person);
     const signIn = await pageFor(person, { prompt: 'login', state: 'mine' });
     expect(await outcomeOf(person, signIn)).to.equal('sign-in');
-    const after = await answer(person, signIn, credentialsOf(seeded.person));
+    const after = await answer(person, signIn, credentialsOf(on.seeded.person));
     // Connected by now or not: there is nothing but the approval left to ask.
     expect(await outcomeOf(person, after)).to.be.oneOf(['consent', 'code']);
-    await expectSignedIn(person, seeded.person);
+    await expectSignedIn(person, on.seeded.person);
   });
 
   it('prompt=login lets another person sign in, whose session it is from then on', async () => {
-    const person = await signedIn(seeded.person);
+    const person = await signedIn(on.seeded.person);
     const signIn = await pageFor(person, { prompt: 'login consent', state: 'mine' });
-    const consent = await answer(person, signIn, credentialsOf(seeded.other));
-    expect(consent.html).to.include(seeded.other.email).and.not.include(seeded.person.email);
+    const consent = await answer(person, signIn, credentialsOf(on.seeded.other));
+    expect(consent.html).to.include(on.seeded.other.email).and.not.include(on.seeded.person.email);
     const told = answerIn(await answer(person, consent, { decision: 'approve' }));
     expect(told).to.include({ state: 'mine' }).and.have.property('code');
-    await expectSignedIn(person, seeded.other);
+    await expectSignedIn(person, on.seeded.other);
   });
 
   it('a sign-in left open lets another person in than the one of another tab', async () => {
-    const person = createPerson(service.issuer);
+    const person = createPerson(on.issuer);
     const signIn = await pageFor(person, { state: 'mine' });
-    await person.signIn(seeded.person);
-    const consent = await answer(person, signIn, credentialsOf(seeded.other));
-    expect(consent.html).to.include(seeded.other.email).and.not.include(seeded.person.email);
+    await person.signIn(on.seeded.person);
+    const consent = await answer(person, signIn, credentialsOf(on.seeded.other));
+    expect(consent.html).to.include(on.seeded.other.email).and.not.include(on.seeded.person.email);
     expect(answerIn(await answer(person, consent, { decision: 'approve' })).state).to.equal('mine');
   });
 
   it('a consent left open is not given by the person who signed in since', async () => {
-    const client = seeded.clients.otherConfidential;
-    const person = await signedIn(seeded.person);
-    const url = authorizationUrl(service.issuer, client);
+    const client = on.clients.otherConfidential;
+    const person = await signedIn(on.seeded.person);
+    const url = authorizationUrl(on.issuer, client);
     const consent = await person.follow(await person.get(url));
     await person.submit(await person.get('/logout'), {});
-    await person.signIn(seeded.other);
+    await person.signIn(on.seeded.other);
 
     const submitted = await person.submit(consent, { decision: 'approve' });
     expectOver(submitted);
-    for (const { accountId } of [seeded.person, seeded.other]) {
-      expect(await service.connections.find(accountId, client.id)).to.equal(undefined);
+    for (const { accountId } of [on.seeded.person, on.seeded.other]) {
+      expect(await on.service.connections.find(accountId, client.id)).to.equal(undefined);
     }
     const asked = await person.follow(await person.get(restartOf(submitted)));
-    expect(asked.html).to.include(seeded.other.email).and.not.include(seeded.person.email);
+    expect(asked.html).to.include(on.seeded.other.email).and.not.include(on.seeded.person.email);
   });
 
   it('a consent left open is not given after signing out', async () => {
-    const person = await signedIn(seeded.person);
+    const person = await signedIn(on.seeded.person);
     const consent = await pageFor(person);
     await person.submit(await person.get('/logout'), {});
     const submitted = await person.submit(consent, { decision: 'approve' });

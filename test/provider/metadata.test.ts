@@ -5,7 +5,7 @@ import { ask, authorizationUrl } from '../support/oauth.ts';
 import { createPerson } from '../support/person.ts';
 import { rawRequest } from '../support/raw-request.ts';
 import { seed } from '../support/seed.ts';
-import { forEachDeployment, startTestService, type TestService } from '../support/service.ts';
+import { startsOn, startTestService, type TestService } from '../support/service.ts';
 
 const PATH = '/.well-known/oauth-authorization-server';
 
@@ -27,28 +27,11 @@ const expectedOf = (issuer: string) => ({
 });
 
 /** What an OpenID provider, the engine's defaults or a dynamic registration would have. */
-const ABSENT = [
-  '/.well-known/openid-configuration',
-  `${PATH}/`,
-  '/.well-known/jwks.json',
-  '/jwks',
-  '/me',
-  '/userinfo',
-  '/request',
-  '/reg',
-  '/auth',
-  '/token',
-  '/device',
-  '/backchannel',
-  '/session/end',
-  '/session/end/confirm',
-  '/session/end/success',
-  '/oauth',
-  '/oauth/',
-  '/oauth/jwks',
-  '/oauth/userinfo',
-  '/oauth/register',
-  '/oauth/par',
+const ABSENT: readonly string[] = [
+  ...['/.well-known/openid-configuration', `${PATH}/`, '/.well-known/jwks.json', '/jwks', '/me'],
+  ...['/userinfo', '/request', '/reg', '/auth', '/token', '/device', '/backchannel', '/oauth'],
+  ...['/session/end', '/session/end/confirm', '/session/end/success', '/oauth/', '/oauth/jwks'],
+  ...['/oauth/userinfo', '/oauth/register', '/oauth/par'],
 ];
 
 /** What a proxy would add, and anybody who reaches the service without one. */
@@ -62,7 +45,8 @@ const FORWARDED = {
 
 const portOf = ({ settings }: TestService): number => settings.server.port;
 
-forEachDeployment('metadata', (start) => {
+describe('metadata', () => {
+  const start = startsOn();
   let service: TestService;
 
   before(async () => {
@@ -111,15 +95,14 @@ forEachDeployment('metadata', (start) => {
     }
   });
 
-  for (const path of ABSENT) {
-    it(`${path} does not exist`, async () => {
+  it('what an OpenID provider or a dynamic registration would have does not exist', async () => {
+    for (const path of ABSENT) {
       for (const method of ['GET', 'POST']) {
-        const { status, text } = await ask(new URL(path, service.issuer), { method });
-        expect(status).to.equal(404);
-        expect(text).to.not.include('keystore');
+        const { status } = await ask(new URL(path, service.issuer), { method });
+        expect(status, path).to.equal(404);
       }
-    });
-  }
+    }
+  });
 
   it('another Host is refused before anything is answered', async () => {
     const { host, port } = new URL(service.issuer);
@@ -129,7 +112,7 @@ forEachDeployment('metadata', (start) => {
         const { status, text } = await rawRequest(portOf(service), path, {
           headers: { host: other },
         });
-        expect([other, path, status]).to.deep.equal([other, path, 421]);
+        expect(status, `${other}${path}`).to.equal(421);
         expect(text).to.not.include('evil');
       }
     }

@@ -2,10 +2,10 @@
 import { expect } from 'chai';
 import { Refusal } from '../../src/refusal.ts';
 import { authorizationUrl, exchangeCode, pkce, type TestClient } from '../support/oauth.ts';
-import { createPerson, type Person } from '../support/person.ts';
-import { type Seed, seed } from '../support/seed.ts';
-import { forEachDeployment, type TestService } from '../support/service.ts';
+import type { Person } from '../support/person.ts';
+import { startSeeded } from '../support/seeded.ts';
 import { outcomeOf } from './authorization-outcome.ts';
+import { expectRefusal } from './refusals.ts';
 
 const LOOPBACK = 'http://127.0.0.1/cb';
 const LOOPBACK_6 = 'http://[::1]:7000/cb?app=1';
@@ -41,30 +41,27 @@ const NOT_THE_PORT = [
   'http://10.0.0.1:51004/cb',
 ];
 
-forEachDeployment('native clients', (start) => {
-  let service: TestService;
-  let seeded: Seed;
+describe('native clients', () => {
+  const on = startSeeded();
   let native: TestClient;
   /** Signed in. */
   let person: Person;
 
   before(async () => {
-    service = await start();
-    seeded = await seed(service);
     native = await register([LOOPBACK, LOOPBACK_6], true);
-    person = createPerson(service.issuer);
-    await person.signIn(seeded.person);
+    person = on.partner.browser;
+    await person.signIn(on.seeded.person);
   });
 
   async function register(redirectUris: readonly string[], isNative: boolean): Promise<TestClient> {
     const draft = { kind: 'public', name: 'Handheld', redirectUris, isNative } as const;
-    const { client } = await service.clients.add(draft);
+    const { client } = await on.service.clients.add(draft);
     return { id: client.id, redirectUri: redirectUris[0] ?? '' };
   }
 
   const outcome = (client: TestClient, redirect_uri: string): Promise<string> => {
     const parameters = { redirect_uri, ...pkce().parameters };
-    return outcomeOf(person, authorizationUrl(service.issuer, client, parameters));
+    return outcomeOf(person, authorizationUrl(on.issuer, client, parameters));
   };
 
   it('a loopback redirect may be on any port (RFC 8252 §7.3)', async () => {
@@ -90,28 +87,28 @@ forEachDeployment('native clients', (start) => {
   });
 
   it('a code is bound to the port it was sent to', async () => {
-    const { issuer } = service;
+    const { issuer } = on;
     const { verifier: code_verifier, parameters } = pkce();
     const redirect_uri = 'http://127.0.0.1:51004/cb';
     const url = authorizationUrl(issuer, native, { redirect_uri, ...parameters });
-    const redirect = await person.authorize(url, seeded.person);
+    const redirect = await person.authorize(url, on.seeded.person);
     expect(redirect.origin + redirect.pathname).to.equal(redirect_uri);
     const code = redirect.searchParams.get('code') ?? '';
     for (const another of [LOOPBACK, 'http://127.0.0.1:51005/cb']) {
       const proof = { redirect_uri: another, code_verifier };
       const refused = await exchangeCode(issuer, native, code, proof);
-      expect([refused.status, refused.body.error]).to.deep.equal([400, 'invalid_grant']);
+      expectRefusal(refused, 400, 'invalid_grant');
     }
     const answer = await exchangeCode(issuer, native, code, { redirect_uri, code_verifier });
     expect(answer.status, answer.text).to.equal(200);
   });
 
   it('a private-use scheme brings the code to the app, and matches exactly', async () => {
-    const { issuer } = service;
-    const client = seeded.clients.native;
+    const { issuer } = on;
+    const client = on.clients.native;
     const { verifier: code_verifier, parameters } = pkce();
     const url = authorizationUrl(issuer, client, parameters);
-    const redirect = await person.authorize(url, seeded.person);
+    const redirect = await person.authorize(url, on.seeded.person);
     expect(redirect.href.split('?')[0]).to.equal('com.example.warehouse:/callback');
     const code = redirect.searchParams.get('code') ?? '';
     const answer = await exchangeCode(issuer, client, code, { code_verifier });
@@ -146,9 +143,9 @@ forEachDeployment('native clients', (start) => {
   });
 
   it('each authorization of a public client asks again (RFC 8252 §8.6)', async () => {
-    for (const client of [native, seeded.clients.native, seeded.clients.public]) {
-      const url = authorizationUrl(service.issuer, client, pkce().parameters);
-      await person.authorize(url, seeded.person);
+    for (const client of [native, on.clients.native, on.clients.public]) {
+      const url = authorizationUrl(on.issuer, client, pkce().parameters);
+      await person.authorize(url, on.seeded.person);
       expect(await outcomeOf(person, url)).to.equal('consent');
     }
   });

@@ -12,43 +12,39 @@ import {
   type TestClient,
 } from '../support/oauth.ts';
 import { createPerson } from '../support/person.ts';
-import { type Seed, seed } from '../support/seed.ts';
-import { forEachDeployment, startTestService, type TestService } from '../support/service.ts';
+import { seed } from '../support/seed.ts';
+import { startSeeded } from '../support/seeded.ts';
+import { startTestService } from '../support/service.ts';
 
 const NO_CODE = `gate_ac_${'x'.repeat(43)}`;
 const WRONG_SECRET = `gate_cs_${'x'.repeat(43)}`;
 
-forEachDeployment('recent problems of a client', (start) => {
-  let service: TestService;
-  let seeded: Seed;
+describe('recent problems of a client', () => {
+  const on = startSeeded();
   let client: Required<TestClient>;
 
-  before(async () => {
-    service = await start();
-    seeded = await seed(service);
-  });
   beforeEach(async () => {
-    const added = await service.clients.add({
+    const added = await on.service.clients.add({
       ...{ kind: 'confidential', name: 'Stock Sync', isNative: false },
       redirectUris: [REDIRECT_URI],
-      ownerAccountId: seeded.person.accountId,
+      ownerAccountId: on.seeded.person.accountId,
     });
     client = { id: added.client.id, secret: added.secret ?? '', redirectUri: REDIRECT_URI };
   });
 
-  const problems = () => service.clientProblems.of(client.id);
+  const problems = () => on.service.clientProblems.of(client.id);
   const authorize = (parameters: Record<string, string | undefined>) =>
-    ask(authorizationUrl(service.issuer, client, parameters), {});
+    ask(authorizationUrl(on.issuer, client, parameters), {});
   const token = (parameters: Record<string, string>, headers: Record<string, string> = {}) =>
-    ask(new URL('/oauth/token', service.issuer), {
+    ask(new URL('/oauth/token', on.issuer), {
       method: 'POST',
       headers,
       body: new URLSearchParams(parameters),
     });
 
   async function codeFor(parameters: Record<string, string> = {}): Promise<string> {
-    const url = authorizationUrl(service.issuer, client, parameters);
-    const redirect = await createPerson(service.issuer).authorize(url, seeded.person);
+    const url = authorizationUrl(on.issuer, client, parameters);
+    const redirect = await createPerson(on.issuer).authorize(url, on.seeded.person);
     return redirect.searchParams.get('code') ?? '';
   }
   /** The one problem there is, held against the answer that told less. */
@@ -83,8 +79,8 @@ forEachDeployment('recent problems of a client', (start) => {
       expect(problem, error).to.include({ step: 'authorize', error });
       expect(problem?.cause, error).to.match(cause);
     }
-    const url = authorizationUrl(service.issuer, client);
-    await createPerson(service.issuer).authorize(url, seeded.person, 'deny');
+    const url = authorizationUrl(on.issuer, client);
+    await createPerson(on.issuer).authorize(url, on.seeded.person, 'deny');
     expect((await problems())[0]).to.include({ error: 'access_denied' });
   });
 
@@ -94,7 +90,7 @@ forEachDeployment('recent problems of a client', (start) => {
     const inBody = { client_id: client.id, client_secret: client.secret };
     const attempts: readonly (readonly [() => Promise<unknown>, string, RegExp, string])[] = [
       [
-        () => exchangeCode(service.issuer, wrong, NO_CODE),
+        () => exchangeCode(on.issuer, wrong, NO_CODE),
         ...(['invalid_client', /not one of the live secrets/, 'body'] as const),
       ],
       [
@@ -124,15 +120,15 @@ forEachDeployment('recent problems of a client', (start) => {
   });
 
   it('a suspended client is told so, in the place that its owner reads', async () => {
-    await service.clients.suspend(client.id);
-    await exchangeCode(service.issuer, client, NO_CODE);
+    await on.service.clients.suspend(client.id);
+    await exchangeCode(on.issuer, client, NO_CODE);
     await authorize({});
     const causes = (await problems()).map(({ cause }) => cause);
     expect(causes).to.deep.equal(['the client is suspended', 'the client is suspended']);
   });
 
   it('a JSON body is recorded with the client of its Basic header', async () => {
-    const { headers } = await ask(new URL('/oauth/token', service.issuer), {
+    const { headers } = await ask(new URL('/oauth/token', on.issuer), {
       method: 'POST',
       headers: { authorization: basic(client), 'content-type': 'application/json' },
       body: '{}',
@@ -145,13 +141,13 @@ forEachDeployment('recent problems of a client', (start) => {
     const { verifier, parameters } = pkce();
     const code = await codeFor(parameters);
     const other = pkce().verifier;
-    await exchangeCode(service.issuer, client, code, { code_verifier: other });
+    await exchangeCode(on.issuer, client, code, { code_verifier: other });
     const elsewhere = `${REDIRECT_URI}?code=${code}`;
     const moved = { code_verifier: verifier, redirect_uri: elsewhere };
-    await exchangeCode(service.issuer, client, code, moved);
-    const { body } = await exchangeCode(service.issuer, client, code, { code_verifier: verifier });
-    await exchangeCode(service.issuer, client, code, { code_verifier: verifier });
-    await refresh(service.issuer, client, String(body.refresh_token));
+    await exchangeCode(on.issuer, client, code, moved);
+    const { body } = await exchangeCode(on.issuer, client, code, { code_verifier: verifier });
+    await exchangeCode(on.issuer, client, code, { code_verifier: verifier });
+    await refresh(on.issuer, client, String(body.refresh_token));
     const found = await problems();
     expect(found.map(({ cause }) => cause)).to.deep.equal([
       'refresh token is not known here, or its authorization was revoked',
@@ -160,7 +156,7 @@ forEachDeployment('recent problems of a client', (start) => {
       'code_verifier does not match',
     ]);
     expect(found[2]?.redirectUri).to.equal(`${REDIRECT_URI}?code=…`);
-    const stored = JSON.stringify(await service.database.query('SELECT * FROM client_problems'));
+    const stored = JSON.stringify(await on.service.database.query('SELECT * FROM client_problems'));
     const values = [code, verifier, other, client.secret, WRONG_SECRET, body.refresh_token];
     for (const value of values.map(String)) {
       expect(stored).not.to.include(value).and.not.include(value.slice(8));
@@ -169,31 +165,31 @@ forEachDeployment('recent problems of a client', (start) => {
 
   it('an id that nobody has, and one that could be nobody’s, is no problem', async () => {
     for (const id of ['gate_ci_0000000000000000000000', 'nope', 'gate_ci_\0', '__proto__']) {
-      const { status } = await exchangeCode(service.issuer, { ...client, id }, NO_CODE);
+      const { status } = await exchangeCode(on.issuer, { ...client, id }, NO_CODE);
       expect(status, id).to.be.within(400, 401);
     }
-    const none = await postForm(service.issuer, '/oauth/token', { grant_type: 'refresh_token' });
+    const none = await postForm(on.issuer, '/oauth/token', { grant_type: 'refresh_token' });
     expect(none.status).to.be.within(400, 401);
     expect(await problems()).to.deep.equal([]);
-    const lines = service.logLines.filter((line) => line.includes('could not be written'));
+    const lines = on.service.logLines.filter((line) => line.includes('could not be written'));
     expect(lines).to.deep.equal([]);
   });
 
   it('what succeeds is no problem, and marks the client as used', async () => {
     const code = await codeFor();
-    const { status } = await exchangeCode(service.issuer, client, code);
+    const { status } = await exchangeCode(on.issuer, client, code);
     expect(status).to.equal(200);
     expect(await problems()).to.deep.equal([]);
-    await service.lastUsed.flush();
-    const used = await service.clients.findByOwner(seeded.person.accountId, client.id);
+    await on.service.lastUsed.flush();
+    const used = await on.service.clients.findByOwner(on.seeded.person.accountId, client.id);
     expect(used?.lastUsedAt).to.be.a('date');
     expect(used?.secrets[0]?.lastUsedAt).to.be.a('date');
   });
 
   it('the owner sees what differs from the nearest registered redirect URI', async () => {
     await authorize({ redirect_uri: 'http://partner.example/callback?tenant=7' });
-    await exchangeCode(service.issuer, client, NO_CODE);
-    const owner = await signInOwner(service, seeded.person);
+    await exchangeCode(on.issuer, client, NO_CODE);
+    const owner = await signInOwner(on.service, on.seeded.person);
     const { html } = await owner.get(`${LIST}/${client.id}`);
     expect(html).to.include(
       '<code><mark>http</mark>://partner.example/callback<mark>?tenant=…</mark></code>',
@@ -208,7 +204,7 @@ forEachDeployment('recent problems of a client', (start) => {
   });
 
   it('a client without problems says so', async () => {
-    const owner = await signInOwner(service, seeded.person);
+    const owner = await signInOwner(on.service, on.seeded.person);
     const { html } = await owner.get(`${LIST}/${client.id}`);
     expect(textOf(html)).to.include('None in the last 7 days.');
   });

@@ -1,221 +1,252 @@
-/** Refresh that partners can rely on: rotation with a retry window, reuse, lifetimes, memory. */
+/** Refresh that partners can rely on: rotation, honest retries, reuse, lifetimes, memory. */
 import { expect } from 'chai';
-import { createTestClock, type TestClock } from '../support/clock.ts';
+import { Redis } from 'ioredis';
+import { eventually } from '../support/eventually.ts';
 import { type Answer, introspect, refresh, type TestClient } from '../support/oauth.ts';
-import { type Seed, seed } from '../support/seed.ts';
+import { startSeeded } from '../support/seeded.ts';
 import { forEachDeployment, startTestService, type TestService } from '../support/service.ts';
-import { type PartnerTokens, partnerTokens, tokensOf } from './partner-tokens.ts';
-import { expectOneRecord } from './refresh-records.ts';
+import { type Tokens, tokensOf } from './partner-tokens.ts';
+import { expectRefusal } from './refusals.ts';
 
 const DAY = 86_400;
 const WINDOW = 60;
+/** Seconds that a step may take: the store's clock goes on while ours stands still. */
+const SLACK = 20;
+const REUSED = 'refresh token was already used, so the whole authorization was revoked';
 
 forEachDeployment('refresh tokens', (start) => {
-  let service: TestService;
-  let seeded: Seed;
-  let clients: Seed['clients'];
-  let partner: PartnerTokens;
-  let time: TestClock;
+  const on = startSeeded({ on: start, clock: true });
 
-  before(async () => {
-    time = createTestClock();
-    const settings = { tokens: { retryWindowSeconds: WINDOW, absoluteAgeSeconds: 365 * DAY } };
-    service = await start({ clock: time.clock, settings });
-    seeded = await seed(service);
-    ({ clients } = seeded);
-    partner = partnerTokens(service.issuer, seeded);
-  });
-  after(() => time.restore());
-
-  const send = (token: string, client: TestClient = clients.confidential, parameters = {}) =>
-    refresh(service.issuer, client, token, parameters);
-
-  async function next(token: string, client?: TestClient) {
+  const send = (token: string, client: TestClient = on.clients.confidential, parameters = {}) =>
+    refresh(on.issuer, client, token, parameters);
+  async function next(token: string, client?: TestClient): Promise<Tokens> {
     const answer = await send(token, client);
     expect(answer.status, answer.text).to.equal(200);
     return tokensOf(answer);
   }
+  const refused = (answer: Answer, cause?: string) =>
+    expectRefusal(answer, 400, 'invalid_grant', cause);
+  const begin = () => on.partner.tokens(on.clients.confidential);
 
-  const expectRefused = (answer: Answer, cause?: string): void => {
-    expect([answer.status, answer.body.error], answer.text).to.deep.equal([400, 'invalid_grant']);
-    if (cause !== undefined) expect(answer.body.error_description).to.equal(cause);
-  };
+  /** Sees the access token as a resource server does, and waits until that is noted. */
+  async function confirm({ accessToken, refreshToken }: Tokens): Promise<void> {
+    const id = refreshToken.slice('gate_rt_'.length).slice(0, 22);
+    expect(await on.partner.isActive(accessToken)).to.equal(true);
+    await eventually(async () => {
+      expect(await on.service.store.readAuthorization(id)).to.include({ isConfirmed: true });
+    });
+  }
 
-  it('a grant that is refreshed again and again keeps one refresh record', () =>
-    expectOneRecord(service, partner, clients.confidential, 20));
+  async function expectOver(cause: string, presented: string, ...all: Tokens[]): Promise<void> {
+    refused(await send(presented), cause);
+    for (const { accessToken, refreshToken } of all) {
+      expect(await on.partner.isActive(accessToken)).to.equal(false);
+      refused(
+        await send(refreshToken),
+        'refresh token is not known here, or its authorization was revoked',
+      );
+    }
+  }
 
   for (const kind of ['confidential', 'public', 'native'] as const) {
     it(`a ${kind} client gets a new refresh token at every refresh`, async () => {
       const seen = new Set<string>();
-      let { accessToken, refreshToken } = await partner.tokens(clients[kind]);
+      let { accessToken, refreshToken } = await on.partner.tokens(on.clients[kind]);
       for (let times = 0; times < 3; times += 1) {
         seen.add(accessToken).add(refreshToken);
-        ({ accessToken, refreshToken } = await next(refreshToken, clients[kind]));
+        ({ accessToken, refreshToken } = await next(refreshToken, on.clients[kind]));
       }
       expect(seen.size).to.equal(6);
-      expect(await partner.isActive(accessToken)).to.equal(true);
+      expect(await on.partner.isActive(accessToken)).to.equal(true);
     });
   }
 
-  it('a refresh whose answer was lost is repeated in the window, for the same successor', async () => {
-    const { refreshToken } = await partner.tokens(clients.confidential);
-    const lost = await next(refreshToken);
-    time.advance(WINDOW - 1);
-    const repeated = await next(refreshToken);
-    expect(repeated.refreshToken).to.equal(lost.refreshToken);
-    expect(repeated.accessToken).to.not.equal(lost.accessToken);
-    expect(await partner.isActive(lost.accessToken)).to.equal(true);
-    await next(repeated.refreshToken);
+  it('an authorization that is refreshed again and again is one record of one size', async () => {
+    const before = await sizes(on.service);
+    let { refreshToken } = await begin();
+    const first = await sizes(on.service);
+    expect(first.length - before.length).to.equal(1);
+    for (let times = 0; times < 20; times += 1) ({ refreshToken } = await next(refreshToken));
+    const last = await sizes(on.service);
+    expect(last).to.have.length(first.length);
+    // What counts rotations has a digit more, and the attempt is one.
+    expect(sum(last) - sum(first)).to.be.within(-2, 16);
   });
 
-  it('a used refresh token after the window ends the whole grant', async () => {
-    const first = await partner.tokens(clients.confidential);
+  for (const [when, seconds] of [
+    ['in the window', WINDOW - SLACK],
+    ['an hour later, for the store was away', 3_600],
+    ['weeks later', 29 * DAY],
+  ] as const) {
+    it(`a refresh whose answer was lost is repeated ${when}, for the same successor`, async () => {
+      const { refreshToken } = await begin();
+      const lost = await next(refreshToken);
+      on.clock.advance(seconds);
+      const [repeated, again] = [await next(refreshToken), await next(refreshToken)];
+      expect(repeated.refreshToken).to.equal(lost.refreshToken);
+      expect(again.refreshToken).to.equal(lost.refreshToken);
+      expect(new Set([lost, repeated, again].map((one) => one.accessToken)).size).to.equal(3);
+      expect(await on.partner.isActive(repeated.accessToken)).to.equal(true);
+      await next(again.refreshToken);
+    });
+  }
+
+  it('it is repeated in the window also where the answer has arrived', async () => {
+    const first = await begin();
     const second = await next(first.refreshToken);
-    time.advance(WINDOW);
-    const cause = 'refresh token was already used, so the whole authorization was revoked';
-    expectRefused(await send(first.refreshToken), cause);
-    expectRefused(await send(second.refreshToken));
-    expect(await partner.isActive(first.accessToken)).to.equal(false);
-    expect(await partner.isActive(second.accessToken)).to.equal(false);
+    await confirm(second);
+    expect((await next(first.refreshToken)).refreshToken).to.equal(second.refreshToken);
   });
 
-  it('a token two generations old ends the grant, however young its children are', async () => {
-    const first = await partner.tokens(clients.confidential);
+  it('once its successor was seen in use, it is a reuse after the window, which ends all', async () => {
+    const first = await begin();
+    const second = await next(first.refreshToken);
+    await confirm(second);
+    on.clock.advance(WINDOW + SLACK);
+    await expectOver(REUSED, first.refreshToken, first, second);
+  });
+
+  it('the access token of an earlier rotation says nothing about the answer of the last', async () => {
+    const first = await begin();
+    const second = await next(first.refreshToken);
+    await confirm(second);
+    const third = await next(second.refreshToken);
+    for (const { accessToken } of [first, second]) {
+      expect(await on.partner.isActive(accessToken)).to.equal(true);
+    }
+    on.clock.advance(WINDOW + SLACK);
+    expect((await next(second.refreshToken)).refreshToken).to.equal(third.refreshToken);
+  });
+
+  it('once its successor was refreshed it is a reuse, however young all of them are', async () => {
+    const first = await begin();
     const second = await next(first.refreshToken);
     const third = await next(second.refreshToken);
-    expectRefused(await send(first.refreshToken));
-    expectRefused(await send(third.refreshToken));
-    expect(await partner.isActive(third.accessToken)).to.equal(false);
+    await expectOver(REUSED, first.refreshToken, first, second, third);
   });
 
-  it('repeating a refresh does not prolong the window', async () => {
-    const first = await partner.tokens(clients.confidential);
+  it('repeating a refresh prolongs neither the window nor the life of its successor', async () => {
+    const first = await begin();
+    const second = await next(first.refreshToken);
+    on.clock.advance(30 * DAY - SLACK);
     await next(first.refreshToken);
-    time.advance(WINDOW - 10);
-    await next(first.refreshToken);
-    time.advance(10);
-    expectRefused(await send(first.refreshToken));
+    on.clock.advance(2 * SLACK);
+    for (const { refreshToken } of [first, second]) {
+      refused(await send(refreshToken), 'refresh token has expired');
+    }
   });
 
   it('a refresh token is good for 30 days from its own issue', async () => {
-    let { refreshToken } = await partner.tokens(clients.confidential);
+    let { refreshToken } = await begin();
     for (let times = 0; times < 3; times += 1) {
-      time.advance(30 * DAY - 1);
+      on.clock.advance(30 * DAY - SLACK);
       ({ refreshToken } = await next(refreshToken));
     }
-    time.advance(30 * DAY);
-    expectRefused(await send(refreshToken), 'refresh token has expired');
+    on.clock.advance(30 * DAY + SLACK);
+    refused(await send(refreshToken), 'refresh token has expired');
   });
 
   it('a chain of refreshes ends at its greatest age, and promises nothing beyond it', async () => {
-    for (const client of [clients.confidential, clients.public]) {
-      let { refreshToken } = await partner.tokens(client);
-      for (let days = 29; days < 365; days += 29) {
-        time.advance(29 * DAY);
-        ({ refreshToken } = await next(refreshToken, client));
-      }
-      time.advance(17 * DAY - 10);
-      const answer = await send(refreshToken, client);
-      expect([answer.status, answer.body.expires_in]).to.deep.equal([200, 10]);
-      const last = tokensOf(answer);
-      const { resourceServer } = clients;
-      const { body } = await introspect(service.issuer, resourceServer, last.accessToken);
-      expect(body).to.include({ active: true, exp: Math.floor(time.clock() / 1000) + 10 });
-
-      time.advance(10);
-      expect(await partner.isActive(last.accessToken)).to.equal(false);
-      expectRefused(await send(last.refreshToken, client));
+    let { refreshToken } = await begin();
+    for (let days = 29; days < 365; days += 29) {
+      on.clock.advance(29 * DAY);
+      ({ refreshToken } = await next(refreshToken));
     }
+    on.clock.advance(17 * DAY - 100);
+    const answer = await send(refreshToken);
+    expect(answer.status, answer.text).to.equal(200);
+    const left = Number(answer.body.expires_in);
+    expect(left).to.be.within(100 - SLACK, 100 + SLACK);
+    const last = tokensOf(answer);
+    const { body } = await introspect(on.issuer, on.clients.resourceServer, last.accessToken);
+    expect(body).to.include({ active: true });
+    expect(Number(body.exp) - Number(body.iat)).to.equal(left);
+
+    on.clock.advance(100 + SLACK);
+    expect(await on.partner.isActive(last.accessToken)).to.equal(false);
+    const cause = 'the authorization has reached its greatest age, connect again';
+    refused(await send(last.refreshToken), cause);
   });
 
   it('another client, and any other value, refresh nothing and harm nothing', async () => {
-    const { accessToken, refreshToken } = await partner.tokens(clients.confidential);
+    const { confidential, otherConfidential, public: publicClient } = on.clients;
+    const { accessToken, refreshToken: used } = await begin();
+    const { refreshToken } = await next(used);
+    on.clock.advance(WINDOW + SLACK);
     const forged = refreshToken.replace(/(?<=^.{40})./, (letter) => (letter === 'A' ? 'B' : 'A'));
     const attempts: [string, TestClient][] = [
-      [refreshToken, clients.otherConfidential],
-      [refreshToken, clients.public],
-      [accessToken, clients.confidential],
-      [forged, clients.confidential],
-      [`${refreshToken}0`, clients.confidential],
-      [refreshToken.slice(0, -1), clients.confidential],
-      [`${refreshToken.slice(0, -1)}1`, clients.confidential],
-      [`gate_rt_${'x'.repeat(66)}`, clients.confidential],
+      [used, otherConfidential],
+      [refreshToken, otherConfidential],
+      [refreshToken, publicClient],
+      [accessToken, confidential],
+      [forged, confidential],
+      [refreshToken.slice(0, -1), confidential],
+      [`${refreshToken}0`, confidential],
+      // The next rotation and an older one, with the MAC of this one.
+      [`${refreshToken.slice(0, -1)}2`, confidential],
+      [`${refreshToken.slice(0, -1)}0`, confidential],
+      [`gate_rt_${'x'.repeat(66)}`, confidential],
     ];
-    for (const [token, client] of attempts) expectRefused(await send(token, client));
-    expect(await partner.isActive(accessToken)).to.equal(true);
-    await next(refreshToken);
-  });
-
-  it('a used token in the hands of another client ends nothing', async () => {
-    const first = await partner.tokens(clients.confidential);
-    const second = await next(first.refreshToken);
-    time.advance(WINDOW);
-    expectRefused(await send(first.refreshToken, clients.otherConfidential));
-    await next(second.refreshToken);
-  });
-
-  it('signing out does not disconnect partners', async () => {
-    const { accessToken, refreshToken } = await partner.tokens(clients.confidential);
-    await partner.browser.submit(await partner.browser.get('/logout'), {});
-    expect((await partner.browser.get('/profile')).location?.pathname).to.equal('/login');
-    expect(await partner.isActive(accessToken)).to.equal(true);
+    for (const [token, client] of attempts) refused(await send(token, client));
+    expect(await on.partner.isActive(accessToken)).to.equal(true);
     await next(refreshToken);
   });
 
   it('a suspended account refreshes nothing until it is resumed', async () => {
-    const { refreshToken } = await partner.tokens(clients.confidential);
-    await service.accounts.suspend(seeded.person.accountId);
-    const cause = 'the account of this authorization is suspended or gone';
-    expectRefused(await send(refreshToken), cause);
-    await service.accounts.resume(seeded.person.accountId);
+    const { refreshToken } = await begin();
+    const { accounts } = on.service;
+    await accounts.suspend(on.seeded.person.accountId);
+    refused(await send(refreshToken), 'the account of this authorization is suspended or gone');
+    await accounts.resume(on.seeded.person.accountId);
     await next(refreshToken);
   });
 
   it('a restart forgets neither who may refresh nor who already did', async () => {
-    const first = await startTestService({
-      deployment: service.settings.storage.redisUrl === undefined ? 'embedded' : 'postgres+redis',
-      clock: time.clock,
-    });
-    const people = await seed(first);
-    const { confidential } = people.clients;
-    const before = partnerTokens(first.issuer, people);
-    const honest = await before.tokens(confidential);
-    const stolen = await before.tokens(confidential);
-    const rotated = tokensOf(await refresh(first.issuer, confidential, stolen.refreshToken));
-    await first.close();
-
-    const { storage, server } = first.settings;
-    const second = await startTestService({ clock: time.clock, settings: { storage, server } });
+    const { storage } = on.service.settings;
+    const [honest, stolen] = [await begin(), await begin()];
+    const rotated = await next(stolen.refreshToken);
+    const newest = await next(rotated.refreshToken);
+    await on.service.close();
+    const restarted = { storage, server: on.service.settings.server };
+    const second = await startTestService({ clock: on.clock.clock, settings: restarted });
     try {
-      time.advance(WINDOW);
-      expect((await refresh(second.issuer, confidential, honest.refreshToken)).status).to.equal(
-        200,
-      );
-      expectRefused(await refresh(second.issuer, confidential, stolen.refreshToken));
-      expectRefused(await refresh(second.issuer, confidential, rotated.refreshToken));
+      const ask = (token: string) => refresh(second.issuer, on.clients.confidential, token);
+      expect((await ask(honest.refreshToken)).status).to.equal(200);
+      refused(await ask(stolen.refreshToken), REUSED);
+      refused(await ask(newest.refreshToken));
     } finally {
       await second.close();
     }
   });
+});
 
-  describe('with the window at 0', () => {
-    let strict: TestService;
+describe('refresh tokens with a retry window of 0', () => {
+  const on = startSeeded({ settings: { tokens: { retryWindowSeconds: 0 } } });
 
-    before(async () => {
-      strict = await start({ clock: time.clock, settings: { tokens: { retryWindowSeconds: 0 } } });
-    });
-
-    it('a repeated refresh is a reuse at once', async () => {
-      const people = await seed(strict);
-      const { confidential } = people.clients;
-      const strictPartner = partnerTokens(strict.issuer, people);
-      const { refreshToken } = await strictPartner.tokens(confidential);
-      const answer = await refresh(strict.issuer, confidential, refreshToken);
-      expect(answer.status).to.equal(200);
-      const successor = tokensOf(answer);
-      expectRefused(await refresh(strict.issuer, confidential, refreshToken));
-      expectRefused(await refresh(strict.issuer, confidential, successor.refreshToken));
-      expect(await strictPartner.isActive(successor.accessToken)).to.equal(false);
-    });
+  it('a repeated refresh is a reuse at once', async () => {
+    const { confidential } = on.clients;
+    const { refreshToken } = await on.partner.tokens(confidential);
+    const successor = tokensOf(await refresh(on.issuer, confidential, refreshToken));
+    const repeated = await refresh(on.issuer, confidential, refreshToken);
+    expectRefusal(repeated, 400, 'invalid_grant', REUSED);
+    expect(await on.partner.isActive(successor.accessToken)).to.equal(false);
   });
 });
+
+const sum = (numbers: readonly number[]): number => numbers.reduce((all, one) => all + one, 0);
+
+/** The bytes of each authorization that is kept. */
+async function sizes({ settings, database }: TestService): Promise<readonly number[]> {
+  const { redisUrl } = settings.storage;
+  if (redisUrl === undefined) {
+    const rows = await database.query<{ size: number }>(
+      'SELECT length(a::text) AS size FROM authorizations a',
+    );
+    return rows.map(({ size }) => size);
+  }
+  const redis = new Redis(redisUrl);
+  const keys = await redis.keys('gh:z:*');
+  const found = await Promise.all(keys.map((key) => redis.strlen(key)));
+  redis.disconnect();
+  return found;
+}

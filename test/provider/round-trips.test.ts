@@ -3,48 +3,49 @@ import { expect } from 'chai';
 import { Redis } from 'ioredis';
 import pg from 'pg';
 import { eventually } from '../support/eventually.ts';
-import { clientCredentials, exchangeCode, introspect, refresh } from '../support/oauth.ts';
+import {
+  authorizationUrl,
+  clientCredentials,
+  exchangeCode,
+  introspect,
+  refresh,
+} from '../support/oauth.ts';
 import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
-import { type Seed, seed } from '../support/seed.ts';
-import { startTestService, type TestService } from '../support/service.ts';
-import { type PartnerTokens, partnerTokens, tokensOf } from './partner-tokens.ts';
+import { startSeeded } from '../support/seeded.ts';
+import { startsOn } from '../support/service.ts';
+import { tokensOf } from './partner-tokens.ts';
 
 describeOn([postgresServer, redisServer], 'store round trips', () => {
   let redis: RedisServer;
-  let service: TestService;
-  let clients: Seed['clients'];
-  let person: Seed['person'];
-  let partner: PartnerTokens;
   /** Connections of the test itself. */
   let marker: Redis;
   let monitor: Redis;
   let observer: pg.Client;
+  const start = startsOn('postgres+redis');
+  const on = startSeeded({
+    async on(options) {
+      redis = await startRedisServer();
+      // One token is refreshed again and again, for as long as that takes.
+      const tokens = { retryWindowSeconds: 3_600 };
+      return start({ ...options, settings: { storage: { redisUrl: redis.url }, tokens } });
+    },
+  });
 
   before(async () => {
-    redis = await startRedisServer();
-    // One token is refreshed again and again, for as long as that takes.
-    const tokens = { retryWindowSeconds: 3_600 };
-    const settings = { storage: { redisUrl: redis.url }, tokens };
-    service = await startTestService({ deployment: 'postgres+redis', settings });
-    const seeded = await seed(service);
-    ({ clients, person } = seeded);
-    partner = partnerTokens(service.issuer, seeded);
     marker = new Redis(redis.url);
     monitor = await marker.monitor();
-    observer = new pg.Client({ connectionString: service.settings.storage.databaseUrl });
+    observer = new pg.Client({ connectionString: on.service.settings.storage.databaseUrl });
     await observer.connect();
     // The first of each kind also hands its script to Redis.
-    const { refreshToken } = await partner.tokens(clients.confidential);
-    await refresh(service.issuer, clients.confidential, refreshToken);
+    const { refreshToken } = await on.partner.tokens(on.clients.confidential);
+    await refresh(on.issuer, on.clients.confidential, refreshToken);
   });
 
   after(async () => {
     monitor?.disconnect();
     marker?.disconnect();
     await observer?.end();
-    await service?.close();
-    await redis?.stop();
   });
 
   /**
@@ -92,44 +93,67 @@ describeOn([postgresServer, redisServer], 'store round trips', () => {
     });
   }
 
-  it('a code exchange takes five', async () => {
-    const { confidential } = clients;
-    const code = await partner.code(confidential);
+  it('a code exchange takes two', async () => {
+    const { confidential } = on.clients;
+    const code = await on.partner.code(confidential);
     const commands = await redisCommands(async () => {
-      expect((await exchangeCode(service.issuer, confidential, code)).status).to.equal(200);
+      expect((await exchangeCode(on.issuer, confidential, code)).status).to.equal(200);
     });
-    expect(commands).to.deep.equal(['get', 'get', 'set', 'evalsha', 'evalsha']);
+    expect(commands).to.deep.equal(['get', 'evalsha']);
   });
 
-  it('a refresh takes four', async () => {
-    const { confidential } = clients;
-    const { refreshToken } = await partner.tokens(confidential);
-    const commands = await redisCommands(async () => {
-      expect((await refresh(service.issuer, confidential, refreshToken)).status).to.equal(200);
-    });
-    expect(commands).to.deep.equal(['get', 'get', 'evalsha', 'set']);
+  it('a refresh takes two, and so does its retry', async () => {
+    const { confidential } = on.clients;
+    const { refreshToken } = await on.partner.tokens(confidential);
+    for (let times = 0; times < 2; times += 1) {
+      const commands = await redisCommands(async () => {
+        expect((await refresh(on.issuer, confidential, refreshToken)).status).to.equal(200);
+      });
+      expect(commands).to.deep.equal(['get', 'evalsha']);
+    }
   });
 
-  it('an introspection takes one', async () => {
-    const { accessToken } = await partner.tokens(clients.confidential);
-    const commands = await redisCommands(() => partner.isActive(accessToken));
-    expect(commands).to.deep.equal(['mget']);
+  it('an introspection takes one; the first of a rotation notes it, beside the request', async () => {
+    const { confidential } = on.clients;
+    const { accessToken, refreshToken } = await on.partner.tokens(confidential);
+    const older = tokensOf(await refresh(on.issuer, confidential, refreshToken));
+    const next = tokensOf(await refresh(on.issuer, confidential, older.refreshToken));
+    for (const token of [accessToken, older.accessToken]) {
+      expect(await redisCommands(() => on.partner.isActive(token))).to.deep.equal(['get']);
+    }
+    const noted = () =>
+      eventually(async () => {
+        const [, id = ''] = /^gate_at_(.{22})/.exec(accessToken) ?? [];
+        expect(await on.service.store.readAuthorization(id)).to.include({ isConfirmed: true });
+      });
+    await on.partner.isActive(next.accessToken);
+    await noted();
+    const again = await redisCommands(() => on.partner.isActive(next.accessToken));
+    expect(again).to.deep.equal(['get']);
+  });
+
+  it('an approval takes what the session and the interaction take, and one', async () => {
+    const url = authorizationUrl(on.issuer, on.clients.confidential);
+    const commands = await redisCommands(async () => {
+      expect((await on.partner.browser.get(url)).status).to.equal(303);
+    });
+    expect(commands.filter((name) => name === 'evalsha')).to.have.length(1);
   });
 
   it('client credentials take one, and asking about the token another one', async () => {
     let accessToken = '';
     const issue = async (): Promise<void> => {
-      ({ accessToken } = tokensOf(await clientCredentials(service.issuer, clients.machine)));
+      ({ accessToken } = tokensOf(await clientCredentials(on.issuer, on.clients.machine)));
     };
     expect(await redisCommands(issue)).to.deep.equal(['set']);
-    expect(await redisCommands(() => partner.isActive(accessToken))).to.deep.equal(['get']);
+    expect(await redisCommands(() => on.partner.isActive(accessToken))).to.deep.equal(['get']);
   });
 
   it('what cannot be a token of ours takes none', async () => {
-    const { confidential, resourceServer } = clients;
-    const { issuer } = service;
+    const { confidential, resourceServer } = on.clients;
+    const { issuer } = on;
     const commands = await redisCommands(async () => {
-      for (const value of ['x', 'gate_at_x', 'a.b.c', `gate_rt_${'x'.repeat(66)}`]) {
+      for (const value of ['x', 'gate_at_x', 'a.b.c', `gate_rt_${'x'.repeat(65)}`]) {
         await introspect(issuer, resourceServer, value);
         await refresh(issuer, confidential, value);
         await exchangeCode(issuer, confidential, value);
@@ -139,24 +163,24 @@ describeOn([postgresServer, redisServer], 'store round trips', () => {
   });
 
   it('once warm, introspection and token requests ask PostgreSQL nothing', async () => {
-    const { accessToken, refreshToken } = await partner.tokens(clients.confidential);
+    const { accessToken, refreshToken } = await on.partner.tokens(on.clients.confidential);
     const requests = async (): Promise<void> => {
-      expect(await partner.isActive(accessToken)).to.equal(true);
-      const { status } = await refresh(service.issuer, clients.confidential, refreshToken);
+      expect(await on.partner.isActive(accessToken)).to.equal(true);
+      const { status } = await refresh(on.issuer, on.clients.confidential, refreshToken);
       expect(status).to.equal(200);
-      const machine = tokensOf(await clientCredentials(service.issuer, clients.machine));
-      expect(await partner.isActive(machine.accessToken)).to.equal(true);
+      const machine = tokensOf(await clientCredentials(on.issuer, on.clients.machine));
+      expect(await on.partner.isActive(machine.accessToken)).to.equal(true);
     };
     await requests();
     // What was used is noted every few seconds, beside the requests.
-    await service.lastUsed.flush();
+    await on.service.lastUsed.flush();
     await expectNothingAskedBy(async () => {
       for (let times = 0; times < 10; times += 1) await requests();
     });
 
     // And the observation can tell: after a change the next request does ask.
-    await service.clients.suspend(clients.machine.id);
-    await service.clients.resume(clients.machine.id);
+    await on.service.clients.suspend(on.clients.machine.id);
+    await on.service.clients.resume(on.clients.machine.id);
     const changed = await lastQueries();
     await requests();
     expect(await lastQueries()).to.not.deep.equal(changed);
@@ -164,16 +188,16 @@ describeOn([postgresServer, redisServer], 'store round trips', () => {
 
   it('an API key takes none of Redis, and once warm none of PostgreSQL', async () => {
     const origin = { address: '::1', browser: '' };
-    const { value } = await service.apiKeys.add(
-      { accountId: person.accountId, name: 'Export', expiresInDays: 30 },
+    const { value } = await on.service.apiKeys.add(
+      { accountId: on.seeded.person.accountId, name: 'Export', expiresInDays: 30 },
       origin,
     );
-    expect(await partner.isActive(value)).to.equal(true);
-    await service.lastUsed.flush();
+    expect(await on.partner.isActive(value)).to.equal(true);
+    await on.service.lastUsed.flush();
     await expectNothingAskedBy(async () => {
       const commands = await redisCommands(async () => {
         for (let times = 0; times < 10; times += 1) {
-          expect(await partner.isActive(value)).to.equal(true);
+          expect(await on.partner.isActive(value)).to.equal(true);
         }
       });
       expect(commands).to.deep.equal([]);
@@ -181,9 +205,9 @@ describeOn([postgresServer, redisServer], 'store round trips', () => {
   });
 
   it('a thousand active clients are remembered as one is', async () => {
-    const { id } = clients.machine;
+    const { id } = on.clients.machine;
     const others = Array.from({ length: 1_000 }, (_, index) => ({
-      ...clients.machine,
+      ...on.clients.machine,
       id: `gate_ci_${String(index).padStart(22, '0')}`,
     }));
     await observer.query(
@@ -200,15 +224,15 @@ describeOn([postgresServer, redisServer], 'store round trips', () => {
       for (let first = 0; first < others.length; first += 20) {
         const batch = others.slice(first, first + 20);
         const answers = await Promise.all(
-          batch.map((client) => clientCredentials(service.issuer, client)),
+          batch.map((client) => clientCredentials(on.issuer, client)),
         );
         for (const { status, text } of answers) expect(status, text).to.equal(200);
       }
     };
     await all();
-    // Again, for what was read before the service heard of the new clients.
+    // Again, for what was read before the service heard of the new on.clients.
     await all();
-    await service.lastUsed.flush();
+    await on.service.lastUsed.flush();
     await expectNothingAskedBy(async () => {
       expect(await redisCommands(all)).to.have.length(1_000);
     });

@@ -3,8 +3,7 @@ import crypto from 'node:crypto';
 import { syncBuiltinESMExports } from 'node:module';
 import { expect } from 'chai';
 import { clientCredentials, introspect, postForm, type TestClient } from '../support/oauth.ts';
-import { type Seed, seed } from '../support/seed.ts';
-import { forEachDeployment, type TestService } from '../support/service.ts';
+import { startSeeded } from '../support/seeded.ts';
 
 const COUNTED = ['hash', 'timingSafeEqual'] as const;
 
@@ -32,24 +31,19 @@ async function callsDuring(task: () => Promise<unknown>): Promise<Record<string,
   return calls;
 }
 
-forEachDeployment('the work of refusing a client', (start) => {
-  let service: TestService;
-  let seeded: Seed;
-  before(async () => {
-    service = await start();
-    seeded = await seed(service);
-  });
+describe('the work of refusing a client', () => {
+  const on = startSeeded();
 
   const ENDPOINTS: Record<string, (client: TestClient) => Promise<{ status: number }>> = {
-    'the token endpoint': (client) => clientCredentials(service.issuer, client),
-    introspection: (client) => introspect(service.issuer, client, 'x'),
+    'the token endpoint': (client) => clientCredentials(on.issuer, client),
+    introspection: (client) => introspect(on.issuer, client, 'x'),
     'revocation by the client': (client) =>
-      postForm(service.issuer, '/oauth/revoke', { token: 'x' }, { client }),
+      postForm(on.issuer, '/oauth/revoke', { token: 'x' }, { client }),
   };
   for (const [endpoint, ask] of Object.entries(ENDPOINTS)) {
     it(`at ${endpoint} is the same for an unknown client and a wrong secret`, async () => {
       const secret = `gate_cs_${'x'.repeat(43)}`;
-      const known = { ...seeded.clients.machine, secret };
+      const known = { ...on.clients.machine, secret };
       const unknown = { ...known, id: `gate_ci_${'x'.repeat(22)}` };
       const works = [];
       for (const client of [known, unknown]) {

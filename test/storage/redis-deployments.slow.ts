@@ -3,6 +3,7 @@ import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
 import { Redis } from 'ioredis';
+import { type Clock, systemClock } from '../../src/clock.ts';
 import { UnsafeRedis } from '../../src/storage/open-token-store.ts';
 import { createRedis } from '../../src/storage/redis.ts';
 import { redisLimits } from '../../src/storage/shared-limits.ts';
@@ -15,7 +16,7 @@ import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
 import { describeOn, redisServer, required } from '../support/requirements.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { openStore } from './open-store.ts';
-import { newId, tokenStoreContract } from './token-store-contract.ts';
+import { FACTS, newId, tokenStoreContract } from './token-store-contract.ts';
 import { failureOf, withinLimit } from './waiting.ts';
 
 const inAnHour = (): number => Math.floor(Date.now() / 1000) + 3_600;
@@ -39,8 +40,9 @@ describeOn([redisServer], 'Redis Cluster of three masters', () => {
   let masters: readonly RedisServer[];
   let url: string;
   const opened: TokenStore[] = [];
-  const open = async (): Promise<TokenStore> => {
-    const store = await openStore(url);
+  const open = async (aheadSeconds = 0): Promise<TokenStore> => {
+    const clock: Clock = () => systemClock() + aheadSeconds * 1_000;
+    const store = await openStore(url, { clock });
     opened.push(store);
     return store;
   };
@@ -77,26 +79,54 @@ describeOn([redisServer], 'Redis Cluster of three masters', () => {
   it('answers many requests at once, whichever node has the keys', async () => {
     const store = await open();
     const ids = Array.from({ length: 200 }, newId);
-    await Promise.all(ids.map((id) => store.write('code', id, { of: id }, inAnHour())));
-    await Promise.all(ids.map((id) => store.startFamily(id, { of: id }, Date.now(), inAnHour())));
-    const step = { rotation: 3, attempt: 'a', data: {}, now: Date.now(), expiresAt: inAnHour() };
-    const answers = await Promise.all(
-      ids.map(async (id) => [
-        ...(await Promise.all([
-          store.consumeCode(id, 'attempt'),
-          store.advanceFamily(id, step),
-          store.readFamily(id),
-          store.writeSession(id, `${id}_uid`, {}, inAnHour()),
-        ])),
-        (await store.read<{ of: string }>('code', id))?.data.of === id,
-      ]),
+    const lifetimes = { codeSeconds: 600, absoluteSeconds: undefined };
+    const step = { attempt: 'mine', refreshSeconds: 3_600 };
+    await Promise.all(
+      ids.map((id) => store.beginAuthorization(id, { ...FACTS, accountId: id }, lifetimes)),
     );
-    for (const [consumed, advanced, , , isOwn] of answers) {
-      expect([consumed, advanced, isOwn]).to.deep.equal([true, 'advanced', true]);
-    }
+    await Promise.all(
+      ids.map(async (id) => {
+        const rotation = { ...step, from: 0, retryWindowSeconds: 60 };
+        expect(await store.exchangeCode(id, step)).to.include({ outcome: 'issued' });
+        expect(await store.rotate(id, rotation)).to.include({ outcome: 'issued' });
+        await store.writeSession(id, `${id}_uid`, {}, inAnHour());
+        expect(await store.readAuthorization(id)).to.include({ accountId: id, rotation: 1 });
+      }),
+    );
     for (const master of masters) {
       expect(await ask(master, 'DBSIZE'), 'keys of one node').to.be.above(100);
     }
+  });
+
+  it('is asked for each step of an authorization by one command, at the node that has the key', async () => {
+    const store = await open();
+    const step = { attempt: 'mine', refreshSeconds: 3_600 };
+    const steps = async (): Promise<void> => {
+      const id = newId();
+      await store.beginAuthorization(id, FACTS, { codeSeconds: 600, absoluteSeconds: undefined });
+      await store.readAuthorization(id);
+      await store.exchangeCode(id, step);
+      await store.rotate(id, { ...step, from: 0, retryWindowSeconds: 60 });
+      await store.confirmRotation(id, 1);
+      await store.endAuthorization(id);
+    };
+    // Each node is told the scripts once.
+    for (let times = 0; times < 50; times += 1) await steps();
+    const commands: string[] = [];
+    const clients = masters.map((master) => new Redis(master.url));
+    const monitors = await Promise.all(clients.map((client) => client.monitor()));
+    for (const monitor of monitors) {
+      monitor.on('monitor', (_time: string, [name = '', key = '']: string[], source: string) => {
+        if (source !== 'lua' && !/^(echo|cluster|info|ping)$/i.test(name)) commands.push(name, key);
+      });
+    }
+    await steps();
+    await Promise.all(clients.map((client) => client.echo('the end')));
+    await eventually(() => expect(commands).to.include('getdel'));
+    for (const connection of [...clients, ...monitors]) connection.disconnect();
+    const names = commands.filter((_, index) => index % 2 === 0);
+    const script = 'evalsha';
+    expect(names).to.deep.equal([script, 'get', script, script, script, 'getdel']);
   });
 
   it('is refused when one node of it could lose tokens', async () => {
@@ -138,8 +168,8 @@ describeOn([redisServer], 'Redis Cluster of three masters', () => {
     await ask(second, 'CLUSTER', 'ADDSLOTSRANGE', ...SLOTS[2]);
     await ask(second, 'CLUSTER', 'BUMPEPOCH');
     await eventually(() => expectState(masters, 'ok'));
-    await Promise.all(ids.map((id) => store.write('grant', id, id, inAnHour())));
-    const read = await Promise.all(ids.map((id) => store.read('grant', id)));
+    await Promise.all(ids.map((id) => store.write('session', id, id, inAnHour())));
+    const read = await Promise.all(ids.map((id) => store.read('session', id)));
     expect(read.map((record) => record?.data)).to.deep.equal(ids);
   });
 
@@ -148,12 +178,12 @@ describeOn([redisServer], 'Redis Cluster of three masters', () => {
     await eventually(() => expectState(masters, 'ok'));
     const store = await open();
     const ids = Array.from({ length: 20 }, newId);
-    await Promise.all(ids.map((id) => store.write('grant', id, id, inAnHour())));
+    await Promise.all(ids.map((id) => store.write('session', id, id, inAnHour())));
     return {
-      read: () => ids.map((id) => withinLimit(store.read('grant', id))),
+      read: () => ids.map((id) => withinLimit(store.read('session', id))),
       expectAllRead: () =>
         eventually(async () => {
-          for (const id of ids) expect(await store.read('grant', id)).to.include({ data: id });
+          for (const id of ids) expect(await store.read('session', id)).to.include({ data: id });
         }),
     };
   }
@@ -194,7 +224,7 @@ describeOn([redisServer], 'Redis behind a Sentinel', () => {
     store = await openStore(`redis+sentinel://127.0.0.1:1,127.0.0.1:${sentinelPort}/warehouse`);
     const node = store;
     const id = newId();
-    await node.write('grant', id, 'kept', inAnHour());
+    await node.write('session', id, 'kept', inAnHour());
     await eventually(async () => expect(await ask(replica, 'DBSIZE')).to.be.above(0));
     await eventually(async () => {
       const found = await askSentinel(sentinelPort, 'replicas', 'warehouse');
@@ -203,7 +233,7 @@ describeOn([redisServer], 'Redis behind a Sentinel', () => {
     master.pause();
     expect(await withinLimit(node.ping())).to.be.instanceOf(StorageUnavailable);
     await eventually(() => node.ping());
-    expect(await node.read('grant', id)).to.include({ data: 'kept' });
+    expect(await node.read('session', id)).to.include({ data: 'kept' });
     const [, port] = (await askSentinel(sentinelPort, 'get-master-addr-by-name', 'warehouse')) as [
       string,
       string,

@@ -13,17 +13,13 @@ import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
 import { describeOn, redisServer } from '../support/requirements.ts';
 import { openStore } from './open-store.ts';
 import { startTcpProxy, type TcpProxy } from './tcp-proxy.ts';
-import { newId } from './token-store-contract.ts';
+import { FACTS, newId } from './token-store-contract.ts';
 import { failureOf } from './waiting.ts';
 
 const inAnHour = (): number => Math.floor(Date.now() / 1000) + 3_600;
-const step = () => ({
-  rotation: 1,
-  attempt: 'attempt',
-  data: {},
-  now: Date.now(),
-  expiresAt: inAnHour(),
-});
+const LIFETIMES = { codeSeconds: 600, absoluteSeconds: undefined };
+const STEP = { attempt: 'mine', refreshSeconds: 3_600 };
+const ROTATION = { ...STEP, from: 0, retryWindowSeconds: 0 };
 
 describe('URL of Redis', () => {
   const single = (url: string): Record<string, unknown> => {
@@ -119,6 +115,16 @@ describeOn([redisServer], 'Redis, one server', () => {
     await server.stop();
   });
 
+  const begin = async (): Promise<string> => {
+    const id = newId();
+    await store.beginAuthorization(id, FACTS, LIFETIMES);
+    return id;
+  };
+  const beginExchanged = async (): Promise<string> => {
+    const id = await begin();
+    expect(await store.exchangeCode(id, STEP)).to.include({ outcome: 'issued' });
+    return id;
+  };
   const configure = (name: string, value: string) => admin.config('SET', name, value);
 
   it('that evicts or keeps nothing on disk is refused, each with its remedy', async () => {
@@ -155,76 +161,79 @@ describeOn([redisServer], 'Redis, one server', () => {
   });
 
   it('without memory refuses what it cannot keep, and goes on answering', async () => {
-    const [id, code] = [newId(), newId()];
-    await store.write('grant', id, 'kept', inAnHour());
-    await store.write('code', code, 'kept', inAnHour());
-    await store.startFamily(id, {}, Date.now(), inAnHour());
+    const [session, code, exchanged] = [newId(), await begin(), await beginExchanged()];
+    await store.write('session', session, 'kept', inAnHour());
     await configure('maxmemory', '1');
     for (const work of [
-      () => store.write('grant', newId(), {}, inAnHour()),
+      () => store.write('session', newId(), {}, inAnHour()),
       () => store.writeSession(newId(), newId(), {}, inAnHour()),
-      () => store.startFamily(newId(), {}, Date.now(), inAnHour()),
-      () => store.consumeCode(code, 'attempt'),
-      () => store.advanceFamily(id, step()),
+      begin,
+      () => store.exchangeCode(code, STEP),
+      () => store.rotate(exchanged, ROTATION),
       () => store.ping(),
     ]) {
       expect(await failureOf(work())).to.be.instanceOf(StorageUnavailable);
     }
-    expect(await store.read('grant', id)).to.include({ data: 'kept' });
-    expect(await store.remove('grant', id), 'a revocation').to.equal(true);
+    expect(await store.read('session', session)).to.include({ data: 'kept' });
+    expect(await store.remove('session', session)).to.equal(true);
+    expect(await store.endAuthorization(exchanged), 'a revocation').to.equal(true);
     await configure('maxmemory', '0');
-    expect(await store.consumeCode(code, 'another attempt')).to.equal(true);
-    expect(await store.advanceFamily(id, step())).to.equal('advanced');
+    expect(await store.exchangeCode(code, STEP)).to.include({ outcome: 'issued' });
+    expect(await store.rotate(code, ROTATION)).to.include({ outcome: 'issued' });
   });
 
   it('that may not write without replicas says that it is away, to a removal too', async () => {
-    const id = newId();
-    await store.write('grant', id, {}, inAnHour());
-    await store.write('code', id, {}, inAnHour());
+    const [id, code] = [newId(), await begin()];
+    await store.write('session', id, {}, inAnHour());
     await configure('min-replicas-to-write', '1');
-    expect(await failureOf(store.remove('grant', id))).to.be.instanceOf(StorageUnavailable);
-    expect(await failureOf(store.removeFamily(id))).to.be.instanceOf(StorageUnavailable);
-    expect(await failureOf(store.consumeCode(id, 'attempt'))).to.be.instanceOf(StorageUnavailable);
+    for (const work of [
+      () => store.remove('session', id),
+      () => store.endAuthorization(code),
+      () => store.exchangeCode(code, STEP),
+    ]) {
+      expect(await failureOf(work())).to.be.instanceOf(StorageUnavailable);
+    }
     await configure('min-replicas-to-write', '0');
-    expect(await store.consumeCode(id, 'attempt')).to.equal(true);
-    expect(await store.remove('grant', id)).to.equal(true);
+    expect(await store.exchangeCode(code, STEP)).to.include({ outcome: 'issued' });
+    expect(await store.remove('session', id)).to.equal(true);
   });
 
   it('that forgot the scripts is told them again', async () => {
-    const id = newId();
-    await store.write('code', id, {}, inAnHour());
-    await store.startFamily(id, {}, Date.now(), inAnHour());
+    const id = await begin();
     await admin.script('FLUSH');
-    expect(await store.consumeCode(id, 'attempt')).to.equal(true);
+    expect(await store.exchangeCode(id, STEP)).to.include({ outcome: 'issued' });
     await admin.script('FLUSH');
-    expect(await store.advanceFamily(id, step())).to.equal('advanced');
+    expect(await store.rotate(id, ROTATION)).to.include({ outcome: 'issued' });
   });
 
-  it('a code whose consumption was done but not answered is consumed by the same attempt', async () => {
-    const [id, other] = [newId(), newId()];
-    await store.write('code', id, {}, inAnHour());
-    await store.write('grant', other, 'other', inAnHour());
-    // Redis knows the script then, and is asked once.
-    await store.consumeCode(other, 'mine');
-    const broken = proxy.breakAnswerTo('gh:c:', (answer) => answer.indexOf(':1\r\n'));
-    const [, consumed] = await Promise.all([
-      // In company: of answers that come together, only the first may have come through.
-      failureOf(store.read('grant', other)),
-      store.consumeCode(id, 'mine'),
-    ]);
-    await broken;
-    expect(consumed).to.equal(true);
-    expect(await store.consumeCode(id, 'theirs')).to.equal(false);
-  });
-
-  it('a family whose advance was done but not answered is advanced by the same attempt', async () => {
-    const id = newId();
-    await store.startFamily(id, {}, Date.now(), inAnHour());
-    const broken = proxy.breakAnswerTo('gh:r:');
-    expect(await store.advanceFamily(id, step())).to.equal('advanced');
-    await broken;
-    expect(await store.readFamily(id)).to.include({ rotation: 1 });
-  });
+  for (const { title, given, step } of [
+    {
+      title: 'an exchange',
+      given: begin,
+      step: (id: string, attempt = 'mine') => store.exchangeCode(id, { ...STEP, attempt }),
+    },
+    {
+      title: 'a rotation',
+      given: beginExchanged,
+      step: (id: string, attempt = 'mine') => store.rotate(id, { ...ROTATION, attempt }),
+    },
+  ]) {
+    it(`${title} that was done but not answered is done by the same attempt alone`, async () => {
+      // Redis knows the script then, and is asked once.
+      await step(await given());
+      const [id, other] = [await given(), newId()];
+      await store.write('session', other, 'other', inAnHour());
+      const broken = proxy.breakAnswerTo('evalsha', (answer) => answer.indexOf('*3\r\n'));
+      const [, issue] = await Promise.all([
+        // In company: of answers that come together, only the first may have come through.
+        failureOf(store.read('session', other)),
+        step(id),
+      ]);
+      await broken;
+      expect(issue).to.include({ outcome: 'issued' });
+      expect(await step(id, 'theirs')).to.include({ outcome: 'replayed' });
+    });
+  }
 
   it('a connection that leads nowhere any more is replaced', async () => {
     await store.ping();

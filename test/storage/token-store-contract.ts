@@ -1,16 +1,14 @@
 /** The promises of a token store, as tests that each implementation has to pass. */
 import { expect } from 'chai';
-import type { RecordKind, TokenStore } from '../../src/storage/token-store.ts';
+import type { AuthorizationFacts, RecordKind, TokenStore } from '../../src/storage/token-store.ts';
 import { createTestClock, type TestClock } from '../support/clock.ts';
 import type { StoreUnderTest } from '../support/stores.ts';
 
 export const KINDS: readonly RecordKind[] = [
-  'access_token',
   'machine_token',
-  'code',
-  'grant',
   'session',
   'interaction',
+  'shown_once',
 ];
 
 /** Everything that a store, a driver or a script could take for a sign of its own. */
@@ -29,6 +27,21 @@ export function newId(): string {
   return `id_of_this_test_${drawn}`;
 }
 
+/** What is known of an authorization from the beginning. */
+export const FACTS: AuthorizationFacts = {
+  accountId: 'acc_of_somebody',
+  clientId: 'gate_ci_of_some_partner',
+  generation: 3,
+  secret: 'secret_of_the_record_1',
+  redirectUriHash: 'hash_of_a_redirect_uri',
+  codeChallengeHash: 'hash_of_code_challenge',
+};
+const CODE = 600;
+const REFRESH = 1_000;
+const WINDOW = 60;
+/** Seconds that a step may take: the store's clock goes on while ours stands still. */
+const SLACK = 20;
+
 /** What no identifier of ours can be. */
 const FOREIGN = [
   '',
@@ -45,6 +58,7 @@ const FOREIGN = [
 export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
   let store: TokenStore;
   let otherNode: TokenStore;
+  let anotherNode: StoreUnderTest['anotherNode'];
   let time: TestClock;
   /** Seconds since the epoch. */
   const now = (): number => time.clock() / 1000;
@@ -52,51 +66,40 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
   before(async () => {
     const opened = await open();
     store = opened.store;
-    otherNode = await opened.anotherNode();
+    ({ anotherNode } = opened);
+    otherNode = await anotherNode();
   });
   beforeEach(() => {
     time = createTestClock();
   });
   afterEach(() => time.restore());
 
-  const startFamily = async (grantId: string, lifetime = 100): Promise<void> => {
-    await store.startFamily(grantId, { of: 'rotation 0' }, time.clock(), now() + lifetime);
+  const begin = async (
+    lifetimes: { codeSeconds?: number; absoluteSeconds?: number } = {},
+    facts: AuthorizationFacts = FACTS,
+  ): Promise<string> => {
+    const id = newId();
+    const all = { codeSeconds: CODE, absoluteSeconds: undefined, ...lifetimes };
+    await store.beginAuthorization(id, facts, all);
+    return id;
   };
-  const stepTo = (rotation: number, attempt: string) => ({
-    rotation,
-    attempt,
-    data: { of: `rotation ${rotation}` },
-    now: time.clock(),
-    expiresAt: now() + 200,
-  });
-
-  it('two records are read together, each by its own kind and id', async () => {
-    const [id, other] = [newId(), newId()];
-    await store.write('access_token', id, { of: 'token' }, now() + 60);
-    await store.write('grant', other, { of: 'grant' }, now() + 30);
-    await store.write('grant', id, { of: 'another grant' }, now() + 60);
-    const together = () =>
-      otherNode.readBoth({ kind: 'access_token', id }, { kind: 'grant', id: other });
-    expect(await together()).to.deep.equal([
-      { data: { of: 'token' }, expiresAt: now() + 60, isConsumed: false },
-      { data: { of: 'grant' }, expiresAt: now() + 30, isConsumed: false },
-    ]);
-    expect(
-      await store.readBoth({ kind: 'code', id }, { kind: 'grant', id: other }),
-    ).to.have.property('0', undefined);
-    for (const foreign of FOREIGN) {
-      const found = await store.readBoth({ kind: 'code', id: foreign }, { kind: 'grant', id });
-      expect(found[0], foreign).to.equal(undefined);
-      expect(found[1]?.data).to.deep.equal({ of: 'another grant' });
-    }
-    time.advance(30);
-    expect((await together()).map((record) => record?.data)).to.deep.equal([
-      { of: 'token' },
-      undefined,
-    ]);
-    await store.remove('access_token', id);
-    expect(await together()).to.deep.equal([undefined, undefined]);
-  });
+  const exchange = async (id: string, attempt = 'mine', node = store): Promise<string> =>
+    (await node.exchangeCode(id, { attempt, refreshSeconds: REFRESH })).outcome;
+  const rotate = async (
+    id: string,
+    from: number,
+    { attempt = newId(), node = store, retryWindowSeconds = WINDOW } = {},
+  ): Promise<string> =>
+    (await node.rotate(id, { from, attempt, refreshSeconds: REFRESH, retryWindowSeconds })).outcome;
+  const beginExchanged = async (absoluteSeconds?: number): Promise<string> => {
+    const id = await begin(absoluteSeconds === undefined ? {} : { absoluteSeconds });
+    expect(await exchange(id)).to.equal('issued');
+    return id;
+  };
+  /** That a time of the record is that of the store, which is ours as long as we stand still. */
+  const expectNow = (seconds: number | undefined, after = 0): void => {
+    expect(seconds).to.be.within(now() + after, now() + after + SLACK);
+  };
 
   it('a record of each kind is read as it was written, on another node too', async () => {
     const id = newId();
@@ -105,7 +108,7 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
       await store.write(kind, id, { kind, ...DIFFICULT }, expiresAt);
     }
     for (const kind of KINDS) {
-      const record = { data: { kind, ...DIFFICULT }, expiresAt, isConsumed: false };
+      const record = { data: { kind, ...DIFFICULT }, expiresAt };
       expect(await store.read(kind, id), kind).to.deep.equal(record);
       expect(await otherNode.read(kind, id), kind).to.deep.equal(record);
       await store.remove(kind, id);
@@ -113,14 +116,15 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
     }
   });
 
-  it('a second write replaces the data, the expiry and the mark of the first', async () => {
+  it('a second write replaces the data and the expiry of the first', async () => {
     const id = newId();
-    await store.write('code', id, 'first', now() + 10);
-    await store.consumeCode(id, 'attempt');
-    await store.write('code', id, 'second', now() + 60);
+    await store.write('interaction', id, 'first', now() + 10);
+    await store.write('interaction', id, 'second', now() + 60);
     time.advance(59);
-    const record = { data: 'second', expiresAt: now() + 1, isConsumed: false };
-    expect(await store.read('code', id)).to.deep.equal(record);
+    expect(await store.read('interaction', id)).to.deep.equal({
+      data: 'second',
+      expiresAt: now() + 1,
+    });
   });
 
   it('a record is replaced while it is there, and does not come back when it is gone', async () => {
@@ -129,7 +133,7 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
       expect(await store.replace(kind, id, 'none', now() + 60), kind).to.equal(false);
       await store.write(kind, id, 'first', now() + 60);
       expect(await otherNode.replace(kind, id, DIFFICULT, now() + 90), kind).to.equal(true);
-      const record = { data: DIFFICULT, expiresAt: now() + 90, isConsumed: false };
+      const record = { data: DIFFICULT, expiresAt: now() + 90 };
       expect(await store.read(kind, id), kind).to.deep.equal(record);
       await otherNode.remove(kind, id);
       expect(await store.replace(kind, id, 'late', now() + 60), kind).to.equal(false);
@@ -141,34 +145,26 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
     const id = newId();
     for (const kind of KINDS) await store.write(kind, id, 'data', now() + 60);
     await store.writeSession(`${id}s`, `${id}u`, 'session', now() + 60);
-    await startFamily(id, 60);
     time.advance(59);
     for (const kind of KINDS) expect(await store.read(kind, id), kind).to.include({ data: 'data' });
     expect(await store.readSessionByUid(`${id}u`)).to.include({ data: 'session' });
-    expect(await store.readFamily(id)).to.include({ rotation: 0 });
     time.advance(1);
-    for (const kind of KINDS) expect(await store.read(kind, id), kind).to.equal(undefined);
     expect(await store.readSessionByUid(`${id}u`)).to.equal(undefined);
-    expect(await store.readFamily(id)).to.equal(undefined);
+    for (const kind of KINDS) {
+      expect(await store.read(kind, id), kind).to.equal(undefined);
+      expect(await store.replace(kind, id, 'data', now() + 60), kind).to.equal(false);
+      expect(await store.remove(kind, id), kind).to.equal(false);
+      await store.write(kind, id, 'late', now() - 5);
+      expect(await store.read(kind, id), kind).to.equal(undefined);
+    }
   });
 
-  it('what has expired is neither consumed, replaced, advanced, nor there to be removed', async () => {
+  it('a record is taken out once', async () => {
     const id = newId();
-    await store.write('code', id, 'data', now() + 60);
-    await startFamily(id, 60);
-    time.advance(60);
-    expect(await store.consumeCode(id, 'attempt')).to.equal(false);
-    expect(await store.replace('code', id, 'data', now() + 60)).to.equal(false);
-    expect(await store.read('code', id)).to.equal(undefined);
-    expect(await store.advanceFamily(id, stepTo(1, 'attempt'))).to.equal('missing');
-    expect(await store.readFamily(id)).to.equal(undefined);
-    expect(await store.remove('code', id)).to.equal(false);
-  });
-
-  it('what is written after its expiry is not kept', async () => {
-    const id = newId();
-    await store.write('grant', id, 'late', now() - 5);
-    expect(await store.read('grant', id)).to.equal(undefined);
+    await store.write('shown_once', id, DIFFICULT, now() + 60);
+    const taken = await otherNode.take('shown_once', id);
+    expect(taken).to.deep.equal({ data: DIFFICULT, expiresAt: now() + 60 });
+    expect(await store.take('shown_once', id)).to.equal(undefined);
   });
 
   it('only the first removal says that there was something', async () => {
@@ -179,18 +175,6 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
       expect(await otherNode.remove(kind, id), kind).to.equal(false);
       expect(await store.remove(kind, newId()), kind).to.equal(false);
     }
-  });
-
-  it('a code is consumed by one attempt, however often that one asks', async () => {
-    const id = newId();
-    await store.write('code', id, DIFFICULT, now() + 60);
-    expect(await store.consumeCode(id, 'mine')).to.equal(true);
-    expect(await otherNode.consumeCode(id, 'mine')).to.equal(true);
-    expect(await otherNode.consumeCode(id, 'theirs')).to.equal(false);
-    expect(await store.consumeCode(id, 'min')).to.equal(false);
-    expect(await store.consumeCode(newId(), 'mine')).to.equal(false);
-    const record = { data: DIFFICULT, expiresAt: now() + 60, isConsumed: true };
-    expect(await store.read('code', id)).to.deep.equal(record);
   });
 
   it('a session is found by its uid, also after its identifier was renewed', async () => {
@@ -204,82 +188,239 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
     expect(await otherNode.readSessionByUid(uid)).to.deep.equal({
       data: { of: 'second' },
       expiresAt: now() + 90,
-      isConsumed: false,
     });
     await store.remove('session', second);
     expect(await store.readSessionByUid(uid)).to.equal(undefined);
   });
 
-  it('a family advances, and keeps the data and times of its current rotation', async () => {
-    const id = newId();
-    const begun = time.clock();
-    await startFamily(id);
-    const data = { of: 'rotation 0' };
-    const expiresAt = begun / 1000 + 100;
-    const first = { rotation: 0, rotatedAt: begun, expiresAt, data };
-    expect(await otherNode.readFamily(id)).to.deep.equal(first);
-
-    time.advance(90);
-    expect(await store.advanceFamily(id, stepTo(1, 'mine'))).to.equal('advanced');
-    const second = {
-      rotation: 1,
-      rotatedAt: time.clock(),
-      expiresAt: now() + 200,
-      data: { of: 'rotation 1' },
-    };
-    expect(await otherNode.readFamily(id)).to.deep.equal(second);
-    time.advance(30);
-    expect(await store.readFamily(id), 'beyond the first expiry').to.deep.equal(second);
+  it('an authorization is read as it was begun, on another node too', async () => {
+    const { generation: _, codeChallengeHash: __, ...known } = FACTS;
+    const full = await otherNode.readAuthorization(await begin({ absoluteSeconds: 5_000 }));
+    const bare = await otherNode.readAuthorization(await begin({}, known));
+    for (const [found, facts, ends] of [
+      [full, FACTS, true],
+      [bare, known, false],
+    ] as const) {
+      const { approvedAt = 0, usableUntil, rotatedAt, endsAt, ...rest } = found ?? {};
+      expect(rest).to.deep.equal({ ...facts, rotation: -1, isConfirmed: false });
+      expectNow(approvedAt);
+      expect(usableUntil).to.equal(approvedAt + CODE);
+      expect(endsAt).to.equal(ends ? approvedAt + 5_000 : undefined);
+      expectNow(Math.floor(Number(rotatedAt) / 1000));
+    }
+    expect(await store.readAuthorization(newId())).to.equal(undefined);
   });
 
-  it('a family begins again where it was not advanced yet, and only there', async () => {
-    const id = newId();
-    await startFamily(id, 50);
-    time.advance(5);
-    await otherNode.startFamily(id, { of: 'second' }, time.clock(), now() + 100);
-    const begun = { rotation: 0, rotatedAt: time.clock(), expiresAt: now() + 100 };
-    expect(await store.readFamily(id)).to.deep.equal({ ...begun, data: { of: 'second' } });
-    expect(await store.advanceFamily(id, stepTo(1, 'mine'))).to.equal('advanced');
-    const advanced = await store.readFamily(id);
-    await startFamily(id);
-    expect(await store.readFamily(id)).to.deep.equal(advanced);
-    expect(await store.advanceFamily(id, stepTo(1, 'mine')), 'of the same attempt').to.equal(
-      'advanced',
+  it('a code is used up by one attempt, however often that one asks; any other ends it', async () => {
+    const id = await begin();
+    expect(await exchange(id, 'mine')).to.equal('issued');
+    expect(await exchange(id, 'mine', otherNode), 'sent twice').to.equal('issued');
+    expect(await otherNode.readAuthorization(id)).to.include({ rotation: 0, isConfirmed: false });
+    expect(await exchange(id, 'theirs', otherNode)).to.equal('replayed');
+    expect(await store.readAuthorization(id)).to.equal(undefined);
+    expect(await exchange(id, 'mine')).to.equal('missing');
+    expect(await exchange(newId())).to.equal('missing');
+  });
+
+  it('a code is a replay after a refresh as well, and after its time', async () => {
+    const id = await beginExchanged();
+    expect(await rotate(id, 0)).to.equal('issued');
+    time.advance(CODE + SLACK);
+    expect(await exchange(id, 'mine')).to.equal('replayed');
+    expect(await rotate(id, 1)).to.equal('missing');
+  });
+
+  it('a code that is too late is told so for an hour, and then is nobody’s', async () => {
+    const id = await begin();
+    time.advance(CODE - SLACK);
+    expect(await exchange(await begin())).to.equal('issued');
+    time.advance(SLACK + SLACK);
+    expect(await exchange(id)).to.equal('expired');
+    expect(await store.readAuthorization(id)).to.include({ rotation: -1 });
+    expect(await rotate(id, 0), 'a refresh without an exchange').to.equal('missing');
+    time.advance(3_600);
+    expect(await exchange(id)).to.equal('missing');
+    expect(await store.readAuthorization(id)).to.equal(undefined);
+    expect(await store.endAuthorization(id)).to.equal(false);
+  });
+
+  it('what is issued says the time of the store, and until when it is usable', async () => {
+    const id = await begin();
+    const step = { attempt: 'a', refreshSeconds: REFRESH };
+    const rotation = { ...step, retryWindowSeconds: WINDOW };
+    for (const issue of [
+      await store.exchangeCode(id, step),
+      await store.rotate(id, { ...rotation, from: 0 }),
+      await otherNode.rotate(id, { ...rotation, attempt: 'b', from: 0 }),
+    ]) {
+      if (!('now' in issue)) throw new Error(issue.outcome);
+      expectNow(issue.now);
+      expectNow(issue.usableUntil, REFRESH);
+    }
+  });
+
+  it('a refresh token is replaced by the next one, which lives from then on', async () => {
+    const id = await beginExchanged();
+    for (let from = 0; from < 12; from += 1) {
+      time.advance(REFRESH - SLACK);
+      expect(await rotate(id, from, { node: from % 2 === 0 ? store : otherNode })).to.equal(
+        'issued',
+      );
+      const found = await otherNode.readAuthorization(id);
+      expect(found).to.include({ rotation: from + 1, isConfirmed: false });
+      expectNow(found?.usableUntil, REFRESH);
+      expectNow(Math.floor((found?.rotatedAt ?? 0) / 1000));
+    }
+  });
+
+  it('the predecessor gets the same successor again, and nothing changes', async () => {
+    const id = await beginExchanged();
+    expect(await rotate(id, 0, { attempt: 'mine' })).to.equal('issued');
+    const after = await store.readAuthorization(id);
+    expect(await rotate(id, 0, { attempt: 'mine', node: otherNode }), 'sent twice').to.equal(
+      'issued',
+    );
+    time.advance(WINDOW - SLACK);
+    expect(await rotate(id, 0, { node: otherNode })).to.equal('retried');
+    expect(await store.readAuthorization(id)).to.deep.equal(after);
+  });
+
+  /** The fate of a predecessor. Each step is in seconds after the refresh. */
+  const PREDECESSORS: readonly {
+    readonly title: string;
+    readonly after: number;
+    readonly isConfirmed?: true;
+    readonly retryWindowSeconds?: number;
+    readonly outcome: string;
+  }[] = [
+    { title: 'unconfirmed, in the window', after: WINDOW - SLACK, outcome: 'retried' },
+    { title: 'confirmed, in the window', after: 0, isConfirmed: true, outcome: 'retried' },
+    { title: 'unconfirmed, much later', after: REFRESH - SLACK, outcome: 'retried' },
+    {
+      title: 'confirmed, after the window',
+      after: WINDOW + SLACK,
+      isConfirmed: true,
+      outcome: 'replayed',
+    },
+    { title: 'where the window is 0', after: 0, retryWindowSeconds: 0, outcome: 'replayed' },
+    { title: 'when its successor has expired', after: REFRESH + SLACK, outcome: 'expired' },
+  ];
+  for (const { title, after, isConfirmed, retryWindowSeconds, outcome } of PREDECESSORS) {
+    it(`a predecessor, ${title}: ${outcome}`, async () => {
+      const id = await beginExchanged();
+      expect(await rotate(id, 0)).to.equal('issued');
+      if (isConfirmed) await otherNode.confirmRotation(id, 1);
+      time.advance(after);
+      const options = retryWindowSeconds === undefined ? {} : { retryWindowSeconds };
+      expect(await rotate(id, 0, { node: otherNode, ...options })).to.equal(outcome);
+      const isOver = (await store.readAuthorization(id)) === undefined;
+      expect(isOver).to.equal(outcome === 'replayed');
+    });
+  }
+
+  it('what is older than the predecessor is a replay at once', async () => {
+    const id = await beginExchanged();
+    for (const from of [0, 1]) expect(await rotate(id, from)).to.equal('issued');
+    expect(await rotate(id, 0, { node: otherNode })).to.equal('replayed');
+    expect(await rotate(id, 2)).to.equal('missing');
+  });
+
+  it('a step sent twice is no replay where the window is 0, and the next one is as it was', async () => {
+    const id = await beginExchanged();
+    const strict = { retryWindowSeconds: 0 };
+    expect(await rotate(id, 0, { attempt: 'mine', ...strict })).to.equal('issued');
+    const twice = { attempt: 'mine', node: otherNode, ...strict };
+    expect(await rotate(id, 0, twice)).to.equal('issued');
+    expect(await rotate(id, 1, strict)).to.equal('issued');
+    expect(await rotate(id, 0, { attempt: 'mine', ...strict }), 'much too late').to.equal(
+      'replayed',
     );
   });
 
-  it('a rotation is reached once, by the attempt that made it', async () => {
-    const id = newId();
-    await startFamily(id);
-    expect(await store.advanceFamily(id, stepTo(1, 'mine'))).to.equal('advanced');
-    const after = await store.readFamily(id);
-    time.advance(5);
-    expect(await store.advanceFamily(id, stepTo(1, 'mine')), 'sent twice').to.equal('advanced');
-    expect(await store.advanceFamily(id, stepTo(1, 'theirs'))).to.equal('already');
-    expect(await store.advanceFamily(id, stepTo(0, 'mine'))).to.equal('already');
-    expect(await store.readFamily(id)).to.deep.equal(after);
-    // As numbers: as texts, 10 would come before 9.
-    expect(await store.advanceFamily(id, stepTo(9, 'mine'))).to.equal('advanced');
-    expect(await store.advanceFamily(id, stepTo(10, 'mine'))).to.equal('advanced');
-    expect(await store.advanceFamily(id, stepTo(9, 'mine'))).to.equal('already');
+  it('only the current rotation is confirmed, and the next one is not', async () => {
+    const id = await beginExchanged();
+    const isConfirmed = async () => (await otherNode.readAuthorization(id))?.isConfirmed;
+    expect(await rotate(id, 0)).to.equal('issued');
+    for (const rotation of [0, 2]) await store.confirmRotation(id, rotation);
+    expect(await isConfirmed()).to.equal(false);
+    await store.confirmRotation(id, 1);
+    await otherNode.confirmRotation(id, 1);
+    expect(await isConfirmed()).to.equal(true);
+    expect(await rotate(id, 1)).to.equal('issued');
+    expect(await isConfirmed()).to.equal(false);
+    await store.confirmRotation(newId(), 0);
   });
 
-  it('a family that was removed or never begun is missing, and stays so', async () => {
+  it('a refresh token that the store forgot the issue of goes on from there', async () => {
+    const id = await beginExchanged();
+    expect(await rotate(id, 7)).to.equal('issued');
+    expect(await store.readAuthorization(id)).to.include({ rotation: 8 });
+    expect(await rotate(id, 7)).to.equal('retried');
+    expect(await rotate(id, 6)).to.equal('replayed');
+  });
+
+  it('a refresh token that is too late is told so for a day, and then is nobody’s', async () => {
+    const id = await beginExchanged();
+    time.advance(REFRESH + SLACK);
+    expect(await rotate(id, 0)).to.equal('expired');
+    time.advance(86_400 - 2 * SLACK);
+    expect(await rotate(id, 0, { node: otherNode })).to.equal('expired');
+    time.advance(2 * SLACK);
+    expect(await rotate(id, 0)).to.equal('missing');
+    expect(await store.readAuthorization(id)).to.equal(undefined);
+  });
+
+  it('nothing is usable beyond the greatest age', async () => {
+    const id = await beginExchanged(REFRESH + 100);
+    time.advance(REFRESH - SLACK);
+    const step = { attempt: 'a', refreshSeconds: REFRESH, retryWindowSeconds: WINDOW };
+    const issue = await store.rotate(id, { ...step, from: 0 });
+    const { approvedAt = 0, endsAt } = (await store.readAuthorization(id)) ?? {};
+    expect(endsAt).to.equal(approvedAt + REFRESH + 100);
+    expect(issue).to.include({ outcome: 'issued', usableUntil: endsAt });
+    time.advance(100 + SLACK + SLACK);
+    for (const from of [0, 1]) expect(await rotate(id, from)).to.equal('too_old');
+  });
+
+  it('an authorization is ended once, and stays so', async () => {
+    const id = await beginExchanged();
+    expect(await store.endAuthorization(id)).to.equal(true);
+    expect(await otherNode.endAuthorization(id)).to.equal(false);
+    expect(await otherNode.readAuthorization(id)).to.equal(undefined);
+    expect(await exchange(id)).to.equal('missing');
+    expect(await rotate(id, 0)).to.equal('missing');
+    await store.confirmRotation(id, 0);
+    expect(await store.readAuthorization(id)).to.equal(undefined);
+  });
+
+  it('nodes whose clocks are two minutes apart keep one chain, and take no retry for a replay', async () => {
+    const nodes = await Promise.all([-120, 0, 120].map((seconds) => anotherNode(seconds)));
     const id = newId();
-    await startFamily(id);
-    await otherNode.removeFamily(id);
-    await store.removeFamily(id);
-    expect(await store.advanceFamily(id, stepTo(1, 'mine'))).to.equal('missing');
-    expect(await store.readFamily(id)).to.equal(undefined);
-    expect(await store.advanceFamily(newId(), stepTo(1, 'mine'))).to.equal('missing');
+    const lifetimes = { codeSeconds: CODE, absoluteSeconds: 2 * REFRESH };
+    const [late = store, , early = store] = nodes;
+    await early.beginAuthorization(id, FACTS, lifetimes);
+    expectNow((await store.readAuthorization(id))?.usableUntil, CODE);
+    expect(await exchange(id, 'mine', late)).to.equal('issued');
+    expectNow((await store.readAuthorization(id))?.usableUntil, REFRESH);
+    for (let from = 0; from < 6; from += 1) {
+      const [first = store, second = store] = from % 2 === 0 ? [late, early] : [early, late];
+      expect(await rotate(id, from, { node: first })).to.equal('issued');
+      await first.confirmRotation(id, from + 1);
+      expect(await rotate(id, from, { node: second })).to.equal('retried');
+      for (const node of nodes) {
+        const found = await node.readAuthorization(id);
+        expect(found).to.include({ rotation: from + 1 });
+        expectNow(found?.usableUntil, REFRESH);
+      }
+    }
   });
 
   it('an identifier has 16 to 128 characters of its alphabet', async () => {
     for (const id of ['-_aZ09bY18cX27dW', '_'.repeat(128)]) {
-      await store.write('grant', id, 'data', now() + 60);
-      expect(await store.read('grant', id), id).to.include({ data: 'data' });
+      await store.write('session', id, 'data', now() + 60);
+      expect(await store.read('session', id), id).to.include({ data: 'data' });
     }
-    for (const id of FOREIGN) expect(await store.read('grant', id), id).to.equal(undefined);
+    for (const id of FOREIGN) expect(await store.read('session', id), id).to.equal(undefined);
   });
 
   it('the store answers when it is asked to', async () => {
@@ -290,17 +431,20 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
 
 /** What must not cost a query, asked of a store whose connection is closed. */
 export async function expectAnswersWithoutConnection(store: TokenStore): Promise<void> {
-  const step = { rotation: 1, attempt: 'a', data: {}, now: Date.now(), expiresAt: 1 };
+  const step = { attempt: 'attempt', refreshSeconds: 1 };
+  const missing = { outcome: 'missing' };
   for (const id of FOREIGN) {
     for (const kind of KINDS) {
       expect(await store.read(kind, id), id).to.equal(undefined);
+      expect(await store.take(kind, id), id).to.equal(undefined);
       expect(await store.remove(kind, id), id).to.equal(false);
       expect(await store.replace(kind, id, 'data', 1), id).to.equal(false);
     }
     expect(await store.readSessionByUid(id), id).to.equal(undefined);
-    expect(await store.readFamily(id), id).to.equal(undefined);
-    expect(await store.consumeCode(id, 'attempt'), id).to.equal(false);
-    expect(await store.advanceFamily(id, step), id).to.equal('missing');
-    await store.removeFamily(id);
+    expect(await store.readAuthorization(id), id).to.equal(undefined);
+    expect(await store.exchangeCode(id, step), id).to.deep.equal(missing);
+    const rotation = { ...step, from: 0, retryWindowSeconds: 1 };
+    expect(await store.rotate(id, rotation), id).to.deep.equal(missing);
+    expect(await store.endAuthorization(id), id).to.equal(false);
   }
 }

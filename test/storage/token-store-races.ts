@@ -4,6 +4,7 @@ import { createPostgresStore } from '../../src/storage/postgres-store.ts';
 import type { TokenStore } from '../../src/storage/token-store.ts';
 import { forEachDatabase } from '../support/databases.ts';
 import { forEachStore } from '../support/stores.ts';
+import { FACTS } from './token-store-contract.ts';
 
 const PARALLEL = 20;
 
@@ -31,47 +32,71 @@ export function defineTokenStoreRaces(rounds: number): void {
       );
     const count = <Result>(results: readonly Result[], wanted: Result): number =>
       results.filter((result) => result === wanted).length;
-    const stepTo = (rotation: number, attempt: string) => ({
-      rotation,
-      attempt,
-      data: { attempt },
-      now: Date.now(),
-      expiresAt: inAnHour(),
-    });
-
-    it('one of 20 attempts consumes a code', async () => {
-      for (let round = 0; round < rounds; round += 1) {
-        const id = newId();
-        await nodes[0].write('code', id, {}, inAnHour());
-        const results = await together((node, index) => node.consumeCode(id, `attempt${index}`));
-        expect(count(results, true)).to.equal(1);
-      }
-    });
-
-    it('one of 20 attempts advances a family, and leaves its data', async () => {
+    const lifetimes = { refreshSeconds: 3_600 };
+    const begin = async (): Promise<string> => {
       const id = newId();
-      await nodes[0].startFamily(id, {}, Date.now(), inAnHour());
-      for (let rotation = 1; rotation <= rounds; rotation += 1) {
-        const results = await together((node, index) =>
-          node.advanceFamily(id, stepTo(rotation, `attempt${index}`)),
+      await nodes[0].beginAuthorization(id, FACTS, {
+        codeSeconds: 600,
+        absoluteSeconds: undefined,
+      });
+      return id;
+    };
+    const rotateAll = async (id: string, from: number, retryWindowSeconds: number) => {
+      const issues = await together((node, index) =>
+        node.rotate(id, { ...lifetimes, from, attempt: `attempt${index}`, retryWindowSeconds }),
+      );
+      return issues.map(({ outcome }) => outcome);
+    };
+
+    it('one of 20 attempts exchanges a code, and one of the others ends it', async () => {
+      for (let round = 0; round < rounds; round += 1) {
+        const id = await begin();
+        const issues = await together((node, index) =>
+          node.exchangeCode(id, { ...lifetimes, attempt: `attempt${index}` }),
         );
-        expect(count(results, 'advanced')).to.equal(1);
-        expect(count(results, 'already')).to.equal(PARALLEL - 1);
-        const data = { attempt: `attempt${results.indexOf('advanced')}` };
-        expect(await nodes[1].readFamily(id)).to.deep.include({ rotation, data });
+        const outcomes = issues.map(({ outcome }) => outcome);
+        expect(count(outcomes, 'issued')).to.equal(1);
+        expect(count(outcomes, 'replayed')).to.equal(1);
+        expect(count(outcomes, 'missing')).to.equal(PARALLEL - 2);
+        expect(await nodes[1].readAuthorization(id)).to.equal(undefined);
       }
     });
 
-    it('a removed family is gone, however many advance it meanwhile', async () => {
+    it('one of 20 attempts rotates, the others are its retries, and all come to the same', async () => {
+      const id = await begin();
+      await nodes[0].exchangeCode(id, { ...lifetimes, attempt: 'only' });
+      for (let from = 0; from < rounds; from += 1) {
+        const outcomes = await rotateAll(id, from, 60);
+        expect(count(outcomes, 'issued')).to.equal(1);
+        expect(count(outcomes, 'retried')).to.equal(PARALLEL - 1);
+        expect(await nodes[1].readAuthorization(id)).to.include({ rotation: from + 1 });
+      }
+    });
+
+    it('without a window one of 20 attempts rotates, and one of the others ends it', async () => {
       for (let round = 0; round < rounds; round += 1) {
-        const id = newId();
-        await nodes[0].startFamily(id, {}, Date.now(), inAnHour());
-        await together<unknown>((node, index) =>
-          index === round % PARALLEL
-            ? node.removeFamily(id)
-            : node.advanceFamily(id, stepTo(1 + index, `attempt${index}`)),
-        );
-        expect(await nodes[1].readFamily(id)).to.equal(undefined);
+        const id = await begin();
+        await nodes[0].exchangeCode(id, { ...lifetimes, attempt: 'only' });
+        const outcomes = await rotateAll(id, 0, 0);
+        expect(count(outcomes, 'issued')).to.equal(1);
+        expect(count(outcomes, 'replayed')).to.equal(1);
+        expect(await nodes[1].readAuthorization(id)).to.equal(undefined);
+      }
+    });
+
+    it('what was ended is gone, however many exchange, rotate and confirm it meanwhile', async () => {
+      for (let round = 0; round < rounds; round += 1) {
+        const id = await begin();
+        await nodes[0].exchangeCode(id, { ...lifetimes, attempt: 'only' });
+        const step = { ...lifetimes, retryWindowSeconds: 60 };
+        const ended = await together<unknown>((node, index) => {
+          if (index % 5 === round % 5) return node.endAuthorization(id);
+          if (index % 3 === 0) return node.confirmRotation(id, 1);
+          if (index % 3 === 1) return node.exchangeCode(id, { ...lifetimes, attempt: 'only' });
+          return node.rotate(id, { ...step, from: index, attempt: `attempt${index}` });
+        });
+        expect(count<unknown>(ended, true)).to.be.at.most(1);
+        expect(await nodes[1].readAuthorization(id)).to.equal(undefined);
       }
     });
 
@@ -96,19 +121,6 @@ export function defineTokenStoreRaces(rounds: number): void {
         expect(await nodes[1].read('interaction', id)).to.equal(undefined);
       }
     });
-
-    it('a code is consumed or removed, and nothing brings it back', async () => {
-      for (let round = 0; round < rounds; round += 1) {
-        const id = newId();
-        await nodes[0].write('code', id, {}, inAnHour());
-        await together((node, index) =>
-          index === round % PARALLEL
-            ? node.remove('code', id)
-            : node.consumeCode(id, `attempt${index}`),
-        );
-        expect(await nodes[1].read('code', id)).to.equal(undefined);
-      }
-    });
   });
 }
 
@@ -118,7 +130,7 @@ export function defineCleaningRace(): void {
       const database = await open();
       const store = createPostgresStore({ database, clock: () => Date.now() + 3_700_000 });
       for (let number = 0; number < 60; number += 1) {
-        await store.write('code', newId(), {}, inAnHour());
+        await store.write('interaction', newId(), {}, inAnHour());
       }
       const removed = await Promise.all(Array.from({ length: 8 }, () => store.removeExpired(10)));
       let total = removed.reduce((sum, number) => sum + number, 0);

@@ -5,13 +5,14 @@ import { createPostgresStore } from '../../src/storage/postgres-store.ts';
 import { createRedis } from '../../src/storage/redis.ts';
 import { createRedisStore } from '../../src/storage/redis-store.ts';
 import type { TokenStore } from '../../src/storage/token-store.ts';
-import { createTestClock } from '../support/clock.ts';
+import { createTestClock, realNow } from '../support/clock.ts';
 import { forEachDatabase } from '../support/databases.ts';
 import { freshRedisUrl } from '../support/redis-server.ts';
 import { describeOn, redisServer } from '../support/requirements.ts';
 import { forEachStore } from '../support/stores.ts';
 import {
   expectAnswersWithoutConnection,
+  FACTS,
   KINDS,
   newId,
   tokenStoreContract,
@@ -19,14 +20,16 @@ import {
 
 forEachStore('token store', tokenStoreContract);
 
+const LIFETIMES = { codeSeconds: 600, absoluteSeconds: undefined };
+
 /** Writes under identifiers and answers the texts of which nothing may be found in the store. */
 async function writeSecrets(store: TokenStore): Promise<string[]> {
   const expiresAt = Math.floor(Date.now() / 1000) + 60;
-  const [id, session, uid, grantId] = [newId(), newId(), newId(), newId()];
+  const [id, session, uid, authorization] = [newId(), newId(), newId(), newId()];
   for (const kind of KINDS) await store.write(kind, id, {}, expiresAt);
   await store.writeSession(session, uid, {}, expiresAt);
-  await store.startFamily(grantId, {}, Date.now(), expiresAt);
-  return [id, session, uid, grantId];
+  await store.beginAuthorization(authorization, FACTS, LIFETIMES);
+  return [id, session, uid, authorization];
 }
 
 forEachDatabase('token store, its tables', (open) => {
@@ -35,36 +38,42 @@ forEachDatabase('token store, its tables', (open) => {
   before(async () => {
     database = await open();
   });
-  beforeEach(() => database.query('DELETE FROM token_records'));
+  beforeEach(async () => {
+    await database.query('DELETE FROM token_records');
+    await database.query('DELETE FROM authorizations');
+  });
 
   it('no identifier is kept in clear', async () => {
     const store = createPostgresStore({ database, clock: systemClock });
     const secrets = await writeSecrets(store);
     const records = await database.query('SELECT * FROM token_records');
-    const families = await database.query('DELETE FROM refresh_families RETURNING *');
-    expect([records.length, families.length]).to.deep.equal([7, 1]);
-    for (const id of secrets) expect(JSON.stringify([records, families])).not.to.contain(id);
+    const authorizations = await database.query('SELECT * FROM authorizations');
+    expect(records).to.have.length(KINDS.length + 1);
+    expect(authorizations).to.have.length(1);
+    for (const id of secrets) expect(JSON.stringify([records, authorizations])).not.to.contain(id);
   });
 
   it('expired rows are deleted in batches of at most the limit, live ones never', async () => {
     const time = createTestClock();
-    const store = createPostgresStore({ database, clock: time.clock });
+    const timeShift = () => (database.embedded ? 0 : time.clock() - realNow());
+    const store = createPostgresStore({ database, clock: time.clock, timeShift });
     const now = time.clock() / 1000;
     for (let count = 0; count < 5; count += 1) {
-      await store.write('code', newId(), {}, now + 10);
-      await store.startFamily(newId(), {}, time.clock(), now + 10);
+      await store.write('interaction', newId(), {}, now + 4_000);
+      // Of which it is known for an hour that its code was there.
+      await store.beginAuthorization(newId(), FACTS, { ...LIFETIMES, codeSeconds: 300 });
     }
-    const kept = newId();
-    await store.write('grant', kept, {}, now + 11);
-    await store.startFamily(kept, {}, time.clock(), now + 11);
+    await store.write('session', newId(), {}, now + 4_001);
+    await store.beginAuthorization(newId(), FACTS, LIFETIMES);
+    time.advance(3_800);
     expect(await store.removeExpired(100)).to.equal(0);
-    time.advance(10);
+    time.advance(200);
     const batches = [];
     for (let round = 0; round < 5; round += 1) batches.push(await store.removeExpired(4));
     time.restore();
     expect(batches).to.deep.equal([4, 4, 2, 0, 0]);
     expect(await database.query('SELECT 1 FROM token_records')).to.have.length(1);
-    expect(await database.query('SELECT 1 FROM refresh_families')).to.have.length(1);
+    expect(await database.query('SELECT 1 FROM authorizations')).to.have.length(1);
   });
 
   it('what no identifier can be is answered without a query', async () => {
@@ -87,25 +96,31 @@ describeOn([redisServer], 'token store, its keys in Redis', () => {
     await store.ping();
     const keys = await redis.keys('*');
     const values = await Promise.all(keys.map((key) => redis.get(key)));
-    expect(keys).to.have.length(10);
+    expect(keys).to.have.length(KINDS.length + 4);
     for (const id of secrets) expect(JSON.stringify([keys, values])).not.to.contain(id);
-    for (const key of keys) expect(await redis.pttl(key), key).to.be.within(1, 60_000);
+    for (const key of keys) expect(await redis.pttl(key), key).to.be.within(1, 4_200_000);
     await store.close();
   });
 
-  it('a consumed code and an advanced family keep an end of their own', async () => {
+  it('an authorization is kept as long as it is usable, and a little: never longer', async () => {
     const { redis, store } = await open();
-    const expiresAt = Math.floor(Date.now() / 1000) + 60;
     const id = newId();
-    await store.write('code', id, {}, expiresAt);
-    await store.consumeCode(id, 'attempt');
-    await store.startFamily(id, {}, Date.now(), expiresAt);
-    const step = { rotation: 1, attempt: 'a', data: {}, now: Date.now() };
-    await store.advanceFamily(id, { ...step, expiresAt: expiresAt + 1000 });
-    const ends = await Promise.all((await redis.keys('*')).map((key) => redis.pttl(key)));
-    const [code = 0, family = 0] = ends.sort((a, b) => a - b);
-    expect(code).to.be.within(1, 60_000);
-    expect(family).to.be.within(1_000_000, 1_060_000);
+    const [HOUR, DAY] = [3_600, 86_400];
+    const step = { attempt: 'attempt', refreshSeconds: 30 * DAY };
+    const expectKept = async (seconds: number) => {
+      const [key = ''] = await redis.keys('*');
+      expect(await redis.pttl(key)).to.be.within((seconds - 60) * 1_000, seconds * 1_000);
+    };
+    await store.beginAuthorization(id, FACTS, { ...LIFETIMES, absoluteSeconds: 365 * DAY });
+    await expectKept(600 + HOUR);
+    await store.exchangeCode(id, step);
+    await expectKept(31 * DAY);
+    await store.rotate(id, { ...step, from: 0, refreshSeconds: 20 * DAY, retryWindowSeconds: 0 });
+    await expectKept(21 * DAY);
+    await store.confirmRotation(id, 1);
+    await expectKept(21 * DAY);
+    await store.endAuthorization(id);
+    expect(await redis.keys('*')).to.deep.equal([]);
     await store.close();
   });
 

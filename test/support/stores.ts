@@ -1,10 +1,11 @@
 /** Suites that run on each token store: PostgreSQL, embedded or a server, and Redis. */
-import { systemClock } from '../../src/clock.ts';
+import { type Clock, systemClock } from '../../src/clock.ts';
 import { openDatabase } from '../../src/storage/database.ts';
 import { createPostgresStore } from '../../src/storage/postgres-store.ts';
 import { createRedis } from '../../src/storage/redis.ts';
 import { createRedisStore } from '../../src/storage/redis-store.ts';
 import type { TokenStore } from '../../src/storage/token-store.ts';
+import { realNow } from './clock.ts';
 import { freshDataDirectory } from './embedded-postgres.ts';
 import { createOpened } from './opened.ts';
 import { PATIENCE } from './patience.ts';
@@ -14,8 +15,12 @@ import { describeOn, postgresServer, redisServer } from './requirements.ts';
 
 export interface StoreUnderTest {
   readonly store: TokenStore;
-  /** The store of a further node: connections of its own, the same data. */
-  anotherNode(): Promise<TokenStore>;
+  /**
+   * The store of a further node: connections of its own, the same data.
+   *
+   * @param aheadSeconds by which the clock of this node is wrong.
+   */
+  anotherNode(aheadSeconds?: number): Promise<TokenStore>;
 }
 
 /**
@@ -28,8 +33,9 @@ export function forEachStore(title: string, body: (open: () => Promise<StoreUnde
     after('close the stores', opened.closeAll);
     body(async () => {
       const connect = await place();
-      const node = async (): Promise<TokenStore> => {
-        const { store } = await opened.add(connect(), ({ close }) => close());
+      const node = async (aheadSeconds = 0): Promise<TokenStore> => {
+        const clock: Clock = () => systemClock() + aheadSeconds * 1000;
+        const { store } = await opened.add(connect(clock), ({ close }) => close());
         return store;
       };
       return { store: await node(), anotherNode: node };
@@ -41,30 +47,38 @@ export function forEachStore(title: string, body: (open: () => Promise<StoreUnde
 }
 
 /** An empty store, to which several nodes may connect. */
-type Place = () => Promise<{ store: TokenStore; close: () => Promise<void> }>;
+type Place = (clock: Clock) => Promise<{ store: TokenStore; close: () => Promise<void> }>;
 
 async function embeddedPostgres(): Promise<Place> {
   const dataDirectory = await freshDataDirectory();
-  return () => connectPostgres({ dataDirectory });
+  return (clock) => connectPostgres({ dataDirectory }, clock);
 }
+
+/** A suite that moves the time moves it for the servers as well. */
+export const timeShift = (): number => systemClock() - realNow();
 
 async function postgres(): Promise<Place> {
   const databaseUrl = await freshMigratedDatabaseUrl();
-  return () => connectPostgres({ databaseUrl, dataDirectory: '' });
+  return (clock) => connectPostgres({ databaseUrl, dataDirectory: '' }, clock);
 }
 
-async function connectPostgres(options: { databaseUrl?: string; dataDirectory: string }) {
+async function connectPostgres(
+  options: { databaseUrl?: string; dataDirectory: string },
+  clock: Clock,
+) {
   const database = await openDatabase({ ...options, patience: PATIENCE });
-  const store = createPostgresStore({ database, clock: systemClock });
+  // PGlite's clock is this process's, which a test clock has moved already.
+  const shift = options.databaseUrl === undefined ? () => 0 : timeShift;
+  const store = createPostgresStore({ database, clock, timeShift: shift });
   return { store, close: () => database.close() };
 }
 
 async function redis(): Promise<Place> {
   const url = await freshRedisUrl();
-  return async () => {
+  return async (clock) => {
     const client = createRedis(url, { patience: PATIENCE });
     await client.connect();
-    const store = createRedisStore({ redis: client, clock: systemClock });
+    const store = createRedisStore({ redis: client, clock, timeShift });
     return { store, close: () => store.close() };
   };
 }

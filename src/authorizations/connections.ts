@@ -1,0 +1,228 @@
+/** Which person connected which client: what they approved, and until when its authorizations count. */
+import type { Organization } from '../accounts/access.ts';
+import type { EndingCause } from '../accounts/activity-words.ts';
+import type { Clock } from '../clock.ts';
+import type { ChangeFeed } from '../storage/change-feed.ts';
+import type { WriteUses } from '../storage/last-used.ts';
+import { createMemory } from '../storage/memory.ts';
+import type { Alongside, Database } from '../storage/queries.ts';
+import { type ConnectedClient, listConnectedClients } from './connected-clients.ts';
+
+/** What the person saw when they approved. They are asked again when it is no longer so. */
+export interface RememberedConsent {
+  readonly name: string;
+  /** As `redirectHosts` of the client answered. */
+  readonly hosts: readonly string[];
+}
+
+export interface Connections {
+  /** What the person last approved for this client; undefined when they are not connected. */
+  find(accountId: string, clientId: string): Promise<ConnectedConsent | undefined>;
+  /** Connects the person and the client, or renews what was approved. */
+  rememberConsent(
+    consent: Connection & RememberedConsent & { access?: readonly Organization[] },
+  ): Promise<void>;
+  /** Every client a person has connected now, the latest first. */
+  listOf(accountId: string): Promise<ConnectedClient[]>;
+  /** To be noted with `connectionId` as the id. */
+  readonly writeUses: WriteUses;
+  /**
+   * The generation that an authorization must have to count; undefined for strangers.
+   *
+   * @param seen one that the asker has: what is remembered and behind it is asked for again, for
+   *   another node may have connected them a moment ago.
+   */
+  generationOf(accountId: string, clientId: string, seen?: number): Promise<number | undefined>;
+  /** How many people have the client connected. */
+  countOf(clientId: string): Promise<number>;
+  /**
+   * Ends connections, and with them every authorization of theirs, wherever it is kept: one
+   * statement raises their generations. It needs no list of authorizations and no token store.
+   *
+   * @param whose all of a person, all of a client, or the one of both.
+   * @param alongside runs in the same transaction, also where there was nothing to end.
+   * @returns what was connected.
+   */
+  end(
+    whose: Whose,
+    cause: EndingCause,
+    alongside?: Alongside<readonly EndedConnection[]>,
+  ): Promise<readonly EndedConnection[]>;
+  /**
+   * Ends every authorization there is, and leaves what people approved: for a database that was
+   * restored from before some of them were ended.
+   *
+   * @returns of how many connections.
+   */
+  endEveryAuthorization(alongside: Alongside): Promise<number>;
+  /** How the connection ended; undefined while it stands, and where there never was one. */
+  endOf(accountId: string, clientId: string): Promise<ConnectionEnd | undefined>;
+}
+
+export interface Connection {
+  readonly accountId: string;
+  readonly clientId: string;
+}
+
+export type Whose =
+  | Connection
+  | { readonly accountId: string; readonly clientId?: undefined }
+  | { readonly accountId?: undefined; readonly clientId: string };
+
+/** What the person approved, and the generation of what is issued by that. */
+export interface ConnectedConsent extends RememberedConsent {
+  readonly generation: number;
+}
+
+export interface EndedConnection extends Connection {
+  /** Of the client. */
+  readonly name: string;
+}
+
+export interface ConnectionEnd {
+  readonly at: Date;
+  readonly cause: EndingCause;
+}
+
+/** Nobody ends a connection so often. */
+const BEYOND = 1_000_000;
+
+/** The connection in one text. Neither id has a space. */
+export const connectionId = ({ accountId, clientId }: Connection): string =>
+  `${accountId} ${clientId}`;
+
+export function createConnections(parts: {
+  readonly database: Database;
+  readonly changes: ChangeFeed;
+  readonly clock: Clock;
+}): Connections {
+  const { database, changes, clock } = parts;
+  const memory = createMemory<number | undefined>({ changes, clock, topic: 'connections' });
+
+  return {
+    async find(accountId, clientId) {
+      const [row] = await database.query<ConnectedConsent>(
+        `SELECT consented_name AS name, consented_hosts AS hosts, generation
+          FROM connections WHERE account_id = $1 AND client_id = $2 AND ended_at IS NULL`,
+        [accountId, clientId],
+      );
+      return row;
+    },
+
+    async rememberConsent({ accountId, clientId, name, hosts, access }) {
+      const now = new Date(clock());
+      const approved = access ? JSON.stringify(access) : null;
+      // One that was ended begins anew, with the generation that its end left.
+      await database.query(
+        `INSERT INTO connections AS n (account_id, client_id, connected_at, approved_at,
+            consented_name, consented_hosts, approved_access)
+          VALUES ($1, $2, $3, $3, $4, $5, $6)
+          ON CONFLICT (account_id, client_id) DO UPDATE
+            SET approved_at = excluded.approved_at,
+              consented_name = excluded.consented_name,
+              consented_hosts = excluded.consented_hosts,
+              approved_access = excluded.approved_access,
+              connected_at = CASE WHEN n.ended_at IS NULL THEN n.connected_at ELSE $3 END,
+              last_used_at = CASE WHEN n.ended_at IS NULL THEN n.last_used_at END,
+              ended_at = NULL`,
+        [accountId, clientId, now, name, hosts, approved],
+      );
+    },
+
+    listOf: (accountId) => listConnectedClients(database, accountId),
+
+    async writeUses(uses) {
+      const ids = uses.map(({ id }) => id.split(' '));
+      await database.query(
+        `UPDATE connections n SET last_used_at = used.at
+          FROM unnest($1::text[], $2::text[], $3::timestamptz[])
+            AS used (account_id, client_id, at)
+          WHERE n.account_id = used.account_id AND n.client_id = used.client_id
+            AND (n.last_used_at IS NULL OR n.last_used_at < used.at)`,
+        [ids.map(([id]) => id), ids.map(([, id]) => id), uses.map(({ at }) => at)],
+      );
+    },
+
+    async generationOf(accountId, clientId, seen = 0) {
+      const key = connectionId({ accountId, clientId });
+      const read = async (): Promise<number | undefined> => {
+        const [row] = await database.query<{ generation: number }>(
+          'SELECT generation FROM connections WHERE account_id = $1 AND client_id = $2',
+          [accountId, clientId],
+        );
+        return row?.generation;
+      };
+      const known = await memory.find(key, read);
+      if (known === undefined || known >= seen) return known;
+      memory.forget(key);
+      return memory.find(key, read);
+    },
+
+    async countOf(clientId) {
+      const [row] = await database.query<{ count: string }>(
+        'SELECT count(*) FROM connections WHERE client_id = $1 AND ended_at IS NULL',
+        [clientId],
+      );
+      return Number(row?.count);
+    },
+
+    async end(whose, cause, alongside) {
+      const { accountId = null, clientId = null } = whose;
+      const ended = await database.transaction(async (tx) => {
+        const rows = await tx.query<EndedRow>(
+          `UPDATE connections n SET generation = generation + 1, ended_at = $3, ended_cause = $4
+            FROM clients c
+            WHERE n.ended_at IS NULL AND c.id = n.client_id
+              AND (n.account_id = $1 OR $1::text IS NULL)
+              AND (n.client_id = $2 OR $2::text IS NULL)
+              AND ($1::text IS NOT NULL OR $2::text IS NOT NULL)
+            RETURNING n.account_id, n.client_id, c.name`,
+          [accountId, clientId, new Date(clock()), cause],
+        );
+        const connections = rows.map(endedFrom);
+        await alongside?.(tx, connections);
+        return connections;
+      });
+      // For whoever ended them: the notification takes a moment longer.
+      for (const connection of ended) memory.forget(connectionId(connection));
+      return ended;
+    },
+
+    async endEveryAuthorization(alongside) {
+      return database.transaction(async (tx) => {
+        // Beyond every generation that the lost part of the history may have given out.
+        const rows = await tx.query(
+          `UPDATE connections SET generation = generation + ${BEYOND} RETURNING 1`,
+        );
+        await alongside(tx);
+        return rows.length;
+      });
+    },
+
+    async endOf(accountId, clientId) {
+      const [row] = await database.query<EndRow>(
+        'SELECT ended_at, ended_cause FROM connections WHERE account_id = $1 AND client_id = $2',
+        [accountId, clientId],
+      );
+      if (!row?.ended_at || !row.ended_cause) return undefined;
+      return { at: row.ended_at, cause: row.ended_cause };
+    },
+  };
+}
+
+interface EndedRow {
+  readonly account_id: string;
+  readonly client_id: string;
+  readonly name: string;
+}
+
+const endedFrom = (row: EndedRow): EndedConnection => ({
+  accountId: row.account_id,
+  clientId: row.client_id,
+  name: row.name,
+});
+
+interface EndRow {
+  readonly ended_at: Date | null;
+  readonly ended_cause: EndingCause | null;
+}

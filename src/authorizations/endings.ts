@@ -1,0 +1,133 @@
+/** The only place that ends: all of a connection, a person or a client, or one authorization. */
+import type { Logger } from 'pino';
+import type { Activity, Origin } from '../accounts/activity.ts';
+import type { Alongside } from '../storage/queries.ts';
+import type { TokenStore } from '../storage/token-store.ts';
+import type { Authorization } from './authorization.ts';
+import type { Connections, EndedConnection, Whose } from './connections.ts';
+import type { RecordedEnd, Revocation, Revocations } from './revocations.ts';
+
+/**
+ * Ends connections with all their authorizations, and forgets what was approved. It asks no token
+ * store: it holds with that one away, and over whatever is restored there later.
+ *
+ * @param by the person from there; without it, it is the operator.
+ * @returns what was connected.
+ */
+export type Disconnect = (
+  whose: Whose,
+  by?: Origin,
+  alongside?: Alongside<readonly EndedConnection[]>,
+) => Promise<readonly EndedConnection[]>;
+
+export const createDisconnect =
+  (connections: Pick<Connections, 'end'>, activity: Activity): Disconnect =>
+  (whose, by, alongside) =>
+    connections.end(whose, by ? 'person_disconnected' : 'operator_revoked', async (tx, ended) => {
+      const entries = ended.map(({ accountId, clientId, name }) => ({
+        action: 'disconnected' as const,
+        actor: by ? ('person' as const) : ('operator' as const),
+        accountId,
+        details: { client_id: clientId, client_name: name },
+      }));
+      await activity.recordAll(entries, tx, by);
+      await alongside?.(tx, ended);
+    });
+
+export interface Endings {
+  /**
+   * Ends one authorization at once, on every node: its record is removed in one step, and why is
+   * recorded a moment later.
+   */
+  end(
+    authorization: Authorization,
+    why: Pick<Revocation, 'cause' | 'actor' | 'origin'>,
+  ): Promise<void>;
+  /** The same for a command, which waits until it is recorded. */
+  endRecorded(
+    authorization: Authorization,
+    why: Pick<Revocation, 'cause' | 'actor'>,
+  ): Promise<void>;
+  /** Records one that the store ended itself, in the step that found it replayed. */
+  noteReplay(authorization: Authorization, kind: 'code' | 'refresh_token', origin: Origin): void;
+  /**
+   * Ends again what is recorded as ended: for a token store that was restored from a backup.
+   *
+   * @param tell is told after each batch how many were looked at.
+   */
+  repeatRecorded(
+    since?: Date,
+    tell?: (looked: number) => void,
+  ): Promise<{ readonly looked: number; readonly ended: number }>;
+  /** Of the latest recorded ends those that are alive: then an older token store was restored. */
+  findRevived(): Promise<readonly RecordedEnd[]>;
+}
+
+/** Records that are looked at together. */
+const BATCH = 100;
+
+export function createEndings({
+  store,
+  revocations,
+}: {
+  store: TokenStore;
+  revocations: Revocations;
+}): Endings {
+  /** A test belongs to no connection, and nobody asks why it ended. */
+  const isTest = ({ generation }: Authorization): boolean => generation === undefined;
+
+  return {
+    async end(authorization, why) {
+      const wasAlive = await store.endAuthorization(authorization.id);
+      if (wasAlive && !isTest(authorization)) revocations.note({ authorization, ...why });
+    },
+
+    async endRecorded(authorization, why) {
+      await store.endAuthorization(authorization.id);
+      if (!isTest(authorization)) await revocations.record({ authorization, ...why });
+    },
+
+    noteReplay(authorization, kind, origin) {
+      if (isTest(authorization)) return;
+      const cause = kind === 'code' ? 'code_replayed' : 'refresh_token_replayed';
+      revocations.note({ authorization, cause, actor: 'service', origin });
+    },
+
+    async repeatRecorded(since, tell) {
+      let looked = 0;
+      let ended = 0;
+      let before: RecordedEnd | undefined;
+      for (;;) {
+        const batch = await revocations.latest({ limit: BATCH, since, before });
+        const alive = await Promise.all(batch.map(({ id }) => store.endAuthorization(id)));
+        ended += alive.filter(Boolean).length;
+        looked += batch.length;
+        before = batch.at(-1);
+        tell?.(looked);
+        if (batch.length < BATCH) return { looked, ended };
+      }
+    },
+
+    async findRevived() {
+      const batch = await revocations.latest({ limit: BATCH });
+      const records = await Promise.all(batch.map(({ id }) => store.readAuthorization(id)));
+      return batch.filter((_, index) => records[index] !== undefined);
+    },
+  };
+}
+
+/** Tells the operator of a token store that was restored from a backup. Never throws. */
+export async function reportRevived(
+  endings: Pick<Endings, 'findRevived'>,
+  log: Pick<Logger, 'error' | 'warn'>,
+): Promise<void> {
+  try {
+    const { length: alive } = await endings.findRevived();
+    if (alive === 0) return;
+    const remedy =
+      'an older token store was restored: `operator revoke --recorded` ends them again';
+    log.error({ alive, remedy }, 'authorizations are alive that are recorded as ended');
+  } catch (err) {
+    log.warn({ err }, 'whether ended authorizations are alive was not looked at');
+  }
+}

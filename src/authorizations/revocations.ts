@@ -1,0 +1,162 @@
+/** Which single authorizations were ended, and why: for whoever asks, and to be carried out again. */
+import type { Logger } from 'pino';
+import type { Activity, NewActivity, Origin } from '../accounts/activity.ts';
+import type { EndingCause } from '../accounts/activity-words.ts';
+import type { Clock } from '../clock.ts';
+import type { Database, Queries } from '../storage/queries.ts';
+import type { Authorization } from './authorization.ts';
+
+export interface Revocation {
+  readonly authorization: Pick<Authorization, 'id' | 'accountId' | 'clientId'>;
+  readonly cause: EndingCause;
+  readonly actor: NewActivity['actor'];
+  readonly origin?: Origin;
+}
+
+/** An end as it is remembered. */
+export interface RecordedEnd {
+  readonly id: string;
+  readonly accountId: string;
+  readonly clientId: string;
+  readonly at: Date;
+  readonly cause: EndingCause;
+}
+
+export interface Revocations {
+  /** Keeps it, and tells the person's log. The first cause stays. */
+  record(revocation: Revocation): Promise<void>;
+  /**
+   * The same, for a request that neither waits for it nor depends on it: it is tried again until
+   * it is written, for as long as this process lives.
+   */
+  note(revocation: Revocation): void;
+  /** Undefined for one that was not ended by itself. */
+  find(id: string): Promise<RecordedEnd | undefined>;
+  /** The latest first, at most `limit`, older than the one `before`. */
+  latest(page: {
+    readonly limit: number;
+    readonly since?: Date | undefined;
+    readonly before?: RecordedEnd | undefined;
+  }): Promise<readonly RecordedEnd[]>;
+  /** Forgets those of an account that is being deleted. */
+  forgetAccount(accountId: string, tx: Queries): Promise<void>;
+  /** Forgets at most `limit` that are older than `olderThan`. @returns how many it were. */
+  removeOlderThan(olderThan: Date, limit: number): Promise<number>;
+  /** Writes what was noted, as far as the database takes it. */
+  close(): Promise<void>;
+}
+
+/** Milliseconds until what could not be written is tried again. */
+const RETRY_PAUSE = 5_000;
+/** More than that is not kept in memory while the database is away. */
+const MOST_UNWRITTEN = 10_000;
+
+interface RecordedEndRow {
+  readonly id: string;
+  readonly account_id: string;
+  readonly client_id: string;
+  readonly at: Date;
+  readonly cause: EndingCause;
+}
+
+export function createRevocations(parts: {
+  readonly database: Database;
+  readonly clock: Clock;
+  readonly activity: Activity;
+  /** Told of what was noted and could not be written. */
+  readonly log: Pick<Logger, 'warn'>;
+}): Revocations {
+  const { database, clock, activity, log } = parts;
+  const underWay = new Set<Promise<void>>();
+  const unwritten: Revocation[] = [];
+  let retry: NodeJS.Timeout | undefined;
+
+  async function record({ authorization, cause, actor, origin }: Revocation): Promise<void> {
+    const { id, accountId, clientId } = authorization;
+    await database.transaction(async (tx) => {
+      const recorded = await tx.query<{ name: string | null }>(
+        // Of an account that is gone nothing is dead or alive, and nobody asks.
+        `INSERT INTO ended_authorizations (id, at, cause, account_id, client_id)
+          SELECT $1, $2, $3, id, $5 FROM accounts WHERE id = $4 FOR KEY SHARE
+          ON CONFLICT DO NOTHING
+          RETURNING (SELECT name FROM clients WHERE id = $5) AS name`,
+        [id, new Date(clock()), cause, accountId, clientId],
+      );
+      if (!recorded[0]) return;
+      const details = { client_id: clientId, client_name: recorded[0].name ?? '', cause };
+      await activity.record({ action: 'tokens_revoked', actor, accountId, details, origin }, tx);
+    });
+  }
+
+  function note(revocation: Revocation): void {
+    const written = record(revocation)
+      .catch((err: unknown) => {
+        const { authorization, origin: _, ...about } = revocation;
+        const { clientId } = authorization;
+        log.warn({ err, clientId, ...about }, 'why an authorization ended is not recorded yet');
+        if (unwritten.length < MOST_UNWRITTEN) unwritten.push(revocation);
+        retry ??= setTimeout(writeAgain, RETRY_PAUSE).unref();
+      })
+      .finally(() => underWay.delete(written));
+    underWay.add(written);
+  }
+
+  function writeAgain(): void {
+    retry = undefined;
+    for (const revocation of unwritten.splice(0)) note(revocation);
+  }
+
+  return {
+    record,
+    note,
+
+    async find(id) {
+      const [row] = await database.query<RecordedEndRow>(
+        'SELECT * FROM ended_authorizations WHERE id = $1',
+        [id],
+      );
+      return row && recordedEndFrom(row);
+    },
+
+    async latest({ limit, since, before }) {
+      const rows = await database.query<RecordedEndRow>(
+        `SELECT * FROM ended_authorizations
+          WHERE ($2::timestamptz IS NULL OR at >= $2)
+            AND ($3::timestamptz IS NULL OR (at, id) < ($3, $4))
+          ORDER BY at DESC, id DESC LIMIT $1`,
+        [limit, since ?? null, before?.at ?? null, before?.id ?? null],
+      );
+      return rows.map(recordedEndFrom);
+    },
+
+    async forgetAccount(accountId, tx) {
+      await tx.query('DELETE FROM ended_authorizations WHERE account_id = $1', [accountId]);
+    },
+
+    async removeOlderThan(olderThan, limit) {
+      const removed = await database.query(
+        `DELETE FROM ended_authorizations WHERE id IN (
+            SELECT id FROM ended_authorizations
+            WHERE at < $1 ORDER BY at LIMIT $2 FOR UPDATE SKIP LOCKED) RETURNING 1`,
+        [olderThan, limit],
+      );
+      return removed.length;
+    },
+
+    async close() {
+      await Promise.all(underWay);
+      clearTimeout(retry);
+      writeAgain();
+      await Promise.all(underWay);
+      clearTimeout(retry);
+    },
+  };
+}
+
+const recordedEndFrom = (row: RecordedEndRow): RecordedEnd => ({
+  id: row.id,
+  accountId: row.account_id,
+  clientId: row.client_id,
+  at: row.at,
+  cause: row.cause,
+});

@@ -1,0 +1,143 @@
+/** What each kind of value looks like, how one is made, and what it says by itself. */
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import { randomId } from '../random-id.ts';
+
+/** One prefix per kind, for secret scanners; what follows is of `[A-Za-z0-9_-]`. */
+export const PREFIX = {
+  accessToken: 'gate_at_',
+  machineToken: 'gate_mt_',
+  refreshToken: 'gate_rt_',
+  code: 'gate_ac_',
+} as const;
+
+/**
+ * The values of an authorization are computed, not stored: its id (22 characters), the MAC (43),
+ * then what the value says. So the store keeps one record however many tokens there are, and every
+ * refresh of one token arrives at the same successor. The MAC needs a key of the service and the
+ * secret of the record: whoever reads only the settings or only the store can make none.
+ *
+ * The id is no secret: it opens nothing, and resource servers are told it.
+ */
+const VALUE = /^gate_(at|rt|ac)_([A-Za-z0-9_-]{22})([A-Za-z0-9_-]{43})([A-Za-z0-9_-]*)$/;
+const MACHINE_TOKEN = /^gate_mt_[A-Za-z0-9_-]{43}$/;
+
+/** An access token says: issued at and expires at (seconds since the epoch), rotation, 6 random bytes. */
+const ACCESS_CLAIMS_BYTES = 18;
+
+interface Value {
+  readonly authorizationId: string;
+  readonly mac: string;
+  /** As it stands in the value. */
+  readonly claims: string;
+}
+
+export interface PresentedCode extends Value {
+  readonly kind: 'code';
+}
+
+export interface PresentedRefreshToken extends Value {
+  readonly kind: 'refresh_token';
+  /** 0 for the first refresh token of an authorization, one more with each refresh. */
+  readonly rotation: number;
+}
+
+export interface PresentedAccessToken extends Value {
+  readonly kind: 'access_token';
+  /** Seconds since the epoch. */
+  readonly issuedAt: number;
+  readonly expiresAt: number;
+  /** Of the refresh token that was issued with it. */
+  readonly rotation: number;
+}
+
+/** What somebody sent, which may still be forged. */
+export type PresentedValue = PresentedCode | PresentedRefreshToken | PresentedAccessToken;
+
+export const isMachineToken = (value: string): boolean => MACHINE_TOKEN.test(value);
+
+/** What a value says of itself. Undefined for what this service cannot have made; asks nobody. */
+export function readValue(value: string): PresentedValue | undefined {
+  const [, kind, authorizationId = '', mac = '', claims = ''] = VALUE.exec(value) ?? [];
+  const named = { authorizationId, mac, claims };
+  if (kind === 'ac') return claims === '' ? { kind: 'code', ...named } : undefined;
+  if (kind === 'rt') {
+    const rotation = Number.parseInt(claims, 36);
+    // Only the one spelling that we write: `01` is not `1`.
+    return rotation >= 0 && rotation.toString(36) === claims && claims.length <= 8
+      ? { kind: 'refresh_token', ...named, rotation }
+      : undefined;
+  }
+  if (kind !== 'at') return undefined;
+  const bytes = Buffer.from(claims, 'base64url');
+  if (bytes.length !== ACCESS_CLAIMS_BYTES || bytes.toString('base64url') !== claims) {
+    return undefined;
+  }
+  return {
+    kind: 'access_token',
+    ...named,
+    issuedAt: bytes.readUInt32BE(0),
+    expiresAt: bytes.readUInt32BE(4),
+    rotation: bytes.readUInt32BE(8),
+  };
+}
+
+/** What the values of one authorization are made from. */
+export interface ValueSource {
+  readonly id: string;
+  /** Of its record, random. */
+  readonly secret: string;
+}
+
+export interface TokenFormats {
+  code(source: ValueSource): string;
+  refreshToken(source: ValueSource, rotation: number): string;
+  /** @param times seconds since the epoch. No two are alike. */
+  accessToken(
+    source: ValueSource,
+    rotation: number,
+    times: { readonly issuedAt: number; readonly expiresAt: number },
+  ): string;
+  /** Whether this service made the value, for the authorization with this secret. */
+  isGenuine(presented: PresentedValue, secret: string): boolean;
+}
+
+/** @param keys the first signs, all are accepted: so that a key can be replaced. */
+export function createTokenFormats(keys: readonly string[]): TokenFormats {
+  function macOf(key: string, kind: string, id: string, secret: string, claims: string): string {
+    const text = `${kind}:${id}:${secret}:${claims}`;
+    return createHmac('sha256', key).update(text).digest('base64url');
+  }
+
+  function make(kind: PresentedValue['kind'], { id, secret }: ValueSource, claims: string): string {
+    const [key] = keys;
+    if (key === undefined) throw new TypeError('there is no token key');
+    return PREFIXES[kind] + id + macOf(key, kind, id, secret, claims) + claims;
+  }
+
+  return {
+    code: (source) => make('code', source, ''),
+    refreshToken: (source, rotation) => make('refresh_token', source, rotation.toString(36)),
+
+    accessToken(source, rotation, { issuedAt, expiresAt }) {
+      const claims = Buffer.alloc(ACCESS_CLAIMS_BYTES);
+      claims.writeUInt32BE(issuedAt, 0);
+      claims.writeUInt32BE(expiresAt, 4);
+      claims.writeUInt32BE(rotation, 8);
+      claims.write(randomId('', 8), 12, 'base64url');
+      return make('access_token', source, claims.toString('base64url'));
+    },
+
+    isGenuine({ kind, authorizationId, claims, mac }, secret) {
+      const presented = Buffer.from(mac);
+      return keys.some((key) =>
+        timingSafeEqual(Buffer.from(macOf(key, kind, authorizationId, secret, claims)), presented),
+      );
+    },
+  };
+}
+
+const PREFIXES: Readonly<Record<PresentedValue['kind'], string>> = {
+  access_token: PREFIX.accessToken,
+  refresh_token: PREFIX.refreshToken,
+  code: PREFIX.code,
+};

@@ -1,0 +1,54 @@
+/** What remembers for the stores, whatever the settings say: wired once, before the application. */
+
+import type { Logger } from 'pino';
+import { createAccess } from './accounts/access.ts';
+import { createAccountRegistry } from './accounts/account-registry.ts';
+import { createActivity } from './accounts/activity.ts';
+import { createApiKeys } from './accounts/api-keys.ts';
+import { createPasswordLinks } from './accounts/password-links.ts';
+import { createConnections } from './authorizations/connections.ts';
+import { createRevocations } from './authorizations/revocations.ts';
+import { createClientProblems } from './clients/client-problems.ts';
+import { createClientRegistry } from './clients/client-registry.ts';
+import { writeClientUses, writeSecretUses } from './clients/client-uses.ts';
+import type { Clock } from './clock.ts';
+import type { ChangeFeed } from './storage/change-feed.ts';
+import { createLastUsed } from './storage/last-used.ts';
+import type { Database } from './storage/queries.ts';
+
+/** Asks the database nothing yet. */
+export function createRegistries({
+  database,
+  changes,
+  clock,
+  log,
+}: {
+  readonly database: Database;
+  readonly changes: ChangeFeed;
+  readonly clock: Clock;
+  readonly log: Logger;
+}) {
+  const clients = createClientRegistry({ database, changes, clock });
+  const accounts = createAccountRegistry({ database, changes, clock });
+  const access = createAccess({ database, changes, clock });
+  const connections = createConnections({ database, changes, clock });
+  const activity = createActivity({ database, clock });
+  const revocations = createRevocations({ database, clock, activity, log });
+  const apiKeys = createApiKeys({ database, changes, clock, activity });
+  const passwordLinks = createPasswordLinks({ database, clock, accounts, activity });
+  const clientProblems = createClientProblems({ database, clock, log });
+  const lastUsed = createLastUsed({
+    clock,
+    log,
+    writers: {
+      client: writeClientUses(database),
+      client_secret: writeSecretUses(database),
+      connection: connections.writeUses,
+      api_key: apiKeys.writeUses,
+    },
+  });
+  return {
+    ...{ clients, accounts, access, connections, activity, apiKeys, passwordLinks },
+    ...{ revocations, clientProblems, lastUsed },
+  };
+}

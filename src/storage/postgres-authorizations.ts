@@ -1,0 +1,206 @@
+/** Authorizations on PostgreSQL: one row each, and each change one statement. */
+import type { Clock } from '../clock.ts';
+import { epochSeconds } from '../clock.ts';
+import type { Queries } from './queries.ts';
+import {
+  type AuthorizationRecord,
+  type AuthorizationStore,
+  type Issue,
+  isStorableId,
+  keyOf,
+  REMEMBER_CODE_SECONDS,
+  REMEMBER_EXPIRED_SECONDS,
+} from './token-store.ts';
+
+interface AuthorizationRow {
+  readonly account_id: string;
+  readonly client_id: string;
+  readonly generation: number | null;
+  readonly secret: string;
+  readonly redirect_uri_hash: string;
+  readonly code_challenge_hash: string | null;
+  readonly approved_at: string;
+  readonly ends_at: string | null;
+  readonly rotation: number;
+  readonly attempt: string;
+  readonly rotated_at: string;
+  readonly confirmed: boolean;
+  readonly usable_until: string;
+}
+
+interface IssueRow {
+  readonly attempt: string;
+  readonly now: string;
+  readonly usable_until: string;
+}
+
+// The database's clock, and the milliseconds by which a test moves it.
+const clockTable = (shift: string): string => `
+  (SELECT ms, ms / 1000 AS now FROM (
+    SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint + ${shift}::bigint AS ms) t) clock`;
+
+const BEGIN = `
+  INSERT INTO authorizations (key, account_id, client_id, generation, secret, redirect_uri_hash,
+    code_challenge_hash, approved_at, ends_at, rotation, attempt, rotated_at, confirmed,
+    usable_until, forgotten_at)
+  SELECT $2, $3, $4, $5::integer, $6, $7, $8, now, now + $10::bigint, -1, '', ms, false,
+    now + $9::bigint, now + $9::bigint + ${REMEMBER_CODE_SECONDS}
+  FROM ${clockTable('$1')}`;
+
+const READ_AUTHORIZATION = `
+  SELECT * FROM authorizations WHERE key = $1 AND forgotten_at > $2`;
+
+const isThere = 'a.key = $2 AND a.forgotten_at > now';
+/** `now` and the refresh token's lifetime give until when it is usable. */
+const usableUntil = (seconds: string): string => `least(now + ${seconds}::bigint, a.ends_at)`;
+
+// Exchanged only once, or again by the same attempt: two that arrive together wait for the row.
+const EXCHANGE = `
+  UPDATE authorizations a SET rotation = 0, attempt = $3, rotated_at = ms,
+    usable_until = ${usableUntil('$4')},
+    forgotten_at = ${usableUntil('$4')} + ${REMEMBER_EXPIRED_SECONDS}
+  FROM ${clockTable('$1')}
+  WHERE ${isThere}
+    AND (a.rotation = -1 AND a.usable_until > now OR a.rotation = 0 AND a.attempt = $3)
+  RETURNING a.attempt, now, a.usable_until`;
+
+const EXCHANGED_BEFORE = 'a.rotation > 0 OR a.rotation = 0 AND a.attempt <> $3';
+
+const isCurrent = 'a.rotation <= $4::integer';
+const isRetry = `a.rotation = $4::integer + 1
+  AND (a.attempt = $3 OR $5::bigint > 0 AND (NOT a.confirmed OR ms - a.rotated_at < $5 * 1000))`;
+
+// Ahead of the record ($4 > rotation): the store lost its last writes. The value is genuine, so its
+// honest holder goes on from there. A retry changes nothing.
+const ROTATE = `
+  UPDATE authorizations a SET
+    rotation = $4 + 1,
+    attempt = CASE WHEN ${isCurrent} THEN $3 ELSE a.attempt END,
+    rotated_at = CASE WHEN ${isCurrent} THEN ms ELSE a.rotated_at END,
+    confirmed = CASE WHEN ${isCurrent} THEN false ELSE a.confirmed END,
+    usable_until = CASE WHEN ${isCurrent} THEN ${usableUntil('$6')} ELSE a.usable_until END,
+    forgotten_at = CASE WHEN ${isCurrent} THEN ${usableUntil('$6')} + ${REMEMBER_EXPIRED_SECONDS}
+      ELSE a.forgotten_at END
+  FROM ${clockTable('$1')}
+  WHERE ${isThere} AND a.rotation >= 0 AND (a.ends_at IS NULL OR a.ends_at > now)
+    AND a.usable_until > now AND (${isCurrent} OR ${isRetry})
+  RETURNING a.attempt, now, a.usable_until`;
+
+// What is older than the predecessor, or a predecessor that was followed.
+const ROTATED_BEFORE = `a.rotation > $4::integer AND NOT (${isRetry})
+  AND (a.ends_at IS NULL OR a.ends_at > now)`;
+
+// The condition once more: it was refused above, and may be different by now.
+const END_REPLAYED = (condition: string): string => `
+  DELETE FROM authorizations a USING ${clockTable('$1')}
+  WHERE ${isThere} AND (${condition}) RETURNING 1`;
+
+const CONFIRM = `
+  UPDATE authorizations SET confirmed = true
+  WHERE key = $1 AND rotation = $2 AND NOT confirmed`;
+
+export function createPostgresAuthorizations({
+  database,
+  clock,
+  timeShift,
+}: {
+  database: Queries;
+  clock: Clock;
+  /** Milliseconds to add to what the database says the time is: for tests, which move it. */
+  timeShift: () => number;
+}): AuthorizationStore {
+  async function readAuthorization(key: string): Promise<AuthorizationRecord | undefined> {
+    const values = [key, epochSeconds(clock)];
+    const [row] = await database.query<AuthorizationRow>(READ_AUTHORIZATION, values);
+    return row && authorizationFrom(row);
+  }
+
+  /**
+   * One statement where something is issued; else further ones find out why not.
+   *
+   * @param refreshSeconds the last parameter of `text`, which `usedBefore` does without.
+   */
+  async function issue(
+    [text, usedBefore]: readonly [text: string, usedBefore: string],
+    [shift, key, attempt, ...rest]: readonly [number, string, string, ...number[]],
+    refreshSeconds: number,
+  ): Promise<Issue> {
+    const values = [shift, key, attempt, ...rest];
+    const [row] = await database.query<IssueRow>(text, [...values, refreshSeconds]);
+    if (row) {
+      const outcome = row.attempt === attempt ? 'issued' : 'retried';
+      return { outcome, now: Number(row.now), usableUntil: Number(row.usable_until) };
+    }
+    const ended = await database.query(END_REPLAYED(usedBefore), values);
+    if (ended.length > 0) return { outcome: 'replayed' };
+    const left = await readAuthorization(key);
+    // A refresh token that no exchange is known of: what it came from is no better than lost.
+    if (!left || (text === ROTATE && left.rotation < 0)) return { outcome: 'missing' };
+    return { outcome: left.endsAt !== undefined && isOver(left.endsAt) ? 'too_old' : 'expired' };
+  }
+
+  const isOver = (seconds: number): boolean => seconds * 1000 <= clock();
+
+  return {
+    async beginAuthorization(id, facts, { codeSeconds, absoluteSeconds }) {
+      await database.query(BEGIN, [
+        timeShift(),
+        keyOf(id),
+        facts.accountId,
+        facts.clientId,
+        facts.generation ?? null,
+        facts.secret,
+        facts.redirectUriHash,
+        facts.codeChallengeHash ?? null,
+        codeSeconds,
+        absoluteSeconds ?? null,
+      ]);
+    },
+
+    async readAuthorization(id) {
+      return isStorableId(id) ? readAuthorization(keyOf(id)) : undefined;
+    },
+
+    async exchangeCode(id, { attempt, refreshSeconds }) {
+      if (!isStorableId(id)) return { outcome: 'missing' };
+      const values = [timeShift(), keyOf(id), attempt] as const;
+      return issue([EXCHANGE, EXCHANGED_BEFORE], values, refreshSeconds);
+    },
+
+    async rotate(id, { from, attempt, refreshSeconds, retryWindowSeconds }) {
+      if (!isStorableId(id)) return { outcome: 'missing' };
+      const values = [timeShift(), keyOf(id), attempt, from, retryWindowSeconds] as const;
+      return issue([ROTATE, ROTATED_BEFORE], values, refreshSeconds);
+    },
+
+    async confirmRotation(id, rotation) {
+      await database.query(CONFIRM, [keyOf(id), rotation]);
+    },
+
+    async endAuthorization(id) {
+      if (!isStorableId(id)) return false;
+      const removed = await database.query(
+        'DELETE FROM authorizations WHERE key = $1 AND forgotten_at > $2 RETURNING 1',
+        [keyOf(id), epochSeconds(clock)],
+      );
+      return removed.length === 1;
+    },
+  };
+}
+
+function authorizationFrom(row: AuthorizationRow): AuthorizationRecord {
+  return {
+    accountId: row.account_id,
+    clientId: row.client_id,
+    ...(row.generation !== null && { generation: row.generation }),
+    secret: row.secret,
+    redirectUriHash: row.redirect_uri_hash,
+    ...(row.code_challenge_hash !== null && { codeChallengeHash: row.code_challenge_hash }),
+    approvedAt: Number(row.approved_at),
+    ...(row.ends_at !== null && { endsAt: Number(row.ends_at) }),
+    rotation: row.rotation,
+    rotatedAt: Number(row.rotated_at),
+    isConfirmed: row.confirmed,
+    usableUntil: Number(row.usable_until),
+  };
+}

@@ -1,0 +1,172 @@
+import { expect } from 'chai';
+import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
+import {
+  type Connections,
+  connectionId,
+  createConnections,
+} from '../../src/authorizations/connections.ts';
+import { createClientRegistry } from '../../src/clients/client-registry.ts';
+import { silentChangeFeed } from '../../src/storage/change-feed.ts';
+import type { OpenDatabase } from '../../src/storage/database.ts';
+import { createTestClock, type TestClock } from '../support/clock.ts';
+import { forEachDatabase } from '../support/databases.ts';
+
+forEachDatabase('connections', (open) => {
+  const consent = { name: 'Partner', hosts: ['app.example'] };
+  let database: OpenDatabase;
+  let connections: Connections;
+  let time: TestClock;
+  let added = 0;
+  let connection: { accountId: string; clientId: string };
+
+  before(async () => {
+    database = await open();
+  });
+  beforeEach(async () => {
+    time = createTestClock();
+    connections = createConnections({ database, changes: silentChangeFeed, clock: time.clock });
+    connection = { accountId: await addAccount(), clientId: await addClient() };
+  });
+  afterEach(() => time.restore());
+
+  const parts = () => ({ database, changes: silentChangeFeed, clock: time.clock });
+  const addAccount = async () => {
+    added += 1;
+    const email = `person${added}@demo.test`;
+    return (await createAccountRegistry(parts()).add({ email, name: 'Ada' })).id;
+  };
+  const addClient = async () => {
+    const redirectUris = ['https://app.example/cb'];
+    const draft = { kind: 'confidential', name: 'Partner', redirectUris, isNative: false } as const;
+    return (await createClientRegistry(parts()).add(draft)).client.id;
+  };
+  const find = () => connections.find(connection.accountId, connection.clientId);
+  const connect = (one = connection) => connections.rememberConsent({ ...one, ...consent });
+  const generation = (one = connection) => connections.generationOf(one.accountId, one.clientId);
+
+  it('what the person approved is remembered, and renewed by the next approval', async () => {
+    expect(await find()).to.equal(undefined);
+    expect(await generation()).to.equal(undefined);
+    await connect();
+    expect(await find()).to.deep.equal({ ...consent, generation: 1 });
+    const renewed = { name: 'Partner 2', hosts: ['app.example', 'b.example'] };
+    await connections.rememberConsent({ ...connection, ...renewed });
+    expect(await find()).to.deep.equal({ ...renewed, generation: 1 });
+  });
+
+  it('a node that has not heard yet asks again where somebody has a later generation', async () => {
+    await connect();
+    const deaf = { ...silentChangeFeed, isLive: true };
+    const late = createConnections({ ...parts(), changes: deaf });
+    const { accountId, clientId } = connection;
+    expect(await late.generationOf(accountId, clientId, 1)).to.equal(1);
+    await connections.end(connection, 'person_disconnected');
+    await connect();
+    expect(await late.generationOf(accountId, clientId, 1)).to.equal(1);
+    expect(await late.generationOf(accountId, clientId, 2)).to.equal(2);
+    expect(await late.generationOf(accountId, clientId, 1)).to.equal(2);
+  });
+
+  it('a person sees what they connected, since when, and what they approved last', async () => {
+    const access = [{ id: 'org_1', name: 'Acme', role: 'owner' as const, warehouses: [] }];
+    await connections.rememberConsent({ ...connection, ...consent, access: [] });
+    const connectedAt = new Date(time.clock());
+    time.advance(60);
+    await connections.rememberConsent({ ...connection, ...consent, access });
+    const [listed, ...others] = await connections.listOf(connection.accountId);
+    expect(listed).to.deep.equal({
+      ...{ clientId: connection.clientId, name: 'Partner', isSuspended: false },
+      ...{ connectedAt, approvedAt: new Date(time.clock()), approvedAccess: access },
+    });
+    expect(others).to.deep.equal([]);
+    expect(await connections.listOf('acc_of_somebody_els')).to.deep.equal([]);
+  });
+
+  it('its last use is kept, and never set back', async () => {
+    await connect();
+    const id = connectionId(connection);
+    const at = new Date(time.clock());
+    const nobody = { id: connectionId({ ...connection, accountId: 'acc_nobody' }), at };
+    await connections.writeUses([{ id, at }, nobody]);
+    await connections.writeUses([{ id, at: new Date(time.clock() - 1000) }]);
+    const [listed] = await connections.listOf(connection.accountId);
+    expect(listed).to.deep.include({ lastUsedAt: at });
+  });
+
+  it('ending raises its generation once, and says when and why; it is forgotten everywhere else', async () => {
+    await connect();
+    expect(await generation()).to.equal(1);
+    expect(await connections.end(connection, 'person_disconnected')).to.deep.equal([
+      { ...connection, name: 'Partner' },
+    ]);
+    const at = new Date(time.clock());
+    time.advance(60);
+    expect(await connections.end(connection, 'operator_revoked')).to.deep.equal([]);
+    expect(await generation()).to.equal(2);
+    const { accountId, clientId } = connection;
+    const end = await connections.endOf(accountId, clientId);
+    expect(end).to.deep.equal({ at, cause: 'person_disconnected' });
+    expect(await find()).to.equal(undefined);
+    expect(await connections.listOf(accountId)).to.deep.equal([]);
+    expect(await connections.countOf(clientId)).to.equal(0);
+  });
+
+  it('connected again it begins anew, with the generation that its end left', async () => {
+    await connect();
+    await connections.writeUses([{ id: connectionId(connection), at: new Date(time.clock()) }]);
+    await connections.end(connection, 'person_disconnected');
+    time.advance(60);
+    await connect();
+    expect(await find()).to.deep.equal({ ...consent, generation: 2 });
+    const [listed] = await connections.listOf(connection.accountId);
+    const now = new Date(time.clock());
+    expect(listed).to.deep.include({ connectedAt: now, approvedAt: now });
+    expect(listed).not.to.have.property('lastUsedAt');
+    expect(await connections.endOf(connection.accountId, connection.clientId)).to.equal(undefined);
+  });
+
+  for (const [what, whose, left] of [
+    ['all of a person', () => ({ accountId: connection.accountId }), [false, false, true]],
+    ['all of a client', () => ({ clientId: connection.clientId }), [false, true, false]],
+    ['the one of both', () => connection, [false, true, true]],
+  ] as const) {
+    it(`ends ${what}, and no other`, async () => {
+      const { accountId, clientId } = connection;
+      const all = [
+        connection,
+        { accountId, clientId: await addClient() },
+        { accountId: await addAccount(), clientId },
+      ];
+      for (const one of all) await connect(one);
+      const ended = await connections.end(whose(), 'operator_revoked');
+      expect(ended).to.have.length(left.filter((isLeft) => !isLeft).length);
+      const generations = await Promise.all(all.map(generation));
+      expect(generations.map((one) => one === 1)).to.deep.equal(left);
+    });
+  }
+
+  it('nobody’s are ended where nobody is named', async () => {
+    await connect();
+    const nobody = {} as unknown as { accountId: string };
+    expect(await connections.end(nobody, 'operator_revoked')).to.deep.equal([]);
+    expect(await generation()).to.equal(1);
+  });
+
+  it('what goes with the end of a connection is written once, or nothing ends', async () => {
+    await connect();
+    const failure = connections.end(connection, 'person_disconnected', async () => {
+      throw new Error('not written');
+    });
+    await failure.catch(() => {});
+    expect(await find()).to.deep.equal({ ...consent, generation: 1 });
+    const told: number[] = [];
+    const ending = () =>
+      connections.end(connection, 'person_disconnected', async (_tx, ended) => {
+        told.push(ended.length);
+      });
+    await Promise.all([ending(), ending()]);
+    await ending();
+    expect(told.sort()).to.deep.equal([0, 0, 1]);
+    expect(await generation()).to.equal(2);
+  });
+});

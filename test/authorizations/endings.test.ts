@@ -1,0 +1,228 @@
+/** What ends: all of a connection in one statement, or one authorization in one step. */
+import { expect } from 'chai';
+import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
+import { type Activity, createActivity } from '../../src/accounts/activity.ts';
+import type { Authorization } from '../../src/authorizations/authorization.ts';
+import { type Connections, createConnections } from '../../src/authorizations/connections.ts';
+import { createDisconnect, createEndings, type Endings } from '../../src/authorizations/endings.ts';
+import { createRevocations, type Revocations } from '../../src/authorizations/revocations.ts';
+import { createClientRegistry } from '../../src/clients/client-registry.ts';
+import { silentChangeFeed } from '../../src/storage/change-feed.ts';
+import type { OpenDatabase } from '../../src/storage/database.ts';
+import { createPostgresStore } from '../../src/storage/postgres-store.ts';
+import type { TokenStore } from '../../src/storage/token-store.ts';
+import { FACTS } from '../storage/token-store-contract.ts';
+import { createTestClock, type TestClock } from '../support/clock.ts';
+import { openTestDatabase } from '../support/databases.ts';
+import { postgresServer } from '../support/requirements.ts';
+
+const FROM = { address: '192.0.2.1', browser: 'test' };
+const WHY = { cause: 'client_revoked', actor: 'client', origin: FROM } as const;
+
+describe('endings', () => {
+  let database: OpenDatabase;
+  /** Each statement that was asked, in order; `failing` ones fail. */
+  let asked: string[] = [];
+  let failing: RegExp | undefined;
+  let time: TestClock;
+  let connections: Connections;
+  let activity: Activity;
+  let revocations: Revocations;
+  let store: TokenStore;
+  let endings: Endings;
+  let connection: { accountId: string; clientId: string };
+  const warnings: unknown[] = [];
+
+  before(async () => {
+    time = createTestClock();
+    database = await openTestDatabase(postgresServer.program ? 'postgres' : 'embedded');
+    const watched: OpenDatabase['query'] = (text, values) => watch(database, text, values);
+    const parts = {
+      changes: silentChangeFeed,
+      clock: time.clock,
+      database: {
+        ...database,
+        query: watched,
+        transaction: ((work) =>
+          database.transaction((tx) =>
+            work({ query: (text, values) => watch(tx, text, values) }),
+          )) as OpenDatabase['transaction'],
+      },
+    };
+    connections = createConnections(parts);
+    activity = createActivity(parts);
+    const log = { warn: (about: unknown) => void warnings.push(about) };
+    revocations = createRevocations({ ...parts, activity, log });
+    store = createPostgresStore({ database, clock: time.clock });
+    endings = createEndings({ store, revocations });
+    const account = await createAccountRegistry(parts).add({ email: 'a@demo.test', name: 'Ada' });
+    const { client } = await createClientRegistry(parts).add({
+      ...{ kind: 'confidential', name: 'Partner', isNative: false },
+      redirectUris: ['https://app.example/cb'],
+    });
+    connection = { accountId: account.id, clientId: client.id };
+  });
+  beforeEach(() => {
+    asked = [];
+    failing = undefined;
+  });
+  after(async () => {
+    await database?.close();
+    time?.restore();
+  });
+
+  function watch<Row extends object>(
+    on: Pick<OpenDatabase, 'query'>,
+    text: string,
+    values?: readonly unknown[],
+  ) {
+    asked.push(text.trim());
+    return failing?.test(text) ? Promise.reject(new Error('away')) : on.query<Row>(text, values);
+  }
+
+  const connect = () => connections.rememberConsent({ ...connection, name: 'Partner', hosts: [] });
+  const begin = async (more = {}): Promise<Authorization> => {
+    const id = `authorization_${Math.random().toString(36).slice(2).padEnd(12, '0')}`;
+    const facts = { ...FACTS, ...connection, ...more };
+    await store.beginAuthorization(id, facts, { codeSeconds: 600, absoluteSeconds: undefined });
+    const record = await store.readAuthorization(id);
+    if (!record) throw new Error('it was not kept');
+    return { id, ...record };
+  };
+  /** What is in the person's log since it was last asked, the oldest first. */
+  const recorded = async () => {
+    const rows = await database.query<{ action: string; actor: string; details: object }>(
+      'WITH taken AS (DELETE FROM activity RETURNING *) SELECT * FROM taken ORDER BY id',
+    );
+    return rows.map(({ action, actor, details }) => ({ action, actor, ...details }));
+  };
+
+  it('a connection with 500 authorizations ends by one UPDATE, with its record, and no store', async () => {
+    await connect();
+    for (let count = 0; count < 500; count += 1) await begin();
+    const disconnect = createDisconnect(connections, activity);
+    asked = [];
+    await disconnect(connection, FROM);
+    expect(asked.filter((text) => text.startsWith('UPDATE connections'))).to.have.length(1);
+    expect(asked.filter((text) => text.startsWith('INSERT INTO activity'))).to.have.length(1);
+    expect(asked).to.have.length(2);
+    expect(await connections.generationOf(connection.accountId, connection.clientId)).to.equal(2);
+    const { clientId: client_id } = connection;
+    const entry = { action: 'disconnected', client_id, client_name: 'Partner' };
+    expect(await recorded()).to.deep.equal([{ ...entry, actor: 'person' }]);
+    await connect();
+    await disconnect(connection);
+    expect(await recorded()).to.deep.equal([{ ...entry, actor: 'operator' }]);
+  });
+
+  it('it does not end where its record cannot be written', async () => {
+    await connect();
+    failing = /INSERT INTO activity/;
+    const disconnect = createDisconnect(connections, activity);
+    expect(await disconnect(connection, FROM).catch(String)).to.equal('Error: away');
+    failing = undefined;
+    expect(await connections.find(connection.accountId, connection.clientId)).to.be.ok;
+    expect(await recorded()).to.deep.equal([]);
+  });
+
+  it('one authorization ends at once, and why is recorded once, whoever was first', async () => {
+    const [one, other] = [await begin(), await begin()];
+    await Promise.all([endings.end(one, WHY), endings.end(one, WHY)]);
+    await endings.end(one, { cause: 'operator_revoked', actor: 'operator' });
+    await revocations.close();
+    expect(await store.readAuthorization(one.id)).to.equal(undefined);
+    expect(await store.readAuthorization(other.id)).not.to.equal(undefined);
+    const { accountId, clientId } = connection;
+    const at = new Date(time.clock());
+    const known = { id: one.id, accountId, clientId, at, cause: 'client_revoked' };
+    expect(await revocations.find(one.id)).to.deep.equal(known);
+    expect(await revocations.find(other.id)).to.equal(undefined);
+    // One that was over by itself was not ended by anybody.
+    const over = { ...other, id: 'authorization_that_is_over' };
+    await endings.end(over, WHY);
+    await revocations.close();
+    expect(await revocations.find(over.id)).to.equal(undefined);
+    expect(await recorded()).to.have.length(1);
+  });
+
+  it('the first cause stays, also where two processes record it', async () => {
+    const one = await begin();
+    await endings.endRecorded(one, { cause: 'operator_revoked', actor: 'operator' });
+    await endings.endRecorded(one, WHY);
+    endings.noteReplay(one, 'code', FROM);
+    await revocations.close();
+    expect(await revocations.find(one.id)).to.include({ cause: 'operator_revoked' });
+    expect(await recorded()).to.have.length(1);
+  });
+
+  for (const [kind, cause] of [
+    ['code', 'code_replayed'],
+    ['refresh_token', 'refresh_token_replayed'],
+  ] as const) {
+    it(`the replay of a ${kind} is recorded as ${cause}, by the service`, async () => {
+      const one = await begin();
+      endings.noteReplay(one, kind, FROM);
+      await revocations.close();
+      const [entry] = await recorded();
+      expect(entry).to.include({ action: 'tokens_revoked', actor: 'service', cause });
+    });
+  }
+
+  it('a test leaves no record, for nobody asks', async () => {
+    const { generation: _, ...test } = await begin();
+    await endings.end(test, WHY);
+    endings.noteReplay(test, 'code', FROM);
+    await endings.endRecorded(test, WHY);
+    await revocations.close();
+    expect(await revocations.find(test.id)).to.equal(undefined);
+    expect(await recorded()).to.deep.equal([]);
+  });
+
+  it('what cannot be recorded ends all the same, and is recorded later', async () => {
+    const one = await begin();
+    failing = /ended_authorizations/;
+    await endings.end(one, WHY);
+    await revocations.close();
+    expect(await store.readAuthorization(one.id)).to.equal(undefined);
+    expect(JSON.stringify(warnings)).to.contain('client_revoked').and.not.contain(one.secret);
+    expect(await revocations.find(one.id).catch(() => undefined)).to.equal(undefined);
+    failing = undefined;
+    await revocations.close();
+    expect(await revocations.find(one.id)).to.include({ cause: 'client_revoked' });
+    expect(await recorded()).to.have.length(1);
+  });
+
+  it('a restored token store is found out by the latest ends, and every end is repeated', async () => {
+    await database.query('DELETE FROM ended_authorizations');
+    const all: Authorization[] = [];
+    for (let count = 0; count < 230; count += 1) {
+      const one = await begin();
+      all.push(one);
+      time.advance(1);
+      await revocations.record({ authorization: one, ...WHY });
+    }
+    const alive = await begin();
+    expect(await endings.findRevived()).to.have.length(100);
+    const middle = new Date(time.clock() - 114_500);
+    const told: number[] = [];
+    const since = await endings.repeatRecorded(middle, (looked) => told.push(looked));
+    expect(since).to.deep.equal({ looked: 115, ended: 115 });
+    expect(told).to.deep.equal([100, 115]);
+    expect(await endings.findRevived()).to.deep.equal([]);
+    expect(await endings.repeatRecorded()).to.deep.equal({ looked: 230, ended: 115 });
+    for (const { id } of all) expect(await store.readAuthorization(id)).to.equal(undefined);
+    expect(await store.readAuthorization(alive.id)).not.to.equal(undefined);
+  });
+
+  it('an end is forgotten when the activity is, in batches', async () => {
+    await database.query('DELETE FROM ended_authorizations');
+    for (let count = 0; count < 3; count += 1) {
+      await revocations.record({ authorization: await begin(), ...WHY });
+      time.advance(60);
+    }
+    const before = new Date(time.clock() - 60);
+    expect(await revocations.removeOlderThan(new Date(time.clock() - 3_600_000), 2)).to.equal(0);
+    expect(await revocations.removeOlderThan(before, 2)).to.equal(2);
+    expect(await revocations.removeOlderThan(before, 2)).to.equal(1);
+  });
+});

@@ -1,0 +1,138 @@
+/** The values that are handed out: what they look like, and that nobody else can make one. */
+import { expect } from 'chai';
+import {
+  createTokenFormats,
+  isMachineToken,
+  type PresentedValue,
+  readValue,
+} from '../../src/authorizations/token-formats.ts';
+import { randomId } from '../../src/random-id.ts';
+
+const KEY = 'key-of-this-test-0123456789abcdefghij';
+const OTHER_KEY = 'another-key-of-this-test-0123456789ab';
+const SOURCE = { id: 'i'.repeat(22), secret: 's'.repeat(22) };
+const TIMES = { issuedAt: 1_900_000_000, expiresAt: 1_900_003_600 };
+/** Of the MAC, or of a random value. */
+const RANDOM = 43;
+
+const formats = createTokenFormats([KEY]);
+const values = (made = formats, source = SOURCE, rotation = 40) => ({
+  code: made.code(source),
+  refresh_token: made.refreshToken(source, rotation),
+  access_token: made.accessToken(source, rotation, TIMES),
+});
+
+const read = (value: string): PresentedValue => {
+  const found = readValue(value);
+  if (!found) throw new Error(`${value} is none of ours`);
+  return found;
+};
+const isGenuine = (value: string, made = formats, { secret } = SOURCE): boolean =>
+  made.isGenuine(read(value), secret);
+
+describe('values that are handed out', () => {
+  it('each begin with the prefix of their kind and the public id, and say what they say', () => {
+    const { code, refresh_token, access_token } = values();
+    const named = { authorizationId: SOURCE.id };
+    expect(code).to.match(/^gate_ac_i{22}[\w-]{43}$/);
+    expect(read(code)).to.include({ kind: 'code', ...named });
+    expect(refresh_token).to.match(/^gate_rt_i{22}[\w-]{43}14$/);
+    expect(read(refresh_token)).to.include({ kind: 'refresh_token', ...named, rotation: 40 });
+    expect(access_token).to.match(/^gate_at_i{22}[\w-]{67}$/);
+    const said = { ...named, rotation: 40, ...TIMES };
+    expect(read(access_token)).to.include({ kind: 'access_token', ...said });
+    for (const rotation of [0, 35, 36, 1_000_000]) {
+      const token = formats.refreshToken(SOURCE, rotation);
+      expect(read(token)).to.include({ rotation });
+      expect(isGenuine(token)).to.equal(true);
+    }
+  });
+
+  it('are the same again for the same authorization, but for access tokens: no two are alike', () => {
+    const [first, second] = [values(), values()];
+    expect(second.code).to.equal(first.code);
+    expect(second.refresh_token).to.equal(first.refresh_token);
+    const many = Array.from({ length: 1_000 }, () => values().access_token);
+    expect(new Set(many).size).to.equal(1_000);
+  });
+
+  it('hold nothing of the secret or the key', () => {
+    for (const value of Object.values(values())) {
+      expect(value).not.to.include(SOURCE.secret).and.not.include(KEY);
+    }
+  });
+
+  for (const kind of ['code', 'refresh_token', 'access_token'] as const) {
+    it(`a ${kind} is genuine as it is, and with no character changed`, () => {
+      const value = values()[kind];
+      expect(isGenuine(value)).to.equal(true);
+      for (let place = 0; place < value.length; place += 1) {
+        const other = value[place] === 'A' ? 'B' : 'A';
+        const changed = value.slice(0, place) + other + value.slice(place + 1);
+        const found = readValue(changed);
+        const isTaken = found !== undefined && formats.isGenuine(found, SOURCE.secret);
+        expect(isTaken, `place ${place}`).to.equal(false);
+      }
+    });
+
+    it(`a ${kind} is made with the key and the secret of the record, and neither alone`, () => {
+      const value = values()[kind];
+      expect(isGenuine(value, createTokenFormats([OTHER_KEY]))).to.equal(false);
+      const other = { ...SOURCE, secret: 't'.repeat(22) };
+      expect(isGenuine(value, formats, other)).to.equal(false);
+      expect(isGenuine(values(formats, other)[kind])).to.equal(false);
+    });
+  }
+
+  it('of one kind are none of another, whatever prefix they are given', () => {
+    const { code, refresh_token } = values(formats, SOURCE, 0);
+    const mac = code.slice(-RANDOM);
+    expect(refresh_token).not.to.include(mac);
+    const swapped = `gate_rt_${SOURCE.id}${mac}0`;
+    expect(isGenuine(swapped)).to.equal(false);
+  });
+
+  it('a key can be replaced: the first signs, all are accepted', () => {
+    const both = createTokenFormats([OTHER_KEY, KEY]);
+    expect(isGenuine(formats.code(SOURCE), both)).to.equal(true);
+    expect(isGenuine(both.code(SOURCE), createTokenFormats([OTHER_KEY]))).to.equal(true);
+    expect(isGenuine(both.code(SOURCE))).to.equal(false);
+    expect(() => createTokenFormats([]).code(SOURCE)).to.throw('no token key');
+  });
+
+  it('what this service cannot have made is not looked for', () => {
+    const { code, refresh_token, access_token } = values();
+    const token = refresh_token.slice(0, -2);
+    for (const value of [
+      ...['', 'x', 'gate_at_', code.slice(0, -1), `${code}A`, ` ${code}`, `${code}\n`],
+      ...[token, `${token}01`, `${token}A`, `${token}-1`, `${token}${'z'.repeat(9)}`, `${token}_`],
+      ...[access_token.slice(0, -1), `${access_token}A`, access_token.replace('_at_', '_mt_')],
+      ...[access_token.replace('_at_', '_rt_'), code.replace('gate', 'GATE'), `${code}\0`],
+      `gate_rt_${'é'.repeat(66)}`,
+    ]) {
+      expect(readValue(value), value).to.equal(undefined);
+    }
+  });
+
+  it('a machine token has its shape', () => {
+    expect(isMachineToken(randomId('gate_mt_', RANDOM))).to.equal(true);
+    for (const value of ['gate_mt_', `gate_mt_${'x'.repeat(44)}`, `gate_at_${'x'.repeat(43)}`]) {
+      expect(isMachineToken(value)).to.equal(false);
+    }
+  });
+
+  for (const [kind, prefix, draw] of [
+    ['machine access tokens', 'gate_mt_', () => randomId('gate_mt_', RANDOM)],
+    ['client secrets', 'gate_cs_', () => randomId('gate_cs_', RANDOM)],
+    ['ids and secrets of authorizations', '', () => randomId('', 22)],
+  ] as const) {
+    it(`10,000 ${kind} are random in every place, and none comes twice`, () => {
+      const drawn = Array.from({ length: 10_000 }, draw);
+      expect(new Set(drawn).size).to.equal(drawn.length);
+      const [one = ''] = drawn;
+      for (let place = prefix.length; place < one.length; place += 1) {
+        expect(new Set(drawn.map((value) => value[place])).size, `place ${place}`).to.equal(64);
+      }
+    });
+  }
+});
