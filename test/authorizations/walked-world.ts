@@ -1,0 +1,139 @@
+/** The service that a random walk goes through, and what its clients and people hold. */
+import { Redis } from 'ioredis';
+import { createEndings } from '../../src/authorizations/endings.ts';
+import { createTestClock, type TestClock } from '../support/clock.ts';
+import { authorizationUrl, type TestClient } from '../support/oauth.ts';
+import { createPerson, type Person } from '../support/person.ts';
+import { type Seed, type SeededPerson, seed } from '../support/seed.ts';
+import { type Deployment, startTestService, type TestService } from '../support/service.ts';
+import { LIFETIMES, type ModelAuthorization } from './model.ts';
+
+/** Everything that was handed out for one authorization, by rotation. */
+export interface Issued {
+  code: string;
+  readonly refreshTokens: string[];
+  readonly accessTokens: { value: string; rotation: number; expiresAt: number }[];
+}
+
+/** The service, and what its clients and people hold. */
+export class World {
+  readonly issued = new Map<ModelAuthorization, Issued>();
+  readonly retired: TestService[] = [];
+  readonly #browsers = new Map<string, Person>();
+  readonly people: ReadonlyMap<string, SeededPerson>;
+  readonly clients: ReadonlyMap<string, TestClient>;
+  readonly seeded: Seed;
+  readonly time: TestClock;
+  service: TestService;
+  #backup: readonly { key: string; value: unknown; ttl: number }[] = [];
+
+  constructor(service: TestService, seeded: Seed, time: TestClock) {
+    this.service = service;
+    this.seeded = seeded;
+    this.time = time;
+    this.people = new Map([
+      ['person', seeded.person],
+      ['other', seeded.other],
+    ]);
+    const { confidential, otherConfidential } = seeded.clients;
+    this.clients = new Map([
+      ['confidential', confidential],
+      ['otherConfidential', otherConfidential],
+    ]);
+  }
+
+  /** @returns the code. */
+  async authorize(account: string, client: string): Promise<string> {
+    const { issuer } = this.service;
+    const url = authorizationUrl(issuer, there(this.clients.get(client)));
+    const browser = this.#browsers.get(account + issuer) ?? createPerson(issuer);
+    this.#browsers.set(account + issuer, browser);
+    const redirect = await browser.authorize(url, there(this.people.get(account)));
+    return there(redirect.searchParams.get('code'));
+  }
+
+  /** Ends it as in a crash: nothing is closed before another node has taken over. */
+  async restart(): Promise<void> {
+    this.retired.push(this.service);
+    const { settings } = this.service;
+    const { port: _port, ...server } = settings.server;
+    if (settings.storage.databaseUrl === undefined) {
+      await this.retired.pop()?.close();
+      this.service = await startTestService({ clock: this.time.clock, settings });
+      return;
+    }
+    this.service = await startTestService({
+      clock: this.time.clock,
+      beside: this.service,
+      settings: { server, tokens: LIFETIMES },
+    });
+  }
+
+  async backUp(): Promise<void> {
+    const { redisUrl } = this.service.settings.storage;
+    await this.service.revocations.close();
+    if (redisUrl === undefined) {
+      const rows = await this.service.database.query('SELECT * FROM authorizations');
+      this.#backup = rows.map((value) => ({ key: '', value, ttl: 0 }));
+      return;
+    }
+    await this.#inRedis(redisUrl, async (redis) => {
+      const keys = await redis.keys('gh:z:*');
+      this.#backup = await Promise.all(
+        keys.map(async (key) => ({
+          key,
+          value: await redis.get(key),
+          ttl: Math.max(1, await redis.pttl(key)),
+        })),
+      );
+    });
+  }
+
+  /** The token store of the backup, and the step that README asks for. */
+  async restore(): Promise<void> {
+    const { database, store, revocations, settings } = this.service;
+    const { redisUrl } = settings.storage;
+    await revocations.close();
+    if (redisUrl === undefined) {
+      const rows = JSON.stringify(this.#backup.map(({ value }) => value));
+      await database.query('DELETE FROM authorizations');
+      await database.query(
+        'INSERT INTO authorizations SELECT * FROM json_populate_recordset(NULL::authorizations, $1)',
+        [rows],
+      );
+    } else {
+      await this.#inRedis(redisUrl, async (redis) => {
+        const keys = await redis.keys('gh:z:*');
+        if (keys.length > 0) await redis.del(keys);
+        for (const { key, value, ttl } of this.#backup)
+          await redis.set(key, String(value), 'PX', ttl);
+      });
+    }
+    await createEndings({ store, revocations }).repeatRecorded();
+  }
+
+  async #inRedis(url: string, work: (redis: Redis) => Promise<void>): Promise<void> {
+    const redis = new Redis(url);
+    await work(redis).finally(() => redis.disconnect());
+  }
+
+  async close(): Promise<void> {
+    for (const service of [this.service, ...this.retired]) await service.close();
+    this.time.restore();
+  }
+}
+
+const DAY = 86_400;
+
+/** Everything new, with the lifetimes of the model. */
+export async function openWorld(deployment: Deployment): Promise<World> {
+  const time = createTestClock();
+  const settings = { tokens: LIFETIMES, sessions: { idleSeconds: DAY } };
+  const service = await startTestService({ deployment, clock: time.clock, settings });
+  return new World(service, await seed(service), time);
+}
+
+export function there<Value>(value: Value | null | undefined): Value {
+  if (value === undefined || value === null) throw new Error('nothing there');
+  return value;
+}

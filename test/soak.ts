@@ -1,0 +1,38 @@
+/** `npm run soak -- --minutes 60 [--deployment …] [--seed N]`: random walks for as long as told. */
+import { parseArgs } from 'node:util';
+import { walk } from './authorizations/random-walk.ts';
+import { endRun } from './support/end-of-run.ts';
+import type { Deployment } from './support/service.ts';
+
+const DEPLOYMENTS: readonly Deployment[] = ['embedded', 'postgres', 'postgres+redis'];
+const WALKS = 20;
+const STEPS = 200;
+
+const { values } = parseArgs({
+  options: {
+    minutes: { type: 'string', default: '10' },
+    deployment: { type: 'string', multiple: true, default: [...DEPLOYMENTS] },
+    seed: { type: 'string' },
+  },
+});
+
+const chosen = DEPLOYMENTS.filter((deployment) => values.deployment.includes(deployment));
+const share = (Number(values.minutes) * 60_000) / chosen.length;
+if (!(share > 0)) throw new TypeError('say for how many minutes, and on which deployments');
+
+try {
+  for (const deployment of chosen) {
+    const deadline = performance.now() + share;
+    let seed = Number(values.seed ?? Math.floor(Math.random() * 2 ** 31));
+    let walks = 0;
+    while (performance.now() < deadline) {
+      // What fails is thrown with its seed and the shortest walk that fails.
+      await walk(deployment, { walks: WALKS, steps: STEPS, seed });
+      walks += WALKS;
+      console.log(`${deployment}: ${walks} walks of up to ${STEPS} steps, last seed ${seed}`);
+      seed += 1;
+    }
+  }
+} finally {
+  await endRun();
+}
