@@ -103,7 +103,7 @@ export function createEndings({
         ended += alive.filter(Boolean).length;
         looked += batch.length;
         before = batch.at(-1);
-        tell?.(looked);
+        if (batch.length > 0) tell?.(looked);
         if (batch.length < BATCH) return { looked, ended };
       }
     },
