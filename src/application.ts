@@ -126,7 +126,7 @@ export function createApplication(parts: ApplicationParts): Application {
   const signIn = signInPage({
     ...{ host, accounts, activity, sessions, interactions, checkPassword, forgotPasswordUrl },
   });
-  const consent = consentPage({ host, accounts, access, activity, connections, interactions });
+  const consent = consentPage({ host, access, activity, connections, interactions });
   const app = createHost({
     ...{ settings, log, server, formTokens, signedIn },
     observeRequest: metrics.observeRequest,

@@ -1,17 +1,15 @@
 /** The consent step of an authorization request: may this client act for this person? */
 import type { Context } from 'koa';
 import type { Access } from '../accounts/access.ts';
-import type { AccountRegistry } from '../accounts/account-registry.ts';
 import type { Activity } from '../accounts/activity.ts';
 import type { Connections } from '../authorizations/connections.ts';
 import { redirectHosts } from '../clients/client.ts';
 import { formOf } from '../provider/form.ts';
-import type { Interactions, PendingInteraction } from '../provider/interactions.ts';
+import type { Interactions, PendingConsent } from '../provider/interactions.ts';
 import { originOf, type PageHost, seeOther } from './page.ts';
 
 export interface ConsentParts {
   readonly host: PageHost;
-  readonly accounts: AccountRegistry;
   readonly access: Access;
   readonly activity: Activity;
   readonly connections: Connections;
@@ -19,13 +17,11 @@ export interface ConsentParts {
 }
 
 export function consentPage(parts: ConsentParts) {
-  const { host, accounts, access, activity, connections, interactions } = parts;
+  const { host, access, activity, connections, interactions } = parts;
 
   /** Before the grant, which belongs to the connection. */
-  async function connect(
-    ctx: Context,
-    { client, accountId = '' }: PendingInteraction,
-  ): Promise<void> {
+  async function connect(ctx: Context, { client, account }: PendingConsent): Promise<void> {
+    const accountId = account.id;
     await connections.rememberConsent({
       accountId,
       clientId: client.id,
@@ -44,10 +40,10 @@ export function consentPage(parts: ConsentParts) {
 
   return {
     /** `GET /interaction/:uid` while it waits for a decision. */
-    async show(ctx: Context, interaction: PendingInteraction): Promise<void> {
-      const { client, accountId = '', redirectUri } = interaction;
-      const [account, organizations, remembered] = await Promise.all([
-        accounts.find(accountId),
+    async show(ctx: Context, interaction: PendingConsent): Promise<void> {
+      const { client, account, redirectUri } = interaction;
+      const accountId = account.id;
+      const [organizations, remembered] = await Promise.all([
         access.accessOf({ accountId }),
         connections.find(accountId, client.id),
       ]);
@@ -59,7 +55,7 @@ export function consentPage(parts: ConsentParts) {
           providedBy: client.ownerName ?? 'the operator',
           providedByOperator: client.ownerName === undefined,
         },
-        account: { name: account?.name ?? '', email: account?.email ?? '' },
+        account: { name: account.name, email: account.email },
         redirect: { host: new URL(redirectUri).host, uri: redirectUri },
         organizations,
         isRepeat: remembered !== undefined,
@@ -67,7 +63,7 @@ export function consentPage(parts: ConsentParts) {
     },
 
     /** `POST /interaction/:uid` while it waits for a decision. */
-    async submit(ctx: Context, interaction: PendingInteraction): Promise<void> {
+    async submit(ctx: Context, interaction: PendingConsent): Promise<void> {
       switch (formOf(ctx).get('decision')) {
         case 'approve':
           if (!interaction.isTest) await connect(ctx, interaction);

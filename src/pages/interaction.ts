@@ -3,6 +3,7 @@ import type { Context } from 'koa';
 import type { Interactions, PendingInteraction } from '../provider/interactions.ts';
 import type { consentPage } from './consent.ts';
 import type { ErrorPage } from './error-page.ts';
+import { seeOther } from './page.ts';
 import type { signInPage } from './sign-in.ts';
 
 export interface InteractionParts {
@@ -16,8 +17,9 @@ export function interactionPage({ interactions, signIn, consent, errorPage }: In
   /** A second click, a reload, the back button and an expired request get a calm page. */
   async function pending(ctx: Context): Promise<PendingInteraction | undefined> {
     const found = await interactions.find(ctx, String(ctx.params.uid));
-    if (found.prompt !== 'gone') return found;
-    await errorPage.requestIsOver(ctx, found.restart);
+    if (found.prompt === 'gone') await errorPage.requestIsOver(ctx, found.restart);
+    else if (found.prompt === 'overtaken') seeOther(ctx, found.restart);
+    else return found;
     return undefined;
   }
 

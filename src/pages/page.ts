@@ -3,7 +3,7 @@ import type { Context } from 'koa';
 import type { Account } from '../accounts/account.ts';
 import type { AccountRegistry } from '../accounts/account-registry.ts';
 import type { Origin } from '../accounts/activity.ts';
-import type { BrowserSessions } from '../provider/browser-sessions.ts';
+import { type BrowserSessions, isAlive } from '../provider/browser-sessions.ts';
 import type { Render } from './view-data.ts';
 
 /** The host's part in a page. */
@@ -38,20 +38,14 @@ export const originOf = (ctx: Context): Origin => ({
   browser: ctx.get('user-agent'),
 });
 
-/**
- * Who is signed in: their account, unless it was suspended or its sessions were ended since. A node
- * that has not heard of that yet may know an earlier generation than the session's.
- */
+/** Who is signed in: their account, unless it was suspended or its sessions were ended since. */
 export async function signedInAccount(
   ctx: Context,
   { sessions, accounts }: { sessions: BrowserSessions; accounts: AccountRegistry },
 ): Promise<Account | undefined> {
   const session = await sessions.current(ctx);
   const account = session && (await accounts.find(session.accountId));
-  if (!account || account.isSuspended) return undefined;
-  // A session without a number for it compares as false, and is refused.
-  const isOfNow = session.generation >= account.sessionGeneration;
-  if (!isOfNow) return undefined;
+  if (!session || !isAlive(account, session.generation)) return undefined;
   // For the log line of the request.
   ctx.state.accountId = account.id;
   return account;

@@ -5,7 +5,7 @@ import type { AccountRegistry } from '../accounts/account-registry.ts';
 import type { Activity } from '../accounts/activity.ts';
 import type { BrowserSessions } from '../provider/browser-sessions.ts';
 import { formOf } from '../provider/form.ts';
-import type { Interactions, PendingInteraction } from '../provider/interactions.ts';
+import type { Interactions, PendingSignIn } from '../provider/interactions.ts';
 import { noticeOf, originOf, type PageHost, seeOther, signedInAccount } from './page.ts';
 import type { PasswordCheck } from './password-check.ts';
 import type { SignInView } from './view-data.ts';
@@ -75,12 +75,12 @@ export function signInPage(parts: SignInParts) {
     },
 
     /** `GET /interaction/:uid` while it waits for a sign-in. */
-    showFor(ctx: Context, { client, loginHint }: PendingInteraction): Promise<void> {
+    showFor(ctx: Context, { client, loginHint }: PendingSignIn): Promise<void> {
       return draw(ctx, { action: ctx.path, email: loginHint ?? '', client, cancel: true });
     },
 
     /** `POST /interaction/:uid` while it waits for a sign-in. */
-    async submitFor(ctx: Context, { client }: PendingInteraction): Promise<void> {
+    async submitFor(ctx: Context, { client }: PendingSignIn): Promise<void> {
       const form = formOf(ctx);
       if (form.get('decision') === 'deny') return seeOther(ctx, await interactions.deny(ctx));
       const outcome = await attempt(ctx);

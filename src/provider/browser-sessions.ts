@@ -16,6 +16,14 @@ export interface BrowserSession {
   readonly generation: number;
 }
 
+/**
+ * Whether a session of this account still counts: neither was the account suspended, nor were its
+ * sessions ended since. A node that has not heard of that yet may know an earlier generation than
+ * the session's. A session without a number for it compares as false, and does not count.
+ */
+export const isAlive = (account: Account | undefined, generation: number): account is Account =>
+  account !== undefined && !account.isSuspended && generation >= account.sessionGeneration;
+
 export interface BrowserSessions {
   current(ctx: Context): Promise<BrowserSession | undefined>;
   /** Begins a session with an identifier of its own; one that was there before ends. */

@@ -6,7 +6,7 @@ import type { ShownOnce } from '../accounts/shown-once.ts';
 import type { Client } from '../clients/client.ts';
 import type { ClientRegistry } from '../clients/client-registry.ts';
 import { randomId } from '../random-id.ts';
-import type { BrowserSession, BrowserSessions } from './browser-sessions.ts';
+import { type BrowserSession, type BrowserSessions, isAlive } from './browser-sessions.ts';
 import { ENDPOINT } from './endpoints.ts';
 
 /** A test that was begun and has not come back yet. */
@@ -83,8 +83,7 @@ export function createClientTests({
     const test = await shownOnce.look<ClientTest>(accountId, nameOf(session, state));
     if (test?.clientId !== clientId || challengeOf(test.verifier) !== challenge) return undefined;
     const [account, client] = await Promise.all([accounts.find(accountId), clients.find(clientId)]);
-    if (!account || account.isSuspended) return undefined;
-    if (session.generation < account.sessionGeneration) return undefined;
+    if (!isAlive(account, session.generation)) return undefined;
     return client?.ownerAccountId === accountId ? clientId : undefined;
   }
 

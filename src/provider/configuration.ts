@@ -10,6 +10,7 @@ import type { AccountRegistry } from '../accounts/account-registry.ts';
 import type { Clock } from '../clock.ts';
 import { epochSeconds } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
+import { isAlive } from './browser-sessions.ts';
 import { isOriginOf } from './cross-origin.ts';
 import { clientOf } from './engine-clients.ts';
 import { requireNoScope } from './no-scopes.ts';
@@ -69,10 +70,9 @@ export function engineConfiguration(parts: ConfigurationParts): Configuration {
 
     findAccount: async (ctx, accountId) => {
       const account = await accounts.find(accountId);
-      if (!account || account.isSuspended) return undefined;
       // At the authorization endpoint there is a session, and it may be over for the account.
-      const generation = ctx.oidc.session?.acr;
-      if (generation !== undefined && !(Number(generation) >= account.sessionGeneration)) {
+      const { session } = ctx.oidc;
+      if (!isAlive(account, session ? Number(session.acr) : Number.POSITIVE_INFINITY)) {
         return undefined;
       }
       return { accountId, claims: (): AccountClaims => ({ sub: accountId }) };

@@ -3,25 +3,35 @@ import type { Context } from 'koa';
 import type Provider from 'oidc-provider';
 import { errors, type InteractionResults } from 'oidc-provider';
 import type { Account } from '../accounts/account.ts';
+import type { AccountRegistry } from '../accounts/account-registry.ts';
 import type { Client } from '../clients/client.ts';
 import type { TokenStore } from '../storage/token-store.ts';
-import { type BrowserSessions, loginOf } from './browser-sessions.ts';
+import { type BrowserSessions, isAlive, loginOf } from './browser-sessions.ts';
 import { testRedirectUri } from './client-tests.ts';
 import { ENDPOINT } from './endpoints.ts';
 import { clientOf } from './engine-clients.ts';
 
 /** What an authorization request waits for. */
-export interface PendingInteraction {
+export type PendingInteraction = PendingSignIn | PendingConsent;
+
+interface Pending {
   readonly uid: string;
-  readonly prompt: 'login' | 'consent';
   readonly client: Client;
   readonly redirectUri: string;
-  /** The owner of the client tries it: nothing is connected by that. */
-  readonly isTest: boolean;
-  /** Who is signed in, if anybody. */
-  readonly accountId?: string;
+}
+
+export interface PendingSignIn extends Pending {
+  readonly prompt: 'login';
   /** RFC-less but common: the address the client expects to sign in. */
   readonly loginHint?: string;
+}
+
+export interface PendingConsent extends Pending {
+  readonly prompt: 'consent';
+  /** The owner of the client tries it: nothing is connected by that. */
+  readonly isTest: boolean;
+  /** Whose session it was begun in. It is this browser's, and still counts. */
+  readonly account: Account;
 }
 
 /** Nothing waits (any more); `restart` is where the same request begins again, where that is known. */
@@ -31,9 +41,19 @@ export interface GoneInteraction {
   readonly restart?: string;
 }
 
+/** The session it was begun in counts no more: it begins again at `restart`. */
+export interface OvertakenInteraction {
+  readonly uid: string;
+  readonly prompt: 'overtaken';
+  readonly restart: string;
+}
+
 export interface Interactions {
   /** The interaction of this path, if this browser is the one it was started in. */
-  find(ctx: Context, uid: string): Promise<PendingInteraction | GoneInteraction>;
+  find(
+    ctx: Context,
+    uid: string,
+  ): Promise<PendingInteraction | GoneInteraction | OvertakenInteraction>;
   /** Where the request of an interaction that is over begins again, as long as that is known. */
   restartOf(uid: string): Promise<string | undefined>;
   /** Each answers with the address that the browser is sent to next. */
@@ -47,10 +67,12 @@ export interface Interactions {
 export function createInteractions({
   provider,
   store,
+  accounts,
   sessions,
 }: {
   provider: Provider;
   store: TokenStore;
+  accounts: Pick<AccountRegistry, 'find'>;
   sessions: BrowserSessions;
 }): Interactions {
   type Interaction = InstanceType<Provider['Interaction']>;
@@ -94,18 +116,24 @@ export function createInteractions({
     async find(ctx, uid) {
       const interaction = await waiting(ctx);
       if (interaction?.uid !== uid) return gone(uid);
-      const { params, session } = interaction;
+      const { params } = interaction;
       const client = await provider.Client.find(String(params.client_id));
       if (!client) return { uid, prompt: 'gone' };
-      return {
-        uid,
-        prompt: interaction.prompt.name === 'consent' ? 'consent' : 'login',
-        client: clientOf(client),
-        redirectUri: String(params.redirect_uri),
-        isTest: params.redirect_uri === testRedirectUri(provider.issuer),
-        ...(session?.accountId && { accountId: session.accountId }),
-        ...(typeof params.login_hint === 'string' && { loginHint: params.login_hint }),
-      };
+      const redirectUri = String(params.redirect_uri);
+      const isTest = redirectUri === testRedirectUri(provider.issuer);
+      const overtaken = { uid, prompt: 'overtaken', restart: restartUrl(params) } as const;
+      const pending = { uid, client: clientOf(client), redirectUri };
+      if (interaction.prompt.name !== 'consent') {
+        const { login_hint: loginHint } = params;
+        return { ...pending, prompt: 'login', ...(typeof loginHint === 'string' && { loginHint }) };
+      }
+      // The cookie of an interaction proves less than a session: both must be there, and belong
+      // together.
+      const session = await sessions.current(ctx);
+      if (!session || session.uid !== interaction.session?.uid) return gone(uid);
+      const account = await accounts.find(session.accountId);
+      if (!isAlive(account, session.generation)) return overtaken;
+      return { ...pending, prompt: 'consent', isTest, account };
     },
 
     async signIn(ctx, account) {

@@ -136,7 +136,7 @@ export function createAuthorizationServer(parts: ProviderParts): AuthorizationSe
   installTokenGrants(provider, { ...parts, authorizations });
   listenToEvents(provider, parts);
 
-  const interactions = createInteractions({ provider, store, sessions });
+  const interactions = createInteractions({ provider, store, accounts, sessions });
   const engine = namingParties(compose(provider.middleware));
   return {
     engine,

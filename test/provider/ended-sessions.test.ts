@@ -1,0 +1,90 @@
+/** Whoever holds a session that was ended sees nothing and approves nothing, with whatever is open. */
+import { expect } from 'chai';
+import { signedIn } from '../pages/signed-in-person.ts';
+import { authorizationUrl } from '../support/oauth.ts';
+import { createPerson, type Page } from '../support/person.ts';
+import { addPerson, type SeededPerson } from '../support/seed.ts';
+import { startSeeded } from '../support/seeded.ts';
+import { outcomeOf } from './authorization-outcome.ts';
+
+const NEW_PASSWORD = 'eight blue pallets, stacked';
+
+describe('a consent page in a session that was ended', () => {
+  const on = startSeeded();
+  let people = 0;
+
+  const changePassword = async (victim: SeededPerson): Promise<string> => {
+    const page = await (await signedIn(on.service, victim)).fillIn('/profile/security', {
+      ...{ current_password: victim.password, new_password: NEW_PASSWORD },
+    });
+    expect(page.html).to.include('Your password is changed');
+    return NEW_PASSWORD;
+  };
+
+  const ENDS: Record<string, (victim: SeededPerson) => Promise<string>> = {
+    'a new password': changePassword,
+
+    'signing out everywhere': async (victim) => {
+      const { send } = await signedIn(on.service, victim);
+      expect((await send('/profile/security/sign-out-everywhere')).status).to.equal(303);
+      return victim.password;
+    },
+
+    'a suspension': async ({ accountId, password }) => {
+      await on.service.accounts.suspend(accountId);
+      return password;
+    },
+  };
+
+  for (const [title, end] of Object.entries(ENDS)) {
+    it(`shows nobody, takes no answer and leaves no consent behind: ${title}`, async () => {
+      people += 1;
+      const victim = await addPerson(on.service, 'Vic Tim', `victim-${people}@example.test`);
+      const thief = createPerson(on.issuer);
+      await thief.signIn(victim);
+      const request = authorizationUrl(on.issuer, on.clients.confidential);
+      const open = async (): Promise<Page> => thief.follow(await thief.get(request));
+      const [first, second, third] = [await open(), await open(), await open()];
+      expect(first.html).to.include(victim.email);
+      const password = await end(victim);
+
+      const shown = await thief.follow(await thief.get(first.url));
+      expect(shown.html).to.not.include(victim.email).and.not.include(victim.name);
+      expect(await outcomeOf(thief, shown)).to.equal('sign-in');
+      const denied = await thief.submit(second, { decision: 'deny' });
+      expect(await outcomeOf(thief, denied)).to.equal('sign-in');
+      const approved = await thief.submit(third, { decision: 'approve' });
+      expect(await outcomeOf(thief, approved)).to.equal('sign-in');
+
+      await on.service.accounts.resume(victim.accountId);
+      const { id } = on.clients.confidential;
+      expect(await on.service.connections.find(victim.accountId, id)).to.equal(undefined);
+      const own = createPerson(on.issuer);
+      await own.signIn({ ...victim, password });
+      expect(await outcomeOf(own, request)).to.equal('consent');
+    });
+  }
+
+  it('an answer needs the session, not only what the interaction left in the browser', async () => {
+    const person = createPerson(on.issuer);
+    await person.signIn(on.seeded.person);
+    const request = authorizationUrl(on.issuer, on.clients.otherConfidential);
+    const consent = await person.follow(await person.get(request));
+    const session = person.cookieHeader('/profile').split('; ');
+    const others = person
+      .cookieHeader(consent.url.pathname)
+      .split('; ')
+      .filter((cookie) => !session.includes(cookie) || cookie.startsWith('gate_form'));
+    const cookie = others.join('; ');
+    expect((await createPerson(on.issuer).get(consent.url, { cookie })).status).to.equal(410);
+    const [[, token = ''] = []] = consent.forms.flatMap(({ values }) =>
+      values.filter(([name]) => name === 'form_token'),
+    );
+    const fields = { form_token: token, decision: 'approve' };
+    const sent = await createPerson(on.issuer).post(consent.url, fields, { cookie });
+    expect(sent.status).to.equal(410);
+    const { accountId } = on.seeded.person;
+    const { id } = on.clients.otherConfidential;
+    expect(await on.service.connections.find(accountId, id)).to.equal(undefined);
+  });
+});
