@@ -1,5 +1,5 @@
 /** When a person must sign in or approve, and how an approval becomes an authorization. */
-import { interactionPolicy, type KoaContextWithOIDC, Provider } from 'oidc-provider';
+import { errors, interactionPolicy, type KoaContextWithOIDC, Provider } from 'oidc-provider';
 import type { Authorizations } from '../authorizations/authorization.ts';
 import type { ConnectedConsent, Connections } from '../authorizations/connections.ts';
 import type { ValueSource } from '../authorizations/token-formats.ts';
@@ -46,6 +46,10 @@ async function isApproved(ctx: KoaContextWithOIDC, parts: ConsentPolicyParts): P
     // A test belongs to no connection: it finds none, so it asks, and it leaves none behind.
     if (oidc.result?.consent) grant(ctx, { ...authorizations.draft() });
     return oidc.result?.consent !== undefined;
+  }
+  // It may have been removed while the person was asked: the engine looks at the beginning only.
+  if (!oidc.client?.redirectUriAllowed(String(oidc.params?.redirect_uri))) {
+    throw new errors.InvalidRedirectUri();
   }
   const client = clientOf(oidc.client);
   const connection = await connections.find(oidc.account?.accountId ?? '', client.id);

@@ -41,7 +41,7 @@ export interface GoneInteraction {
   readonly restart?: string;
 }
 
-/** The session it was begun in counts no more: it begins again at `restart`. */
+/** The session it was begun in, or the redirect URI, counts no more: it begins again at `restart`. */
 export interface OvertakenInteraction {
   readonly uid: string;
   readonly prompt: 'overtaken';
@@ -122,6 +122,8 @@ export function createInteractions({
       const redirectUri = String(params.redirect_uri);
       const isTest = redirectUri === testRedirectUri(provider.issuer);
       const overtaken = { uid, prompt: 'overtaken', restart: restartUrl(params) } as const;
+      // Its owner may have removed it since. The engine looks at the beginning only.
+      if (!isTest && !client.redirectUriAllowed(redirectUri)) return overtaken;
       const pending = { uid, client: clientOf(client), redirectUri };
       if (interaction.prompt.name !== 'consent') {
         const { login_hint: loginHint } = params;

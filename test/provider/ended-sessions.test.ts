@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { signedIn } from '../pages/signed-in-person.ts';
 import { authorizationUrl } from '../support/oauth.ts';
 import { createPerson, type Page } from '../support/person.ts';
-import { addPerson, type SeededPerson } from '../support/seed.ts';
+import { addPerson, REDIRECT_URI, type SeededPerson } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { outcomeOf } from './authorization-outcome.ts';
 
@@ -86,5 +86,27 @@ describe('a consent page in a session that was ended', () => {
     const { accountId } = on.seeded.person;
     const { id } = on.clients.otherConfidential;
     expect(await on.service.connections.find(accountId, id)).to.equal(undefined);
+  });
+
+  it('a redirect URI that is registered no more is not answered, whatever the answer', async () => {
+    const person = createPerson(on.issuer);
+    await person.signIn(on.seeded.person);
+    const removed = 'https://removed.example/callback';
+    const draft = { kind: 'confidential', name: 'Two Doors', isNative: false } as const;
+    const redirectUris = [REDIRECT_URI, removed];
+    const { client } = await on.service.clients.add({ ...draft, redirectUris });
+    const url = authorizationUrl(on.issuer, { id: client.id, redirectUri: removed });
+    const pages = [
+      await person.follow(await person.get(url)),
+      await person.follow(await person.get(url)),
+    ];
+    await on.service.clients.edit(client.id, { name: client.name, redirectUris: [REDIRECT_URI] });
+    for (const [index, decision] of ['approve', 'deny'].entries()) {
+      const page = pages[index];
+      if (!page) throw new Error('no page');
+      const sent = await person.follow(await person.submit(page, { decision }));
+      expect(sent.location).to.equal(undefined);
+      expect(sent.html).to.include('This app asked to send you to an unknown address');
+    }
   });
 });
