@@ -28,6 +28,7 @@ import { activityPage } from './pages/activity.ts';
 import { apiKeysPage } from './pages/api-keys.ts';
 import { connectionsPage } from './pages/connections.ts';
 import { consentPage } from './pages/consent.ts';
+import { createConsentSeals } from './pages/consent-seal.ts';
 import { refreshSession } from './pages/current-session.ts';
 import { createErrorPage } from './pages/error-page.ts';
 import { errorReferencePage } from './pages/error-reference-page.ts';
@@ -126,7 +127,8 @@ export function createApplication(parts: ApplicationParts): Application {
   const signIn = signInPage({
     ...{ host, accounts, activity, sessions, interactions, checkPassword, forgotPasswordUrl },
   });
-  const consent = consentPage({ host, access, activity, connections, interactions });
+  const seals = createConsentSeals({ keys: secrets.cookieKeys });
+  const consent = consentPage({ host, access, connections, interactions, seals });
   const app = createHost({
     ...{ settings, log, server, formTokens, signedIn },
     observeRequest: metrics.observeRequest,

@@ -1,5 +1,4 @@
 /** Which person connected which client: what they approved, and until when its authorizations count. */
-import type { Organization } from '../accounts/access.ts';
 import type { EndingCause } from '../accounts/activity-words.ts';
 import type { Clock } from '../clock.ts';
 import type { ChangeFeed } from '../storage/change-feed.ts';
@@ -7,21 +6,18 @@ import type { WriteUses } from '../storage/last-used.ts';
 import { createMemory } from '../storage/memory.ts';
 import type { Alongside, Database } from '../storage/queries.ts';
 import { type ConnectedClient, listConnectedClients } from './connected-clients.ts';
-
-/** What the person saw when they approved. They are asked again when it is no longer so. */
-export interface RememberedConsent {
-  readonly name: string;
-  /** As `redirectHosts` of the client answered. */
-  readonly hosts: readonly string[];
-}
+import { type NewConsent, type RememberedConsent, rememberConsent } from './consents.ts';
 
 export interface Connections {
   /** What the person last approved for this client; undefined when they are not connected. */
   find(accountId: string, clientId: string): Promise<ConnectedConsent | undefined>;
-  /** Connects the person and the client, or renews what was approved. */
-  rememberConsent(
-    consent: Connection & RememberedConsent & { access?: readonly Organization[] },
-  ): Promise<void>;
+  /**
+   * Connects the person and the client, or renews what was approved.
+   *
+   * @returns the generation of the connection; undefined, with nothing remembered, where `page` no
+   *   longer counts: the account is suspended, or its sessions or the connection were ended since.
+   */
+  rememberConsent(consent: NewConsent): Promise<number | undefined>;
   /** Every client a person has connected now, the latest first. */
   listOf(accountId: string): Promise<ConnectedClient[]>;
   /** To be noted with `connectionId` as the id. */
@@ -109,25 +105,7 @@ export function createConnections(parts: {
       return row;
     },
 
-    async rememberConsent({ accountId, clientId, name, hosts, access }) {
-      const now = new Date(clock());
-      const approved = access ? JSON.stringify(access) : null;
-      // One that was ended begins anew, with the generation that its end left.
-      await database.query(
-        `INSERT INTO connections AS n (account_id, client_id, connected_at, approved_at,
-            consented_name, consented_hosts, approved_access)
-          VALUES ($1, $2, $3, $3, $4, $5, $6)
-          ON CONFLICT (account_id, client_id) DO UPDATE
-            SET approved_at = excluded.approved_at,
-              consented_name = excluded.consented_name,
-              consented_hosts = excluded.consented_hosts,
-              approved_access = excluded.approved_access,
-              connected_at = CASE WHEN n.ended_at IS NULL THEN n.connected_at ELSE $3 END,
-              last_used_at = CASE WHEN n.ended_at IS NULL THEN n.last_used_at END,
-              ended_at = NULL`,
-        [accountId, clientId, now, name, hosts, approved],
-      );
-    },
+    rememberConsent: (consent) => rememberConsent(database, new Date(clock()), consent),
 
     listOf: (accountId) => listConnectedClients(database, accountId),
 

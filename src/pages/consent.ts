@@ -1,73 +1,64 @@
 /** The consent step of an authorization request: may this client act for this person? */
 import type { Context } from 'koa';
 import type { Access } from '../accounts/access.ts';
-import type { Activity } from '../accounts/activity.ts';
 import type { Connections } from '../authorizations/connections.ts';
-import { redirectHosts } from '../clients/client.ts';
+import { type Asked, askedOf } from '../provider/approvals.ts';
 import { formOf } from '../provider/form.ts';
 import type { Interactions, PendingConsent } from '../provider/interactions.ts';
-import { originOf, type PageHost, seeOther } from './page.ts';
+import { type ConsentSeals, SHOWN_FIELD } from './consent-seal.ts';
+import { type PageHost, seeOther } from './page.ts';
 
 export interface ConsentParts {
   readonly host: PageHost;
   readonly access: Access;
-  readonly activity: Activity;
   readonly connections: Connections;
   readonly interactions: Interactions;
+  readonly seals: ConsentSeals;
 }
 
-export function consentPage(parts: ConsentParts) {
-  const { host, access, activity, connections, interactions } = parts;
+const OPERATOR = 'the operator';
 
-  /** Before the grant, which belongs to the connection. */
-  async function connect(ctx: Context, { client, account }: PendingConsent): Promise<void> {
-    const accountId = account.id;
-    await connections.rememberConsent({
-      accountId,
-      clientId: client.id,
-      name: client.name,
-      hosts: redirectHosts(client),
-      access: await access.accessOf({ accountId }),
-    });
-    await activity.record({
-      action: 'connected',
-      actor: 'person',
-      accountId,
-      details: { client_id: client.id, client_name: client.name },
-      origin: originOf(ctx),
-    });
-  }
+export function consentPage(parts: ConsentParts) {
+  const { host, access, connections, interactions, seals } = parts;
 
   return {
     /** `GET /interaction/:uid` while it waits for a decision. */
     async show(ctx: Context, interaction: PendingConsent): Promise<void> {
-      const { client, account, redirectUri } = interaction;
+      const { uid, client, account, redirectUri, askedBefore } = interaction;
       const accountId = account.id;
-      const [organizations, remembered] = await Promise.all([
+      const [organizations, remembered, generation] = await Promise.all([
         access.accessOf({ accountId }),
         connections.find(accountId, client.id),
+        connections.generationOf(accountId, client.id),
       ]);
+      const asked = askedOf(uid, accountId, client, generation);
       await host.render(ctx, 'consent', {
         action: ctx.path,
         formToken: host.formToken(ctx),
+        shown: seals.seal(asked),
         client: {
           name: client.name,
-          providedBy: client.ownerName ?? 'the operator',
+          providedBy: client.ownerName ?? OPERATOR,
           providedByOperator: client.ownerName === undefined,
         },
         account: { name: account.name, email: account.email },
         redirect: { host: new URL(redirectUri).host, uri: redirectUri },
         organizations,
         isRepeat: remembered !== undefined,
+        changes: askedBefore ? changesOf(askedBefore, asked) : [],
       });
     },
 
     /** `POST /interaction/:uid` while it waits for a decision. */
     async submit(ctx: Context, interaction: PendingConsent): Promise<void> {
-      switch (formOf(ctx).get('decision')) {
-        case 'approve':
-          if (!interaction.isTest) await connect(ctx, interaction);
-          return seeOther(ctx, await interactions.approve(ctx));
+      const form = formOf(ctx);
+      switch (form.get('decision')) {
+        case 'approve': {
+          const asked = seals.open(form.get(SHOWN_FIELD) ?? '');
+          // An approval of nothing that this page has shown: ask.
+          if (asked?.interaction !== interaction.uid) return seeOther(ctx, ctx.path);
+          return seeOther(ctx, await interactions.approve(ctx, asked));
+        }
         case 'deny':
           return seeOther(ctx, await interactions.deny(ctx));
         case 'switch-account':
@@ -78,4 +69,20 @@ export function consentPage(parts: ConsentParts) {
       }
     },
   };
+}
+
+/** In sentences: what is different from what was approved. */
+function changesOf(before: Asked, now: Asked): string[] {
+  const sentences: string[] = [];
+  if (before.name !== now.name) sentences.push(`It was called “${before.name}”.`);
+  if (before.providedBy !== now.providedBy) {
+    sentences.push(`It was provided by ${before.providedBy ?? OPERATOR}.`);
+  }
+  const added = now.hosts.filter((host) => !before.hosts.includes(host));
+  if (added.length > 0) sentences.push(`It may now send you to ${added.join(', ')} as well.`);
+  const removed = before.hosts.filter((host) => !now.hosts.includes(host));
+  if (removed.length > 0) sentences.push(`It no longer sends you to ${removed.join(', ')}.`);
+  // Approved in another tab, it has one, and was not disconnected.
+  if ((now.generation ?? 1) > (before.generation ?? 1)) sentences.push('It was disconnected.');
+  return sentences;
 }

@@ -100,8 +100,12 @@ export interface ConsentView {
     readonly uri: string;
   };
   readonly organizations: readonly ReachedOrganization[];
+  /** What the page shows, sealed: it is what Approve stands for. */
+  readonly shown: string;
   /** The person approved this client before and is asked again. */
   readonly isRepeat: boolean;
+  /** Sentences: what is different from the page they approved a moment ago, if it is. */
+  readonly changes: readonly string[];
 }
 
 export interface SignOutView {

@@ -4,6 +4,7 @@ import type { Authorizations } from '../authorizations/authorization.ts';
 import type { ConnectedConsent, Connections } from '../authorizations/connections.ts';
 import type { ValueSource } from '../authorizations/token-formats.ts';
 import { redirectHosts } from '../clients/client.ts';
+import { type Approvals, type Asked, askedIn, isStillSo } from './approvals.ts';
 import { clientOf } from './engine-clients.ts';
 
 const { Check, Prompt } = interactionPolicy;
@@ -11,6 +12,7 @@ const { Check, Prompt } = interactionPolicy;
 export interface ConsentPolicyParts {
   readonly connections: Pick<Connections, 'find'>;
   readonly authorizations: Pick<Authorizations, 'draft'>;
+  readonly approvals: Approvals;
   /** By which the authorization requests of tests are known. */
   readonly testRedirectUri: string;
 }
@@ -41,23 +43,50 @@ export function consentPolicy(parts: ConsentPolicyParts): interactionPolicy.Prom
 
 async function isApproved(ctx: KoaContextWithOIDC, parts: ConsentPolicyParts): Promise<boolean> {
   const { oidc } = ctx;
-  const { authorizations, connections, testRedirectUri } = parts;
+  const { authorizations, testRedirectUri } = parts;
+  const asked = answeredPage(ctx);
+  // Answered, but it is no longer what the page said: the person is told, and asked anew.
+  if (asked && !isStillSo(asked, clientOf(oidc.client))) return false;
   if (oidc.params?.redirect_uri === testRedirectUri) {
     // A test belongs to no connection: it finds none, so it asks, and it leaves none behind.
-    if (oidc.result?.consent) grant(ctx, { ...authorizations.draft() });
-    return oidc.result?.consent !== undefined;
+    if (asked) grant(ctx, { ...authorizations.draft() });
+    return asked !== undefined;
   }
   // It may have been removed while the person was asked: the engine looks at the beginning only.
   if (!oidc.client?.redirectUriAllowed(String(oidc.params?.redirect_uri))) {
     throw new errors.InvalidRedirectUri();
   }
-  const client = clientOf(oidc.client);
-  const connection = await connections.find(oidc.account?.accountId ?? '', client.id);
-  // Approved just now and gone already: it was ended at the same moment, and that wins.
-  if (!connection) return false;
-  if (!oidc.result?.consent && mustAsk(ctx, connection)) return false;
-  grant(ctx, { ...authorizations.draft(), generation: connection.generation });
+  const generation = await generationFor(ctx, asked, parts);
+  if (generation === undefined) return false;
+  grant(ctx, { ...authorizations.draft(), generation });
   return true;
+}
+
+/**
+ * What was approved on the page of this very interaction. The engine carries an answer on through
+ * a sign-in that comes after it, where it was given by nobody.
+ */
+function answeredPage({ oidc }: KoaContextWithOIDC): Asked | undefined {
+  const asked = askedIn(oidc.result);
+  const isOfNow =
+    asked?.interaction === oidc.entities.Interaction?.uid &&
+    asked?.accountId === oidc.account?.accountId;
+  return isOfNow ? asked : undefined;
+}
+
+/**
+ * The approval is kept here, where the interaction was taken out of the store: of several answers
+ * to it one arrives, and that one is what the client is told as well.
+ */
+async function generationFor(
+  ctx: KoaContextWithOIDC,
+  asked: Asked | undefined,
+  { connections, approvals }: ConsentPolicyParts,
+): Promise<number | undefined> {
+  const { client, account, session } = ctx.oidc;
+  if (asked) return approvals.keep(ctx, asked, Number(session?.acr));
+  const remembered = await connections.find(account?.accountId ?? '', clientOf(client).id);
+  return remembered && !mustAsk(ctx, remembered) ? remembered.generation : undefined;
 }
 
 function mustAsk({ oidc }: KoaContextWithOIDC, remembered: ConnectedConsent): boolean {

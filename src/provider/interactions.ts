@@ -6,6 +6,7 @@ import type { Account } from '../accounts/account.ts';
 import type { AccountRegistry } from '../accounts/account-registry.ts';
 import type { Client } from '../clients/client.ts';
 import type { TokenStore } from '../storage/token-store.ts';
+import { type Asked, approvalOf, askedIn } from './approvals.ts';
 import { type BrowserSessions, isAlive, loginOf } from './browser-sessions.ts';
 import { testRedirectUri } from './client-tests.ts';
 import { ENDPOINT } from './endpoints.ts';
@@ -32,6 +33,8 @@ export interface PendingConsent extends Pending {
   readonly isTest: boolean;
   /** Whose session it was begun in. It is this browser's, and still counts. */
   readonly account: Account;
+  /** What was approved in vain, because it was so no more. */
+  readonly askedBefore?: Asked;
 }
 
 /** Nothing waits (any more); `restart` is where the same request begins again, where that is known. */
@@ -58,7 +61,7 @@ export interface Interactions {
   restartOf(uid: string): Promise<string | undefined>;
   /** Each answers with the address that the browser is sent to next. */
   signIn(ctx: Context, account: Account): Promise<string>;
-  approve(ctx: Context): Promise<string>;
+  approve(ctx: Context, asked: Asked): Promise<string>;
   deny(ctx: Context): Promise<string>;
   /** Ends the session and begins the same request again, for somebody else. */
   switchAccount(ctx: Context): Promise<string>;
@@ -135,7 +138,9 @@ export function createInteractions({
       if (!session || session.uid !== interaction.session?.uid) return gone(uid);
       const account = await accounts.find(session.accountId);
       if (!isAlive(account, session.generation)) return overtaken;
-      return { ...pending, prompt: 'consent', isTest, account };
+      const before = askedIn(interaction.lastSubmission);
+      const askedBefore = before?.accountId === account.id && { askedBefore: before };
+      return { ...pending, prompt: 'consent', isTest, account, ...askedBefore };
     },
 
     async signIn(ctx, account) {
@@ -152,7 +157,7 @@ export function createInteractions({
       return restartUrl(interaction.params, ['login']);
     },
 
-    approve: (ctx) => answer(ctx, { consent: {} }),
+    approve: (ctx, asked) => answer(ctx, approvalOf(asked)),
 
     deny: (ctx) =>
       answer(ctx, { error: 'access_denied', error_description: 'the person refused the request' }),

@@ -21,6 +21,7 @@ import type { Clock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
 import type { LastUsed } from '../storage/last-used.ts';
 import type { TokenStore } from '../storage/token-store.ts';
+import { createApprovals } from './approvals.ts';
 import { type BrowserSessions, createBrowserSessions } from './browser-sessions.ts';
 import { createClientAuthentication } from './client-authentication.ts';
 import { type ClientTests, createClientTests, testRedirectUri } from './client-tests.ts';
@@ -97,7 +98,7 @@ export function createAuthorizationServer(parts: ProviderParts): AuthorizationSe
     lifetimes: settings.tokens,
   });
   const policy = consentPolicy({
-    ...{ connections, authorizations },
+    ...{ connections, authorizations, approvals: createApprovals(parts) },
     testRedirectUri: testRedirectUri(issuer),
   });
   const adapter = storeAdapter({ store, machineTokens });

@@ -34,6 +34,8 @@ const samples: Samples = {
     redirect: { host: many === 0 ? '' : text, uri: `https://${text}/` },
     organizations: organizations(text, many),
     isRepeat: many > 0,
+    shown: 'sealed',
+    changes: Array.from({ length: many }, () => 'It was called “Old”.'),
   }),
   'confirm-password': (text, many) => ({
     action: '/profile',

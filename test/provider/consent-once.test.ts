@@ -74,9 +74,7 @@ function cookiesOf(person: Person, url: URL | undefined): string {
 
 /** The same click, at another node. */
 async function approveAt(node: TestService, person: Person, consent: Page) {
-  const [token = ''] = consent.forms.flatMap(({ values }) =>
-    values.filter(([name]) => name === 'form_token').map(([, value]) => value),
-  );
+  const fields = consent.forms.flatMap(({ values }) => values);
   const url = new URL(consent.url.pathname, node.issuer);
   const response = await fetch(url, {
     method: 'POST',
@@ -85,7 +83,7 @@ async function approveAt(node: TestService, person: Person, consent: Page) {
       origin: node.issuer,
       'sec-fetch-site': 'same-origin',
     },
-    body: new URLSearchParams({ form_token: token, decision: 'approve' }),
+    body: new URLSearchParams(Object.fromEntries([...fields, ['decision', 'approve']])),
     redirect: 'manual',
   });
   const location = response.headers.get('location');

@@ -1,0 +1,63 @@
+/** What a person approved, as a connection remembers it. */
+import type { Organization } from '../accounts/access.ts';
+import type { Queries } from '../storage/queries.ts';
+
+/** What the person saw when they approved. They are asked again when it is no longer so. */
+export interface RememberedConsent {
+  readonly name: string;
+  /** As `redirectHosts` of the client answered. */
+  readonly hosts: readonly string[];
+}
+
+/** What a page was drawn with: an approval on it counts only while that is so. */
+export interface ApprovedPage {
+  /** Of the account, in the session that saw the page. */
+  readonly sessionGeneration: number;
+  /** As `generationOf` answered. */
+  readonly generation: number | undefined;
+}
+
+export interface NewConsent extends RememberedConsent {
+  readonly accountId: string;
+  readonly clientId: string;
+  /** What the person reached then. */
+  readonly access?: readonly Organization[];
+  /** Absent for what was approved on no page. */
+  readonly page?: ApprovedPage;
+}
+
+const FIRST_GENERATION = 1;
+
+/** As `rememberConsent` of the connections. */
+export async function rememberConsent(
+  database: Queries,
+  now: Date,
+  { accountId, clientId, name, hosts, access, page }: NewConsent,
+): Promise<number | undefined> {
+  const approved = access ? JSON.stringify(access) : null;
+  const seen = page && [page.sessionGeneration, page.generation ?? FIRST_GENERATION];
+  const [sessionGeneration, generation] = seen ?? [null, null];
+  // One that was ended begins anew, with the generation that its end left. The account is held
+  // until this is written: an end of its sessions comes before it, and is seen, or after it.
+  const [row] = await database.query<{ generation: number }>(
+    `INSERT INTO connections AS n (account_id, client_id, connected_at, approved_at,
+          consented_name, consented_hosts, approved_access)
+        SELECT $1, $2, $3::timestamptz, $3::timestamptz, $4, $5::text[], $6::jsonb
+          FROM accounts
+          WHERE id = $1 AND ($7::int IS NULL
+            OR (suspended_at IS NULL AND session_generation <= $7))
+          FOR SHARE
+        ON CONFLICT (account_id, client_id) DO UPDATE
+          SET approved_at = excluded.approved_at,
+            consented_name = excluded.consented_name,
+            consented_hosts = excluded.consented_hosts,
+            approved_access = excluded.approved_access,
+            connected_at = CASE WHEN n.ended_at IS NULL THEN n.connected_at ELSE $3 END,
+            last_used_at = CASE WHEN n.ended_at IS NULL THEN n.last_used_at END,
+            ended_at = NULL
+          WHERE $8::int IS NULL OR n.generation = $8
+        RETURNING generation`,
+    [accountId, clientId, now, name, hosts, approved, sessionGeneration, generation],
+  );
+  return row?.generation;
+}

@@ -1,0 +1,89 @@
+/** What a person is asked to approve, and how an approval of exactly that is kept. */
+import type { Context } from 'koa';
+import type { InteractionResults } from 'oidc-provider';
+import type { Access } from '../accounts/access.ts';
+import type { Activity } from '../accounts/activity.ts';
+import type { Connections } from '../authorizations/connections.ts';
+import { type Client, redirectHosts } from '../clients/client.ts';
+
+/** What one page showed. The redirect URI and the session are those of its interaction. */
+export interface Asked {
+  /** The uid: an approval counts for this interaction and no other. */
+  readonly interaction: string;
+  readonly accountId: string;
+  readonly clientId: string;
+  readonly name: string;
+  /** As `redirectHosts` of the client answered. */
+  readonly hosts: readonly string[];
+  /** Absent where the operator provides the client. */
+  readonly providedBy?: string;
+  /** Of the connection, ended or not; absent where there never was one. */
+  readonly generation?: number;
+}
+
+/** What a page asks now. */
+export function askedOf(
+  interaction: string,
+  accountId: string,
+  client: Client,
+  generation: number | undefined,
+): Asked {
+  return {
+    ...{ interaction, accountId, clientId: client.id, name: client.name },
+    hosts: redirectHosts(client),
+    ...(client.ownerName !== undefined && { providedBy: client.ownerName }),
+    ...(generation !== undefined && { generation }),
+  };
+}
+
+/** Whether the client is as the page showed it. */
+export const isStillSo = (asked: Asked, client: Client): boolean =>
+  asked.clientId === client.id &&
+  asked.name === client.name &&
+  asked.providedBy === client.ownerName &&
+  asked.hosts.join() === redirectHosts(client).join();
+
+/** As the engine carries it from the answer of a page to where it counts. */
+export const approvalOf = (asked: Asked): InteractionResults => ({ consent: { asked } });
+
+/** What was approved by an answer, if anything was. */
+export const askedIn = (result: InteractionResults | undefined): Asked | undefined =>
+  result?.consent?.asked as Asked | undefined;
+
+export interface Approvals {
+  /**
+   * Connects the person and the client, as the page said.
+   *
+   * @param sessionGeneration of the session in which it was approved.
+   * @returns the generation of the connection; undefined, with nothing kept, where the account's
+   *   sessions or the connection were ended since.
+   */
+  keep(ctx: Context, asked: Asked, sessionGeneration: number): Promise<number | undefined>;
+}
+
+export function createApprovals(parts: {
+  readonly access: Access;
+  readonly activity: Activity;
+  readonly connections: Pick<Connections, 'rememberConsent'>;
+}): Approvals {
+  const { access, activity, connections } = parts;
+  return {
+    async keep(ctx, asked, sessionGeneration) {
+      const { accountId, clientId, name, hosts } = asked;
+      const generation = await connections.rememberConsent({
+        ...{ accountId, clientId, name, hosts },
+        access: await access.accessOf({ accountId }),
+        page: { sessionGeneration, generation: asked.generation },
+      });
+      if (generation === undefined) return undefined;
+      await activity.record({
+        action: 'connected',
+        actor: 'person',
+        accountId,
+        details: { client_id: clientId, client_name: name },
+        origin: { address: ctx.ip, browser: ctx.get('user-agent') },
+      });
+      return generation;
+    },
+  };
+}

@@ -1,0 +1,32 @@
+/** Approve and Deny that arrive together: what is remembered is what the client was told. */
+import { expect } from 'chai';
+import { authorizationUrl } from '../support/oauth.ts';
+import type { Page } from '../support/person.ts';
+import { answerIn } from './authorization-outcome.ts';
+import { forEachRace, offset } from './racing.ts';
+
+export function defineDecisions(rounds: number): void {
+  forEachRace('one interaction takes one decision', (open) => {
+    it('Approve and Deny at once: the client is told one, and that one is remembered', async () => {
+      const { service, seeded, partner } = await open(60);
+      const { browser } = partner;
+      const { confidential } = seeded.clients;
+      const whose = { accountId: seeded.person.accountId, clientId: confidential.id };
+      await browser.signIn(seeded.person);
+      for (let round = 0; round < rounds; round += 1) {
+        const request = authorizationUrl(service.issuer, confidential);
+        const consent = await browser.follow(await browser.get(request));
+        const decide = (decision: string) => async (): Promise<Page> =>
+          browser.follow(await browser.submit(consent, { decision }));
+        const pages = await offset(round, decide('approve'), decide('deny'));
+
+        const answers = pages.filter(({ location }) => location).map(answerIn);
+        expect(answers, `round ${round}`).to.have.length(1);
+        const isConnected =
+          (await service.connections.find(whose.accountId, whose.clientId)) !== undefined;
+        expect(isConnected, `round ${round}`).to.equal(answers[0]?.error === undefined);
+        await service.connections.end(whose, 'person_disconnected');
+      }
+    });
+  });
+}
