@@ -5,6 +5,8 @@ import type { Account } from '../accounts/account.ts';
 import type { Clock } from '../clock.ts';
 import { epochSeconds } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
+import type { TokenStore } from '../storage/token-store.ts';
+import type { SaveSession, Session } from './session-writes.ts';
 
 export interface BrowserSession {
   readonly accountId: string;
@@ -29,7 +31,7 @@ export interface BrowserSessions {
   /** Begins a session with an identifier of its own; one that was there before ends. */
   signIn(ctx: Context, account: Account): Promise<void>;
   /**
-   * Begins a session in place of the present one, for the account's present generation. The sign-in
+   * Begins a session in place of the present one, if it still is, for the account's present generation. The sign-in
    * is as old as before: no password was given.
    */
   renew(ctx: Context, account: Account): Promise<void>;
@@ -44,10 +46,14 @@ export interface BrowserSessions {
 
 export function createBrowserSessions({
   provider,
+  store,
+  save,
   settings,
   clock,
 }: {
   provider: Provider;
+  store: TokenStore;
+  save: SaveSession;
   settings: Settings;
   clock: Clock;
 }): BrowserSessions {
@@ -66,23 +72,19 @@ export function createBrowserSessions({
     return session.accountId ? session : undefined;
   };
 
-  async function keep(ctx: Context, session: InstanceType<Provider['Session']>): Promise<number> {
+  /** @returns the seconds, or undefined for one that was ended since it was read. */
+  async function keep(ctx: Context, session: Session): Promise<number | undefined> {
     const age = epochSeconds(clock) - (session.loginTs ?? 0);
     const seconds = Math.min(idleSeconds, absoluteSeconds - age);
-    await session.save(seconds);
+    if (!(await save(session, seconds))) return undefined;
     ctx.cookies.set(cookieName, session.jti, { ...cookieOptions, maxAge: seconds * 1000 });
     return seconds;
   }
 
   /** A new identifier each time: one that was planted or copied before is worth nothing. */
-  async function begin(ctx: Context, account: Account, loginTs: number | undefined): Promise<void> {
-    const present = await find(ctx);
+  async function begin(ctx: Context, account: Account, signedInAt: number): Promise<void> {
     const session = new provider.Session();
-    session.loginAccount({
-      ...loginOf(account),
-      loginTs: loginTs ?? present?.loginTs ?? epochSeconds(clock),
-    });
-    await present?.destroy();
+    session.loginAccount({ ...loginOf(account), loginTs: signedInAt });
     await keep(ctx, session);
   }
 
@@ -98,8 +100,17 @@ export function createBrowserSessions({
       };
     },
 
-    signIn: (ctx, account) => begin(ctx, account, epochSeconds(clock)),
-    renew: (ctx, account) => begin(ctx, account, undefined),
+    async signIn(ctx, account) {
+      await (await find(ctx))?.destroy();
+      await begin(ctx, account, epochSeconds(clock));
+    },
+
+    async renew(ctx, account) {
+      const present = await find(ctx);
+      // Signed out meanwhile, it stays so.
+      if (!present || !(await store.remove('session', present.jti))) return;
+      await begin(ctx, account, present.loginTs ?? 0);
+    },
 
     async signOut(ctx) {
       await (await find(ctx))?.destroy();

@@ -36,6 +36,7 @@ import type { ProviderOutcomes } from './outcomes.ts';
 import { namingParties } from './request-parties.ts';
 import { revocation } from './revocation.ts';
 import { revokeCurrentToken } from './revoke-current-token.ts';
+import { installSessionWrites } from './session-writes.ts';
 import { storeAdapter } from './store-adapter.ts';
 import { installTokenGrants } from './token-grants.ts';
 
@@ -126,7 +127,10 @@ export function createAuthorizationServer(parts: ProviderParts): AuthorizationSe
     lastUsed: parts.lastUsed,
     issuer,
   });
-  const sessions = createBrowserSessions({ provider, settings, clock });
+  const sessions = createBrowserSessions({
+    ...{ provider, store, settings, clock },
+    save: installSessionWrites({ provider, store, clock }),
+  });
   const tests = createClientTests({
     ...{ issuer, clients, accounts, sessions, shownOnce: parts.shownOnce },
     keys: settings.secrets.cookieKeys,

@@ -78,9 +78,8 @@ function recordsOf(store: TokenStore, kind: RecordKind): ModelAdapter {
 function sessions(store: TokenStore): ModelAdapter {
   return {
     ...recordsOf(store, 'session'),
-    async upsert(id, { jti: _, exp = 0, ...data }) {
-      await store.writeSession(id, String(data.uid), data, exp);
-    },
+    // session-writes.ts does, and knows which one is begun.
+    upsert: () => Promise.reject(new TypeError('a session was written by the engine')),
     async findByUid(uid) {
       const record = await store.readSessionByUid<AdapterPayload>(uid);
       // Its identifier is kept as a hash only; the engine compares accounts here, not identifiers.

@@ -59,6 +59,12 @@ export function createPostgresStore({
     await database.query(WRITE, [kind, keyOf(id), uid, JSON.stringify(data), expiresAt]);
   };
 
+  const replace: TokenStore['replace'] = async (kind, id, data, expiresAt) => {
+    if (!isStorableId(id)) return false;
+    const values = [kind, keyOf(id), JSON.stringify(data), expiresAt, epochSeconds(clock)];
+    return (await database.query(REPLACE, values)).length === 1;
+  };
+
   const one = async <Data>(
     text: string,
     values: readonly unknown[],
@@ -76,11 +82,7 @@ export function createPostgresStore({
 
     write: (kind, id, data, expiresAt) => write(kind, id, null, data, expiresAt),
 
-    async replace(kind, id, data, expiresAt) {
-      if (!isStorableId(id)) return false;
-      const values = [kind, keyOf(id), JSON.stringify(data), expiresAt, epochSeconds(clock)];
-      return (await database.query(REPLACE, values)).length === 1;
-    },
+    replace,
 
     async remove(kind, id) {
       return isStorableId(id) && (await one(TAKE, [kind, keyOf(id)])) !== undefined;
@@ -91,6 +93,8 @@ export function createPostgresStore({
     },
 
     writeSession: (id, uid, data, expiresAt) => write('session', id, keyOf(uid), data, expiresAt),
+
+    replaceSession: (id, _uid, data, expiresAt) => replace('session', id, data, expiresAt),
 
     async readSessionByUid(uid) {
       return isStorableId(uid) ? one(READ_BY_UID, [keyOf(uid)]) : undefined;

@@ -2,10 +2,14 @@
 import type { Cluster, Redis, Result } from 'ioredis';
 import { REMEMBER_CODE_SECONDS, REMEMBER_EXPIRED_SECONDS } from './token-store.ts';
 
-/** Replaced only while it is there, by the service's clock: Redis may drop it later. */
+/**
+ * Replaced only while it is there, by the service's clock: Redis may drop it later. ARGV[4] is the
+ * only content to replace, or empty.
+ */
 const REPLACE = `
-  local expiry = string.match(redis.call('GET', KEYS[1]) or '', '^(%d+)')
+  local expiry, data = string.match(redis.call('GET', KEYS[1]) or '', '^(%d+):(.*)$')
   if not expiry or tonumber(expiry) <= tonumber(ARGV[3]) then return 0 end
+  if ARGV[4] ~= '' and data ~= ARGV[4] then return 0 end
   redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
   return 1
 `;
@@ -115,6 +119,7 @@ declare module 'ioredis' {
       value: string,
       lifetime: number,
       now: number,
+      only: string,
     ): Result<number, Context>;
     beginAuthorization(
       key: string,

@@ -54,6 +54,19 @@ export function createRedisStore({
     await reply(redis.set(key, recordValue(data, expiresAt), 'PX', lifetime(expiresAt)));
   }
 
+  /** @param only where given: what must be there, and not just anything. */
+  async function replace(
+    key: string,
+    data: unknown,
+    expiresAt: number,
+    only?: string,
+  ): Promise<boolean> {
+    const times = [lifetime(expiresAt), epochSeconds(clock)] as const;
+    const expected = only === undefined ? '' : JSON.stringify(only);
+    const value = recordValue(data, expiresAt);
+    return (await reply(redis.replaceRecord(key, value, ...times, expected))) === 1;
+  }
+
   async function read<Data>(key: string): Promise<StoredRecord<Data> | undefined> {
     return recordFrom(await reply(redis.get(key)));
   }
@@ -111,10 +124,7 @@ export function createRedisStore({
     write: (kind, id, data, expiresAt) => write(nameOf(kind, id), data, expiresAt),
 
     async replace(kind, id, data, expiresAt) {
-      if (!isStorableId(id)) return false;
-      const key = nameOf(kind, id);
-      const times = [lifetime(expiresAt), epochSeconds(clock)] as const;
-      return (await reply(redis.replaceRecord(key, recordValue(data, expiresAt), ...times))) === 1;
+      return isStorableId(id) && replace(nameOf(kind, id), data, expiresAt);
     },
 
     async remove(kind, id) {
@@ -134,6 +144,14 @@ export function createRedisStore({
       const key = nameOf('session', id);
       await write(key, data, expiresAt);
       await write(nameOf('uid', uid), key, expiresAt);
+    },
+
+    async replaceSession(id, uid, data, expiresAt) {
+      const key = nameOf('session', id);
+      if (!isStorableId(id) || !(await replace(key, data, expiresAt))) return false;
+      // Renewed meanwhile, it leads to the new identifier already.
+      await replace(nameOf('uid', uid), key, expiresAt, key);
+      return true;
     },
 
     async readSessionByUid(uid) {

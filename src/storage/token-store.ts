@@ -129,6 +129,8 @@ export interface TokenStore extends AuthorizationStore {
 
   /** Sessions are also found by a second identifier, which outlives the renewal of the first. */
   writeSession(id: string, uid: string, data: unknown, expiresAt: number): Promise<void>;
+  /** As `replace`, for a session: one that was removed meanwhile does not come back. */
+  replaceSession(id: string, uid: string, data: unknown, expiresAt: number): Promise<boolean>;
   readSessionByUid<Data>(uid: string): Promise<StoredRecord<Data> | undefined>;
 
   /**

@@ -193,6 +193,25 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
     expect(await store.readSessionByUid(uid)).to.equal(undefined);
   });
 
+  it('a session is replaced while it is there, and never brought back', async () => {
+    const [first, second, uid] = [newId(), newId(), newId()];
+    expect(await store.replaceSession(first, uid, {}, now() + 60)).to.equal(false);
+    await store.writeSession(first, uid, { of: 'first' }, now() + 60);
+    expect(await otherNode.replaceSession(first, uid, { of: 'again' }, now() + 90)).to.equal(true);
+    const again = { data: { of: 'again' }, expiresAt: now() + 90 };
+    expect(await store.read('session', first)).to.deep.equal(again);
+    expect(await store.readSessionByUid(uid)).to.deep.equal(again);
+
+    await store.remove('session', first);
+    await store.writeSession(second, uid, { of: 'second' }, now() + 90);
+    expect(await otherNode.replaceSession(first, uid, { of: 'first' }, now() + 99)).to.equal(false);
+    expect(await store.read('session', first)).to.equal(undefined);
+    expect(await store.readSessionByUid(uid)).to.deep.include({ data: { of: 'second' } });
+    await store.remove('session', second);
+    expect(await store.replaceSession(second, uid, {}, now() + 90)).to.equal(false);
+    expect(await otherNode.readSessionByUid(uid)).to.equal(undefined);
+  });
+
   it('an authorization is read as it was begun, on another node too', async () => {
     const { generation: _, codeChallengeHash: __, ...known } = FACTS;
     const full = await otherNode.readAuthorization(await begin({ absoluteSeconds: 5_000 }));

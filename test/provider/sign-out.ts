@@ -1,0 +1,64 @@
+/** A session and the requests that are in flight with it: what ended stays ended, and nothing else ends. */
+import { expect } from 'chai';
+import { authorizationUrl } from '../support/oauth.ts';
+import { createPerson, type Page } from '../support/person.ts';
+import { forEachRace } from './racing.ts';
+
+export function defineSignOuts(rounds: number): void {
+  forEachRace('sessions and requests in flight', (open) => {
+    it('signing out is final, however many requests of a copied cookie are in flight', async () => {
+      const { service, seeded, issuer, deployment } = await open(60);
+      const silent = authorizationUrl('http://any', seeded.clients.confidential, {
+        prompt: 'none',
+      });
+      const nodes = deployment === 'embedded' ? [0] : [0, 1];
+      for (let round = 0; round < rounds; round += 1) {
+        const person = createPerson(service.issuer);
+        await person.signIn(seeded.person);
+        const cookie = person.cookieHeader('/');
+        const copies = nodes.map((turn) => createPerson(issuer(turn)));
+        let isPolling = true;
+        const poll = async (ask: () => Promise<Page>): Promise<void> => {
+          while (isPolling) expect((await ask()).status).to.be.below(500);
+        };
+        const polls = copies.flatMap((copy) => [
+          poll(() => copy.get('/profile', { cookie })),
+          poll(() => copy.get(`${silent.pathname}${silent.search}`, { cookie })),
+          poll(() => copy.post('/oauth/token/refresh', {}, { cookie })),
+        ]);
+        const page = await person.get('/logout');
+        const { status } = await person.submit(page, {});
+        isPolling = false;
+        await Promise.all(polls);
+
+        expect(status).to.equal(303);
+        const profile = await createPerson(service.issuer).get('/profile', { cookie });
+        expect(profile.location?.pathname, `round ${round}`).to.equal('/login');
+      }
+    });
+
+    for (const [step, fields] of [
+      ['Approve', () => ({ decision: 'approve' })],
+      [
+        'Sign in',
+        ({ email, password }: { email: string; password: string }) => ({ email, password }),
+      ],
+    ] as const) {
+      it(`several clicks on ${step} at once leave the person signed in`, async () => {
+        const { service, seeded } = await open(60);
+        const { confidential } = seeded.clients;
+        const prompt = step === 'Approve' ? 'consent' : 'login';
+        for (let round = 0; round < rounds; round += 1) {
+          const person = createPerson(service.issuer);
+          await person.signIn(seeded.person);
+          const request = authorizationUrl(service.issuer, confidential, { prompt });
+          const asked = await person.follow(await person.get(request));
+          const click = async (): Promise<Page> =>
+            person.follow(await person.submit(asked, fields(seeded.person)));
+          await Promise.all([click(), click(), click(), click()]);
+          expect((await person.get('/profile')).status, `round ${round}`).to.equal(200);
+        }
+      });
+    }
+  });
+}
