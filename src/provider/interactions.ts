@@ -5,6 +5,7 @@ import { errors, type InteractionResults } from 'oidc-provider';
 import type { Account } from '../accounts/account.ts';
 import type { AccountRegistry } from '../accounts/account-registry.ts';
 import type { Client } from '../clients/client.ts';
+import { type Clock, epochSeconds } from '../clock.ts';
 import type { TokenStore } from '../storage/token-store.ts';
 import { type Asked, approvalOf, askedIn } from './approvals.ts';
 import { type BrowserSessions, isAlive, loginOf } from './browser-sessions.ts';
@@ -72,11 +73,13 @@ export function createInteractions({
   store,
   accounts,
   sessions,
+  clock,
 }: {
   provider: Provider;
   store: TokenStore;
   accounts: Pick<AccountRegistry, 'find'>;
   sessions: BrowserSessions;
+  clock: Clock;
 }): Interactions {
   type Interaction = InstanceType<Provider['Interaction']>;
 
@@ -147,7 +150,8 @@ export function createInteractions({
       // Of now: another tab may have signed somebody in since this page was drawn.
       const present = (await sessions.current(ctx))?.accountId;
       if (present === undefined || present === account.id) {
-        return answer(ctx, { login: loginOf(account) });
+        // With its time: the engine takes it up again with every later answer to this request.
+        return answer(ctx, { login: { ...loginOf(account), ts: epochSeconds(clock) } });
       }
       const interaction = await waiting(ctx);
       if (!interaction) return ctx.path;

@@ -141,7 +141,7 @@ export function createAuthorizationServer(parts: ProviderParts): AuthorizationSe
   installTokenGrants(provider, { ...parts, authorizations });
   listenToEvents(provider, parts);
 
-  const interactions = createInteractions({ provider, store, accounts, sessions });
+  const interactions = createInteractions({ provider, store, accounts, sessions, clock });
   const engine = namingParties(compose(provider.middleware));
   return {
     engine,

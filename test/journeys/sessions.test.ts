@@ -54,6 +54,18 @@ describe('browser sessions', () => {
     expect(await isSignedIn(cookie.replace(/; gate_session\.sig=[^;]*/, ''))).to.equal(false);
   });
 
+  it('an approval makes the sign-in of its request no younger', async () => {
+    const person = createPerson(on.issuer);
+    const url = authorizationUrl(on.issuer, on.clients.otherConfidential, { prompt: 'consent' });
+    const signIn = await person.follow(await person.get(url));
+    const consent = await person.follow(await person.submit(signIn, credentials(on.seeded.person)));
+    on.clock.advance(1_000);
+    await person.follow(await person.submit(consent, { decision: 'approve' }));
+    const fields = { name: 'x', expires_in_days: '30' };
+    const asked = await person.submit(await person.get('/profile/api-keys'), fields);
+    expect(asked.html).to.include('Confirm it is you');
+  });
+
   it('nobody has a session before they sign in', async () => {
     const person = createPerson(on.issuer);
     const url = authorizationUrl(on.issuer, on.clients.confidential);
