@@ -54,6 +54,27 @@ forEachDatabase('connections', (open) => {
     expect(await find()).to.deep.equal({ ...renewed, generation: 1 });
   });
 
+  it('what was approved on a page counts only while session and connection are those of the page', async () => {
+    const accounts = createAccountRegistry(parts());
+    const approve = (sessionGeneration: number, seen?: number) =>
+      connections.rememberConsent({
+        ...{ ...connection, ...consent },
+        page: { sessionGeneration, generation: seen },
+      });
+    await accounts.endSessions(connection.accountId);
+    expect(await approve(0)).to.equal(undefined);
+    expect(await find()).to.equal(undefined);
+    expect(await approve(1)).to.equal(1);
+    expect(await approve(1)).to.equal(1);
+    await connections.end(connection, 'person_disconnected');
+    expect(await approve(1)).to.equal(undefined);
+    expect(await approve(1, 1)).to.equal(undefined);
+    expect(await find()).to.equal(undefined);
+    expect(await approve(1, 2)).to.equal(2);
+    await accounts.suspend(connection.accountId);
+    expect(await approve(1, 2)).to.equal(undefined);
+  });
+
   it('a node that has not heard yet asks again where somebody has a later generation', async () => {
     await connect();
     const deaf = { ...silentChangeFeed, isLive: true };
