@@ -137,7 +137,9 @@ describeOn([postgresServer, redisServer], 'store round trips', () => {
     const commands = await redisCommands(async () => {
       expect((await on.partner.browser.get(url)).status).to.equal(303);
     });
-    expect(commands.filter((name) => name === 'evalsha')).to.have.length(1);
+    // The session and its uid, each replaced only where it is there; and the authorization begun.
+    expect(commands.filter((name) => name === 'evalsha')).to.have.length(3);
+    expect(commands).to.not.include('set');
   });
 
   it('client credentials take one, and asking about the token another one', async () => {
