@@ -19,6 +19,8 @@ export type ReceivedToken =
 /** RFC 6750 §2.1 `b64token`. Nothing else is one of ours, so nobody needs to be asked about it. */
 const TOKEN = /^[A-Za-z0-9\-._~+/]{1,512}=*$/;
 const LONGEST = 512;
+/** RFC 9110 §5.6.3. `trim` takes a no-break space away, too, which no other reader does. */
+const OUTER_SPACE = /^[ \t]+|[ \t]+$/g;
 
 /** The value that is to be introspected, or the answer to a request that brings none or too many. */
 export function receivedToken(request: ReceivedRequest): ReceivedToken {
@@ -33,10 +35,10 @@ export function receivedToken(request: ReceivedRequest): ReceivedToken {
 
   const [authorization, ...others] = headerValues(request, 'authorization');
   if (others.length > 0) return refuse('one Authorization header, please');
-  const [scheme = '', ...rest] = (authorization ?? '').trim().split(' ');
+  const [scheme = '', ...rest] = (authorization ?? '').replace(OUTER_SPACE, '').split(' ');
   // §3.1: another scheme is not an attempt to use a token.
   if (scheme.toLowerCase() !== 'bearer') return { refusal: noCredentials() };
-  const value = rest.join(' ').trim();
+  const value = rest.join(' ').replace(OUTER_SPACE, '');
   if (!value) return refuse('the Authorization header has no access token');
   // Headers with the same name are joined like this on their way.
   if (value.includes(',')) return refuse('one access token, please');

@@ -51,6 +51,13 @@ describe('what a protected API answers to a request that it lets no further', ()
     });
   }
 
+  itUnasked('a no-break space is part of what was sent, and so it is no token', async () => {
+    for (const authorization of [`${BEARER}\xa0`, `Bearer \xa0${TOKEN}`]) {
+      expect(await post({ authorization })).to.include({ status: 401, challenge: INVALID_TOKEN });
+    }
+    expect((await post({ authorization: `\xa0${BEARER}` })).challenge).to.equal('Bearer');
+  });
+
   itUnasked('a request without credentials is told the method, and no error code', async () => {
     const message = 'an access token or API key is required';
     const errors = [{ message, extensions: { code: 'UNAUTHENTICATED' } }];
