@@ -111,16 +111,15 @@ export function createHost(parts: HostParts): Koa {
 /** What programs call: JSON, and no more middleware than that needs. */
 function oauthRoutes({ settings, log, server, refreshSession }: HostParts): Middleware {
   const { issuer } = settings;
+  const preflight = [answerPreflight('POST')];
   return exactRoutes([securityHeaders(issuer).data, answerJsonErrors({ issuer, log })], {
     [ENDPOINT.introspection]: { POST: server.introspection },
-    [ENDPOINT.token]: { POST: [answerJson, ...server.token], OPTIONS: [answerPreflight] },
-    [ENDPOINT.revokeCurrentToken]: {
-      POST: server.revokeCurrentToken,
-      OPTIONS: [answerPreflight],
-    },
-    [ENDPOINT.revocation]: { POST: server.revocation, OPTIONS: [answerPreflight] },
+    [ENDPOINT.token]: { POST: [answerJson, ...server.token], OPTIONS: preflight },
+    [ENDPOINT.revokeCurrentToken]: { POST: server.revokeCurrentToken, OPTIONS: preflight },
+    [ENDPOINT.revocation]: { POST: server.revocation, OPTIONS: preflight },
     [ENDPOINT.refreshSession]: { POST: refreshSession },
     [ENDPOINT.metadata]: {
+      OPTIONS: [answerPreflight('GET')],
       GET: [
         function answerMetadata(ctx: Context) {
           ctx.set('Access-Control-Allow-Origin', '*');

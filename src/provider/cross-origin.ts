@@ -1,5 +1,5 @@
 /** Which web pages may read our answers (CORS): those of public clients, at their redirect URIs. */
-import type { Context, Next } from 'koa';
+import type { Context, Middleware, Next } from 'koa';
 import type { Client } from '../clients/client.ts';
 import { OAuthError } from './oauth-error.ts';
 
@@ -19,35 +19,60 @@ export function isOriginOf(client: Client, origin: string): boolean {
 }
 
 /**
- * Lets the client's own pages read the answer. A request without an `Origin` is no page's.
- *
- * @throws OAuthError `invalid_request` for the page of anybody else: what it could not read the
- *   answer of, it shall not do either. The token endpoint refuses in the same way.
+ * Route step: a page may read why its request was refused, until the request turns out to be about a
+ * client that is not its own (`requireOwnPage`). Without it a dead token looks like an outage. No
+ * cookie counts here, so a refusal tells a page nothing but what became of the values it sent.
  */
-export function allowPageOf(client: Client | undefined, ctx: Context): void {
+export function allowPages(ctx: Context, next: Next): Promise<void> {
   const origin = ctx.get('origin');
-  if (!origin) return;
-  ctx.vary('Origin');
-  if (!client || !isOriginOf(client, origin)) {
-    throw new OAuthError(400, 'invalid_request', `origin ${origin} is not one of this client's`);
+  if (origin) ctx.vary('Origin');
+  if (origin && origin !== 'null') {
+    ctx.set('Access-Control-Allow-Origin', origin);
+    ctx.set('Access-Control-Expose-Headers', EXPOSED_HEADERS);
   }
-  ctx.set('Access-Control-Allow-Origin', origin);
-  ctx.set('Access-Control-Expose-Headers', EXPOSED_HEADERS);
+  return next();
+}
+
+/**
+ * A request without an `Origin` is no page's.
+ *
+ * @throws OAuthError `invalid_request` for the page of anybody but the client: what it cannot read
+ *   the answer of, it shall not do either. The token endpoint refuses in the same way.
+ */
+export function requireOwnPage(client: Client | undefined, ctx: Context): void {
+  const origin = ctx.get('origin');
+  if (!origin || (client && isOriginOf(client, origin))) return;
+  ctx.remove('Access-Control-Allow-Origin');
+  ctx.remove('Access-Control-Expose-Headers');
+  throw new OAuthError(400, 'invalid_request', `origin ${origin} is not one of this client's`);
+}
+
+/** Route step around the engine, which decides by the same rules and exposes fewer headers. */
+export async function exposeHeaders(ctx: Context, next: Next): Promise<void> {
+  try {
+    await next();
+  } finally {
+    if (ctx.response.get('Access-Control-Allow-Origin')) {
+      ctx.set('Access-Control-Expose-Headers', EXPOSED_HEADERS);
+    }
+  }
 }
 
 /**
  * Route step: answers a preflight. It comes without credentials, so nobody knows yet whose page
  * asks; the request that follows is held against its client.
  */
-export async function answerPreflight(ctx: Context, next: Next): Promise<void> {
-  const origin = ctx.get('origin');
-  const isPreflight = origin && origin !== 'null' && ctx.get('access-control-request-method');
-  if (!isPreflight) return next();
-  ctx.status = 204;
-  ctx.vary('Origin');
-  ctx.set('Access-Control-Allow-Origin', origin);
-  ctx.set('Access-Control-Allow-Methods', 'POST');
-  ctx.set('Access-Control-Max-Age', PREFLIGHT_AGE);
-  const headers = ctx.get('access-control-request-headers');
-  if (headers) ctx.set('Access-Control-Allow-Headers', headers);
+export function answerPreflight(method: 'GET' | 'POST'): Middleware {
+  return async function preflight(ctx, next) {
+    const origin = ctx.get('origin');
+    const isPreflight = origin && origin !== 'null' && ctx.get('access-control-request-method');
+    if (!isPreflight) return next();
+    ctx.status = 204;
+    ctx.vary('Origin');
+    ctx.set('Access-Control-Allow-Origin', origin);
+    ctx.set('Access-Control-Allow-Methods', method);
+    ctx.set('Access-Control-Max-Age', PREFLIGHT_AGE);
+    const headers = ctx.get('access-control-request-headers');
+    if (headers) ctx.set('Access-Control-Allow-Headers', headers);
+  };
 }

@@ -27,6 +27,7 @@ import { createClientAuthentication } from './client-authentication.ts';
 import { type ClientTests, createClientTests, testRedirectUri } from './client-tests.ts';
 import { engineConfiguration } from './configuration.ts';
 import { consentPolicy, installCodes } from './consent-policy.ts';
+import { exposeHeaders } from './cross-origin.ts';
 import { installClients } from './engine-clients.ts';
 import { listenToEvents } from './events.ts';
 import { createFailureLimits } from './failure-limits.ts';
@@ -145,7 +146,7 @@ export function createAuthorizationServer(parts: ProviderParts): AuthorizationSe
   const engine = namingParties(compose(provider.middleware));
   return {
     engine,
-    token: [failures.limitRefusals, engine],
+    token: [exposeHeaders, failures.limitRefusals, engine],
     introspection: introspection({
       ...parts,
       issuer,

@@ -4,7 +4,7 @@ import type { Authorizations } from '../authorizations/authorization.ts';
 import type { Endings } from '../authorizations/endings.ts';
 import type { MachineTokens } from '../authorizations/machine-tokens.ts';
 import { authenticatedClient, type ClientAuthentication } from './client-authentication.ts';
-import { allowPageOf } from './cross-origin.ts';
+import { allowPages, requireOwnPage } from './cross-origin.ts';
 import { formOf, readOAuthForm } from './form.ts';
 import { OAuthError } from './oauth-error.ts';
 
@@ -17,24 +17,26 @@ export function revocation(
 ): Middleware[] {
   const { authentication } = parts;
   return [
+    allowPages,
     readOAuthForm,
     authentication.requireClient,
-    async function allowClientPage(ctx, next) {
-      allowPageOf(authenticatedClient(ctx), ctx);
+    async function refuseForeignPage(ctx, next) {
+      requireOwnPage(authenticatedClient(ctx), ctx);
       await next();
     },
     async function revokeToken(ctx) {
       const value = formOf(ctx).get('token');
       if (!value) throw new OAuthError(400, 'invalid_request', 'token is required');
-      ctx.status = 200;
-      ctx.body = '';
       const token = await findToken(value, parts);
-      // §2.2: an unknown token is a token that is already dead.
-      if (!token) return;
-      if (token.clientId !== authenticatedClient(ctx).id) {
+      if (token && token.clientId !== authenticatedClient(ctx).id) {
         throw new OAuthError(400, 'invalid_grant', 'the token was issued to another client');
       }
-      await token.end(ctx);
+      // §2.2: an unknown token is a token that is already dead.
+      await token?.end(ctx);
+      // Or it would be that of JSON, which an empty text is not.
+      ctx.remove('Content-Type');
+      ctx.body = null;
+      ctx.status = 200;
     },
   ];
 }

@@ -2,10 +2,10 @@
 import type { Context, Middleware, Next } from 'koa';
 import { isApiKey } from '../accounts/api-key.ts';
 import type { ClientRegistry } from '../clients/client-registry.ts';
-import { allowPageOf } from './cross-origin.ts';
+import { allowPages, requireOwnPage } from './cross-origin.ts';
 import type { FailureLimits } from './failure-limits.ts';
 import { formOf, readForm } from './form.ts';
-import { OAuthError } from './oauth-error.ts';
+import { OAuthError, printable } from './oauth-error.ts';
 import { findToken, type RevocationParts } from './revocation.ts';
 
 /** The steps of the request, in order. Nothing is revoked unless all of them pass. */
@@ -17,6 +17,8 @@ export function revokeCurrentToken(
 ): Middleware[] {
   const { clients, failures } = parts;
   return [
+    allowPages,
+    challengeRefused,
     readForm,
     refuseTokenParameter,
     requireBearer,
@@ -29,11 +31,26 @@ export function revokeCurrentToken(
         throw await failures.answerOf(ctx, refusal);
       }
       ctx.state.clientId = token.clientId;
-      if (ctx.get('origin')) allowPageOf(await clients.find(token.clientId), ctx);
+      if (ctx.get('origin')) requireOwnPage(await clients.find(token.clientId), ctx);
       await token.end(ctx);
       ctx.status = 204;
     },
   ];
+}
+
+/** RFC 6750 §3: each refusal of what was sent carries a challenge, which says why (§3.1). */
+async function challengeRefused(ctx: Context, next: Next): Promise<void> {
+  try {
+    await next();
+  } catch (error) {
+    if (error instanceof OAuthError && (error.status === 400 || error.status === 401)) {
+      const description = printable(error.description);
+      const reason = `error="${error.code}", error_description="${description}"`;
+      // What the refusal says itself is written after this.
+      ctx.set('WWW-Authenticate', `Bearer ${reason}`);
+    }
+    throw error;
+  }
 }
 
 /** Somebody who means RFC 7009 is told so, before anything is revoked. */
@@ -51,22 +68,23 @@ function requireBearer(ctx: Context, next: Next): Promise<void> {
   const isElsewhere = formOf(ctx).has('access_token') || ctx.query.access_token !== undefined;
   // RFC 6750 §3.1: a request without credentials gets the challenge without an error code. A token
   // in a form or a query (§2.2, §2.3) is no credential here: those end up in logs.
-  if (!header) throw unauthorized('an access token is required in the Authorization header');
+  // So does one with another scheme.
+  if (!BEARER.test(header)) {
+    throw unauthorized('an access token is required in the Authorization header, as Bearer');
+  }
   if (isElsewhere) {
     throw new OAuthError(400, 'invalid_request', 'the access token must be sent one way only');
-  }
-  if (!/^bearer /i.test(header)) {
-    throw new OAuthError(400, 'invalid_request', 'the Authorization header must be Bearer');
   }
   return next();
 }
 
-const bearerOf = (ctx: Context): string => ctx.get('authorization').slice('bearer '.length).trim();
+/** RFC 6750 §2.1, after what RFC 9110 §5.5 lets stand around the value of a header. */
+const BEARER = /^bearer +([^ \t]+)$/i;
+
+const bearerOf = (ctx: Context): string => BEARER.exec(ctx.get('authorization'))?.[1] ?? '';
 
 const unauthorized = (description: string): OAuthError =>
   new OAuthError(401, 'invalid_token', description, { 'WWW-Authenticate': 'Bearer' });
 
-function invalidToken(description: string): OAuthError {
-  const challenge = `Bearer error="invalid_token", error_description="${description}"`;
-  return new OAuthError(401, 'invalid_token', description, { 'WWW-Authenticate': challenge });
-}
+const invalidToken = (description: string): OAuthError =>
+  new OAuthError(401, 'invalid_token', description);

@@ -22,9 +22,12 @@ describe('token revocation', () => {
     more: Record<string, string> = {},
   ): Promise<Answer> => postForm(on.issuer, '/oauth/revoke', { token, ...more }, { client });
 
-  const expectDone = ({ status, text }: Answer): void => {
+  const expectDone = ({ status, text, headers }: Answer): void => {
     expect(status, text).to.equal(200);
     expect(text).to.equal('');
+    // Else a client reads nothing as JSON.
+    expect(headers.get('content-type')).to.equal(null);
+    expect(headers.get('content-length')).to.equal('0');
   };
 
   async function isAlive(tokens: Tokens, client = on.clients.confidential): Promise<boolean> {
