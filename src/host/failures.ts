@@ -34,16 +34,19 @@ function asOAuthError(ctx: Context, error: unknown, log: Logger): OAuthError {
 /** Errors, missing pages and wrong methods everywhere else. */
 export function answerErrorPages({
   errorPage,
+  issuer,
   log,
 }: {
   errorPage: ErrorPage;
+  issuer: string;
   log: Logger;
 }): Middleware {
   return async function errorPages(ctx, next) {
     try {
       await next();
       const isUnanswered = ctx.body === undefined && (ctx.status === 404 || ctx.status === 405);
-      if (isUnanswered) await errorPage.show(ctx, ctx.status);
+      if (isUnanswered && isMissedByProgram(ctx)) answerOAuthError(ctx, issuer, NOT_HERE);
+      else if (isUnanswered) await errorPage.show(ctx, ctx.status);
     } catch (error) {
       const status = statusOf(error);
       if (status >= 500) logFailure(ctx, error, log);
@@ -52,6 +55,15 @@ export function answerErrorPages({
     if (ctx.status === 503) ctx.set('Retry-After', RETRY_AFTER);
   };
 }
+
+/** Under the addresses of programs, and no browser, which prefers a page. */
+function isMissedByProgram(ctx: Context): boolean {
+  if (ctx.status !== 404 || !/^\/(?:oauth|\.well-known)\//.test(ctx.path)) return false;
+  ctx.vary('Accept');
+  return ctx.accepts('json', 'html') === 'json';
+}
+
+const NOT_HERE = new OAuthError(404, 'invalid_request', 'there is nothing at this address');
 
 /** Only a status that was meant to be seen; anything else is a fault of ours. */
 export function statusOf(error: unknown): number {

@@ -100,7 +100,7 @@ export function createHost(parts: HostParts): Koa {
   app.use(requireIssuerHost(settings.issuer));
   app.use(oauthRoutes(parts));
   app.use(securityHeaders(settings.issuer).page);
-  app.use(answerErrorPages({ errorPage: parts.pages.errorPage, log }));
+  app.use(answerErrorPages({ errorPage: parts.pages.errorPage, issuer: settings.issuer, log }));
   const pages = pageRoutes(parts);
   app.use(pages.routes());
   // RFC 9110 §15.5.6: another method of a page is a 405 that says which methods there are.

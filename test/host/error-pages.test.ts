@@ -1,5 +1,6 @@
 /** What people see when there is nothing to see: a sentence, a way on, and a reference. */
 import { expect } from 'chai';
+import { ask } from '../support/oauth.ts';
 import { createPerson, type Page } from '../support/person.ts';
 import { startsOn, type TestService } from '../support/service.ts';
 
@@ -29,6 +30,24 @@ describe('error pages', () => {
       expectErrorPage(page, 404, 'There is nothing here');
       expect(page.html).to.include('href="/profile"');
     }
+  });
+
+  it('what is missing where programs ask is JSON for who accepts it, and a page for a browser', async () => {
+    const person = createPerson(service.issuer);
+    const browser = { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' };
+    for (const path of ['/oauth/nothing', '/oauth/token/', '/.well-known/openid-configuration']) {
+      for (const accept of ['application/json', '*/*', 'application/json, text/html;q=0.9']) {
+        const answer = await ask(new URL(path, service.issuer), { headers: { accept } });
+        expect(answer.status).to.equal(404);
+        expect(answer.body, answer.text).to.have.property('error', 'invalid_request');
+        expect(answer.headers.get('vary')).to.include('Accept');
+      }
+      expectErrorPage(await person.get(path, browser), 404, 'There is nothing here');
+    }
+    const elsewhere = await ask(new URL('/nothing', service.issuer), {
+      headers: { accept: 'application/json' },
+    });
+    expect(elsewhere.headers.get('content-type')).to.include('text/html');
   });
 
   it('a wrong method, a form that is too large and one that is no form are pages', async () => {
