@@ -60,6 +60,8 @@ export function engineConfiguration(parts: ConfigurationParts): Configuration {
     extraParams: {
       scope: (ctx) => {
         requireNoScope(ctx.query.scope);
+        // RFC 6749 §3.1.1: the engine takes `code code` for `code`.
+        if (ctx.query.response_type !== 'code') throw new errors.UnsupportedResponseType();
         const { state, code_challenge: challenge } = ctx.oidc.params ?? {};
         if (state === undefined && challenge === undefined) {
           // RFC 9700 §2.1: one of the two must protect the client from forged responses.

@@ -121,8 +121,6 @@ export function installClients({
     // None was asked for: this one follows from the response type, which is judged for itself.
     if (params?.response_mode === undefined) return true;
     if (mode === 'query') return true;
-    // The refusal itself must not go out by the refused mode.
-    params.response_mode = undefined;
     throw new errors.UnsupportedResponseMode();
   };
 }

@@ -94,11 +94,12 @@ export function createFailureLimits({
 }
 
 /**
- * A wrong secret, or a wrong code or refresh token from somebody who showed no secret. A client that
+ * A wrong secret or id, or a wrong code or refresh token from somebody who showed no secret. A client that
  * did show it proved who it is, and its many people may well have old tokens.
  */
-function isGuess({ body, oidc }: KoaContextWithOIDC): boolean {
+function isGuess(ctx: KoaContextWithOIDC): boolean {
+  const { body, oidc } = ctx;
   const { error } = (body ?? {}) as { error?: unknown };
-  if (error === 'invalid_client') return true;
+  if (error === 'invalid_client') return Boolean(namedClient(ctx));
   return error === 'invalid_grant' && oidc.client?.clientAuthMethod === 'none';
 }

@@ -5,7 +5,7 @@ import { OAuthError } from './oauth-error.ts';
 
 /** Bytes. Much more than any of our forms; the engine's own limit for the token endpoint. */
 const LIMIT = 56 * 1024;
-const CONTENT_TYPE = 'application/x-www-form-urlencoded';
+export const CONTENT_TYPE = 'application/x-www-form-urlencoded';
 
 const forms = new WeakMap<Context, URLSearchParams>();
 

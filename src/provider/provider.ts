@@ -22,6 +22,7 @@ import type { Settings } from '../config/settings.ts';
 import type { LastUsed } from '../storage/last-used.ts';
 import type { TokenStore } from '../storage/token-store.ts';
 import { createApprovals } from './approvals.ts';
+import { installRefusals } from './authorization-answers.ts';
 import { type BrowserSessions, createBrowserSessions } from './browser-sessions.ts';
 import { createClientAuthentication } from './client-authentication.ts';
 import { type ClientTests, createClientTests, testRedirectUri } from './client-tests.ts';
@@ -141,6 +142,7 @@ export function createAuthorizationServer(parts: ProviderParts): AuthorizationSe
   installCodes(provider, authorizations);
   installTokenGrants(provider, { ...parts, authorizations });
   listenToEvents(provider, parts);
+  installRefusals(provider);
 
   const interactions = createInteractions({ provider, store, accounts, sessions, clock });
   const engine = namingParties(compose(provider.middleware));

@@ -1,5 +1,6 @@
 /** What the token endpoint says is wrong: the true cause to a client that proved who it is. */
 import type { KoaContextWithOIDC } from 'oidc-provider';
+import { CONTENT_TYPE } from './form.ts';
 import { errorBody } from './oauth-error.ts';
 
 /** The engine's causes, in the words of a partner developer. */
@@ -11,9 +12,22 @@ const CAUSES: readonly (readonly [engine: RegExp, ours: string])[] = [
   ],
 ];
 
+/** The engine misses what it could not read, and knows no client that is not even named. */
+function correct(ctx: KoaContextWithOIDC, error: EngineError): void {
+  if (!ctx.get('content-type')) {
+    error.error_description = `the body must be ${CONTENT_TYPE}, and Content-Type must say so`;
+  } else if (error.error_description === 'no client authentication mechanism provided') {
+    // RFC 6749 §5.2; RFC 9110 §15.5.2: a 401 says how to authenticate.
+    error.message = 'invalid_client';
+    error.error_description = 'the request names no client';
+    ctx.status = 401;
+    ctx.set('WWW-Authenticate', `Basic realm="${ctx.oidc.issuer}"`);
+  }
+}
+
 /** The members of the engine's errors that are read here. */
 interface EngineError extends Error {
-  readonly error_description?: string | undefined;
+  error_description?: string | undefined;
   readonly error_detail?: string | undefined;
 }
 
@@ -26,12 +40,14 @@ export function causeOf(error: EngineError): string {
 }
 
 /**
- * Completes the body of a refused token request: `error_uri` always, and the true cause once the
- * client has authenticated with its secret. Before that the engine's generic words stay.
+ * Corrects what the engine says of a refused token request and completes its body: `error_uri`
+ * always, and the true cause once the client has authenticated with its secret. Before that the
+ * engine's generic words stay.
  */
 export function describeTokenError(ctx: KoaContextWithOIDC, error: EngineError): void {
   const { client, issuer } = ctx.oidc;
-  const code = (ctx.body as { error: string }).error;
+  if (error.message === 'invalid_request') correct(ctx, error);
+  const { message: code } = error;
   const isAuthenticated =
     client !== undefined && client.clientAuthMethod !== 'none' && code !== 'invalid_client';
   const description = isAuthenticated ? causeOf(error) : error.error_description;

@@ -43,16 +43,17 @@ const NEAR_MISSES: readonly string[] = [
   'data:text/html,x',
 ];
 
-/** Told to the client; for the response types that hold a token in the fragment, as they ask. */
-const TOLD: readonly (readonly [Change, error: string, place?: 'fragment'])[] = [
+/** Told to the client, in the query (`response_modes_supported`), whatever it asked for. */
+const TOLD: readonly (readonly [Change, error: string])[] = [
   ['state=another', 'invalid_request'],
   [{ response_type: undefined }, 'invalid_request'],
   [{ response_type: 'none' }, 'unsupported_response_type'],
+  [{ response_type: 'code code' }, 'unsupported_response_type'],
   [{ response_type: 'bogus' }, 'unsupported_response_type'],
-  [{ response_type: 'token' }, 'unsupported_response_type', 'fragment'],
-  [{ response_type: 'id_token' }, 'unsupported_response_type', 'fragment'],
-  [{ response_type: 'code token' }, 'unsupported_response_type', 'fragment'],
-  [{ response_type: 'code id_token' }, 'unsupported_response_type', 'fragment'],
+  [{ response_type: 'token' }, 'unsupported_response_type'],
+  [{ response_type: 'id_token' }, 'unsupported_response_type'],
+  [{ response_type: 'code token' }, 'unsupported_response_type'],
+  [{ response_type: 'code id_token' }, 'unsupported_response_type'],
   [{ response_mode: 'fragment' }, 'unsupported_response_mode'],
   [{ response_mode: 'form_post' }, 'unsupported_response_mode'],
   [{ response_mode: 'web_message' }, 'unsupported_response_mode'],
@@ -123,19 +124,22 @@ describe('authorization endpoint', () => {
     }
   });
 
-  for (const [change, error, place] of TOLD) {
-    it(`${titleOf(change)}: the client is told ${error}, with its state and our issuer`, async () => {
+  for (const [change, error] of TOLD) {
+    it(`${titleOf(change)}: the client is told ${error}, with its state, our issuer and a page`, async () => {
       const url = request(change);
       const page = await visit(url);
       expect(page.status).to.equal(303);
       const { origin, pathname, search, hash } = page.location ?? new URL('about:blank');
       expect(origin + pathname).to.equal(REDIRECT_URI);
-      const answer = new URLSearchParams(place === 'fragment' ? hash.slice(1) : search);
+      expect(hash).to.equal('');
+      const answer = new URLSearchParams(search);
       const { error_description: description = '-', ...told } = Object.fromEntries(answer);
       const [state, second] = new URL(url).searchParams.getAll('state');
       const isOne = state !== undefined && second === undefined;
-      expect(told).to.deep.equal({ error, ...(isOne && { state }), iss: on.issuer });
+      const error_uri = `${on.issuer}/errors/${error}`;
+      expect(told).to.deep.equal({ error, error_uri, ...(isOne && { state }), iss: on.issuer });
       expect(description).to.match(DESCRIPTION);
+      expect((await visit(error_uri)).status).to.equal(200);
     });
   }
 
@@ -164,6 +168,7 @@ describe('authorization endpoint', () => {
       expect(answerIn(denied)).to.deep.equal({
         error: 'access_denied',
         error_description: 'the person refused the request',
+        error_uri: `${on.issuer}/errors/access_denied`,
         state: STATE,
         iss: on.issuer,
       });

@@ -10,8 +10,7 @@ export async function outcomeOf(person: Person, request: string | URL | Page): P
   const isPage = typeof request === 'object' && 'status' in request;
   const page = await person.follow(isPage ? request : await person.get(request));
   if (page.location) {
-    const { searchParams, hash } = page.location;
-    const told = hash === '' ? searchParams : new URLSearchParams(hash.slice(1));
+    const { searchParams: told } = page.location;
     return told.get('error') ?? (told.has('code') ? 'code' : `no answer in ${page.location}`);
   }
   if (page.forms.some(({ names }) => names.has('password'))) return 'sign-in';

@@ -62,7 +62,8 @@ describe('no scopes', () => {
       );
       const { searchParams } = url;
       const state = searchParams.get('state');
-      expect(told).to.deep.equal({ error: 'invalid_scope', state, iss: on.issuer });
+      const error_uri = `${on.issuer}/errors/invalid_scope`;
+      expect(told).to.deep.equal({ error: 'invalid_scope', error_uri, state, iss: on.issuer });
       expect(description).to.be.oneOf([
         'no scopes exist here: leave scope out',
         'scope contains invalid characters',

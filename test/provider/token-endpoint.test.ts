@@ -4,6 +4,7 @@ import {
   type Answer,
   ask,
   authorizationUrl,
+  basic,
   clientCredentials,
   exchangeCode,
   introspect,
@@ -82,7 +83,7 @@ describe('the token endpoint', () => {
         await send('POST', 'grant_type=nonsense', { accept: 'text/html,*/*;q=0.1' }),
       ];
       const errors = answers.map(({ body }) => body.error);
-      expect(errors).to.deep.equal([undefined, 'invalid_grant', 'invalid_request']);
+      expect(errors).to.deep.equal([undefined, 'invalid_grant', 'invalid_client']);
       for (const { headers } of answers) {
         expect(headers.get('content-type')).to.match(/^application\/json\b/);
         expect(headers.get('cache-control')).to.equal('no-store');
@@ -124,14 +125,38 @@ describe('the token endpoint', () => {
       expect(status).to.equal(200);
     });
 
-    it('a body that is too large or cannot be decoded is a bad request', async () => {
+    it('a body that is too large is a bad request, whatever charset it names', async () => {
       const large = `${exchangeForm('gate_ac_x')}&more=${'x'.repeat(60 * 1024)}`;
-      const answers = [
-        await send('POST', large),
-        await send('POST', 'grant_type=x', { 'content-type': `${FORM}; charset=nonsense` }),
-        await send('POST', ''),
-      ];
-      for (const answer of answers) expectRefusal(answer, 400, 'invalid_request');
+      for (const charset of ['utf-8', 'nonsense']) {
+        const answer = await send('POST', large, { 'content-type': `${FORM}; charset=${charset}` });
+        expectRefusal(answer, 400, 'invalid_request');
+      }
+    });
+
+    it('a request without a content type is told so, whoever sends it', async () => {
+      const code = await on.partner.code(on.clients.confidential);
+      const form = exchangeForm(code);
+      const { confidential } = on.clients;
+      for (const headers of [{}, { authorization: basic(confidential) }]) {
+        const body = new TextEncoder().encode(`${form}`);
+        const answer = await ask(new URL('/oauth/token', on.issuer), {
+          ...{ method: 'POST', headers, body },
+        });
+        const cause = `the body must be ${FORM}, and Content-Type must say so`;
+        expectRefusal(answer, 400, 'invalid_request', cause);
+      }
+      const [problem] = await on.service.clientProblems.of(confidential.id);
+      expect(problem?.cause).to.contain('Content-Type');
+      await expectStillGood(code);
+    });
+
+    it('a request that names no client is not authenticated (RFC 6749 §5.2)', async () => {
+      // More often than wrong secrets of an address are answered: it is no guess.
+      for (const body of ['', ...Array<string>(60).fill('grant_type=refresh_token')]) {
+        const answer = await send('POST', body);
+        expectRefusal(answer, 401, 'invalid_client', 'the request names no client');
+        expect(answer.headers.get('www-authenticate')).to.match(/^Basic realm="/);
+      }
     });
 
     it('a parameter that comes twice is refused, and nothing is used up', async () => {

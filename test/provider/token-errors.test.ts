@@ -214,7 +214,7 @@ describe('errors for clients', () => {
       [400, 'invalid_request', await introspect(issuer, resourceServer, '')],
       [401, 'invalid_client', await post('/oauth/revoke', { token })],
       [405, 'invalid_request', await ask(new URL('/oauth/token', issuer), {})],
-      [400, 'invalid_request', await post('/oauth/token', {})],
+      [401, 'invalid_client', await post('/oauth/token', {})],
       [400, 'invalid_grant', await post('/oauth/revoke', { token }, otherConfidential)],
     ];
     for (const [status, error, answer] of answers) {
