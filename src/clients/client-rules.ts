@@ -42,10 +42,10 @@ export function checkRedirectUris(
   const problems = uris.flatMap((uri, index): Problem<RedirectUriCode | 'duplicate'>[] => {
     const found = redirectUriProblem(uri, options);
     if (found && found.code !== 'spelling') return [{ ...found, index }];
-    const twin = found ? otherSpelling(uri, index, uris) : uris.indexOf(uri);
+    const twin = found ? otherSpelling(uri, index, uris) : firstOfSame(uri, uris, options);
     if (twin === index) return [];
     if (found && twin === -1) return [{ ...found, index }];
-    const spelled = found ? ', as browsers send it,' : '';
+    const spelled = uris[twin] === uri ? '' : ', as browsers send it,';
     const message = `Remove it: it is${spelled} row ${twin + 1} again.`;
     return [{ code: 'duplicate', index, message }];
   });
@@ -103,6 +103,15 @@ function kindProblems({ kind, redirectUris, isNative }: ClientDraft): Problem[] 
 
 function remedyLine({ index, message }: Problem, uris: readonly string[]): string {
   return index === undefined ? message : `${uris[index]}: ${message}`;
+}
+
+/** The first row that browsers open alike: an origin needs no slash (RFC 3986 §6.2.3). */
+function firstOfSame(uri: string, uris: readonly string[], options: RedirectUriOptions): number {
+  const { href } = new URL(uri);
+  return uris.findIndex(
+    (other) =>
+      other === uri || (URL.parse(other)?.href === href && !redirectUriProblem(other, options)),
+  );
 }
 
 /** The row that holds, or would once corrected hold, the same URI; -1 when there is none. */

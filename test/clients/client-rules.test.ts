@@ -57,6 +57,19 @@ describe('list of redirect URIs', () => {
     }
   });
 
+  it('an origin and the same with its slash are one URI: the second is refused', () => {
+    for (const uris of [
+      ['https://app.example', 'https://app.example/'],
+      ['https://app.example/', 'https://app.example'],
+      ['https://app.example?a=1', 'https://app.example/?a=1'],
+    ]) {
+      const [found, ...others] = checkRedirectUris(uris, web).problems;
+      expect(found, uris.join()).to.include({ code: 'duplicate', index: 1 });
+      expect(found?.message).to.equal('Remove it: it is, as browsers send it, row 1 again.');
+      expect(others).to.deep.equal([]);
+    }
+  });
+
   it('two URIs that differ only by the slash at the end are accepted with a warning', () => {
     const found = checkRedirectUris(['https://app.example/cb', 'https://app.example/cb/'], web);
     expect(found.problems).to.deep.equal([]);
