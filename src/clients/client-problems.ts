@@ -15,6 +15,8 @@ export interface ClientProblem {
   readonly cause: string;
   /** As it was sent, by `withoutValues`. */
   readonly redirectUri?: string | undefined;
+  /** As it was sent, without our own values; absent where none was. */
+  readonly scope?: string | undefined;
   /** Absent at the authorize step, where no client authenticates. */
   readonly authMethod?: SeenAuthMethod | undefined;
   readonly requestId: string;
@@ -51,6 +53,7 @@ const MINUTE = 60_000;
 const MOST_WAITING = 1_000;
 const LONGEST_URI = 2_000;
 const LONGEST_CAUSE = 500;
+const LONGEST_SCOPE = 200;
 
 export function createClientProblems(parts: {
   readonly database: Queries;
@@ -91,12 +94,13 @@ export function createClientProblems(parts: {
   };
 
   return {
-    note({ redirectUri, cause, ...problem }) {
+    note({ redirectUri, scope, cause, ...problem }) {
       if (isClosed || waiting.length >= MOST_WAITING || isFlood(problem.clientId)) return;
       waiting.push({
         ...problem,
         at: new Date(clock()),
         cause: cut(withoutSecrets(cause), LONGEST_CAUSE),
+        scope: scope && cut(withoutSecrets(scope), LONGEST_SCOPE),
         redirectUri: redirectUri && cut(withoutValues(redirectUri), LONGEST_URI),
       });
       timer ??= setTimeout(() => void flush(), PAUSE).unref();
@@ -105,7 +109,7 @@ export function createClientProblems(parts: {
     async of(clientId) {
       await flush();
       const rows = await database.query<ProblemRow>(
-        `SELECT at, step, error, cause, redirect_uri, auth_method, request_id
+        `SELECT at, step, error, cause, redirect_uri, scope, auth_method, request_id
           FROM client_problems WHERE client_id = $1 AND at > $2
           ORDER BY id DESC LIMIT $3`,
         [clientId, new Date(clock() - LIFETIME), MOST_KEPT],
@@ -167,12 +171,12 @@ const KEEP = `
   WITH noted AS (
     SELECT * FROM json_to_recordset($1) AS problem (
       "clientId" text, at timestamptz, step text, error text, cause text,
-      "redirectUri" text, "authMethod" text, "requestId" text, place integer)
+      "redirectUri" text, scope text, "authMethod" text, "requestId" text, place integer)
   ), added AS (
     INSERT INTO client_problems
-        (client_id, at, step, error, cause, redirect_uri, auth_method, request_id)
+        (client_id, at, step, error, cause, redirect_uri, scope, auth_method, request_id)
       SELECT noted."clientId", noted.at, step, error, cause,
-        "redirectUri", "authMethod", "requestId"
+        "redirectUri", scope, "authMethod", "requestId"
       FROM noted JOIN clients ON clients.id = noted."clientId" ORDER BY place
       RETURNING client_id
   ), crowded AS (
@@ -190,6 +194,7 @@ interface ProblemRow {
   readonly error: string;
   readonly cause: string;
   readonly redirect_uri: string | null;
+  readonly scope: string | null;
   readonly auth_method: SeenAuthMethod | null;
   readonly request_id: string;
 }
@@ -203,6 +208,7 @@ function problemFrom(row: ProblemRow): ClientProblem {
     cause: row.cause,
     requestId,
     ...(redirectUri !== null && { redirectUri }),
+    ...(row.scope !== null && { scope: row.scope }),
     ...(authMethod !== null && { authMethod }),
   };
 }

@@ -35,6 +35,7 @@ export function problemRowsOf(
     errorUrl: isDocumentedError(problem.error) ? `/errors/${problem.error}` : undefined,
     cause: problem.cause,
     authMethod: problem.authMethod && AUTH_METHODS[problem.authMethod],
+    scope: problem.scope,
     redirectUri: redirectUriOf(problem, registered),
     requestId: problem.requestId,
   }));

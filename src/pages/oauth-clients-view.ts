@@ -103,6 +103,8 @@ export interface ClientProblemRow {
   readonly cause: string;
   /** In words; absent at the authorize step. */
   readonly authMethod: string | undefined;
+  /** What was sent, unasked: there are none. */
+  readonly scope: string | undefined;
   readonly redirectUri: SentRedirectUri | undefined;
   readonly requestId: string;
 }

@@ -16,6 +16,8 @@ export function requestProblem(
   const clientId = client?.clientId ?? namedClient(ctx);
   if (clientId === undefined || !isClientId(clientId)) return undefined;
   const redirectUri = params?.redirect_uri;
+  // The engine drops from its parameters what it does not know.
+  const scope = ctx.oidc.body?.scope ?? ctx.query.scope;
   return {
     clientId,
     step,
@@ -24,6 +26,7 @@ export function requestProblem(
     cause: client ? causeOf(error) : causeOf(error).replace(/^client not found$/, SUSPENDED),
     requestId: String(ctx.state.requestId),
     ...(typeof redirectUri === 'string' && { redirectUri }),
+    ...(typeof scope === 'string' && scope && { scope }),
     ...(step === 'token' && { authMethod: authMethodOf(ctx) }),
   };
 }

@@ -83,7 +83,7 @@ const samples: Samples = {
     problems: list(many, (index) => ({
       ...{ at: MOMENT, step: text, error: text, cause: text, requestId: text },
       errorUrl: some('/errors/invalid_client', index),
-      authMethod: some(text, index),
+      ...{ authMethod: some(text, index), scope: some(text, index) },
       redirectUri: some(
         {
           sent: list(many, (part) => ({ text, isMarked: part % 2 === 0 })),

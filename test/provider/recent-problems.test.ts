@@ -203,6 +203,19 @@ describe('recent problems of a client', () => {
     expect(html).to.include('href="/errors/invalid_redirect_uri"');
   });
 
+  it('the owner sees the scope that a library sent unasked, and no token in it', async () => {
+    await authorize({ scope: 'openid profile email' });
+    await authorize({ scope: `undefined ${WRONG_SECRET}` });
+    await exchangeCode(on.issuer, client, NO_CODE, { scope: 'offline_access' });
+    await exchangeCode(on.issuer, client, NO_CODE);
+    const scopes = (await problems()).map(({ scope }) => scope);
+    const shortened = 'undefined gate_cs_…';
+    expect(scopes).to.deep.equal([undefined, 'offline_access', shortened, 'openid profile email']);
+    const owner = await signInOwner(on.service, on.seeded.person);
+    const text = textOf((await owner.get(`${LIST}/${client.id}`)).html);
+    expect(text).to.include('Scope sent openid profile email');
+  });
+
   it('a client without problems says so', async () => {
     const owner = await signInOwner(on.service, on.seeded.person);
     const { html } = await owner.get(`${LIST}/${client.id}`);
