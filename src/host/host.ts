@@ -37,6 +37,7 @@ import { healthChecks } from './health.ts';
 import type { MetricsText } from './metrics.ts';
 import type { Readiness } from './readiness.ts';
 import { refuseBrowsers, reloadSettings } from './reload.ts';
+import { refuseRepeatedHeaders } from './repeated-headers.ts';
 import { requestLog } from './request-log.ts';
 import type { ObserveRequest } from './request-metrics.ts';
 import { answerJson, ignoreOpenIdParameters, requireIssuerHost } from './requests.ts';
@@ -97,6 +98,7 @@ export function createHost(parts: HostParts): Koa {
   });
 
   app.use(requestLog({ log, observeRequest }));
+  app.use(refuseRepeatedHeaders);
   app.use(requireIssuerHost(settings.issuer));
   app.use(oauthRoutes(parts));
   app.use(securityHeaders(settings.issuer).page);
@@ -145,6 +147,8 @@ function pageRoutes({ settings, server, formTokens, signedIn, pages }: HostParts
     ...[pageToClient, ignoreOpenIdParameters, server.clientTests.recognize, server.engine],
   );
   router.get(`${ENDPOINT.authorization}/:uid`, pageToClient, server.engine);
+  // HEAD would issue a code as well, which nobody reads.
+  for (const layer of router.stack) layer.methods = ['GET'];
   router.get(`${ENDPOINT.interaction}/:uid`, pageToClient, pages.interaction.show);
   router.post(`${ENDPOINT.interaction}/:uid`, pageToClient, ...form, pages.interaction.submit);
 
@@ -224,6 +228,7 @@ function pageRoutes({ settings, server, formTokens, signedIn, pages }: HostParts
 export function createOperatorsHost(parts: OperatorsHostParts): Koa {
   const app = new Koa();
   app.use(requestLog({ log: parts.log.child({ listener: 'operators' }) }));
+  app.use(refuseRepeatedHeaders);
   const health = healthChecks(parts.readiness);
   app.use(
     exactRoutes([], {

@@ -43,8 +43,8 @@ describe('paths and methods', () => {
 
   const pages = {
     '/': 'HEAD, GET',
-    '/oauth/authorize': 'HEAD, GET',
-    '/oauth/authorize/some-uid': 'HEAD, GET',
+    '/oauth/authorize': 'GET',
+    '/oauth/authorize/some-uid': 'GET',
     '/interaction/some-uid': 'HEAD, GET, POST',
     '/login': 'HEAD, GET, POST',
     '/logout': 'HEAD, GET, POST',
@@ -77,6 +77,39 @@ describe('paths and methods', () => {
       expect(head.status, path).to.equal(get.status);
       expect(head.headers.get('content-type')).to.equal(get.headers.get('content-type'));
       expect(head.text).to.equal('');
+    }
+  });
+
+  it('HEAD never begins or answers an authorization request: its code would go nowhere', async () => {
+    for (const path of ['/oauth/authorize', '/oauth/authorize/some-uid']) {
+      const { status, headers } = await ask('HEAD', path);
+      expect(status, path).to.equal(405);
+      expect(headers.get('allow')).to.equal('GET');
+      expect(headers.getSetCookie()).to.deep.equal([]);
+    }
+  });
+
+  it('a second Host or Authorization header is a bad request, whatever they say', async () => {
+    const { port } = service.settings.server;
+    const operators = Number(new URL(service.operatorsUrl).port);
+    const host = ['Host', `localhost:${port}`];
+    const bearer = ['Authorization', 'Bearer x'];
+    for (const [to, path] of [
+      [port, '/.well-known/oauth-authorization-server'],
+      [port, '/login'],
+      [operators, '/metrics'],
+    ] as const) {
+      for (const headers of [
+        [...host, ...host],
+        [...host, ...bearer, 'authorization', 'Basic eDp4'],
+      ]) {
+        const { status, headers: answered } = await rawRequest(to, path, { headers });
+        expect(status, `${path} ${headers}`).to.equal(400);
+        expect(answered.get('x-request-id')).to.match(/^req_/);
+      }
+      expect((await rawRequest(to, path, { headers: [...host, ...bearer] })).status).not.to.equal(
+        400,
+      );
     }
   });
 

@@ -3,8 +3,11 @@ import { request } from 'node:http';
 
 export interface RawRequest {
   readonly method?: string;
-  /** As they are: `host` may name any host, and no header is added but those of the body. */
-  readonly headers?: Readonly<Record<string, string>>;
+  /**
+   * As they are: `host` may name any host, and no header is added but those of the body. A list
+   * (names and values by turns, without a body) may say a name twice.
+   */
+  readonly headers?: Readonly<Record<string, string>> | readonly string[];
   /** Sent as a form. */
   readonly form?: Readonly<Record<string, string>>;
   /** An address of this machine to come from, such as 127.0.0.2. */
@@ -29,7 +32,7 @@ export function rawRequest(port: number, path: string, raw: RawRequest = {}): Pr
         port,
         path,
         method,
-        headers: { ...type, ...headers },
+        headers: isList(headers) ? [...headers] : { ...type, ...headers },
         agent: false,
         ...(from !== undefined && { localAddress: from }),
       },
@@ -49,6 +52,9 @@ export function rawRequest(port: number, path: string, raw: RawRequest = {}): Pr
     asked.end(body);
   });
 }
+
+const isList = (headers: NonNullable<RawRequest['headers']>): headers is readonly string[] =>
+  Array.isArray(headers);
 
 /** Names and values by turns, so that a header that came twice stays twice. */
 function headersOf(raw: readonly string[]): Headers {
