@@ -3,6 +3,7 @@ import type { Context, Middleware } from 'koa';
 import type { Logger } from 'pino';
 import type { ErrorPage } from '../pages/error-page.ts';
 import { answerOAuthError, OAuthError } from '../provider/oauth-error.ts';
+import { shownPath } from './shown-path.ts';
 
 /** Seconds. A store that is back is noticed within one. */
 const RETRY_AFTER = '2';
@@ -74,5 +75,5 @@ export function statusOf(error: unknown): number {
 }
 
 function logFailure(ctx: Context, error: unknown, log: Logger): void {
-  log.error({ requestId: ctx.state.requestId, path: ctx.path, err: error }, 'request failed');
+  log.error({ requestId: ctx.state.requestId, path: shownPath(ctx), err: error }, 'request failed');
 }

@@ -4,6 +4,7 @@ import type { Context, Middleware } from 'koa';
 import type { Logger } from 'pino';
 import { statusOf } from './failures.ts';
 import type { ObserveRequest } from './request-metrics.ts';
+import { routeOf, shownPath } from './shown-path.ts';
 
 /** 64 random bits, from Node's own supply of them: this is asked for with each request. */
 export function newRequestId(): string {
@@ -13,8 +14,6 @@ export function newRequestId(): string {
 
 /** What nginx calls a request whose caller left before the answer. */
 const CALLER_LEFT = 499;
-/** Characters of a path that are logged; no route of ours is longer. */
-const LONGEST_PATH = 200;
 
 /**
  * Gives the request its id (`X-Request-Id`), logs its outcome and counts it. Never the query, a
@@ -50,7 +49,7 @@ export function requestLog({
     const { clientId, authorizationId: authorization, accountId } = ctx.state;
     log.info(
       {
-        ...{ requestId, method, path: shownPath(ctx.path, route), route, status, ip, clientId },
+        ...{ requestId, method, path: shownPath(ctx), route, status, ip, clientId },
         ...{ authorization, accountId },
         ms: Math.round(milliseconds * 1000) / 1000,
       },
@@ -71,20 +70,3 @@ function answerUncaught(ctx: Context, err: unknown, log: Logger): void {
   log.error({ requestId, err }, 'request failed');
   ctx.body = `Something went wrong on our side. Reference: ${requestId}\n`;
 }
-
-/** The pattern of the route that took the request; `unmatched` for a path that nobody has. */
-function routeOf(ctx: Context & { _matchedRoute?: string | RegExp }): string {
-  return String(ctx.state.route ?? ctx._matchedRoute ?? 'unmatched');
-}
-
-/** Some put a code or a token into the path, where none belongs; nothing of ours there is so long. */
-function shownPath(path: string, route: string): string {
-  if (path === route) return path;
-  const short = path.length > LONGEST_PATH ? `${path.slice(0, LONGEST_PATH)}…` : path;
-  return short.replace(SECRET_VALUE, '$1…').replace(LONG_SEGMENT, '$1…');
-}
-
-/** The prefixes of every secret value that is given out. In any case, and escaped: `gate%5f`. */
-const SECRET_VALUE = /(gate(?:_|%5f)(?:at|mt|rt|ac|cs|key)(?:_|%5f))[^/]*/gi;
-/** Values without a prefix, such as a code verifier, have at least 43 characters. */
-const LONG_SEGMENT = /([^/]{8})[^/]{32,}/g;

@@ -57,7 +57,7 @@ describe('request lines', () => {
       [200, await get(issuer + stylesheet)],
       [303, await get(`${issuer}/profile`)],
       [400, await get(`${issuer}/oauth/authorize?client_id=none`)],
-      [400, await get(`${issuer}/oauth/token`, form)],
+      [401, await get(`${issuer}/oauth/token`, form)],
       [400, await withoutHost(Number(port))],
       [401, await get(`${issuer}/oauth/introspect`, form)],
       [403, await get(`${issuer}/login`, form)],
@@ -105,6 +105,19 @@ describe('request lines', () => {
       expect(cause?.err).to.include({ code: '42P01' });
       expect(lines.at(-1)).to.include({ msg: 'request', status: 500 });
     }
+  });
+
+  it('of a failure of ours hold no value that stood in the path', async () => {
+    const broken = await start();
+    const { person: account } = await seed(broken);
+    const person = createPerson(broken.issuer);
+    await person.signIn(account);
+    await broken.database.query('ALTER TABLE connections RENAME TO connections_elsewhere');
+    const value = `gate_at_${'x'.repeat(43)}`;
+    expect((await person.get(`/profile/connections/${value}`)).status).to.equal(500);
+    const failures = broken.logLines.filter((line) => line.includes('"level":50'));
+    expect(failures.join('')).to.include('/profile/connections/gate_at_…');
+    expect(broken.logLines.join('')).not.to.include(value);
   });
 
   it('name the client, the authorization, and the account by its id', async () => {
