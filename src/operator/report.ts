@@ -9,6 +9,9 @@ export interface Report {
   readonly exitCode?: number;
 }
 
+/** What a terminal would obey, or not show. Some of what is recorded was sent by strangers. */
+const printable = (cell: string): string => cell.replace(/\p{C}/gu, '\uFFFD');
+
 /** Rows under a heading, each column as wide as its longest cell. */
 export function table(
   heading: readonly string[],
@@ -16,7 +19,7 @@ export function table(
   nothing: string,
 ): string {
   if (rows.length === 0) return nothing;
-  const lines = [heading, ...rows];
+  const lines = [heading, ...rows].map((cells) => cells.map(printable));
   const widths = heading.map((_, column) =>
     Math.max(...lines.map((cells) => cells[column]?.length ?? 0)),
   );

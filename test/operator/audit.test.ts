@@ -55,4 +55,17 @@ describe('operator audit', () => {
     const { code } = await refusal('audit --account nobody@example.test');
     expect(code).to.equal('account_unknown');
   });
+
+  it('prints no character that a terminal obeys, whoever put it there', async () => {
+    const activity = createActivity(parts());
+    await activity.record({
+      ...{ action: 'signed_in', actor: 'person', accountId },
+      origin: { address: '\u001b[2J\u202e::1\n', browser: 'x' },
+    });
+    const { output } = await run('audit --limit 1');
+    expect(output).to.match(/\uFFFD\[2J\uFFFD::1\uFFFD\n/);
+    expect(output.replaceAll('\n', '')).not.to.match(/\p{C}/u);
+    const [record] = await audit('--limit 1');
+    expect(record.address).to.equal('\u001b[2J\u202e::1\n');
+  });
 });
