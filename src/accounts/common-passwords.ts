@@ -3,12 +3,14 @@ import { dictionary } from '@zxcvbn-ts/language-common';
 
 /** About 50,000, most of them shorter than what we accept: they are looked for in their disguises. */
 const LEAKED = new Set(dictionary['passwords-common']);
+/** Printed at the first start, so not a secret. */
+export const DEMO_PASSWORD = 'gatehouse-demo';
 const SERVICE_NAME = 'gatehouse';
 /** A password that repeats fewer characters than this is a short password. */
 const SHORTEST_UNIT = 6;
 
 /**
- * Whether a password is a leaked one, the name of this service or one of the person's `words`,
+ * Whether a password is a leaked one, the name of this service, the demo's or one of the person's `words`,
  * also with other letter case, repeated, or with digits and punctuation around it.
  */
 export function isCommonPassword(password: string, words: readonly string[]): boolean {
@@ -16,7 +18,7 @@ export function isCommonPassword(password: string, words: readonly string[]): bo
   const unit = repeatedUnit(lower);
   if (unit !== lower && [...unit].length < SHORTEST_UNIT) return true;
   const core = unit.replace(/^[^\p{L}]+|[^\p{L}]+$/gu, '');
-  const guessable = new Set([SERVICE_NAME, ...words.flatMap(partsOf)]);
+  const guessable = new Set([SERVICE_NAME, DEMO_PASSWORD, ...words.flatMap(partsOf)]);
   return [lower, unit, core].some((form) => LEAKED.has(form) || guessable.has(form));
 }
 

@@ -2,12 +2,13 @@
 import type { Clock } from '../clock.ts';
 import { randomId } from '../random-id.ts';
 import type { Database } from '../storage/queries.ts';
+import { DEMO_PASSWORD } from './common-passwords.ts';
 import { hashPassword } from './password.ts';
 
-/** Printed at the start, so not a secret: never to be seeded where strangers can reach it. */
+/** Printed at the start: never to be seeded where strangers can reach it. */
 export const DEMO = {
   email: 'ada@demo.test',
-  password: 'gatehouse-demo',
+  password: DEMO_PASSWORD,
   name: 'Ada Demo',
   organization: 'Demo Logistics',
   warehouses: ['Hamburg', 'Riga'],

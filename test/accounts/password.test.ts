@@ -36,6 +36,9 @@ describe('password rules', () => {
     ['123412341234', 'password_common'],
     ['Gatehouse2024', 'password_common'],
     ['gatehousegatehouse', 'password_common'],
+    // Printed by every first start.
+    ['gatehouse-demo', 'password_common'],
+    ['Gatehouse-Demo 2024!', 'password_common'],
     ['ada.lovelace@demo.test', 'password_common'],
     ['ada.lovelace123', 'password_common'],
     ['Ada Lovelace 1815', 'password_common'],
