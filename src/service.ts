@@ -11,9 +11,9 @@ import { createReload } from './config/reload.ts';
 import type { Settings } from './config/settings.ts';
 import { createClockWatch } from './host/clock-watch.ts';
 import { createDeparture } from './host/departure.ts';
-import { createOperatorsHost } from './host/host.ts';
 import { addressOf, drain, listen } from './host/listeners.ts';
 import { createMetrics } from './host/metrics.ts';
+import { createOperatorsHost } from './host/operators-host.ts';
 import { createReadiness } from './host/readiness.ts';
 import { createRegistries } from './registries.ts';
 import { listenForChanges } from './storage/change-feed.ts';
@@ -177,6 +177,7 @@ export async function startService(given: ServiceParts) {
   listeners.push(everyone);
   const operatorsApp = createOperatorsHost({
     ...{ log, reload, readiness, metrics: metrics.text },
+    operatorsHost: server.operatorsHost,
   });
   if (!isWorker) {
     const { operatorsPort, operatorsHost } = server;

@@ -2,7 +2,6 @@
 import Koa, { type Context, type Middleware } from 'koa';
 import Router from 'koa-router';
 import type { Logger } from 'pino';
-import type { Reload } from '../config/reload.ts';
 import type { Settings } from '../config/settings.ts';
 import type { activityPage } from '../pages/activity.ts';
 import type { apiKeysPage } from '../pages/api-keys.ts';
@@ -33,10 +32,6 @@ import { serveAsset } from './assets.ts';
 import { exactRoutes } from './exact-routes.ts';
 import { answerErrorPages, answerJsonErrors } from './failures.ts';
 import type { FormTokens } from './form-token.ts';
-import { healthChecks } from './health.ts';
-import type { MetricsText } from './metrics.ts';
-import type { Readiness } from './readiness.ts';
-import { refuseBrowsers, reloadSettings } from './reload.ts';
 import { refuseRepeatedHeaders } from './repeated-headers.ts';
 import { requestLog } from './request-log.ts';
 import type { ObserveRequest } from './request-metrics.ts';
@@ -72,13 +67,6 @@ export interface HostParts {
     readonly errorReference: ReturnType<typeof errorReferencePage>;
     readonly errorPage: ErrorPage;
   };
-}
-
-export interface OperatorsHostParts {
-  readonly log: Logger;
-  readonly readiness: Readiness;
-  readonly metrics: () => Promise<MetricsText>;
-  readonly reload: () => Promise<Reload>;
 }
 
 export function createHost(parts: HostParts): Koa {
@@ -222,29 +210,4 @@ function pageRoutes({ settings, server, formTokens, signedIn, pages }: HostParts
   router.get('/errors/:code', pages.errorReference.show);
   router.get('/assets/:name', serveAsset);
   return router;
-}
-
-/** The operators' listener, which is not the public one. */
-export function createOperatorsHost(parts: OperatorsHostParts): Koa {
-  const app = new Koa();
-  app.use(requestLog({ log: parts.log.child({ listener: 'operators' }) }));
-  app.use(refuseRepeatedHeaders);
-  const health = healthChecks(parts.readiness);
-  app.use(
-    exactRoutes([], {
-      '/healthz': { GET: [health.alive] },
-      '/readyz': { GET: [health.ready] },
-      '/metrics': {
-        GET: [
-          async function answerMetrics(ctx: Context) {
-            const { contentType, text } = await parts.metrics();
-            ctx.type = contentType;
-            ctx.body = text;
-          },
-        ],
-      },
-      '/reload': { POST: [refuseBrowsers, reloadSettings(parts.reload)] },
-    }),
-  );
-  return app;
 }

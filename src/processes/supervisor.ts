@@ -6,8 +6,8 @@ import type { Logger } from 'pino';
 import { Registry } from 'prom-client';
 import { createReload } from '../config/reload.ts';
 import type { Settings } from '../config/settings.ts';
-import { createOperatorsHost } from '../host/host.ts';
 import { addressOf, drain, listen } from '../host/listeners.ts';
+import { createOperatorsHost } from '../host/operators-host.ts';
 import { createReloadMetrics } from '../host/reload-metrics.ts';
 import type { Service } from '../service.ts';
 import { nodeMetrics, nodeReadiness } from './node-state.ts';
@@ -155,7 +155,7 @@ export async function startProcesses({
   const reload = createReload({ settings, loadSettings, apply, log, outcomes });
   const { operatorsPort, operatorsHost } = settings.server;
   const operatorsApp = createOperatorsHost({
-    ...{ log, readiness, reload, metrics: () => nodeMetrics(serving, own) },
+    ...{ log, readiness, reload, operatorsHost, metrics: () => nodeMetrics(serving, own) },
   });
   const operators = await listen(operatorsApp.callback(), operatorsPort, operatorsHost);
   opened.defer(() => drain(operators));

@@ -1,0 +1,78 @@
+/** Who may ask the operators' listener: no page in an operator's browser, by whatever name. */
+import { expect } from 'chai';
+import { pino } from 'pino';
+import { addressOf, drain, listen } from '../../src/host/listeners.ts';
+import { createOperatorsHost } from '../../src/host/operators-host.ts';
+import type { Readiness } from '../../src/host/readiness.ts';
+import { rawRequest } from '../support/raw-request.ts';
+import { startsOn, type TestService } from '../support/service.ts';
+
+describe("the operators' listener", () => {
+  const start = startsOn();
+  let service: TestService;
+  let port: number;
+
+  before(async () => {
+    service = await start();
+    port = Number(new URL(service.operatorsUrl).port);
+  });
+
+  const ask = (method: string, path: string, headers: Record<string, string>) =>
+    rawRequest(port, path, { method, headers: { 'content-length': '0', ...headers } });
+
+  it('tells metrics and reloads for addresses and localhost, and for no other name', async () => {
+    for (const [method, path] of [['GET', '/metrics'] as const, ['POST', '/reload'] as const]) {
+      for (const host of [
+        '127.0.0.1',
+        `localhost:${port}`,
+        'LOCALHOST',
+        `[::1]:${port}`,
+        '10.1.2.3',
+      ]) {
+        const { status, text } = await ask(method, path, { host });
+        expect(status, `${path} ${host} ${text}`).not.to.equal(421);
+      }
+      for (const host of [`evil.example:${port}`, 'localhost.evil.example', '127.0.0.1.nip.io']) {
+        expect((await ask(method, path, { host })).status, `${path} ${host}`).to.equal(421);
+      }
+    }
+  });
+
+  it('tells anybody whether it is alive and ready: load balancers ask by any name', async () => {
+    for (const path of ['/healthz', '/readyz']) {
+      expect((await ask('GET', path, { host: 'node-1.internal' })).status, path).to.equal(200);
+    }
+  });
+
+  it('goes by the name that it is configured to listen at', async () => {
+    const app = createOperatorsHost({
+      ...{ log: pino({ level: 'silent' }), operatorsHost: 'Gatehouse.internal' },
+      readiness: {} as Readiness,
+      metrics: async () => ({ contentType: 'text/plain', text: 'up 1' }),
+      reload: () => Promise.reject(new Error('nobody asks')),
+    });
+    const server = await listen(app.callback(), 0, '127.0.0.1');
+    try {
+      const own = Number(new URL(addressOf(server)).port);
+      const named = { host: `gatehouse.INTERNAL:${own}` };
+      expect((await rawRequest(own, '/metrics', { headers: named })).text).to.equal('up 1');
+      const other = { host: 'other.internal' };
+      expect((await rawRequest(own, '/metrics', { headers: other })).status).to.equal(421);
+    } finally {
+      await drain(server);
+    }
+  });
+
+  it('reloads for no page: neither where the browser names its origin nor its site', async () => {
+    const host = `localhost:${port}`;
+    for (const said of [
+      { origin: 'http://evil.example' },
+      { origin: 'null' },
+      { 'sec-fetch-site': 'cross-site' },
+      { 'sec-fetch-site': 'same-origin' },
+      { 'sec-fetch-site': 'none' },
+    ]) {
+      expect((await ask('POST', '/reload', { host, ...said })).status).to.equal(403);
+    }
+  });
+});
