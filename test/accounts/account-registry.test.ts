@@ -1,8 +1,11 @@
 import { expect } from 'chai';
 import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
-import { silentChangeFeed } from '../../src/storage/change-feed.ts';
+import { type ChangeFeed, silentChangeFeed } from '../../src/storage/change-feed.ts';
 import { refusalOf } from '../clients/refusals.ts';
 import { testDatabase } from '../support/databases.ts';
+
+/** It tells of nothing: what is remembered stays, unless whoever writes forgets it. */
+const liveAndSilent: ChangeFeed = { ...silentChangeFeed, isLive: true };
 
 describe('account registry', () => {
   const clock = () => Date.parse('2031-02-03T04:05:06.789Z');
@@ -66,5 +69,19 @@ describe('account registry', () => {
     expect((await accounts.resume(id)).isSuspended).to.equal(false);
     expect((await accounts.find(id))?.isSuspended).to.equal(false);
     expect(await refusalOf(accounts.resume('acc_0000000000000000'))).to.equal('account_unknown');
+  });
+
+  it('what it writes it finds at once, before the change feed says anything', async () => {
+    const registry = createAccountRegistry({ database, changes: liveAndSilent, clock });
+    const { id } = await registry.add({ email: 'live@demo.test', name: 'Livia' });
+    const found = async () => {
+      const { isSuspended, sessionGeneration } = (await registry.find(id)) ?? {};
+      return { isSuspended, sessionGeneration };
+    };
+    expect(await found()).to.deep.equal({ isSuspended: false, sessionGeneration: 0 });
+    await registry.suspend(id);
+    expect(await found()).to.deep.equal({ isSuspended: true, sessionGeneration: 0 });
+    await registry.endSessions(id);
+    expect(await found()).to.deep.equal({ isSuspended: true, sessionGeneration: 1 });
   });
 });

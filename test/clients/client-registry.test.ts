@@ -93,6 +93,20 @@ describe('client registry', () => {
     await database.query('DELETE FROM client_secrets WHERE client_id = $1', [client.id]);
     expect((await registry.find(client.id))?.version).to.not.equal(client.version);
   });
+
+  it('what it writes it finds at once, before the change feed says anything', async () => {
+    const live = createClientRegistry({ ...parts, changes: { ...silentChangeFeed, isLive: true } });
+    const { id } = (await live.add(partner)).client;
+    const found = () => live.find(id);
+    expect(await found()).to.include({ isSuspended: false });
+    await live.suspend(id);
+    expect(await found()).to.include({ isSuspended: true });
+    await live.resume(id);
+    await live.edit(id, { ...partner, name: 'Renamed' });
+    expect(await found()).to.include({ isSuspended: false, name: 'Renamed' });
+    await live.remove(id);
+    expect(await found()).to.equal(undefined);
+  });
 });
 
 describeOn([postgresServer], 'client registry on several nodes', () => {

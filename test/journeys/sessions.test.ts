@@ -124,6 +124,15 @@ describe('browser sessions', () => {
     await on.service.accounts.resume(on.seeded.person.accountId);
   });
 
+  it('a session from before all were ended gets no code silently, and a new one does', async () => {
+    const { accountId } = on.seeded.person;
+    const old = (await signedIn()).cookieHeader('/profile');
+    expect(await isSignedIn(old)).to.equal(true);
+    await on.service.accounts.endSessions(accountId);
+    expect(await isSignedIn(old)).to.equal(false);
+    expect(await isSignedIn((await signedIn()).cookieHeader('/profile'))).to.equal(true);
+  });
+
   it('a session that nobody uses ends after 12 hours, wherever it was begun', async () => {
     const url = authorizationUrl(on.issuer, on.clients.confidential);
     const onTheWay = async (): Promise<Person> => {
