@@ -118,6 +118,23 @@ describe('metadata', () => {
     }
   });
 
+  it('any page may read it, also with headers of its own', async () => {
+    const asked = { 'access-control-request-method': 'GET', origin: 'https://anywhere.example' };
+    const answer = await rawRequest(portOf(service), PATH, {
+      method: 'OPTIONS',
+      headers: {
+        ...{ ...asked, host: new URL(service.issuer).host },
+        'access-control-request-headers': 'x-library',
+      },
+    });
+    expect(answer.status).to.equal(204);
+    expect(Object.fromEntries(answer.headers)).to.include({
+      'access-control-allow-origin': 'https://anywhere.example',
+      'access-control-allow-methods': 'GET',
+      'access-control-allow-headers': 'x-library',
+    });
+  });
+
   it('no header changes what it says, or where a redirect leads', async () => {
     const { body } = await get(PATH, FORWARDED);
     expect(body).to.deep.equal(expectedOf(service.issuer));
