@@ -1,5 +1,6 @@
 /** Keys are replaced under running clients and signed-in people, one step at a time. */
 import { expect } from 'chai';
+import { fieldOf } from '../pages/signed-in-person.ts';
 import { authorizationUrl, exchangeCode, refresh, type TestClient } from '../support/oauth.ts';
 import { createPerson, type Person } from '../support/person.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
@@ -114,6 +115,18 @@ describeOn([postgresServer, redisServer], 'key rotation, two nodes', () => {
     expect(await isSignedIn(from, browser), 'session on the way back').to.equal(true);
   }
 
+  /** A page that one node drew is sent to the other, which takes its form token. */
+  async function formGoesOver(from: TestService, to: TestService): Promise<void> {
+    const visitor = createPerson(from.issuer);
+    const form_token = fieldOf(await visitor.get(`${from.issuer}/login`), 'form_token');
+    const { email, password } = seeded.person;
+    const fields = { form_token, email, password };
+    expect(
+      (await visitor.post(`${to.issuer}/login`, fields, { origin: to.issuer })).status,
+      'form',
+    ).to.equal(303);
+  }
+
   const STEPS: readonly (readonly [string, string[], string[]])[] = [
     ['accept the new key everywhere', [OLD], [OLD, NEW]],
     ['sign with the new key', [OLD, NEW], [NEW, OLD]],
@@ -124,6 +137,8 @@ describeOn([postgresServer, redisServer], 'key rotation, two nodes', () => {
       const [one, other] = [await nodeWith(...before), await nodeWith(...after)];
       await goesOver(one, other);
       await goesOver(other, one);
+      await formGoesOver(one, other);
+      await formGoesOver(other, one);
     });
   }
 

@@ -153,6 +153,26 @@ describe('“Forgot password?”', () => {
   });
 });
 
+describe('“Forgot password?” from one network', () => {
+  const on = startSeeded({
+    settings: { mail: { smtpUrl: 'smtp://127.0.0.1:9', from: FROM } },
+  });
+
+  it('is answered 30 times an hour, whomever it is for', async () => {
+    const visitor = createPerson(on.issuer);
+    const form = await visitor.get(PATH);
+    const ask = (number: number) =>
+      visitor.submit(form, { email: `nobody-${number}@example.test` });
+    for (let number = 0; number < 30; number += 1) {
+      expect((await ask(number)).status, `request ${number}`).to.equal(303);
+    }
+    const refused = await ask(30);
+    expect(refused.status).to.equal(429);
+    expect(Number(refused.headers.get('retry-after'))).to.be.within(1, 3_600);
+    expect(textOf(refused.html)).to.include('Too many links were asked for from your network.');
+  });
+});
+
 describe('without a mail server', () => {
   const start = startsOn();
 
