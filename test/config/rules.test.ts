@@ -30,6 +30,14 @@ describe('settings together', () => {
     expect(settings).to.include({ isLoopback: false, demo: false });
   });
 
+  it('let a code live for ten minutes at most (RFC 6749 §4.1.2)', () => {
+    const { tokens } = settingsOf('tokens: { authorization_code: 10m }');
+    expect(tokens.authorizationCodeSeconds).to.equal(600);
+    expect(pathsOf('tokens: { authorization_code: 601s }')).to.deep.equal([
+      'tokens.authorization_code',
+    ]);
+  });
+
   it('name the plain form of an issuer in the remedy', () => {
     const [trailing] = problemsOf('issuer: https://Auth.example.com:443/\nserver: {proxy_hops: 1}');
     expect(trailing?.remedy).to.match(/^write `https:\/\/auth\.example\.com`/);

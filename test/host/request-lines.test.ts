@@ -172,6 +172,8 @@ describe('request lines', () => {
     const value = `gate_at_${'x'.repeat(43)}`;
     const misplaced = await fetch(`${issuer}/oauth/introspect/${value}/more`);
     expect(lineOf(misplaced.headers).path).to.equal('/oauth/introspect/gate_at_…/more');
+    const cutOff = await fetch(`${issuer}/${value.slice(0, 30)}`);
+    expect(lineOf(cutOff.headers).path).to.equal('/gate_at_…');
   });
 
   it('tell the time to the microsecond, whatever the clock says', async () => {

@@ -15,8 +15,10 @@ describe('operator reload', () => {
   const operatorAt = (port: string | number): RunOperator =>
     operatorWith({ GATEHOUSE_OPERATORS_PORT: String(port) });
 
+  let operatorsUrl: string;
+
   before(async () => {
-    const { operatorsUrl } = await start({ reloaded: () => found() });
+    ({ operatorsUrl } = await start({ reloaded: () => found() }));
     operator = operatorAt(new URL(operatorsUrl).port);
   });
 
@@ -41,6 +43,19 @@ describe('operator reload', () => {
     expect(exitCode, errors).to.equal(3);
     expect(errors).to.include('tokens.colour').and.include('red').and.include('tokens.shape');
     expect(errors.match(/remedy: /g)).to.have.length(2);
+  });
+
+  it('is not made by a page that an operator visits', async () => {
+    let reads = 0;
+    found = () => {
+      reads += 1;
+      return {};
+    };
+    for (const headers of [{ origin: 'https://evil.example' }, { 'sec-fetch-site': 'none' }]) {
+      const answer = await fetch(`${operatorsUrl}/reload`, { method: 'POST', headers });
+      expect(answer.status).to.equal(403);
+    }
+    expect(reads).to.equal(0);
   });
 
   it('where nothing answers, or the port is not known, says so and what to do', async () => {

@@ -143,6 +143,16 @@ describe('the page of password and sessions', () => {
     expect(await logged()).to.include('signed_out_everywhere');
   });
 
+  it('a session of before a sign-out everywhere approves nothing without asking', async () => {
+    await connect();
+    const elsewhere = await signedIn(on.service, credentials);
+    const request = authorizationUrl(on.issuer, on.clients.confidential, { prompt: 'none' });
+    const answer = async () => (await elsewhere.get(request)).location?.searchParams;
+    expect((await answer())?.has('code')).to.equal(true);
+    await person.send(`${PATH}/sign-out-everywhere`);
+    expect((await answer())?.get('error')).to.equal('login_required');
+  });
+
   it('signing out everywhere makes no sign-in younger: it neither confirms nor extends it', async () => {
     on.clock.advance(1_000);
     await person.send(`${PATH}/sign-out-everywhere`);

@@ -185,10 +185,12 @@ describe('the redirect URI of tests', () => {
     });
 
     it('leaves no authorization behind, whether the code was exchanged or not', async () => {
-      const isThere = async (callback: URL): Promise<boolean> => {
+      const find = (callback: URL) => {
         const [, id = ''] = /code=gate_ac_(.{22})/.exec(callback.search) ?? [];
-        return (await on.service.store.readAuthorization(id)) !== undefined;
+        return on.service.store.readAuthorization(id);
       };
+      const isThere = async (callback: URL): Promise<boolean> =>
+        (await find(callback)) !== undefined;
       const exchanged = await owner.decide(await owner.begin(client));
       expect(await isThere(exchanged)).to.equal(true);
       await owner.get(exchanged);
@@ -196,7 +198,11 @@ describe('the redirect URI of tests', () => {
 
       const left = await owner.decide(await owner.begin(client));
       const { authorizationCodeSeconds, accessTokenSeconds } = on.service.settings.tokens;
-      on.clock.advance(authorizationCodeSeconds + accessTokenSeconds);
+      const longest = authorizationCodeSeconds + accessTokenSeconds;
+      // Also where the process that exchanges the code ends before it can end the tokens.
+      const { approvedAt = 0, endsAt } = (await find(left)) ?? {};
+      expect(endsAt).to.equal(approvedAt + longest);
+      on.clock.advance(longest);
       expect(await isThere(left)).to.equal(false);
     });
 

@@ -139,6 +139,14 @@ describe('interactions', () => {
     expect(await outcomeOf(person, approved)).to.equal('code');
   });
 
+  it('a page is of the request in its address, whichever cookies are sent to it', async () => {
+    const consent = await pageFor(await me());
+    const headers = { cookie: (await me()).cookieHeader(consent.url.pathname) };
+    const browser = createPerson(on.issuer);
+    expect((await browser.get(consent.url, headers)).status).to.equal(200);
+    expectOver(await browser.get(`/interaction/${'x'.repeat(43)}`, headers));
+  });
+
   it('a request waits for an hour', async () => {
     const person = await me();
     const consent = await pageFor(person);

@@ -113,6 +113,11 @@ describe('token revocation', () => {
     const form = new URLSearchParams({ client_id: id, client_secret: secret, token });
     const twice = await ask(url, { method: 'POST', body: new URLSearchParams(`${form}&token=x`) });
     expectRefusal(twice, 400, 'invalid_request');
+    // RFC 6749 §5.2: what is repeated of a request is printable ASCII, without quotes.
+    const name = encodeURIComponent('naïve"\n');
+    const hostile = new URLSearchParams(`${name}=1&${name}=2`);
+    const told = await ask(url, { method: 'POST', body: hostile });
+    expectRefusal(told, 400, 'invalid_request', "na?ve'? must not be sent twice");
     const { status, headers } = await ask(new URL(`${url}?${form}`), {});
     expect(status).to.equal(405);
     expect(headers.get('allow')).to.equal('POST');
