@@ -54,12 +54,18 @@ forEachDeployment('operator revoke', (start) => {
   const nameOf = (id: string | null) =>
     id === seeded.person.accountId ? 'grace' : id === seeded.other.accountId ? 'oscar' : 'nobody';
 
-  it('a person: connections, API keys and browser sessions end, once it was confirmed', async () => {
+  const linkOf = async (person: { readonly email: string }): Promise<string> => {
+    const { invite_link: link } = await valueFrom(run, `accounts invite ${person.email}`);
+    return link.slice(link.indexOf('/password'));
+  };
+
+  it('a person: connections, API keys, browser sessions and links end, once it was confirmed', async () => {
     const { confidential, otherConfidential } = seeded.clients;
     const mine = await grace.tokens(confidential);
     const also = await grace.tokens(otherConfidential);
     const theirs = await oscar.tokens(confidential);
     const key = await addKey();
+    const [myLink, theirLink] = [await linkOf(seeded.person), await linkOf(seeded.other)];
     await records();
 
     const { email } = seeded.person;
@@ -76,6 +82,8 @@ forEachDeployment('operator revoke', (start) => {
     await eventually(async () => {
       expect((await grace.browser.get('/profile')).location?.pathname).to.equal('/login');
     });
+    expect((await grace.browser.get(myLink)).status).to.equal(410);
+    expect((await oscar.browser.get(theirLink)).status).to.equal(200);
     expect(await isActive(theirs.accessToken)).to.equal(true);
     expect(await isRefreshed(theirs.refreshToken)).to.equal(true);
     expect((await records()).sort()).to.deep.equal([
