@@ -3,6 +3,7 @@ import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { openDatabase } from '../../src/storage/database.ts';
 import type { Sharing } from '../../src/storage/embedded-postgres.ts';
+import { PATIENCE } from '../support/patience.ts';
 
 export interface OtherProcess {
   /** `opened`, or the code of the error that it was refused with. */
@@ -72,7 +73,7 @@ async function main(dataDirectory: string, sharing: Sharing): Promise<void> {
   const failed = (error: unknown): string =>
     error instanceof Error && 'code' in error ? String(error.code) : String(error);
   try {
-    const database = await openDatabase({ dataDirectory, sharing });
+    const database = await openDatabase({ dataDirectory, sharing, patience: PATIENCE });
     process.on('message', async (order: Order) => {
       if (order.do === 'query') say(await database.query(order.text).catch(failed));
       if (order.do === 'begin') {
