@@ -91,7 +91,7 @@ function itSees(asked: (node: TestService) => Promise<TestService>, hears: Hears
     await expectLetIn([...ended, ...others]);
     const path = `/profile/connections/${clients.confidential.id}/disconnect`;
     await confirmAt(on.partner.browser, path);
-    await expectRefused(ended);
+    await hears(() => expectRefused(ended));
     await expectLetIn(others);
   });
 
