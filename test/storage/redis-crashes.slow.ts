@@ -90,7 +90,8 @@ function chainOf(issuer: string, client: TestClient, first: string) {
     },
     /** @returns how often it was refreshed since the last time. */
     async expectAlive(): Promise<number> {
-      expect(await step(), 'a chain that goes on').to.equal(200);
+      // Readiness is looked at once a second: the node may be on its way back to Redis still.
+      await eventually(async () => expect(await step(), 'a chain that goes on').to.equal(200));
       const since = refreshes;
       refreshes = 0;
       return since;
