@@ -1,4 +1,5 @@
 /** The one way to Redis: single, Sentinel or Cluster by URL, with limits that keep a request short. */
+import type { Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Cluster, Redis, type RedisOptions } from 'ioredis';
 import { SCRIPT_COMMANDS } from './redis-scripts.ts';
@@ -92,15 +93,54 @@ function connectTo({
     options.sentinels = hosts;
     options.name = path;
     options.sentinelRetryStrategy = retryPause;
-    // Or this node goes on writing to the old master until Sentinel demotes it, 10 seconds later.
-    options.failoverDetector = true;
     options.sentinelCommandTimeout = COMMAND_LIMIT;
     // Without both, TLS ends at the Sentinels and the tokens travel in clear.
     if (isTls) Object.assign(options, { enableTLSForSentinelMode: true, sentinelTLS: {} });
-    return new Redis(options);
+    const client = new Redis(options);
+    client.once('connect', () => {
+      for (const host of hosts) followFailovers(client, { ...host, name: path, isTls });
+    });
+    return client;
   }
   const [{ host, port } = { host: 'localhost', port: 6379 }] = hosts;
   return new Redis({ ...options, host, port, db: Number(path || 0) });
+}
+
+/**
+ * Leaves a master as soon as this Sentinel says that another one took its place. By itself a node
+ * goes on writing to the former one until that is demoted, 10 seconds later. The `failoverDetector`
+ * of ioredis ends the client for good when it hears of it while the client looks for the master.
+ */
+function followFailovers(
+  client: Redis,
+  { host, port, name, isTls }: { host: string; port: number; name: string; isTls: boolean },
+): void {
+  const sentinel = new Redis({
+    host,
+    port,
+    connectTimeout: CONNECT_LIMIT,
+    retryStrategy: retryPause,
+    enableReadyCheck: false,
+    autoResubscribe: false,
+    ...(isTls && { tls: {} }),
+  });
+  // One that is away tells nothing; it is asked again until this client is closed.
+  sentinel.on('error', () => {});
+  sentinel.on('ready', () => sentinel.subscribe('+switch-master').catch(() => {}));
+  sentinel.on('message', (_channel, message: string) => {
+    const [of, , , address, successorPort] = message.split(' ');
+    if (of !== name) return;
+    const leave = (): void => {
+      // Several Sentinels tell of the same switch.
+      const { remoteAddress, remotePort } = client.stream as Socket;
+      if (remoteAddress !== address || String(remotePort) !== successorPort) {
+        client.disconnect(true);
+      }
+    };
+    if (client.status === 'ready') leave();
+    else client.once('ready', leave);
+  });
+  client.once('end', () => sentinel.disconnect());
 }
 
 interface RedisUrl {
