@@ -4,7 +4,12 @@ import { type Answer, introspect, refresh } from '../support/oauth.ts';
 import { createOpened } from '../support/opened.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
 import { type Seed, seed } from '../support/seed.ts';
-import { type Deployment, startTestService, type TestService } from '../support/service.ts';
+import {
+  type Deployment,
+  type StartOptions,
+  startTestService,
+  type TestService,
+} from '../support/service.ts';
 import { type PartnerTokens, partnerTokens, type Tokens, tokensOf } from './partner-tokens.ts';
 import { expectRefusal } from './refusals.ts';
 
@@ -31,16 +36,15 @@ export function forEachRace(
     describeOn(place.needs, `${title}, ${place.title}`, () => {
       const opened = createOpened();
       after('close the nodes', opened.closeAll);
-      const start = (beside?: TestService, tokens = {}): Promise<TestService> =>
-        opened.add(
-          startTestService({ deployment, settings: { tokens, limits }, ...(beside && { beside }) }),
-          ({ close }) => close(),
-        );
+      const start = (options: StartOptions): Promise<TestService> =>
+        opened.add(startTestService(options), ({ close }) => close());
 
-      /** Two nodes on the same stores; the embedded database has one. */
+      /** Two nodes on the same stores, by whose clocks nothing is decided; the embedded has one. */
       body(async (retryWindowSeconds) => {
-        const first = await start(undefined, { retryWindowSeconds });
-        const nodes = deployment === 'embedded' ? [first] : [first, await start(first)];
+        const settings = { tokens: { retryWindowSeconds }, limits };
+        const first = await start({ deployment, settings });
+        const nodes = [first];
+        if (deployment !== 'embedded') nodes.push(await start({ beside: first, ahead: 120 }));
         return nodesOf(nodes, await seed(first), deployment);
       });
     });

@@ -10,11 +10,15 @@ import { createRedis } from '../../src/storage/redis.ts';
 import { redisLimits } from '../../src/storage/shared-limits.ts';
 import { StorageUnavailable } from '../../src/storage/storage-unavailable.ts';
 import type { TokenStore } from '../../src/storage/token-store.ts';
+import { tokensOf } from '../provider/partner-tokens.ts';
 import { atEndOfFile } from '../support/end-of-run.ts';
 import { eventually } from '../support/eventually.ts';
+import { exchangeCode, refresh } from '../support/oauth.ts';
 import { freePort, startProgram } from '../support/programs.ts';
 import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
-import { describeOn, redisServer, required } from '../support/requirements.ts';
+import { describeOn, postgresServer, redisServer, required } from '../support/requirements.ts';
+import { startSeeded } from '../support/seeded.ts';
+import { startsOn } from '../support/service.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { openStore } from './open-store.ts';
 import { FACTS, newId, tokenStoreContract } from './token-store-contract.ts';
@@ -99,35 +103,35 @@ describeOn([redisServer], 'Redis Cluster of three masters', () => {
     }
   });
 
-  it('is asked for each step of an authorization by one command, at the node that has the key', async () => {
-    const store = await open();
-    const step = { attempt: 'mine', refreshSeconds: 3_600 };
-    const steps = async (): Promise<void> => {
-      const id = newId();
-      await store.beginAuthorization(id, FACTS, { codeSeconds: 600, absoluteSeconds: undefined });
-      await store.readAuthorization(id);
-      await store.exchangeCode(id, step);
-      await store.rotate(id, { ...step, from: 0, retryWindowSeconds: 60 });
-      await store.confirmRotation(id, 1);
-      await store.endAuthorization(id);
-    };
-    // Each node is told the scripts once.
-    for (let times = 0; times < 50; times += 1) await steps();
-    const commands: string[] = [];
-    const clients = masters.map((master) => new Redis(master.url));
-    const monitors = await Promise.all(clients.map((client) => client.monitor()));
-    for (const monitor of monitors) {
-      monitor.on('monitor', (_time: string, [name = '', key = '']: string[], source: string) => {
-        if (source !== 'lua' && !/^(echo|cluster|info|ping)$/i.test(name)) commands.push(name, key);
-      });
-    }
-    await steps();
-    await Promise.all(clients.map((client) => client.echo('the end')));
-    await eventually(() => expect(commands).to.include('getdel'));
-    for (const connection of [...clients, ...monitors]) connection.disconnect();
-    const names = commands.filter((_, index) => index % 2 === 0);
-    const script = 'evalsha';
-    expect(names).to.deep.equal([script, 'get', script, script, script, 'getdel']);
+  describeOn([postgresServer], 'asked by the service', () => {
+    const start = startsOn('postgres+redis');
+    const on = startSeeded({
+      on: (options) => start({ ...options, settings: { storage: { redisUrl: url } } }),
+    });
+
+    it('takes no more commands than one server does', async () => {
+      const { issuer, partner, clients } = on;
+      const { confidential } = clients;
+      const code = await partner.code(confidential);
+      // Each node is told the scripts once.
+      for (let times = 0; times < 20; times += 1) {
+        const { refreshToken } = await partner.tokens(confidential);
+        await refresh(issuer, confidential, refreshToken);
+      }
+      const exchanged: { accessToken: string; refreshToken: string }[] = [];
+      const exchange = async (): Promise<void> => {
+        exchanged.push(tokensOf(await exchangeCode(issuer, confidential, code)));
+      };
+      const renew = async (): Promise<void> => {
+        const [tokens] = exchanged;
+        await refresh(issuer, confidential, tokens?.refreshToken ?? '');
+      };
+      const ask = (): Promise<boolean> => partner.isActive(exchanged[0]?.accessToken ?? '');
+      expect(await commandsOf(masters, exchange), 'exchange').to.deep.equal(['get', 'evalsha']);
+      expect(await commandsOf(masters, renew), 'refresh').to.deep.equal(['get', 'evalsha']);
+      expect(await commandsOf(masters, renew), 'retry').to.deep.equal(['get', 'evalsha']);
+      expect(await commandsOf(masters, ask), 'introspection').to.deep.equal(['get']);
+    });
   });
 
   it('is refused when one node of it could lose tokens', async () => {
@@ -189,6 +193,30 @@ describeOn([redisServer], 'Redis Cluster of three masters', () => {
     };
   }
 });
+
+/** The commands that arrive at any of the nodes while `work` runs, those inside a script apart. */
+async function commandsOf(
+  nodes: readonly RedisServer[],
+  work: () => Promise<unknown>,
+): Promise<string[]> {
+  const commands: string[] = [];
+  const clients = nodes.map((node) => new Redis(node.url));
+  const monitors = await Promise.all(clients.map((client) => client.monitor()));
+  const ended = monitors.map(
+    (monitor) =>
+      new Promise<void>((resolve) => {
+        monitor.on('monitor', (_time: string, [name = '', text]: string[], source: string) => {
+          if (text === 'the end') resolve();
+          else if (source !== 'lua' && !/^(cluster|info|ping)$/i.test(name)) commands.push(name);
+        });
+      }),
+  );
+  await work();
+  for (const client of clients) await client.echo('the end');
+  await Promise.all(ended);
+  for (const connection of [...clients, ...monitors]) connection.disconnect();
+  return commands.map((name) => name.toLowerCase());
+}
 
 /** Some are answered and some are not, and none in another way. */
 async function expectSomeAway(read: () => Promise<unknown>[]): Promise<void> {

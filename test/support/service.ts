@@ -45,6 +45,8 @@ export interface StartOptions {
   readonly deployment?: Deployment;
   readonly settings?: Overrides;
   readonly clock?: Clock;
+  /** Seconds; how far the clock of this node alone is ahead of those of its stores. */
+  readonly ahead?: number;
   /**
    * Shares the stores and secrets of this service, as another node of its deployment. Not on the
    * embedded database, which has one node.
@@ -61,7 +63,8 @@ export interface StartOptions {
  * it closes it. Nodes started beside each other have an issuer (a port) of their own.
  */
 export async function startTestService(options: StartOptions = {}): Promise<TestService> {
-  const { clock = systemClock, beside, patience = PATIENCE } = options;
+  const { ahead = 0, beside, patience = PATIENCE } = options;
+  const clock = options.clock ?? (() => systemClock() + ahead * 1_000);
   const settings = await settingsOf(options);
   const logLines: string[] = [];
   const log = pino({ level: settings.log.level }, { write: (line) => void logLines.push(line) });
