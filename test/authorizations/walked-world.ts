@@ -89,7 +89,7 @@ export class World {
     });
   }
 
-  /** The token store of the backup, and the step that README asks for. */
+  /** The token store of the backup, and the step that the docs ask for. */
   async restore(): Promise<void> {
     const { database, store, revocations, settings } = this.service;
     const { redisUrl } = settings.storage;

@@ -79,7 +79,7 @@ describeOn([postgresServer, redisServer], 'operator doctor, behind a proxy', () 
     expect(exitCode).to.equal(status === 'problem' ? 1 : 0);
   };
 
-  it('finds nothing where the proxy is set up as the README says, or appends', async () => {
+  it('finds nothing where the proxy is set up as the docs say, or appends', async () => {
     for (const forwardedFor of ['set', 'append'] as const) {
       proxy.conduct.forwardedFor = forwardedFor;
       const { healthy, troubles, exitCode, of } = await examine(environment);

@@ -1,4 +1,4 @@
-/** The package as another project installs it, and the example that the README gives for it. */
+/** The package as another project installs it, and the example that the guide gives for it. */
 import { execFile } from 'node:child_process';
 import {
   copyFileSync,
@@ -19,7 +19,7 @@ import { startSeeded } from '../support/seeded.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 const ROOT = path.join(import.meta.dirname, '../..');
-const SECTION = path.join(import.meta.dirname, '../../README.md');
+const GUIDE = path.join(ROOT, 'docs/graphql-api.md');
 
 describe('gatehouse/resource-server, packed', () => {
   const project = temporaryDirectory('api');
@@ -51,7 +51,7 @@ describe('gatehouse/resource-server, packed', () => {
     await run(process.execPath, [tsc, ...flags, '--types', '', 'typed.ts'], { cwd: project });
   });
 
-  describe('with the example of the README', () => {
+  describe('with the example of the guide', () => {
     const on = startSeeded();
     let url: URL;
     let api: Program;
@@ -61,7 +61,7 @@ describe('gatehouse/resource-server, packed', () => {
       url = new URL(`http://localhost:${port}`);
       const file = path.join(project, 'api.mjs');
       const usual = "'http://localhost:3000'";
-      const example = replaceOnce(exampleOfReadme(), usual, `'${on.issuer}'`);
+      const example = replaceOnce(exampleOfGuide(), usual, `'${on.issuer}'`);
       writeFileSync(file, replaceOnce(example, '.listen(4000)', `.listen(${port})`));
       const { id, secret } = on.clients.resourceServer;
       api = startProgram(process.execPath, [file], {
@@ -152,10 +152,9 @@ async function pack(): Promise<string> {
   return path.join(checkout, `gatehouse-${JSON.parse(manifest(ROOT)).version}.tgz`);
 }
 
-function exampleOfReadme(): string {
-  const [, section = ''] = readFileSync(SECTION, 'utf8').split('## Protect your GraphQL API');
-  const [, example] = /```js\n(.*?)```/s.exec(section) ?? [];
-  if (example === undefined) throw new Error('the README has no example');
+function exampleOfGuide(): string {
+  const [, example] = /```js\n(.*?)```/s.exec(readFileSync(GUIDE, 'utf8')) ?? [];
+  if (example === undefined) throw new Error('the guide has no example');
   return example;
 }
 

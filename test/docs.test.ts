@@ -1,0 +1,170 @@
+/** The docs: true, complete, and each of their commands and programs does what it says. */
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect } from 'chai';
+import { keysOf, operatorWith, storesOf, valueFrom } from './operator/run-operator.ts';
+import { freePort, startProgram } from './support/programs.ts';
+import { startSeeded } from './support/seeded.ts';
+import { temporaryDirectory } from './support/temporary-directory.ts';
+import { writtenDocs } from './write-docs.ts';
+
+const ROOT = path.join(import.meta.dirname, '..');
+const pages = ['.', 'docs', 'docs/decisions'].flatMap((folder) =>
+  readdirSync(path.join(ROOT, folder))
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => path.join(ROOT, folder, name)),
+);
+const textOf = (file: string): string => readFileSync(file, 'utf8');
+const nameOf = (file: string): string => path.relative(ROOT, file);
+
+/** As GitHub makes the address of a heading. */
+const anchorOf = (heading: string): string =>
+  heading
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N} _-]/gu, '')
+    .replaceAll(' ', '-');
+
+const OPERATOR = /^npm run (?:--silent )?operator -- (.*)$/;
+
+/** The lines of a block, with those that go on joined, and without comments. */
+const linesOf = (block: string): string[] =>
+  block
+    .replaceAll(/ *\\\n */g, ' ')
+    .split('\n')
+    .map((line) => line.replace(/(^|\s)#.*$/, '').trim())
+    .filter(Boolean);
+
+/** What follows `npm run operator --`, in blocks and in the text. */
+function commandsIn(text: string): string[] {
+  const blocks = [...text.matchAll(/```sh\n(.*?)```/gs)].flatMap(([, block = '']) =>
+    linesOf(block),
+  );
+  const inText = [...text.matchAll(/`(npm run [^`]+)`/g)].map(([, code = '']) =>
+    code.replaceAll(/\s+/g, ' '),
+  );
+  const commands = [...blocks, ...inText].map((line) => OPERATOR.exec(line)?.[1]);
+  return commands.filter((command) => command !== undefined);
+}
+
+/** As a shell splits them; a value comes from standard input, and what is written goes nowhere. */
+const wordsOf = (command: string): string[] =>
+  [...command.replace(/ [<>] \S+/g, '').matchAll(/"([^"]*)"|(\S+)/g)].map(
+    ([, quoted, plain]) => quoted ?? plain ?? '',
+  );
+
+const jsonLinesIn = (text: string): string => /```json\n(\{"type".*?)```/s.exec(text)?.[1] ?? '';
+
+describe('the docs', () => {
+  it('tell of the settings what their schema does', () => {
+    for (const [file, text] of writtenDocs()) {
+      expect(textOf(file), `${nameOf(file)}: npm run docs`).to.equal(text);
+    }
+  });
+
+  it('lead only to what is there', () => {
+    for (const page of pages) {
+      for (const [, link = ''] of textOf(page).matchAll(/\]\(([^)\s]+)\)/g)) {
+        if (/^https?:/.test(link)) continue;
+        const [file = '', anchor] = link.split('#');
+        const target = file === '' ? page : path.resolve(path.dirname(page), file);
+        expect(existsSync(target), `${nameOf(page)}: ${link}`).to.equal(true);
+        if (anchor === undefined) continue;
+        const headings = [...textOf(target).matchAll(/^#+ (.*)$/gm)];
+        const anchors = headings.map(([, heading = '']) => anchorOf(heading));
+        expect(anchors, `${nameOf(page)}: ${link}`).to.include(anchor);
+      }
+    }
+  });
+
+  it('begin with a page that is read in a few minutes', () => {
+    expect(textOf(path.join(ROOT, 'README.md')).split('\n').length).to.be.at.most(150);
+  });
+
+  it('say of every command why no test runs it, where none does', () => {
+    for (const page of pages) {
+      const parts = textOf(page).split(/```sh\n(.*?)```\n/s);
+      for (let index = 1; index < parts.length; index += 2) {
+        const isRun = linesOf(parts[index] ?? '').every((line) => OPERATOR.test(line));
+        const isExplained = parts[index - 1]?.trimEnd().endsWith('-->');
+        expect(isRun || isExplained, `${nameOf(page)}:\n${parts[index]}`).to.equal(true);
+      }
+    }
+  });
+
+  describe('commands of the operator', () => {
+    const on = startSeeded();
+    const directory = temporaryDirectory('docs');
+    const file = (name: string, text: string): string => {
+      writeFileSync(path.join(directory, name), text);
+      return path.join(directory, name);
+    };
+
+    before(async () => {
+      for (const email of ['ada@demo.test', 'ada@example.com']) {
+        await on.service.accounts.add({ email, name: 'Ada' });
+      }
+    });
+
+    for (const page of pages) {
+      const commands = commandsIn(textOf(page));
+      if (commands.length === 0) continue;
+      it(`of ${nameOf(page)} do what they say`, async () => {
+        const { service, seeded, clients } = on;
+        const { accessToken } = await on.partner.tokens(clients.otherConfidential);
+        const { port } = new URL(service.operatorsUrl);
+        const run = operatorWith({
+          GATEHOUSE_ISSUER: service.issuer,
+          GATEHOUSE_OPERATORS_PORT: port,
+          ...storesOf(service),
+          ...keysOf(service),
+        });
+        const values: Readonly<Record<string, string>> = {
+          'org_…': seeded.organization.id,
+          'wh_…': seeded.warehouse.id,
+          'gate_ci_…': clients.confidential.id,
+          'people.jsonl': file('people.jsonl', jsonLinesIn(textOf(page))),
+          'copy.yaml': path.join(ROOT, 'config/gatehouse.yaml'),
+          'http://10.0.0.2:3000': service.issuer,
+        };
+        for (const command of commands) {
+          const words = wordsOf(command).map((word) => values[word] ?? word);
+          // Whoever is asked says yes.
+          if (words[0] === 'revoke' && !words.includes('--yes')) words.push('--yes');
+          const { exitCode, output, errors } = await run(words, accessToken);
+          expect(exitCode, `${command}\n${output}${errors}`).to.equal(0);
+        }
+      });
+    }
+  });
+
+  describe('the program of the README', () => {
+    const on = startSeeded();
+
+    it('connects a client that was registered as it says', async () => {
+      const port = await freePort();
+      const here = (text: string): string =>
+        text.replaceAll(':4000', `:${port}`).replaceAll('(4000', `(${port}`);
+      const readme = textOf(path.join(ROOT, 'README.md'));
+      const [, program = ''] = /```js\n(import \{ createServer.*?)```/s.exec(readme) ?? [];
+      const run = operatorWith({ ...storesOf(on.service), ...keysOf(on.service) });
+      await on.service.accounts.add({ email: 'ada@demo.test', name: 'Ada' });
+      const [command = ''] = commandsIn(readme);
+      const client = await valueFrom(run, wordsOf(here(command)));
+      const partner = startProgram(process.execPath, ['--input-type=module', '-e', here(program)], {
+        cwd: ROOT,
+        environment: {
+          PATH: process.env.PATH,
+          ISSUER: on.issuer,
+          CLIENT_ID: client.client_id,
+          CLIENT_SECRET: client.client_secret,
+        },
+      });
+      await partner.waitUntil(async () => expect(partner.output()).to.match(/^Open \S+\n/));
+      const url = partner.output().trim().replace('Open ', '');
+      const redirect = await on.partner.browser.authorize(url, on.seeded.person);
+      expect(await (await fetch(redirect)).text()).to.include('Connected');
+      expect(await partner.exitCode, partner.output()).to.equal(0);
+      expect(partner.output()).to.include('gate_rt_');
+    });
+  });
+});
