@@ -59,6 +59,9 @@ describe('changes of a client', () => {
       for (const change of [
         () => registry.edit(id, partner),
         () => registry.transfer(id, undefined),
+        () => registry.suspend(id),
+        () => registry.addSecret(id),
+        () => registry.removeSecret(id, 'x'),
         () => registry.remove(id),
       ]) {
         expect(await refusalOf(change())).to.equal('client_unknown');
@@ -151,6 +154,7 @@ describe('changes of a client', () => {
       () => registry.edit(client.id, { ...partner, name: 'New' }, fail),
       () => registry.transfer(client.id, undefined, fail),
       () => registry.suspend(client.id, fail),
+      () => registry.addSecret(client.id, fail),
     ]) {
       expect(await refusalOf(change())).to.match(/the log is full/);
     }

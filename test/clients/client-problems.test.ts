@@ -156,9 +156,7 @@ describe('a redirect URI without values', () => {
     'https://app.example/gate_ci_abc': 'https://app.example/gate_ci_abc',
     '': '',
   };
-  for (const [uri, expected] of Object.entries(cases)) {
-    it(`${JSON.stringify(uri)} is ${JSON.stringify(expected)}`, () => {
-      expect(withoutValues(uri)).to.equal(expected);
-    });
-  }
+  it('has … in their place, and those of tokens', () => {
+    for (const [uri, shown] of Object.entries(cases)) expect(withoutValues(uri)).to.equal(shown);
+  });
 });

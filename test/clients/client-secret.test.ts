@@ -5,6 +5,7 @@ import {
   type NewClientSecret,
   newClientSecret,
 } from '../../src/clients/client-secret.ts';
+import { partner } from './drafts.ts';
 
 describe('client secret', () => {
   const [first, second] = [newClientSecret(), newClientSecret()];
@@ -55,19 +56,11 @@ describe('client secret', () => {
 function clientWith(...secrets: NewClientSecret[]): Client {
   return {
     id: 'gate_ci_0000000000000000000000',
-    kind: 'confidential',
-    name: 'Partner',
-    redirectUris: ['https://app.example/cb'],
-    isNative: false,
+    ...partner,
     isSuspended: false,
     tokenGeneration: 0,
     createdAt: new Date(0),
-    secrets: secrets.map(({ id, hash, lastFour }) => ({
-      id,
-      hash,
-      lastFour,
-      createdAt: new Date(0),
-    })),
+    secrets: secrets.map((secret) => ({ ...secret, createdAt: new Date(0) })),
     version: '1',
   };
 }

@@ -60,28 +60,8 @@ describe('secrets of a client', () => {
     expect(await registry.find(other.id)).to.deep.equal(other);
   });
 
-  it('an unknown client has none, and a public client needs none', async () => {
-    for (const id of ['gate_ci_\0', 'gate_ci_0000000000000000000000']) {
-      expect(await refusalOf(registry.addSecret(id))).to.equal('client_unknown');
-      expect(await refusalOf(registry.removeSecret(id, 'x'))).to.equal('client_unknown');
-    }
+  it('a public client needs none', async () => {
     const { client: phone } = await registry.add({ ...client, kind: 'public' });
     expect(await refusalOf(registry.addSecret(phone.id))).to.equal('secret_unused');
-  });
-
-  it('what is written alongside is kept with the change or not at all', async () => {
-    const fail = async () => {
-      throw new Error('the log is full');
-    };
-    expect(await refusalOf(registry.addSecret(client.id, fail))).to.match(/the log is full/);
-    expect(idsOf(await registry.find(client.id))).to.have.length(1);
-    const told: string[] = [];
-    const added = await registry.addSecret(client.id, async (_tx, { lastFour }) => {
-      told.push(lastFour);
-    });
-    await registry.removeSecret(client.id, idsOf(client)[0] ?? '', async (_tx, { lastFour }) => {
-      told.push(lastFour);
-    });
-    expect(told).to.deep.equal([added.secret.slice(-4), secret.slice(-4)]);
   });
 });
