@@ -1,24 +1,17 @@
 import { expect } from 'chai';
+import { wordsOf } from '../support/words.ts';
 import { keysOfEnvironment, pathsOf, problemsOf, settingsOf } from './configuration.ts';
 
+const HTTPS = 'issuer: https://auth.example.com\nserver: { proxy_hops: 1 }';
 const database = { ...keysOfEnvironment, DATABASE_URL: 'postgres://db/gatehouse' };
 
 describe('settings together', () => {
   it('take an issuer only as a plain origin, https except on loopback', () => {
-    const refused = [
-      'auth.example.com',
-      'ftp://auth.example.com',
-      'http://auth.example.com',
-      'http://127.0.0.1.example.com',
-      'https://auth.example.com/',
-      'https://auth.example.com/oauth',
-      'https://auth.example.com?x',
-      'https://auth.example.com#x',
-      'https://me@auth.example.com',
-      'https://AUTH.example.com',
-      'https://auth.example.com:443',
-    ];
-    for (const issuer of refused) {
+    const refused = `auth.example.com ftp://auth.example.com http://auth.example.com
+      http://127.0.0.1.example.com https://auth.example.com/ https://auth.example.com/oauth
+      https://auth.example.com?x https://auth.example.com#x https://me@auth.example.com
+      https://AUTH.example.com https://auth.example.com:443`;
+    for (const issuer of wordsOf(refused)) {
       expect(pathsOf(`issuer: "${issuer}"\nserver: { proxy_hops: 1 }`), issuer).to.deep.equal([
         'issuer',
       ]);
@@ -26,8 +19,7 @@ describe('settings together', () => {
     for (const host of ['localhost', 'localhost:8080', '127.0.0.1', '127.8.9.1:1', '[::1]:3000']) {
       expect(settingsOf(`issuer: http://${host}`).isLoopback, host).to.equal(true);
     }
-    const settings = settingsOf('issuer: https://auth.example.com\nserver: { proxy_hops: 1 }');
-    expect(settings).to.include({ isLoopback: false, demo: false });
+    expect(settingsOf(HTTPS)).to.include({ isLoopback: false, demo: false });
   });
 
   it('let a code live for ten minutes at most (RFC 6749 §4.1.2)', () => {
@@ -38,12 +30,9 @@ describe('settings together', () => {
     ]);
   });
 
-  it('name the plain form of an issuer in the remedy', () => {
+  it('say how an issuer is written plainly, and what makes it https', () => {
     const [trailing] = problemsOf('issuer: https://Auth.example.com:443/\nserver: {proxy_hops: 1}');
     expect(trailing?.remedy).to.match(/^write `https:\/\/auth\.example\.com`/);
-  });
-
-  it('say what to do about an issuer that is not https', () => {
     const [problem] = problemsOf('issuer: http://auth.example.com');
     expect(problem?.message).to.include('is http on a host');
     const remedy = 'put a TLS proxy in front and write `https://auth.example.com`';
@@ -52,7 +41,7 @@ describe('settings together', () => {
 
   it('need a stated number of proxies behind an https issuer, be it none', () => {
     const [problem, ...others] = problemsOf('issuer: https://auth.example.com');
-    expect(problem).to.include({ path: 'server.proxy_hops' });
+    expect(problem?.path).to.equal('server.proxy_hops');
     expect(problem?.message).to.include('is not stated');
     expect(problem?.remedy).to.include('write how many of your proxies append to X-Forwarded-For');
     expect(others).to.deep.equal([]);
@@ -73,19 +62,17 @@ describe('settings together', () => {
 
   it('put tokens into Redis beside an embedded database only on a loopback issuer', () => {
     const redis = { REDIS_URL: 'redis://localhost' };
-    const https = 'issuer: https://auth.example.com\nserver: { proxy_hops: 1 }';
-    expect(pathsOf(https, redis)).to.deep.equal(['storage.redis_url (from REDIS_URL)']);
-    settingsOf(https, { ...redis, ...database });
+    expect(pathsOf(HTTPS, redis)).to.deep.equal(['storage.redis_url (from REDIS_URL)']);
+    settingsOf(HTTPS, { ...redis, ...database });
     settingsOf('', redis);
   });
 
   it('allow a demo only in the embedded database on a loopback issuer', () => {
-    const https = 'issuer: https://auth.example.com\nserver: { proxy_hops: 1 }';
     expect(settingsOf('').demo).to.equal(true);
     expect(settingsOf('demo: false').demo).to.equal(false);
     expect(settingsOf('', database).demo).to.equal(false);
     expect(pathsOf('demo: true', database)).to.deep.equal(['demo']);
-    expect(pathsOf(`demo: true\n${https}`)).to.deep.equal(['demo']);
+    expect(pathsOf(`demo: true\n${HTTPS}`)).to.deep.equal(['demo']);
   });
 
   it('have windows that fit into what they are part of', () => {
@@ -104,23 +91,15 @@ describe('settings together', () => {
   });
 
   it('know the URLs of PostgreSQL and of one, watched or clustered Redis', () => {
-    const refused = [
-      'http://redis:6379',
-      'redis://a:1,b:2',
-      'redis+sentinel://a:1,b:2',
-      'redis+cluster://a:1/x',
-      'redis://',
-      'redis://host:port',
-    ];
-    for (const REDIS_URL of refused) expect(pathsOf('', { REDIS_URL })).to.have.lengthOf(1);
-    const accepted = [
-      'redis://localhost',
-      'rediss://user:p%40ss@redis.example.com:6380/2',
-      'redis://[::1]:6379',
-      'redis+sentinel://:pw@a:26379,b:26379/mymaster',
-      'rediss+cluster://a:7000,b:7001,c:7002',
-    ];
-    for (const REDIS_URL of accepted) settingsOf('', { REDIS_URL });
+    const refused = `http://redis:6379 redis://a:1,b:2 redis+sentinel://a:1,b:2
+      redis+cluster://a:1/x redis:// redis://host:port redis://:50%@redis`;
+    for (const REDIS_URL of wordsOf(refused)) {
+      expect(pathsOf('', { REDIS_URL }), REDIS_URL).to.have.lengthOf(1);
+    }
+    const accepted = `redis://localhost rediss://user:p%40ss@redis.example.com:6380/2
+      redis://[::1]:6379 redis+sentinel://:pw@a:26379,b:26379/mymaster
+      rediss+cluster://a:7000,b:7001,c:7002`;
+    for (const REDIS_URL of wordsOf(accepted)) settingsOf('', { REDIS_URL });
     const notPostgres = [
       'db.example.com:5432',
       'mysql://db/gatehouse',
@@ -133,7 +112,6 @@ describe('settings together', () => {
       expect(problem?.path, url).to.equal('storage.database_url');
       expect(problem?.remedy).to.contain('% as %25');
     }
-    expect(pathsOf('', { REDIS_URL: 'redis://:50%@redis' })).to.have.lengthOf(1);
     const SMTP_URL = 'smtp://gate:50%@mail';
     expect(pathsOf('mail: { from: a@b.example }', { SMTP_URL })).to.have.lengthOf(1);
   });
