@@ -26,12 +26,14 @@ export function besideDatabase(open?: () => Promise<OpenDatabase>) {
     refusal: (words: Words, input?: string) => refusalFrom(run, words, input),
     /** What registries on the same database are made of. */
     parts: () => ({ database, changes: silentChangeFeed, clock: systemClock }),
-    /** What operators changed since it was last asked. */
-    records: () =>
-      database.query<RecordedChange>(
-        `WITH taken AS (DELETE FROM activity WHERE actor = 'operator'
-            RETURNING id, action, account_id, details)
-          SELECT action, account_id, details FROM taken ORDER BY id`,
-      ),
+    records: () => takeRecords(database),
   };
 }
+
+/** What operators changed since it was last asked. */
+export const takeRecords = (database: OpenDatabase) =>
+  database.query<RecordedChange>(
+    `WITH taken AS (DELETE FROM activity WHERE actor = 'operator'
+        RETURNING id, action, account_id, details)
+      SELECT action, account_id, details FROM taken ORDER BY id`,
+  );

@@ -4,27 +4,23 @@ import { eventually } from '../support/eventually.ts';
 import { clientCredentials, exchangeCode, introspect, refresh } from '../support/oauth.ts';
 import { startRedisServer } from '../support/redis-server.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
-import { type Seed, seed } from '../support/seed.ts';
-import { forEachDeployment, startTestService, type TestService } from '../support/service.ts';
+import { seed } from '../support/seed.ts';
+import { startSeeded } from '../support/seeded.ts';
+import { forEachDeployment, startTestService } from '../support/service.ts';
+import { takeRecords } from './beside-database.ts';
 import { operatorBeside, type RunOperator, refusalFrom, valueFrom } from './run-operator.ts';
 
 const FROM = { address: '192.0.2.1', browser: '' };
 
 forEachDeployment('operator revoke', (start) => {
-  let service: TestService;
-  let seeded: Seed;
+  const on = startSeeded({ on: start });
+  const run: RunOperator = (...words) => operatorBeside(on.service)(...words);
   let grace: PartnerTokens;
   let oscar: PartnerTokens;
-  let run: RunOperator;
 
-  before(async () => {
-    service = await start();
-    seeded = await seed(service);
-    run = operatorBeside(service);
-  });
   beforeEach(() => {
-    grace = partnerTokens(service.issuer, seeded);
-    oscar = partnerTokens(service.issuer, { ...seeded, person: seeded.other });
+    grace = partnerTokens(on.issuer, on.seeded);
+    oscar = partnerTokens(on.issuer, { ...on.seeded, person: on.seeded.other });
   });
 
   const isActive = (token: string) => grace.isActive(token);
@@ -35,24 +31,25 @@ forEachDeployment('operator revoke', (start) => {
     valueFrom(run, `revoke ${options}`, { input });
   const refused = (options: string, input?: string) => refusalFrom(run, `revoke ${options}`, input);
   const machineToken = async () =>
-    tokensOf(await clientCredentials(service.issuer, seeded.clients.machine)).accessToken;
+    tokensOf(await clientCredentials(on.issuer, on.clients.machine)).accessToken;
   const addKey = async () => {
-    const { accountId } = seeded.person;
+    const { accountId } = on.seeded.person;
     const key = { accountId, name: 'Export', expiresInDays: 30 };
-    return (await service.apiKeys.add(key, FROM)).value;
+    return (await on.service.apiKeys.add(key, FROM)).value;
   };
   const isRefreshed = async (token: string) =>
-    (await refresh(service.issuer, seeded.clients.confidential, token)).status === 200;
+    (await refresh(on.issuer, on.clients.confidential, token)).status === 200;
   /** What was recorded by operators since it was last asked, by action. */
   async function records() {
-    const rows = await service.database.query<{ action: string; account_id: string | null }>(
-      `WITH taken AS (DELETE FROM activity WHERE actor = 'operator' RETURNING *)
-        SELECT action, account_id FROM taken ORDER BY id`,
-    );
+    const rows = await takeRecords(on.service.database);
     return rows.map(({ action, account_id: id }) => `${action} ${nameOf(id)}`);
   }
   const nameOf = (id: string | null) =>
-    id === seeded.person.accountId ? 'grace' : id === seeded.other.accountId ? 'oscar' : 'nobody';
+    id === on.seeded.person.accountId
+      ? 'grace'
+      : id === on.seeded.other.accountId
+        ? 'oscar'
+        : 'nobody';
 
   const linkOf = async (person: { readonly email: string }): Promise<string> => {
     const { invite_link: link } = await valueFrom(run, `accounts invite ${person.email}`);
@@ -60,19 +57,19 @@ forEachDeployment('operator revoke', (start) => {
   };
 
   it('a person: connections, API keys, browser sessions and links end, once it was confirmed', async () => {
-    const { confidential, otherConfidential } = seeded.clients;
+    const { confidential, otherConfidential } = on.clients;
     const mine = await grace.tokens(confidential);
     const also = await grace.tokens(otherConfidential);
     const theirs = await oscar.tokens(confidential);
     const key = await addKey();
-    const [myLink, theirLink] = [await linkOf(seeded.person), await linkOf(seeded.other)];
+    const [myLink, theirLink] = [await linkOf(on.seeded.person), await linkOf(on.seeded.other)];
     await records();
 
-    const { email } = seeded.person;
+    const { email } = on.seeded.person;
     expect(await refused(`--account ${email}`)).to.include({ code: 'confirmation_needed' });
     expect(await isActive(mine.accessToken)).to.equal(true);
     expect(await revoke(`--account ${email} --yes`)).to.deep.equal({
-      ...{ account_id: seeded.person.accountId, email, connections: 2 },
+      ...{ account_id: on.seeded.person.accountId, email, connections: 2 },
       ...{ api_keys: 1, browser_sessions_ended: true },
     });
     for (const token of [mine.accessToken, also.accessToken, key]) {
@@ -93,7 +90,7 @@ forEachDeployment('operator revoke', (start) => {
   });
 
   it('a client: the authorizations of everybody end, and nobody’s of another client', async () => {
-    const { confidential, otherConfidential } = seeded.clients;
+    const { confidential, otherConfidential } = on.clients;
     const [mine, theirs] = [await grace.tokens(confidential), await oscar.tokens(confidential)];
     const also = await grace.tokens(confidential);
     const other = await grace.tokens(otherConfidential);
@@ -116,9 +113,9 @@ forEachDeployment('operator revoke', (start) => {
   });
 
   it('a machine client: every token of it ends, and the next one is good, in the same second', async () => {
-    const { machine } = seeded.clients;
+    const { machine } = on.clients;
     const before = await Promise.all([machineToken(), machineToken()]);
-    const { endMachineTokens } = service.clients;
+    const { endMachineTokens } = on.service.clients;
     await endMachineTokens(machine.id);
     const after = await machineToken();
     expect(await Promise.all(before.map(isActive))).to.deep.equal([false, false]);
@@ -130,20 +127,20 @@ forEachDeployment('operator revoke', (start) => {
     await expectEnded(after);
     expect(await isActive(await machineToken())).to.equal(true);
     expect(await records()).to.deep.equal(['client_tokens_revoked nobody']);
-    const server = await refused(`--client ${seeded.clients.resourceServer.id} --yes`);
+    const server = await refused(`--client ${on.clients.resourceServer.id} --yes`);
     expect(server.code).to.equal('client_without_tokens');
   });
 
   it('one token or code: its whole authorization ends, and no other of the same person', async () => {
-    const { confidential } = seeded.clients;
+    const { confidential } = on.clients;
     const kept = await grace.tokens(confidential);
     await records();
 
     const byAccess = await grace.tokens(confidential);
     const byRefresh = await grace.tokens(confidential);
     const byOld = await grace.tokens(confidential);
-    const newer = await refresh(service.issuer, confidential, byOld.refreshToken);
-    const newest = await refresh(service.issuer, confidential, tokensOf(newer).refreshToken);
+    const newer = await refresh(on.issuer, confidential, byOld.refreshToken);
+    const newest = await refresh(on.issuer, confidential, tokensOf(newer).refreshToken);
     for (const [value, dead] of [
       [byAccess.accessToken, byAccess],
       [byRefresh.refreshToken, byRefresh],
@@ -151,13 +148,13 @@ forEachDeployment('operator revoke', (start) => {
     ] as const) {
       // With the line break that `echo` adds.
       const done = await revoke('--token -', `${value}\n`);
-      expect(done).to.include({ revoked: true, email: seeded.person.email });
+      expect(done).to.include({ revoked: true, email: on.seeded.person.email });
       await expectEnded(dead.accessToken);
       expect(await isRefreshed(dead.refreshToken)).to.equal(false);
     }
     const code = await grace.code(confidential);
     await revoke(`--token ${code}`);
-    expect((await exchangeCode(service.issuer, confidential, code)).status).to.equal(400);
+    expect((await exchangeCode(on.issuer, confidential, code)).status).to.equal(400);
     expect(await isActive(kept.accessToken)).to.equal(true);
     expect(await isRefreshed(kept.refreshToken)).to.equal(true);
     expect(await records()).to.deep.equal(Array(4).fill('tokens_revoked grace'));
@@ -176,7 +173,7 @@ forEachDeployment('operator revoke', (start) => {
   });
 
   it('what is no token, or dead, is refused with what to do, and nothing is shown or recorded', async () => {
-    const { confidential } = seeded.clients;
+    const { confidential } = on.clients;
     const dead = await grace.tokens(confidential);
     await revoke(`--token ${dead.accessToken}`);
     await records();

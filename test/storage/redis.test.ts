@@ -100,7 +100,8 @@ describeOn([redisServer], 'Redis, one server', () => {
   let store: TokenStore;
 
   before(async () => {
-    server = await startRedisServer();
+    // Protected: where it writes to, which one test leads to nowhere.
+    server = await startRedisServer({ 'enable-protected-configs': 'yes' });
     admin = new Redis(server.url);
     proxy = await startTcpProxy(Number(new URL(server.url).port));
     const client = createRedis(`redis://127.0.0.1:${proxy.port}`);
@@ -160,43 +161,74 @@ describeOn([redisServer], 'Redis, one server', () => {
     }
   });
 
-  it('without memory refuses what it cannot keep, and goes on answering', async () => {
-    const [session, code, exchanged] = [newId(), await begin(), await beginExchanged()];
-    await store.write('session', session, 'kept', inAnHour());
-    await configure('maxmemory', '1');
-    for (const work of [
-      () => store.write('session', newId(), {}, inAnHour()),
-      () => store.writeSession(newId(), newId(), {}, inAnHour()),
-      begin,
-      () => store.exchangeCode(code, STEP),
-      () => store.rotate(exchanged, ROTATION),
-      () => store.ping(),
-    ]) {
-      expect(await failureOf(work())).to.be.instanceOf(StorageUnavailable);
-    }
-    expect(await store.read('session', session)).to.include({ data: 'kept' });
-    expect(await store.remove('session', session)).to.equal(true);
-    expect(await store.endAuthorization(exchanged), 'a revocation').to.equal(true);
-    await configure('maxmemory', '0');
-    expect(await store.exchangeCode(code, STEP)).to.include({ outcome: 'issued' });
-    expect(await store.rotate(code, ROTATION)).to.include({ outcome: 'issued' });
-  });
-
-  it('that may not write without replicas says that it is away, to a removal too', async () => {
-    const [id, code] = [newId(), await begin()];
-    await store.write('session', id, {}, inAnHour());
-    await configure('min-replicas-to-write', '1');
-    for (const work of [
-      () => store.remove('session', id),
-      () => store.endAuthorization(code),
-      () => store.exchangeCode(code, STEP),
-    ]) {
-      expect(await failureOf(work())).to.be.instanceOf(StorageUnavailable);
-    }
-    await configure('min-replicas-to-write', '0');
-    expect(await store.exchangeCode(code, STEP)).to.include({ outcome: 'issued' });
-    expect(await store.remove('session', id)).to.equal(true);
-  });
+  /** A snapshot that fails makes Redis refuse writes (MISCONF), where it takes snapshots at all. */
+  async function snapshot(wanted: 'ok' | 'err'): Promise<void> {
+    // Not while the append-only file is written anew.
+    await eventually(() => admin.bgsave());
+    await eventually(async () => {
+      const info = await admin.info('persistence');
+      expect(info).to.include('rdb_bgsave_in_progress:0');
+      expect(info).to.include(`rdb_last_bgsave_status:${wanted}`);
+    });
+  }
+  let directory = '';
+  for (const { why, harm, undo, mayRemove } of [
+    {
+      why: 'without memory',
+      harm: () => configure('maxmemory', '1'),
+      undo: () => configure('maxmemory', '0'),
+      mayRemove: true,
+    },
+    {
+      why: 'without replicas that it needs',
+      harm: () => configure('min-replicas-to-write', '1'),
+      undo: () => configure('min-replicas-to-write', '0'),
+      mayRemove: false,
+    },
+    {
+      why: 'without a disk to write to',
+      async harm() {
+        [, directory = ''] = (await admin.config('GET', 'dir')) as string[];
+        await configure('save', '3600 1000000');
+        // No file can be made there, not even by root.
+        await configure('dir', '/proc');
+        await snapshot('err');
+      },
+      async undo() {
+        await configure('dir', directory);
+        await snapshot('ok');
+        await configure('save', '');
+      },
+      mayRemove: false,
+    },
+  ]) {
+    it(`${why} refuses what it cannot keep, ends nothing by halves, and goes on afterwards`, async () => {
+      const [session, code, exchanged] = [newId(), await begin(), await beginExchanged()];
+      await store.write('session', session, 'kept', inAnHour());
+      const removals = [
+        () => store.remove('session', session),
+        () => store.endAuthorization(exchanged),
+      ];
+      await harm();
+      for (const work of [
+        () => store.write('session', newId(), {}, inAnHour()),
+        () => store.writeSession(newId(), newId(), {}, inAnHour()),
+        begin,
+        () => store.exchangeCode(code, STEP),
+        () => store.rotate(exchanged, ROTATION),
+        () => store.ping(),
+        ...(mayRemove ? [] : removals),
+      ]) {
+        expect(await failureOf(work())).to.be.instanceOf(StorageUnavailable);
+      }
+      expect(await store.read('session', session)).to.include({ data: 'kept' });
+      if (!mayRemove) await undo();
+      for (const remove of removals) expect(await remove()).to.equal(true);
+      if (mayRemove) await undo();
+      expect(await store.exchangeCode(code, STEP)).to.include({ outcome: 'issued' });
+      expect(await store.rotate(code, ROTATION)).to.include({ outcome: 'issued' });
+    });
+  }
 
   it('that forgot the scripts is told them again', async () => {
     const id = await begin();

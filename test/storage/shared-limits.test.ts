@@ -180,29 +180,21 @@ afterEach('give the real time back', () => {
   time = undefined;
 });
 
-describe(
-  'shared limits, embedded PostgreSQL',
-  limitsSuite(async () => {
-    const dataDirectory = await freshDataDirectory();
-    return () => postgresNode({ dataDirectory });
-  }),
-);
-describeOn(
-  [postgresServer],
-  'shared limits, PostgreSQL',
-  limitsSuite(async () => {
-    const databaseUrl = await freshMigratedDatabaseUrl();
-    return () => postgresNode({ databaseUrl, dataDirectory: '' });
-  }),
-);
-describeOn(
-  [redisServer],
-  'shared limits, Redis',
-  limitsSuite(async () => {
-    const url = await freshRedisUrl();
-    return () => redisNode(url);
-  }),
-);
+const embedded = limitsSuite(async () => {
+  const dataDirectory = await freshDataDirectory();
+  return () => postgresNode({ dataDirectory });
+});
+const postgres = limitsSuite(async () => {
+  const databaseUrl = await freshMigratedDatabaseUrl();
+  return () => postgresNode({ databaseUrl, dataDirectory: '' });
+});
+const redis = limitsSuite(async () => {
+  const url = await freshRedisUrl();
+  return () => redisNode(url);
+});
+describe('shared limits, embedded PostgreSQL', embedded);
+describeOn([postgresServer], 'shared limits, PostgreSQL', postgres);
+describeOn([redisServer], 'shared limits, Redis', redis);
 
 describeOn([postgresServer, redisServer], 'limits whose store is away', () => {
   beforeEach(() => {
@@ -226,30 +218,28 @@ describeOn([postgresServer, redisServer], 'limits whose store is away', () => {
     expect(failure).to.be.instanceOf(StorageUnavailable);
   }
 
-  it('are counted by the process, in time, and said so once, or it fails: Redis', async () => {
-    const server = await startRedisServer();
-    const { node, close } = await redisNode(server.url);
-    try {
-      server.pause();
-      await expectCountedHere(node);
-    } finally {
-      server.resume();
-      await close();
-      await server.stop();
-    }
-  });
-
-  it('are counted by the process, in time, and said so once, or it fails: PostgreSQL', async () => {
-    const server = await startPostgresServer();
-    const databaseUrl = await server.createDatabase();
-    const { node, close } = await postgresNode({ databaseUrl, dataDirectory: '' });
-    try {
-      server.pause();
-      await expectCountedHere(node);
-    } finally {
-      server.resume();
-      await close();
-      await server.stop();
-    }
-  });
+  const places = {
+    Redis: async () => {
+      const server = await startRedisServer();
+      return { server, ...(await redisNode(server.url)) };
+    },
+    PostgreSQL: async () => {
+      const server = await startPostgresServer();
+      const databaseUrl = await server.createDatabase();
+      return { server, ...(await postgresNode({ databaseUrl, dataDirectory: '' })) };
+    },
+  };
+  for (const [name, start] of Object.entries(places)) {
+    it(`are counted by the process, in time, and said so once, or it fails: ${name}`, async () => {
+      const { server, node, close } = await start();
+      try {
+        server.pause();
+        await expectCountedHere(node);
+      } finally {
+        server.resume();
+        await close();
+        await server.stop();
+      }
+    });
+  }
 });

@@ -4,16 +4,11 @@ import { createPostgresStore } from '../../src/storage/postgres-store.ts';
 import type { TokenStore } from '../../src/storage/token-store.ts';
 import { forEachDatabase } from '../support/databases.ts';
 import { forEachStore } from '../support/stores.ts';
-import { FACTS } from './token-store-contract.ts';
+import { FACTS, newId } from './token-store-contract.ts';
 
 const PARALLEL = 20;
 
 const inAnHour = (): number => Math.floor(Date.now() / 1000) + 3_600;
-let drawn = 0;
-function newId(): string {
-  drawn += 1;
-  return `id_of_this_race_${drawn}`;
-}
 
 /** @param rounds how often each race is run. */
 export function defineTokenStoreRaces(rounds: number): void {
