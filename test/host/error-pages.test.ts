@@ -2,15 +2,10 @@
 import { expect } from 'chai';
 import { ask } from '../support/oauth.ts';
 import { createPerson, type Page } from '../support/person.ts';
-import { startsOn, type TestService } from '../support/service.ts';
+import { startSeeded } from '../support/seeded.ts';
 
 describe('error pages', () => {
-  const start = startsOn();
-  let service: TestService;
-
-  before(async () => {
-    service = await start();
-  });
+  const on = startSeeded();
 
   /** What happened, what to do, and the reference by which an operator finds the request. */
   function expectErrorPage({ status, html, headers }: Page, expected: number, heading: string) {
@@ -24,7 +19,7 @@ describe('error pages', () => {
   }
 
   it('a missing page leads to the profile', async () => {
-    const person = createPerson(service.issuer);
+    const person = createPerson(on.issuer);
     for (const path of ['/nothing', '/profile/nothing', '/errors/nothing', '/errors/__proto__']) {
       const page = await person.get(path);
       expectErrorPage(page, 404, 'There is nothing here');
@@ -33,25 +28,25 @@ describe('error pages', () => {
   });
 
   it('what is missing where programs ask is JSON for who accepts it, and a page for a browser', async () => {
-    const person = createPerson(service.issuer);
+    const person = createPerson(on.issuer);
     const browser = { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' };
     for (const path of ['/oauth/nothing', '/oauth/token/', '/.well-known/openid-configuration']) {
       for (const accept of ['application/json', '*/*', 'application/json, text/html;q=0.9']) {
-        const answer = await ask(new URL(path, service.issuer), { headers: { accept } });
+        const answer = await ask(new URL(path, on.issuer), { headers: { accept } });
         expect(answer.status).to.equal(404);
         expect(answer.body, answer.text).to.have.property('error', 'invalid_request');
         expect(answer.headers.get('vary')).to.include('Accept');
       }
       expectErrorPage(await person.get(path, browser), 404, 'There is nothing here');
     }
-    const elsewhere = await ask(new URL('/nothing', service.issuer), {
+    const elsewhere = await ask(new URL('/nothing', on.issuer), {
       headers: { accept: 'application/json' },
     });
     expect(elsewhere.headers.get('content-type')).to.include('text/html');
   });
 
   it('a wrong method, a form that is too large and one that is no form are pages', async () => {
-    const person = createPerson(service.issuer);
+    const person = createPerson(on.issuer);
     expectErrorPage(await person.post('/profile', {}), 405, 'This address is not for visiting');
     const page = await person.get('/login');
     const large = await person.submit(page, { email: 'x'.repeat(60_000), password: 'x' });
@@ -62,12 +57,12 @@ describe('error pages', () => {
   });
 
   it('an address that cannot be decoded is no fault of ours', async () => {
-    const person = createPerson(service.issuer);
+    const person = createPerson(on.issuer);
     const broken = ['/%', '/%E0%A4%A', '/errors/%FF', '/interaction/%00', '/assets/%2e%2e%2fx'];
     for (const path of broken) {
       const { status } = await person.get(path);
       expect(status, path).to.be.within(400, 499);
     }
-    expect(service.logLines.filter((line) => line.includes('request failed'))).to.deep.equal([]);
+    expect(on.service.logLines.filter((line) => line.includes('request failed'))).to.deep.equal([]);
   });
 });

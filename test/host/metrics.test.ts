@@ -113,12 +113,6 @@ describe('metrics', () => {
     });
   });
 
-  it('are on the operators’ listener only', async () => {
-    const answer = await fetch(`${on.issuer}/metrics`);
-    expect(answer.status).to.equal(404);
-    expect(await answer.text()).not.to.include('gatehouse_http');
-  });
-
   it('say how things stand', async () => {
     const samples = await scrape(on.service);
     expect(counted(samples, 'gatehouse_store_up')).to.deep.equal({

@@ -5,34 +5,25 @@ import { addressOf, drain, listen } from '../../src/host/listeners.ts';
 import { createOperatorsHost } from '../../src/host/operators-host.ts';
 import type { Readiness } from '../../src/host/readiness.ts';
 import { rawRequest } from '../support/raw-request.ts';
-import { startsOn, type TestService } from '../support/service.ts';
+import { startSeeded } from '../support/seeded.ts';
+import { wordsOf } from '../support/words.ts';
 
 describe("the operators' listener", () => {
-  const start = startsOn();
-  let service: TestService;
-  let port: number;
-
-  before(async () => {
-    service = await start();
-    port = Number(new URL(service.operatorsUrl).port);
-  });
-
+  const on = startSeeded();
+  const portOf = (url: string) => Number(new URL(url).port);
   const ask = (method: string, path: string, headers: Record<string, string>) =>
-    rawRequest(port, path, { method, headers: { 'content-length': '0', ...headers } });
+    rawRequest(portOf(on.service.operatorsUrl), path, {
+      method,
+      headers: { 'content-length': '0', ...headers },
+    });
 
   it('tells metrics and reloads for addresses and localhost, and for no other name', async () => {
     for (const [method, path] of [['GET', '/metrics'] as const, ['POST', '/reload'] as const]) {
-      for (const host of [
-        '127.0.0.1',
-        `localhost:${port}`,
-        'LOCALHOST',
-        `[::1]:${port}`,
-        '10.1.2.3',
-      ]) {
+      for (const host of wordsOf('127.0.0.1 localhost:9 LOCALHOST [::1]:9 10.1.2.3')) {
         const { status, text } = await ask(method, path, { host });
         expect(status, `${path} ${host} ${text}`).not.to.equal(421);
       }
-      for (const host of [`evil.example:${port}`, 'localhost.evil.example', '127.0.0.1.nip.io']) {
+      for (const host of wordsOf('evil.example:9 localhost.evil.example 127.0.0.1.nip.io')) {
         expect((await ask(method, path, { host })).status, `${path} ${host}`).to.equal(421);
       }
     }
@@ -53,7 +44,7 @@ describe("the operators' listener", () => {
     });
     const server = await listen(app.callback(), 0, '127.0.0.1');
     try {
-      const own = Number(new URL(addressOf(server)).port);
+      const own = portOf(addressOf(server));
       const named = { host: `gatehouse.INTERNAL:${own}` };
       expect((await rawRequest(own, '/metrics', { headers: named })).text).to.equal('up 1');
       const other = { host: 'other.internal' };
@@ -64,7 +55,7 @@ describe("the operators' listener", () => {
   });
 
   it('reloads for no page: neither where the browser names its origin nor its site', async () => {
-    const host = `localhost:${port}`;
+    const host = 'localhost';
     for (const said of [
       { origin: 'http://evil.example' },
       { origin: 'null' },

@@ -18,9 +18,11 @@ import { createPerson } from '../support/person.ts';
 import { rawRequest } from '../support/raw-request.ts';
 import { seed } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
-import { startsOn } from '../support/service.ts';
+import { startsOn, type TestService } from '../support/service.ts';
 
 type Line = Readonly<Record<string, unknown>>;
+
+const entriesOf = ({ logLines }: TestService): Line[] => logLines.map((line) => JSON.parse(line));
 
 describe('request lines', () => {
   const start = startsOn();
@@ -29,9 +31,7 @@ describe('request lines', () => {
   const linesOf = (headers: Headers): Line[] => {
     const id = headers.get('x-request-id');
     expect(id).to.match(/^req_[0-9a-f]{16}$/);
-    return on.service.logLines
-      .map((line) => JSON.parse(line) as Line)
-      .filter(({ requestId }) => requestId === id);
+    return entriesOf(on.service).filter(({ requestId }) => requestId === id);
   };
   const lineOf = (headers: Headers): Line =>
     linesOf(headers).find(({ msg }) => msg === 'request') ?? {};
@@ -98,9 +98,8 @@ describe('request lines', () => {
     expect(await page.text()).to.include(page.headers.get('x-request-id') ?? 'no reference');
     for (const { status, headers } of [page, json]) {
       expect(status).to.equal(500);
-      const lines = broken.logLines
-        .map((line) => JSON.parse(line) as Line)
-        .filter(({ requestId }) => requestId === headers.get('x-request-id'));
+      const reference = headers.get('x-request-id');
+      const lines = entriesOf(broken).filter(({ requestId }) => requestId === reference);
       const cause = lines.find(({ level }) => level === 50);
       expect(cause?.err).to.include({ code: '42P01' });
       expect(lines.at(-1)).to.include({ msg: 'request', status: 500 });
@@ -185,10 +184,7 @@ describe('request lines', () => {
 
   it('tell of a caller who left before the answer as 499', async () => {
     const { port, host } = new URL(on.issuer);
-    const left = () =>
-      on.service.logLines
-        .map((line) => JSON.parse(line) as Line)
-        .filter(({ status }) => status === 499);
+    const left = () => entriesOf(on.service).filter(({ status }) => status === 499);
     expect(left()).to.deep.equal([]);
     const socket = connect(Number(port), '127.0.0.1');
     await once(socket, 'connect');

@@ -1,7 +1,7 @@
 /** A store that goes away shows at once: on /metrics and on /readyz, by its name, and until it is back. */
 import { expect } from 'chai';
 import { eventually } from '../support/eventually.ts';
-import { counted, scrape } from '../support/metrics.ts';
+import { counted, readinessOf, scrape } from '../support/metrics.ts';
 import { clientCredentials, introspect } from '../support/oauth.ts';
 import { type PostgresServer, startPostgresServer } from '../support/postgres-server.ts';
 import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
@@ -29,10 +29,7 @@ describeOn([postgresServer, redisServer], 'a store that is away', () => {
 
   const up = async () => counted(await scrape(service), 'gatehouse_store_up');
 
-  async function readiness(): Promise<{ status: number; body: unknown }> {
-    const answer = await fetch(`${service.operatorsUrl}/readyz`);
-    return { status: answer.status, body: await answer.json() };
-  }
+  const readiness = () => readinessOf(service);
 
   async function untilUp(): Promise<void> {
     const body = { status: 'ready', database: 'ok', tokens: 'ok' };

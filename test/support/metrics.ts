@@ -13,6 +13,12 @@ export async function scrape({ operatorsUrl }: Pick<Service, 'operatorsUrl'>): P
   return samplesOf(await answer.text());
 }
 
+/** What a load balancer is told of it: `status` is the HTTP one, the rest is the body. */
+export async function readinessOf({ operatorsUrl }: Pick<Service, 'operatorsUrl'>) {
+  const answer = await fetch(`${operatorsUrl}/readyz`);
+  return { status: answer.status, body: (await answer.json()) as Record<string, string> };
+}
+
 export function samplesOf(text: string): Samples {
   const lines = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
   return new Map(
