@@ -1,37 +1,32 @@
 /** Hundreds of clients that send a byte a second do not hold up the others, and are cut (a real process). */
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import path from 'node:path';
 import { expect } from 'chai';
 import { eventually } from '../support/eventually.ts';
-import { freePort } from '../support/programs.ts';
+import { freePort, type Program, startProgram } from '../support/programs.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 const MAIN = new URL('../../src/main.ts', import.meta.url).pathname;
 const SLOW = 500;
 
 describe('node src/main.ts under slow clients', () => {
-  let child: ChildProcess;
+  let program: Program;
   let issuer: string;
   const sockets: Socket[] = [];
 
   before(async () => {
     const PORT = String(await freePort());
     issuer = `http://localhost:${PORT}`;
-    child = spawn(process.execPath, [MAIN], {
-      env: {
-        ...{ PORT, GATEHOUSE_OPERATORS_PORT: '0', GATEHOUSE_LOG_LEVEL: 'silent' },
-        GATEHOUSE_DATA_DIR: path.join(temporaryDirectory('slow'), 'data'),
-      },
-      stdio: ['ignore', 'ignore', 'pipe'],
+    const cwd = temporaryDirectory('slow');
+    const ports = { PORT, GATEHOUSE_OPERATORS_PORT: '0' };
+    program = startProgram(process.execPath, [MAIN], {
+      cwd,
+      environment: { ...ports, GATEHOUSE_LOG_LEVEL: 'silent', GATEHOUSE_DATA_DIR: `${cwd}/data` },
     });
-    // It says where it answers.
-    await once(child.stderr as NodeJS.ReadableStream, 'data');
+    await program.waitUntil(() => fetch(`${issuer}/login`));
   });
   after(() => {
     for (const socket of sockets) socket.destroy();
-    child.kill('SIGKILL');
+    return program.end('SIGKILL');
   });
 
   it('answers others while 500 sockets drip, and closes them all', async () => {
