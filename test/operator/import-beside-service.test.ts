@@ -1,46 +1,45 @@
 import { expect } from 'chai';
-import { createIntrospector } from '../../src/resource-server/resource-server.ts';
 import { partnerTokens } from '../provider/partner-tokens.ts';
+import { bearer, introspectorOf } from '../resource-server/stand-in.ts';
 import { eventually } from '../support/eventually.ts';
 import { introspect } from '../support/oauth.ts';
-import { type Seed, seed } from '../support/seed.ts';
+import { startSeeded } from '../support/seeded.ts';
 import { forEachDeployment, type TestService } from '../support/service.ts';
 import { fileOf, type Line, line } from './import-file.ts';
-import { operatorOn, type RunOperator, valueFrom } from './run-operator.ts';
+import { operatorOn, valueFrom } from './run-operator.ts';
 
 const { account, membership, organization, rights, warehouse } = line;
 
 forEachDeployment('an import beside a running service', (start) => {
+  const on = startSeeded({ on: start });
   let nodes: TestService[];
-  let seeded: Seed;
-  let run: RunOperator;
   let token: string;
 
   before(async () => {
-    const service = await start();
+    const { service, partner } = on;
     const isEmbedded = service.settings.storage.databaseUrl === undefined;
     nodes = isEmbedded ? [service] : [service, await start({ beside: service })];
-    seeded = await seed(service);
-    run = operatorOn(service.database);
-    const partner = partnerTokens(service.issuer, seeded);
-    ({ accessToken: token } = await partner.tokens(seeded.clients.confidential));
+    ({ accessToken: token } = await partner.tokens(on.clients.confidential));
   });
 
   const PLACES = [organization('O1', 'Acme'), warehouse('W1', 'O1', { name: 'Riga' })];
   const people = (): Line[] => [
-    account('A1', { email: seeded.person.email, name: seeded.person.name }),
+    account('A1', { email: on.seeded.person.email, name: on.seeded.person.name }),
     account('A2'),
     account('A3'),
   ];
   const OTHERS = [membership('A2', 'O1'), membership('A3', 'O1')];
   const importLines = (...lines: Line[]) =>
-    valueFrom(run, `import ${fileOf(...PLACES, ...lines)} --prune --yes`);
+    valueFrom(
+      operatorOn(on.service.database),
+      `import ${fileOf(...PLACES, ...lines)} --prune --yes`,
+    );
 
   /** What each node says of the token, once it does what is checked. */
   async function onEachNode(check: (answer: Record<string, unknown>) => void): Promise<void> {
     for (const { issuer } of nodes) {
       await eventually(async () => {
-        const { body } = await introspect(issuer, seeded.clients.resourceServer, token);
+        const { body } = await introspect(issuer, on.clients.resourceServer, token);
         check(body);
       });
     }
@@ -56,47 +55,40 @@ forEachDeployment('an import beside a running service', (start) => {
     const access = [membership('A1', 'O1'), rights('A1', 'W1', 'read')];
     await importLines(...people(), ...OTHERS, ...access);
     await onEachNode((answer) => {
-      const { accountId: sub, email: username } = seeded.person;
+      const { accountId: sub, email: username } = on.seeded.person;
       expect(answer).to.include({ active: true, sub, username, external_id: 'A1' });
       const [acme, byHand] = answer.organizations as Record<string, unknown>[];
       expect(acme).to.deep.include({ external_id: 'O1', name: 'Acme', role: 'member' });
       expect(acme?.warehouses).to.have.nested.property('[0].external_id', 'W1');
-      expect(byHand).to.include({ name: seeded.organization.name });
+      expect(byHand).to.include({ name: on.seeded.organization.name });
       expect(JSON.stringify(byHand)).not.to.contain('external_id');
     });
   });
 
   it('is what the GraphQL API is told of its callers', async () => {
-    const [{ issuer } = { issuer: '' }] = nodes;
-    const { id: clientId, secret: clientSecret = '' } = seeded.clients.resourceServer;
-    const introspector = createIntrospector({ issuer, clientId, clientSecret, timeoutMs: 10_000 });
-    const headers = { authorization: `Bearer ${token}` };
-    const { caller } = await introspector.identify(new Request('http://api.test', { headers }));
-    introspector.close();
+    const { resourceServer } = on.clients;
+    const introspector = introspectorOf(resourceServer, { issuer: on.issuer });
+    const { caller } = await introspector.identify(bearer(token));
     expect(caller).to.include({ method: 'authorization_code', externalId: 'A1' });
     expect(caller?.organizations[0]).to.include({ externalId: 'O1' });
     expect(caller?.organizations[0]?.warehouses[0]).to.include({ externalId: 'W1' });
     expect(caller?.organizations[1]).to.not.have.property('externalId');
   });
 
-  it('takes access that the next introspection does not show, on every node', async () => {
+  it('takes access, and refuses who is no longer in the file, on every node', async () => {
     await importLines(...people(), ...OTHERS);
     await onEachNode((answer) => {
       expect(answer).to.include({ active: true, external_id: 'A1' });
       expect(idsIn(answer)).to.deep.equal([undefined]);
     });
-  });
-
-  it('refuses a person who is no longer in the file, on every node', async () => {
     await importLines(...people().slice(1), ...OTHERS);
     await onEachNode((answer) => expect(answer).to.deep.equal({ active: false }));
   });
 
   it('shows no external id to the person', async () => {
     await importLines(...people(), ...OTHERS, membership('A1', 'O1'));
-    const [{ issuer } = { issuer: '' }] = nodes;
-    const { browser } = partnerTokens(issuer, seeded);
-    await browser.signIn(seeded.person);
+    const { browser } = partnerTokens(on.issuer, on.seeded);
+    await browser.signIn(on.seeded.person);
     await eventually(async () => {
       const { html } = await browser.get('/profile');
       expect(html)

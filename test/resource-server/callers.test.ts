@@ -22,37 +22,25 @@ describe('a GraphQL API that asks who is calling', () => {
 
   const tokenOfPerson = async (): Promise<string> =>
     (await on.partner.tokens(on.clients.confidential)).accessToken;
-  const tokenOfMachine = async (): Promise<string> =>
-    tokensOf(await clientCredentials(on.issuer, on.clients.machine)).accessToken;
-  const callerOf = async (token: string): Promise<unknown> => {
-    const query = '{ caller { method subject accountId clientId username } }';
-    return (await api.query(token, query)).body;
-  };
 
-  it('knows the person behind an access token, and the client', async () => {
+  it('knows the person behind a token or API key, and a machine, which is nobody’s account', async () => {
+    const { machine, confidential } = on.clients;
     const { accountId, email: username } = on.seeded.person;
-    const caller = {
-      method: 'authorization_code',
-      subject: accountId,
-      accountId,
-      clientId: on.clients.confidential.id,
-      username,
-    };
-    expect(await callerOf(await tokenOfPerson())).to.deep.equal({ data: { caller } });
-  });
-
-  it('knows the person behind a personal API key, and no client', async () => {
-    const { accountId, email: username } = on.seeded.person;
-    const caller = { method: 'api_key', subject: accountId, accountId, clientId: null, username };
-    const { value } = await apiKeyOf(on.service, on.seeded.person);
-    expect(await callerOf(value)).to.deep.equal({ data: { caller } });
-  });
-
-  it('knows a machine client, and takes it for nobody’s account', async () => {
-    const { id: subject } = on.clients.machine;
-    const method = 'client_credentials';
-    const caller = { method, subject, accountId: null, clientId: subject, username: null };
-    expect(await callerOf(await tokenOfMachine())).to.deep.equal({ data: { caller } });
+    const person = { subject: accountId, accountId, username };
+    const robot = { subject: machine.id, accountId: null, username: null };
+    const { value: key } = await apiKeyOf(on.service, on.seeded.person);
+    const robots = tokensOf(await clientCredentials(on.issuer, machine)).accessToken;
+    for (const [token, caller] of [
+      [
+        await tokenOfPerson(),
+        { ...person, method: 'authorization_code', clientId: confidential.id },
+      ],
+      [key, { ...person, method: 'api_key', clientId: null }],
+      [robots, { ...robot, method: 'client_credentials', clientId: machine.id }],
+    ] as const) {
+      const query = '{ caller { method subject accountId clientId username } }';
+      expect((await api.query(token, query)).body).to.deep.equal({ data: { caller } });
+    }
   });
 
   it('lists the warehouses where its caller has a right', async () => {
