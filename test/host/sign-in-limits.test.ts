@@ -3,26 +3,30 @@ import { expect } from 'chai';
 import type { Credentials } from '../support/person.ts';
 import { rawRequest } from '../support/raw-request.ts';
 import { addPerson } from '../support/seed.ts';
-import { startSeeded } from '../support/seeded.ts';
 import { type Overrides, startsOn, type TestService } from '../support/service.ts';
 
 const FAILURES = 3;
 const WINDOW_SECONDS = 15 * 60;
 
 describe('sign-in limits', () => {
-  const on = startSeeded({ settings: limited(0) });
+  const start = startsOn();
+  let service: TestService;
+
+  before(async () => {
+    service = await start({ settings: limited(0) });
+  });
 
   it('after the allowed failures even the right password has to wait', async () => {
-    const person = await newPerson(on.service);
+    const person = await newPerson(service);
     for (let failure = 0; failure < FAILURES; failure += 1) {
-      expect(await attempt(on.service, wrong(person))).to.deep.equal({
+      expect(await attempt(service, wrong(person))).to.deep.equal({
         status: 401,
         problem: 'The email address or the password is not right.',
         retryAfter: null,
       });
     }
     for (const credentials of [wrong(person), person]) {
-      const { status, problem, retryAfter } = await attempt(on.service, credentials);
+      const { status, problem, retryAfter } = await attempt(service, credentials);
       expect(status).to.equal(429);
       expect(problem).to.equal(
         'Too many attempts. Try again in 15 minutes, or ask whoever opened your account for a link ' +
@@ -33,50 +37,50 @@ describe('sign-in limits', () => {
   });
 
   it('guesses that come at once are counted like those that come one by one', async () => {
-    const person = await newPerson(on.service);
-    const guesses = Array.from({ length: 10 }, () => attempt(on.service, wrong(person)));
+    const person = await newPerson(service);
+    const guesses = Array.from({ length: 10 }, () => attempt(service, wrong(person)));
     const statuses = (await Promise.all(guesses)).map(({ status }) => status).toSorted();
     expect(statuses).to.deep.equal([401, 401, 401, ...Array(7).fill(429)]);
   });
 
   it('an address nobody has an account for is limited with the same words', async () => {
     const nobody = { email: 'nobody@example.test', password: 'seven red forklifts' };
-    const answers = await failUntilLimited(on.service, nobody);
+    const answers = await failUntilLimited(service, nobody);
     expect(answers).to.deep.equal([401, 401, 401, 429]);
   });
 
   it('the failures of a stranger keep the person out neither elsewhere nor others here', async () => {
-    const person = await newPerson(on.service);
-    const neighbor = await newPerson(on.service);
-    await failUntilLimited(on.service, wrong(person), { address: '127.0.0.66' });
-    expect((await attempt(on.service, person, { address: '127.0.0.66' })).status).to.equal(429);
-    expect((await attempt(on.service, person, { address: '127.0.0.2' })).status).to.equal(303);
-    expect((await attempt(on.service, neighbor, { address: '127.0.0.66' })).status).to.equal(303);
+    const person = await newPerson(service);
+    const neighbor = await newPerson(service);
+    await failUntilLimited(service, wrong(person), { address: '127.0.0.66' });
+    expect((await attempt(service, person, { address: '127.0.0.66' })).status).to.equal(429);
+    expect((await attempt(service, person, { address: '127.0.0.2' })).status).to.equal(303);
+    expect((await attempt(service, neighbor, { address: '127.0.0.66' })).status).to.equal(303);
   });
 
   it('another way to write the email address does not begin a new count', async () => {
-    const person = await newPerson(on.service);
-    await failUntilLimited(on.service, wrong(person));
+    const person = await newPerson(service);
+    await failUntilLimited(service, wrong(person));
     for (const email of [person.email.toUpperCase(), ` ${person.email} `]) {
-      expect((await attempt(on.service, { ...person, email })).status, email).to.equal(429);
+      expect((await attempt(service, { ...person, email })).status, email).to.equal(429);
     }
   });
 
   it('a success before the limit forgets the failures', async () => {
-    const person = await newPerson(on.service);
+    const person = await newPerson(service);
     for (let round = 0; round < 2; round += 1) {
       for (let failure = 1; failure < FAILURES; failure += 1) {
-        expect((await attempt(on.service, wrong(person))).status).to.equal(401);
+        expect((await attempt(service, wrong(person))).status).to.equal(401);
       }
-      expect((await attempt(on.service, person)).status).to.equal(303);
+      expect((await attempt(service, person)).status).to.equal(303);
     }
   });
 
   it('without a proxy nobody changes their address by writing another one', async () => {
-    const person = await newPerson(on.service);
-    await failUntilLimited(on.service, wrong(person));
+    const person = await newPerson(service);
+    await failUntilLimited(service, wrong(person));
     for (const forwardedFor of ['203.0.113.7', '127.0.0.1, 203.0.113.8', '']) {
-      const { status } = await attempt(on.service, person, { forwardedFor });
+      const { status } = await attempt(service, person, { forwardedFor });
       expect(status, forwardedFor).to.equal(429);
     }
   });
@@ -107,10 +111,10 @@ for (const [hops, from] of Object.entries(proxies)) {
   });
 }
 
-function limited(proxyHops: number): Overrides {
-  const limits = { signInFailures: FAILURES, signInFailureWindowSeconds: WINDOW_SECONDS };
-  return { server: { proxyHops }, limits };
-}
+const limited = (proxyHops: number): Overrides => ({
+  server: { proxyHops },
+  limits: { signInFailures: FAILURES, signInFailureWindowSeconds: WINDOW_SECONDS },
+});
 
 let people = 0;
 
