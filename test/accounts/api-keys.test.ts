@@ -2,8 +2,9 @@ import { expect } from 'chai';
 import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
 import { createActivity } from '../../src/accounts/activity.ts';
 import { createApiKeys } from '../../src/accounts/api-keys.ts';
-import { Refusal } from '../../src/refusal.ts';
+import type { Refusal } from '../../src/refusal.ts';
 import { silentChangeFeed } from '../../src/storage/change-feed.ts';
+import { failureOf } from '../storage/waiting.ts';
 import { testDatabase } from '../support/databases.ts';
 
 const LIMIT = 3;
@@ -30,14 +31,7 @@ describe('API keys', () => {
     return apiKeys.add({ accountId, name, expiresInDays, mostOfPerson: LIMIT }, origin);
   };
 
-  const refusalOf = async (work: Promise<unknown>): Promise<Refusal> => {
-    const error = await work.then(
-      () => undefined,
-      (reason: unknown) => reason,
-    );
-    if (error instanceof Refusal) return error;
-    throw new Error(`it was not refused: ${error}`);
-  };
+  const refusalOf = async (work: Promise<unknown>) => (await failureOf(work)) as Refusal;
 
   it('a key is found by its value, which is kept nowhere', async () => {
     const { key, value } = await add();

@@ -18,11 +18,8 @@ describe('organizations', () => {
     }
     const listed = await organizations.list();
     expect(listed.map(({ id }) => id)).to.deep.equal([nord.id, sued.id]);
-    expect(listed[0]?.warehouses.map(({ name }) => name)).to.deep.equal([
-      'Annex',
-      'Hall 9',
-      'Hall 10',
-    ]);
+    const names = listed[0]?.warehouses.map(({ name }) => name);
+    expect(names).to.deep.equal(['Annex', 'Hall 9', 'Hall 10']);
   });
 
   it('a warehouse needs its organization', async () => {

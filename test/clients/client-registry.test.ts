@@ -10,6 +10,7 @@ import { testDatabase } from '../support/databases.ts';
 import { eventually } from '../support/eventually.ts';
 import { createOpened } from '../support/opened.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
+import { wordsOf } from '../support/words.ts';
 import { partner } from './drafts.ts';
 import { refusalOf } from './refusals.ts';
 
@@ -139,16 +140,10 @@ describeOn([postgresServer], 'client registry on several nodes', () => {
 
 describe('redirect hosts', () => {
   it('are the distinct hosts with their port, and private-use schemes', () => {
-    const redirectUris = [
-      'https://b.example/1',
-      'https://a.example:8443/1',
-      'https://b.example/2',
-      'com.example.app:/cb',
-    ];
-    expect(redirectHosts({ redirectUris })).to.deep.equal([
-      'a.example:8443',
-      'b.example',
-      'com.example.app:',
-    ]);
+    const redirectUris = wordsOf(
+      'https://b.example/1 https://a.example:8443/1 https://b.example/2 com.example.app:/cb',
+    );
+    const hosts = ['a.example:8443', 'b.example', 'com.example.app:'];
+    expect(redirectHosts({ redirectUris })).to.deep.equal(hosts);
   });
 });

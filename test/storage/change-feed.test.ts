@@ -19,21 +19,30 @@ const ADD_WAREHOUSE = `INSERT INTO warehouses (id, organization_id, name, create
 
 const LISTENERS = "application_name = 'gatehouse changes' AND datname = current_database()";
 
-describeOn([postgresServer], 'change feed', () => {
-  let changing: OpenDatabase;
-  let hearing: OpenDatabase;
-  let feed: ChangeFeed;
-  let told: string[];
+let feed: ChangeFeed;
+/** By `feed`, in this test. */
+let told: string[] = [];
 
+/** The suite that calls this listens on the database that `open` answers. */
+function listensOn(open: () => Promise<OpenDatabase>): void {
   before(async () => {
-    const databaseUrl = await freshMigratedDatabaseUrl();
-    changing = await openDatabase({ databaseUrl, dataDirectory: '' });
-    hearing = await openDatabase({ databaseUrl, dataDirectory: '' });
-    feed = await listenForChanges(hearing);
+    feed = await listenForChanges(await open());
     feed.onChange((...change) => told.push(change.join(' ').trim()));
   });
   beforeEach(() => {
     told = [];
+  });
+}
+
+describeOn([postgresServer], 'change feed', () => {
+  let changing: OpenDatabase;
+  let hearing: OpenDatabase;
+
+  listensOn(async () => {
+    const databaseUrl = await freshMigratedDatabaseUrl();
+    changing = await openDatabase({ databaseUrl, dataDirectory: '' });
+    hearing = await openDatabase({ databaseUrl, dataDirectory: '' });
+    return hearing;
   });
   after(async () => {
     await feed.close();
@@ -114,17 +123,11 @@ describeOn([postgresServer], 'change feed', () => {
 describe('change feed of the embedded database', () => {
   let directory: string;
   let database: OpenDatabase;
-  let feed: ChangeFeed;
-  let told: string[];
 
-  before(async () => {
+  listensOn(async () => {
     directory = await freshDataDirectory();
     database = await openDatabase({ dataDirectory: directory, sharing: 'own' });
-    feed = await listenForChanges(database);
-    feed.onChange((...change) => told.push(change.join(' ').trim()));
-  });
-  beforeEach(() => {
-    told = [];
+    return database;
   });
   after(async () => {
     await feed.close();
