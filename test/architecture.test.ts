@@ -38,8 +38,9 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'pages',
     'host',
   ],
-  processes: ['service.ts', 'config', 'host'],
-  'main.ts': ['service.ts', 'processes', 'config', 'clients', 'accounts'],
+  'explained.ts': ['config'],
+  processes: ['service.ts', 'explained.ts', 'config', 'host'],
+  'main.ts': ['service.ts', 'explained.ts', 'processes', 'config', 'host', 'clients', 'accounts'],
   operator: [
     'application.ts',
     'registries.ts',

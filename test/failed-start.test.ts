@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import { expect } from 'chai';
 import { Redis } from 'ioredis';
 import pg from 'pg';
-import { explained } from '../src/processes/explained.ts';
+import { explained } from '../src/explained.ts';
 import { failureOf } from './storage/waiting.ts';
 import { freshDataDirectory } from './support/embedded-postgres.ts';
 import { eventually } from './support/eventually.ts';

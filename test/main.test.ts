@@ -10,7 +10,7 @@ import { expect } from 'chai';
 import { pino } from 'pino';
 import { systemClock } from '../src/clock.ts';
 import { loadSettings } from '../src/config/load.ts';
-import { explained } from '../src/processes/explained.ts';
+import { explained } from '../src/explained.ts';
 import { startService } from '../src/service.ts';
 import { fileWith } from './config/configuration.ts';
 import { operatorWith, valueFrom } from './operator/run-operator.ts';

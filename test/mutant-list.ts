@@ -495,9 +495,11 @@ const LIST: readonly (Place | readonly [rule: string, from: string, to: string])
   { in: 'src/operator/accounts.ts', by: 'operator/accounts' },
   ['nobody invites a suspended account', 'if (invited.isSuspended) throw suspended(invited);', ''],
   { in: 'src/processes/explained.ts', by: 'failed-start' },
-  ['a port that is taken is explained', " || 'code' in error", ''],
   { in: 'src/service.ts', by: 'failed-start' },
   ['a failed start closes the database', '  opened.defer(() => database.close());\n', ''],
+  { in: 'src/explained.ts', by: 'failed-start' },
+  ['a port that is taken is explained',
+    " || 'code' in error", ''],
 ];
 
 export const MUTANTS: readonly Mutant[] = mutantsOf(LIST);

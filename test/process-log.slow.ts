@@ -5,7 +5,7 @@ import { text } from 'node:stream/consumers';
 import { expect } from 'chai';
 import { COMPILE_CACHE } from './support/programs.ts';
 
-const PROCESS_LOG = new URL('../src/processes/process-log.ts', import.meta.url).href;
+const PROCESS_LOG = new URL('../src/host/process-log.ts', import.meta.url).href;
 const MANY = 300;
 
 interface Ended {

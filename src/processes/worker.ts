@@ -2,8 +2,8 @@
 import type { Logger } from 'pino';
 import { systemClock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
+import { explained } from '../explained.ts';
 import { type Service, startService } from '../service.ts';
-import { explained } from './explained.ts';
 import { obey } from './orders.ts';
 
 /** Returns at once; the service starts with the first order, which brings the settings. */

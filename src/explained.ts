@@ -1,5 +1,5 @@
 /** Why the service did not start, in words for whoever starts it. */
-import { ConfigurationProblems } from '../config/problems.ts';
+import { ConfigurationProblems } from './config/problems.ts';
 
 export function explained(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
