@@ -1,5 +1,4 @@
-/** Start: settings, then the service in one process or several; reload on SIGHUP, close on SIGTERM. */
-import cluster from 'node:cluster';
+/** Start: settings, then the service; reload on SIGHUP, close on SIGTERM. */
 import { closeSync, openSync } from 'node:fs';
 import type { Logger } from 'pino';
 import { DEMO } from './accounts/demo.ts';
@@ -8,9 +7,7 @@ import { loadSettings } from './config/load.ts';
 import { reloadInWords } from './config/reload.ts';
 import { explained } from './explained.ts';
 import { createProcessLog } from './host/process-log.ts';
-import { type Node, startProcesses } from './processes/supervisor.ts';
-import { runWorker } from './processes/worker.ts';
-import { startService } from './service.ts';
+import { type Service, startService } from './service.ts';
 
 /** Milliseconds from SIGTERM, beside the shutdown delay, after which nobody is waited for. */
 const CLOSE_LIMIT = 9_500;
@@ -19,29 +16,18 @@ const say = (text: string): void => {
   process.stderr.write(`${text}\n`);
 };
 
-function giveUp(error: unknown): never {
-  say(explained(error));
-  process.exit(1);
-}
-
 async function main(): Promise<void> {
   const settings = loadSettings();
   const log = createProcessLog(settings.log.level);
-  const parts = { settings, loadSettings, log };
-  const { processes } = settings.server;
-  const node =
-    processes === 1
-      ? await startService({ ...parts, clock: systemClock })
-      : await startProcesses({ ...parts, onGivenUp: giveUp });
+  const service = await startService({ settings, loadSettings, clock: systemClock, log });
 
-  listenToSignals(node, log);
-  const several = processes === 1 ? '' : `, ${processes} processes`;
-  say(`Gatehouse answers at ${settings.issuer} (operators: ${node.operatorsUrl}${several})`);
-  if (node.isSeeded) say(`Demo account: ${DEMO.email}, password ${DEMO.password}`);
-  log.info({ issuer: settings.issuer, processes }, 'started');
+  listenToSignals(service, log);
+  say(`Gatehouse answers at ${settings.issuer} (operators: ${service.operatorsUrl})`);
+  if (service.isSeeded) say(`Demo account: ${DEMO.email}, password ${DEMO.password}`);
+  log.info({ issuer: settings.issuer }, 'started');
 }
 
-function listenToSignals(node: Node, log: Logger): void {
+function listenToSignals(service: Service, log: Logger): void {
   let isClosing = false;
 
   async function close(signal: NodeJS.Signals): Promise<void> {
@@ -51,10 +37,10 @@ function listenToSignals(node: Node, log: Logger): void {
     setTimeout(() => {
       log.error('not closed in time');
       process.exit(1);
-    }, CLOSE_LIMIT + node.shutdownDelayMs());
+    }, CLOSE_LIMIT + service.shutdownDelayMs());
     try {
-      await node.leave();
-      await node.close();
+      await service.leave();
+      await service.close();
       process.exit(0);
     } catch (err) {
       log.error({ err }, 'not closed cleanly');
@@ -71,7 +57,7 @@ function listenToSignals(node: Node, log: Logger): void {
       if (logsToTerminal) log.level = 'silent';
       return close('SIGHUP');
     }
-    await node.reload().then(
+    await service.reload().then(
       (reload) => say(reloadInWords(reload)),
       (error: unknown) => say(`Nothing was reloaded.\n${explained(error)}`),
     );
@@ -92,5 +78,7 @@ function isTerminalThere(): boolean {
   }
 }
 
-if (cluster.isWorker) runWorker(createProcessLog);
-else await main().catch(giveUp);
+await main().catch((error: unknown) => {
+  say(explained(error));
+  process.exit(1);
+});

@@ -28,8 +28,6 @@ export interface ServiceParts {
   readonly settings: Settings;
   /** The settings as they are now, for a reload. @throws ConfigurationProblems */
   readonly loadSettings: () => Settings;
-  /** Of the processes of this node one hosts the operators' listener for all. */
-  readonly isWorker?: boolean;
   readonly clock: Clock;
   /**
    * Milliseconds to add to what a store's clock says. For a test, whose `clock` moves while those
@@ -43,6 +41,10 @@ export interface ServiceParts {
 
 export type Service = Awaited<ReturnType<typeof startService>>;
 
+/** Which no other process of this machine has: those that share the public one differ in the other. */
+const ownPort = ({ reusePort, port, operatorsPort }: Settings['server']): number =>
+  reusePort ? operatorsPort : port;
+
 /**
  * Opens the stores, builds every part and listens. What fails half-way leaves nothing open.
  *
@@ -50,7 +52,7 @@ export type Service = Awaited<ReturnType<typeof startService>>;
  *   its remedy, before anything listens.
  */
 export async function startService(given: ServiceParts) {
-  const { settings, loadSettings, isWorker = false, clock, log } = given;
+  const { settings, loadSettings, clock, log } = given;
   const { timeShift = () => 0, patience = 1 } = given;
   const storage = { ...settings.storage, patience };
   await using opened = new AsyncDisposableStack();
@@ -109,7 +111,10 @@ export async function startService(given: ServiceParts) {
   let current = { settings, application: build(settings) };
   opened.defer(() => current.application.close());
   const keySightings = await startKeySightings({
-    ...{ database, clock, log, node: `${hostname()}:${settings.server.port}` },
+    database,
+    clock,
+    log,
+    node: `${hostname()}:${ownPort(settings.server)}`,
     keysInUse: () => current.settings.secrets,
   });
   opened.defer(() => keySightings.stop());
@@ -166,24 +171,27 @@ export async function startService(given: ServiceParts) {
   const departure = createDeparture();
   const everyone = await listen(
     (request, response) => current.application.handle(request, response),
-    ...([server.port, server.host] as const),
+    server.port,
+    server.host,
     {
       ServerResponse: departure.ServerResponse,
       maxConnections: server.maxConnections,
+      reusePort: server.reusePort,
       patience,
       log,
     },
   );
   listeners.push(everyone);
   const operatorsApp = createOperatorsHost({
-    ...{ log, reload, readiness, metrics: metrics.text },
+    log,
+    reload,
+    readiness,
+    metrics: metrics.text,
     operatorsHost: server.operatorsHost,
   });
-  if (!isWorker) {
-    const { operatorsPort, operatorsHost } = server;
-    const operators = await listen(operatorsApp.callback(), operatorsPort, operatorsHost, { log });
-    listeners.push(operators);
-  }
+  const { operatorsPort, operatorsHost } = server;
+  const operators = await listen(operatorsApp.callback(), operatorsPort, operatorsHost, { log });
+  listeners.push(operators);
 
   const shutdownDelayMs = (): number => current.settings.server.shutdownDelaySeconds * 1000;
   const closing = opened.move();
@@ -193,7 +201,7 @@ export async function startService(given: ServiceParts) {
     ...{ database, store, clients, accounts, access, connections, activity, apiKeys },
     ...{ passwordLinks, revocations, clientProblems, lastUsed },
     /** The address of the operators' listener. */
-    operatorsUrl: addressOf(listeners[1]),
+    operatorsUrl: addressOf(operators),
     reload,
     ...{ metrics, readiness },
     shutdownDelayMs,

@@ -39,8 +39,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'host',
   ],
   'explained.ts': ['config'],
-  processes: ['service.ts', 'explained.ts', 'config', 'host'],
-  'main.ts': ['service.ts', 'explained.ts', 'processes', 'config', 'host', 'clients', 'accounts'],
+  'main.ts': ['service.ts', 'explained.ts', 'config', 'host', 'clients', 'accounts'],
   operator: [
     'application.ts',
     'registries.ts',

@@ -1,5 +1,6 @@
 /** A start that fails: the reason is told, with what to do about it, and nothing of it stays open. */
 import { createServer } from 'node:http';
+import { Server } from 'node:net';
 import { expect } from 'chai';
 import { Redis } from 'ioredis';
 import pg from 'pg';
@@ -63,6 +64,20 @@ describe('a start that fails, embedded', () => {
     }
     const { issuer } = await on({});
     expect((await createPerson(issuer).get('/login')).status).to.equal(200);
+  });
+
+  it('because the system shares no port between processes says so', async () => {
+    const { listen } = Server.prototype;
+    Server.prototype.listen = function refuse(this: Server, ...given: unknown[]) {
+      const [options] = given as [{ reusePort?: boolean }];
+      if (!options.reusePort) return Reflect.apply(listen, this, given);
+      const error = Object.assign(new Error('listen ENOTSUP'), { code: 'ENOTSUP' });
+      process.nextTick(() => this.emit('error', error));
+      return this;
+    };
+    const starting = wordsOf(start({ settings: { server: { reusePort: true } } }));
+    const words = await starting.finally(() => Object.assign(Server.prototype, { listen }));
+    expect(words).to.include('remove `server.reuse_port`');
   });
 });
 

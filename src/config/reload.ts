@@ -24,7 +24,7 @@ const FIXED = [
   'server.max_connections',
   'server.operators_host',
   'server.operators_port',
-  'server.processes',
+  'server.reuse_port',
   'storage',
   'demo',
 ];

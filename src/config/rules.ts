@@ -70,13 +70,12 @@ const rules: readonly Rule[] = [
     remedy: 'choose another port (GATEHOUSE_OPERATORS_PORT), or `0` for any free one',
   },
   {
-    setting: 'server.processes',
+    setting: 'server.reuse_port',
     dependsOn: ['storage.database_url'],
-    // `auto` as well, or the same file would be right on one machine and wrong on the next.
     isBroken: ({ values: { server, storage } }) =>
-      server.processes !== 1 && storage.database_url === undefined,
-    message: 'is more than one, and the embedded database belongs to a single process',
-    remedy: 'set DATABASE_URL to use PostgreSQL, or write `1`',
+      server.reuse_port && storage.database_url === undefined,
+    message: 'shares the port between processes, and the embedded database belongs to one',
+    remedy: 'set DATABASE_URL to use PostgreSQL, or write `false`',
   },
   {
     setting: 'storage.redis_url',

@@ -46,14 +46,6 @@ export function wholeNumber(from: number, to: number) {
     });
 }
 
-/** As `wholeNumber`, or `auto`. */
-export function wholeNumberOrAuto(from: number, to: number) {
-  return z.union([z.literal('auto'), z.int().min(from).max(to)]).register(expectations, {
-    accepts: `a whole number from ${from} to ${to}, or auto`,
-    example: `a number from ${from} to ${to}, without a unit, or \`auto\``,
-  });
-}
-
 export function flag() {
   return z.boolean().register(expectations, {
     accepts: 'true or false',

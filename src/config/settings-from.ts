@@ -1,5 +1,4 @@
 /** The file's settings as the code reads them: camelCase, units in the names, derived ones added. */
-import { availableParallelism } from 'node:os';
 import path from 'node:path';
 import type { Override } from './environment.ts';
 import { isLoopbackOrigin } from './issuer.ts';
@@ -27,7 +26,7 @@ export function settingsFrom(
       maxConnections: server.max_connections,
       operatorsHost: server.operators_host,
       operatorsPort: server.operators_port,
-      processes: server.processes === 'auto' ? availableParallelism() : server.processes,
+      reusePort: server.reuse_port,
       shutdownDelaySeconds: server.shutdown_delay,
     },
     storage: {

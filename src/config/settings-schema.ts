@@ -2,15 +2,7 @@
 import { z } from 'zod';
 import { limits } from './limit-settings.ts';
 import { mail } from './mail-settings.ts';
-import {
-  duration,
-  durationOrOff,
-  flag,
-  oneOf,
-  text,
-  wholeNumber,
-  wholeNumberOrAuto,
-} from './setting-kinds.ts';
+import { duration, durationOrOff, flag, oneOf, text, wholeNumber } from './setting-kinds.ts';
 import { storage } from './storage-settings.ts';
 
 const issuer = text({
@@ -49,11 +41,12 @@ const server = {
   operators_port: wholeNumber(0, 65_535)
     .default(3001)
     .describe('TCP port of the operators’ listener; 0 lets the system choose a free one.'),
-  processes: wholeNumberOrAuto(1, 256)
-    .default(1)
+  reuse_port: flag()
+    .default(false)
     .describe(
-      'Processes that answer requests together; `auto`: as many as there are processor cores. ' +
-        'More than one needs a database by URL.',
+      'Several processes of this machine, each with an operators_port of its own, share the public ' +
+        'port: the system spreads new connections over them. For Linux and FreeBSD; needs a ' +
+        'database by URL.',
     ),
   shutdown_delay: duration('0s', '5m')
     .prefault('0s')

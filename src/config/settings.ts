@@ -13,8 +13,8 @@ export interface Settings {
     readonly maxConnections: number;
     readonly operatorsHost: string;
     readonly operatorsPort: number;
-    /** That answer requests; with more than one, another process keeps them running. */
-    readonly processes: number;
+    /** Other processes of this machine may listen on `port` too. */
+    readonly reusePort: boolean;
     readonly shutdownDelaySeconds: number;
   };
   readonly storage: {

@@ -10,9 +10,18 @@ export function unknownKey(path: readonly string[], key: string): ConfigurationP
     path: [...path, key].join('.'),
     // Its value is not shown: it may be a secret that somebody put into the file.
     message: 'is not a setting',
-    remedy: remedyOf(path, key),
+    remedy: removedSettings.get([...path, key].join('.')) ?? remedyOf(path, key),
   };
 }
+
+/** Settings that there were, and what to do without them. */
+export const removedSettings: ReadonlyMap<string, string> = new Map([
+  [
+    'server.processes',
+    'remove it and start as many processes, each with a GATEHOUSE_OPERATORS_PORT of its own and ' +
+      '`server.reuse_port: true` (README, "Several processes, several nodes")',
+  ],
+]);
 
 function remedyOf([heading]: readonly string[], key: string): string {
   if (/secret|cookie_?key|token_?key/i.test(key)) {

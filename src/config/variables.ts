@@ -2,6 +2,7 @@
 import { knownSettings } from './known-settings.ts';
 import { nearestWord } from './nearest-word.ts';
 import type { ConfigurationProblem } from './problems.ts';
+import { removedSettings } from './unknown-keys.ts';
 
 /** By variable, the setting it decides instead of the file. */
 export const settingOf: Readonly<Record<string, string>> = {
@@ -59,10 +60,11 @@ function remedyFor(name: string): string | undefined {
   if (meant !== undefined) return `did you mean ${meant}?`;
   const plain = name.replace(/_FILE$/, '');
   if (knownVariables.includes(plain)) return `set ${plain} itself: only secrets may be in files`;
-  const setting = [...knownSettings.keys()].find(
+  const setting = [...knownSettings.keys(), ...removedSettings.keys()].find(
     (known) => known.replace('.', '_').toUpperCase() === bare,
   );
   if (setting === undefined) return undefined;
+  if (removedSettings.has(setting)) return removedSettings.get(setting);
   const variable = Object.keys(settingOf).find((known) => settingOf[known] === setting);
   if (variable !== undefined) return `did you mean ${variable}?`;
   return `unset it and write \`${setting}\` into the settings file: it has no variable`;

@@ -32,6 +32,10 @@ const LIMITS: ConnectionLimits = {
   idleTimeout: 20_000,
 };
 
+const NOT_SHARED =
+  'this system cannot share a port between processes (SO_REUSEPORT): remove `server.reuse_port`, ' +
+  'and give each process a port of its own behind a load balancer';
+
 /** Longer than any request may take; what is still open then is cut. */
 const DRAIN_LIMIT = 8_000;
 
@@ -42,11 +46,18 @@ export interface ListenOptions extends Pick<ServerOptions, 'ServerResponse'> {
   readonly patience?: number;
   /** Further connections are closed at once. Default: no limit. */
   readonly maxConnections?: number;
+  /** Lets other processes of this machine that say so too listen there. Default: false. */
+  readonly reusePort?: boolean;
   /** Told of requests that are none, and of connections that are too many. */
   readonly log?: Pick<Logger, 'info' | 'warn'>;
 }
 
-/** Rejects when the address is taken. */
+/** Connections of one port may come to several processes on some systems only (SO_REUSEPORT). */
+export class PortNotShared extends Error {
+  readonly code = 'port_not_shared';
+}
+
+/** Rejects when the address is taken, and with PortNotShared where the system shares no port. */
 export function listen(
   handler: RequestListener,
   port: number,
@@ -54,6 +65,7 @@ export function listen(
   options: ListenOptions = {},
 ): Promise<Server> {
   const { ServerResponse, limits, maxConnections, log, patience = 1 } = options;
+  const { reusePort = false } = options;
   const { idleTimeout, ...usual } = { ...LIMITS, ...limits };
   const times = {
     ...usual,
@@ -71,8 +83,11 @@ export function listen(
   if (maxConnections !== undefined) server.maxConnections = maxConnections;
   answerBrokenRequests(server, log);
   return new Promise<Server>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(port, host, () => resolve(server));
+    server.once('error', (error: NodeJS.ErrnoException) => {
+      const isRefused = reusePort && error.code === 'ENOTSUP';
+      reject(isRefused ? new PortNotShared(NOT_SHARED, { cause: error }) : error);
+    });
+    server.listen({ port, host, reusePort }, () => resolve(server));
   });
 }
 

@@ -14,8 +14,6 @@ export interface MetricsText {
 }
 
 export interface Metrics {
-  /** For a supervisor that adds up what several processes counted. */
-  readonly registry: Registry;
   readonly observeRequest: ObserveRequest;
   readonly observeStore: (store: StoreName) => ObserveStore;
   readonly outcomes: Outcomes & ReloadOutcomes;
@@ -30,7 +28,6 @@ export function createMetrics(): Metrics {
   const registry = Registry.merge([metricsOfTheProcess()]);
   registerBuild(registry);
   return {
-    registry,
     observeRequest: createRequestMetrics(registry),
     observeStore: createStoreMetrics(registry),
     outcomes: { ...createOutcomeMetrics(registry), ...createReloadMetrics(registry) },
@@ -62,14 +59,11 @@ function registerBuild(registry: Registry): void {
     name: 'gatehouse_build_info',
     help: 'Always 1; its labels say what runs.',
     labelNames: ['version', 'node'],
-    aggregator: 'first',
     registers,
   }).set({ version, node: process.version }, 1);
-  // Of several processes the youngest: one that is restarted again and again shows.
   new Gauge({
     name: 'gatehouse_start_time_seconds',
     help: 'When the process started, in seconds since the epoch.',
-    aggregator: 'max',
     registers,
   }).set(Math.round(performance.timeOrigin / 1000));
 }

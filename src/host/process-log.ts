@@ -3,8 +3,6 @@ import { type Logger, pino } from 'pino';
 
 /** Bytes that are worth a write. */
 const BATCH = 3_072;
-/** Bytes that a pipe takes at once: lines of several processes do not end up in each other. */
-const ATOMIC_WRITE = 4_096;
 /** Milliseconds after which a line is written although its batch is not full. */
 const LONGEST_WAIT = 250;
 /** pino's number of the level `warn`. */
@@ -18,8 +16,10 @@ const WARN = 40;
 export function createProcessLog(level: string): Logger {
   // An asynchronous write that is under way when the process exits may never happen.
   const output = pino.destination({
-    ...{ fd: 1, sync: true },
-    ...{ minLength: BATCH, maxWrite: ATOMIC_WRITE, periodicFlush: LONGEST_WAIT },
+    fd: 1,
+    sync: true,
+    minLength: BATCH,
+    periodicFlush: LONGEST_WAIT,
   });
   const stream = {
     // Asks pino for `lastLevel`.

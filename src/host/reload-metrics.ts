@@ -6,20 +6,16 @@ export interface ReloadOutcomes {
   settingsReloaded(isTaken: boolean): void;
 }
 
-/** For whoever reads the settings: the process itself, or the supervisor of several. */
 export function createReloadMetrics(registry: Registry): ReloadOutcomes {
   const registers = [registry];
-  // Of several processes one reads the file, and the others know of no reload.
   const isTaken = new Gauge({
     name: 'gatehouse_config_last_reload_successful',
     help: 'Whether the settings were taken over when they were last read (1) or refused (0).',
-    aggregator: 'min',
     registers,
   });
   const takenAt = new Gauge({
     name: 'gatehouse_config_last_reload_success_timestamp_seconds',
     help: 'When settings were last taken over, in seconds since the epoch.',
-    aggregator: 'max',
     registers,
   });
   isTaken.set(1);

@@ -11,7 +11,6 @@ export interface WatchedState {
   readonly isFeedLive: () => boolean;
 }
 
-/** What a process is asked for. Of several processes, the one that is worst off counts. */
 export function registerState(registry: Registry, state: WatchedState): void {
   const registers = [registry];
   new Gauge({
@@ -38,7 +37,6 @@ export function registerState(registry: Registry, state: WatchedState): void {
     name: 'gatehouse_store_up',
     help: 'Whether the store keeps what it is given (1) or is away (0), asked with each scrape.',
     labelNames: ['store'],
-    aggregator: 'min',
     registers,
     async collect() {
       const stores = await state.stores();
@@ -51,7 +49,6 @@ export function registerState(registry: Registry, state: WatchedState): void {
     name: 'gatehouse_clock_offset_seconds',
     help: 'How far the clock of the store is ahead of this node’s.',
     labelNames: ['store'],
-    aggregator: 'average',
     registers,
     async collect() {
       this.reset();
@@ -64,7 +61,6 @@ export function registerState(registry: Registry, state: WatchedState): void {
   new Gauge({
     name: 'gatehouse_change_feed_live',
     help: 'Whether changes are heard of, so that caches are on (1), or every request asks the database (0).',
-    aggregator: 'min',
     registers,
     collect() {
       this.set(state.isFeedLive() ? 1 : 0);

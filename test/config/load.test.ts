@@ -89,6 +89,11 @@ describe('the settings file', () => {
     expect(remediesOf(yaml).blue).to.match(/^remove it; known here: issuer, server,/);
   });
 
+  it('is refused with a setting that there was, and what to do instead', () => {
+    const remedies = remediesOf('server: { processes: auto }');
+    expect(remedies['server.processes']).to.include('server.reuse_port: true');
+  });
+
   it('is refused with a key in the wrong place, and the heading it belongs under', () => {
     const yaml = `
       retry_window: 5s

@@ -22,6 +22,14 @@ describe('settings together', () => {
     expect(settingsOf(HTTPS)).to.include({ isLoopback: false, demo: false });
   });
 
+  it('share a port only where the database is shared as well', () => {
+    const [problem, ...others] = problemsOf('server: { reuse_port: true }');
+    expect(problem).to.include({ path: 'server.reuse_port' });
+    expect(problem?.remedy).to.include('DATABASE_URL');
+    expect(others).to.deep.equal([]);
+    expect(settingsOf('server: { reuse_port: true }', database).server.reusePort).to.equal(true);
+  });
+
   it('let a code live for ten minutes at most (RFC 6749 §4.1.2)', () => {
     const { tokens } = settingsOf('tokens: { authorization_code: 10m }');
     expect(tokens.authorizationCodeSeconds).to.equal(600);

@@ -1,7 +1,6 @@
 /** What is counted: exactly what happened, under labels that no caller can multiply. */
 import { expect } from 'chai';
-import { AggregatorRegistry } from 'prom-client';
-import { counted, samplesOf, scrape } from '../support/metrics.ts';
+import { counted, scrape } from '../support/metrics.ts';
 import {
   authorizationUrl,
   clientCredentials,
@@ -151,29 +150,5 @@ describe('metrics', () => {
     expect(after.get(takenAt)).to.be.greaterThan(before.get(takenAt) ?? Number.NaN);
     await reloadable.reload().catch(() => {});
     expect((await scrape(reloadable)).get(successful)).to.equal(0);
-  });
-
-  it('of several processes add up, and the worst of them counts', async () => {
-    const { service } = on;
-    const other = await start();
-    await fetch(`${other.issuer}/login`);
-    await fetch(`${on.issuer}/login`);
-    const [one, two] = [await scrape(service), await scrape(other)];
-    other.metrics.outcomes.settingsReloaded(false);
-    const all = await Promise.all(
-      [service, other].map(({ metrics }) => metrics.registry.getMetricsAsJSON()),
-    );
-    const sum = samplesOf(await AggregatorRegistry.aggregate(all).metrics());
-    for (const key of [
-      'gatehouse_http_requests_total{route="/login",method="GET",status="200"}',
-      'gatehouse_http_request_duration_seconds_count{route="/login",method="GET"}',
-      'gatehouse_http_request_duration_seconds_sum{route="/login",method="GET"}',
-    ]) {
-      expect(sum.get(key), key).to.equal((one.get(key) ?? 0) + (two.get(key) ?? 0));
-    }
-    expect(two.get('gatehouse_tokens_issued_total{grant_type="refresh_token"}')).to.equal(0);
-    expect(sum.get('gatehouse_config_last_reload_successful')).to.equal(0);
-    expect(sum.get('gatehouse_store_up{store="tokens"}')).to.equal(1);
-    expect(sum.has('gatehouse_start_time_seconds')).to.equal(true);
   });
 });

@@ -1,8 +1,6 @@
 /** `operator reload`: what the operator is told of the settings that the node found. */
-import { availableParallelism } from 'node:os';
 import { expect } from 'chai';
 import { ConfigurationProblems } from '../../src/config/problems.ts';
-import { keysOfEnvironment, problemsOf, settingsOf } from '../config/configuration.ts';
 import { operatorWith, type RunOperator, valueFrom } from '../operator/run-operator.ts';
 import { freePort } from '../support/programs.ts';
 import { type Overrides, startsOn } from '../support/service.ts';
@@ -26,9 +24,9 @@ describe('operator reload', () => {
     found = () => ({ tokens: { machineAccessTokenSeconds: 180 } });
     const changed = ['tokens.machine_access_token'];
     expect(await valueFrom(operator, ['reload'])).to.deep.equal({ changed, needs_restart: [] });
-    found = () => ({ tokens: { machineAccessTokenSeconds: 180 }, server: { processes: 3 } });
+    found = () => ({ tokens: { machineAccessTokenSeconds: 180 }, server: { reusePort: true } });
     const { output } = await operator(['reload']);
-    expect(output).to.equal('Settings reloaded.\nWaiting for a restart: server.processes\n');
+    expect(output).to.equal('Settings reloaded.\nWaiting for a restart: server.reuse_port\n');
   });
 
   it('tells each problem with its remedy', async () => {
@@ -66,21 +64,5 @@ describe('operator reload', () => {
     const unknown = await valueFrom(operatorAt(0), ['reload'], { exitCode: 1 });
     expect(unknown.error.code).to.equal('unknown_port');
     expect(unknown.error.remedy).to.include('SIGHUP');
-  });
-});
-
-describe('server.processes', () => {
-  for (const processes of ['2', 'auto']) {
-    it(`${processes} is refused on the embedded database, which one process owns`, () => {
-      const [problem] = problemsOf(`server:\n  processes: ${processes}\n`);
-      expect(problem?.path).to.equal('server.processes');
-      expect(problem?.remedy).to.include('DATABASE_URL');
-    });
-  }
-
-  it('auto is one for each processor core', () => {
-    const environment = { ...keysOfEnvironment, DATABASE_URL: 'postgres://localhost/gatehouse' };
-    const { server } = settingsOf('server:\n  processes: auto\n', environment);
-    expect(server.processes).to.equal(availableParallelism());
   });
 });

@@ -90,13 +90,13 @@ describe('a reload', () => {
     const outcome = await reloadWith({
       issuer: 'https://elsewhere.example',
       isLoopback: false,
-      server: { port: 1, processes: 4, host: '127.0.0.9' },
+      server: { port: 1, reusePort: true, host: '127.0.0.9' },
       storage: { databaseUrl: 'postgres://elsewhere/db', autoMigrate: false },
       tokens: { accessTokenSeconds: 5 },
     });
     expect(outcome.changed).to.deep.equal(['tokens.access_token']);
     expect(outcome.needsRestart).to.have.members([
-      ...['issuer', 'server.host', 'server.port', 'server.processes'],
+      ...['issuer', 'server.host', 'server.port', 'server.reuse_port'],
       ...['storage.database_url', 'storage.auto_migrate'],
     ]);
     // It still answers to its name.

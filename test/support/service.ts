@@ -165,7 +165,7 @@ const DEFAULTS = {
     maxConnections: 15_000,
     operatorsHost: '127.0.0.1',
     operatorsPort: 0,
-    processes: 1,
+    reusePort: false,
     shutdownDelaySeconds: 0,
   },
   storage: {
