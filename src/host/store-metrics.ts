@@ -1,6 +1,5 @@
 /** How long the stores take for each operation, and how often they did not answer. */
-import { Counter, type Registry } from 'prom-client';
-import { TallyHistogram } from './tally-histogram.ts';
+import { Counter, Histogram, type Registry } from 'prom-client';
 
 export type StoreName = 'database' | 'tokens';
 
@@ -15,7 +14,7 @@ const BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5
 export function createStoreMetrics(registry: Registry): (store: StoreName) => ObserveStore {
   const labelNames = ['store', 'operation'];
   const registers = [registry];
-  const duration = new TallyHistogram({
+  const duration = new Histogram({
     name: 'gatehouse_store_operation_duration_seconds',
     help: 'Time of one operation of a store, waiting for a connection included.',
     labelNames,
@@ -29,12 +28,12 @@ export function createStoreMetrics(registry: Registry): (store: StoreName) => Ob
     registers,
   });
   return (store) => (operation) => {
-    const took = duration.tallyOf({ store, operation });
+    const took = duration.labels(store, operation);
     const failed = errors.labels(store, operation);
     // A series that appears with its first error has no increase for an alert to see.
     failed.inc(0);
     return (seconds, isAway) => {
-      took(seconds);
+      took.observe(seconds);
       if (isAway) failed.inc();
     };
   };
