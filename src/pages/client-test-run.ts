@@ -1,7 +1,8 @@
 /** The flow of a client, gone through as its own server would: each request with its answer. */
 import { STATUS_CODES } from 'node:http';
+import { type FlowAnswer, type Held, STEPS, type StepName, take } from '../provider/client-flow.ts';
 import { ENDPOINT } from '../provider/endpoints.ts';
-import { clientTestPlan, holdTokens, NO_TOKENS, type PlannedAnswer } from './client-test-plan.ts';
+import { durationText } from './moment.ts';
 import { bodyInLines, objectOf, parametersInLines } from './wire-message.ts';
 
 /** Posts a form to a path of this service over HTTP, as anybody would. */
@@ -75,37 +76,75 @@ const MEANINGS: Readonly<Record<string, string>> = {
 };
 
 async function askEverything(run: ClientTestRun, code: string): Promise<TestStep[]> {
-  const { issuer, clientId, secret, postForm } = run;
+  const { issuer, clientId, secret, postForm, redirectUri, verifier } = run;
   const credentials = {
     client_id: clientId,
     ...(secret !== undefined && { client_secret: secret }),
   };
+  const post = async (path: string, form: Readonly<Record<string, string>>) => {
+    const sent = { ...form, ...credentials };
+    const { status, body: text } = await postForm(path, sent);
+    return { sent, status, text, body: objectOf(text) ?? {} };
+  };
   const steps: TestStep[] = [];
-  let held = NO_TOKENS;
+  let held: Held = { code, redirectUri, verifier };
   try {
-    for (const planned of clientTestPlan({ ...run, code, hasSecret: secret !== undefined })) {
-      const { title, path } = planned;
-      const form = { ...planned.form(held), ...credentials };
-      const { status, body } = await postForm(path, form);
-      const answer = { status, body: objectOf(body) ?? {} };
-      const isExpected = planned.isExpected(answer, held);
-      held = holdTokens(held, answer);
+    for (const name of stepsOf(run)) {
+      const { answer, isExpected, ...next } = await take(name, held, post);
+      ({ held } = next);
+      const { sent, status, text } = answer;
       steps.push({
-        title,
-        request: `POST ${issuer}${path}\n\n${parametersInLines(new URLSearchParams(form), '')}`,
-        answer: `${status} ${STATUS_CODES[status] ?? ''}\n\n${bodyInLines(body)}`.trim(),
-        verdict: isExpected ? planned.meaning : refusalOf(answer),
+        title: TITLES[name],
+        request: `POST ${issuer}${STEPS[name].path}\n\n${parametersInLines(new URLSearchParams(sent), '')}`,
+        answer: `${status} ${STATUS_CODES[status] ?? ''}\n\n${bodyInLines(text)}`.trim(),
+        verdict: isExpected ? meaningOf(name, run) : refusalOf(answer),
         isExpected,
       });
       if (!isExpected) break;
     }
     return steps;
   } finally {
-    if (held !== NO_TOKENS) await run.end(held.refreshToken);
+    if (held.refreshToken !== undefined) await run.end(held.refreshToken);
   }
 }
 
-function refusalOf({ status, body }: PlannedAnswer): string {
+function stepsOf({ secret, retryWindow }: ClientTestRun): StepName[] {
+  const again = retryWindow > 0 ? 'retry' : 'replay';
+  // RFC 7662 §2.1: only a client that can prove who it is may ask about a token.
+  return secret === undefined
+    ? ['exchange', 'refresh', again, 'revoke']
+    : ['exchange', 'introspect', 'refresh', again, 'revoke', 'introspect_revoked'];
+}
+
+/** What the answer of a step shows where it is as it should be. */
+const meaningOf = (name: StepName, { retryWindow }: ClientTestRun): string =>
+  name === 'retry'
+    ? `The same new refresh token as before. For ${durationText(retryWindow)} a lost answer, or two workers at once, do no harm; after that it is a replay and ends the authorization.`
+    : SHOWN[name];
+
+const SHOWN = {
+  exchange: 'The code became an access token and a refresh token.',
+  introspect:
+    'It is active. A client is told no more of its own token; what the warehouse API is told stands at the end.',
+  refresh: 'Both tokens are new. Store the refresh token of every answer.',
+  replay: 'Refused, and everything is revoked: the operator of this service allows no retry.',
+  revoke: 'The whole authorization is over.',
+  introspect_revoked: 'The access token is dead at once, not when it expires.',
+  refresh_revoked: 'The refresh token is dead as well.',
+};
+
+const TITLES: Readonly<Record<StepName, string>> = {
+  exchange: 'Exchange the code',
+  introspect: 'Ask about the token',
+  refresh: 'Refresh',
+  retry: 'Refresh with the old token again',
+  replay: 'Refresh with the old token again',
+  revoke: 'Revoke',
+  introspect_revoked: 'Ask again',
+  refresh_revoked: 'Refresh again',
+};
+
+function refusalOf({ status, body }: FlowAnswer): string {
   const { error, error_description: description } = body;
   if (typeof error !== 'string') return `Not as it should be: the answer was ${status}.`;
   return `Refused as ${error}${typeof description === 'string' ? `: ${description}` : ''}.`;

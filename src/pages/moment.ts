@@ -18,3 +18,16 @@ export function momentOf(time: Date): Moment {
 /** Of a time that may not have come, such as a first use. */
 export const momentOrNothing = (time: Date | undefined): Moment | undefined =>
   time && momentOf(time);
+
+const UNITS = [
+  ['day', 86_400],
+  ['hour', 3_600],
+  ['minute', 60],
+] as const;
+
+/** `30 days`, `1 hour`, `90 seconds`: in the largest unit that leaves nothing over. */
+export function durationText(seconds: number): string {
+  const [unit, size] = UNITS.find(([, size]) => seconds % size === 0) ?? ['second', 1];
+  const count = seconds / size;
+  return `${count} ${unit}${count === 1 ? '' : 's'}`;
+}

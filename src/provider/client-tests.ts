@@ -1,5 +1,5 @@
 /** Tests of a client by its owner: authorizations that come back to ourselves, and to nobody else. */
-import { createHash, createHmac } from 'node:crypto';
+import { createHmac } from 'node:crypto';
 import type { Context, Next } from 'koa';
 import type { AccountRegistry } from '../accounts/account-registry.ts';
 import type { ShownOnce } from '../accounts/shown-once.ts';
@@ -7,6 +7,7 @@ import type { Client } from '../clients/client.ts';
 import type { ClientRegistry } from '../clients/client-registry.ts';
 import { randomId } from '../random-id.ts';
 import { type BrowserSession, type BrowserSessions, isAlive } from './browser-sessions.ts';
+import { authorizationRequest, challengeOf } from './client-flow.ts';
 import { ENDPOINT } from './endpoints.ts';
 
 /** A test that was begun and has not come back yet. */
@@ -88,14 +89,7 @@ export function createClientTests({
   }
 
   const requestOf: ClientTests['requestOf'] = ({ clientId, verifier }, state) =>
-    new URLSearchParams({
-      response_type: 'code',
-      client_id: clientId,
-      redirect_uri: redirectUri,
-      state,
-      code_challenge: challengeOf(verifier),
-      code_challenge_method: 'S256',
-    });
+    authorizationRequest({ clientId, redirectUri, state, verifier });
 
   return {
     redirectUri,
@@ -123,7 +117,3 @@ export function createClientTests({
       shownOnce.take<ClientTest>(session.accountId, nameOf(session, state)),
   };
 }
-
-/** RFC 7636 §4.2, method S256. */
-const challengeOf = (verifier: string): string =>
-  createHash('sha256').update(verifier).digest('base64url');

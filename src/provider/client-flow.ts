@@ -1,0 +1,130 @@
+/** The flow of a client: its authorization request, and what it asks once it has a code. */
+import { createHash } from 'node:crypto';
+import { ENDPOINT } from './endpoints.ts';
+
+/** RFC 7636 §4.2, method S256. */
+export const challengeOf = (verifier: string): string =>
+  createHash('sha256').update(verifier).digest('base64url');
+
+/** The query of an authorization request with PKCE and state. */
+export const authorizationRequest = ({
+  clientId,
+  redirectUri,
+  state,
+  verifier,
+}: Pick<Held, 'redirectUri' | 'verifier'> & {
+  readonly clientId: string;
+  readonly state: string;
+}): URLSearchParams =>
+  new URLSearchParams({
+    response_type: 'code',
+    client_id: clientId,
+    redirect_uri: redirectUri,
+    state,
+    code_challenge: challengeOf(verifier),
+    code_challenge_method: 'S256',
+  });
+
+/** What a client has at a step. */
+export interface Held {
+  readonly code: string;
+  readonly redirectUri: string;
+  readonly verifier: string;
+  /** Of the latest answer; absent before the first. */
+  readonly accessToken?: string;
+  readonly refreshToken?: string;
+  /** The refresh token before the present one. */
+  readonly replaced?: string;
+}
+
+export interface FlowAnswer {
+  readonly status: number;
+  /** Empty where the answer was no JSON object. */
+  readonly body: Readonly<Record<string, unknown>>;
+}
+
+type Form = Readonly<Record<string, string>>;
+
+interface Step {
+  readonly path: string;
+  /** Without the credentials of the client. */
+  form(held: Held): Form;
+  /** Whether this is the answer there should be; `held` is from before it. */
+  isExpected(answer: FlowAnswer, held: Held): boolean;
+}
+
+export type StepName = keyof typeof STEPS;
+
+/** What may be asked. `replay` takes the place of `retry` where the retry window is 0. */
+export const STEPS = {
+  exchange: {
+    path: ENDPOINT.token,
+    form: ({ code, redirectUri, verifier }: Held) => ({
+      grant_type: 'authorization_code',
+      code,
+      redirect_uri: redirectUri,
+      code_verifier: verifier,
+    }),
+    isExpected: hasTokens,
+  },
+  introspect: introspection(true),
+  refresh: refresh('refreshToken', (answer, held) => hasTokens(answer) && !isSame(answer, held)),
+  retry: refresh('replaced', (answer, held) => hasTokens(answer) && isSame(answer, held)),
+  replay: refresh('replaced', isInvalidGrant),
+  revoke: {
+    path: ENDPOINT.revocation,
+    form: ({ refreshToken = '' }: Held) => ({ token: refreshToken }),
+    isExpected: ({ status }: FlowAnswer) => status === 200,
+  },
+  introspect_revoked: introspection(false),
+  refresh_revoked: refresh('refreshToken', isInvalidGrant),
+} satisfies Readonly<Record<string, Step>>;
+
+/**
+ * Asks what the step is about.
+ *
+ * @param post sends the form with the credentials of the client.
+ * @returns what is held after it: an answer without tokens changes nothing.
+ */
+export async function take<Answer extends FlowAnswer>(
+  name: StepName,
+  held: Held,
+  post: (path: string, form: Form) => Promise<Answer>,
+): Promise<{ readonly answer: Answer; readonly isExpected: boolean; readonly held: Held }> {
+  const { path, form, isExpected }: Step = STEPS[name];
+  const answer = await post(path, form(held));
+  return { answer, isExpected: isExpected(answer, held), held: holdTokens(held, answer) };
+}
+
+function holdTokens(held: Held, { body }: FlowAnswer): Held {
+  const { access_token: accessToken, refresh_token: refreshToken } = body;
+  if (typeof accessToken !== 'string' || typeof refreshToken !== 'string') return held;
+  const replaced = refreshToken === held.refreshToken ? held.replaced : held.refreshToken;
+  return { ...held, accessToken, refreshToken, ...(replaced !== undefined && { replaced }) };
+}
+
+function introspection(isActive: boolean): Step {
+  return {
+    path: ENDPOINT.introspection,
+    form: ({ accessToken = '' }) => ({ token: accessToken }),
+    isExpected: ({ body }) => body.active === isActive,
+  };
+}
+
+function refresh(which: 'refreshToken' | 'replaced', isExpected: Step['isExpected']): Step {
+  const form = (held: Held) => ({ grant_type: 'refresh_token', refresh_token: held[which] ?? '' });
+  return { path: ENDPOINT.token, form, isExpected };
+}
+
+function hasTokens({ status, body }: FlowAnswer): boolean {
+  const { access_token: access, refresh_token: refresh } = body;
+  return status === 200 && typeof access === 'string' && typeof refresh === 'string';
+}
+
+function isSame({ body }: FlowAnswer, { refreshToken }: Held): boolean {
+  return body.refresh_token === refreshToken;
+}
+
+function isInvalidGrant({ status, body }: FlowAnswer): boolean {
+  return status === 400 && body.error === 'invalid_grant';
+}
