@@ -165,7 +165,7 @@ export function createApplication(parts: ApplicationParts): Application {
         retryWindow: settings.tokens.retryWindowSeconds,
         postForm: createOwnRequests({ issuer, handler: () => handle }),
       }),
-      errorReference: errorReferencePage(host),
+      errorReference: errorReferencePage({ host, lifetimes: settings.tokens }),
       errorPage,
     },
   });

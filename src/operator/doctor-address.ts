@@ -1,11 +1,10 @@
 /** The doctor's look at the public address: does the service answer there, and safely? */
 import { lookup } from 'node:dns/promises';
+import { ENDPOINT } from '../provider/endpoints.ts';
 import type { Findings } from './doctor-findings.ts';
 import { createSend, type DoctorAnswer, type Send } from './doctor-requests.ts';
 import { described, troubleOnTheWay, unreachable } from './doctor-troubles.ts';
 
-const METADATA = '/.well-known/oauth-authorization-server';
-const TOKEN = '/oauth/token';
 /** Bytes. A client may send a state of a few thousand characters, a person a form of forty redirect URIs. */
 const LONG_QUERY = 6_000;
 const LARGE_BODY = 40_000;
@@ -57,7 +56,7 @@ async function firstAnswer(
   const where = address === undefined ? issuer : `${address} (in the name of ${issuer})`;
   try {
     const asked = performance.now();
-    const answer = await createSend(target)({ path: METADATA });
+    const answer = await createSend(target)({ path: ENDPOINT.metadata });
     const ms = performance.now() - asked;
     const trouble = troubleOnTheWay(answer);
     if (trouble) findings.problem({ check, where, ...trouble });
@@ -140,11 +139,11 @@ async function checkSizes(findings: Findings, where: string, send: Send): Promis
   const requests = [
     {
       what: `a query of ${LONG_QUERY} characters`,
-      request: { path: `${METADATA}?${'x'.repeat(LONG_QUERY)}` },
+      request: { path: `${ENDPOINT.metadata}?${'x'.repeat(LONG_QUERY)}` },
     },
     {
       what: `a body of ${LARGE_BODY} bytes`,
-      request: { path: TOKEN, form: { filler: 'x'.repeat(LARGE_BODY) } },
+      request: { path: ENDPOINT.token, form: { filler: 'x'.repeat(LARGE_BODY) } },
     },
   ];
   for (const { what, request } of requests) {
@@ -168,6 +167,8 @@ async function ownLoopback(
 ): Promise<string | undefined> {
   if (to !== '127.0.0.1') return undefined;
   const from = '127.0.0.2';
-  const answer = await createSend({ ...target, from })({ path: METADATA }).catch(() => undefined);
+  const answer = await createSend({ ...target, from })({ path: ENDPOINT.metadata }).catch(
+    () => undefined,
+  );
   return answer?.status === 200 ? from : undefined;
 }

@@ -1,5 +1,5 @@
 /** What the errors of the authorization endpoint mean, for the developer of a client. */
-import type { ErrorReferenceView } from './view-data.ts';
+import type { ErrorText } from './error-text.ts';
 
 export const authorizationErrorTexts = {
   access_denied: {
@@ -127,4 +127,4 @@ export const authorizationErrorTexts = {
       },
     ],
   },
-} satisfies Record<string, Omit<ErrorReferenceView, 'code'>>;
+} satisfies Record<string, ErrorText>;

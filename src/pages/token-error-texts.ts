@@ -1,5 +1,6 @@
 /** What the errors of the token endpoint and its neighbors mean, for the developer of a client. */
-import type { ErrorReferenceView } from './view-data.ts';
+import type { ErrorText } from './error-text.ts';
+import { durationText } from './moment.ts';
 
 export const tokenErrorTexts = {
   invalid_request: {
@@ -88,7 +89,8 @@ export const tokenErrorTexts = {
           'of the first: look for double requests to your callback, such as link previews or reloads.',
       },
       {
-        cause: 'The authorization code is older than 10 minutes.',
+        cause: ({ authorizationCodeSeconds }) =>
+          `The authorization code is older than ${durationText(authorizationCodeSeconds)}.`,
         remedy: 'Exchange it as soon as your callback is called.',
       },
       {
@@ -107,8 +109,8 @@ export const tokenErrorTexts = {
           'has to be sent through it again.',
       },
       {
-        cause:
-          'The refresh token was not used for 30 days, or the connection reached its absolute age.',
+        cause: ({ refreshTokenSeconds }) =>
+          `The refresh token was not used for ${durationText(refreshTokenSeconds)}, or the connection reached its absolute age.`,
         remedy: 'Send the person through the authorization request again.',
       },
       {
@@ -171,7 +173,7 @@ export const tokenErrorTexts = {
       'The answer is 401 with a WWW-Authenticate header.',
     causes: [
       {
-        cause: 'The access token is older than its expires_in, one hour.',
+        cause: 'The access token is older than the expires_in that it came with.',
         remedy: 'Refresh it, store both new tokens, and repeat the call once.',
       },
       {
@@ -185,16 +187,6 @@ export const tokenErrorTexts = {
       {
         cause: 'An API key was sent to POST /oauth/token/revoke.',
         remedy: 'API keys are revoked on the profile page of the person who made them.',
-      },
-    ],
-  },
-  unsupported_token_type: {
-    title: 'Tokens of that form are not issued here',
-    meaning: 'POST /oauth/revoke was given something that looks like a JWT. Ours are opaque.',
-    causes: [
-      {
-        cause: 'A token of another service was sent.',
-        remedy: 'Revoke it where it was issued. Tokens from here start with gate_.',
       },
     ],
   },
@@ -239,4 +231,4 @@ export const tokenErrorTexts = {
       },
     ],
   },
-} satisfies Record<string, Omit<ErrorReferenceView, 'code'>>;
+} satisfies Record<string, ErrorText>;

@@ -12,6 +12,7 @@ import { epochSeconds } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
 import { isAlive } from './browser-sessions.ts';
 import { isOriginOf } from './cross-origin.ts';
+import { ENDPOINT } from './endpoints.ts';
 import { clientOf } from './engine-clients.ts';
 import { requireNoScope } from './no-scopes.ts';
 
@@ -41,7 +42,7 @@ export function engineConfiguration(parts: ConfigurationParts): Configuration {
     // No ID tokens exist. A key that is never used keeps the engine from its development keys.
     jwks: { keys: [throwAwayKey()] },
     clientDefaults: { id_token_signed_response_alg: 'ES256' },
-    routes: { authorization: '/oauth/authorize', token: '/oauth/token' },
+    routes: { authorization: ENDPOINT.authorization, token: ENDPOINT.token },
     features: {
       clientCredentials: { enabled: true },
       claimsParameter: off,

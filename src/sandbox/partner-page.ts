@@ -65,8 +65,9 @@ const connected = ({ accessToken, refreshToken, replaced, expiresAt }: Tokens): 
     ${
       replaced === undefined
         ? undefined
-        : html`<p>The old refresh token still answers for 60 seconds, with the same successor, in
-      case the answer was lost. After that it counts as stolen and ends the authorization.</p>`
+        : html`<p>The old refresh token still answers for a while (tokens.retry_window), with the same
+      successor, in case the answer was lost. After that it counts as stolen and ends the
+      authorization.</p>`
     }`;
 
 const step = (name: string, label: string): Html =>

@@ -7,7 +7,7 @@ import { expect } from 'chai';
 import Koa from 'koa';
 import { assetUrls } from '../../src/host/assets.ts';
 import { render, viewMiddleware } from '../../src/host/views.ts';
-import { errorReference, errorReferences } from '../../src/pages/error-reference.ts';
+import { documentedErrors, errorReference } from '../../src/pages/error-reference.ts';
 import { momentOf } from '../../src/pages/moment.ts';
 import type { ClientFormView } from '../../src/pages/oauth-clients-view.ts';
 import type { ReachedOrganization, ViewData, ViewName } from '../../src/pages/view-data.ts';
@@ -322,9 +322,12 @@ describe('views', () => {
   });
 
   it('each documented error has its page and its place in the index', async () => {
-    const index = await page('error-reference-index', { title: 'E', errors: errorReferences() });
-    for (const { code } of errorReferences()) {
-      expectWellFormed(await page('error-reference', errorReference(code)));
+    const lifetimes = { authorizationCodeSeconds: 600, refreshTokenSeconds: 86_400 };
+    const errors = documentedErrors.map((code) => errorReference(code, lifetimes));
+    const index = await page('error-reference-index', { title: 'E', errors });
+    for (const reference of errors) {
+      const { code } = reference;
+      expectWellFormed(await page('error-reference', reference));
       expect(index).to.include(`href="/errors/${code}"`);
     }
   });

@@ -39,6 +39,19 @@ describe('a reload', () => {
     expect((await clientCredentials(on.issuer, machine)).body.expires_in).to.equal(3600);
   });
 
+  it('tells developers the lifetimes that are in force', async () => {
+    const reference = async () => (await createPerson(on.issuer).get('/errors/invalid_grant')).html;
+    const tokens = { authorizationCodeSeconds: 90, refreshTokenSeconds: 7_200 };
+    for (const [overrides, code, refreshToken] of [
+      [{}, '10 minutes', '30 days'],
+      [{ tokens }, '90 seconds', '2 hours'],
+    ] as const) {
+      await reloadWith(overrides);
+      const page = await reference();
+      expect(page).to.include(`older than ${code}.`).and.include(`not used for ${refreshToken},`);
+    }
+  });
+
   it('changes the retry window, for chains that were begun before too', async () => {
     const { confidential } = on.clients;
     const { refreshToken } = await on.partner.tokens(confidential);
