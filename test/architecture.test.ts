@@ -175,6 +175,12 @@ describe('one place for', () => {
     expect(users.filter(({ part }) => part !== 'provider')).to.deep.equal([]);
   });
 
+  it('patches of the engine: provider/engine-overrides.ts', () => {
+    const patch = /\.prototype\b|\bregister(GrantType|ResponseMode)\(/;
+    const inProvider = sources.filter(({ part, code }) => part === 'provider' && patch.test(code));
+    expect(namesOf(inProvider)).to.deep.equal(['src/provider/engine-overrides.ts']);
+  });
+
   it("routes: host/host.ts, and host/operators-host.ts of the operators' listener", () => {
     // A page redirects and links to paths, so a path in a string is no sign. What makes a path a
     // route is that something is registered for it, or compared with the path of the request.

@@ -242,8 +242,6 @@ const LIST: readonly (Place | readonly [rule: string, from: string, to: string])
   { in: 'src/provider/engine-clients.ts', by: 'provider/consent-policy' },
   ['a suspended client gets no code', 'if (!client || client.isSuspended)', 'if (!client)'],
   { in: 'src/provider/engine-clients.ts', by: 'provider/client-tests' },
-  ['the callback of client tests is nobody’s redirect URI',
-    'return tests.isRecognized(currentContext(), clientOf(this));', 'return true;'],
   { in: 'src/provider/engine-clients.ts', by: 'provider/token-errors' },
   ['a machine client uses client_credentials only',
     "machine: ['client_credentials']",
@@ -500,6 +498,9 @@ const LIST: readonly (Place | readonly [rule: string, from: string, to: string])
   { in: 'src/explained.ts', by: 'failed-start' },
   ['a port that is taken is explained',
     " || 'code' in error", ''],
+  { in: 'src/provider/engine-clients.ts', by: 'provider/client-tests' },
+  ['the callback of client tests is nobody’s redirect URI',
+    'return tests.isRecognized(ctx, clientOf(client));', 'return true;'],
 ];
 
 export const MUTANTS: readonly Mutant[] = mutantsOf(LIST);

@@ -6,7 +6,7 @@ import type { Clock } from '../clock.ts';
 import { epochSeconds } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
 import type { TokenStore } from '../storage/token-store.ts';
-import type { SaveSession, Session } from './session-writes.ts';
+import type { SessionModel, SessionWrites } from './session-writes.ts';
 
 export interface BrowserSession {
   readonly accountId: string;
@@ -53,7 +53,7 @@ export function createBrowserSessions({
 }: {
   provider: Provider;
   store: TokenStore;
-  save: SaveSession;
+  save: SessionWrites['save'];
   settings: Settings;
   clock: Clock;
 }): BrowserSessions {
@@ -68,12 +68,12 @@ export function createBrowserSessions({
     overwrite: true,
   } as const;
   const find = async (ctx: Context) => {
-    const session = await provider.Session.get(ctx);
+    const session = (await provider.Session.get(ctx)) as SessionModel;
     return session.accountId ? session : undefined;
   };
 
   /** @returns the seconds, or undefined for one that was ended since it was read. */
-  async function keep(ctx: Context, session: Session): Promise<number | undefined> {
+  async function keep(ctx: Context, session: SessionModel): Promise<number | undefined> {
     const age = epochSeconds(clock) - (session.loginTs ?? 0);
     const seconds = Math.min(idleSeconds, absoluteSeconds - age);
     if (!(await save(session, seconds))) return undefined;
@@ -83,7 +83,7 @@ export function createBrowserSessions({
 
   /** A new identifier each time: one that was planted or copied before is worth nothing. */
   async function begin(ctx: Context, account: Account, signedInAt: number): Promise<void> {
-    const session = new provider.Session();
+    const session = new provider.Session() as SessionModel;
     session.loginAccount({ ...loginOf(account), loginTs: signedInAt });
     await keep(ctx, session);
   }

@@ -1,5 +1,6 @@
 /** When a person must sign in or approve, and how an approval becomes an authorization. */
-import { errors, interactionPolicy, type KoaContextWithOIDC, Provider } from 'oidc-provider';
+import type Provider from 'oidc-provider';
+import { errors, interactionPolicy, type KoaContextWithOIDC } from 'oidc-provider';
 import type { Authorizations } from '../authorizations/authorization.ts';
 import type { ConnectedConsent, Connections } from '../authorizations/connections.ts';
 import type { ValueSource } from '../authorizations/token-formats.ts';
@@ -107,16 +108,13 @@ const drafts = new WeakMap<object, Draft>();
 
 /**
  * One per authorization, so that ending one leaves the person's others alone. The engine's grant is
- * its shadow, kept nowhere. It grants no scope, for none exist here; the engine wants to see one
- * before it goes on, so it is shown an empty one (it only tests the text for being there, and
- * splits it into nothing).
+ * its shadow, kept nowhere.
  */
 function grant(ctx: KoaContextWithOIDC, draft: Draft): void {
   const { client, session, account, provider } = ctx.oidc;
   if (!client || !session || !account) throw new TypeError('a grant needs a person and a client');
   const shadow = new provider.Grant({ accountId: account.accountId, clientId: client.clientId });
   shadow.jti = draft.id;
-  shadow.getOIDCScopeFiltered = () => ' ';
   drafts.set(shadow, draft);
   // The code handler takes the grant from here.
   session.ensureClientContainer(client.clientId);
@@ -124,23 +122,32 @@ function grant(ctx: KoaContextWithOIDC, draft: Draft): void {
   ctx.oidc.entity('Grant', shadow);
 }
 
-/** The code that the engine hands out is that of the authorization, which is kept with it. */
-export function installCodes(
-  provider: Provider,
+/**
+ * The code that the engine hands out is that of the authorization, which is kept with it.
+ *
+ * @returns the code.
+ */
+export async function saveCode(
   authorizations: Pick<Authorizations, 'begin' | 'codeOf'>,
-): void {
-  provider.AuthorizationCode.prototype.save = async function () {
-    const approved = Provider.ctx?.oidc.entities.Grant;
-    const draft = approved && drafts.get(approved);
-    const { accountId, clientId, redirectUri, codeChallenge } = this;
-    if (!draft || !accountId || !clientId || !redirectUri) {
-      throw new TypeError('a code without an approval');
-    }
-    await authorizations.begin(draft, {
-      ...{ accountId, clientId, redirectUri },
-      ...(draft.generation !== undefined && { generation: draft.generation }),
-      ...(codeChallenge !== undefined && { codeChallenge }),
-    });
-    return authorizations.codeOf(draft);
-  };
+  { accountId, clientId, redirectUri, codeChallenge }: ApprovedCode,
+  ctx: KoaContextWithOIDC | undefined,
+): Promise<string> {
+  const approved = ctx?.oidc.entities.Grant;
+  const draft = approved && drafts.get(approved);
+  if (!draft || !accountId || !clientId || !redirectUri) {
+    throw new TypeError('a code without an approval');
+  }
+  await authorizations.begin(draft, {
+    accountId,
+    clientId,
+    redirectUri,
+    ...(draft.generation !== undefined && { generation: draft.generation }),
+    ...(codeChallenge !== undefined && { codeChallenge }),
+  });
+  return authorizations.codeOf(draft);
 }
+
+type ApprovedCode = Pick<
+  InstanceType<Provider['AuthorizationCode']>,
+  'accountId' | 'clientId' | 'redirectUri' | 'codeChallenge'
+>;

@@ -1,6 +1,11 @@
 /** Our clients in the engine's form, and the engine's questions about them. */
 import type Provider from 'oidc-provider';
-import { type ClientMetadata, type Client as EngineClient, errors } from 'oidc-provider';
+import {
+  type ClientMetadata,
+  type Client as EngineClient,
+  errors,
+  type KoaContextWithOIDC,
+} from 'oidc-provider';
 import type { Client } from '../clients/client.ts';
 import type { ClientRegistry } from '../clients/client-registry.ts';
 import { matchesSecret } from '../clients/client-secret.ts';
@@ -49,8 +54,10 @@ function metadataOf(client: Client): ClientMetadata {
   };
 }
 
-/** Puts our registry and our rules in place of the engine's. */
-export function installClients({
+export type EngineClients = ReturnType<typeof createEngineClients>;
+
+/** Our registry and our rules, as the engine asks for them (engine-overrides.ts). */
+export function createEngineClients({
   provider,
   clients,
   authentication,
@@ -60,74 +67,68 @@ export function installClients({
   clients: ClientRegistry;
   authentication: ClientAuthentication;
   tests: ClientTests;
-}): void {
+}) {
   // The types leave out that the class is made of metadata.
-  const EngineClientClass = provider.Client as typeof provider.Client &
-    (new (
-      metadata: ClientMetadata,
-    ) => EngineClient);
+  const Parsed = provider.Client as unknown as new (metadata: ClientMetadata) => EngineClient;
   const parsed = new Map<string, { version: string; engineClient: EngineClient }>();
 
-  // A parsed client is good for one version of the record, and the record is asked for every time.
-  EngineClientClass.find = async (id) => {
-    const client = await clients.find(id);
-    if (!client || client.isSuspended) {
-      // The same work as for a wrong secret, so that the time tells nothing.
-      matchesSecret(undefined, '');
-      return undefined;
-    }
-    const known = parsed.get(id);
-    if (known?.version === client.version) return known.engineClient;
-    const engineClient = new EngineClientClass(metadataOf(client));
-    origins.set(engineClient, client);
-    if (parsed.size >= MOST_PARSED_CLIENTS) parsed.delete(parsed.keys().next().value ?? '');
-    parsed.set(id, { version: client.version, engineClient });
-    return engineClient;
-  };
+  return {
+    /** A parsed client is good for one version of the record, which is asked for every time. */
+    async find(id: string): Promise<EngineClient | undefined> {
+      const client = await clients.find(id);
+      if (!client || client.isSuspended) {
+        // The same work as for a wrong secret, so that the time tells nothing.
+        matchesSecret(undefined, '');
+        return undefined;
+      }
+      const known = parsed.get(id);
+      if (known?.version === client.version) return known.engineClient;
+      const engineClient = new Parsed(metadataOf(client));
+      origins.set(engineClient, client);
+      if (parsed.size >= MOST_PARSED_CLIENTS) parsed.delete(parsed.keys().next().value ?? '');
+      parsed.set(id, { version: client.version, engineClient });
+      return engineClient;
+    },
 
-  const prototype = EngineClientClass.prototype as EngineClient & ClientHooks;
-  const currentContext = () => (provider.constructor as typeof Provider).ctx;
+    hasSecret: (client: EngineClient, presented: string): boolean =>
+      authentication.hasSecret(clientOf(client), presented),
 
-  prototype.compareClientSecret = function (presented) {
-    return authentication.hasSecret(clientOf(this), presented);
-  };
+    /**
+     * Whoever asks for the redirect URI of tests without being one is told that it is not registered.
+     *
+     * @returns undefined for any other URI.
+     */
+    isOfTest(client: EngineClient, uri: string, ctx: EngineContext): boolean | undefined {
+      if (uri !== tests.redirectUri) return undefined;
+      return tests.isRecognized(ctx, clientOf(client));
+    },
 
-  // Whoever asks for the redirect URI of tests without being one is told that it is not registered.
-  const { redirectUriAllowed } = prototype;
-  prototype.redirectUriAllowed = function (uri) {
-    if (uri === tests.redirectUri) return tests.isRecognized(currentContext(), clientOf(this));
-    return redirectUriAllowed.call(this, uri);
-  };
+    /**
+     * Asked at the token endpoint once the client has authenticated and before a code or a token is
+     * touched: the place for what must be refused without consuming anything.
+     */
+    mayUseGrant(client: EngineClient, grantType: string, ctx: EngineContext): boolean {
+      const isAllowed = GRANT_TYPES[clientOf(client).kind].includes(grantType);
+      const { oidc } = ctx ?? {};
+      if (oidc?.route !== 'token' || oidc.params?.grant_type !== grantType) return isAllowed;
+      if (!isAllowed) {
+        throw new errors.CustomOIDCProviderError(
+          'unauthorized_client',
+          `this client may not use grant_type ${grantType}`,
+        );
+      }
+      requireNoScope(oidc.body?.scope);
+      return true;
+    },
 
-  // Asked at the token endpoint once the client has authenticated and before a code or a token is
-  // touched: the place for what must be refused without consuming anything.
-  prototype.grantTypeAllowed = function (grantType) {
-    const isAllowed = GRANT_TYPES[clientOf(this).kind].includes(grantType);
-    const { oidc } = currentContext() ?? {};
-    if (oidc?.route !== 'token' || oidc.params?.grant_type !== grantType) return isAllowed;
-    if (!isAllowed) {
-      throw new errors.CustomOIDCProviderError(
-        'unauthorized_client',
-        `this client may not use grant_type ${grantType}`,
-      );
-    }
-    requireNoScope(oidc.body?.scope);
-    return true;
-  };
-
-  // The engine would also answer in the fragment and by a posted form.
-  prototype.responseModeAllowed = (mode) => {
-    const { params } = currentContext()?.oidc ?? {};
-    // None was asked for: this one follows from the response type, which is judged for itself.
-    if (params?.response_mode === undefined) return true;
-    if (mode === 'query') return true;
-    throw new errors.UnsupportedResponseMode();
+    mayAnswerIn(mode: string | undefined, ctx: EngineContext): boolean {
+      // None was asked for: this one follows from the response type, which is judged for itself.
+      if (ctx?.oidc.params?.response_mode === undefined) return true;
+      if (mode === 'query') return true;
+      throw new errors.UnsupportedResponseMode();
+    },
   };
 }
 
-interface ClientHooks {
-  compareClientSecret(this: EngineClient, presented: string): boolean;
-  redirectUriAllowed(this: EngineClient, uri: string): boolean;
-  grantTypeAllowed(this: EngineClient, grantType: string): boolean;
-  responseModeAllowed(this: EngineClient, mode: string | undefined): boolean;
-}
+/** Of the request that is under way, where there is one. */
+type EngineContext = KoaContextWithOIDC | undefined;

@@ -14,7 +14,6 @@ import { type Authorizations, createAuthorizations } from '../authorizations/aut
 import type { Connections } from '../authorizations/connections.ts';
 import type { Endings } from '../authorizations/endings.ts';
 import { createMachineTokens } from '../authorizations/machine-tokens.ts';
-import { PREFIX } from '../authorizations/token-formats.ts';
 import type { ClientProblems } from '../clients/client-problems.ts';
 import type { ClientRegistry } from '../clients/client-registry.ts';
 import type { Clock } from '../clock.ts';
@@ -22,14 +21,14 @@ import type { Settings } from '../config/settings.ts';
 import type { LastUsed } from '../storage/last-used.ts';
 import type { TokenStore } from '../storage/token-store.ts';
 import { createApprovals } from './approvals.ts';
-import { installRefusals } from './authorization-answers.ts';
 import { type BrowserSessions, createBrowserSessions } from './browser-sessions.ts';
 import { createClientAuthentication } from './client-authentication.ts';
 import { type ClientTests, createClientTests, testRedirectUri } from './client-tests.ts';
 import { engineConfiguration } from './configuration.ts';
-import { consentPolicy, installCodes } from './consent-policy.ts';
+import { consentPolicy, saveCode } from './consent-policy.ts';
 import { exposeHeaders } from './cross-origin.ts';
-import { installClients } from './engine-clients.ts';
+import { createEngineClients } from './engine-clients.ts';
+import { overrideEngine } from './engine-overrides.ts';
 import { listenToEvents } from './events.ts';
 import { createFailureLimits } from './failure-limits.ts';
 import { createInteractions, type Interactions } from './interactions.ts';
@@ -38,9 +37,9 @@ import type { ProviderOutcomes } from './outcomes.ts';
 import { namingParties } from './request-parties.ts';
 import { revocation } from './revocation.ts';
 import { revokeCurrentToken } from './revoke-current-token.ts';
-import { installSessionWrites } from './session-writes.ts';
+import { createSessionWrites } from './session-writes.ts';
 import { storeAdapter } from './store-adapter.ts';
-import { installTokenGrants } from './token-grants.ts';
+import { exchangeCode, refreshTokens } from './token-grants.ts';
 
 export interface ProviderParts {
   readonly settings: Settings;
@@ -118,31 +117,26 @@ export function createAuthorizationServer(parts: ProviderParts): AuthorizationSe
     issuer,
     engineConfiguration({ settings, clock, accounts, policy, adapter, renderError }),
   );
-  // Its own contexts read the scheme, too; the host has the same rule.
-  Object.defineProperty(provider.request, 'protocol', {
-    value: new URL(issuer).protocol.slice(0, -1),
-  });
-
   const failures = createFailureLimits(parts);
   const authentication = createClientAuthentication({
     ...{ clients, failures },
     lastUsed: parts.lastUsed,
     issuer,
   });
-  const sessions = createBrowserSessions({
-    ...{ provider, store, settings, clock },
-    save: installSessionWrites({ provider, store, clock }),
-  });
+  const writes = createSessionWrites({ store, clock });
+  const sessions = createBrowserSessions({ provider, store, settings, clock, save: writes.save });
   const tests = createClientTests({
     ...{ issuer, clients, accounts, sessions, shownOnce: parts.shownOnce },
     keys: settings.secrets.cookieKeys,
   });
-  installClients({ provider, clients, authentication, tests });
-  installMachineTokens(provider);
-  installCodes(provider, authorizations);
-  installTokenGrants(provider, { ...parts, authorizations });
+  overrideEngine(provider, {
+    clients: createEngineClients({ provider, clients, authentication, tests }),
+    sessions: writes,
+    saveCode: (code, ctx) => saveCode(authorizations, code, ctx),
+    exchange: exchangeCode({ ...parts, authorizations }),
+    refresh: refreshTokens({ ...parts, authorizations }),
+  });
   listenToEvents(provider, parts);
-  installRefusals(provider);
 
   const interactions = createInteractions({ provider, store, accounts, sessions, clock });
   const engine = namingParties(compose(provider.middleware));
@@ -165,18 +159,4 @@ export function createAuthorizationServer(parts: ProviderParts): AuthorizationSe
     authorizations,
     clientTests: tests,
   };
-}
-
-/** The engine makes the rest of the value. */
-function installMachineTokens(provider: Provider): void {
-  // The types leave this method of every model out. The original also notes the token's format.
-  const prototype = provider.ClientCredentials.prototype as unknown as TokenModel;
-  const { generateTokenId } = prototype;
-  prototype.generateTokenId = function () {
-    return PREFIX.machineToken + generateTokenId.call(this);
-  };
-}
-
-interface TokenModel {
-  generateTokenId(this: TokenModel): string;
 }

@@ -5,62 +5,66 @@ import type { Clock } from '../clock.ts';
 import { epochSeconds } from '../clock.ts';
 import type { TokenStore } from '../storage/token-store.ts';
 
-export type Session = InstanceType<Provider['Session']>;
+type Session = InstanceType<Provider['Session']>;
 
-/**
- * Keeps a session for so many seconds from now.
- *
- * @returns whether it is kept: one that was ended since it was read is not.
- */
-export type SaveSession = (session: Session, seconds: number) => Promise<boolean>;
+export interface SessionWrites {
+  /**
+   * Keeps a session for so many seconds from now.
+   *
+   * @returns whether it is kept: one that was ended since it was read is not.
+   */
+  save(session: SessionModel, seconds: number): Promise<boolean>;
+  /** At the end of a request of the engine's that has a session. */
+  saveAfter(
+    session: SessionModel,
+    seconds: number,
+    request: { readonly ctx: KoaContextWithOIDC | undefined; readonly cookieName: string },
+  ): Promise<void>;
+  /** Whether this request is the one in which somebody signs in. */
+  signsIn(ctx: KoaContextWithOIDC | undefined): boolean;
+}
 
-/** Puts our way to write in place of the engine's, which writes at each request that has a session. */
-export function installSessionWrites({
-  provider,
+/** Our way to write, for the engine's, which writes at each request that has a session. */
+export function createSessionWrites({
   store,
   clock,
 }: {
-  provider: Provider;
   store: TokenStore;
   clock: Clock;
-}): SaveSession {
-  // The types leave these members out.
-  const prototype = provider.Session.prototype as unknown as SessionModel;
-  const { resetIdentifier } = prototype;
-  const context = () => (provider.constructor as typeof Provider).ctx;
-
-  const save: SaveSession = async (session, seconds) => {
-    const { oldId } = session as unknown as SessionModel;
-    const begins = isBegun(session as unknown as SessionModel);
+}): SessionWrites {
+  async function save(session: SessionModel, seconds: number): Promise<boolean> {
+    const { oldId } = session;
+    const begins = isBegun(session);
     session.exp = epochSeconds(clock) + seconds;
-    const { payload } = await (session as unknown as SessionModel).getValueAndPayload();
+    const { payload } = await session.getValueAndPayload();
     const { jti: _, exp: __, ...data } = payload;
     const kept = [session.jti, session.uid, data, session.exp] as const;
     if (!begins) return store.replaceSession(...kept);
     if (oldId !== undefined) await store.remove('session', oldId);
     await store.writeSession(...kept);
     return true;
-  };
+  }
 
-  prototype.save = async function (seconds) {
-    const session = this as unknown as Session;
-    const ctx = context();
-    const isResumed = ctx?.oidc.route === 'resume' && !isBegun(this);
-    // Nobody is signed in, so there is nothing to keep.
-    const isKept = session.accountId !== undefined && (await save(session, seconds));
-    // The engine has set it already. Of several resumptions at once one may begin a session, and the
-    // answer of another, that comes late, would put the cookie of before in its place.
-    if (ctx && (!isKept || isResumed)) dropCookie(ctx, provider.cookieName('session'));
-    this.touched = false;
-  };
+  return {
+    save,
 
-  // Against planted identifiers, where somebody signs in. The engine renews it at every resumption:
-  // of several at once one would win, and the browser keep the cookie of another.
-  prototype.resetIdentifier = function () {
-    const { result, entities } = context()?.oidc ?? {};
-    if (result?.login && entities?.Interaction?.prompt.name === 'login') resetIdentifier.call(this);
+    async saveAfter(session, seconds, { ctx, cookieName }) {
+      const isResumed = ctx?.oidc.route === 'resume' && !isBegun(session);
+      // Nobody is signed in, so there is nothing to keep.
+      const isKept = session.accountId !== undefined && (await save(session, seconds));
+      // The engine has set it already. Of several resumptions at once one may begin a session, and
+      // the answer of another, that comes late, would put the cookie of before in its place.
+      if (ctx && (!isKept || isResumed)) dropCookie(ctx, cookieName);
+      session.touched = false;
+    },
+
+    // Against planted identifiers. The engine renews them at every resumption: of several at once
+    // one would win, and the browser keep the cookie of another.
+    signsIn(ctx) {
+      const { result, entities } = ctx?.oidc ?? {};
+      return Boolean(result?.login) && entities?.Interaction?.prompt.name === 'login';
+    },
   };
-  return save;
 }
 
 /** Not read from the store, or with another identifier than it was. */
@@ -76,12 +80,12 @@ function dropCookie({ response }: KoaContextWithOIDC, name: string): void {
   for (const line of others) if (line !== '') response.append('set-cookie', line);
 }
 
-interface SessionModel {
-  readonly exp?: number;
+/** The engine's session, with what its types leave out. */
+export type SessionModel = Session & {
+  /** Undefined for one that was not read from the store. */
+  exp?: number;
   /** The identifier before `resetIdentifier`. */
   readonly oldId?: string;
   touched: boolean;
   getValueAndPayload(): Promise<{ payload: AdapterPayload }>;
-  resetIdentifier(this: SessionModel): void;
-  save(this: SessionModel, seconds: number): Promise<void>;
-}
+};

@@ -2,7 +2,6 @@
  * The two grants that give out tokens of an authorization. The engine has authenticated the client
  * and read the parameters before, and answers what is thrown here.
  */
-import type Provider from 'oidc-provider';
 import { errors, type KoaContextWithOIDC } from 'oidc-provider';
 import type { Logger } from 'pino';
 import {
@@ -25,17 +24,8 @@ export interface TokenGrantParts {
   readonly log: Logger;
 }
 
-/** Puts these handlers in the place of the engine's own. */
-export function installTokenGrants(provider: Provider, parts: TokenGrantParts): void {
-  const exchange = exchangeCode(parts);
-  const refresh = refreshTokens(parts);
-  const codeParameters = ['code', 'code_verifier', 'redirect_uri'];
-  provider.registerGrantType('authorization_code', exchange, codeParameters);
-  provider.registerGrantType('refresh_token', refresh, ['refresh_token', 'scope']);
-}
-
 /** RFC 6749 §4.1.3, RFC 7636 §4.6. What is refused here leaves the code as good as it was. */
-function exchangeCode(parts: TokenGrantParts) {
+export function exchangeCode(parts: TokenGrantParts) {
   return async function exchange(ctx: KoaContextWithOIDC): Promise<void> {
     const { code, redirect_uri: redirectUri } = required(ctx, 'code', 'redirect_uri');
     const authorization = await requireOwn(ctx, parts, code, 'code');
@@ -51,7 +41,7 @@ function exchangeCode(parts: TokenGrantParts) {
 }
 
 /** RFC 6749 §6. */
-function refreshTokens(parts: TokenGrantParts) {
+export function refreshTokens(parts: TokenGrantParts) {
   return async function refresh(ctx: KoaContextWithOIDC): Promise<void> {
     const { refresh_token: value } = required(ctx, 'refresh_token');
     const authorization = await requireOwn(ctx, parts, value, 'refresh_token');

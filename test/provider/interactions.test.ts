@@ -178,6 +178,18 @@ describe('interactions', () => {
     await expectSignedIn(person, on.seeded.person);
   });
 
+  it('the session gets another identifier from a sign-in, and keeps it through an approval', async () => {
+    const person = await signedIn(on.seeded.person);
+    const identifier = () => /gate_session=([^;]+)/.exec(person.cookieHeader('/'))?.[1];
+    const signIn = await pageFor(person, { prompt: 'login consent' });
+    const before = identifier();
+    const consent = await answer(person, signIn, credentialsOf(on.seeded.person));
+    const signedInAnew = identifier();
+    await answer(person, consent, { decision: 'approve' });
+    expect(signedInAnew).to.be.a('string').and.not.equal(before);
+    expect(identifier()).to.equal(signedInAnew);
+  });
+
   it('prompt=login lets another person sign in, whose session it is from then on', async () => {
     const person = await signedIn(on.seeded.person);
     const signIn = await pageFor(person, { prompt: 'login consent', state: 'mine' });

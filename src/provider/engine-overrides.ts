@@ -1,0 +1,215 @@
+/** Every patch of the engine, in one list: what it changes, why, and the test that falls without it. */
+import { type Client as EngineClient, type KoaContextWithOIDC, Provider } from 'oidc-provider';
+import { PREFIX } from '../authorizations/token-formats.ts';
+import { answerRefusal } from './authorization-answers.ts';
+import type { EngineClients } from './engine-clients.ts';
+import type { SessionModel, SessionWrites } from './session-writes.ts';
+
+/**
+ * The version that every reason below was seen in. With another, its test fails: go through the
+ * list, take out what the engine does by itself now, and raise this.
+ */
+export const ENGINE_VERSION = '9.13.3';
+
+/** What answers in the engine's place. */
+export interface Ours {
+  readonly clients: EngineClients;
+  readonly sessions: SessionWrites;
+  /** @returns the value of the code. */
+  saveCode(code: Code, ctx: KoaContextWithOIDC | undefined): Promise<string>;
+  exchange(ctx: KoaContextWithOIDC): Promise<void>;
+  refresh(ctx: KoaContextWithOIDC): Promise<void>;
+}
+
+export interface Override {
+  /** Of the engine. */
+  readonly member: string;
+  readonly changes: string;
+  readonly because: string;
+  /** Fails where it is missing, or is asked no longer. In `test/provider/`. */
+  readonly test: readonly [file: string, title: string];
+  install(engine: Engine, ours: Ours): void;
+}
+
+export function overrideEngine(provider: Provider, ours: Ours): void {
+  for (const { install } of OVERRIDES) install(provider as unknown as Engine, ours);
+}
+
+export const OVERRIDES: readonly Override[] = [
+  {
+    member: 'Client.find',
+    changes: 'clients are those of our registry, each parsed once per version',
+    because: 'the engine keeps 100 parsed clients, and parses all others at each request',
+    test: ['round-trips.test.ts', 'a thousand active clients are remembered as one is'],
+    install({ Client }, { clients }) {
+      Client.find = clients.find;
+    },
+  },
+  {
+    member: 'Client.prototype.compareClientSecret',
+    changes: 'a secret is compared with our hashes, of which two may be live',
+    because: 'the engine compares with one secret that it is given in clear',
+    test: [
+      'client-authentication.test.ts',
+      'takes the secret in the form, in a Basic header, and there form-encoded',
+    ],
+    install({ Client: { prototype } }, { clients }) {
+      prototype.compareClientSecret = function (presented) {
+        return clients.hasSecret(this, presented);
+      };
+    },
+  },
+  {
+    member: 'Client.prototype.redirectUriAllowed',
+    changes: 'the redirect URI of tests is good for one running test, and never else',
+    because: 'the engine knows registered ones only',
+    test: [
+      'client-tests.test.ts',
+      'is refused to a client that has it registered, outside of a test',
+    ],
+    install({ Client: { prototype } }, { clients }) {
+      const { redirectUriAllowed } = prototype;
+      prototype.redirectUriAllowed = function (uri) {
+        return clients.isOfTest(this, uri, Provider.ctx) ?? redirectUriAllowed.call(this, uri);
+      };
+    },
+  },
+  {
+    member: 'Client.prototype.grantTypeAllowed',
+    changes: 'also refuses any scope, and says unauthorized_client (RFC 6749 §5.2)',
+    because: 'the token endpoint drops scopes that it does not know in silence',
+    test: ['no-scopes.test.ts', 'client credentials with a scope are refused'],
+    install({ Client: { prototype } }, { clients }) {
+      prototype.grantTypeAllowed = function (grantType) {
+        return clients.mayUseGrant(this, grantType, Provider.ctx);
+      };
+    },
+  },
+  {
+    member: 'Client.prototype.responseModeAllowed',
+    changes: 'answers go into the query',
+    because: 'the engine also answers in the fragment and by a posted form',
+    test: ['authorization-endpoint.test.ts', 'with its state, our issuer and a page'],
+    install({ Client: { prototype } }, { clients }) {
+      prototype.responseModeAllowed = (mode) => clients.mayAnswerIn(mode, Provider.ctx);
+    },
+  },
+  {
+    member: 'Session.prototype.save',
+    changes: 'a session that was ended meanwhile stays ended',
+    because:
+      'the engine writes it whole at the end of each request, whether it is still there or not',
+    test: ['sign-out.ts', 'signing out is final'],
+    install(engine, { sessions }) {
+      const cookieName = engine.cookieName('session');
+      engine.Session.prototype.save = function (seconds) {
+        return sessions.saveAfter(this, seconds, { ctx: Provider.ctx, cookieName });
+      };
+    },
+  },
+  {
+    member: 'Session.prototype.resetIdentifier',
+    changes: 'a session gets another identifier where somebody signs in',
+    because:
+      'the engine does it at every resumption, and several at once take the cookie from each other',
+    test: ['interactions.test.ts', 'the session gets another identifier from a sign-in'],
+    install({ Session: { prototype } }, { sessions }) {
+      const { resetIdentifier } = prototype;
+      prototype.resetIdentifier = function () {
+        if (sessions.signsIn(Provider.ctx)) resetIdentifier.call(this);
+      };
+    },
+  },
+  {
+    member: 'AuthorizationCode.prototype.save',
+    changes: 'the code is that of an authorization, which is kept with it',
+    because:
+      'the engine keeps codes, grants and tokens apart, and consumes a code in several steps',
+    test: ['authorization-codes.test.ts', 'a code is good for ten minutes'],
+    install({ AuthorizationCode }, { saveCode }) {
+      AuthorizationCode.prototype.save = function () {
+        return saveCode(this, Provider.ctx);
+      };
+    },
+  },
+  {
+    member: 'Grant.prototype.getOIDCScopeFiltered',
+    changes: 'a grant seems to hold a scope, which is an empty text',
+    because:
+      'no scopes exist here, and the engine refuses an approval that grants none; it tests the text for being there and splits it into nothing',
+    test: ['no-scopes.test.ts', 'a token response has its four members and no scope'],
+    install({ Grant }) {
+      Grant.prototype.getOIDCScopeFiltered = () => ' ';
+    },
+  },
+  {
+    member: 'ClientCredentials.prototype.generateTokenId',
+    changes: 'machine tokens carry their prefix',
+    because: 'secret scanners and the store know a value by it',
+    test: ['token-endpoint.test.ts', 'a machine client gets an access token and no refresh token'],
+    install({ ClientCredentials: { prototype } }) {
+      // The original also notes the token's format.
+      const { generateTokenId } = prototype;
+      prototype.generateTokenId = function () {
+        return PREFIX.machineToken + generateTokenId.call(this);
+      };
+    },
+  },
+  {
+    member: 'registerGrantType',
+    changes:
+      'codes and refresh tokens are exchanged by our handlers, in one step of the store each',
+    because:
+      'the engine finds, checks and consumes one after the other: of parallel requests several win',
+    test: ['races.ts', 'all refreshes of one token answer 200 with one and the same successor'],
+    install(engine, { exchange, refresh }) {
+      const codeParameters = ['code', 'code_verifier', 'redirect_uri'];
+      engine.registerGrantType('authorization_code', exchange, codeParameters);
+      engine.registerGrantType('refresh_token', refresh, ['refresh_token', 'scope']);
+    },
+  },
+  {
+    member: 'registerResponseMode',
+    changes: 'a refused authorization request goes back in the query, with a page about the error',
+    because:
+      'the engine answers in the fragment whoever asked for a token there, without error_uri',
+    test: ['authorization-endpoint.test.ts', 'with its state, our issuer and a page'],
+    install(engine) {
+      // No client may ask for it: `responseModeAllowed` knows `query` only.
+      const mode = 'refusal';
+      engine.registerResponseMode(mode, (ctx, redirectUri, payload) => {
+        answerRefusal(engine.issuer, { ctx, redirectUri, payload });
+      });
+      // Reported before the engine chooses the mode.
+      engine.on('authorization.error', ({ oidc }: KoaContextWithOIDC) => {
+        if (oidc.params) oidc.params.response_mode = mode;
+      });
+    },
+  },
+];
+
+/** The engine with what its types leave out. */
+type Engine = Pick<
+  Provider,
+  'cookieName' | 'issuer' | 'on' | 'registerGrantType' | 'registerResponseMode'
+> & {
+  readonly Client: { find: EngineClients['find']; readonly prototype: ClientModel };
+  readonly Session: { readonly prototype: SessionHooks };
+  readonly Grant: { readonly prototype: { getOIDCScopeFiltered(): string } };
+  readonly AuthorizationCode: { readonly prototype: { save(this: Code): Promise<string> } };
+  readonly ClientCredentials: { readonly prototype: { generateTokenId(): string } };
+};
+
+type Code = InstanceType<Provider['AuthorizationCode']>;
+
+interface ClientModel {
+  compareClientSecret(this: EngineClient, presented: string): boolean;
+  redirectUriAllowed(this: EngineClient, uri: string): boolean;
+  grantTypeAllowed(this: EngineClient, grantType: string): boolean;
+  responseModeAllowed(this: EngineClient, mode: string | undefined): boolean;
+}
+
+interface SessionHooks {
+  save(this: SessionModel, seconds: number): Promise<void>;
+  resetIdentifier(this: SessionModel): void;
+}
