@@ -4,6 +4,7 @@ import { hostname } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { seedDemo } from './accounts/demo.ts';
+import { keyEmails } from './accounts/email-keys.ts';
 import { createApplication } from './application.ts';
 import { createEndings, reportRevived } from './authorizations/endings.ts';
 import type { Clock } from './clock.ts';
@@ -64,6 +65,9 @@ export async function startService(given: ServiceParts) {
   );
   opened.defer(() => database.close());
   await requireSchema(database, storage);
+  for (const conflict of await keyEmails(database)) {
+    log.warn(conflict, 'two accounts have the same email address: one of them cannot sign in');
+  }
   const tokens = await openTokenStore({ ...storage, database, clock, timeShift });
   const { limits } = tokens;
   const store = measuredStore(tokens.store, metrics.observeStore('tokens'));

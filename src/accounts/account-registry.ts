@@ -13,17 +13,17 @@ import {
   SELECT_ACCOUNTS,
 } from './account.ts';
 import { displayName } from './display-name.ts';
-import { normalizeEmail } from './email.ts';
+import { emailKey, normalizeEmail, otherEmailMeant } from './email.ts';
 import { hashPassword, refusePassword } from './password.ts';
 
 export interface AccountRegistry {
   /** The account, suspended or not; undefined when there is none. */
   find(id: string): Promise<Account | undefined>;
-  /** In any letter case. */
+  /** In any spelling (see email.ts). */
   findByEmail(email: string): Promise<Account | undefined>;
   /** Every account as it is now, oldest first. */
   list(): Promise<Account[]>;
-  /** @throws Refusal `email_invalid`, `email_taken`, `name_invalid` or `password_refused` */
+  /** @throws Refusal `email_invalid`, `email_ambiguous`, `email_taken`, `name_invalid` or `password_refused` */
   add(account: NewAccount, alongside?: Alongside<Account>): Promise<Account>;
   /** From the next request on the person and all their clients are refused. @throws Refusal `account_unknown` */
   suspend(id: string, alongside?: Alongside<Account>): Promise<Account>;
@@ -84,12 +84,9 @@ export function createAccountRegistry(parts: {
     },
 
     async findByEmail(entered) {
-      const email = normalizeEmail(entered);
-      if (email === undefined) return undefined;
-      const [row] = await database.query<AccountRow>(
-        `${SELECT_ACCOUNTS} WHERE lower(email) = lower($1)`,
-        [email],
-      );
+      const [row] = await database.query<AccountRow>(`${SELECT_ACCOUNTS} WHERE email_key = $1`, [
+        emailKey(entered),
+      ]);
       return row && accountFrom(row);
     },
 
@@ -101,17 +98,21 @@ export function createAccountRegistry(parts: {
     async add({ email: entered, name: enteredName, password }, alongside) {
       const email = normalizeEmail(entered);
       if (email === undefined) throw invalidEmail(entered);
+      const other = otherEmailMeant(email);
+      if (other !== undefined) throw ambiguousEmail(email, other);
       const name = displayName(enteredName);
       if (password !== undefined) refusePassword(password, { email, name });
-      const passwordHash = password === undefined ? null : await hashPassword(password);
+      const passwordHash =
+        password === undefined ? null : await hashPassword(password, { rank: 'known', email });
+      const taken = () => takenEmail(email);
       return refuseViolations(
-        { accounts_email_key: () => takenEmail(email) },
+        { accounts_email_key: taken, accounts_email_key_key: taken },
         database.transaction(async (tx) => {
           const [row] = await tx.query<AccountRow>(
-            `INSERT INTO accounts (id, email, name, password_hash, created_at)
-              VALUES ($1, $2, $3, $4, $5)
+            `INSERT INTO accounts (id, email, email_key, name, password_hash, created_at)
+              VALUES ($1, $2, $3, $4, $5, $6)
               RETURNING *`,
-            [randomId('acc_', 16), email, name, passwordHash, new Date(clock())],
+            [randomId('acc_', 16), email, emailKey(email), name, passwordHash, new Date(clock())],
           );
           if (row === undefined) throw new Error('INSERT … RETURNING answered no row');
           const account = accountFrom(row);
@@ -146,6 +147,14 @@ function invalidEmail(entered: string): Refusal {
     'email_invalid',
     `${shown} is not an email address.`,
     'Write one like ada@example.com.',
+  );
+}
+
+function ambiguousEmail(email: string, other: string): Refusal {
+  return new Refusal(
+    'email_ambiguous',
+    `The email address ${email} has characters that stand for others: it is taken for ${other}.`,
+    `Write ${other}, if mail to that address reaches the person, or use another one.`,
   );
 }
 

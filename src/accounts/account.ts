@@ -2,10 +2,12 @@
 
 export interface Account {
   readonly id: string;
-  /** As it was entered; compared without regard to case. */
+  /** As it was entered; `emailKey` (email.ts) says which others are the same. */
   readonly email: string;
   readonly name: string;
   readonly isSuspended: boolean;
+  /** Another account has the same address (see email-keys.ts), so this one is not found by it. */
+  readonly isEmailTaken: boolean;
   /** False until the person has set one through a one-time link. */
   readonly hasPassword: boolean;
   readonly createdAt: Date;
@@ -19,11 +21,12 @@ export interface Account {
 export const isAccountId = (id: string): boolean => /^acc_[A-Za-z0-9_-]{16}$/.test(id);
 
 export const SELECT_ACCOUNTS =
-  'SELECT id, email, name, password_hash, created_at, suspended_at, session_generation, external_id FROM accounts';
+  'SELECT id, email, email_key, name, password_hash, created_at, suspended_at, session_generation, external_id FROM accounts';
 
 export interface AccountRow {
   readonly id: string;
   readonly email: string;
+  readonly email_key: string | null;
   readonly name: string;
   readonly password_hash: string | null;
   readonly created_at: Date;
@@ -38,6 +41,7 @@ export function accountFrom(row: AccountRow): Account {
     email: row.email,
     name: row.name,
     isSuspended: row.suspended_at !== null,
+    isEmailTaken: row.email_key === null,
     hasPassword: row.password_hash !== null,
     createdAt: row.created_at,
     sessionGeneration: row.session_generation,

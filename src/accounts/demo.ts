@@ -3,6 +3,7 @@ import type { Clock } from '../clock.ts';
 import { randomId } from '../random-id.ts';
 import type { Database } from '../storage/queries.ts';
 import { DEMO_PASSWORD } from './common-passwords.ts';
+import { emailKey } from './email.ts';
 import { hashPassword } from './password.ts';
 
 /** Printed at the start: never to be seeded where strangers can reach it. */
@@ -25,7 +26,7 @@ export async function seedDemo(parts: {
 }): Promise<boolean> {
   const { database, clock } = parts;
   if (await hasAccounts(database)) return false;
-  const passwordHash = await hashPassword(DEMO.password);
+  const passwordHash = await hashPassword(DEMO.password, { rank: 'known', email: DEMO.email });
   return database.transaction(async (tx) => {
     // Of two processes that start at once the second waits here and then finds the first one's.
     await tx.query('LOCK TABLE accounts IN SHARE ROW EXCLUSIVE MODE');
@@ -34,9 +35,9 @@ export async function seedDemo(parts: {
     const account = randomId('acc_', 16);
     const organization = randomId('org_', 16);
     await tx.query(
-      `INSERT INTO accounts (id, email, name, password_hash, created_at)
-        VALUES ($1, $2, $3, $4, $5)`,
-      [account, DEMO.email, DEMO.name, passwordHash, now],
+      `INSERT INTO accounts (id, email, email_key, name, password_hash, created_at)
+        VALUES ($1, $2, $3, $4, $5, $6)`,
+      [account, DEMO.email, emailKey(DEMO.email), DEMO.name, passwordHash, now],
     );
     await tx.query('INSERT INTO organizations (id, name, created_at) VALUES ($1, $2, $3)', [
       organization,

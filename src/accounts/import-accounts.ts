@@ -1,6 +1,7 @@
 /** Accounts of an import: compared with those that there are, and written. */
 import { randomId } from '../random-id.ts';
 import type { Queries } from '../storage/queries.ts';
+import { emailKey } from './email.ts';
 import type { ImportActivity, ImportChange, ImportFacts, ImportStep } from './import-change.ts';
 import type { LineOf } from './import-line.ts';
 import type { Numbered } from './import-source.ts';
@@ -99,11 +100,11 @@ function matchesOf(queries: Queries, lines: readonly AccountLine[]): Promise<Mat
       'suspended_by_import', ${table}.suspended_by_import) END`;
   return queries.query<Match>(
     `SELECT line.position, ${columns('a')} AS account, ${columns('h')} AS holder
-      FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS line (external_id, email, position)
+      FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS line (external_id, email_key, position)
       LEFT JOIN accounts a ON a.external_id = line.external_id
-      LEFT JOIN accounts h ON lower(h.email) = lower(line.email)
+      LEFT JOIN accounts h ON h.email_key = line.email_key
       ORDER BY line.position`,
-    [lines.map(({ external_id }) => external_id), lines.map(({ email }) => email)],
+    [lines.map(({ external_id }) => external_id), lines.map(({ email }) => emailKey(email))],
   );
 }
 
@@ -172,8 +173,14 @@ async function update(tx: Queries, targets: readonly Target[], now: Date): Promi
   );
   const readdressed = targets.filter(({ changed }) => changed.includes('email'));
   if (readdressed.length === 0) return;
-  // A link that was mailed to the former address must not set the password any more.
   const ids = readdressed.map(({ id }) => id);
+  // In a statement of its own: the one that changes an address forgets the key (migration 0027).
+  await tx.query(
+    `UPDATE accounts a SET email_key = line.email_key
+      FROM unnest($1::text[], $2::text[]) AS line (id, email_key) WHERE a.id = line.id`,
+    [ids, readdressed.map(({ email }) => emailKey(email))],
+  );
+  // A link that was mailed to the former address must not set the password any more.
   await tx.query('DELETE FROM password_links WHERE account_id = ANY($1)', [ids]);
 }
 
@@ -185,11 +192,11 @@ async function insert(
   if (added.length === 0) return;
   await tx.query(
     `INSERT INTO accounts
-        (id, external_id, email, name, created_at, suspended_at, suspended_by_import)
-      SELECT id, external_id, email, name, $6::timestamptz,
+        (id, external_id, email, email_key, name, created_at, suspended_at, suspended_by_import)
+      SELECT id, external_id, email, email_key, name, $6::timestamptz,
         CASE WHEN is_suspended THEN $6::timestamptz END, is_suspended
-      FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::boolean[])
-        AS line (id, external_id, email, name, is_suspended)`,
+      FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::boolean[], $7::text[])
+        AS line (id, external_id, email, name, is_suspended, email_key)`,
     [
       added.map(({ id }) => id),
       added.map(({ external_id }) => external_id),
@@ -197,6 +204,7 @@ async function insert(
       added.map(({ name }) => name),
       added.map(({ suspended = false }) => suspended),
       now,
+      added.map(({ email }) => emailKey(email)),
     ],
   );
 }

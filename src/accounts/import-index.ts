@@ -1,5 +1,6 @@
 /** What a file is about: ids and line numbers only, so that a large file needs little memory. */
 import { ROLES, type Role } from './access.ts';
+import { emailKey } from './email.ts';
 import type { ImportKey } from './import-source.ts';
 
 export interface ImportIndex {
@@ -15,7 +16,7 @@ export interface ImportIndex {
   setOrganization(warehouse: string, organization: string): void;
   /** Of a warehouse; undefined where its line is broken. */
   organizationOf(warehouse: string): string | undefined;
-  /** @returns the line that has the same address already, in any letter case. */
+  /** @returns the line that has the same address already, in any spelling. */
   claimEmail(email: string, line: number): number | undefined;
 }
 
@@ -59,7 +60,7 @@ export function createImportIndex(): ImportIndex {
     organizationOf: (warehouse) => organizations[names.warehouse.get(warehouse) ?? -1],
 
     claimEmail(email, line) {
-      const address = email.toLowerCase();
+      const address = emailKey(email);
       const earlier = emails.get(address);
       if (earlier === undefined) emails.set(address, line);
       return earlier;

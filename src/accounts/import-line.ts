@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { Refusal } from '../refusal.ts';
 import { RIGHTS, ROLES } from './access.ts';
 import { displayName } from './display-name.ts';
-import { normalizeEmail } from './email.ts';
+import { normalizeEmail, otherEmailMeant } from './email.ts';
 import type { ImportKey } from './import-source.ts';
 
 /** As `displayName` decides, but nothing is corrected: two spellings would be two things. */
@@ -32,8 +32,12 @@ const email = z
   .string({ error: 'is not an email address; write one like "ada@example.com"' })
   .transform((entered, context) => {
     const kept = normalizeEmail(entered);
-    if (kept !== undefined) return kept;
-    const message = 'is not an email address; write one like "ada@example.com"';
+    const other = kept === undefined ? undefined : otherEmailMeant(kept);
+    if (kept !== undefined && other === undefined) return kept;
+    const message =
+      other === undefined
+        ? 'is not an email address; write one like "ada@example.com"'
+        : `has characters that stand for others; write ${JSON.stringify(other)}, or another address`;
     context.issues.push({ code: 'custom', message, input: entered });
     return z.NEVER;
   })

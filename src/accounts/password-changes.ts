@@ -9,12 +9,17 @@ import type { PasswordLinks } from './password-links.ts';
 
 /** Each change ends every browser session of the account and uses up its links. */
 export interface PasswordChanges {
-  /** Whether it is the person who asks is for the caller to know. @throws Refusal `password_refused` */
+  /**
+   * Whether it is the person who asks is for the caller to know.
+   *
+   * @throws Refusal `password_refused`
+   * @throws TooManyPasswords
+   */
   change(account: Account, password: string, origin: Origin): Promise<Account>;
   /**
    * @returns undefined when the link is not good (any more), which is so for all but one of those
    *   who use it at the same moment.
-   * @throws Refusal `password_refused`: the link is then as good as before.
+   * @throws Refusal `password_refused`, or TooManyPasswords: the link is then as good as before.
    */
   changeByLink(token: string, password: string, origin: Origin): Promise<Account | undefined>;
 }
@@ -26,6 +31,8 @@ export function createPasswordChanges(parts: {
   readonly activity: Activity;
 }): PasswordChanges {
   const { database, accounts, links, activity } = parts;
+  /** Of each link that is being used, when the last one of its uses so far is over. */
+  const inUse = new Map<string, Promise<unknown>>();
 
   /** @param isAllowed is asked in the transaction, with the account locked. */
   async function change(
@@ -35,7 +42,8 @@ export function createPasswordChanges(parts: {
     isAllowed: (tx: Queries) => Promise<boolean>,
   ): Promise<Account | undefined> {
     refusePassword(password, { email, name });
-    const passwordHash = await hashPassword(password);
+    const { address } = origin;
+    const passwordHash = await hashPassword(password, { rank: 'known', email, address });
     const changed = await database.transaction(async (tx) => {
       // First, so that two links of one account are used one after the other.
       await tx.query('SELECT FROM accounts WHERE id = $1 FOR NO KEY UPDATE', [id]);
@@ -63,8 +71,17 @@ export function createPasswordChanges(parts: {
     },
 
     async changeByLink(token, password, origin) {
-      const link = await links.find(token);
-      return link && change(link.account, password, origin, (tx) => links.use(token, tx));
+      // One use after another, so that those behind the one that counts find no link to hash for.
+      const earlier = inUse.get(token);
+      const use = (async () => {
+        await earlier?.catch(() => {});
+        const link = await links.find(token);
+        return link && change(link.account, password, origin, (tx) => links.use(token, tx));
+      })();
+      inUse.set(token, use);
+      return use.finally(() => {
+        if (inUse.get(token) === use) inUse.delete(token);
+      });
     },
   };
 }

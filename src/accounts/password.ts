@@ -2,7 +2,7 @@
 import { hash, type Options, verify } from '@node-rs/argon2';
 import { type Problem, Refusal } from '../refusal.ts';
 import { isCommonPassword } from './common-passwords.ts';
-import { inTurn, type Rank } from './password-work.ts';
+import { inTurn, type PasswordTurn } from './password-work.ts';
 
 /** In characters as a person counts them (code points). */
 export const SHORTEST_PASSWORD = 12;
@@ -45,25 +45,28 @@ export function refusePassword(password: string, owner: PasswordOwner): void {
   throw new Refusal('password_refused', 'This password cannot be set.', remedy, { problems });
 }
 
-/** The text to keep. It says itself how it was made, so that the cost can be raised later. */
-export function hashPassword(password: string): Promise<string> {
-  // Whoever sets a password has shown who they are.
-  return inTurn(() => hash(normalized(password), COST), 'known');
+/**
+ * The text to keep. It says itself how it was made, so that the cost can be raised later.
+ *
+ * @throws TooManyPasswords
+ */
+export function hashPassword(password: string, turn: PasswordTurn): Promise<string> {
+  return inTurn(turn, () => hash(normalized(password), COST));
 }
 
 /**
  * Whether this is the password. Without a hash (no such account, or no password set yet) the answer
  * is no after the same work, so that the time does not tell who has an account.
  *
- * @throws TooManyPasswords when too many strangers' are being compared.
+ * @throws TooManyPasswords
  */
 export async function verifyPassword(
   passwordHash: string | undefined,
   presented: string,
-  rank: Rank = 'stranger',
+  turn: PasswordTurn,
 ): Promise<boolean> {
   const compare = () => verify(passwordHash ?? NOBODYS_HASH, normalized(presented));
-  const isRight = await inTurn(compare, rank);
+  const isRight = await inTurn(turn, compare);
   // A lone surrogate becomes U+FFFD on its way to the hash: no password that was set has one.
   return isRight && passwordHash !== undefined && presented.isWellFormed();
 }

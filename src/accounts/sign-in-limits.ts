@@ -6,7 +6,7 @@ import type {
   Over,
 } from '../attempt-limits.ts';
 import { networkOf } from '../network-address.ts';
-import { normalizeEmail } from './email.ts';
+import { emailKey } from './email.ts';
 
 /** What an operator decides about it. */
 export interface SignInLimitSettings {
@@ -94,7 +94,8 @@ export function createSignInLimits({
       if (device !== undefined && !(await perDevice.count(device))) {
         return begun([{ limit: perDevice, key: device, onSuccess: 'forget' }]);
       }
-      const account = spellingOf(email);
+      // Unknown accounts are counted like any other.
+      const account = emailKey(email);
       const network = networkOf(address);
       const limits = [
         ['account and address', perBoth, `${account} ${network}`, 'forget'],
@@ -116,6 +117,3 @@ export function createSignInLimits({
     },
   };
 }
-
-/** One key for all spellings of an account; unknown accounts are counted like any other. */
-const spellingOf = (email: string): string => (normalizeEmail(email) ?? email).toLowerCase();

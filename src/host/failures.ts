@@ -53,7 +53,8 @@ export function answerErrorPages({
       if (status >= 500) logFailure(ctx, error, log);
       await errorPage.show(ctx, status);
     }
-    if (ctx.status === 503) ctx.set('Retry-After', RETRY_AFTER);
+    // Where nobody knows better.
+    if (ctx.status === 503 && !ctx.response.get('Retry-After')) ctx.set('Retry-After', RETRY_AFTER);
   };
 }
 

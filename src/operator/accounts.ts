@@ -63,10 +63,7 @@ export function addAccountCommands(program: Command, operator: Operator): void {
     .action(() =>
       run(async (registries) => {
         const all = await registries.accounts.list();
-        const rows = all.map(({ id, email, name, isSuspended, hasPassword }) => [
-          ...[id, email, name],
-          isSuspended ? 'suspended' : hasPassword ? 'active' : 'no password yet',
-        ]);
+        const rows = all.map((one) => [...[one.id, one.email, one.name], stateOf(one)]);
         return {
           value: all.map(accountValue),
           text: table(['ID', 'EMAIL', 'NAME', 'STATE'], rows, 'There are no accounts.'),
@@ -124,11 +121,18 @@ function accountReport(done: string, account: Account): Report & { readonly valu
   return { value: accountValue(account), text: `${done} account ${id}: ${name} <${email}>.` };
 }
 
+function stateOf({ isSuspended, isEmailTaken, hasPassword }: Account): string {
+  if (isSuspended) return 'suspended';
+  if (isEmailTaken) return 'cannot sign in: an older account has this address';
+  return hasPassword ? 'active' : 'no password yet';
+}
+
 const accountValue = ({
   id,
   email,
   name,
   isSuspended,
+  isEmailTaken,
   hasPassword,
   createdAt,
   externalId,
@@ -139,6 +143,7 @@ const accountValue = ({
   name,
   external_id: externalId ?? null,
   suspended: isSuspended,
+  email_taken: isEmailTaken,
   has_password: hasPassword,
   created_at: createdAt,
 });

@@ -4,6 +4,7 @@ import { type AccountRegistry, createAccountRegistry } from '../accounts/account
 import { type Activity, createActivity } from '../accounts/activity.ts';
 import { type ApiKeys, createApiKeys } from '../accounts/api-keys.ts';
 import { type Audit, createAudit } from '../accounts/audit.ts';
+import { keyEmails } from '../accounts/email-keys.ts';
 import { createImporter, type Importer } from '../accounts/importer.ts';
 import type { SendMail } from '../accounts/mail.ts';
 import { createMemberships, type Memberships } from '../accounts/memberships.ts';
@@ -79,6 +80,7 @@ export async function withRegistries<Result>(
   let store: Promise<TokenStore> | undefined;
   try {
     await requireSchema(database, storage.autoMigrate);
+    await keyEmails(database);
     // A command asks once and ends: there is nothing to remember, so nothing to be told.
     const parts = { database, changes: silentChangeFeed, clock: systemClock };
     const accounts = createAccountRegistry(parts);

@@ -13,13 +13,14 @@ import { originOf } from './page.ts';
 interface Credentials {
   readonly email: string;
   readonly password: string;
+  /** Of whoever is signed in already: nobody else's password is theirs. */
+  readonly accountId?: string;
 }
 
 /**
  * The account, or why not, as a sentence for the person: the same one for a wrong email address and
- * a wrong password. Sets the status of a refusal: 401, 429 with `Retry-After`, or 503, to which
- * the host adds it; after these two nobody knows whether the password is right. A browser that was
- * right is known from then on.
+ * a wrong password. Sets the status of a refusal: 401, or 429 or 503 with `Retry-After`, after which
+ * nobody knows whether the password is right. A browser that was right is known from then on.
  */
 export type PasswordCheck = (ctx: Context, credentials: Credentials) => Promise<Account | string>;
 
@@ -38,6 +39,15 @@ export interface PasswordCheckParts {
   readonly outcomes: PasswordOutcomes;
   /** Absent where no mail is sent. */
   readonly forgotPasswordUrl: string | undefined;
+}
+
+/** Answers 429 or 503 with `Retry-After`. @returns the sentence for the person. */
+export function sayBusy(ctx: Context, { isOwn, seconds }: TooManyPasswords): string {
+  ctx.status = isOwn ? 429 : 503;
+  ctx.set('Retry-After', String(seconds));
+  return isOwn
+    ? 'Too much is being tried at once, for this account or from your network. Try again in a few seconds.'
+    : 'Many people are signing in at this moment. Try again in a few seconds.';
 }
 
 export function createPasswordCheck(parts: PasswordCheckParts): PasswordCheck {
@@ -84,12 +94,14 @@ export function createPasswordCheck(parts: PasswordCheckParts): PasswordCheck {
     work.catch((err: unknown) => log.warn({ err }, 'what came of a sign-in could not be recorded'));
   }
 
-  return async (ctx, { email, password }) => {
+  return async (ctx, { email, password, accountId }) => {
     const device = await deviceOf(ctx, email);
-    const attempt = await limits.begin({ email, address: ctx.ip, device });
+    const address = ctx.ip;
+    const attempt = await limits.begin({ email, address, device });
     if ('limit' in attempt) return refuse(ctx, email, attempt);
     const rank = device === undefined ? 'stranger' : 'known';
-    const outcome = await signIn({ email, password, rank }).catch((error: unknown) => {
+    const turn = { rank, email, address } as const;
+    const outcome = await signIn({ ...turn, password }).catch((error: unknown) => {
       // Not awaited: a store that is away would let the person wait once more.
       beside(attempt.cancel());
       if (error instanceof TooManyPasswords) return error;
@@ -97,10 +109,9 @@ export function createPasswordCheck(parts: PasswordCheckParts): PasswordCheck {
     });
     if (outcome instanceof TooManyPasswords) {
       outcomes.passwordChecked('busy');
-      ctx.status = 503;
-      return 'Many people are signing in at this moment. Try again in a few seconds.';
+      return sayBusy(ctx, outcome);
     }
-    if (outcome !== 'refused') {
+    if (outcome !== 'refused' && (accountId ?? outcome.id) === outcome.id) {
       outcomes.passwordChecked('succeeded');
       ctx.state.accountId = outcome.id;
       await attempt.succeed();

@@ -2,10 +2,12 @@
 import type { Context } from 'koa';
 import type { PasswordChanges } from '../accounts/password-changes.ts';
 import type { PasswordLinks } from '../accounts/password-links.ts';
+import { TooManyPasswords } from '../accounts/password-work.ts';
 import { formOf } from '../provider/form.ts';
 import { Refusal } from '../refusal.ts';
 import type { KnownDevices } from './known-devices.ts';
 import { originOf, type PageHost, seeOther } from './page.ts';
+import { sayBusy } from './password-check.ts';
 
 export interface PasswordParts {
   readonly host: PageHost;
@@ -56,6 +58,7 @@ export function passwordPage(parts: PasswordParts) {
         devices.remember(ctx, changed);
         seeOther(ctx, '/login?done=password-set');
       } catch (error) {
+        if (error instanceof TooManyPasswords) return await draw(ctx, token, sayBusy(ctx, error));
         if (!(error instanceof Refusal)) throw error;
         ctx.status = 422;
         await draw(ctx, token, error.remedy);

@@ -4,6 +4,7 @@ import type { Context } from 'koa';
 import type { AccountRegistry } from '../accounts/account-registry.ts';
 import type { Activity } from '../accounts/activity.ts';
 import type { PasswordChanges } from '../accounts/password-changes.ts';
+import { TooManyPasswords } from '../accounts/password-work.ts';
 import type { Connections } from '../authorizations/connections.ts';
 import type { Disconnect } from '../authorizations/endings.ts';
 import type { BrowserSessions } from '../provider/browser-sessions.ts';
@@ -12,7 +13,7 @@ import { Refusal } from '../refusal.ts';
 import type { KnownDevices } from './known-devices.ts';
 import { momentOf } from './moment.ts';
 import { noticeOf, originOf, type PageHost, seeOther } from './page.ts';
-import type { PasswordCheck } from './password-check.ts';
+import { type PasswordCheck, sayBusy } from './password-check.ts';
 import { accountOf } from './signed-in.ts';
 
 export interface SecurityParts {
@@ -80,11 +81,11 @@ export function securityPage(parts: SecurityParts) {
     /** `POST /profile/security/password`: the current one is asked for here, however recent the sign-in. */
     async changePassword(ctx: Context): Promise<void> {
       const account = accountOf(ctx);
-      const { email } = account;
       const form = formOf(ctx);
       const isEndingConnections = form.get('end_connections') === 'yes';
       const password = form.get('current_password') ?? '';
-      const checked = await parts.checkPassword(ctx, { email, password });
+      const { email, id: accountId } = account;
+      const checked = await parts.checkPassword(ctx, { email, password, accountId });
       if (typeof checked === 'string') {
         const current = isPaused(ctx) ? checked : 'This is not your current password.';
         return refuse(ctx, { current, isEndingConnections });
@@ -99,8 +100,9 @@ export function securityPage(parts: SecurityParts) {
         await disconnect({ accountId: account.id }, origin);
         seeOther(ctx, `${PATH}?done=password-changed-and-disconnected`);
       } catch (error) {
-        if (!(error instanceof Refusal)) throw error;
-        await refuse(ctx, { new: error.remedy, isEndingConnections });
+        if (!(error instanceof Refusal || error instanceof TooManyPasswords)) throw error;
+        const problem = error instanceof Refusal ? error.remedy : sayBusy(ctx, error);
+        await refuse(ctx, { new: problem, isEndingConnections });
       }
     },
 

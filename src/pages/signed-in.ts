@@ -59,7 +59,7 @@ export function signedInSteps(parts: {
       const outcome =
         password === null
           ? undefined
-          : await checkPassword(ctx, { email: account.email, password });
+          : await checkPassword(ctx, { email: account.email, password, accountId: account.id });
       if (outcome !== undefined && typeof outcome !== 'string') {
         await sessions.signIn(ctx, account);
         return next();

@@ -1,78 +1,205 @@
-/** Strangers who all sign in at once wait for each other, and nobody else waits for them. */
+/** However much one account or one address asks for, everybody else waits for about one turn of it. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
-import { inTurn, type Rank, TooManyPasswords } from '../../src/accounts/password-work.ts';
+import {
+  createTurns,
+  inTurn,
+  type PasswordTurn,
+  type TakeTurn,
+  TooManyPasswords,
+} from '../../src/accounts/password-work.ts';
 import { clientCredentials } from '../support/oauth.ts';
 import { createPerson } from '../support/person.ts';
 import { startSeeded } from '../support/seeded.ts';
 
-/** Work that goes on until it is released, and notes when it began. */
-function held(name: string, rank: Rank, begun: string[]) {
+/** Work that goes on until it is released. */
+function held(takeTurn: TakeTurn, turn: PasswordTurn, onBegin = () => {}) {
   const { promise, resolve } = Promise.withResolvers<void>();
-  const done = inTurn(async () => {
-    begun.push(name);
+  const outcome = takeTurn(turn, async () => {
+    onBegin();
     await promise;
-  }, rank);
-  return { done, release: resolve };
+    return 'done';
+  }).catch((error: unknown) => {
+    if (!(error instanceof TooManyPasswords)) throw error;
+    return error.isOwn ? 'too many of its own' : 'too many';
+  });
+  return { outcome, release: resolve };
 }
 
-describe('the work of comparing passwords', () => {
-  it('is done by few at once; who is known goes first, and strangers beyond a number are sent away', async () => {
+/** From this account, at this address. */
+const by = (account: string, address: string, rank: PasswordTurn['rank'] = 'stranger') => ({
+  ...{ rank, email: `${account}@demo.test`, address },
+});
+
+describe('the turns of hashing passwords', () => {
+  /** Asks for all turns while the first one is under way. @returns who began, in order. */
+  async function orderOf(turns: readonly PasswordTurn[], atOnce = 1, mostWaiting = 100) {
+    const takeTurn = createTurns({ atOnce, mostWaiting });
     const begun: string[] = [];
-    const strangers = Array.from({ length: 200 }, (_, index) =>
-      held(`stranger ${index}`, 'stranger', begun),
+    const works = turns.map((turn) =>
+      held(takeTurn, turn, () => begun.push(`${turn.email.split('@')[0]} ${turn.address}`)),
     );
-    const outcomes = strangers.map(({ done }) =>
-      done.then(
-        () => 'done',
-        (error: unknown) => (error instanceof TooManyPasswords ? 'sent away' : 'failed'),
-      ),
-    );
-    await delay(0);
-    const atOnce = begun.length;
-    expect(atOnce).to.be.within(1, 3);
-    const known = held('known', 'known', begun);
-    strangers[0]?.release();
-    await delay(0);
-    expect(begun[atOnce]).to.equal('known');
-    known.release();
-    for (const { release } of strangers) release();
-    const seen = await Promise.all([...outcomes, known.done]);
-    expect(seen.filter((outcome) => outcome === 'done')).to.have.length(64 + atOnce);
-    expect(seen.filter((outcome) => outcome === 'sent away')).to.have.length(200 - 64 - atOnce);
-    // In the order in which they came.
-    expect(begun.filter((name) => name !== 'known')).to.deep.equal(
-      Array.from({ length: 64 + atOnce }, (_, index) => `stranger ${index}`),
-    );
+    for (const { release } of works) {
+      await delay(0);
+      release();
+    }
+    const outcomes = await Promise.all(works.map(({ outcome }) => outcome));
+    return { begun, outcomes };
+  }
+  const times = (count: number, turn: (index: number) => PasswordTurn): PasswordTurn[] =>
+    Array.from({ length: count }, (_, index) => turn(index));
+
+  const backlogs: Readonly<Record<string, (index: number) => PasswordTurn>> = {
+    'one account and one address': () => by('eve', '192.0.2.1'),
+    'one account, from many addresses': (index) => by('eve', `192.0.2.${index}`),
+    'one address, for many accounts': (index) => by(`eve-${index}`, '192.0.2.1'),
+    'one IPv6 network, for many accounts': (index) => by(`eve-${index}`, `2001:db8::${index}`),
+    'one account in many spellings': (index) =>
+      by(index % 2 ? 'EVE' : '\uFF45ve', `192.0.2.${index}`),
+    'one known account': () => by('eve', '192.0.2.1', 'known'),
+    'a known account and a stranger': (index) =>
+      by('eve', '192.0.2.1', index % 2 ? 'known' : 'stranger'),
+  };
+  for (const [name, attacker] of Object.entries(backlogs)) {
+    for (const rank of ['known', 'stranger'] as const) {
+      it(`a newcomer (${rank}) waits for no more than a turn in each line of ${name}`, async () => {
+        const newcomer = by('ada', '198.51.100.1', rank);
+        const { begun, outcomes } = await orderOf([...times(60, attacker), newcomer]);
+        // Beside the one under way.
+        expect(begun.indexOf('ada 198.51.100.1')).to.be.within(1, 3);
+        expect(new Set(outcomes)).to.deep.equal(new Set(['done']));
+      });
+    }
+  }
+
+  it('whoever asks again when the last turn is over is no earlier than a newcomer', async () => {
+    const takeTurn = createTurns({ atOnce: 1, mostWaiting: 10 });
+    const begun: string[] = [];
+    const ask = (account: string) =>
+      held(takeTurn, by(account, account), () => begun.push(account));
+    const first = ask('eve');
+    const waiting = ['eve', 'ada', 'eve', 'bob'].map(ask);
+    for (const { release } of [first, ...waiting]) release();
+    await Promise.all(waiting.map(({ outcome }) => outcome));
+    expect(begun).to.deep.equal(['eve', 'ada', 'bob', 'eve', 'eve']);
   });
 
-  it('gives its turn on where it fails', async () => {
-    const failing = Array.from({ length: 5 }, () =>
-      inTurn(() => Promise.reject(new Error('no')), 'stranger').catch(() => 'failed'),
+  it('known people and strangers take turns, each in the order in which they came', async () => {
+    const crowd = (rank: 'known' | 'stranger') =>
+      times(3, (index) => by(`${rank}-${index}`, `192.0.2.${rank.length}${index}`, rank));
+    const { begun } = await orderOf([...crowd('stranger'), ...crowd('known')]);
+    expect(begun.map((name) => name.split(' ')[0])).to.deep.equal([
+      ...['stranger-0', 'known-0', 'stranger-1', 'known-1', 'stranger-2', 'known-2'],
+    ]);
+  });
+
+  it('of one account one hash is under way, of several as many as there may be', async () => {
+    const takeTurn = createTurns({ atOnce: 3, mostWaiting: 100 });
+    const begun: string[] = [];
+    const ask = (turn: PasswordTurn) =>
+      held(takeTurn, turn, () => begun.push(turn.email.split('@')[0] ?? ''));
+    const turns = times(6, (index) =>
+      by('eve', `192.0.2.${index}`, index % 2 ? 'known' : 'stranger'),
+    );
+    const works = [...turns, by('ada', 'a'), by('bob', 'b'), by('joe', 'j')].map(ask);
+    await delay(0);
+    expect(begun).to.deep.equal(['eve', 'ada', 'bob']);
+    for (const { release } of works) release();
+    await Promise.all(works.map(({ outcome }) => outcome));
+    expect(begun).to.have.length(9);
+  });
+
+  it('a full line sends away the last of who has most, and says whose fault it is', async () => {
+    const crowd = times(6, () => by('eve', '192.0.2.1'));
+    const newcomers = times(5, (index) => by(`new-${index}`, `198.51.100.${index}`));
+    // One of eve's is under way, and four may wait.
+    const { outcomes } = await orderOf([...crowd, ...newcomers], 1, 4);
+    const own = 'too many of its own';
+    expect(outcomes.slice(0, 6)).to.deep.equal(['done', own, own, own, own, own]);
+    // Of people who ask for one each, the last one has to come again.
+    expect(outcomes.slice(6)).to.deep.equal(['done', 'done', 'done', 'done', 'too many']);
+  });
+
+  it('what was sent away does not push its account further back', async () => {
+    const takeTurn = createTurns({ atOnce: 1, mostWaiting: 2 });
+    const works = times(50, () => by('eve', '192.0.2.1')).map((turn) => held(takeTurn, turn));
+    const begun: string[] = [];
+    const ada = held(takeTurn, by('ada', '192.0.2.1'), () => begun.push('ada'));
+    const bob = held(takeTurn, by('bob', 'b'), () => begun.push('bob'));
+    for (const { release } of [...works, ada, bob]) release();
+    expect(await bob.outcome).to.equal('done');
+    // Ada shares the address: she was the last of it when Bob came.
+    expect(await ada.outcome).to.equal('too many of its own');
+    const outcomes = await Promise.all(works.map(({ outcome }) => outcome));
+    expect(outcomes.filter((one) => one === 'done')).to.have.length(2);
+    const again = held(takeTurn, by('eve', '192.0.2.1'));
+    again.release();
+    expect(await again.outcome).to.equal('done');
+  });
+
+  it('a turn is given on where the work fails', async () => {
+    const takeTurn = createTurns({ atOnce: 1, mostWaiting: 10 });
+    const failing = times(5, () => by('eve', '192.0.2.1')).map((turn) =>
+      takeTurn(turn, () => Promise.reject(new Error('no'))).catch(() => 'failed'),
     );
     expect(await Promise.all(failing)).to.deep.equal(Array(5).fill('failed'));
-    expect(await inTurn(async () => 'done', 'stranger')).to.equal('done');
+    expect(await takeTurn(by('eve', '192.0.2.1'), async () => 'done')).to.equal('done');
   });
 });
 
-describe('a sign-in while many are being compared', () => {
+describe('while many passwords are hashed', () => {
   const on = startSeeded();
+  /** People, each one of an account and an address of their own. */
+  const crowd = (rank: PasswordTurn['rank']) =>
+    Array.from({ length: 110 }, (_, index) =>
+      held(inTurn, by(`crowd-${rank}-${index}`, `10.0.0.${index}`, rank)),
+    );
 
-  it('is told to come back soon, and clients do not wait', async () => {
-    const strangers = Array.from({ length: 70 }, (_, index) => held(`${index}`, 'stranger', []));
-    const outcomes = strangers.map(({ done }) => done.catch(() => 'sent away'));
+  it('a sign-in and a link are told to come back soon, and clients do not wait', async () => {
+    const account = await on.service.accounts.find(on.seeded.other.accountId);
+    if (!account) throw new Error('no account');
+    const { token } = await on.service.passwordLinks.make(account, 'forgotten', 'operator');
+    const link = createPerson(on.issuer);
+    const linkForm = await link.get(`/password?token=${token}`);
+    const newPassword = { new_password: 'eight blue pallets, stacked' };
+    const waiting = [...crowd('stranger'), ...crowd('known')];
     try {
       const browser = createPerson(on.issuer);
       const fields = { email: 'nobody@example.test', password: 'seven red forklifts' };
-      const answer = await browser.submit(await browser.get('/login'), fields);
-      expect(answer.status).to.equal(503);
-      expect(answer.headers.get('retry-after')).to.equal('2');
-      expect(answer.html).to.include('Many people are signing in at this moment.');
+      const answers = [
+        await browser.submit(await browser.get('/login'), fields),
+        await link.submit(linkForm, newPassword),
+      ];
+      for (const answer of answers) {
+        expect(answer.status).to.equal(503);
+        expect(answer.headers.get('retry-after')).to.equal('5');
+        expect(answer.html).to.include('Many people are signing in at this moment.');
+      }
       expect((await clientCredentials(on.issuer, on.clients.machine)).status).to.equal(200);
     } finally {
-      for (const { release } of strangers) release();
-      await Promise.all(outcomes);
+      for (const { release } of waiting) release();
+      await Promise.all(waiting.map(({ outcome }) => outcome));
     }
+    expect((await link.submit(linkForm, newPassword)).status).to.equal(303);
     expect((await createPerson(on.issuer).signIn(on.seeded.person)).status).to.equal(200);
+  });
+
+  it('an account that asks for too much is told so, and a newcomer is not', async () => {
+    const { email } = on.seeded.person;
+    const others = Array.from({ length: 3 }, (_, index) =>
+      held(inTurn, by(`other-${index}`, `10.0.1.${index}`)),
+    );
+    const own = Array.from({ length: 110 }, () => held(inTurn, { email, address: '10.0.2.1' }));
+    try {
+      const answer = await createPerson(on.issuer).signIn(on.seeded.person);
+      expect(answer.status).to.equal(429);
+      expect(answer.headers.get('retry-after')).to.equal('5');
+      expect(answer.html).to.include('Too much is being tried at once, for this account');
+    } finally {
+      for (const { release } of [...others, ...own]) release();
+      await Promise.all([...others, ...own].map(({ outcome }) => outcome));
+    }
+    const sent = await Promise.all(own.map(({ outcome }) => outcome));
+    expect(sent).to.include('too many of its own').and.not.include('too many');
   });
 });

@@ -59,9 +59,15 @@ describe('sign-in limits', () => {
   });
 
   it('another way to write the email address does not begin a new count', async () => {
-    const person = await newPerson(service);
+    const person = await addPerson(service, 'Iris', 'iris@kiln.test');
     await failUntilLimited(service, wrong(person));
-    for (const email of [person.email.toUpperCase(), ` ${person.email} `]) {
+    const spellings = [
+      'IRIS@kiln.test',
+      ' iris@kiln.test ',
+      '\uFF49ris@kiln.test',
+      'ir\u0130s@kiln.test',
+    ];
+    for (const email of spellings) {
       expect((await attempt(service, { ...person, email })).status, email).to.equal(429);
     }
   });

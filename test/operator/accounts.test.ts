@@ -44,6 +44,14 @@ describe('operator accounts, beside a service that keeps the embedded database',
       `Suspended account ${ada.id}: Ada <Ada@example.test>.\n`,
     );
     expect(await signIn({ email: 'ada@example.test', password: PASSWORD })).to.equal('refused');
+    await parts().database.query(
+      `INSERT INTO accounts (id, email, name, created_at)
+        VALUES ('acc_ofbefore00000000', '\uFF42ob@example.test', 'Bo', now())`,
+    );
+    expect((await run('accounts list')).output).to.match(
+      /Bo +cannot sign in: an older account has/,
+    );
+    await parts().database.query("DELETE FROM accounts WHERE name = 'Bo'");
     expect((await run('accounts list')).output).to.match(/^acc_.*Ada +suspended$/m);
     expect(await value(`accounts resume --account ${ada.id}`)).to.deep.equal(ada);
     expect(await value('accounts list')).to.deep.include.members([ada, bob]);

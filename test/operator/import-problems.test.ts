@@ -47,6 +47,10 @@ describe('a file that operator import refuses', () => {
         but({ email: 'jo' }),
         /^email: "jo" is not an email address; write one like "ada@example.com"$/,
       ],
+      [
+        but({ email: 'stra\u00DFe@x.test' }),
+        /^email: "straße@x.test" has characters that stand for others; write "strasse@x.test", or another address$/,
+      ],
       [but({ name: ' ' }), /^name: " " cannot be a name; write 1 to 200 visible characters$/],
       [but({ name: 'a\u202eb' }), /^name: "a\\u{202e}b" cannot be a name/],
       [but({ name: 'x'.repeat(201) }), /^name: "x{79}… cannot be a name/],

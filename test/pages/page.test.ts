@@ -8,7 +8,8 @@ import type { BrowserSessions } from '../../src/provider/browser-sessions.ts';
 describe('who is signed in', () => {
   const account: Account = {
     ...{ id: 'acc_0123456789abcdef', email: 'ada@demo.test', name: 'Ada' },
-    ...{ isSuspended: false, hasPassword: true, createdAt: new Date(), sessionGeneration: 3 },
+    ...{ isSuspended: false, isEmailTaken: false, hasPassword: true },
+    ...{ createdAt: new Date(), sessionGeneration: 3 },
   };
 
   /** Whom a session of this generation signs in, at a node that knows the account like this. */

@@ -1,0 +1,145 @@
+/** When two spellings are one address, and what becomes of the accounts of before that was decided. */
+import { expect } from 'chai';
+import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
+import { emailKey, otherEmailMeant } from '../../src/accounts/email.ts';
+import { keyEmails } from '../../src/accounts/email-keys.ts';
+import { systemClock } from '../../src/clock.ts';
+import { silentChangeFeed } from '../../src/storage/change-feed.ts';
+import type { OpenDatabase } from '../../src/storage/database.ts';
+import { refusalOf } from '../clients/refusals.ts';
+import { forEachDatabase } from '../support/databases.ts';
+
+/** Spellings of one address, the plain one first. */
+const SAME: readonly (readonly string[])[] = [
+  ['iris@kiln.test', 'IRIS@Kiln.TEST', ' iris@kiln.test ', '\u0130ris@k\u0131ln.test'],
+  [
+    'iris@kiln.test',
+    '\uFF29\uFF32\uFF29\uFF33@kiln.test',
+    'i\u0307ris@kiln.test',
+    'iri\u017F@\u212Ailn.test',
+  ],
+  ['iris@kiln.test', 'iris\uFE0F@kiln.test', '\u2170ris@kiln.test', '\u{1D422}ris@kiln.test'],
+  ['b\u00FCcher@laden.test', 'bu\u0308cher@laden.test', 'BU\u0308CHER@laden.test'],
+  ['strasse@laden.test', 'stra\u00DFe@laden.test', 'STRA\u1E9EE@laden.test'],
+  [
+    '\u03C3\u03BF\u03C6\u03BF\u03C3@laden.test',
+    '\u03A3\u039F\u03A6\u039F\u03A3@laden.test',
+    '\u03C3\u03BF\u03C6\u03BF\u03C2@laden.test',
+  ],
+];
+const DIFFERENT = [
+  'iris@kiln.test',
+  'iris@kiln.test.',
+  'irls@kiln.test',
+  'iris@kiln-test',
+  'iris @kiln.test',
+  'iris\0@kiln.test',
+  'iris@@kiln.test',
+  'ir\u00EFs@kiln.test',
+  '',
+  ' ',
+];
+
+describe('the key of an email address', () => {
+  it('is the same in all spellings, and its own key', () => {
+    for (const [plain = '', ...others] of SAME) {
+      for (const other of others) expect(emailKey(other), other).to.equal(emailKey(plain));
+      expect(emailKey(emailKey(plain))).to.equal(emailKey(plain));
+    }
+    expect(new Set(DIFFERENT.map(emailKey))).to.have.length(DIFFERENT.length);
+  });
+
+  it('differs by more than letter case only where another address is meant', () => {
+    const plain = [
+      ...SAME.map(([first = '']) => first),
+      'Iris@Kiln.test',
+      'B\u00DCCHER@laden.test',
+    ];
+    expect(plain.map(otherEmailMeant)).to.deep.equal(plain.map(() => undefined));
+    expect(otherEmailMeant('stra\u00DFe@laden.test')).to.equal('strasse@laden.test');
+    expect(otherEmailMeant('\u0130ris@kiln.test')).to.equal('iris@kiln.test');
+    expect(otherEmailMeant('\uFF49ris@kiln.test')).to.equal('iris@kiln.test');
+  });
+});
+
+forEachDatabase('accounts and the spellings of their addresses', (open) => {
+  let database: OpenDatabase;
+  const accounts = () =>
+    createAccountRegistry({ database, changes: silentChangeFeed, clock: systemClock });
+
+  before(async () => {
+    database = await open();
+  });
+  beforeEach(() => database.query('TRUNCATE accounts CASCADE'));
+
+  /** As the version before kept it. */
+  const addOfBefore = (id: string, email: string, minute: number) =>
+    database.query(
+      `INSERT INTO accounts (id, email, name, created_at)
+        VALUES ('acc_000000000000000' || $1, $2, $1, $3)`,
+      [id, email, new Date(Date.UTC(2026, 0, 1, 0, minute))],
+    );
+  const nameAt = async (email: string) => (await accounts().findByEmail(email))?.name;
+
+  it('every spelling finds the account, and no second one can be made of it', async () => {
+    for (const [plain = '', ...others] of SAME) {
+      await accounts()
+        .add({ email: plain, name: plain })
+        .catch(() => {});
+      for (const other of others) {
+        expect(await nameAt(other), other).to.equal(plain);
+        expect(await refusalOf(accounts().add({ email: other, name: 'x' })), other).to.be.oneOf([
+          'email_taken',
+          'email_ambiguous',
+        ]);
+      }
+    }
+    for (const other of DIFFERENT.slice(1)) expect(await nameAt(other), other).to.equal(undefined);
+  });
+
+  it('accounts of before are found from the first start on; of two that are one the older', async () => {
+    await addOfBefore('1', 'Stra\u00DFe@laden.test', 3);
+    await addOfBefore('2', 'strasse@laden.test', 2);
+    await addOfBefore('3', '\uFF53trasse@laden.test', 1);
+    await addOfBefore('4', '\u0130pek@laden.test', 4);
+    await addOfBefore('5', 'no address', 5);
+    const conflicts = [
+      { accountId: 'acc_0000000000000002', holder: 'acc_0000000000000003' },
+      { accountId: 'acc_0000000000000001', holder: 'acc_0000000000000003' },
+    ];
+    // Once, by nodes that start at the same moment, and again with each start.
+    const seen = await Promise.all([keyEmails(database), keyEmails(database)]);
+    expect([...seen, await keyEmails(database)]).to.deep.equal(Array(3).fill(conflicts));
+    expect(await nameAt('strasse@laden.test')).to.equal('3');
+    expect(await nameAt('ipek@laden.test')).to.equal('4');
+    // Whatever was kept is found by that.
+    expect(await nameAt('no address')).to.equal('5');
+    const all = await accounts().list();
+    expect(all.filter(({ isEmailTaken }) => isEmailTaken).map(({ name }) => name)).to.deep.equal([
+      ...['2', '1'],
+    ]);
+    expect(all).to.have.length(5);
+  });
+
+  it('who changes an address and knows of no keys leaves none that is wrong', async () => {
+    const { id } = await accounts().add({ email: 'old@laden.test', name: 'Ada' });
+    await database.query("UPDATE accounts SET email = 'new@laden.test' WHERE id = $1", [id]);
+    expect(await nameAt('old@laden.test')).to.equal(undefined);
+    expect(await keyEmails(database)).to.deep.equal([]);
+    expect(await nameAt('new@laden.test')).to.equal('Ada');
+  });
+
+  it('more accounts than fit into one step are all found', async () => {
+    await database.query(
+      `INSERT INTO accounts (id, email, name, created_at)
+        SELECT 'acc_' || lpad(n::text, 16, '0'), 'P' || n || '@laden.test', n::text,
+          timestamptz '2026-01-01' + n / 700 * interval '1 microsecond'
+        FROM generate_series(1, 2500) n`,
+    );
+    expect(await keyEmails(database)).to.deep.equal([]);
+    const left = await database.query(
+      'SELECT FROM accounts WHERE email_key IS NULL OR email_key <> lower(email)',
+    );
+    expect(left).to.deep.equal([]);
+  });
+});
