@@ -1,6 +1,7 @@
 /**
  * What the service answers per second (`npm run bench`), and what it keeps in memory
- * (`npm run bench -- memory`).
+ * (`npm run bench -- memory`), and how long a sign-in takes while somebody is in the way
+ * (`npm run bench -- sign-in`).
  */
 import { parseArgs } from 'node:util';
 import { endRun } from '../test/support/end-of-run.ts';
@@ -9,11 +10,14 @@ import { startBareKoa, startDeployment } from './deployment.ts';
 import type { Measurement } from './load.ts';
 import { measureMemory } from './memory.ts';
 import { runBareKoa, runScenarios, type Scale, type Scenario } from './scenarios.ts';
+import { measureSignIn } from './sign-in.ts';
 import { table } from './table.ts';
 
 const HELP = `npm run bench                       requests per second, beside a bare Koa
 npm run bench -- --seconds 10       each scenario for 10 seconds (default 5)
 npm run bench -- --authorizations N how many codes are made, exchanged and revoked (default 4000)
+npm run bench -- sign-in            sign-in of newcomers while one account at one address signs in
+                                    at full speed, for 30 seconds or as long as --seconds says
 npm run bench -- memory             Redis memory of 200,000 live tokens, per million
 npm run bench -- memory --tokens 1000000
 `;
@@ -22,7 +26,7 @@ async function main(): Promise<void> {
   const { values, positionals } = parseArgs({
     allowPositionals: true,
     options: {
-      seconds: { type: 'string', default: '5' },
+      seconds: { type: 'string' },
       authorizations: { type: 'string', default: '4000' },
       tokens: { type: 'string', default: '200000' },
       help: { type: 'boolean', default: false },
@@ -31,9 +35,10 @@ async function main(): Promise<void> {
   const [subject = 'requests'] = positionals;
   if (values.help) console.log(HELP);
   else if (subject === 'memory') await measureMemory(count(values.tokens));
+  else if (subject === 'sign-in') await measureSignIn(count(values.seconds ?? '30'));
   else if (subject === 'requests') {
     await measureRequests({
-      seconds: count(values.seconds),
+      seconds: count(values.seconds ?? '5'),
       authorizations: count(values.authorizations),
     });
   } else throw new Error(`nothing is measured by the name of ${subject}\n${HELP}`);

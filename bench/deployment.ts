@@ -1,8 +1,10 @@
 /** A deployment to measure: filled with people and clients, then served by `src/main.ts` itself. */
+import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { createAccountRegistry } from '../src/accounts/account-registry.ts';
 import { createMemberships } from '../src/accounts/memberships.ts';
 import { createOrganizations } from '../src/accounts/organizations.ts';
+import { hashPassword } from '../src/accounts/password.ts';
 import { createClientRegistry } from '../src/clients/client-registry.ts';
 import { systemClock } from '../src/clock.ts';
 import { silentChangeFeed } from '../src/storage/change-feed.ts';
@@ -10,16 +12,20 @@ import { type DatabaseOptions, openDatabase } from '../src/storage/database.ts';
 import { freshDataDirectory } from '../test/support/embedded-postgres.ts';
 import { atEndOfRun } from '../test/support/end-of-run.ts';
 import type { TestClient } from '../test/support/oauth.ts';
+import type { Credentials } from '../test/support/person.ts';
 import { freshMigratedDatabaseUrl } from '../test/support/postgres-server.ts';
 import { freePort, type Program, startProgram } from '../test/support/programs.ts';
 import { freshRedisUrl } from '../test/support/redis-server.ts';
 import { type Registries, type Seed, seed } from '../test/support/seed.ts';
+import { temporaryDirectory } from '../test/support/temporary-directory.ts';
 
 export interface RunningDeployment {
   readonly issuer: string;
   readonly seed: Seed;
   /** Many machine clients beside that of the seed. */
   readonly machines: readonly TestClient[];
+  /** People whose passwords cost what those of real people cost; as many as were asked for. */
+  readonly people: readonly Credentials[];
   stop(): Promise<void>;
 }
 
@@ -28,15 +34,20 @@ const ROOT = path.join(import.meta.dirname, '..');
 
 export async function startDeployment(
   kind: 'embedded' | 'postgres+redis',
+  { people = 0 }: { people?: number } = {},
 ): Promise<RunningDeployment> {
   const isEmbedded = kind === 'embedded';
   const dataDirectory = isEmbedded ? await freshDataDirectory() : '';
   const databaseUrl = isEmbedded ? undefined : await freshMigratedDatabaseUrl();
-  const filled = await fill({ dataDirectory, databaseUrl });
+  const filled = await fill({ dataDirectory, databaseUrl }, people);
+  // The load comes from many addresses, as a proxy would say.
+  const config = path.join(temporaryDirectory('bench'), 'gatehouse.yaml');
+  await writeFile(config, 'server:\n  proxy_hops: 1\n');
 
   const port = await freePort();
   const issuer = `http://localhost:${port}`;
   const service = await startNode('src/main.ts', [], issuer, {
+    GATEHOUSE_CONFIG: config,
     GATEHOUSE_ISSUER: issuer,
     PORT: String(port),
     GATEHOUSE_OPERATORS_PORT: '0',
@@ -75,7 +86,10 @@ async function startNode(
   return program;
 }
 
-async function fill(place: DatabaseOptions): Promise<{ seed: Seed; machines: TestClient[] }> {
+async function fill(
+  place: DatabaseOptions,
+  count: number,
+): Promise<Pick<RunningDeployment, 'seed' | 'machines' | 'people'>> {
   const database = await openDatabase(place);
   const parts = { database, changes: silentChangeFeed, clock: systemClock };
   const registries: Registries = {
@@ -97,8 +111,20 @@ async function fill(place: DatabaseOptions): Promise<{ seed: Seed; machines: Tes
       });
       machines.push({ id: client.id, secret, redirectUri: '' });
     }
-    return { seed: seeded, machines };
+    const people = await addPeople(registries, count);
+    return { seed: seeded, machines, people };
   } finally {
     await database.close();
   }
+}
+
+async function addPeople({ accounts, database }: Registries, count: number) {
+  const password = 'nine yellow containers';
+  const emails = Array.from({ length: count }, (_, index) => `person-${index}@example.test`);
+  for (const email of emails) await accounts.add({ email, name: email });
+  // One for all: it is the checking that costs.
+  const hash = count === 0 ? '' : await hashPassword(password, { email: '' });
+  const hashed = 'UPDATE accounts SET password_hash = $1 WHERE email = ANY($2)';
+  await database.query(hashed, [hash, emails]);
+  return emails.map((email) => ({ email, password }));
 }

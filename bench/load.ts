@@ -60,14 +60,23 @@ export async function measure(
       ]);
     },
   });
-  durations.sort((a, b) => a - b);
+  const failures = result['4xx'] + result['5xx'] + result.errors + result.timeouts;
+  return measurementOf(durations, { milliseconds: ended - started, failures });
+}
+
+/** @param durations of each request, in milliseconds. */
+export function measurementOf(
+  durations: readonly number[],
+  { milliseconds, failures }: { milliseconds: number; failures: number },
+): Measurement {
+  const sorted = durations.toSorted((a, b) => a - b);
   const quantile = (share: number): number =>
-    durations[Math.min(durations.length - 1, Math.floor(durations.length * share))] ?? 0;
+    sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0;
   return {
-    requestsPerSecond: durations.length / ((ended - started) / 1000),
+    requestsPerSecond: sorted.length / (milliseconds / 1000),
     p50: quantile(0.5),
     p99: quantile(0.99),
-    failures: result['4xx'] + result['5xx'] + result.errors + result.timeouts,
+    failures,
   };
 }
 

@@ -12,7 +12,7 @@ describe('a flood of sign-ins', () => {
     const { body } = await clientCredentials(issuer, clients.machine);
     const token = String(body.access_token);
     const strangers = await Promise.all(
-      Array.from({ length: 90 }, async (_, index) => {
+      Array.from({ length: 150 }, async (_, index) => {
         const browser = createPerson(issuer);
         const page = await browser.get('/login');
         return { browser, page, email: `nobody-${index}@example.test` };
@@ -33,11 +33,12 @@ describe('a flood of sign-ins', () => {
 
     const answers = await Promise.all(flood);
     const looked = answers.filter(({ status }) => status === 401);
-    const busy = answers.filter(({ status }) => status === 503);
+    // They come from one address, so it is their own doing.
+    const busy = answers.filter(({ status }) => status === 429);
     expect(looked.length + busy.length).to.equal(strangers.length);
-    expect(looked.length).to.be.at.least(64);
+    expect(looked.length).to.be.at.least(32);
     expect(busy).to.have.length.above(0);
-    for (const { headers } of busy) expect(headers.get('retry-after')).to.equal('2');
+    for (const { headers } of busy) expect(headers.get('retry-after')).to.equal('5');
     expect((await createPerson(issuer).signIn(seeded.person)).status).to.equal(200);
   });
 });

@@ -1,0 +1,112 @@
+/** How long newcomers wait for their sign-in while one account, at one address, signs in all the time. */
+import { type Credentials, createPerson, type Person } from '../test/support/person.ts';
+import { postgresServer, redisServer } from '../test/support/requirements.ts';
+import { startDeployment } from './deployment.ts';
+import { type LoadRequest, type Measurement, measure, measurementOf } from './load.ts';
+import { table } from './table.ts';
+
+/** The most; each is an account, at an address, that signs in for the first time. */
+const NEWCOMERS = 300;
+/** Without anybody in the way, to compare with. */
+const UNDISTURBED = 20;
+const ATTACKER = { 'x-forwarded-for': '192.0.2.66' };
+
+/** Prints what it measured. @param seconds for which the attack lasts. */
+export async function measureSignIn(seconds: number): Promise<void> {
+  const isHere = postgresServer.program !== undefined && redisServer.program !== undefined;
+  const deployment = await startDeployment(isHere ? 'postgres+redis' : 'embedded', {
+    people: 1 + UNDISTURBED + NEWCOMERS,
+  });
+  const { issuer, people } = deployment;
+  const [attacker, ...newcomers] = people;
+  if (!attacker) throw new Error('there is nobody');
+  const undisturbed = await signInEach(issuer, newcomers.slice(0, UNDISTURBED), () => true);
+
+  const requests = await attackOf(issuer, attacker);
+  let isUnderWay = true;
+  let turn = 0;
+  const attack = measure(issuer, { seconds }, () => {
+    // Half of the connections are a browser that is known, half are strangers.
+    const request = requests[turn++ % requests.length];
+    if (!request) throw new Error('there is no attack');
+    return { next: () => request };
+  }).finally(() => {
+    isUnderWay = false;
+  });
+  const disturbed = await signInEach(issuer, newcomers.slice(UNDISTURBED), () => isUnderWay);
+  const rows = [
+    row(`${undisturbed.count} newcomers, alone`, undisturbed.measurement),
+    row(`${disturbed.count} newcomers, under attack`, disturbed.measurement),
+    row('the attack (its failures are refusals)', await attack),
+  ];
+  await deployment.stop();
+  console.log(table(['sign-in', 'per second', 'p50 ms', 'p99 ms', 'failures'], rows));
+}
+
+/** One after the other, page and form, as long as `goesOn` says. */
+async function signInEach(
+  issuer: string,
+  people: readonly Credentials[],
+  goesOn: () => boolean,
+): Promise<{ count: number; measurement: Measurement }> {
+  const durations: number[] = [];
+  const begin = performance.now();
+  let failures = 0;
+  for (const [index, { email, password }] of people.entries()) {
+    if (!goesOn()) break;
+    const address = { 'x-forwarded-for': `198.18.${index >> 8}.${index & 255}` };
+    const browser = createPerson(issuer);
+    const began = performance.now();
+    const isIn = await browser
+      .get('/login', address)
+      .then((form) => browser.submit(form, { email, password }, address))
+      // A connection that was closed without an answer.
+      .then(
+        ({ status }) => status === 303,
+        () => false,
+      );
+    durations.push(performance.now() - began);
+    if (!isIn) failures += 1;
+  }
+  const milliseconds = performance.now() - begin;
+  return {
+    count: durations.length,
+    measurement: measurementOf(durations, { milliseconds, failures }),
+  };
+}
+
+/** Its sign-in, in a browser that is known and in one that is not. */
+async function attackOf(issuer: string, credentials: Credentials): Promise<LoadRequest[]> {
+  const known = createPerson(issuer);
+  await known.submit(await known.get('/login', ATTACKER), { ...credentials }, ATTACKER);
+  await known.submit(await known.get('/logout', ATTACKER), {}, ATTACKER);
+  return Promise.all([known, createPerson(issuer)].map((it) => signInOf(issuer, it, credentials)));
+}
+
+async function signInOf(
+  issuer: string,
+  browser: Person,
+  { email, password }: Credentials,
+): Promise<LoadRequest> {
+  const { forms } = await browser.get('/login', ATTACKER);
+  const values = Object.fromEntries(forms[0]?.values ?? []);
+  return {
+    method: 'POST',
+    path: '/login',
+    headers: {
+      ...ATTACKER,
+      cookie: browser.cookieHeader('/login'),
+      origin: new URL(issuer).origin,
+      'content-type': 'application/x-www-form-urlencoded',
+    },
+    body: new URLSearchParams({ ...values, email, password }).toString(),
+  };
+}
+
+const row = (name: string, { requestsPerSecond, p50, p99, failures }: Measurement): string[] => [
+  name,
+  requestsPerSecond.toFixed(1),
+  p50.toFixed(0),
+  p99.toFixed(0),
+  String(failures),
+];
