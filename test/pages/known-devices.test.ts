@@ -84,6 +84,11 @@ describe('while strangers guess a password', () => {
       ...Array(PER_ACCOUNT - 3).fill(401),
       429,
     ]);
+    // Nor against an address what is refused for the account.
+    const neighbor = await newPerson(service);
+    const at = Array<string>(3).fill('192.0.2.61');
+    expect(await guesses(service, person, at)).to.deep.equal([429, 429, 429]);
+    expect(await guesses(service, neighbor, at)).to.deep.equal([401, 401, 401]);
   });
 
   it('own success does not give others at the same address more guesses', async () => {
