@@ -8,6 +8,10 @@ import { silentChangeFeed } from '../../src/storage/change-feed.ts';
 import type { OpenDatabase } from '../../src/storage/database.ts';
 import { refusalOf } from '../clients/refusals.ts';
 import { forEachDatabase } from '../support/databases.ts';
+import { createPerson } from '../support/person.ts';
+import { describeOn, postgresServer } from '../support/requirements.ts';
+import { addPerson } from '../support/seed.ts';
+import { startsOn } from '../support/service.ts';
 
 /** Spellings of one address, the plain one first. */
 const SAME: readonly (readonly string[])[] = [
@@ -141,5 +145,29 @@ forEachDatabase('accounts and the spellings of their addresses', (open) => {
       'SELECT FROM accounts WHERE email_key IS NULL OR email_key <> lower(email)',
     );
     expect(left).to.deep.equal([]);
+  });
+});
+
+describeOn([postgresServer], 'a node that starts beside accounts of the version before', () => {
+  const start = startsOn('postgres');
+
+  it('signs them in, and names those of whom only one can be', async () => {
+    const before = await start();
+    const person = await addPerson(before, 'Ada', 'ada@kiln.test');
+    const { id } = await before.accounts.add({ email: 'later@kiln.test', name: 'Eve' });
+    await before.database.query('UPDATE accounts SET email_key = NULL');
+    await before.database.query('UPDATE accounts SET email = $2 WHERE id = $1', [
+      ...[id, '\uFF41da@kiln.test'],
+    ]);
+    const node = await start({ beside: before });
+    const told = node.logLines
+      .map((line) => JSON.parse(line) as Record<string, unknown>)
+      .filter(({ holder }) => holder !== undefined);
+    expect(told).to.have.length(1);
+    expect(told[0]).to.include({ level: 40, accountId: id, holder: person.accountId });
+    expect(node.logLines.join()).not.to.include('kiln.test');
+    const email = '\uFF41DA@kiln.test';
+    const page = await createPerson(node.issuer).signIn({ ...person, email });
+    expect(page.url.pathname).to.equal('/profile');
   });
 });
