@@ -34,6 +34,8 @@ import { createErrorPage } from './pages/error-page.ts';
 import { errorReferencePage } from './pages/error-reference-page.ts';
 import { forgotPasswordPage } from './pages/forgot-password.ts';
 import { interactionPage } from './pages/interaction.ts';
+import { keptAnswers } from './pages/kept-answers.ts';
+import { createKeptForms } from './pages/kept-forms.ts';
 import { createKnownDevices } from './pages/known-devices.ts';
 import { oauthClientPage } from './pages/oauth-client.ts';
 import { oauthClientCreatedPage } from './pages/oauth-client-created.ts';
@@ -48,6 +50,7 @@ import { securityPage } from './pages/security.ts';
 import { signInPage } from './pages/sign-in.ts';
 import { signOutPage } from './pages/sign-out.ts';
 import { signedInSteps } from './pages/signed-in.ts';
+import { createWaitingSignIn } from './pages/waiting-sign-in.ts';
 import { createAuthorizationServer } from './provider/provider.ts';
 import type { LastUsed } from './storage/last-used.ts';
 import type { Database } from './storage/queries.ts';
@@ -107,14 +110,14 @@ export function createApplication(parts: ApplicationParts): Application {
   const host = { render, formToken: formTokens.formToken };
   const passwordChanges = createPasswordChanges({ database, accounts, links, activity });
   const devices = createKnownDevices({ issuer, keys: secrets.cookieKeys, clock });
-  const mailLimit = (name: string, attempts: number) =>
+  const hourlyLimit = (name: string, attempts: number) =>
     createAttemptLimit({ name, attempts, windowSeconds: 3_600, whenAway: 'count here', log });
   const requests =
     settings.mail &&
     createPasswordLinkRequests({
       ...{ issuer, accounts, links, log, outcomes },
       sendMail: createSendMail(settings.mail),
-      perAccount: mailLimit('forgot_account', 3),
+      perAccount: hourlyLimit('forgot_account', 3),
     });
   const forgotPasswordUrl = requests && '/forgot-password';
   const checkPassword = createPasswordCheck({
@@ -122,15 +125,24 @@ export function createApplication(parts: ApplicationParts): Application {
     signIn: createSignIn({ database }),
     limits: createSignInLimits({ settings: limits, createAttemptLimit, log }),
   });
-  const signedIn = signedInSteps({ host, clock, accounts, sessions, checkPassword });
+  const keptForms = createKeptForms({
+    ...{ issuer, log, shownOnce: createShownOnce({ store, clock, seconds: 3_600 }) },
+    limit: hourlyLimit('kept_forms', 200),
+  });
+  const signedIn = signedInSteps({
+    ...{ host, clock, accounts, sessions, checkPassword, keptForms, devices },
+  });
   const ownClients = { host, clients, activity, shownOnce, limit: limits.clientsPerPerson };
+  const waiting = createWaitingSignIn({ issuer, interactions });
   const signIn = signInPage({
     ...{ host, accounts, activity, sessions, interactions, checkPassword, forgotPasswordUrl },
+    ...{ keptForms, waiting },
   });
   const seals = createConsentSeals({ keys: secrets.cookieKeys });
   const consent = consentPage({ host, access, connections, interactions, seals });
   const app = createHost({
     ...{ settings, log, server, formTokens, signedIn },
+    answers: keptAnswers({ forms: keptForms, sessions, accounts }),
     observeRequest: metrics.observeRequest,
     refreshSession: refreshSession({
       ...{ sessions, accounts, requireSameOrigin: formTokens.requireSameOrigin },
@@ -141,10 +153,16 @@ export function createApplication(parts: ApplicationParts): Application {
       interaction: interactionPage({ interactions, signIn, consent, errorPage }),
       password: passwordPage({
         ...{ host, links, changes: passwordChanges, devices, forgotPasswordUrl },
+        ...{ connections, disconnect, keptForms, waiting },
       }),
       forgotPassword:
         requests &&
-        forgotPasswordPage({ host, requests, perAddress: mailLimit('forgot_address', 30) }),
+        forgotPasswordPage({
+          host,
+          requests,
+          waiting,
+          perAddress: hourlyLimit('forgot_address', 30),
+        }),
       profile: profilePage({ host, clock, access, clients, connections, apiKeys }),
       connections: connectionsPage({ host, access, connections, disconnect }),
       apiKeys: apiKeysPage({

@@ -13,7 +13,7 @@ const TAG_BYTES = 16;
 export interface ShownOnce {
   /**
    * @param name one that nobody can guess or compute; without it a random one.
-   * @returns the name under which `take` finds it, for five minutes.
+   * @returns the name under which `take` finds it, for five minutes where nothing else was said.
    */
   keep(accountId: string, value: unknown, name?: string): Promise<string>;
   /** Answers once, to the person it was kept for; undefined ever after. */
@@ -26,14 +26,23 @@ export interface ShownOnce {
  * The store holds it encrypted under a key made of the name, and the name as a hash only: who
  * reads the store, or a dump of it, reads no secret.
  */
-export function createShownOnce({ store, clock }: { store: TokenStore; clock: Clock }): ShownOnce {
+export function createShownOnce({
+  store,
+  clock,
+  seconds = LIFETIME_SECONDS,
+}: {
+  store: TokenStore;
+  clock: Clock;
+  /** For which it is kept. */
+  seconds?: number;
+}): ShownOnce {
   return {
     async keep(accountId, value, name = randomId('', 43)) {
       const nonce = randomBytes(NONCE_BYTES);
       const cipher = createCipheriv(CIPHER, keyOf(name, accountId), nonce);
       const text = Buffer.concat([cipher.update(JSON.stringify(value)), cipher.final()]);
       const sealed = Buffer.concat([nonce, cipher.getAuthTag(), text]).toString('base64url');
-      await store.write('shown_once', name, sealed, epochSeconds(clock) + LIFETIME_SECONDS);
+      await store.write('shown_once', name, sealed, epochSeconds(clock) + seconds);
       return name;
     },
 

@@ -10,6 +10,7 @@ import type { ErrorPage } from '../pages/error-page.ts';
 import type { errorReferencePage } from '../pages/error-reference-page.ts';
 import type { forgotPasswordPage } from '../pages/forgot-password.ts';
 import type { interactionPage } from '../pages/interaction.ts';
+import type { keptAnswers } from '../pages/kept-answers.ts';
 import type { oauthClientPage } from '../pages/oauth-client.ts';
 import type { oauthClientCreatedPage } from '../pages/oauth-client-created.ts';
 import type { oauthClientDeletePage } from '../pages/oauth-client-delete.ts';
@@ -46,6 +47,7 @@ export interface HostParts {
   readonly formTokens: FormTokens;
   readonly refreshSession: readonly Middleware[];
   readonly signedIn: SignedInSteps;
+  readonly answers: ReturnType<typeof keptAnswers>;
   readonly pages: {
     readonly signIn: ReturnType<typeof signInPage>;
     readonly signOut: ReturnType<typeof signOutPage>;
@@ -91,6 +93,7 @@ export function createHost(parts: HostParts): Koa {
   app.use(oauthRoutes(parts));
   app.use(securityHeaders(settings.issuer).page);
   app.use(answerErrorPages({ errorPage: parts.pages.errorPage, issuer: settings.issuer, log }));
+  app.use(parts.answers.show);
   const pages = pageRoutes(parts);
   app.use(pages.routes());
   // RFC 9110 §15.5.6: another method of a page is a 405 that says which methods there are.
@@ -122,10 +125,10 @@ function oauthRoutes({ settings, log, server, refreshSession }: HostParts): Midd
 }
 
 /** What people visit. */
-function pageRoutes({ settings, server, formTokens, signedIn, pages }: HostParts): Router {
+function pageRoutes({ settings, server, formTokens, signedIn, answers, pages }: HostParts): Router {
   const router = new Router({ sensitive: true, strict: true });
   const { pageToClient } = securityHeaders(settings.issuer);
-  const form = [readForm, formTokens.requireFormToken];
+  const form = [readForm, formTokens.requireFormToken, answers.keep];
   const own = signedIn.requireSignedIn;
   const ownForm = [...form, own];
   const sensitive = [...ownForm, signedIn.requireRecentSignIn];
@@ -164,20 +167,22 @@ function pageRoutes({ settings, server, formTokens, signedIn, pages }: HostParts
     ...[...ownForm, oauthClientNew.check, requireRecentSignIn, oauthClientNew.create],
   );
   router.get(ENDPOINT.clientTest, own, pages.oauthClientTest.finish);
-  router.all(`${client}{/*rest}`, own, oauthClient.requireOwn);
-  router.get(client, oauthClient.show);
-  router.post(client, ...form, oauthClient.check, requireRecentSignIn, oauthClient.save);
-  router.get(`${client}/created`, pages.oauthClientCreated.show);
-  router.get(`${client}/rotate-secret`, oauthClient.backToClient);
-  router.post(`${client}/rotate-secret`, ...form, requireRecentSignIn, oauthClient.rotateSecret);
-  router.get(`${client}/remove-secret`, oauthClient.backToClient);
-  router.post(`${client}/remove-secret`, ...form, requireRecentSignIn, oauthClient.removeSecret);
-  router.get(`${client}/test`, pages.oauthClientTest.show);
-  router.post(`${client}/test`, ...form, pages.oauthClientTest.begin);
-  router.get(`${client}/delete`, oauthClientDelete.show);
+  const ownClient = [own, oauthClient.requireOwn];
+  const clientForm = [...ownForm, oauthClient.requireOwn];
+  router.get(client, ...ownClient, oauthClient.show);
+  router.post(client, ...clientForm, oauthClient.check, requireRecentSignIn, oauthClient.save);
+  router.get(`${client}/created`, ...ownClient, pages.oauthClientCreated.show);
+  const { rotateSecret, removeSecret } = oauthClient;
+  router.get(`${client}/rotate-secret`, ...ownClient, oauthClient.backToClient);
+  router.post(`${client}/rotate-secret`, ...clientForm, requireRecentSignIn, rotateSecret);
+  router.get(`${client}/remove-secret`, ...ownClient, oauthClient.backToClient);
+  router.post(`${client}/remove-secret`, ...clientForm, requireRecentSignIn, removeSecret);
+  router.get(`${client}/test`, ...ownClient, pages.oauthClientTest.show);
+  router.post(`${client}/test`, ...clientForm, pages.oauthClientTest.begin);
+  router.get(`${client}/delete`, ...ownClient, oauthClientDelete.show);
   router.post(
     `${client}/delete`,
-    ...[...form, oauthClientDelete.check, requireRecentSignIn, oauthClientDelete.submit],
+    ...[...clientForm, oauthClientDelete.check, requireRecentSignIn, oauthClientDelete.submit],
   );
 
   router.get('/profile/connections', own, pages.connections.list);
@@ -197,7 +202,9 @@ function pageRoutes({ settings, server, formTokens, signedIn, pages }: HostParts
 
   router.get('/profile/security', own, pages.security.show);
   // Where somebody lands who had to sign in before the form was taken.
-  router.get('/profile/security/password', (ctx) => seeOther(ctx, '/profile/security'));
+  router.get('/profile/security/password', (ctx) =>
+    seeOther(ctx, `/profile/security${ctx.search}`),
+  );
   router.get('/profile/security/sign-out-everywhere', (ctx) => seeOther(ctx, '/profile/security'));
   router.post('/profile/security/password', ...ownForm, pages.security.changePassword);
   router.post(

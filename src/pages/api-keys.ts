@@ -12,7 +12,7 @@ import type { ApiKeyForm, ApiKeyRow } from './api-keys-view.ts';
 import { momentOf, momentOrNothing } from './moment.ts';
 import { noticeOf, originOf, type PageHost, seeOther } from './page.ts';
 import { newCreationKey, sentFormFrom } from './sent-form.ts';
-import { accountOf } from './signed-in.ts';
+import { accountOf, NOTHING_SENT, typedOf } from './signed-in.ts';
 
 export interface ApiKeysParts {
   readonly host: PageHost;
@@ -52,7 +52,7 @@ export function apiKeysPage({ host, clock, apiKeys, shownOnce, limit }: ApiKeysP
     const keys = await apiKeys.listOf(accountOf(ctx).id);
     const hasRoom = keys.filter((key) => !isExpired(key)).length < limit;
     await host.render(ctx, 'api-keys', {
-      notice: noticeOf(ctx, NOTICES),
+      notice: typedOf(ctx) ? NOTHING_SENT : noticeOf(ctx, NOTICES),
       keys: keys.map(rowOf),
       limit,
       form: hasRoom || refusal ? formWith(ctx, typed, refusal) : undefined,
@@ -92,14 +92,16 @@ export function apiKeysPage({ host, clock, apiKeys, shownOnce, limit }: ApiKeysP
 
   return {
     /** `GET /profile/api-keys` */
-    show: (ctx: Context): Promise<void> => draw(ctx, { name: '', expiresInDays: PRESET_DAYS }),
+    show(ctx: Context): Promise<void> {
+      const typed = typedOf(ctx);
+      return draw(ctx, typed ? typedIn(typed) : { name: '', expiresInDays: PRESET_DAYS });
+    },
 
     /** `POST /profile/api-keys`, with a recent sign-in. */
     async create(ctx: Context): Promise<void> {
       const accountId = accountOf(ctx).id;
       const form = formOf(ctx);
-      const name = form.get('name') ?? '';
-      const expiresInDays = form.get('expires_in_days');
+      const { name, expiresInDays } = typedIn(form);
       const sent = sentFormFrom(form, [name, expiresInDays ?? '']);
       try {
         const origin = originOf(ctx);
@@ -171,6 +173,11 @@ export function apiKeysPage({ host, clock, apiKeys, shownOnce, limit }: ApiKeysP
     },
   };
 }
+
+const typedIn = (form: URLSearchParams): Typed => ({
+  name: form.get('name') ?? '',
+  expiresInDays: form.get('expires_in_days'),
+});
 
 /** NaN, which no key can have, for what is no number of days. */
 function daysFrom(entered: string | null): number | undefined {

@@ -32,3 +32,11 @@ export interface ConnectionView extends ConnectionRow {
   readonly approved: Moment | undefined;
   readonly organizations: readonly ReachedOrganization[];
 }
+
+/** Beside "Also disconnect …"; undefined where nothing acts for the person. */
+export function connectionsInWords(connections: number): string | undefined {
+  if (connections === 0) return undefined;
+  return connections === 1
+    ? 'the client that acts for you'
+    : `all ${connections} clients that act for you`;
+}

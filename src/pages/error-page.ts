@@ -18,8 +18,9 @@ const TEXTS: Readonly<Record<number, ErrorText>> = {
   },
   403: {
     heading: 'This form could not be accepted',
-    explanation: 'It was sent from another site, or the page it was on is out of date.',
-    advice: 'Go back, reload the page and send the form again.',
+    explanation: 'It was sent from another site.',
+    advice: 'If you meant to do this, begin again on a page of this service.',
+    links: [PROFILE],
   },
   404: {
     heading: 'There is nothing here',
@@ -43,6 +44,15 @@ const TEXTS: Readonly<Record<number, ErrorText>> = {
     explanation: 'This service cannot reach its storage right now. Nothing was lost.',
     advice: 'Wait a few seconds and reload the page.',
   },
+};
+
+/** A form of ours without its cookie. */
+const COOKIES: ErrorText = {
+  heading: 'This form could not be accepted',
+  explanation:
+    'The cookie that belongs to it did not come along: your browser blocks or has deleted the ' +
+    'cookies of this site, or the page is out of date.',
+  advice: 'Allow cookies for this site. Then go back, reload the page and send the form again.',
 };
 
 const UNEXPECTED: ErrorText = {
@@ -106,7 +116,10 @@ export function createErrorPage(host: Pick<PageHost, 'render'>): ErrorPage {
     });
 
   return {
-    show: (ctx, status) => draw(ctx, status, TEXTS[status] ?? UNEXPECTED),
+    show(ctx, status) {
+      if (status === 403 && !isFromElsewhere(ctx)) return draw(ctx, status, COOKIES);
+      return draw(ctx, status, TEXTS[status] ?? UNEXPECTED);
+    },
 
     showAuthorizationError(ctx, { code, description, isGone, restart }) {
       if (isGone) return requestIsOver(ctx, restart);
@@ -123,4 +136,12 @@ export function createErrorPage(host: Pick<PageHost, 'render'>): ErrorPage {
 
     requestIsOver,
   };
+}
+
+/** As the browser says itself. Scheme and host are those of the issuer, whatever was asked for. */
+function isFromElsewhere(ctx: Context): boolean {
+  const site = ctx.get('sec-fetch-site');
+  const origin = ctx.get('origin');
+  const ours = `${ctx.protocol}://${ctx.host}`;
+  return (site !== '' && site !== 'same-origin') || (origin !== '' && origin !== ours);
 }

@@ -7,20 +7,24 @@ import { networkOf } from '../network-address.ts';
 import { formOf } from '../provider/form.ts';
 import { originOf, type PageHost, seeOther } from './page.ts';
 import type { ForgotPasswordView } from './password-view.ts';
+import type { WaitingSignIn } from './waiting-sign-in.ts';
 
 export function forgotPasswordPage({
   host,
   requests,
+  waiting,
   perAddress,
 }: {
   host: PageHost;
   requests: PasswordLinkRequests;
+  waiting: WaitingSignIn;
   /** Requests per network address, whoever they are for: nobody has mail sent to everybody. */
   perAddress: AttemptLimit;
 }) {
-  const draw = (ctx: Context, view: Partial<ForgotPasswordView> = {}): Promise<void> =>
+  const draw = async (ctx: Context, view: Partial<ForgotPasswordView> = {}): Promise<void> =>
     host.render(ctx, 'forgot-password', {
       action: ctx.path,
+      signInUrl: await waiting.path(ctx),
       formToken: host.formToken(ctx),
       email: '',
       problem: undefined,
@@ -29,7 +33,11 @@ export function forgotPasswordPage({
     });
 
   return {
-    show: (ctx: Context): Promise<void> => draw(ctx, { isSent: ctx.query.done === 'sent' }),
+    /** The address may come along, typed on the page before. */
+    show(ctx: Context): Promise<void> {
+      const email = normalizeEmail(String(ctx.query.email ?? '')) ?? '';
+      return draw(ctx, { email, isSent: ctx.query.done === 'sent' });
+    },
 
     async submit(ctx: Context): Promise<void> {
       const email = formOf(ctx).get('email') ?? '';

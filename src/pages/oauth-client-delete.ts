@@ -7,7 +7,7 @@ import { formOf } from '../provider/form.ts';
 import { Refusal } from '../refusal.ts';
 import { ownClientOf } from './own-client.ts';
 import { originOf, type PageHost, seeOther } from './page.ts';
-import { accountOf } from './signed-in.ts';
+import { accountOf, typedOf } from './signed-in.ts';
 
 export interface OAuthClientDeleteParts {
   readonly host: PageHost;
@@ -32,7 +32,7 @@ export function oauthClientDeletePage({ host, clients, activity }: OAuthClientDe
   }
 
   return {
-    show: (ctx: Context): Promise<void> => draw(ctx),
+    show: (ctx: Context): Promise<void> => draw(ctx, typedOf(ctx)?.get('confirm_name') ?? ''),
 
     /** Route step: goes on when the name was typed. */
     async check(ctx: Context, next: Next): Promise<void> {

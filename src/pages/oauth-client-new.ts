@@ -17,7 +17,7 @@ import {
 import type { ShownSecret } from './oauth-client-created.ts';
 import { originOf, type PageHost, seeOther } from './page.ts';
 import { newCreationKey, sentFormFrom } from './sent-form.ts';
-import { accountOf } from './signed-in.ts';
+import { accountOf, NOTHING_SENT, typedOf } from './signed-in.ts';
 
 export interface OAuthClientNewParts {
   readonly host: PageHost;
@@ -42,13 +42,17 @@ export function oauthClientNewPage(parts: OAuthClientNewParts) {
     const formToken = host.formToken(ctx);
     const frame = { action: ctx.path, formToken, button: 'Create OAuth Client', ...more };
     return host.render(ctx, 'oauth-client-new', {
+      notice: typedOf(ctx) && NOTHING_SENT,
       form: { ...clientFormView(typed, SELF_SERVICE, frame), creationKey: newCreationKey() },
     });
   }
 
   return {
-    show: (ctx: Context): Promise<void> =>
-      draw(ctx, { name: '', redirectUris: [], rows: 'changed' }),
+    show(ctx: Context): Promise<void> {
+      const typed = typedOf(ctx);
+      if (typed) return draw(ctx, readClientForm(typed, SELF_SERVICE));
+      return draw(ctx, { name: '', redirectUris: [], rows: 'changed' });
+    },
 
     /** Route step: goes on with a form that was sent and is fine, draws any other one again. */
     async check(ctx: Context, next: Next): Promise<void> {

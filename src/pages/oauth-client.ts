@@ -29,7 +29,7 @@ import { isTestable, testFormOf } from './oauth-client-test.ts';
 import type { ClientSecretsView } from './oauth-clients-view.ts';
 import { ownClientOf, ownClientStep } from './own-client.ts';
 import { noticeOf, originOf, type PageHost, seeOther } from './page.ts';
-import { accountOf } from './signed-in.ts';
+import { accountOf, NOTHING_SENT, typedOf } from './signed-in.ts';
 
 export interface OAuthClientParts {
   readonly issuer: string;
@@ -74,7 +74,7 @@ export function oauthClientPage(parts: OAuthClientParts) {
     const formToken = host.formToken(ctx);
     const frame = { action: pathOf(client), formToken, button: 'Save changes', ...findings };
     await host.render(ctx, 'oauth-client', {
-      notice: noticeOf(ctx, NOTICES),
+      notice: typedOf(ctx) ? NOTHING_SENT : noticeOf(ctx, NOTICES),
       client: {
         id: client.id,
         name: client.name,
@@ -129,7 +129,8 @@ export function oauthClientPage(parts: OAuthClientParts) {
       // The page before this one may have shown a secret, which the browser would keep for its Back
       // button, `no-store` or not.
       if (ctx.query.done === 'copied') ctx.set('Clear-Site-Data', '"cache"');
-      return draw(ctx);
+      const typed = typedOf(ctx);
+      return draw(ctx, typed && { typed: readClientForm(typed, ownClientOf(ctx)) });
     },
 
     /** Route step: goes on with changes that were sent and are fine. */

@@ -24,6 +24,7 @@ export interface OAuthClientRow {
 }
 
 export interface OAuthClientNewView {
+  readonly notice: string | undefined;
   readonly form: ClientFormView;
 }
 

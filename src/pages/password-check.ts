@@ -124,3 +124,6 @@ export function createPasswordCheck(parts: PasswordCheckParts): PasswordCheck {
     return 'The email address or the password is not right.';
   };
 }
+
+/** After a refusal: nobody looked whether the password is right. */
+export const isPaused = ({ status }: Context): boolean => status === 429 || status === 503;

@@ -8,11 +8,15 @@ export interface PasswordView {
   readonly formToken: string;
   /** What the link carried: in the form, so that it is in the address no longer. */
   readonly token: string;
+  /** What else acts for the person, in words; absent where nothing does. */
+  readonly connections: string | undefined;
+  readonly isEndingConnections: boolean;
   readonly problem: string | undefined;
 }
 
 export interface PasswordLinkOverView {
   readonly title: string;
+  readonly signInUrl: string;
   /** Where another link is sent from; absent where no mail is sent. */
   readonly forgotPasswordUrl: string | undefined;
 }
@@ -23,6 +27,8 @@ export interface ForgotPasswordView {
   /** What was typed before, or empty. */
   readonly email: string;
   readonly problem: string | undefined;
+  /** Back to the sign-in that was begun. */
+  readonly signInUrl: string;
   /** A link is on its way, if there is such an account. */
   readonly isSent: boolean;
 }

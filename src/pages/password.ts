@@ -1,37 +1,55 @@
 /** `/password`: where a one-time link leads, to set a password. */
 import type { Context } from 'koa';
+import type { Account } from '../accounts/account.ts';
 import type { PasswordChanges } from '../accounts/password-changes.ts';
 import type { PasswordLinks } from '../accounts/password-links.ts';
 import { TooManyPasswords } from '../accounts/password-work.ts';
+import type { Connections } from '../authorizations/connections.ts';
+import type { Disconnect } from '../authorizations/endings.ts';
 import { formOf } from '../provider/form.ts';
 import { Refusal } from '../refusal.ts';
+import { connectionsInWords } from './connections-view.ts';
+import type { KeptForms } from './kept-forms.ts';
 import type { KnownDevices } from './known-devices.ts';
 import { originOf, type PageHost, seeOther } from './page.ts';
 import { sayBusy } from './password-check.ts';
+import type { WaitingSignIn } from './waiting-sign-in.ts';
 
 export interface PasswordParts {
   readonly host: PageHost;
   readonly links: PasswordLinks;
   readonly changes: PasswordChanges;
+  readonly connections: Pick<Connections, 'listOf'>;
+  readonly disconnect: Disconnect;
   readonly devices: KnownDevices;
+  readonly keptForms: KeptForms;
+  readonly waiting: WaitingSignIn;
   /** Absent where no mail is sent. */
   readonly forgotPasswordUrl: string | undefined;
 }
 
 /** The token comes in the query, which is never logged, and goes on in the form. */
 export function passwordPage(parts: PasswordParts) {
-  const { host, links, changes, devices, forgotPasswordUrl } = parts;
+  const { host, links, changes, connections, disconnect, devices } = parts;
+  const { keptForms, waiting, forgotPasswordUrl } = parts;
 
-  async function draw(ctx: Context, token: string, problem?: string): Promise<void> {
+  async function draw(
+    ctx: Context,
+    token: string,
+    refused: { problem?: string; isEndingConnections?: boolean } = {},
+  ): Promise<void> {
     const link = await links.find(token);
     if (!link) return sayOver(ctx);
+    const connected = await connections.listOf(link.account.id);
     await host.render(ctx, 'password', {
       heading: link.purpose === 'invitation' ? 'Set your password' : 'Choose a new password',
       email: link.account.email,
       action: ctx.path,
       formToken: host.formToken(ctx),
       token,
-      problem,
+      connections: connectionsInWords(connected.length),
+      isEndingConnections: refused.isEndingConnections ?? false,
+      problem: refused.problem,
     });
   }
 
@@ -39,7 +57,15 @@ export function passwordPage(parts: PasswordParts) {
   async function sayOver(ctx: Context): Promise<void> {
     ctx.status = 410;
     const title = 'This link is over';
-    await host.render(ctx, 'password-link-over', { title, forgotPasswordUrl });
+    const signInUrl = await waiting.path(ctx);
+    await host.render(ctx, 'password-link-over', { title, signInUrl, forgotPasswordUrl });
+  }
+
+  /** To the sign-in, of an authorization that waits for it where there is one. */
+  async function leadOn(ctx: Context, { email }: Account): Promise<void> {
+    const form = await keptForms.keep(ctx, email, undefined);
+    const query = new URLSearchParams({ done: 'password-set', ...(form && { form }) });
+    seeOther(ctx, `${await waiting.path(ctx)}?${query}`);
   }
 
   return {
@@ -50,18 +76,22 @@ export function passwordPage(parts: PasswordParts) {
     async submit(ctx: Context): Promise<void> {
       const form = formOf(ctx);
       const token = form.get('token') ?? '';
+      const isEndingConnections = form.get('end_connections') === 'yes';
+      const origin = originOf(ctx);
       try {
         const password = form.get('new_password') ?? '';
-        const changed = await changes.changeByLink(token, password, originOf(ctx));
+        const changed = await changes.changeByLink(token, password, origin);
         if (!changed) return await sayOver(ctx);
+        if (isEndingConnections) await disconnect({ accountId: changed.id }, origin);
         // However many strangers guess, whoever got the link can now sign in here.
         devices.remember(ctx, changed);
-        seeOther(ctx, '/login?done=password-set');
+        await leadOn(ctx, changed);
       } catch (error) {
-        if (error instanceof TooManyPasswords) return await draw(ctx, token, sayBusy(ctx, error));
+        if (error instanceof TooManyPasswords)
+          return await draw(ctx, token, { problem: sayBusy(ctx, error), isEndingConnections });
         if (!(error instanceof Refusal)) throw error;
         ctx.status = 422;
-        await draw(ctx, token, error.remedy);
+        await draw(ctx, token, { problem: error.remedy, isEndingConnections });
       }
     },
   };

@@ -10,11 +10,12 @@ import type { Disconnect } from '../authorizations/endings.ts';
 import type { BrowserSessions } from '../provider/browser-sessions.ts';
 import { formOf } from '../provider/form.ts';
 import { Refusal } from '../refusal.ts';
+import { connectionsInWords } from './connections-view.ts';
 import type { KnownDevices } from './known-devices.ts';
 import { momentOf } from './moment.ts';
 import { noticeOf, originOf, type PageHost, seeOther } from './page.ts';
-import { type PasswordCheck, sayBusy } from './password-check.ts';
-import { accountOf } from './signed-in.ts';
+import { isPaused, type PasswordCheck, sayBusy } from './password-check.ts';
+import { accountOf, NOTHING_SENT, typedOf } from './signed-in.ts';
 
 export interface SecurityParts {
   readonly host: PageHost;
@@ -52,13 +53,13 @@ export function securityPage(parts: SecurityParts) {
       connections.listOf(account.id),
     ]);
     await host.render(ctx, 'security', {
-      notice: noticeOf(ctx, NOTICES),
+      notice: typedOf(ctx) ? NOTHING_SENT : noticeOf(ctx, NOTICES),
       email: account.email,
       signedIn: momentOf(new Date((session?.signedInAt ?? 0) * 1000)),
       formToken: host.formToken(ctx),
       changePasswordUrl: `${PATH}/password`,
       signOutEverywhereUrl: `${PATH}/sign-out-everywhere`,
-      connections: amountOf(connected.length),
+      connections: connectionsInWords(connected.length),
       isEndingConnections: refused.isEndingConnections ?? false,
       problems: [
         ...(refused.current ? [{ field: 'current-password', message: refused.current }] : []),
@@ -76,7 +77,8 @@ export function securityPage(parts: SecurityParts) {
   }
 
   return {
-    show: (ctx: Context): Promise<void> => draw(ctx),
+    show: (ctx: Context): Promise<void> =>
+      draw(ctx, { isEndingConnections: typedOf(ctx)?.get('end_connections') === 'yes' }),
 
     /** `POST /profile/security/password`: the current one is asked for here, however recent the sign-in. */
     async changePassword(ctx: Context): Promise<void> {
@@ -125,14 +127,4 @@ export function securityPage(parts: SecurityParts) {
       seeOther(ctx, `${PATH}?done=signed-out-everywhere`);
     },
   };
-}
-
-/** Nobody looked whether the password is right. */
-const isPaused = ({ status }: Context): boolean => status === 429 || status === 503;
-
-function amountOf(connections: number): string | undefined {
-  if (connections === 0) return undefined;
-  return connections === 1
-    ? 'the client that acts for you'
-    : `all ${connections} clients that act for you`;
 }

@@ -6,9 +6,11 @@ import type { Activity } from '../accounts/activity.ts';
 import type { BrowserSessions } from '../provider/browser-sessions.ts';
 import { formOf } from '../provider/form.ts';
 import type { Interactions, PendingSignIn } from '../provider/interactions.ts';
+import type { KeptForms } from './kept-forms.ts';
 import { noticeOf, originOf, type PageHost, seeOther, signedInAccount } from './page.ts';
 import type { PasswordCheck } from './password-check.ts';
 import type { SignInView } from './view-data.ts';
+import type { WaitingSignIn } from './waiting-sign-in.ts';
 
 export interface SignInParts {
   readonly host: PageHost;
@@ -17,6 +19,8 @@ export interface SignInParts {
   readonly interactions: Interactions;
   readonly activity: Activity;
   readonly checkPassword: PasswordCheck;
+  readonly keptForms: KeptForms;
+  readonly waiting: WaitingSignIn;
   /** Absent where no mail is sent. */
   readonly forgotPasswordUrl: string | undefined;
 }
@@ -27,16 +31,27 @@ const HOME = '/profile';
 const NOTICES = { 'password-set': 'Your password is set. Sign in with it now.' };
 
 export function signInPage(parts: SignInParts) {
-  const { host, accounts, activity, sessions, interactions, checkPassword, forgotPasswordUrl } =
-    parts;
+  const { host, accounts, activity, sessions, interactions, checkPassword } = parts;
+  const { keptForms, waiting, forgotPasswordUrl } = parts;
 
   const draw = (ctx: Context, view: Omit<SignInView, 'title' | 'formToken'>): Promise<void> =>
     host.render(ctx, 'sign-in', {
       title: TITLE,
       formToken: host.formToken(ctx),
-      ...(forgotPasswordUrl !== undefined && { forgotPasswordUrl }),
+      ...(forgotPasswordUrl !== undefined && {
+        forgotPasswordUrl: view.email
+          ? `${forgotPasswordUrl}?${new URLSearchParams({ email: view.email })}`
+          : forgotPasswordUrl,
+      }),
       ...view,
     });
+
+  /** What the page that led here knows: the address, and what was done there. */
+  async function arrival(ctx: Context): Promise<{ email: string; notice?: string }> {
+    const email = await keptForms.look<string>(ctx, ctx.query.form, undefined);
+    const notice = noticeOf(ctx, NOTICES);
+    return { email: email ?? '', ...(notice && { notice }) };
+  }
 
   const attempt = (ctx: Context): Promise<Account | string> =>
     checkPassword(ctx, {
@@ -55,48 +70,68 @@ export function signInPage(parts: SignInParts) {
   return {
     /** `GET /login` */
     async show(ctx: Context): Promise<void> {
-      const target = pathOfOurs(ctx.query.return_to);
-      if (await signedInAccount(ctx, { sessions, accounts })) return seeOther(ctx, target);
-      const notice = noticeOf(ctx, NOTICES);
-      await draw(ctx, { action: loginPath(target), email: '', ...(notice && { notice }) });
+      const target = targetOf(ctx);
+      if (await signedInAccount(ctx, { sessions, accounts })) return seeOther(ctx, target.url);
+      await draw(ctx, { action: target.loginPath, ...(await arrival(ctx)) });
     },
 
     /** `POST /login` */
     async submit(ctx: Context): Promise<void> {
-      const target = pathOfOurs(ctx.query.return_to);
+      const target = targetOf(ctx);
       const outcome = await attempt(ctx);
       if (typeof outcome === 'string') {
         const email = formOf(ctx).get('email') ?? '';
-        return draw(ctx, { action: loginPath(target), email, problem: outcome });
+        return draw(ctx, { action: target.loginPath, email, problem: outcome });
       }
       await sessions.signIn(ctx, outcome);
       await recordSignIn(ctx, outcome);
-      seeOther(ctx, target);
+      seeOther(ctx, target.url);
     },
 
     /** `GET /interaction/:uid` while it waits for a sign-in. */
-    showFor(ctx: Context, { client, loginHint }: PendingSignIn): Promise<void> {
-      return draw(ctx, { action: ctx.path, email: loginHint ?? '', client, cancel: true });
+    async showFor(ctx: Context, { uid, client, loginHint = '' }: PendingSignIn): Promise<void> {
+      waiting.begin(ctx, uid);
+      const { email, ...arrived } = await arrival(ctx);
+      const known = { email: email || loginHint, ...arrived };
+      await draw(ctx, { action: ctx.path, client, cancel: true, ...known });
     },
 
     /** `POST /interaction/:uid` while it waits for a sign-in. */
     async submitFor(ctx: Context, { client }: PendingSignIn): Promise<void> {
       const form = formOf(ctx);
-      if (form.get('decision') === 'deny') return seeOther(ctx, await interactions.deny(ctx));
+      if (form.get('decision') === 'deny') {
+        waiting.end(ctx);
+        return seeOther(ctx, await interactions.deny(ctx));
+      }
       const outcome = await attempt(ctx);
       if (typeof outcome === 'string') {
         const email = form.get('email') ?? '';
         return draw(ctx, { action: ctx.path, email, client, cancel: true, problem: outcome });
       }
       await recordSignIn(ctx, outcome);
+      waiting.end(ctx);
       seeOther(ctx, await interactions.signIn(ctx, outcome));
     },
   };
 }
 
-/** The sign-in page that leads back to `target`. */
-export const loginPath = (target: string): string =>
-  target === HOME ? '/login' : `/login?return_to=${encodeURIComponent(target)}`;
+/** The sign-in page that leads back to `target`, and to what was typed there, if it was kept. */
+export function loginPath(target: string, form?: string): string {
+  const query = new URLSearchParams({
+    ...(target !== HOME && { return_to: target }),
+    ...(form !== undefined && { form }),
+  });
+  return query.size === 0 ? '/login' : `/login?${query}`;
+}
+
+function targetOf(ctx: Context): { url: string; loginPath: string } {
+  const path = pathOfOurs(ctx.query.return_to);
+  const { form } = ctx.query;
+  if (typeof form !== 'string' || !/^[A-Za-z0-9_-]{43}$/.test(form)) {
+    return { url: path, loginPath: loginPath(path) };
+  }
+  return { url: `${path}?form=${form}`, loginPath: loginPath(path, form) };
+}
 
 /** Only a path below the profile: anything else a link could carry leads to the profile itself. */
 function pathOfOurs(target: unknown): string {

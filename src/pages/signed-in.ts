@@ -6,15 +6,20 @@ import type { Clock } from '../clock.ts';
 import { epochSeconds } from '../clock.ts';
 import type { BrowserSessions } from '../provider/browser-sessions.ts';
 import { formOf } from '../provider/form.ts';
+import type { KeptForms } from './kept-forms.ts';
+import type { KnownDevices } from './known-devices.ts';
 import { type PageHost, seeOther, signedInAccount } from './page.ts';
-import type { PasswordCheck } from './password-check.ts';
+import { isPaused, type PasswordCheck } from './password-check.ts';
 import { loginPath } from './sign-in.ts';
 
 /** How long a sign-in is good for what a thief of the session would do first. */
 const RECENT_SECONDS = 600;
 
 export interface SignedInSteps {
-  /** Goes on with somebody signed in (see `accountOf`); sends everybody else to sign in. */
+  /**
+   * Goes on with somebody signed in (see `accountOf`); sends everybody else to sign in. What was
+   * typed into a form is then kept, and the page draws it again (see `typedOf`).
+   */
   requireSignedIn(ctx: Context, next: Next): Promise<void>;
   /**
    * After `requireSignedIn` and the form: goes on when the sign-in is recent, else asks for the
@@ -23,7 +28,19 @@ export interface SignedInSteps {
   requireRecentSignIn(ctx: Context, next: Next): Promise<void>;
 }
 
+/** What people type that is no secret. Nothing else of a form is kept. */
+const TYPED_FIELDS = [
+  'name',
+  'redirect_uris',
+  'expires_in_days',
+  'confirm_name',
+  'end_connections',
+];
+/** Above a form that is drawn again after a sign-in. */
+export const NOTHING_SENT = 'You had to sign in again. Nothing was sent: here is what you typed.';
+
 const accounts = new WeakMap<Context, Account>();
+const typedForms = new WeakMap<Context, URLSearchParams>();
 
 /** Who is signed in, in the steps after `requireSignedIn`. */
 export function accountOf(ctx: Context): Account {
@@ -32,19 +49,42 @@ export function accountOf(ctx: Context): Account {
   return account;
 }
 
+/** What was typed on this page when the session turned out to be over, if it was. */
+export const typedOf = (ctx: Context): URLSearchParams | undefined => typedForms.get(ctx);
+
 export function signedInSteps(parts: {
   host: PageHost;
   clock: Clock;
   accounts: AccountRegistry;
   sessions: BrowserSessions;
   checkPassword: PasswordCheck;
+  keptForms: KeptForms;
+  devices: KnownDevices;
 }): SignedInSteps {
-  const { host, clock, sessions, checkPassword } = parts;
+  const { host, clock, sessions, checkPassword, keptForms, devices } = parts;
+
+  /** For whoever signed in here last: nobody else sees it. @returns its name. */
+  async function keepTyped(ctx: Context): Promise<string | undefined> {
+    const owner = devices.lastAccount(ctx);
+    const typed = [...formOf(ctx)].filter(([name]) => TYPED_FIELDS.includes(name));
+    if (owner === undefined || typed.length === 0) return undefined;
+    return keptForms.keep(ctx, typed, owner);
+  }
+
+  async function findTyped(ctx: Context, { id }: Account): Promise<void> {
+    const typed = await keptForms.look<[string, string][]>(ctx, ctx.query.form, id);
+    if (typed) typedForms.set(ctx, new URLSearchParams(typed));
+  }
+
   return {
     async requireSignedIn(ctx, next) {
       const account = await signedInAccount(ctx, parts);
-      if (!account) return seeOther(ctx, loginPath(ctx.path));
+      if (!account) {
+        const form = ctx.method === 'POST' ? await keepTyped(ctx) : undefined;
+        return seeOther(ctx, loginPath(ctx.path, form));
+      }
       accounts.set(ctx, account);
+      if (ctx.query.form !== undefined) await findTyped(ctx, account);
       // Whoever visits pages is not idle, with JavaScript or without.
       if (ctx.method === 'GET') await sessions.keepAlive(ctx);
       await next();
@@ -71,7 +111,10 @@ export function signedInSteps(parts: {
         carried: [...form]
           .filter(([name]) => name !== 'form_token' && name !== 'current_password')
           .map(([name, value]) => ({ name, value })),
-        ...(outcome !== undefined && { problem: outcome }),
+        // Of an email address nobody was asked.
+        ...(outcome !== undefined && {
+          problem: isPaused(ctx) ? outcome : 'This is not your password.',
+        }),
       });
     },
   };

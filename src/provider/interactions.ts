@@ -58,6 +58,8 @@ export interface Interactions {
     ctx: Context,
     uid: string,
   ): Promise<PendingInteraction | GoneInteraction | OvertakenInteraction>;
+  /** Whether there is such an interaction, in whichever browser, that nobody has signed in for. */
+  waitsForSignIn(uid: string): Promise<boolean>;
   /** Where the request of an interaction that is over begins again, as long as that is known. */
   restartOf(uid: string): Promise<string | undefined>;
   /** Each answers with the address that the browser is sent to next. */
@@ -118,6 +120,11 @@ export function createInteractions({
 
   return {
     restartOf,
+
+    async waitsForSignIn(uid) {
+      const interaction = uid === '' ? undefined : await provider.Interaction.find(uid);
+      return interaction?.prompt.name === 'login' && interaction.result?.login === undefined;
+    },
 
     async find(ctx, uid) {
       const interaction = await waiting(ctx);

@@ -60,7 +60,10 @@ const samples: Samples = {
     limit: many,
     hasRoom: many === 1,
   }),
-  'oauth-client-new': (text, many) => ({ form: clientForm(text, many) }),
+  'oauth-client-new': (text, many) => ({
+    notice: some(text, many),
+    form: clientForm(text, many),
+  }),
   'oauth-client': (text, many) => ({
     notice: some(text, many),
     client: {
@@ -208,14 +211,18 @@ const samples: Samples = {
     action: '/password',
     formToken: text,
     token: text,
+    connections: some(text, many),
+    isEndingConnections: many > 1,
     problem: some(text, many),
   }),
   'password-link-over': (text, many) => ({
     title: text,
+    signInUrl: '/login',
     forgotPasswordUrl: some('/forgot-password', many),
   }),
   'forgot-password': (text, many) => ({
     action: '/forgot-password',
+    signInUrl: '/login',
     formToken: text,
     email: text,
     problem: some(text, many),

@@ -68,6 +68,20 @@ describe('the page of a link to set a password', () => {
     expect(late.html).to.include('href="/login"');
   });
 
+  it('ends the connections of a taken account as well, if asked to', async () => {
+    const { person, clients } = on.seeded;
+    const { accessToken } = await on.partner.tokens(clients.confidential);
+    for (const isEnding of [false, true]) {
+      const form = await visitor.get(await linkFor(on.service, person, 'forgotten'));
+      expect(textOf(form.html)).to.include('Also disconnect the client that acts for you');
+      const fields = { new_password: NEW_PASSWORD, ...(isEnding && { end_connections: 'yes' }) };
+      expect((await visitor.submit(form, fields)).status).to.equal(303);
+      expect(await on.partner.isActive(accessToken)).to.equal(!isEnding);
+    }
+    const form = await visitor.get(await linkFor(on.service, person, 'forgotten'));
+    expect(form.html).not.to.include('end_connections');
+  });
+
   it('a refused password is said, and the link is as good as before', async () => {
     const form = await visitor.get(await linkFor(on.service, credentials));
     for (const new_password of ['', 'short', 'x'.repeat(257), 'passwordpassword']) {

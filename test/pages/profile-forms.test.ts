@@ -4,7 +4,7 @@ import type { Action } from '../../src/accounts/activity.ts';
 import { createPerson, type Fields } from '../support/person.ts';
 import { type Seeded, startSeeded } from '../support/seeded.ts';
 import { LIST, REDIRECT_URI, textOf } from './client-owner.ts';
-import { type SignedInPerson, signedIn } from './signed-in-person.ts';
+import { fieldOf, type SignedInPerson, signedIn } from './signed-in-person.ts';
 
 const HOSTILE = `<img src=x onerror=alert(1)>"'&<%= 1 %>`;
 const ORIGIN = { address: '::1', browser: '' };
@@ -18,6 +18,8 @@ interface FormUnderTest {
   readonly details?: object;
   /** Whether it is about one thing, which another person cannot reach. */
   readonly isOfOne?: true;
+  /** What stands in it again after a sign-in, where it was sent without one. */
+  readonly typed?: readonly string[];
   /** Whether an old sign-in is not enough for it. */
   readonly isConfirmed?: true;
 }
@@ -43,6 +45,7 @@ const forms: Readonly<Record<string, FormUnderTest>> = {
     open: async () => [`${LIST}/new`, { name: HOSTILE, redirect_uris: REDIRECT_URIS }],
     action: 'client_added',
     details: { client_name: HOSTILE, redirect_uris: REDIRECT_URIS },
+    typed: [HOSTILE, ...REDIRECT_URIS],
     isConfirmed: true,
   },
   'a change of a client': {
@@ -52,6 +55,7 @@ const forms: Readonly<Record<string, FormUnderTest>> = {
     ],
     action: 'client_changed',
     details: { client_name: HOSTILE, redirect_uris: REDIRECT_URIS },
+    typed: [HOSTILE, ...REDIRECT_URIS],
     isOfOne: true,
     isConfirmed: true,
   },
@@ -75,6 +79,7 @@ const forms: Readonly<Record<string, FormUnderTest>> = {
     open: async (on) => [`${(await newClient(on)).path}/delete`, { confirm_name: 'Stock Sync' }],
     action: 'client_deleted',
     details: { client_name: 'Stock Sync' },
+    typed: ['Stock Sync'],
     isOfOne: true,
     isConfirmed: true,
   },
@@ -89,6 +94,7 @@ const forms: Readonly<Record<string, FormUnderTest>> = {
     open: async () => ['/profile/api-keys', { name: HOSTILE, expires_in_days: '365' }],
     action: 'api_key_added',
     details: { api_key_name: HOSTILE },
+    typed: [HOSTILE, '365'],
     isConfirmed: true,
   },
   'the end of an API key': {
@@ -186,8 +192,11 @@ describe('the forms of the profile', () => {
         'a wrong token': await person.send(path, { ...fields, form_token: 'x'.repeat(43) }),
         'no token': await person.post(path, fields),
       };
-      for (const [from, { status }] of Object.entries(refused)) {
+      for (const [from, { status, html }] of Object.entries(refused)) {
         expect(status, from).to.equal(403);
+        expect(html, from).to.include(
+          from.startsWith('another') ? 'another site' : 'Allow cookies',
+        );
       }
       await person.get(`${path}?${new URLSearchParams(fields)}`);
       expect(await recorded()).to.deep.equal(before);
@@ -195,6 +204,42 @@ describe('the forms of the profile', () => {
       const sent = await person.send(path, fields);
       expect(sent.status, textOf(sent.html)).to.equal(303);
       expect(await recorded()).to.have.length(before.length + (action ? 1 : 0));
+    });
+  }
+
+  for (const [title, { open, action, typed }] of Object.entries(forms)) {
+    it(`${title} that finds the session over comes back as it was typed, to its person only`, async () => {
+      const [path, fields = {}] = await open(on);
+      const before = await recordsOf(action);
+      const secret = 'never kept, never shown';
+      const browser = await signedIn(on.service, on.seeded.person);
+      const form = await browser.get('/profile');
+      await browser.submit(await browser.get('/logout'), {});
+      const secrets = { client_secret: secret, current_password: secret, new_password: secret };
+      const sent = await browser.post(path, {
+        ...{ ...fields, ...secrets, form_token: fieldOf(form, 'form_token') },
+      });
+      const login = await browser.follow(sent);
+      const name = login.url.searchParams.get('form');
+      if (!typed) {
+        expect(name).to.equal(null);
+        return;
+      }
+
+      const { email, password } = on.seeded.other;
+      const others = await browser.follow(await browser.submit(login, { email, password }));
+      expect(others.url.searchParams.get('form')).to.equal(name);
+      expect(others.html).not.to.include('Nothing was sent');
+      await browser.submit(await browser.get('/logout'), {});
+      const again = await browser.submit(login, {
+        ...{ email: on.seeded.person.email, password: on.seeded.person.password },
+      });
+      const back = await browser.follow(again);
+      expect(back.url.pathname).to.equal(path);
+      const values = back.forms.flatMap((one) => one.values.map(([, value]) => value));
+      expect(values).to.include.members([...typed]);
+      expect(back.html).not.to.include(secret).and.not.include('<img');
+      expect(await recordsOf(action)).to.deep.equal(before);
     });
   }
 
@@ -229,7 +274,8 @@ describe('the forms of the profile', () => {
     const asked = await other.fillIn('/profile/api-keys', { name: 'x', expires_in_days: '30' });
     const wrong = await other.submit(asked, { current_password: 'not this one, no' });
     expect(wrong.status).to.equal(401);
-    expect(textOf(wrong.html)).to.include('Confirm it is you');
+    expect(textOf(wrong.html)).to.include('Confirm it is you').and.include('not your password');
+    expect(textOf(wrong.html)).not.to.include('email address');
     expect(await keys()).to.deep.equal(before);
   });
 });

@@ -3,6 +3,7 @@
 lockSubmittedForms();
 for (const input of document.querySelectorAll('input[type=password]')) offerToShow(input);
 for (const element of document.querySelectorAll('[data-copy]')) offerToCopy(element);
+for (const link of document.querySelectorAll('a[data-takes]')) takeAlong(link);
 for (const element of document.querySelectorAll('[data-keep-alive]')) keepSessionAlive(element);
 forgetSecrets(document.querySelectorAll('[data-secret]'));
 
@@ -45,8 +46,11 @@ function offerToShow(input) {
   const row = document.createElement('div');
   row.className = 'password';
   button.setAttribute('aria-controls', input.id);
+  // Moved, it loses the focus that `autofocus` or the person has given it already.
+  const hasFocus = document.activeElement === input;
   input.before(row);
   row.append(input, button);
+  if (hasFocus) input.focus();
 
   const show = (isShown) => {
     input.type = isShown ? 'text' : 'password';
@@ -58,6 +62,16 @@ function offerToShow(input) {
   });
   // Browsers offer to remember what was sent from a text field.
   input.form?.addEventListener('submit', () => show(false));
+}
+
+/** A link that takes along what was typed into the field that `data-takes` names. */
+function takeAlong(link) {
+  link.addEventListener('click', () => {
+    const field = document.getElementById(link.dataset.takes);
+    const url = new URL(link.href);
+    url.searchParams.set(field.name, field.value.trim());
+    link.href = url.href;
+  });
 }
 
 /** A button that copies the text of an element; `data-copy` says what it is, for screen readers. */
