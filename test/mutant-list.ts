@@ -556,6 +556,18 @@ const LIST: readonly (Place | readonly [rule: string, from: string, to: string])
   { in: 'src/host/host.ts', by: 'journeys/typed-forms' },
   ['a page that answers a form has an address',
     'formTokens.requireFormToken, answers.keep]', 'formTokens.requireFormToken]'],
+  { in: 'src/provider/configuration.ts', by: 'provider/waiting-sign-ins' },
+  ['a state has 2 kB at most',
+    'LONGEST_STATE = 2_048', 'LONGEST_STATE = 20_480'],
+  { in: 'src/provider/store-adapter.ts', by: 'provider/waiting-sign-ins' },
+  ['few requests of nobody wait at an address',
+    'if (!isOfSomebody(session)) await refuseTooMany(waiting);', ''],
+  { in: 'src/provider/store-adapter.ts', by: 'provider/waiting-sign-ins' },
+  ['a sign-in that was answered waits no more',
+    'await waiting.giveBack(networkOf(ip))', 'await Promise.resolve()'],
+  { in: 'src/host/requests.ts', by: 'provider/waiting-sign-ins' },
+  ['of an authorization request only what is read is kept',
+    '.length > LONGEST_HINT', '.length > 99 * LONGEST_HINT'],
 ];
 
 export const MUTANTS: readonly Mutant[] = mutantsOf(LIST);

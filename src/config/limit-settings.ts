@@ -48,4 +48,10 @@ export const limits = {
   client_failure_window: duration('1s', '1d')
     .prefault('1m')
     .describe('The window in which client_failures and client_failures_per_address are counted.'),
+  waiting_sign_ins_per_address: wholeNumber(1, 1_000_000)
+    .default(500)
+    .describe(
+      'Authorization requests per address, begun within ten minutes, that wait for a sign-in; further ' +
+        'ones of who is not signed in go back to their client as temporarily_unavailable.',
+    ),
 };

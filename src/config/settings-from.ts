@@ -54,6 +54,7 @@ export function settingsFrom(
       signInFailureWindowSeconds: limits.sign_in_failure_window,
       signInFailuresPerAccount: limits.sign_in_failures_per_account,
       signInAccountWindowSeconds: limits.sign_in_account_window,
+      waitingSignInsPerAddress: limits.waiting_sign_ins_per_address,
       clientFailures: limits.client_failures,
       clientFailuresPerAddress: limits.client_failures_per_address,
       clientFailureWindowSeconds: limits.client_failure_window,

@@ -45,6 +45,7 @@ export interface Settings {
     readonly signInFailureWindowSeconds: number;
     readonly signInFailuresPerAccount: number;
     readonly signInAccountWindowSeconds: number;
+    readonly waitingSignInsPerAddress: number;
     readonly clientFailures: number;
     readonly clientFailuresPerAddress: number;
     readonly clientFailureWindowSeconds: number;

@@ -28,19 +28,26 @@ export async function answerJson(ctx: Context, next: Next): Promise<void> {
   await next();
 }
 
-/** What OpenID Connect added to the authorization request. */
+/** What OpenID Connect added to the authorization request; the engine would keep the rest of it. */
 const OPENID_PARAMETERS = [
   'acr_values',
   'claims',
   'claims_locales',
+  'display',
   'id_token_hint',
   'max_age',
   'nonce',
+  'ui_locales',
 ];
+
+/** Characters of an email address (RFC 5321 §4.5.3.1). */
+const LONGEST_HINT = 320;
 
 /** RFC 6749 §3.1: parameters that mean nothing here are ignored; the engine would refuse these. */
 export async function ignoreOpenIdParameters(ctx: Context, next: Next): Promise<void> {
-  const isForeign = (name: string): boolean => OPENID_PARAMETERS.includes(name);
+  const isForeign = (name: string): boolean =>
+    OPENID_PARAMETERS.includes(name) ||
+    (name === 'login_hint' && String(ctx.query[name]).length > LONGEST_HINT);
   if (Object.keys(ctx.query).some(isForeign)) {
     const known = Object.entries(ctx.query).filter(([name]) => !isForeign(name));
     ctx.query = Object.fromEntries(known);

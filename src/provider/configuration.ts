@@ -18,6 +18,8 @@ import { requireNoScope } from './no-scopes.ts';
 
 /** A sign-in or consent page that is left open ends after an hour. */
 const INTERACTION_SECONDS = 3_600;
+/** Bytes. Anybody may have one kept. */
+const LONGEST_STATE = 2_048;
 
 export interface ConfigurationParts {
   readonly settings: Settings;
@@ -67,6 +69,10 @@ export function engineConfiguration(parts: ConfigurationParts): Configuration {
         if (state === undefined && challenge === undefined) {
           // RFC 9700 §2.1: one of the two must protect the client from forged responses.
           throw new errors.InvalidRequest('state or code_challenge is required');
+        }
+        // It is kept while the person is asked, as JSON.
+        if (Buffer.byteLength(JSON.stringify(state ?? '')) > LONGEST_STATE) {
+          throw new errors.InvalidRequest(`state must not be longer than ${LONGEST_STATE} bytes`);
         }
       },
     },

@@ -103,7 +103,12 @@ export function createAuthorizationServer(parts: ProviderParts): AuthorizationSe
     ...{ connections, authorizations, approvals: createApprovals(parts) },
     testRedirectUri: testRedirectUri(issuer),
   });
-  const adapter = storeAdapter({ store, machineTokens });
+  const waiting = parts.createAttemptLimit({
+    ...{ name: 'waiting_sign_ins', attempts: settings.limits.waitingSignInsPerAddress },
+    // Shorter than they may wait: past the limit nobody is asked before the window ends.
+    ...{ windowSeconds: 600, whenAway: 'count here', log: parts.log },
+  });
+  const adapter = storeAdapter({ store, machineTokens, waiting });
   const renderError: Configuration['renderError'] = async (ctx, out, cause) => {
     const isGone = cause instanceof errors.SessionNotFound;
     await parts.showError(ctx, {

@@ -1,6 +1,8 @@
 /** The engine's adapter: its models, kept in the token store. */
 import { type Adapter, type AdapterPayload, errors, Provider } from 'oidc-provider';
+import type { AttemptLimit } from '../attempt-limits.ts';
 import type { MachineTokens } from '../authorizations/machine-tokens.ts';
+import { networkOf } from '../network-address.ts';
 import type { RecordKind, TokenStore } from '../storage/token-store.ts';
 import { clientOf } from './engine-clients.ts';
 
@@ -13,9 +15,12 @@ type ModelAdapter = Pick<Adapter, 'find' | 'upsert' | 'destroy'> & Partial<Adapt
 export function storeAdapter({
   store,
   machineTokens,
+  waiting,
 }: {
   store: TokenStore;
   machineTokens: MachineTokens;
+  /** Interactions per network that wait for a sign-in: nobody fills the store with them. */
+  waiting: AttemptLimit;
 }): (model: string) => Adapter {
   const models: Record<string, ModelAdapter> = {
     ClientCredentials: {
@@ -32,14 +37,22 @@ export function storeAdapter({
         // The engine adds the value of the session cookie, and never reads it.
         const { cookie: _cookie, ...known } = session ?? {};
         const kept = session ? { ...data, session: known } : data;
-        if (data.result === undefined) return store.write('interaction', id, kept, exp);
+        if (data.result === undefined) {
+          if (!isOfSomebody(session)) await refuseTooMany(waiting);
+          return store.write('interaction', id, kept, exp);
+        }
         // An answer to what waits. Where it was resumed meanwhile, it must not wait again.
         if (await store.replace('interaction', id, kept, exp)) return;
         throw new errors.SessionNotFound('interaction session not found');
       },
       async destroy(id) {
         // Answered once: of several that resume the same interaction one goes on.
-        if (await store.remove('interaction', id)) return;
+        if (await store.remove('interaction', id)) {
+          const { oidc, ip } = Provider.ctx ?? {};
+          const { session } = oidc?.entities.Interaction ?? {};
+          if (ip !== undefined && !isOfSomebody(session)) await waiting.giveBack(networkOf(ip));
+          return;
+        }
         throw new errors.SessionNotFound('interaction session not found');
       },
     },
@@ -51,6 +64,17 @@ export function storeAdapter({
     if (!adapter) throw new TypeError(`no storage for ${model}`);
     return { ...unused, ...adapter };
   };
+}
+
+/** Whether it was begun in a session. */
+const isOfSomebody = (session: { accountId?: string | undefined } | undefined): boolean =>
+  session?.accountId !== undefined;
+
+/** @throws `temporarily_unavailable`, which goes to the client (RFC 6749 §4.1.2.1). */
+async function refuseTooMany(waiting: AttemptLimit): Promise<void> {
+  const { ip } = Provider.ctx ?? {};
+  if (ip === undefined || !(await waiting.count(networkOf(ip)))) return;
+  throw new errors.TemporarilyUnavailable('too many sign-ins wait at this network address');
 }
 
 const unused: Omit<Adapter, 'find' | 'upsert' | 'destroy'> = {

@@ -191,6 +191,7 @@ const DEFAULTS = {
     signInFailureWindowSeconds: 15 * MINUTE,
     signInFailuresPerAccount: 100,
     signInAccountWindowSeconds: HOUR,
+    waitingSignInsPerAddress: 500,
     clientFailures: 50,
     clientFailuresPerAddress: 300,
     clientFailureWindowSeconds: MINUTE,

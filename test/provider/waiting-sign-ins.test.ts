@@ -1,0 +1,79 @@
+/** Authorization requests of nobody: what of them is kept while they wait, and how many may. */
+import { expect } from 'chai';
+import { Redis } from 'ioredis';
+import { authorizationUrl, type Parameters } from '../support/oauth.ts';
+import { createPerson } from '../support/person.ts';
+import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
+import { startSeeded } from '../support/seeded.ts';
+
+const MOST = 5;
+/** Bytes. A request has no reason to be longer. */
+const LARGEST = 2_048 + 2_048;
+
+describeOn([postgresServer, redisServer], 'requests that wait for a sign-in', () => {
+  const on = startSeeded({
+    on: 'postgres+redis',
+    settings: { limits: { waitingSignInsPerAddress: MOST } },
+  });
+
+  const request = (parameters: Parameters = {}): URL =>
+    authorizationUrl(on.issuer, on.clients.confidential, parameters);
+  /** What a new browser is answered. */
+  const answer = async (url: URL): Promise<URL | undefined> =>
+    (await createPerson(on.issuer).get(url)).location;
+  const errorOf = (location: URL | undefined): string | null | undefined =>
+    location?.searchParams.get('error');
+
+  async function kept(): Promise<{ keys: number; bytes: number }> {
+    const redis = new Redis(on.service.settings.storage.redisUrl ?? '');
+    const keys = await redis.keys('*');
+    const sizes = await Promise.all(keys.map((key) => redis.memory('USAGE', key)));
+    redis.disconnect();
+    return { keys: keys.length, bytes: sizes.reduce<number>((sum, size) => sum + (size ?? 0), 0) };
+  }
+
+  it('a state longer than 2 kB is refused, and the client told why', async () => {
+    const before = await kept();
+    for (const state of ['s'.repeat(2_047), 'ü'.repeat(1_024), 's'.repeat(14_000)]) {
+      const { searchParams } = (await answer(request({ state }))) ?? new URL('none:');
+      expect(searchParams.get('error')).to.equal('invalid_request');
+      expect(searchParams.get('error_description')).to.include('state must not be longer than');
+      expect(searchParams.get('state')).to.equal(state);
+    }
+    expect(await kept()).to.deep.equal(before);
+  });
+
+  it('are no more once they were answered, and nobody who is signed in is counted', async () => {
+    const begun = createPerson(on.issuer);
+    for (let round = 0; round < 2 * MOST; round += 1) {
+      const decision = round % 2 === 0 ? 'approve' : 'deny';
+      const { searchParams } = await createPerson(on.issuer).authorize(
+        request(),
+        on.seeded.person,
+        decision,
+      );
+      expect(searchParams.get('error'), `round ${round}`).not.to.equal('temporarily_unavailable');
+    }
+    await begun.signIn(on.seeded.person);
+    for (let asked = 0; asked < 2 * MOST; asked += 1) {
+      const { location } = await begun.get(request({ prompt: 'consent' }));
+      expect(location?.pathname).to.match(/^\/interaction\//);
+    }
+  });
+
+  it('are so many for each address, each small; others go back to their client', async () => {
+    const before = await kept();
+    const long = { ui_locales: 'x'.repeat(4_000), login_hint: 'y'.repeat(4_000), display: 'page' };
+    const url = request({ state: 's'.repeat(2_046), ...long });
+    const answers = [];
+    for (let asked = 0; asked < 4 * MOST; asked += 1) answers.push(await answer(url));
+    for (const [index, location] of answers.entries()) {
+      if (index < MOST) expect(location?.pathname).to.match(/^\/interaction\//);
+      else expect(errorOf(location)).to.equal('temporarily_unavailable');
+    }
+    const after = await kept();
+    // The count is a key as well.
+    expect(after.keys - before.keys).to.be.within(MOST, MOST + 1);
+    expect(after.bytes - before.bytes).to.be.below(MOST * LARGEST);
+  });
+});
