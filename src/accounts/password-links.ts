@@ -46,9 +46,11 @@ export function createPasswordLinks(parts: {
       const now = clock();
       const expiresAt = new Date(now + LIFETIME);
       await database.transaction(async (tx) => {
+        // One that is suspended at this moment gets a link that is dead, as a suspension leaves all.
         await tx.query(
           `INSERT INTO password_links (token_hash, account_id, purpose, created_at, expires_at)
-            VALUES ($1, $2, $3, $4, $5)`,
+            SELECT $1, id, $3, $4, $5 FROM accounts
+            WHERE id = $2 AND suspended_at IS NULL FOR SHARE`,
           [sha256(token), accountId, purpose, new Date(now), expiresAt],
         );
         const who =

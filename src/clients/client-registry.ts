@@ -62,7 +62,9 @@ export function createClientRegistry(parts: {
   readonly clock: Clock;
 }): ClientRegistry {
   const { database, clock } = parts;
-  const memory = createMemory<Client | undefined>({ ...parts, topic: 'clients' });
+  const memory = createMemory<Client | undefined>({
+    ...{ ...parts, topic: 'clients', mostMissing: 1_000 },
+  });
 
   async function read(id: string): Promise<Client | undefined> {
     const [row] = await database.query<ClientRow>(`${SELECT_CLIENTS} WHERE c.id = $1`, [id]);

@@ -10,7 +10,10 @@ const MOST_REMEMBERED = 10_000;
 const LONGEST_REMEMBERED = 60_000;
 
 export interface Memory<Value> {
-  /** The remembered value, or else the one that `read` answers. `undefined` is not remembered. */
+  /**
+   * The remembered value, or else the one that `read` answers. That there is none (`undefined`) is
+   * remembered where the topic tells of new ones, and of few keys: anybody can ask for another.
+   */
   find(key: string, read: () => Promise<Value>): Promise<Value>;
   forget(key: string): void;
 }
@@ -21,51 +24,69 @@ export interface Memory<Value> {
  * way as well, and a read is remembered only at its beginning.
  *
  * @param topic whose changes end what is remembered, by key; `everything` always does.
+ * @param mostMissing of how many keys it is remembered that there is nothing.
  */
 export function createMemory<Value>({
   changes,
   clock,
   topic,
+  mostMissing = 0,
 }: {
   readonly changes: ChangeFeed;
   readonly clock: Clock;
   readonly topic: ChangeTopic;
+  readonly mostMissing?: number;
 }): Memory<Value> {
-  const reads = new Map<string, { readonly answer: Promise<Value>; readonly since: number }>();
+  type Reads = Map<string, { readonly answer: Promise<Value>; readonly since: number }>;
+  const reads: Reads = new Map();
+  /** Apart, so that keys of nobody drive out none of somebody's. */
+  const missing: Reads = new Map();
+
+  function forget(key?: string): void {
+    for (const known of [reads, missing]) {
+      if (key === undefined) known.clear();
+      else known.delete(key);
+    }
+  }
 
   changes.onChange((changed, key) => {
-    if (changed === 'everything' || (changed === topic && key === undefined)) reads.clear();
-    else if (changed === topic && key !== undefined) reads.delete(key);
+    if (changed === 'everything') forget();
+    else if (changed === topic) forget(key);
   });
 
   function remembered(key: string): Promise<Value> | undefined {
-    const read = reads.get(key);
+    const read = reads.get(key) ?? missing.get(key);
     const age = read ? clock() - read.since : Number.NaN;
     // A clock that was set back tells no age.
     return age >= 0 && age < LONGEST_REMEMBERED ? read?.answer : undefined;
   }
 
   return {
-    forget: (key) => void reads.delete(key),
+    forget: (key) => forget(key),
 
     find(key, read) {
       if (!changes.isLive) {
-        reads.clear();
+        forget();
         return read();
       }
       const known = remembered(key);
       if (known) return known;
       const begun = { answer: read(), since: clock() };
-      // At the end of the row again: the one that was read longest ago goes first.
-      reads.delete(key);
-      if (reads.size >= MOST_REMEMBERED) reads.delete(reads.keys().next().value ?? '');
-      reads.set(key, begun);
-      const drop = () => {
-        if (reads.get(key) === begun) reads.delete(key);
-      };
+      forget(key);
+      keep(reads, MOST_REMEMBERED, key, begun);
+      /** @returns whether nothing has changed since it was begun. */
+      const drop = () => reads.get(key) === begun && reads.delete(key);
       // Nobody may fill the memory with keys that do not exist, and a failure is not an answer.
-      begun.answer.then((value) => value === undefined && drop(), drop);
+      begun.answer.then((value) => {
+        if (value === undefined && drop()) keep(missing, mostMissing, key, begun);
+      }, drop);
       return begun.answer;
     },
   };
+}
+
+/** At the end of the row: the one that was read longest ago goes first. */
+function keep<Value>(known: Map<string, Value>, most: number, key: string, value: Value): void {
+  known.set(key, value);
+  if (known.size > most) known.delete(known.keys().next().value ?? '');
 }

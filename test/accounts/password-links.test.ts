@@ -96,13 +96,18 @@ describe('links to set a password', () => {
     expect(JSON.stringify([row, log])).not.to.include(token);
   });
 
-  it('a suspended account has no good link', async () => {
-    const token = await make();
+  it('a suspended account has no good link, and those of before stay dead when it is resumed', async () => {
+    const before = await make();
     await accounts.suspend(account.id);
-    expect(await links.find(token)).to.equal(undefined);
-    expect(await changes.changeByLink(token, PASSWORD, origin)).to.equal(undefined);
-    await accounts.resume(account.id);
-    expect(await links.find(token)).to.be.ok;
+    const meanwhile = await make();
+    for (const step of ['suspended', 'resumed']) {
+      for (const token of [before, meanwhile]) {
+        expect(await links.find(token), step).to.equal(undefined);
+        expect(await changes.changeByLink(token, PASSWORD, origin), step).to.equal(undefined);
+      }
+      await accounts.resume(account.id);
+    }
+    expect(await links.find(await make())).to.be.ok;
   });
 
   it('what is no token is no link, without an error', async () => {

@@ -14,6 +14,10 @@ import { wordsOf } from '../support/words.ts';
 import { partner } from './drafts.ts';
 import { refusalOf } from './refusals.ts';
 
+const ADDED_ELSEWHERE = `INSERT INTO clients
+  (id, kind, name, redirect_uris, native, created_at, updated_at)
+  VALUES ($1, 'machine', 'Elsewhere', '{}', false, now(), now())`;
+
 describe('client registry', () => {
   const clock = () => Date.parse('2031-02-03T04:05:06.789Z');
   const database = testDatabase();
@@ -110,7 +114,10 @@ describe('client registry', () => {
     await live.resume(id);
     await live.edit(id, { ...partner, name: 'Renamed' });
     expect(await found()).to.include({ isSuspended: false, name: 'Renamed' });
-    await live.remove(id);
+    // Asked for while it is removed, it is remembered as it was until then.
+    await live.remove(id, async () => {
+      expect(await found()).to.include({ isSuspended: true });
+    });
     expect(await found()).to.equal(undefined);
   });
 });
@@ -127,6 +134,18 @@ describeOn([postgresServer], 'client registry on several nodes', () => {
     const there = createClientRegistry(parts);
     const { client } = await here.add(partner);
     expect(await here.find(client.id)).to.deep.equal(client);
+
+    // One that is not there is not asked for again, and is there once another node has added it.
+    const id = 'gate_ci_0000000000000000000000';
+    expect(await here.find(id)).to.equal(undefined);
+    await database.query('ALTER TABLE clients DISABLE TRIGGER clients_added');
+    await database.query(ADDED_ELSEWHERE, [id]);
+    expect(await here.find(id), 'nobody told').to.equal(undefined);
+    await database.query('DELETE FROM clients WHERE id = $1', [id]);
+    await database.query('ALTER TABLE clients ENABLE TRIGGER clients_added');
+    await database.query(ADDED_ELSEWHERE, [id]);
+    await eventually(async () => expect(await here.find(id)).to.include({ name: 'Elsewhere' }));
+
     await there.suspend(client.id);
     await eventually(async () => {
       expect((await here.find(client.id))?.isSuspended).to.equal(true);

@@ -9,6 +9,7 @@ import { freshMigratedDatabaseUrl } from '../support/postgres-server.ts';
 import { freePort } from '../support/programs.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
 import { startOtherProcess } from './other-process.ts';
+import { startTcpProxy } from './tcp-proxy.ts';
 
 const ADD_CLIENT = `INSERT INTO clients (id, kind, name, redirect_uris, native, created_at, updated_at)
   VALUES ($1, 'machine', '', '{}', false, '2030-01-01', '2030-01-01')`;
@@ -35,11 +36,12 @@ function listensOn(open: () => Promise<OpenDatabase>): void {
 }
 
 describeOn([postgresServer], 'change feed', () => {
+  let databaseUrl: string;
   let changing: OpenDatabase;
   let hearing: OpenDatabase;
 
   listensOn(async () => {
-    const databaseUrl = await freshMigratedDatabaseUrl();
+    databaseUrl = await freshMigratedDatabaseUrl();
     changing = await openDatabase({ databaseUrl, dataDirectory: '' });
     hearing = await openDatabase({ databaseUrl, dataDirectory: '' });
     return hearing;
@@ -53,12 +55,13 @@ describeOn([postgresServer], 'change feed', () => {
   it('is live from the start, and tells another node of each committed change', async () => {
     expect(feed.isLive).to.equal(true);
     await changing.query(ADD_CLIENT, ['told']);
-    await changing.query(ADD_SECRET, ['told']);
     await eventually(() => expect(told).to.deep.equal(['clients told']));
   });
 
   it('tells nothing before the commit, and never of what was undone', async () => {
-    for (const id of ['undone', 'committed', 'meanwhile']) await changing.query(ADD_CLIENT, [id]);
+    const ids = ['undone', 'committed', 'meanwhile'];
+    for (const id of ids) await changing.query(ADD_CLIENT, [id]);
+    await eventually(() => expect(told.splice(0)).to.include('clients meanwhile'));
     const undone = changing.transaction(async (tx) => {
       await tx.query(ADD_SECRET, ['undone']);
       throw new Error('undone');
@@ -95,6 +98,21 @@ describeOn([postgresServer], 'change feed', () => {
     await eventually(() =>
       expect(told).to.deep.equal(['everything', 'everything', 'clients missed']),
     );
+  });
+
+  it('whose connection is silently gone is not live any more, and comes back', async () => {
+    const url = new URL(databaseUrl);
+    const proxy = await startTcpProxy(Number(url.port));
+    url.port = String(proxy.port);
+    const behind = await openDatabase({ databaseUrl: url.href, dataDirectory: '' });
+    const own = await listenForChanges(behind);
+    expect(own.isLive).to.equal(true);
+    proxy.silence();
+    await eventually(() => expect(own.isLive).to.equal(false));
+    await eventually(() => expect(own.isLive).to.equal(true));
+    await own.close();
+    await behind.close();
+    await proxy.close();
   });
 
   it('leaves no connection behind when it is closed', async () => {
@@ -138,7 +156,6 @@ describe('change feed of the embedded database', () => {
   it('is live, and tells of a change before whoever made it is answered', async () => {
     expect(feed.isLive).to.equal(true);
     await database.query(ADD_CLIENT, ['client']);
-    await database.query(ADD_SECRET, ['client']);
     expect(told).to.deep.equal(['clients client']);
     // Another protocol: a statement without values.
     await database.query("UPDATE clients SET name = 'changed' WHERE id = 'client'");

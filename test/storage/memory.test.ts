@@ -8,12 +8,13 @@ const MOST_REMEMBERED = 10_000;
 describe('memory of accounts and access', () => {
   let memory: Memory<string>;
   let now: number;
+  let changes: ChangeFeed;
   let tell: (topic: ChangeTopic, key?: string) => void;
 
   beforeEach(() => {
     now = 1_000_000;
     const listeners: (typeof tell)[] = [];
-    const changes: ChangeFeed = {
+    changes = {
       isLive: true,
       onChange: (listener) => void listeners.push(listener),
       forgetEverything: () => tell('everything'),
@@ -81,5 +82,28 @@ describe('memory of accounts and access', () => {
     expect(await answer('0', 'asked again')).to.equal('read again');
     expect(await answer('2', 'asked again')).to.equal('first');
     expect(await answer('1', 'asked again')).to.equal('asked again');
+  });
+
+  it('that there is nothing is remembered of few keys, until something is told of the key', async () => {
+    const few = createMemory<string | undefined>({
+      ...{ changes, clock: () => now, topic: 'access', mostMissing: 2 },
+    });
+    const ask = (key: string, value?: string) => few.find(key, async () => value);
+    await ask('somebody', 'there');
+    for (const key of ['1', '2', '3']) expect(await ask(key)).to.equal(undefined);
+    expect(await ask('2', 'new')).to.equal(undefined);
+    expect(await ask('1', 'asked again')).to.equal('asked again');
+    tell('access', '2');
+    expect(await ask('2', 'new')).to.equal('new');
+    expect(await ask('somebody', 'asked again')).to.equal('there');
+    now += MINUTE;
+    expect(await ask('3', 'new')).to.equal('new');
+
+    const slow = Promise.withResolvers<undefined>();
+    const early = few.find('added', () => slow.promise);
+    tell('access', 'added');
+    slow.resolve(undefined);
+    expect(await early).to.equal(undefined);
+    expect(await ask('added', 'new')).to.equal('new');
   });
 });

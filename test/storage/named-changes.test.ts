@@ -40,7 +40,7 @@ const CHANGES: readonly (readonly [statement: string, ...told: string[]])[] = [
   ["UPDATE clients SET suspended_at = now() WHERE id = 'gate_ci_c'", 'clients gate_ci_c'],
   ["UPDATE clients SET token_generation = 7 WHERE id = 'gate_ci_c'", 'clients gate_ci_c'],
   ['UPDATE clients SET last_used_at = now()'],
-  [NOBODYS],
+  [NOBODYS, 'clients gate_ci_e'],
   ["UPDATE client_secrets SET secret_hash = 'new'", 'clients gate_ci_c'],
   ['UPDATE client_secrets SET last_used_at = now()'],
   ['DELETE FROM client_secrets', 'clients gate_ci_c'],
