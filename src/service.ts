@@ -9,6 +9,7 @@ import { createApplication } from './application.ts';
 import { createEndings, reportRevived } from './authorizations/endings.ts';
 import type { Clock } from './clock.ts';
 import { createReload } from './config/reload.ts';
+import { neededCredentials } from './config/reload-credential.ts';
 import type { Settings } from './config/settings.ts';
 import { createClockWatch } from './host/clock-watch.ts';
 import { createDeparture } from './host/departure.ts';
@@ -192,6 +193,7 @@ export async function startService(given: ServiceParts) {
     readiness,
     metrics: metrics.text,
     operatorsHost: server.operatorsHost,
+    reloadCredentials: () => neededCredentials(server.operatorsHost, current.settings.secrets),
   });
   const { operatorsPort, operatorsHost } = server;
   const operators = await listen(operatorsApp.callback(), operatorsPort, operatorsHost, { log });

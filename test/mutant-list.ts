@@ -591,6 +591,9 @@ const LIST: readonly (Place | readonly [rule: string, from: string, to: string])
   { in: 'src/accounts/password-links.ts', by: 'accounts/password-links' },
   ['an account that is suspended gets no link',
     'AND suspended_at IS NULL FOR SHARE', 'FOR SHARE'],
+  { in: 'src/host/reload.ts', by: 'many-nodes/operator-reload' },
+  ['a reload from elsewhere is proved',
+    'if (isGood !== false) return next();', 'if (next) return next();'],
 ];
 
 export const MUTANTS: readonly Mutant[] = mutantsOf(LIST);

@@ -7,7 +7,7 @@ import { exactRoutes } from './exact-routes.ts';
 import { healthChecks } from './health.ts';
 import type { MetricsText } from './metrics.ts';
 import type { Readiness } from './readiness.ts';
-import { refuseBrowsers, reloadSettings } from './reload.ts';
+import { refuseBrowsers, reloadSettings, requireCredential } from './reload.ts';
 import { refuseRepeatedHeaders } from './repeated-headers.ts';
 import { requestLog } from './request-log.ts';
 
@@ -18,6 +18,8 @@ export interface OperatorsHostParts {
   readonly readiness: Readiness;
   readonly metrics: () => Promise<MetricsText>;
   readonly reload: () => Promise<Reload>;
+  /** Of which an order to reload must bring one; undefined where none is needed. */
+  readonly reloadCredentials: () => readonly string[] | undefined;
 }
 
 export function createOperatorsHost(parts: OperatorsHostParts): Koa {
@@ -40,7 +42,12 @@ export function createOperatorsHost(parts: OperatorsHostParts): Koa {
           },
         ],
       },
-      '/reload': { POST: [requireOwnName, refuseBrowsers, reloadSettings(parts.reload)] },
+      '/reload': {
+        POST: [
+          ...[requireOwnName, refuseBrowsers, requireCredential(parts.reloadCredentials)],
+          reloadSettings(parts.reload),
+        ],
+      },
     }),
   );
   return app;

@@ -1,4 +1,5 @@
 /** `POST /reload` on the operators' listener: the settings file is read again, and what came of it. */
+import { timingSafeEqual } from 'node:crypto';
 import type { Context, Middleware, Next } from 'koa';
 import { ConfigurationProblems } from '../config/problems.ts';
 import type { Reload } from '../config/reload.ts';
@@ -9,6 +10,21 @@ export async function refuseBrowsers(ctx: Context, next: Next): Promise<void> {
     ctx.throw(403, 'not from a browser', { expose: true });
   }
   await next();
+}
+
+/** @param accepted each is good; undefined where only this machine gets here, and needs none. */
+export function requireCredential(accepted: () => readonly string[] | undefined): Middleware {
+  return async function credential(ctx, next) {
+    const presented = Buffer.from(ctx.get('authorization'));
+    const isGood = accepted()?.some((value) => {
+      const expected = Buffer.from(`Bearer ${value}`);
+      return expected.length === presented.length && timingSafeEqual(expected, presented);
+    });
+    if (isGood !== false) return next();
+    ctx.status = 401;
+    ctx.set('WWW-Authenticate', 'Bearer');
+    ctx.body = 'ask with `operator reload`, or send SIGHUP\n';
+  };
 }
 
 /** Where it fails the service runs on as it did: problems of the file are the answer (422). */

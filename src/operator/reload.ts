@@ -1,9 +1,10 @@
 /** `operator reload`: the service on this machine reads its settings again. */
 import type { Command } from 'commander';
 import { z } from 'zod';
-import { loadSettingsWithoutSecrets } from '../config/load.ts';
+import { findKeys, loadSettingsWithoutSecrets } from '../config/load.ts';
 import { ConfigurationProblems } from '../config/problems.ts';
 import { reloadInWords } from '../config/reload.ts';
+import { isReachedFromElsewhere, reloadCredentials } from '../config/reload-credential.ts';
 import type { Settings } from '../config/settings.ts';
 import { Refusal } from '../refusal.ts';
 import type { Operator } from './operator.ts';
@@ -33,15 +34,28 @@ export function addReloadCommand(program: Command, { print, environment }: Opera
       `
 It is for the node on this machine; of several nodes each is told on its own. Requests under way
 finish, nobody is signed out, and settings with a problem change nothing. What needs a restart is
-listed by name. SIGHUP to the service does the same, and its log says what came of it.`,
+listed by name. Where server.operators_host is not loopback, the command needs the keys of the
+service. SIGHUP to the service does the same, and its log says what came of it.`,
     )
-    .action(async () => print(await reload(loadSettingsWithoutSecrets({ environment }).server)));
+    .action(async () => {
+      const { server } = loadSettingsWithoutSecrets({ environment });
+      const isProved = isReachedFromElsewhere(server.operatorsHost);
+      const keys = isProved ? findKeys({ environment }) : undefined;
+      print(await reload(server, keys ? reloadCredentials(keys) : []));
+    });
 }
 
 /** @throws ConfigurationProblems or Refusal, and then the service runs on as it did. */
-async function reload(server: Settings['server']): Promise<Report> {
+async function reload(server: Settings['server'], credentials: string[]): Promise<Report> {
   const url = reloadUrl(server);
-  const answer = await ask(url);
+  const answer = await ask(url, credentials);
+  if (answer.status === 401) {
+    throw new Refusal(
+      'keys_differ',
+      "The service did not take the order: it is proved with its keys where the operators' listener is not loopback.",
+      'Run the command with the GATEHOUSE_COOKIE_KEYS or the data directory of the service, or send SIGHUP to it.',
+    );
+  }
   if (answer.status === 422) {
     const { problems } = refused.parse(await answer.json());
     // Members that are undefined are members nevertheless.
@@ -86,9 +100,13 @@ function reloadUrl({ operatorsHost, operatorsPort }: Settings['server']): URL {
   return new URL(`http://${host}:${operatorsPort}/reload`);
 }
 
-async function ask(url: URL): Promise<Response> {
+/** With each credential in turn, until one is taken. */
+async function ask(url: URL, [credential, ...others]: readonly string[]): Promise<Response> {
+  const headers = credential === undefined ? {} : { authorization: `Bearer ${credential}` };
   try {
-    return await fetch(url, { method: 'POST', signal: AbortSignal.timeout(PATIENCE) });
+    const signal = AbortSignal.timeout(PATIENCE);
+    const answer = await fetch(url, { method: 'POST', headers, signal });
+    return answer.status === 401 && others.length > 0 ? await ask(url, others) : answer;
   } catch (cause) {
     throw new Refusal(
       'not_running',

@@ -41,6 +41,7 @@ describe("the operators' listener", () => {
       readiness: {} as Readiness,
       metrics: async () => ({ contentType: 'text/plain', text: 'up 1' }),
       reload: () => Promise.reject(new Error('nobody asks')),
+      reloadCredentials: () => undefined,
     });
     const server = await listen(app.callback(), 0, '127.0.0.1');
     try {

@@ -1,6 +1,7 @@
 /** `operator reload`: what the operator is told of the settings that the node found. */
 import { expect } from 'chai';
 import { ConfigurationProblems } from '../../src/config/problems.ts';
+import { fileWith, keysOfEnvironment } from '../config/configuration.ts';
 import { operatorWith, type RunOperator, valueFrom } from '../operator/run-operator.ts';
 import { freePort } from '../support/programs.ts';
 import { type Overrides, startsOn } from '../support/service.ts';
@@ -54,6 +55,36 @@ describe('operator reload', () => {
       expect(answer.status).to.equal(403);
     }
     expect(reads).to.equal(0);
+  });
+
+  it('proves itself with the keys of the service where other machines reach the listener', async () => {
+    found = () => ({});
+    const server = { operatorsHost: '0.0.0.0' };
+    const keys = ['c'.repeat(32), 'o'.repeat(32)];
+    const { operatorsUrl: url } = await start({
+      ...{ settings: { server, secrets: { cookieKeys: keys } }, reloaded: () => found() },
+    });
+    const { port } = new URL(url);
+    const ask = (headers = {}) =>
+      fetch(`http://127.0.0.1:${port}/reload`, { method: 'POST', headers });
+    for (const headers of [{}, { authorization: 'Bearer x' }, { authorization: 'Bearer ' }]) {
+      const { status, headers: told } = await ask(headers);
+      expect(status).to.equal(401);
+      expect(told.get('www-authenticate')).to.equal('Bearer');
+    }
+    const environment = { ...keysOfEnvironment, GATEHOUSE_OPERATORS_PORT: port };
+    const file = fileWith('server:\n  operators_host: 0.0.0.0\n');
+    const reload = (cookieKeys: string) =>
+      valueFrom(
+        operatorWith({
+          ...{ ...environment, GATEHOUSE_CONFIG: file, GATEHOUSE_COOKIE_KEYS: cookieKeys },
+        }),
+        ['reload'],
+        { exitCode: cookieKeys.includes('c') ? 0 : 1 },
+      );
+    // One of them is enough, as while they are rotated.
+    expect(await reload(`${'n'.repeat(32)},${'c'.repeat(32)}`)).to.have.property('changed');
+    expect((await reload('n'.repeat(32))).error.code).to.equal('keys_differ');
   });
 
   it('where nothing answers, or the port is not known, says so and what to do', async () => {
