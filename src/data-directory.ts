@@ -39,6 +39,25 @@ export const RESTORE =
   'and postgres together), and start again';
 
 /**
+ * Refuses to make anything that everybody may write, the socket of the database among it: a folder
+ * that is opened a moment later, or copied, would let everybody in.
+ *
+ * @throws DamagedDataDirectory
+ */
+export function refuseOpenUmask(directory: string): void {
+  const probe = path.join(directory, `.umask-${process.pid}`);
+  writeFileSync(probe, '');
+  const { mode } = statSync(probe);
+  rmSync(probe);
+  if ((mode & 0o002) === 0) return;
+  throw new DamagedDataDirectory(
+    directory,
+    'would get files that everybody may write (umask 000)',
+    'start with `umask 077`',
+  );
+}
+
+/**
  * Refuses a directory in which a new database would take the place of one that is lost, or that
  * others may enter: who reads the database reads password hashes.
  *

@@ -594,6 +594,12 @@ const LIST: readonly (Place | readonly [rule: string, from: string, to: string])
   { in: 'src/host/reload.ts', by: 'many-nodes/operator-reload' },
   ['a reload from elsewhere is proved',
     'if (isGood !== false) return next();', 'if (next) return next();'],
+  { in: 'src/data-directory.ts', by: 'storage/damaged-data' },
+  ['nobody else enters the data directory',
+    'if (mode & 0o077) {', 'if (mode & 0o100_000) {'],
+  { in: 'src/data-directory.ts', by: 'storage/damaged-data' },
+  ['everybody may write nothing of the data',
+    'if ((mode & 0o002) === 0) return;', 'if (mode) return;'],
 ];
 
 export const MUTANTS: readonly Mutant[] = mutantsOf(LIST);

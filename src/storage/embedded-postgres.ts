@@ -13,6 +13,7 @@ import {
   hasDatabase,
   RESTORE,
   refuseDamaged,
+  refuseOpenUmask,
 } from '../data-directory.ts';
 import { type DirectoryLock, takeDirectoryLock } from './directory-lock.ts';
 import { type EmbeddedServer, type Listen, serveOnSocket } from './embedded-server.ts';
@@ -108,6 +109,7 @@ async function serve(folder: DataFolder, lock: DirectoryLock): Promise<EmbeddedP
 async function openDatabaseIn(directory: string): Promise<PGlite> {
   // Only who has the lock knows that nobody is making it just now.
   refuseDamaged(directory);
+  refuseOpenUmask(directory);
   beginFirstStart(directory);
   const isFirst = !hasDatabase(directory);
   try {

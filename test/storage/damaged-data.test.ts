@@ -71,6 +71,15 @@ describe('a data directory that is not whole', () => {
     expect((await refusal()).message).to.contain(`chmod 700 ${directory}`);
   });
 
+  it('in which everybody could write what is made is refused', async () => {
+    const umask = process.umask(0);
+    try {
+      expect((await refusal()).message).to.contain('umask 077');
+    } finally {
+      process.umask(umask);
+    }
+  });
+
   it('without the secrets of its database is refused, and no keys are made', () => {
     const load = () => loadSettings({ environment: { GATEHOUSE_DATA_DIR: directory } });
     expect(load).to.throw(/secrets\.json.*missing beside an existing database/s);
