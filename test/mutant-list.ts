@@ -600,6 +600,9 @@ const LIST: readonly (Place | readonly [rule: string, from: string, to: string])
   { in: 'src/data-directory.ts', by: 'storage/damaged-data' },
   ['everybody may write nothing of the data',
     'if ((mode & 0o002) === 0) return;', 'if (mode) return;'],
+  { in: 'src/provider/authorization-answers.ts', by: 'provider/ended-sessions' },
+  ['no refusal goes to a redirect URI that was removed',
+    'redirectUri !== parts.testRedirectUri && !ctx', '!redirectUri && !ctx'],
 ];
 
 export const MUTANTS: readonly Mutant[] = mutantsOf(LIST);

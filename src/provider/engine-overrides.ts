@@ -1,7 +1,7 @@
 /** Every patch of the engine, in one list: what it changes, why, and the test that falls without it. */
 import { type Client as EngineClient, type KoaContextWithOIDC, Provider } from 'oidc-provider';
 import { PREFIX } from '../authorizations/token-formats.ts';
-import { answerRefusal } from './authorization-answers.ts';
+import type { AnswerRefusal } from './authorization-answers.ts';
 import type { EngineClients } from './engine-clients.ts';
 import type { SessionModel, SessionWrites } from './session-writes.ts';
 
@@ -19,6 +19,7 @@ export interface Ours {
   saveCode(code: Code, ctx: KoaContextWithOIDC | undefined): Promise<string>;
   exchange(ctx: KoaContextWithOIDC): Promise<void>;
   refresh(ctx: KoaContextWithOIDC): Promise<void>;
+  readonly refuse: AnswerRefusal;
 }
 
 export interface Override {
@@ -174,12 +175,10 @@ export const OVERRIDES: readonly Override[] = [
     because:
       'the engine answers in the fragment whoever asked for a token there, without error_uri',
     test: ['authorization-endpoint.test.ts', 'with its state, our issuer and a page'],
-    install(engine) {
+    install(engine, { refuse }) {
       // No client may ask for it: `responseModeAllowed` knows `query` only.
       const mode = 'refusal';
-      engine.registerResponseMode(mode, (ctx, redirectUri, payload) => {
-        answerRefusal(engine.issuer, { ctx, redirectUri, payload });
-      });
+      engine.registerResponseMode(mode, refuse);
       // Reported before the engine chooses the mode.
       engine.on('authorization.error', ({ oidc }: KoaContextWithOIDC) => {
         if (oidc.params) oidc.params.response_mode = mode;

@@ -21,6 +21,7 @@ import type { Settings } from '../config/settings.ts';
 import type { LastUsed } from '../storage/last-used.ts';
 import type { TokenStore } from '../storage/token-store.ts';
 import { createApprovals } from './approvals.ts';
+import { answerRefusals } from './authorization-answers.ts';
 import { type BrowserSessions, createBrowserSessions } from './browser-sessions.ts';
 import { createClientAuthentication } from './client-authentication.ts';
 import { type ClientTests, createClientTests, testRedirectUri } from './client-tests.ts';
@@ -140,6 +141,11 @@ export function createAuthorizationServer(parts: ProviderParts): AuthorizationSe
     saveCode: (code, ctx) => saveCode(authorizations, code, ctx),
     exchange: exchangeCode({ ...parts, authorizations }),
     refresh: refreshTokens({ ...parts, authorizations }),
+    refuse: answerRefusals({
+      issuer,
+      testRedirectUri: testRedirectUri(issuer),
+      showError: parts.showError,
+    }),
   });
   listenToEvents(provider, parts);
 

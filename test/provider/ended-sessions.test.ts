@@ -100,12 +100,21 @@ describe('a consent page in a session that was ended', () => {
       await person.follow(await person.get(url)),
       await person.follow(await person.get(url)),
     ];
+    const clicked: Page[] = [];
+    for (const decision of ['approve', 'deny']) {
+      const page = await person.follow(await person.get(url));
+      clicked.push(await person.submit(page, { decision }));
+    }
     await on.service.clients.edit(client.id, { name: client.name, redirectUris: [REDIRECT_URI] });
     for (const [index, decision] of ['approve', 'deny'].entries()) {
       const page = pages[index];
       if (!page) throw new Error('no page');
-      const sent = await person.follow(await person.submit(page, { decision }));
+      clicked.push(await person.submit(page, { decision }));
+    }
+    for (const click of clicked) {
+      const sent = await person.follow(click);
       expect(sent.location).to.equal(undefined);
+      expect(sent.status).to.equal(400);
       expect(sent.html).to.include('This app asked to send you to an unknown address');
     }
   });
