@@ -416,7 +416,6 @@ const LIST: readonly (Place | readonly [rule: string, from: string, to: string])
   ['lost keys are not made anew beside a database',
     'secrets === undefined && hasDatabase(path.dirname(file))', 'false'],
   { in: 'src/config/reload.ts', by: 'many-nodes/reload' },
-  ['another store needs a restart', "  'storage',\n", ''],
   { in: 'src/config/settings-schema.ts', by: 'config/rules' },
   ['a code lives ten minutes at most (RFC 6749 §4.1.2)',
     "authorization_code: duration('1s', '10m')", "authorization_code: duration('1s', '1h')"],
@@ -603,6 +602,9 @@ const LIST: readonly (Place | readonly [rule: string, from: string, to: string])
   { in: 'src/provider/authorization-answers.ts', by: 'provider/ended-sessions' },
   ['no refusal goes to a redirect URI that was removed',
     'redirectUri !== parts.testRedirectUri && !ctx', '!redirectUri && !ctx'],
+  { in: 'src/config/settings-schema.ts', by: 'many-nodes/reload' },
+  ['another store needs a restart',
+    "storage: 'restart'", "storage: 'reload'"],
 ];
 
 export const MUTANTS: readonly Mutant[] = mutantsOf(LIST);

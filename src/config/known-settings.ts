@@ -1,7 +1,7 @@
 /** Every setting of the schema as a list, for all that speaks about settings by their names. */
 import { z } from 'zod';
 import { type Expectation, expectations } from './setting-kinds.ts';
-import { sections, settingsFile } from './settings-schema.ts';
+import { type Effect, effects, sections, settingsFile } from './settings-schema.ts';
 
 export interface KnownSetting {
   /** As it is named everywhere: `tokens.retry_window`. */
@@ -12,6 +12,8 @@ export interface KnownSetting {
   readonly defaultValue: unknown;
   readonly isNumber: boolean;
   readonly expectation: Expectation | undefined;
+  /** Where a change of it is seen. */
+  readonly effect: Effect;
 }
 
 /** In the order of the schema, by name. */
@@ -39,7 +41,15 @@ function known(path: readonly string[], schema: z.ZodType): KnownSetting {
     defaultValue,
     isNumber: kind instanceof z.ZodNumber,
     expectation: expectations.get(kind),
+    effect: effectOf(path),
   };
+}
+
+function effectOf([section = '', key = '']: readonly string[]): Effect {
+  const table: Readonly<Record<string, Effect | Readonly<Record<string, Effect>>>> = effects;
+  const effect = table[section];
+  // A setting that the table does not know is not said to be in force.
+  return (typeof effect === 'object' ? effect[key] : effect) ?? 'restart';
 }
 
 /** The kind of value beneath what makes it optional, and the default that was put around it. */

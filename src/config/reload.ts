@@ -1,7 +1,9 @@
 /** Which settings a running service takes over, and which wait for its next start. */
 import type { Logger } from 'pino';
+import { knownSettings } from './known-settings.ts';
 import { ConfigurationProblems } from './problems.ts';
 import type { Settings } from './settings.ts';
+import { variableOf } from './variables.ts';
 
 /** What a reload came to. Settings are named as in the file. */
 export interface Reload {
@@ -13,45 +15,44 @@ export interface Reload {
   readonly needsRestart: readonly string[];
 }
 
-/**
- * What was opened, bound or filled at the start. The issuer too: partners, proxies and browsers know
- * the service by it, and a slip would turn all of them away in the same second.
- */
-const FIXED = [
-  'issuer',
-  'server.host',
-  'server.port',
-  'server.max_connections',
-  'server.operators_host',
-  'server.operators_port',
-  'server.reuse_port',
-  'storage',
-  'demo',
-];
-
 /** `next`, except for what needs a restart, which stays as it is in `current`. */
 export function reloaded(current: Settings, next: Settings): Reload {
-  const { issuer, isLoopback } = current;
-  const { proxyHops, shutdownDelaySeconds } = next.server;
-  const settings: Settings = {
-    ...next,
-    ...{ issuer, isLoopback },
-    server: { ...current.server, proxyHops, shutdownDelaySeconds },
-    storage: current.storage,
-    demo: current.demo,
-  };
   const before = named(current);
   const after = named(next);
   const differing = [...new Set([...before.keys(), ...after.keys()])].filter(
     (name) => before.get(name) !== after.get(name),
   );
-  const isFixed = (name: string): boolean =>
-    FIXED.some((fixed) => name === fixed || name.startsWith(`${fixed}.`));
   return {
-    settings,
-    changed: differing.filter((name) => !isFixed(name)),
-    needsRestart: differing.filter(isFixed),
+    settings: takenOver(current, next),
+    changed: differing.filter(isReloaded),
+    needsRestart: differing.filter((name) => !isReloaded(name)),
   };
+}
+
+/** What no table knows waits for a restart, so that nothing is said to be in force that is not. */
+const isReloaded = (name: string): boolean =>
+  KEYS.includes(name) || knownSettings.get(name)?.effect === 'reload';
+
+const KEYS: readonly string[] = Object.values(variableOf);
+
+function takenOver(current: Settings, { isLoopback: _, secrets, ...next }: Settings): Settings {
+  const before: Readonly<Record<string, unknown>> = { ...current };
+  const sections = Object.entries(next).map(([section, value]) => [
+    section,
+    typeof value === 'object'
+      ? sectionTakenOver(section, { ...(before[section] as object) }, value)
+      : isReloaded(section)
+        ? value
+        : before[section],
+  ]);
+  return { ...Object.fromEntries(sections), isLoopback: current.isLoopback, secrets };
+}
+
+function sectionTakenOver(section: string, before: object, after: object): object {
+  const waits = ([member]: [string, unknown]) => !isReloaded(nameOf(section, member));
+  const kept = Object.entries(before).filter(waits);
+  const taken = Object.entries(after).filter((entry) => !waits(entry));
+  return Object.fromEntries([...kept, ...taken]);
 }
 
 /**
@@ -107,23 +108,28 @@ export function createReload({
 function named(settings: Settings): Map<string, string> {
   const { isLoopback: _, secrets, ...rest } = settings;
   const named = new Map<string, string>([
-    ['GATEHOUSE_COOKIE_KEYS', JSON.stringify(secrets.cookieKeys)],
-    ['GATEHOUSE_TOKEN_KEYS', JSON.stringify(secrets.tokenKeys)],
+    [variableOf.cookieKeys, JSON.stringify(secrets.cookieKeys)],
+    [variableOf.tokenKeys, JSON.stringify(secrets.tokenKeys)],
   ]);
   for (const [section, values] of Object.entries(rest)) {
-    const isSection = typeof values === 'object';
-    const members = isSection ? Object.entries<unknown>({ ...values }) : [['', values] as const];
+    const members: [string, unknown][] =
+      typeof values === 'object' ? Object.entries(values) : [['', values]];
     for (const [member, value] of members) {
-      const name = member === '' ? section : `${section}.${inFileWords(member)}`;
-      named.set(name, JSON.stringify(value) ?? '');
+      named.set(nameOf(section, member), JSON.stringify(value) ?? '');
     }
   }
   return named;
 }
 
-/** `refreshTokenSeconds` is `refresh_token` in the file: there the value carries the unit. */
-const inFileWords = (member: string): string =>
-  member.replace(/Seconds$/, '').replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+/**
+ * As it is called in the file. `refreshTokenSeconds` is `refresh_token` there, where the value
+ * carries the unit.
+ */
+function nameOf(section: string, member: string): string {
+  if (member === '') return section;
+  const plain = member.replace(/Seconds$/, '');
+  return `${section}.${plain.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)}`;
+}
 
 /** What came of a reload, for a person. */
 export function reloadInWords({ changed, needsRestart }: Omit<Reload, 'settings'>): string {

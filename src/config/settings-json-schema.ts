@@ -29,9 +29,10 @@ export function settingsJsonSchema() {
 }
 
 /** The range of a duration is nothing that JSON Schema could say of a text, so words say it. */
-function toldToEditors({ expectation, defaultValue }: KnownSetting): string {
+function toldToEditors({ expectation, defaultValue, effect }: KnownSetting): string {
   return [
     ...(expectation ? [` Takes ${expectation.accepts}.`] : []),
     ...(defaultValue === undefined ? [] : [` Default: ${defaultValue}.`]),
+    effect === 'reload' ? ' A reload takes it over.' : ' Takes effect at the next start.',
   ].join('');
 }

@@ -111,6 +111,36 @@ const demo = flag()
 /** The headings of the file and the settings under each. */
 export const sections = { server, storage, tokens, sessions, limits, mail, activity, log };
 
+/** Where a change of a setting is seen: `reload` at once, `restart` at the next start. */
+export type Effect = 'reload' | 'restart';
+
+/**
+ * For each setting, or for all under a heading. `restart` is what was opened, bound or filled at the
+ * start. The issuer too: partners, proxies and browsers know the service by it, and a slip would
+ * turn all of them away in the same second.
+ */
+export const effects = {
+  issuer: 'restart',
+  server: {
+    host: 'restart',
+    port: 'restart',
+    proxy_hops: 'reload',
+    max_connections: 'restart',
+    operators_host: 'restart',
+    operators_port: 'restart',
+    reuse_port: 'restart',
+    shutdown_delay: 'reload',
+  } satisfies Record<keyof typeof server, Effect>,
+  storage: 'restart',
+  tokens: 'reload',
+  sessions: 'reload',
+  limits: 'reload',
+  mail: 'reload',
+  activity: 'reload',
+  demo: 'restart',
+  log: 'reload',
+} as const satisfies Record<keyof SettingsFile, Effect | Readonly<Record<string, Effect>>>;
+
 /** The YAML file: every setting optional, no other key allowed. */
 export const settingsFile = z.strictObject({
   issuer,

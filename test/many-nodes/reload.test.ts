@@ -1,5 +1,11 @@
 /** Settings that change while the service runs: which are in force at once, and what nobody notices. */
 import { expect } from 'chai';
+import { knownSettings } from '../../src/config/known-settings.ts';
+import { loadSettings } from '../../src/config/load.ts';
+import { reloaded } from '../../src/config/reload.ts';
+import type { Settings } from '../../src/config/settings.ts';
+import type { Effect } from '../../src/config/settings-schema.ts';
+import { fileWith, keysOfEnvironment } from '../config/configuration.ts';
 import { partnerTokens, tokensOf } from '../provider/partner-tokens.ts';
 import {
   authorizationUrl,
@@ -178,5 +184,37 @@ describe('a reload', () => {
     expect(next.status, next.text).to.equal(200);
     const old = await refresh(on.issuer, confidential, refreshToken);
     expect(old.status).to.equal(400);
+  });
+});
+
+describe('where a change of a setting is seen', () => {
+  const environment = {
+    ...keysOfEnvironment,
+    DATABASE_URL: 'postgres://db/gatehouse',
+    REDIS_URL: 'redis://redis',
+    SMTP_URL: 'smtp://mail',
+  };
+  const file = fileWith('mail: { from: a@b.example }\n');
+  const before = loadSettings({ environment, file });
+  const changed = (value: unknown): unknown => {
+    if (Array.isArray(value)) return [...value, 'k'.repeat(32)];
+    if (typeof value === 'object') return mapped({ ...value });
+    if (typeof value === 'boolean') return !value;
+    return typeof value === 'number' ? value + 1 : `${value}x`;
+  };
+  const mapped = (values: object) =>
+    Object.fromEntries(Object.entries(values).map(([name, value]) => [name, changed(value)]));
+  const after = mapped(before) as unknown as Settings;
+
+  it('is told of each setting as the table says, and is so', () => {
+    const named = (wanted: Effect): string[] =>
+      [...knownSettings.values()].filter(({ effect }) => effect === wanted).map(({ name }) => name);
+    const reload = reloaded(before, after);
+    expect(reload.changed).to.have.members([...named('reload'), ...Object.keys(keysOfEnvironment)]);
+    expect(reload.needsRestart).to.have.members(named('restart'));
+    const again = reloaded(reload.settings, after);
+    expect(again).to.deep.equal({ ...reload, changed: [] });
+    expect(reload.settings.isLoopback).to.equal(before.isLoopback);
+    expect(reloaded(before, reload.settings).needsRestart).to.deep.equal([]);
   });
 });
