@@ -30,10 +30,8 @@ export function defineTokenStoreRaces(rounds: number): void {
     const lifetimes = { refreshSeconds: 3_600 };
     const begin = async (): Promise<string> => {
       const id = newId();
-      await nodes[0].beginAuthorization(id, FACTS, {
-        codeSeconds: 600,
-        absoluteSeconds: undefined,
-      });
+      const ages = { codeSeconds: 600, absoluteSeconds: undefined };
+      await nodes[0].beginAuthorization(id, FACTS, ages);
       return id;
     };
     const rotateAll = async (id: string, from: number, retryWindowSeconds: number) => {
@@ -43,23 +41,30 @@ export function defineTokenStoreRaces(rounds: number): void {
       return issues.map(({ outcome }) => outcome);
     };
 
-    it('one of 20 attempts exchanges a code, and one of the others ends it', async () => {
-      for (let round = 0; round < rounds; round += 1) {
-        const id = await begin();
-        const issues = await together((node, index) =>
-          node.exchangeCode(id, { ...lifetimes, attempt: `attempt${index}` }),
-        );
-        const outcomes = issues.map(({ outcome }) => outcome);
-        expect(count(outcomes, 'issued')).to.equal(1);
-        expect(count(outcomes, 'replayed')).to.equal(1);
-        expect(count(outcomes, 'missing')).to.equal(PARALLEL - 2);
-        expect(await nodes[1].readAuthorization(id)).to.equal(undefined);
-      }
+    const beginExchanged = async (): Promise<string> => {
+      const id = await begin();
+      await nodes[0].exchangeCode(id, { ...lifetimes, attempt: 'only' });
+      return id;
+    };
+    const itEachTime = (title: string, race: (round: number) => Promise<void>) =>
+      it(title, async () => {
+        for (let round = 0; round < rounds; round += 1) await race(round);
+      });
+
+    itEachTime('one of 20 attempts exchanges a code, and one of the others ends it', async () => {
+      const id = await begin();
+      const issues = await together((node, index) =>
+        node.exchangeCode(id, { ...lifetimes, attempt: `attempt${index}` }),
+      );
+      const outcomes = issues.map(({ outcome }) => outcome);
+      expect(count(outcomes, 'issued')).to.equal(1);
+      expect(count(outcomes, 'replayed')).to.equal(1);
+      expect(count(outcomes, 'missing')).to.equal(PARALLEL - 2);
+      expect(await nodes[1].readAuthorization(id)).to.equal(undefined);
     });
 
     it('one of 20 attempts rotates, the others are its retries, and all come to the same', async () => {
-      const id = await begin();
-      await nodes[0].exchangeCode(id, { ...lifetimes, attempt: 'only' });
+      const id = await beginExchanged();
       for (let from = 0; from < rounds; from += 1) {
         const outcomes = await rotateAll(id, from, 60);
         expect(count(outcomes, 'issued')).to.equal(1);
@@ -68,53 +73,43 @@ export function defineTokenStoreRaces(rounds: number): void {
       }
     });
 
-    it('without a window one of 20 attempts rotates, and one of the others ends it', async () => {
-      for (let round = 0; round < rounds; round += 1) {
-        const id = await begin();
-        await nodes[0].exchangeCode(id, { ...lifetimes, attempt: 'only' });
-        const outcomes = await rotateAll(id, 0, 0);
-        expect(count(outcomes, 'issued')).to.equal(1);
-        expect(count(outcomes, 'replayed')).to.equal(1);
-        expect(await nodes[1].readAuthorization(id)).to.equal(undefined);
-      }
+    itEachTime('without a window one of 20 rotates, and one of the others ends it', async () => {
+      const id = await beginExchanged();
+      const outcomes = await rotateAll(id, 0, 0);
+      expect(count(outcomes, 'issued')).to.equal(1);
+      expect(count(outcomes, 'replayed')).to.equal(1);
+      expect(await nodes[1].readAuthorization(id)).to.equal(undefined);
     });
 
-    it('what was ended is gone, however many exchange, rotate and confirm it meanwhile', async () => {
-      for (let round = 0; round < rounds; round += 1) {
-        const id = await begin();
-        await nodes[0].exchangeCode(id, { ...lifetimes, attempt: 'only' });
-        const step = { ...lifetimes, retryWindowSeconds: 60 };
-        const ended = await together<unknown>((node, index) => {
-          if (index % 5 === round % 5) return node.endAuthorization(id);
-          if (index % 3 === 0) return node.confirmRotation(id, 1);
-          if (index % 3 === 1) return node.exchangeCode(id, { ...lifetimes, attempt: 'only' });
-          return node.rotate(id, { ...step, from: index, attempt: `attempt${index}` });
-        });
-        expect(count<unknown>(ended, true)).to.be.at.most(1);
-        expect(await nodes[1].readAuthorization(id)).to.equal(undefined);
-      }
+    itEachTime('what was ended is gone, whoever steps on with it meanwhile', async (round) => {
+      const id = await beginExchanged();
+      const step = { ...lifetimes, retryWindowSeconds: 60 };
+      const ended = await together<unknown>((node, index) => {
+        if (index % 5 === round % 5) return node.endAuthorization(id);
+        if (index % 3 === 0) return node.confirmRotation(id, 1);
+        if (index % 3 === 1) return node.exchangeCode(id, { ...lifetimes, attempt: 'only' });
+        return node.rotate(id, { ...step, from: index, attempt: `attempt${index}` });
+      });
+      expect(count<unknown>(ended, true)).to.be.at.most(1);
+      expect(await nodes[1].readAuthorization(id)).to.equal(undefined);
     });
 
-    it('one of 20 removals finds the record', async () => {
-      for (let round = 0; round < rounds; round += 1) {
-        const id = newId();
-        await nodes[0].write('interaction', id, {}, inAnHour());
-        const results = await together((node) => node.remove('interaction', id));
-        expect(count(results, true)).to.equal(1);
-      }
+    itEachTime('one of 20 removals finds the record', async () => {
+      const id = newId();
+      await nodes[0].write('interaction', id, {}, inAnHour());
+      const results = await together((node) => node.remove('interaction', id));
+      expect(count(results, true)).to.equal(1);
     });
 
-    it('a removed record is gone, however many replace it meanwhile', async () => {
-      for (let round = 0; round < rounds; round += 1) {
-        const id = newId();
-        await nodes[0].write('interaction', id, {}, inAnHour());
-        await together<unknown>((node, index) =>
-          index === round % PARALLEL
-            ? node.remove('interaction', id)
-            : node.replace('interaction', id, { index }, inAnHour()),
-        );
-        expect(await nodes[1].read('interaction', id)).to.equal(undefined);
-      }
+    itEachTime('a removed record is gone, however many replace it meanwhile', async (round) => {
+      const id = newId();
+      await nodes[0].write('interaction', id, {}, inAnHour());
+      await together<unknown>((node, index) =>
+        index === round % PARALLEL
+          ? node.remove('interaction', id)
+          : node.replace('interaction', id, { index }, inAnHour()),
+      );
+      expect(await nodes[1].read('interaction', id)).to.equal(undefined);
     });
   });
 }
