@@ -192,23 +192,22 @@ describe('an API fails closed', () => {
     ]);
   });
 
-  for (const wrong of [
-    { issuer: `${ISSUER}/` },
-    { issuer: 'auth.example.com' },
-    { clientId: '' },
-    { clientSecret: '' },
-    { timeoutMs: 0 },
-    { timeoutMs: Number.NaN },
-    { cacheSeconds: 6 },
-    { cacheSeconds: -1 },
-    { introspectionEndpoint: 'ftp://10.0.0.7/' },
-  ]) {
-    const [[name, value] = []] = Object.entries(wrong);
-    it(`does not begin with the ${name} "${value}"`, () => {
-      const options = { issuer: ISSUER, clientId: 'a', clientSecret: 'b' };
-      expect(() => createIntrospector({ ...options, ...wrong })).to.throw(TypeError);
-    });
-  }
+  it('does not begin with settings that cannot be meant', () => {
+    for (const wrong of [
+      { issuer: `${ISSUER}/` },
+      { issuer: 'auth.example.com' },
+      { clientId: '' },
+      { clientSecret: '' },
+      { timeoutMs: 0 },
+      { timeoutMs: Number.NaN },
+      { cacheSeconds: 6 },
+      { cacheSeconds: -1 },
+      { introspectionEndpoint: 'ftp://10.0.0.7/' },
+    ]) {
+      const options = { issuer: ISSUER, clientId: 'a', clientSecret: 'b', ...wrong };
+      expect(() => createIntrospector(options), JSON.stringify(wrong)).to.throw(TypeError);
+    }
+  });
 });
 
 describe('an API of a real service fails closed', () => {
