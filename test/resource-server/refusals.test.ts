@@ -9,6 +9,7 @@ import {
   type Introspector,
   type ReceivedRequest,
 } from '../../src/resource-server/resource-server.ts';
+import { failureOf } from '../storage/waiting.ts';
 import { ask } from '../support/oauth.ts';
 import { API, answering, introspectorOf, type StandIn, startStandIn, TOKEN } from './stand-in.ts';
 import { SCHEMA, startWarehouseApi, type WarehouseApi } from './warehouse-api.ts';
@@ -169,10 +170,7 @@ describe('what a protected API answers to a request that it lets no further', ()
   });
 
   it('is an error with status and headers for servers that want one', async () => {
-    const error = await callerFrom(introspector, { headers: {} }).then(
-      () => undefined,
-      (error: unknown) => error,
-    );
+    const error = await failureOf(callerFrom(introspector, { headers: {} }));
     expect(error).to.be.instanceOf(CallerRefused);
     expect(error).to.deep.include({
       status: 401,
