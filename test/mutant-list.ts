@@ -601,7 +601,7 @@ const LIST: readonly (Place | readonly [rule: string, from: string, to: string])
     'if ((mode & 0o002) === 0) return;', 'if (mode) return;'],
   { in: 'src/provider/authorization-answers.ts', by: 'provider/ended-sessions' },
   ['no refusal goes to a redirect URI that was removed',
-    'redirectUri !== parts.testRedirectUri && !ctx', '!redirectUri && !ctx'],
+    'redirectUri !== parts.testRedirectUri &&', '!redirectUri &&'],
   { in: 'src/config/settings-schema.ts', by: 'many-nodes/reload' },
   ['another store needs a restart',
     "storage: 'restart'", "storage: 'reload'"],
