@@ -167,22 +167,21 @@ function pageRoutes({ settings, server, formTokens, signedIn, answers, pages }: 
     ...[...ownForm, oauthClientNew.check, requireRecentSignIn, oauthClientNew.create],
   );
   router.get(ENDPOINT.clientTest, own, pages.oauthClientTest.finish);
-  const ownClient = [own, oauthClient.requireOwn];
-  const clientForm = [...ownForm, oauthClient.requireOwn];
-  router.get(client, ...ownClient, oauthClient.show);
-  router.post(client, ...clientForm, oauthClient.check, requireRecentSignIn, oauthClient.save);
-  router.get(`${client}/created`, ...ownClient, pages.oauthClientCreated.show);
-  const { rotateSecret, removeSecret } = oauthClient;
-  router.get(`${client}/rotate-secret`, ...ownClient, oauthClient.backToClient);
-  router.post(`${client}/rotate-secret`, ...clientForm, requireRecentSignIn, rotateSecret);
-  router.get(`${client}/remove-secret`, ...ownClient, oauthClient.backToClient);
-  router.post(`${client}/remove-secret`, ...clientForm, requireRecentSignIn, removeSecret);
-  router.get(`${client}/test`, ...ownClient, pages.oauthClientTest.show);
-  router.post(`${client}/test`, ...clientForm, pages.oauthClientTest.begin);
-  router.get(`${client}/delete`, ...ownClient, oauthClientDelete.show);
+  router.post(`${client}{/*rest}`, ...form);
+  router.all(`${client}{/*rest}`, own, oauthClient.requireOwn);
+  router.get(client, oauthClient.show);
+  router.post(client, oauthClient.check, requireRecentSignIn, oauthClient.save);
+  router.get(`${client}/created`, pages.oauthClientCreated.show);
+  router.get(`${client}/rotate-secret`, oauthClient.backToClient);
+  router.post(`${client}/rotate-secret`, requireRecentSignIn, oauthClient.rotateSecret);
+  router.get(`${client}/remove-secret`, oauthClient.backToClient);
+  router.post(`${client}/remove-secret`, requireRecentSignIn, oauthClient.removeSecret);
+  router.get(`${client}/test`, pages.oauthClientTest.show);
+  router.post(`${client}/test`, pages.oauthClientTest.begin);
+  router.get(`${client}/delete`, oauthClientDelete.show);
   router.post(
     `${client}/delete`,
-    ...[...clientForm, oauthClientDelete.check, requireRecentSignIn, oauthClientDelete.submit],
+    ...[oauthClientDelete.check, requireRecentSignIn, oauthClientDelete.submit],
   );
 
   router.get('/profile/connections', own, pages.connections.list);
