@@ -28,7 +28,6 @@ import { activityPage } from './pages/activity.ts';
 import { apiKeysPage } from './pages/api-keys.ts';
 import { connectionsPage } from './pages/connections.ts';
 import { consentPage } from './pages/consent.ts';
-import { createConsentSeals } from './pages/consent-seal.ts';
 import { refreshSession } from './pages/current-session.ts';
 import { createErrorPage } from './pages/error-page.ts';
 import { errorReferencePage } from './pages/error-reference-page.ts';
@@ -52,6 +51,7 @@ import { signOutPage } from './pages/sign-out.ts';
 import { signedInSteps } from './pages/signed-in.ts';
 import { createWaitingSignIn } from './pages/waiting-sign-in.ts';
 import { createAuthorizationServer } from './provider/provider.ts';
+import { createSeals } from './seals.ts';
 import type { LastUsed } from './storage/last-used.ts';
 import type { Database } from './storage/queries.ts';
 import type { TokenStore } from './storage/token-store.ts';
@@ -138,7 +138,7 @@ export function createApplication(parts: ApplicationParts): Application {
     ...{ host, accounts, activity, sessions, interactions, checkPassword, forgotPasswordUrl },
     ...{ keptForms, waiting },
   });
-  const seals = createConsentSeals({ keys: secrets.cookieKeys });
+  const seals = createSeals('consent', secrets.cookieKeys);
   const consent = consentPage({ host, access, connections, interactions, seals });
   const app = createHost({
     ...{ settings, log, server, formTokens, signedIn },

@@ -62,6 +62,7 @@ const FOR_ALL = [
   'network-address.ts',
   'random-id.ts',
   'refusal.ts',
+  'seals.ts',
 ];
 
 const SAYS_NOTHING = /^(utils?|helpers?|common|lib|core|misc|services|managers?|shared)(\.ts)?$/;

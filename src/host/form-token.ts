@@ -1,8 +1,8 @@
 /** Proof that a form was on a page of ours, in the browser that posts it (CSRF protection). */
-import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { Context, Next } from 'koa';
 import { formOf } from '../provider/form.ts';
 import { randomId } from '../random-id.ts';
+import { createSeals } from '../seals.ts';
 
 const BROWSER_ID = /^[A-Za-z0-9_-]{43}$/;
 
@@ -31,19 +31,15 @@ export function createFormTokens({
   const cookieName = isSecure ? '__Host-gate_form' : 'gate_form';
   const cookie = { httpOnly: true, sameSite: 'lax', secure: isSecure, path: '/', signed: false };
 
-  const macOf = (key: string, browserId: string): Buffer =>
-    createHmac('sha256', key).update(`form:${browserId}`).digest();
+  const seals = createSeals('form', keys);
 
   const browserIdOf = (ctx: Context): string | undefined => {
     const value = ctx.cookies.get(cookieName, { signed: false });
     return value !== undefined && BROWSER_ID.test(value) ? value : undefined;
   };
 
-  const isOurs = (browserId: string | undefined, token: string | null): boolean => {
-    const presented = Buffer.from(token ?? '', 'base64url');
-    if (browserId === undefined || presented.length !== 32) return false;
-    return keys.some((key) => timingSafeEqual(macOf(key, browserId), presented));
-  };
+  const isOurs = (browserId: string | undefined, token: string | null): boolean =>
+    browserId !== undefined && seals.isMacOf(token ?? '', browserId);
 
   function refuseOtherOrigins(ctx: Context): void {
     const site = ctx.get('sec-fetch-site');
@@ -59,8 +55,7 @@ export function createFormTokens({
         browserId = randomId('', 43);
         ctx.cookies.set(cookieName, browserId, { ...cookie, sameSite: 'lax' });
       }
-      const [key = ''] = keys;
-      return macOf(key, browserId).toString('base64url');
+      return seals.macOf(browserId);
     },
 
     requireFormToken(ctx, next) {

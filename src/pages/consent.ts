@@ -5,7 +5,7 @@ import type { Connections } from '../authorizations/connections.ts';
 import { type Asked, askedOf } from '../provider/approvals.ts';
 import { formOf } from '../provider/form.ts';
 import type { Interactions, PendingConsent } from '../provider/interactions.ts';
-import { type ConsentSeals, SHOWN_FIELD } from './consent-seal.ts';
+import type { Seals } from '../seals.ts';
 import { type PageHost, seeOther } from './page.ts';
 
 export interface ConsentParts {
@@ -13,10 +13,13 @@ export interface ConsentParts {
   readonly access: Access;
   readonly connections: Connections;
   readonly interactions: Interactions;
-  readonly seals: ConsentSeals;
+  /** For what a page showed, which its form brings back. */
+  readonly seals: Seals;
 }
 
 const OPERATOR = 'the operator';
+/** The hidden field with what the page showed, sealed. */
+export const SHOWN_FIELD = 'shown';
 
 export function consentPage(parts: ConsentParts) {
   const { host, access, connections, interactions, seals } = parts;
@@ -54,7 +57,7 @@ export function consentPage(parts: ConsentParts) {
       const form = formOf(ctx);
       switch (form.get('decision')) {
         case 'approve': {
-          const asked = seals.open(form.get(SHOWN_FIELD) ?? '');
+          const asked = seals.open<Asked>(form.get(SHOWN_FIELD) ?? '');
           // An approval of nothing that this page has shown: ask.
           if (asked?.interaction !== interaction.uid) return seeOther(ctx, ctx.path);
           return seeOther(ctx, await interactions.approve(ctx, asked));

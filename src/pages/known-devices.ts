@@ -1,10 +1,10 @@
 /** The browsers in which an account has signed in: strangers cannot use up their attempts. */
-import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { Context } from 'koa';
 import type { Account } from '../accounts/account.ts';
 import type { Clock } from '../clock.ts';
 import { epochSeconds } from '../clock.ts';
 import { randomId } from '../random-id.ts';
+import { createSeals } from '../seals.ts';
 
 export interface KnownDevices {
   /** To be called with every proof of who it is: a password that was right, or a one-time link. */
@@ -27,7 +27,7 @@ interface Entry {
   readonly accountId: string;
   readonly nonce: string;
   readonly since: number;
-  readonly mac: Buffer;
+  readonly mac: string;
 }
 
 /**
@@ -48,23 +48,22 @@ export function createKnownDevices({
   const cookieName = isSecure ? '__Host-gate_device' : 'gate_device';
   const cookie = { httpOnly: true, sameSite: 'lax', secure: isSecure, path: '/' } as const;
 
-  const macOf = (key: string, said: string, { sessionGeneration }: Account): Buffer =>
-    createHmac('sha256', key).update(`device:${said}.${sessionGeneration}`).digest();
+  const seals = createSeals('device', keys);
+  const withGeneration = (said: string, { sessionGeneration }: Account): string =>
+    `${said}.${sessionGeneration}`;
 
   const entriesOf = (ctx: Context): Entry[] =>
     (ctx.cookies.get(cookieName, { signed: false }) ?? '')
       .split('~', MOST_ACCOUNTS)
       .flatMap((text) => {
         const [, accountId = '', nonce = '', since = '', mac = ''] = ENTRY.exec(text) ?? [];
-        const bytes = Buffer.from(mac, 'base64url');
-        return accountId ? [{ text, accountId, nonce, since: Number(since), mac: bytes }] : [];
+        return accountId ? [{ text, accountId, nonce, since: Number(since), mac }] : [];
       });
 
   return {
     remember(ctx, account) {
       const said = `${account.id}.${randomId('', 22)}.${epochSeconds(clock)}`;
-      const [key = ''] = keys;
-      const entry = `${said}.${macOf(key, said, account).toString('base64url')}`;
+      const entry = `${said}.${seals.macOf(withGeneration(said, account))}`;
       const others = entriesOf(ctx).filter(({ accountId }) => accountId !== account.id);
       const kept = [entry, ...others.map(({ text }) => text)].slice(0, MOST_ACCOUNTS);
       ctx.cookies.set(cookieName, kept.join('~'), {
@@ -81,8 +80,7 @@ export function createKnownDevices({
       const entry = entriesOf(ctx).find(({ accountId }) => accountId === account.id);
       if (!entry || entry.since + LIFETIME <= epochSeconds(clock)) return undefined;
       const said = `${account.id}.${entry.nonce}.${entry.since}`;
-      const isOurs = keys.some((key) => timingSafeEqual(macOf(key, said, account), entry.mac));
-      return isOurs ? entry.nonce : undefined;
+      return seals.isMacOf(entry.mac, withGeneration(said, account)) ? entry.nonce : undefined;
     },
   };
 }

@@ -1,11 +1,11 @@
 /** Tests of a client by its owner: authorizations that come back to ourselves, and to nobody else. */
-import { createHmac } from 'node:crypto';
 import type { Context, Next } from 'koa';
 import type { AccountRegistry } from '../accounts/account-registry.ts';
 import type { ShownOnce } from '../accounts/shown-once.ts';
 import type { Client } from '../clients/client.ts';
 import type { ClientRegistry } from '../clients/client-registry.ts';
 import { randomId } from '../random-id.ts';
+import { createSeals } from '../seals.ts';
 import { type BrowserSession, type BrowserSessions, isAlive } from './browser-sessions.ts';
 import { authorizationRequest, challengeOf } from './client-flow.ts';
 import { ENDPOINT } from './endpoints.ts';
@@ -64,6 +64,7 @@ export function createClientTests({
   accounts: Pick<AccountRegistry, 'find'>;
 }): ClientTests {
   const redirectUri = testRedirectUri(issuer);
+  const seals = createSeals('client-test', keys);
   const recognized = new WeakMap<Context, string>();
 
   /**
@@ -71,8 +72,7 @@ export function createClientTests({
    * finds nothing in their browser. With our key, because the store knows the other two.
    */
   function nameOf({ uid }: BrowserSession, state: string): string {
-    const [key = ''] = keys;
-    return createHmac('sha256', key).update(`client-test:${uid}:${state}`).digest('base64url');
+    return seals.macOf(`${uid}:${state}`);
   }
 
   /** The client whose test this request is: of exactly this person, session, state and challenge. */
