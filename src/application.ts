@@ -1,5 +1,6 @@
 /** Everything that a settings file decides once the stores are open: replaced as a whole by a reload. */
 import type { RequestListener } from 'node:http';
+import type { Context } from 'koa';
 import type { Logger } from 'pino';
 import type { Access } from './accounts/access.ts';
 import type { AccountRegistry } from './accounts/account-registry.ts';
@@ -23,7 +24,7 @@ import { createFormTokens } from './host/form-token.ts';
 import { createHost } from './host/host.ts';
 import { createMetrics, type Metrics } from './host/metrics.ts';
 import { createOwnRequests } from './host/own-requests.ts';
-import { render } from './host/views.ts';
+import { createRender } from './host/views.ts';
 import { activityPage } from './pages/activity.ts';
 import { apiKeysPage } from './pages/api-keys.ts';
 import { connectionsPage } from './pages/connections.ts';
@@ -36,12 +37,14 @@ import { interactionPage } from './pages/interaction.ts';
 import { keptAnswers } from './pages/kept-answers.ts';
 import { createKeptForms } from './pages/kept-forms.ts';
 import { createKnownDevices } from './pages/known-devices.ts';
+import { createNotices } from './pages/notices.ts';
 import { oauthClientPage } from './pages/oauth-client.ts';
 import { oauthClientCreatedPage } from './pages/oauth-client-created.ts';
 import { oauthClientDeletePage } from './pages/oauth-client-delete.ts';
 import { oauthClientNewPage } from './pages/oauth-client-new.ts';
 import { oauthClientTestPage } from './pages/oauth-client-test.ts';
 import { oauthClientsPage } from './pages/oauth-clients.ts';
+import { foundVisitor, type PageHost, visitorOf } from './pages/page.ts';
 import { passwordPage } from './pages/password.ts';
 import { createPasswordCheck } from './pages/password-check.ts';
 import { profilePage } from './pages/profile.ts';
@@ -94,6 +97,13 @@ export function createApplication(parts: ApplicationParts): Application {
   const { outcomes } = metrics;
   const { passwordLinks: links } = parts;
 
+  const formTokens = createFormTokens({ issuer, keys: secrets.cookieKeys });
+  // The server, which is made below, shows pages itself. Without a store a page names nobody.
+  const seen = {
+    visitorOf: (ctx: Context) =>
+      visitorOf(ctx, { sessions: server.sessions, accounts }).catch(() => foundVisitor(ctx)),
+  };
+  const render = createRender({ formTokens, ...seen });
   const errorPage = createErrorPage({ render });
   const shownOnce = createShownOnce({ store, clock });
   const server = createAuthorizationServer({
@@ -106,8 +116,10 @@ export function createApplication(parts: ApplicationParts): Application {
 
   const { interactions, sessions } = server;
   const disconnect = createDisconnect(connections, activity);
-  const formTokens = createFormTokens({ issuer, keys: secrets.cookieKeys });
-  const host = { render, formToken: formTokens.formToken };
+  const host: PageHost = {
+    ...{ render, drawnFor: formTokens.drawnFor },
+    notices: createNotices({ issuer, keys: secrets.cookieKeys, clock, ...seen }),
+  };
   const passwordChanges = createPasswordChanges({ database, accounts, links, activity });
   const devices = createKnownDevices({ issuer, keys: secrets.cookieKeys, clock });
   const hourlyLimit = (name: string, attempts: number) =>
@@ -130,7 +142,7 @@ export function createApplication(parts: ApplicationParts): Application {
     limit: hourlyLimit('kept_forms', 200),
   });
   const signedIn = signedInSteps({
-    ...{ host, clock, accounts, sessions, checkPassword, keptForms, devices },
+    ...{ host, clock, accounts, sessions, checkPassword, errorPage, keptForms, devices },
   });
   const ownClients = { host, clients, activity, shownOnce, limit: limits.clientsPerPerson };
   const waiting = createWaitingSignIn({ issuer, interactions });
@@ -150,7 +162,9 @@ export function createApplication(parts: ApplicationParts): Application {
     pages: {
       signIn,
       signOut: signOutPage({ host, accounts, sessions }),
-      interaction: interactionPage({ interactions, signIn, consent, errorPage }),
+      interaction: interactionPage({
+        ...{ host, accounts, sessions, interactions, signIn, consent, errorPage },
+      }),
       password: passwordPage({
         ...{ host, links, changes: passwordChanges, devices, forgotPasswordUrl },
         ...{ connections, disconnect, keptForms, waiting },

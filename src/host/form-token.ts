@@ -1,23 +1,29 @@
-/** Proof that a form was on a page of ours, in the browser that posts it (CSRF protection). */
+/** Proof that a form was on a page of ours, in the browser that posts it (CSRF protection), and for whom. */
 import type { Context, Next } from 'koa';
+import { type DrawnFor, markOf, type Visitor } from '../pages/page.ts';
 import { formOf } from '../provider/form.ts';
 import { randomId } from '../random-id.ts';
 import { createSeals } from '../seals.ts';
 
 const BROWSER_ID = /^[A-Za-z0-9_-]{43}$/;
+/** The account, the mark of the session, the MAC over both and the browser. */
+const TOKEN = /^((?:acc_[A-Za-z0-9_-]{16})?)\.([A-Za-z0-9_-]{22})\.([A-Za-z0-9_-]{43})$/;
 
 export interface FormTokens {
   /** The value of the hidden field; gives the browser its cookie at the first form. */
-  formToken(ctx: Context): string;
+  formToken(ctx: Context, visitor: Visitor | undefined): string;
   /** Route step after `readForm`: stops with 403 unless the form is ours and was sent from us. */
   requireFormToken(ctx: Context, next: Next): Promise<void>;
+  /** After that step: for whom the page was drawn, seen from who is there now. */
+  drawnFor(ctx: Context, visitor: Visitor | undefined): DrawnFor;
   /** Route step: stops with 403 unless the request came from a page of ours. */
   requireSameOrigin(ctx: Context, next: Next): Promise<void>;
 }
 
 /**
  * A random cookie and its MAC in the form: another site can neither read the one nor make the
- * other. What the browser itself says about where a request comes from is checked as well.
+ * other. What the browser itself says about where a request comes from is checked as well. The MAC
+ * covers the account and the session too, so a token is another one after each sign-in and sign-out.
  */
 export function createFormTokens({
   issuer,
@@ -30,16 +36,13 @@ export function createFormTokens({
   const isSecure = issuer.startsWith('https:');
   const cookieName = isSecure ? '__Host-gate_form' : 'gate_form';
   const cookie = { httpOnly: true, sameSite: 'lax', secure: isSecure, path: '/', signed: false };
-
   const seals = createSeals('form', keys);
+  const sent = new WeakMap<Context, { readonly accountId: string; readonly mark: string }>();
 
   const browserIdOf = (ctx: Context): string | undefined => {
     const value = ctx.cookies.get(cookieName, { signed: false });
     return value !== undefined && BROWSER_ID.test(value) ? value : undefined;
   };
-
-  const isOurs = (browserId: string | undefined, token: string | null): boolean =>
-    browserId !== undefined && seals.isMacOf(token ?? '', browserId);
 
   function refuseOtherOrigins(ctx: Context): void {
     const site = ctx.get('sec-fetch-site');
@@ -49,21 +52,33 @@ export function createFormTokens({
   }
 
   return {
-    formToken(ctx) {
+    formToken(ctx, visitor) {
       let browserId = browserIdOf(ctx);
       if (browserId === undefined) {
         browserId = randomId('', 43);
         ctx.cookies.set(cookieName, browserId, { ...cookie, sameSite: 'lax' });
       }
-      return seals.macOf(browserId);
+      const holder = `${visitor?.account.id ?? ''}.${markOf(visitor)}`;
+      return `${holder}.${seals.macOf(`${browserId}.${holder}`)}`;
     },
 
     requireFormToken(ctx, next) {
       refuseOtherOrigins(ctx);
-      if (!isOurs(browserIdOf(ctx), formOf(ctx).get('form_token'))) {
+      const browserId = browserIdOf(ctx);
+      const token = TOKEN.exec(formOf(ctx).get('form_token') ?? '');
+      const [, accountId = '', mark = '', mac = ''] = token ?? [];
+      if (!browserId || !seals.isMacOf(mac, `${browserId}.${accountId}.${mark}`)) {
         ctx.throw(403, 'form token missing or not of this browser');
       }
+      sent.set(ctx, { accountId, mark });
       return next();
+    },
+
+    drawnFor(ctx, visitor) {
+      const token = sent.get(ctx);
+      if (!token) throw new TypeError('requireFormToken must come before');
+      if (token.accountId !== (visitor?.account.id ?? '')) return 'somebody else';
+      return token.mark === markOf(visitor) ? 'this session' : 'another session';
     },
 
     requireSameOrigin(ctx, next) {

@@ -23,7 +23,7 @@ import type { profilePage } from '../pages/profile.ts';
 import type { securityPage } from '../pages/security.ts';
 import type { signInPage } from '../pages/sign-in.ts';
 import type { signOutPage } from '../pages/sign-out.ts';
-import type { SignedInSteps } from '../pages/signed-in.ts';
+import type { Redraw, SignedInSteps } from '../pages/signed-in.ts';
 import { answerPreflight } from '../provider/cross-origin.ts';
 import { ENDPOINT } from '../provider/endpoints.ts';
 import { readForm } from '../provider/form.ts';
@@ -130,7 +130,8 @@ function pageRoutes({ settings, server, formTokens, signedIn, answers, pages }: 
   const { pageToClient } = securityHeaders(settings.issuer);
   const form = [readForm, formTokens.requireFormToken, answers.keep];
   const own = signedIn.requireSignedIn;
-  const ownForm = [...form, own];
+  const ownForm = [...form, own, signedIn.requireOwnForm()];
+  const typedForm = (redraw: Redraw) => [...form, own, signedIn.requireOwnForm(redraw)];
   const sensitive = [...ownForm, signedIn.requireRecentSignIn];
 
   router.get(
@@ -164,10 +165,13 @@ function pageRoutes({ settings, server, formTokens, signedIn, answers, pages }: 
   router.get('/profile/oauth-clients/new', own, oauthClientNew.show);
   router.post(
     '/profile/oauth-clients/new',
-    ...[...ownForm, oauthClientNew.check, requireRecentSignIn, oauthClientNew.create],
+    ...typedForm(oauthClientNew.redraw),
+    ...[oauthClientNew.check, requireRecentSignIn, oauthClientNew.create],
   );
   router.get(ENDPOINT.clientTest, own, pages.oauthClientTest.finish);
-  router.post(`${client}{/*rest}`, ...form);
+  // Before anybody looks whose client it is: that is said to who the form was drawn for.
+  router.post(client, ...typedForm(oauthClient.redraw));
+  router.post(`${client}/*rest`, ...ownForm);
   router.all(`${client}{/*rest}`, own, oauthClient.requireOwn);
   router.get(client, oauthClient.show);
   router.post(client, oauthClient.check, requireRecentSignIn, oauthClient.save);
@@ -192,7 +196,11 @@ function pageRoutes({ settings, server, formTokens, signedIn, answers, pages }: 
   router.post('/profile/connections/:id/disconnect', ...ownForm, pages.connections.disconnect);
 
   router.get('/profile/api-keys', own, pages.apiKeys.show);
-  router.post('/profile/api-keys', ...sensitive, pages.apiKeys.create);
+  router.post(
+    '/profile/api-keys',
+    ...typedForm(pages.apiKeys.redraw),
+    ...[requireRecentSignIn, pages.apiKeys.create],
+  );
   router.get('/profile/api-keys/created', own, pages.apiKeys.showCreated);
   router.get('/profile/api-keys/:id/revoke', own, pages.apiKeys.askToRevoke);
   router.post('/profile/api-keys/:id/revoke', ...sensitive, pages.apiKeys.revoke);

@@ -1,11 +1,13 @@
 /** Draws the pages: koa-views over the EJS files of `views/`, which see their `page` and nothing else. */
 import { fileURLToPath } from 'node:url';
 import ejs from 'ejs';
-import type { Middleware } from 'koa';
+import type { Context } from 'koa';
 import koaViews from 'koa-views';
+import { foundVisitor, type Visitor } from '../pages/page.ts';
 import type { Render } from '../pages/view-data.ts';
 import { ENDPOINT } from '../provider/endpoints.ts';
 import { assetUrls } from './assets.ts';
+import type { FormTokens } from './form-token.ts';
 
 const directory = fileURLToPath(new URL('../../views', import.meta.url));
 
@@ -13,26 +15,45 @@ const directory = fileURLToPath(new URL('../../views', import.meta.url));
 // requests, and a page can end in the answer to somebody else.
 const middleware = koaViews(directory, { extension: 'ejs', engineSource: { ejs: renderTemplate } });
 
-/** Gives every context its `render`. */
-export function viewMiddleware(): Middleware {
-  return middleware;
+/** What every page shows beside its own: who is signed in, and the token of its forms. */
+interface Frame {
+  readonly person?: { readonly name: string; readonly email: string };
+  /** Gives the browser a cookie where it has none, so only a page with a form reads it. */
+  readonly formToken: string;
 }
 
 /** Draws one view; for contexts that never passed the middleware too, like those of the engine. */
-export const render: Render = async (ctx, name, page) => {
-  await middleware(ctx, async () => {});
-  await ctx.render(`${name}.ejs`, { page });
-};
+export function createRender({
+  formTokens,
+  visitorOf,
+}: {
+  formTokens: Pick<FormTokens, 'formToken'>;
+  visitorOf(ctx: Context): Promise<Visitor | undefined>;
+}): Render {
+  return async (ctx, name, page) => {
+    // What went wrong on our side is told at once, without asking a store.
+    const visitor = ctx.status >= 500 ? foundVisitor(ctx) : await visitorOf(ctx);
+    const frame: Frame = {
+      ...(visitor && { person: visitor.account }),
+      get formToken() {
+        return formTokens.formToken(ctx, visitor);
+      },
+    };
+    await middleware(ctx, async () => {});
+    await ctx.render(`${name}.ejs`, { page, frame });
+  };
+}
 
 /**
  * Stands where koa-views would call its own adapter for EJS, which hands every local and all of
  * `ctx.state` to the compiler as options (`escapeFunction` among them: CVE-2022-29078). Here the
  * options are these, whatever the locals hold. `strict` makes a misspelled name an error.
  */
-function renderTemplate(file: string, locals: { page: unknown }): Promise<string> {
+function renderTemplate(file: string, locals: { page: unknown; frame: Frame }): Promise<string> {
+  const { page, frame } = locals;
   return ejs.renderFile(
     file,
-    { page: locals.page, assets: assetUrls, keepAliveUrl: ENDPOINT.refreshSession },
-    { cache: true, strict: true, destructuredLocals: ['page', 'assets', 'keepAliveUrl'] },
+    { page, frame, assets: assetUrls, keepAliveUrl: ENDPOINT.refreshSession },
+    { cache: true, strict: true, destructuredLocals: ['page', 'frame', 'assets', 'keepAliveUrl'] },
   );
 }

@@ -27,7 +27,6 @@ export interface ApiKeyRow {
 
 export interface ApiKeyForm {
   readonly action: string;
-  readonly formToken: string;
   /** Tells one drawn form from the next. */
   readonly creationKey: string;
   /** What was typed before, or empty. */

@@ -10,7 +10,7 @@ import { formOf } from '../provider/form.ts';
 import { Refusal } from '../refusal.ts';
 import type { ApiKeyForm, ApiKeyRow } from './api-keys-view.ts';
 import { momentOf, momentOrNothing } from './moment.ts';
-import { noticeOf, originOf, type PageHost, seeOther } from './page.ts';
+import { originOf, type PageHost, seeOther } from './page.ts';
 import { newCreationKey, sentFormFrom } from './sent-form.ts';
 import { accountOf, NOTHING_SENT, typedOf } from './signed-in.ts';
 
@@ -24,7 +24,7 @@ export interface ApiKeysParts {
 }
 
 const PATH = '/profile/api-keys';
-const NOTICES = { revoked: 'The key is revoked: it is refused from now on.' };
+const REVOKED = 'The key is revoked: it is refused from now on.';
 /** The value of the form for a key that does not expire. */
 const NO_EXPIRY = 'none';
 const PRESET_DAYS = '90';
@@ -48,25 +48,25 @@ export function apiKeysPage({ host, clock, apiKeys, shownOnce, limit }: ApiKeysP
     revokeUrl: `${PATH}/${key.id}/revoke`,
   });
 
-  async function draw(ctx: Context, typed: Typed, refusal?: Refusal): Promise<void> {
+  async function draw(ctx: Context, typed: Typed, refusal?: Refusal | string): Promise<void> {
     const keys = await apiKeys.listOf(accountOf(ctx).id);
     const hasRoom = keys.filter((key) => !isExpired(key)).length < limit;
     await host.render(ctx, 'api-keys', {
-      notice: typedOf(ctx) ? NOTHING_SENT : noticeOf(ctx, NOTICES),
+      notice: typedOf(ctx) ? NOTHING_SENT : await host.notices.take(ctx),
       keys: keys.map(rowOf),
       limit,
-      form: hasRoom || refusal ? formWith(ctx, typed, refusal) : undefined,
+      form: hasRoom || refusal ? formWith(typed, refusal) : undefined,
     });
   }
 
-  function formWith(ctx: Context, typed: Typed, refusal: Refusal | undefined): ApiKeyForm {
+  function formWith(typed: Typed, refusal: Refusal | string | undefined): ApiKeyForm {
+    const problems = refusal instanceof Refusal ? refusal.problems : [];
     const problemOf = (code: string): string | undefined =>
-      refusal?.problems.find((problem) => problem.code === code)?.message;
+      problems.find((problem) => problem.code === code)?.message;
     const nameProblem = problemOf('name_invalid');
     const expiryProblem = problemOf('expiry_invalid');
     return {
       action: PATH,
-      formToken: host.formToken(ctx),
       creationKey: newCreationKey(),
       name: typed.name,
       expiries: [...EXPIRY_DAYS.map(String), NO_EXPIRY].map((value) => ({
@@ -75,7 +75,8 @@ export function apiKeysPage({ host, clock, apiKeys, shownOnce, limit }: ApiKeysP
         isChosen: value === typed.expiresInDays,
       })),
       problems: [
-        ...(refusal && refusal.problems.length === 0
+        ...(typeof refusal === 'string' ? [{ message: refusal }] : []),
+        ...(refusal instanceof Refusal && problems.length === 0
           ? [{ message: `${refusal.message} ${refusal.remedy}` }]
           : []),
         ...(nameProblem ? [{ field: 'name', message: nameProblem }] : []),
@@ -91,6 +92,13 @@ export function apiKeysPage({ host, clock, apiKeys, shownOnce, limit }: ApiKeysP
     apiKeys.find(accountOf(ctx).id, String(ctx.params.id));
 
   return {
+    /** The form of who is signed in, with what was sent. */
+    redraw: {
+      isForEverybody: true,
+      draw: (ctx: Context, problem: string): Promise<void> =>
+        draw(ctx, typedIn(formOf(ctx)), problem),
+    },
+
     /** `GET /profile/api-keys` */
     show(ctx: Context): Promise<void> {
       const typed = typedOf(ctx);
@@ -159,7 +167,6 @@ export function apiKeysPage({ host, clock, apiKeys, shownOnce, limit }: ApiKeysP
             'This cannot be undone.',
         ],
         action: ctx.path,
-        formToken: host.formToken(ctx),
         button: 'Revoke',
         cancel: PATH,
       });
@@ -169,7 +176,7 @@ export function apiKeysPage({ host, clock, apiKeys, shownOnce, limit }: ApiKeysP
     async revoke(ctx: Context): Promise<void> {
       const id = String(ctx.params.id);
       const isRevoked = await apiKeys.revoke(accountOf(ctx).id, id, originOf(ctx));
-      if (isRevoked) seeOther(ctx, `${PATH}?done=revoked`);
+      if (isRevoked) await host.notices.tell(ctx, PATH, REVOKED);
     },
   };
 }

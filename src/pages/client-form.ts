@@ -49,7 +49,7 @@ export const isFine = ({ name, redirectUris }: ClientFormFindings): boolean =>
 export function clientFormView(
   typed: TypedClient,
   { kind, isNative }: Pick<Client, 'kind' | 'isNative'>,
-  frame: Pick<ClientFormView, 'action' | 'formToken' | 'button'> & {
+  frame: Pick<ClientFormView, 'action' | 'button'> & {
     readonly findings?: ClientFormFindings;
     /** What is wrong beyond the fields. */
     readonly problem?: string | undefined;

@@ -11,7 +11,7 @@ import type { Connections } from '../authorizations/connections.ts';
 import type { Disconnect } from '../authorizations/endings.ts';
 import type { ConnectionRow } from './connections-view.ts';
 import { momentOf, momentOrNothing } from './moment.ts';
-import { noticeOf, originOf, type PageHost, seeOther } from './page.ts';
+import { originOf, type PageHost, seeOther } from './page.ts';
 import { accountOf } from './signed-in.ts';
 import type { AccessChange, ReachedOrganization } from './view-data.ts';
 
@@ -24,10 +24,8 @@ export interface ConnectionsParts {
 
 const PATH = '/profile/connections';
 const ALL = `${PATH}/disconnect-all`;
-const NOTICES = {
-  disconnected: 'Disconnected: every access it had is over, and it must ask you again.',
-  'all-disconnected': 'Everything is disconnected: whoever acted for you must ask you again.',
-};
+const DISCONNECTED = 'Disconnected: every access it had is over, and it must ask you again.';
+const ALL_DISCONNECTED = 'Everything is disconnected: whoever acted for you must ask you again.';
 
 export function connectionsPage({ host, access, connections, disconnect }: ConnectionsParts) {
   /** The connection of the person who asks; another one is Koa's 404. */
@@ -48,7 +46,7 @@ export function connectionsPage({ host, access, connections, disconnect }: Conne
         reachOf(ctx),
       ]);
       await host.render(ctx, 'connections', {
-        notice: noticeOf(ctx, NOTICES),
+        notice: await host.notices.take(ctx),
         connections: connected.map((client) =>
           rowOf(client, compareAccess(client.approvedAccess, now)),
         ),
@@ -83,7 +81,6 @@ export function connectionsPage({ host, access, connections, disconnect }: Conne
           'It can ask you again, and then you decide anew.',
         ],
         action: ctx.path,
-        formToken: host.formToken(ctx),
         button: 'Disconnect',
         cancel: PATH,
       });
@@ -95,7 +92,7 @@ export function connectionsPage({ host, access, connections, disconnect }: Conne
       if (!client) return;
       const { clientId } = client;
       await disconnect({ accountId: accountOf(ctx).id, clientId }, originOf(ctx));
-      seeOther(ctx, `${PATH}?done=disconnected`);
+      await host.notices.tell(ctx, PATH, DISCONNECTED);
     },
 
     /** `GET /profile/connections/disconnect-all` */
@@ -111,7 +108,6 @@ export function connectionsPage({ host, access, connections, disconnect }: Conne
           'Each can ask you again, and then you decide anew.',
         ],
         action: ctx.path,
-        formToken: host.formToken(ctx),
         button: 'Disconnect all',
         cancel: PATH,
       });
@@ -120,7 +116,7 @@ export function connectionsPage({ host, access, connections, disconnect }: Conne
     /** `POST /profile/connections/disconnect-all` */
     async disconnectAll(ctx: Context): Promise<void> {
       await disconnect({ accountId: accountOf(ctx).id }, originOf(ctx));
-      seeOther(ctx, `${PATH}?done=all-disconnected`);
+      await host.notices.tell(ctx, PATH, ALL_DISCONNECTED);
     },
   };
 }

@@ -37,7 +37,6 @@ export function consentPage(parts: ConsentParts) {
       const asked = askedOf(uid, accountId, client, generation);
       await host.render(ctx, 'consent', {
         action: ctx.path,
-        formToken: host.formToken(ctx),
         shown: seals.seal(asked),
         client: {
           name: client.name,

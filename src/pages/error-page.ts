@@ -1,11 +1,11 @@
 /** The page for everything that went wrong: what happened, what to do, a reference. */
 import type { Context } from 'koa';
+import { formOf } from '../provider/form.ts';
 import type { PageHost } from './page.ts';
 import type { ErrorView } from './view-data.ts';
 
-type ErrorText = Pick<ErrorView, 'heading' | 'explanation' | 'advice'> & {
-  readonly links?: ErrorView['links'];
-};
+type ErrorText = Pick<ErrorView, 'heading' | 'explanation' | 'advice'> &
+  Partial<Pick<ErrorView, 'links' | 'typed'>>;
 
 const PROFILE = { href: '/profile', label: 'Go to your profile' };
 
@@ -92,17 +92,29 @@ export interface ErrorPage {
   ): Promise<void>;
   /** Answers for an interaction that was used or has expired; `restart` begins the request again. */
   requestIsOver(ctx: Context, restart?: string | undefined): Promise<void>;
+  /**
+   * Answers a form that was drawn for another account, or in another session of this one.
+   *
+   * @param now the name of who is signed in now, and where they go on.
+   */
+  formIsStale(
+    ctx: Context,
+    now: { readonly name: string; readonly isTheirs: boolean; readonly href: string },
+  ): Promise<void>;
 }
+
+/** Of these fields a page that cannot be drawn again tells what was typed: no secret is among them. */
+const TYPED: Readonly<Record<string, string>> = { name: 'Name', redirect_uris: 'Redirect URI' };
 
 export function createErrorPage(host: Pick<PageHost, 'render'>): ErrorPage {
   const draw = (
     ctx: Context,
     status: number,
-    { links = [], ...text }: ErrorText,
+    { links = [], typed = [], ...text }: ErrorText,
   ): Promise<void> => {
     ctx.status = status;
     const requestId = String(ctx.state.requestId ?? '');
-    return host.render(ctx, 'error', { status, ...text, links, requestId });
+    return host.render(ctx, 'error', { status, ...text, links, typed, requestId });
   };
 
   const requestIsOver: ErrorPage['requestIsOver'] = (ctx, restart) =>
@@ -135,6 +147,32 @@ export function createErrorPage(host: Pick<PageHost, 'render'>): ErrorPage {
     },
 
     requestIsOver,
+
+    formIsStale(ctx, { name, isTheirs, href }) {
+      const typed = [...formOf(ctx)].flatMap(([field, value]) => {
+        const label = Object.hasOwn(TYPED, field) ? TYPED[field] : undefined;
+        return label === undefined ? [] : [{ label, value }];
+      });
+      if (isTheirs) {
+        return draw(ctx, 409, {
+          heading: 'You have signed in again',
+          explanation: 'The page you sent this from was opened before that, so nothing was done.',
+          advice: 'Open it again, and send it from there if you still mean it.',
+          links: [{ href, label: 'Open it again' }],
+          typed,
+        });
+      }
+      return draw(ctx, 409, {
+        heading: `You are now signed in as ${name}`,
+        explanation: 'The page you sent this from was opened for somebody else: nothing was done.',
+        advice: 'Go on as who you are now, or sign out and sign in with the other account.',
+        links: [
+          { href, label: 'Go on' },
+          { href: '/logout', label: 'Sign out' },
+        ],
+        typed,
+      });
+    },
   };
 }
 

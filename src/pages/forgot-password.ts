@@ -5,9 +5,12 @@ import type { PasswordLinkRequests } from '../accounts/password-link-requests.ts
 import type { AttemptLimit } from '../attempt-limits.ts';
 import { networkOf } from '../network-address.ts';
 import { formOf } from '../provider/form.ts';
-import { originOf, type PageHost, seeOther } from './page.ts';
+import { originOf, type PageHost } from './page.ts';
 import type { ForgotPasswordView } from './password-view.ts';
 import type { WaitingSignIn } from './waiting-sign-in.ts';
+
+const SENT =
+  'If there is an account with that address, a link to choose a new password is on its way.';
 
 export function forgotPasswordPage({
   host,
@@ -25,18 +28,17 @@ export function forgotPasswordPage({
     host.render(ctx, 'forgot-password', {
       action: ctx.path,
       signInUrl: await waiting.path(ctx),
-      formToken: host.formToken(ctx),
       email: '',
       problem: undefined,
-      isSent: false,
+      sent: undefined,
       ...view,
     });
 
   return {
     /** The address may come along, typed on the page before. */
-    show(ctx: Context): Promise<void> {
+    async show(ctx: Context): Promise<void> {
       const email = normalizeEmail(String(ctx.query.email ?? '')) ?? '';
-      return draw(ctx, { email, isSent: ctx.query.done === 'sent' });
+      await draw(ctx, { email, sent: await host.notices.take(ctx) });
     },
 
     async submit(ctx: Context): Promise<void> {
@@ -54,7 +56,7 @@ export function forgotPasswordPage({
       }
       // Nothing of it is awaited: the answer is the same, and as fast, whoever asks for whom.
       requests.begin(email, originOf(ctx));
-      seeOther(ctx, `${ctx.path}?done=sent`);
+      await host.notices.tell(ctx, ctx.path, SENT);
     },
   };
 }

@@ -1,26 +1,58 @@
 /** `/interaction/:uid`: shows the step that an authorization request waits for. */
 import type { Context } from 'koa';
+import type { AccountRegistry } from '../accounts/account-registry.ts';
+import type { BrowserSessions } from '../provider/browser-sessions.ts';
+import { formOf } from '../provider/form.ts';
 import type { Interactions, PendingInteraction } from '../provider/interactions.ts';
-import type { consentPage } from './consent.ts';
+import { type consentPage, SHOWN_FIELD } from './consent.ts';
 import type { ErrorPage } from './error-page.ts';
-import { seeOther } from './page.ts';
+import { type PageHost, seeOther, visitorOf } from './page.ts';
 import type { signInPage } from './sign-in.ts';
 
 export interface InteractionParts {
+  readonly host: Pick<PageHost, 'drawnFor'>;
+  readonly accounts: AccountRegistry;
+  readonly sessions: BrowserSessions;
   readonly interactions: Interactions;
   readonly signIn: ReturnType<typeof signInPage>;
   readonly consent: ReturnType<typeof consentPage>;
   readonly errorPage: ErrorPage;
 }
 
-export function interactionPage({ interactions, signIn, consent, errorPage }: InteractionParts) {
+type Found = Awaited<ReturnType<Interactions['find']>>;
+
+export function interactionPage(parts: InteractionParts) {
+  const { host, interactions, signIn, consent, errorPage } = parts;
+
   /** A second click, a reload, the back button and an expired request get a calm page. */
   async function pending(ctx: Context): Promise<PendingInteraction | undefined> {
     const found = await interactions.find(ctx, String(ctx.params.uid));
+    if (await isStaleDecision(ctx, found)) return undefined;
     if (found.prompt === 'gone') await errorPage.requestIsOver(ctx, found.restart);
     else if (found.prompt === 'overtaken') seeOther(ctx, found.restart);
     else return found;
     return undefined;
+  }
+
+  /**
+   * A decision counts for who saw the page, and is answered when somebody else is there now. A
+   * sign-in says by itself who sends it.
+   */
+  async function isStaleDecision(ctx: Context, found: Found): Promise<boolean> {
+    if (ctx.method !== 'POST' || !formOf(ctx).has(SHOWN_FIELD)) return false;
+    const visitor = await visitorOf(ctx, parts);
+    const drawnFor = host.drawnFor(ctx, visitor);
+    if (drawnFor === 'this session') return false;
+    const restart = 'restart' in found ? found.restart : undefined;
+    if (!visitor) {
+      // Signed out meanwhile: the request asks for the sign-in first, and then shows its page anew.
+      if (restart) seeOther(ctx, restart);
+      return restart !== undefined;
+    }
+    const href = restart ?? ctx.path;
+    const { name } = visitor.account;
+    await errorPage.formIsStale(ctx, { name, isTheirs: drawnFor === 'another session', href });
+    return true;
   }
 
   return {

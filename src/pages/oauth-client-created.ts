@@ -48,7 +48,7 @@ export function oauthClientCreatedPage(parts: {
         }),
         remedy: 'If you did not copy it, rotate the secret and remove the lost one.',
         next: shown
-          ? { href: `${url}?done=copied`, label: 'I have copied it' }
+          ? { href: `${url}?from=secret`, label: 'I have copied it' }
           : { href: url, label: 'Go to the client' },
       });
     },

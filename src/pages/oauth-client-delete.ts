@@ -6,7 +6,7 @@ import { normalizeClientName } from '../clients/client-rules.ts';
 import { formOf } from '../provider/form.ts';
 import { Refusal } from '../refusal.ts';
 import { ownClientOf } from './own-client.ts';
-import { originOf, type PageHost, seeOther } from './page.ts';
+import { originOf, type PageHost } from './page.ts';
 import { accountOf, typedOf } from './signed-in.ts';
 
 export interface OAuthClientDeleteParts {
@@ -16,6 +16,7 @@ export interface OAuthClientDeleteParts {
 }
 
 const LIST = '/profile/oauth-clients';
+const DELETED = 'The client is deleted. Everything that was issued to it has ended.';
 
 export function oauthClientDeletePage({ host, clients, activity }: OAuthClientDeleteParts) {
   function draw(ctx: Context, typedName = '', problem?: string): Promise<void> {
@@ -24,7 +25,6 @@ export function oauthClientDeletePage({ host, clients, activity }: OAuthClientDe
       name,
       connectedPeople,
       action: ctx.path,
-      formToken: host.formToken(ctx),
       typedName,
       problem,
       cancel: `${LIST}/${id}`,
@@ -62,7 +62,7 @@ export function oauthClientDeletePage({ host, clients, activity }: OAuthClientDe
           // Another click was faster: it is gone, as was asked for.
           if (!(error instanceof Refusal)) throw error;
         });
-      seeOther(ctx, `${LIST}?done=deleted`);
+      await host.notices.tell(ctx, LIST, DELETED);
     },
   };
 }

@@ -39,8 +39,7 @@ export function oauthClientNewPage(parts: OAuthClientNewParts) {
     typed: TypedClient,
     more: { findings?: ClientFormFindings; problem?: string } = {},
   ): Promise<void> {
-    const formToken = host.formToken(ctx);
-    const frame = { action: ctx.path, formToken, button: 'Create OAuth Client', ...more };
+    const frame = { action: ctx.path, button: 'Create OAuth Client', ...more };
     return host.render(ctx, 'oauth-client-new', {
       notice: typedOf(ctx) && NOTHING_SENT,
       form: { ...clientFormView(typed, SELF_SERVICE, frame), creationKey: newCreationKey() },
@@ -48,6 +47,13 @@ export function oauthClientNewPage(parts: OAuthClientNewParts) {
   }
 
   return {
+    /** The form of who is signed in, with what was sent. */
+    redraw: {
+      isForEverybody: true,
+      draw: (ctx: Context, problem: string): Promise<void> =>
+        draw(ctx, readClientForm(formOf(ctx), SELF_SERVICE), { problem }),
+    },
+
     show(ctx: Context): Promise<void> {
       const typed = typedOf(ctx);
       if (typed) return draw(ctx, readClientForm(typed, SELF_SERVICE));

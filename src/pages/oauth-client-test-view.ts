@@ -5,7 +5,6 @@ import type { ReachedOrganization } from './view-data.ts';
 /** The form that begins a test. */
 export interface ClientTestForm {
   readonly action: string;
-  readonly formToken: string;
   /** Otherwise the client has none to type. */
   readonly needsSecret: boolean;
   readonly problem: string | undefined;

@@ -48,7 +48,7 @@ export function oauthClientTestPage(parts: OAuthClientTestParts) {
     const result = kept && kept.clientId === client.id ? resultView(kept) : undefined;
     await host.render(ctx, 'oauth-client-test', {
       client: { name: client.name, url: pathOf(client.id) },
-      form: testFormOf(client, host.formToken(ctx), problem),
+      form: testFormOf(client, problem),
       result,
       isGone: run !== undefined && !result,
       organizations: result?.isPassed ? await access.accessOf({ accountId }) : [],
@@ -125,11 +125,9 @@ export const isTestable = ({ kind, isSuspended }: Client): boolean =>
 
 export const testFormOf = (
   client: Pick<Client, 'id' | 'kind'>,
-  formToken: string,
   problem?: string,
 ): ClientTestForm => ({
   action: `${pathOf(client.id)}/test`,
-  formToken,
   needsSecret: hasSecret(client.kind),
   problem,
 });

@@ -28,7 +28,7 @@ import type { ShownSecret } from './oauth-client-created.ts';
 import { isTestable, testFormOf } from './oauth-client-test.ts';
 import type { ClientSecretsView } from './oauth-clients-view.ts';
 import { ownClientOf, ownClientStep } from './own-client.ts';
-import { noticeOf, originOf, type PageHost, seeOther } from './page.ts';
+import { originOf, type PageHost, seeOther } from './page.ts';
 import { accountOf, NOTHING_SENT, typedOf } from './signed-in.ts';
 
 export interface OAuthClientParts {
@@ -41,11 +41,8 @@ export interface OAuthClientParts {
   readonly shownOnce: ShownOnce;
 }
 
-const NOTICES = {
-  saved: 'The changes are saved.',
-  copied: 'The secret is not shown again. If it is lost, rotate it.',
-  'secret-removed': 'The secret is removed. Requests that use it are refused from now on.',
-};
+const SAVED = 'The changes are saved.';
+const SECRET_REMOVED = 'The secret is removed. Requests that use it are refused from now on.';
 
 interface Redraw {
   readonly typed?: TypedClient;
@@ -71,10 +68,9 @@ export function oauthClientPage(parts: OAuthClientParts) {
   async function draw(ctx: Context, redraw: Redraw = {}): Promise<void> {
     const client = ownClientOf(ctx);
     const { typed = { ...client, rows: 'sent' }, ...findings } = redraw;
-    const formToken = host.formToken(ctx);
-    const frame = { action: pathOf(client), formToken, button: 'Save changes', ...findings };
+    const frame = { action: pathOf(client), button: 'Save changes', ...findings };
     await host.render(ctx, 'oauth-client', {
-      notice: typedOf(ctx) ? NOTHING_SENT : noticeOf(ctx, NOTICES),
+      notice: typedOf(ctx) ? NOTHING_SENT : await host.notices.take(ctx),
       client: {
         id: client.id,
         name: client.name,
@@ -88,10 +84,10 @@ export function oauthClientPage(parts: OAuthClientParts) {
         { label: 'Token endpoint', url: issuer + ENDPOINT.token },
         { label: 'Metadata, for libraries that discover these', url: issuer + ENDPOINT.metadata },
       ],
-      test: isTestable(client) ? testFormOf(client, formToken) : undefined,
+      test: isTestable(client) ? testFormOf(client) : undefined,
       snippets: snippetsOf(client),
       form: clientFormView(typed, client, frame),
-      secrets: hasSecret(client.kind) ? secretsOf(client, formToken) : undefined,
+      secrets: hasSecret(client.kind) ? secretsOf(client) : undefined,
       problems: problemRowsOf(await problems.of(client.id), client.redirectUris),
       deleteUrl: `${pathOf(client)}/delete`,
     });
@@ -103,10 +99,9 @@ export function oauthClientPage(parts: OAuthClientParts) {
     return clientSnippets({ issuer, clientId, redirectUri });
   }
 
-  function secretsOf(client: OwnedClient, formToken: string): ClientSecretsView {
+  function secretsOf(client: OwnedClient): ClientSecretsView {
     const count = client.secrets.length;
     return {
-      formToken,
       live: secretRowsOf(client.secrets, clock()),
       rotateUrl: count < LIVE_SECRETS ? `${pathOf(client)}/rotate-secret` : undefined,
       removeUrl: count > 1 ? `${pathOf(client)}/remove-secret` : undefined,
@@ -121,14 +116,25 @@ export function oauthClientPage(parts: OAuthClientParts) {
     await draw(ctx, { ...(typed && { typed }), problem });
   }
 
+  const requireOwn = ownClientStep(clients);
+
   return {
     /** Route step before anything else about a client, on this page and those below it. */
-    requireOwn: ownClientStep(clients),
+    requireOwn,
+
+    /** With what was sent. Nobody else has this client. */
+    redraw: {
+      isForEverybody: false,
+      draw: (ctx: Context, problem: string): Promise<void> =>
+        requireOwn(ctx, () =>
+          draw(ctx, { typed: readClientForm(formOf(ctx), ownClientOf(ctx)), problem }),
+        ),
+    },
 
     show(ctx: Context): Promise<void> {
       // The page before this one may have shown a secret, which the browser would keep for its Back
       // button, `no-store` or not.
-      if (ctx.query.done === 'copied') ctx.set('Clear-Site-Data', '"cache"');
+      if (ctx.query.from === 'secret') ctx.set('Clear-Site-Data', '"cache"');
       const typed = typedOf(ctx);
       return draw(ctx, typed && { typed: readClientForm(typed, ownClientOf(ctx)) });
     },
@@ -138,7 +144,7 @@ export function oauthClientPage(parts: OAuthClientParts) {
       const client = ownClientOf(ctx);
       const typed = readClientForm(formOf(ctx), client);
       if (typed.rows !== 'sent') return draw(ctx, { typed });
-      if (isUnchanged(typed, client)) return seeOther(ctx, `${pathOf(client)}?done=saved`);
+      if (isUnchanged(typed, client)) return host.notices.tell(ctx, pathOf(client), SAVED);
       const findings = checkClientForm(typed, client);
       if (isFine(findings)) return next();
       ctx.status = 422;
@@ -155,7 +161,7 @@ export function oauthClientPage(parts: OAuthClientParts) {
         await clients.edit(client.id, { name, redirectUris }, (tx) =>
           record(ctx, 'client_changed', details, tx),
         );
-        seeOther(ctx, `${pathOf(client)}?done=saved`);
+        await host.notices.tell(ctx, pathOf(client), SAVED);
       } catch (error) {
         await drawRefusal(ctx, error, typed);
       }
@@ -183,7 +189,7 @@ export function oauthClientPage(parts: OAuthClientParts) {
         await clients.removeSecret(client.id, formOf(ctx).get('secret_id') ?? '', (tx, secret) =>
           record(ctx, 'client_secret_removed', { last_four: secret.lastFour }, tx),
         );
-        seeOther(ctx, `${pathOf(client)}?done=secret-removed`);
+        await host.notices.tell(ctx, pathOf(client), SECRET_REMOVED);
       } catch (error) {
         if (error instanceof Refusal && error.code === 'secret_unknown') ctx.throw(404);
         await drawRefusal(ctx, error);

@@ -31,7 +31,6 @@ export interface OAuthClientNewView {
 /** The fields that a person fills in for a client, new or not. */
 export interface ClientFormView {
   readonly action: string;
-  readonly formToken: string;
   /** Of a new client: tells one drawn form from the next. */
   readonly creationKey?: string;
   /** Above the form; those of a field stand beside it as well. */
@@ -78,7 +77,6 @@ export interface OAuthClientView {
 }
 
 export interface ClientSecretsView {
-  readonly formToken: string;
   readonly live: readonly SecretRow[];
   /** Absent while there is no room for another secret. */
   readonly rotateUrl: string | undefined;
@@ -127,7 +125,6 @@ export interface OAuthClientDeleteView {
   readonly name: string;
   readonly connectedPeople: number;
   readonly action: string;
-  readonly formToken: string;
   /** What was typed before, or empty. */
   readonly typedName: string;
   readonly problem: string | undefined;

@@ -2,7 +2,7 @@
 import type { Context } from 'koa';
 import type { ClientRegistry } from '../clients/client-registry.ts';
 import { momentOf, momentOrNothing } from './moment.ts';
-import { noticeOf, type PageHost } from './page.ts';
+import type { PageHost } from './page.ts';
 import { accountOf } from './signed-in.ts';
 
 export interface OAuthClientsParts {
@@ -12,16 +12,12 @@ export interface OAuthClientsParts {
   readonly limit: number;
 }
 
-const NOTICES = {
-  deleted: 'The client is deleted. Everything that was issued to it has ended.',
-};
-
 export function oauthClientsPage({ host, clients, limit }: OAuthClientsParts) {
   return {
     async show(ctx: Context): Promise<void> {
       const owned = await clients.listByOwner(accountOf(ctx).id);
       await host.render(ctx, 'oauth-clients', {
-        notice: noticeOf(ctx, NOTICES),
+        notice: await host.notices.take(ctx),
         clients: owned.map((client) => ({
           url: `/profile/oauth-clients/${client.id}`,
           id: client.id,

@@ -3,33 +3,30 @@ import type { Context } from 'koa';
 import type { Account } from '../accounts/account.ts';
 import type { AccountRegistry } from '../accounts/account-registry.ts';
 import type { Origin } from '../accounts/activity.ts';
-import { type BrowserSessions, isAlive } from '../provider/browser-sessions.ts';
+import {
+  type BrowserSession,
+  type BrowserSessions,
+  isAlive,
+} from '../provider/browser-sessions.ts';
+import { sha256 } from '../random-id.ts';
+import type { Notices } from './notices.ts';
 import type { Render } from './view-data.ts';
 
 /** The host's part in a page. */
 export interface PageHost {
   readonly render: Render;
-  /** The value of the hidden field `form_token` of every form. */
-  formToken(ctx: Context): string;
+  readonly notices: Notices;
+  /** For whom the page was drawn from which a form is sent, seen from who is there now. */
+  drawnFor(ctx: Context, visitor: Visitor | undefined): DrawnFor;
 }
+
+/** `another session` of the same account: they signed in again since, or signed out everywhere. */
+export type DrawnFor = 'this session' | 'another session' | 'somebody else';
 
 /** Sends the browser on with GET, whatever the method was (RFC 9110 §15.4.4). */
 export function seeOther(ctx: Context, url: string): void {
   ctx.redirect(url);
   ctx.status = 303;
-}
-
-/**
- * What to say after a redirect: the words for `?done=…`, never what the query says itself.
- *
- * @param notices by the code that the redirect carried.
- */
-export function noticeOf(
-  ctx: Context,
-  notices: Readonly<Record<string, string>>,
-): string | undefined {
-  const code = String(ctx.query.done ?? '');
-  return Object.hasOwn(notices, code) ? notices[code] : undefined;
 }
 
 /** From where this request came, for the activity log. */
@@ -38,15 +35,43 @@ export const originOf = (ctx: Context): Origin => ({
   browser: ctx.get('user-agent'),
 });
 
-/** Who is signed in: their account, unless it was suspended or its sessions were ended since. */
-export async function signedInAccount(
+/** Somebody who is signed in in this browser, and in which of their sessions. */
+export interface Visitor {
+  readonly account: Account;
+  readonly session: BrowserSession;
+}
+
+export interface VisitorParts {
+  readonly sessions: Pick<BrowserSessions, 'current'>;
+  readonly accounts: Pick<AccountRegistry, 'find'>;
+}
+
+const visitors = new WeakMap<Context, Visitor>();
+
+/** Who is signed in, unless their account was suspended or its sessions were ended since. */
+export async function visitorOf(
   ctx: Context,
-  { sessions, accounts }: { sessions: BrowserSessions; accounts: AccountRegistry },
-): Promise<Account | undefined> {
+  { sessions, accounts }: VisitorParts,
+): Promise<Visitor | undefined> {
   const session = await sessions.current(ctx);
   const account = session && (await accounts.find(session.accountId));
   if (!session || !isAlive(account, session.generation)) return undefined;
   // For the log line of the request.
   ctx.state.accountId = account.id;
-  return account;
+  const visitor = { account, session };
+  visitors.set(ctx, visitor);
+  return visitor;
 }
+
+/** Who was found before in this request, without asking a store. */
+export const foundVisitor = (ctx: Context): Visitor | undefined => visitors.get(ctx);
+
+/** Their account. */
+export const signedInAccount = async (
+  ctx: Context,
+  parts: VisitorParts,
+): Promise<Account | undefined> => (await visitorOf(ctx, parts))?.account;
+
+/** Tells one session from the next, and nothing about it: 22 characters of `[A-Za-z0-9_-]`. */
+export const markOf = (visitor: Visitor | undefined): string =>
+  sha256(`session ${visitor?.session.uid ?? ''}`).slice(0, 22);

@@ -5,7 +5,6 @@ export interface PasswordView {
   readonly heading: string;
   readonly email: string;
   readonly action: string;
-  readonly formToken: string;
   /** What the link carried: in the form, so that it is in the address no longer. */
   readonly token: string;
   /** What else acts for the person, in words; absent where nothing does. */
@@ -23,12 +22,11 @@ export interface PasswordLinkOverView {
 
 export interface ForgotPasswordView {
   readonly action: string;
-  readonly formToken: string;
   /** What was typed before, or empty. */
   readonly email: string;
   readonly problem: string | undefined;
   /** Back to the sign-in that was begun. */
   readonly signInUrl: string;
-  /** A link is on its way, if there is such an account. */
-  readonly isSent: boolean;
+  /** Said instead of the form when one was sent. */
+  readonly sent: string | undefined;
 }

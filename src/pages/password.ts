@@ -11,7 +11,7 @@ import { Refusal } from '../refusal.ts';
 import { connectionsInWords } from './connections-view.ts';
 import type { KeptForms } from './kept-forms.ts';
 import type { KnownDevices } from './known-devices.ts';
-import { originOf, type PageHost, seeOther } from './page.ts';
+import { originOf, type PageHost } from './page.ts';
 import { sayBusy } from './password-check.ts';
 import type { WaitingSignIn } from './waiting-sign-in.ts';
 
@@ -27,6 +27,8 @@ export interface PasswordParts {
   /** Absent where no mail is sent. */
   readonly forgotPasswordUrl: string | undefined;
 }
+
+const SET = 'Your password is set. Sign in with it now.';
 
 /** The token comes in the query, which is never logged, and goes on in the form. */
 export function passwordPage(parts: PasswordParts) {
@@ -45,7 +47,6 @@ export function passwordPage(parts: PasswordParts) {
       heading: link.purpose === 'invitation' ? 'Set your password' : 'Choose a new password',
       email: link.account.email,
       action: ctx.path,
-      formToken: host.formToken(ctx),
       token,
       connections: connectionsInWords(connected.length),
       isEndingConnections: refused.isEndingConnections ?? false,
@@ -64,8 +65,8 @@ export function passwordPage(parts: PasswordParts) {
   /** To the sign-in, of an authorization that waits for it where there is one. */
   async function leadOn(ctx: Context, { email }: Account): Promise<void> {
     const form = await keptForms.keep(ctx, email, undefined);
-    const query = new URLSearchParams({ done: 'password-set', ...(form && { form }) });
-    seeOther(ctx, `${await waiting.path(ctx)}?${query}`);
+    const query = form ? `?form=${form}` : '';
+    await host.notices.tell(ctx, `${await waiting.path(ctx)}${query}`, SET);
   }
 
   return {

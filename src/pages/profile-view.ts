@@ -1,5 +1,5 @@
 /** What the views of the profile have in common, and its first page. */
-import type { AccountSummary, ReachedOrganization } from './view-data.ts';
+import type { ReachedOrganization } from './view-data.ts';
 
 /** One thing wrong with a form, above it; `field` is the id of the field it is about. */
 export interface FormProblem {
@@ -8,8 +8,6 @@ export interface FormProblem {
 }
 
 export interface ProfileView {
-  readonly account: AccountSummary;
-  readonly formToken: string;
   readonly organizations: readonly ReachedOrganization[];
   readonly counts: readonly {
     readonly href: string;
@@ -47,7 +45,6 @@ export interface ConfirmView {
   readonly subject: string;
   readonly consequences: readonly string[];
   readonly action: string;
-  readonly formToken: string;
   readonly button: string;
   readonly cancel: string;
 }

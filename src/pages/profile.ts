@@ -21,17 +21,15 @@ export function profilePage(parts: ProfileParts) {
   const { host, clock, access, clients, connections, apiKeys } = parts;
   return {
     async show(ctx: Context): Promise<void> {
-      const account = accountOf(ctx);
+      const { id: accountId } = accountOf(ctx);
       const [organizations, owned, connected, keys] = await Promise.all([
-        access.accessOf({ accountId: account.id }),
-        clients.listByOwner(account.id),
-        connections.listOf(account.id),
-        apiKeys.listOf(account.id),
+        access.accessOf({ accountId }),
+        clients.listByOwner(accountId),
+        connections.listOf(accountId),
+        apiKeys.listOf(accountId),
       ]);
       const live = keys.filter(({ expiresAt }) => !expiresAt || expiresAt.getTime() > clock());
       await host.render(ctx, 'profile', {
-        account,
-        formToken: host.formToken(ctx),
         organizations,
         counts: [
           countOf('connections', connected, 'client acts for you', 'clients act for you'),

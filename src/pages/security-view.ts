@@ -7,7 +7,6 @@ export interface SecurityView {
   readonly email: string;
   /** When the password was given in this browser. */
   readonly signedIn: Moment;
-  readonly formToken: string;
   readonly changePasswordUrl: string;
   readonly signOutEverywhereUrl: string;
   /** What could be disconnected at the same time: `all 3 clients that act for you`. */

@@ -13,7 +13,7 @@ import { Refusal } from '../refusal.ts';
 import { connectionsInWords } from './connections-view.ts';
 import type { KnownDevices } from './known-devices.ts';
 import { momentOf } from './moment.ts';
-import { noticeOf, originOf, type PageHost, seeOther } from './page.ts';
+import { originOf, type PageHost } from './page.ts';
 import { isPaused, type PasswordCheck, sayBusy } from './password-check.ts';
 import { accountOf, NOTHING_SENT, typedOf } from './signed-in.ts';
 
@@ -30,12 +30,10 @@ export interface SecurityParts {
 }
 
 const PATH = '/profile/security';
-const NOTICES = {
-  'password-changed': 'Your password is changed, and every other browser is signed out.',
-  'password-changed-and-disconnected':
-    'Your password is changed, every other browser is signed out, and nothing acts for you any more.',
-  'signed-out-everywhere': 'Every other browser is signed out. This one stays signed in.',
-};
+const CHANGED = 'Your password is changed, and every other browser is signed out.';
+const CHANGED_AND_DISCONNECTED =
+  'Your password is changed, every other browser is signed out, and nothing acts for you any more.';
+const SIGNED_OUT = 'Every other browser is signed out. This one stays signed in.';
 
 interface Refused {
   readonly current?: string;
@@ -53,10 +51,9 @@ export function securityPage(parts: SecurityParts) {
       connections.listOf(account.id),
     ]);
     await host.render(ctx, 'security', {
-      notice: typedOf(ctx) ? NOTHING_SENT : noticeOf(ctx, NOTICES),
+      notice: typedOf(ctx) ? NOTHING_SENT : await host.notices.take(ctx),
       email: account.email,
       signedIn: momentOf(new Date((session?.signedInAt ?? 0) * 1000)),
-      formToken: host.formToken(ctx),
       changePasswordUrl: `${PATH}/password`,
       signOutEverywhereUrl: `${PATH}/sign-out-everywhere`,
       connections: connectionsInWords(connected.length),
@@ -98,9 +95,9 @@ export function securityPage(parts: SecurityParts) {
         const changed = await parts.passwordChanges.change(account, newPassword, origin);
         await sessions.signIn(ctx, changed);
         parts.devices.remember(ctx, changed);
-        if (!isEndingConnections) return seeOther(ctx, `${PATH}?done=password-changed`);
+        if (!isEndingConnections) return await host.notices.tell(ctx, PATH, CHANGED);
         await disconnect({ accountId: account.id }, origin);
-        seeOther(ctx, `${PATH}?done=password-changed-and-disconnected`);
+        await host.notices.tell(ctx, PATH, CHANGED_AND_DISCONNECTED);
       } catch (error) {
         if (!(error instanceof Refusal || error instanceof TooManyPasswords)) throw error;
         const problem = error instanceof Refusal ? error.remedy : sayBusy(ctx, error);
@@ -124,7 +121,7 @@ export function securityPage(parts: SecurityParts) {
       );
       await sessions.renew(ctx, ended);
       parts.devices.remember(ctx, ended);
-      seeOther(ctx, `${PATH}?done=signed-out-everywhere`);
+      await host.notices.tell(ctx, PATH, SIGNED_OUT);
     },
   };
 }

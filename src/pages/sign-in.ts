@@ -7,7 +7,7 @@ import type { BrowserSessions } from '../provider/browser-sessions.ts';
 import { formOf } from '../provider/form.ts';
 import type { Interactions, PendingSignIn } from '../provider/interactions.ts';
 import type { KeptForms } from './kept-forms.ts';
-import { noticeOf, originOf, type PageHost, seeOther, signedInAccount } from './page.ts';
+import { originOf, type PageHost, seeOther, signedInAccount } from './page.ts';
 import type { PasswordCheck } from './password-check.ts';
 import type { SignInView } from './view-data.ts';
 import type { WaitingSignIn } from './waiting-sign-in.ts';
@@ -28,16 +28,14 @@ export interface SignInParts {
 const TITLE = 'Sign in';
 /** Where a person goes who was on the way to nowhere else. */
 const HOME = '/profile';
-const NOTICES = { 'password-set': 'Your password is set. Sign in with it now.' };
 
 export function signInPage(parts: SignInParts) {
   const { host, accounts, activity, sessions, interactions, checkPassword } = parts;
   const { keptForms, waiting, forgotPasswordUrl } = parts;
 
-  const draw = (ctx: Context, view: Omit<SignInView, 'title' | 'formToken'>): Promise<void> =>
+  const draw = (ctx: Context, view: Omit<SignInView, 'title'>): Promise<void> =>
     host.render(ctx, 'sign-in', {
       title: TITLE,
-      formToken: host.formToken(ctx),
       ...(forgotPasswordUrl !== undefined && {
         forgotPasswordUrl: view.email
           ? `${forgotPasswordUrl}?${new URLSearchParams({ email: view.email })}`
@@ -49,7 +47,7 @@ export function signInPage(parts: SignInParts) {
   /** What the page that led here knows: the address, and what was done there. */
   async function arrival(ctx: Context): Promise<{ email: string; notice?: string }> {
     const email = await keptForms.look<string>(ctx, ctx.query.form, undefined);
-    const notice = noticeOf(ctx, NOTICES);
+    const notice = await host.notices.take(ctx);
     return { email: email ?? '', ...(notice && { notice }) };
   }
 

@@ -2,7 +2,7 @@
 import type { Context } from 'koa';
 import type { AccountRegistry } from '../accounts/account-registry.ts';
 import type { BrowserSessions } from '../provider/browser-sessions.ts';
-import { type PageHost, seeOther, signedInAccount } from './page.ts';
+import { type PageHost, seeOther, signedInAccount, visitorOf } from './page.ts';
 
 export interface SignOutParts {
   readonly host: PageHost;
@@ -16,11 +16,14 @@ export function signOutPage({ host, accounts, sessions }: SignOutParts) {
     async show(ctx: Context): Promise<void> {
       const account = await signedInAccount(ctx, { sessions, accounts });
       if (!account) return host.render(ctx, 'signed-out', { title: 'Signed out' });
-      await host.render(ctx, 'sign-out', { formToken: host.formToken(ctx), account });
+      await host.render(ctx, 'sign-out', { account });
     },
 
     async submit(ctx: Context): Promise<void> {
-      await sessions.signOut(ctx);
+      const visitor = await visitorOf(ctx, { sessions, accounts });
+      // The page was drawn for somebody else: it asks, with the name of who would be signed out.
+      const isMeant = !visitor || host.drawnFor(ctx, visitor) !== 'somebody else';
+      if (isMeant) await sessions.signOut(ctx);
       seeOther(ctx, ctx.path);
     },
   };

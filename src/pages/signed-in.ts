@@ -6,9 +6,10 @@ import type { Clock } from '../clock.ts';
 import { epochSeconds } from '../clock.ts';
 import type { BrowserSessions } from '../provider/browser-sessions.ts';
 import { formOf } from '../provider/form.ts';
+import type { ErrorPage } from './error-page.ts';
 import type { KeptForms } from './kept-forms.ts';
 import type { KnownDevices } from './known-devices.ts';
-import { type PageHost, seeOther, signedInAccount } from './page.ts';
+import { type PageHost, seeOther, type Visitor, visitorOf } from './page.ts';
 import { isPaused, type PasswordCheck } from './password-check.ts';
 import { loginPath } from './sign-in.ts';
 
@@ -22,10 +23,22 @@ export interface SignedInSteps {
    */
   requireSignedIn(ctx: Context, next: Next): Promise<void>;
   /**
+   * After `requireSignedIn` and the form: goes on when the form was drawn for this session. Else
+   * nothing is done but to say who is signed in now, with what was typed.
+   */
+  requireOwnForm(redraw?: Redraw): (ctx: Context, next: Next) => Promise<void>;
+  /**
    * After `requireSignedIn` and the form: goes on when the sign-in is recent, else asks for the
    * password on a page that carries the form along, so that nothing typed is lost.
    */
   requireRecentSignIn(ctx: Context, next: Next): Promise<void>;
+}
+
+/** How the page of a form is drawn with what was sent, where more was filled in than a button. */
+export interface Redraw {
+  /** Somebody else has this page too, and the form does the same there. */
+  readonly isForEverybody: boolean;
+  draw(ctx: Context, problem: string): Promise<void>;
 }
 
 /** What people type that is no secret. Nothing else of a form is kept. */
@@ -39,14 +52,16 @@ const TYPED_FIELDS = [
 /** Above a form that is drawn again after a sign-in. */
 export const NOTHING_SENT = 'You had to sign in again. Nothing was sent: here is what you typed.';
 
-const accounts = new WeakMap<Context, Account>();
+const visitors = new WeakMap<Context, Visitor>();
 const typedForms = new WeakMap<Context, URLSearchParams>();
 
 /** Who is signed in, in the steps after `requireSignedIn`. */
-export function accountOf(ctx: Context): Account {
-  const account = accounts.get(ctx);
-  if (!account) throw new TypeError('requireSignedIn must come before');
-  return account;
+export const accountOf = (ctx: Context): Account => visitorIn(ctx).account;
+
+function visitorIn(ctx: Context): Visitor {
+  const visitor = visitors.get(ctx);
+  if (!visitor) throw new TypeError('requireSignedIn must come before');
+  return visitor;
 }
 
 /** What was typed on this page when the session turned out to be over, if it was. */
@@ -60,8 +75,9 @@ export function signedInSteps(parts: {
   checkPassword: PasswordCheck;
   keptForms: KeptForms;
   devices: KnownDevices;
+  errorPage: Pick<ErrorPage, 'formIsStale'>;
 }): SignedInSteps {
-  const { host, clock, sessions, checkPassword, keptForms, devices } = parts;
+  const { host, clock, sessions, checkPassword, keptForms, devices, errorPage } = parts;
 
   /** For whoever signed in here last: nobody else sees it. @returns its name. */
   async function keepTyped(ctx: Context): Promise<string | undefined> {
@@ -78,16 +94,34 @@ export function signedInSteps(parts: {
 
   return {
     async requireSignedIn(ctx, next) {
-      const account = await signedInAccount(ctx, parts);
-      if (!account) {
+      const visitor = await visitorOf(ctx, parts);
+      if (!visitor) {
         const form = ctx.method === 'POST' ? await keepTyped(ctx) : undefined;
         return seeOther(ctx, loginPath(ctx.path, form));
       }
-      accounts.set(ctx, account);
-      if (ctx.query.form !== undefined) await findTyped(ctx, account);
+      visitors.set(ctx, visitor);
+      if (ctx.query.form !== undefined) await findTyped(ctx, visitor.account);
       // Whoever visits pages is not idle, with JavaScript or without.
       if (ctx.method === 'GET') await sessions.keepAlive(ctx);
       await next();
+    },
+
+    requireOwnForm(redraw) {
+      return async (ctx, next) => {
+        const visitor = visitorIn(ctx);
+        const drawnFor = host.drawnFor(ctx, visitor);
+        if (drawnFor === 'this session') return next();
+        const { name } = visitor.account;
+        const isTheirs = drawnFor === 'another session';
+        if (!redraw || !(isTheirs || redraw.isForEverybody)) {
+          return errorPage.formIsStale(ctx, { name, isTheirs, href: pageOf(ctx, isTheirs) });
+        }
+        ctx.status = 409;
+        const why = isTheirs
+          ? 'You have signed in again since this form was opened.'
+          : `You are now signed in as ${name}.`;
+        await redraw.draw(ctx, `${why} Nothing was done: send it again if you mean it.`);
+      };
     },
 
     async requireRecentSignIn(ctx, next) {
@@ -106,7 +140,6 @@ export function signedInSteps(parts: {
       }
       await host.render(ctx, 'confirm-password', {
         action: ctx.url,
-        formToken: host.formToken(ctx),
         email: account.email,
         carried: [...form]
           .filter(([name]) => name !== 'form_token' && name !== 'current_password')
@@ -119,3 +152,7 @@ export function signedInSteps(parts: {
     },
   };
 }
+
+/** Where a form stands. What it was about may be nothing to somebody else: their own list, then. */
+const pageOf = ({ path }: Context, isTheirs: boolean): string =>
+  isTheirs ? path : path.split('/', 3).join('/');

@@ -59,7 +59,6 @@ export interface SignInView {
   readonly title: string;
   /** Where the form posts to. */
   readonly action: string;
-  readonly formToken: string;
   /** What was typed before, or empty. */
   readonly email: string;
   /** A sentence for the person, shown as an alert; absent on the first try. */
@@ -77,7 +76,6 @@ export interface SignInView {
 export interface ConfirmPasswordView {
   /** The form that was sent, which is sent again with the password. */
   readonly action: string;
-  readonly formToken: string;
   readonly email: string;
   /** Its fields, sent along hidden. */
   readonly carried: readonly { readonly name: string; readonly value: string }[];
@@ -86,7 +84,6 @@ export interface ConfirmPasswordView {
 
 export interface ConsentView {
   readonly action: string;
-  readonly formToken: string;
   readonly client: {
     readonly name: string;
     /** The owner's name, or 'the operator'. */
@@ -109,7 +106,6 @@ export interface ConsentView {
 }
 
 export interface SignOutView {
-  readonly formToken: string;
   readonly account: AccountSummary;
 }
 
@@ -123,6 +119,8 @@ export interface ErrorView {
   readonly heading: string;
   readonly explanation: string;
   readonly advice: string;
+  /** What was filled in and is not done, so that it is not lost. */
+  readonly typed: readonly { readonly label: string; readonly value: string }[];
   /** Ways on; the first is the one most people want. */
   readonly links: readonly { readonly href: string; readonly label: string }[];
   readonly requestId: string;

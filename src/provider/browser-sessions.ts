@@ -27,6 +27,7 @@ export const isAlive = (account: Account | undefined, generation: number): accou
   account !== undefined && !account.isSuspended && generation >= account.sessionGeneration;
 
 export interface BrowserSessions {
+  /** As the request found it, read once, or as the request left it. */
   current(ctx: Context): Promise<BrowserSession | undefined>;
   /** Begins a session with an identifier of its own; one that was there before ends. */
   signIn(ctx: Context, account: Account): Promise<void>;
@@ -67,6 +68,7 @@ export function createBrowserSessions({
     path: '/',
     overwrite: true,
   } as const;
+  const known = new WeakMap<Context, Promise<BrowserSession | undefined>>();
   const find = async (ctx: Context) => {
     const session = (await provider.Session.get(ctx)) as SessionModel;
     return session.accountId ? session : undefined;
@@ -86,18 +88,14 @@ export function createBrowserSessions({
     const session = new provider.Session() as SessionModel;
     session.loginAccount({ ...loginOf(account), loginTs: signedInAt });
     await keep(ctx, session);
+    known.set(ctx, Promise.resolve(shown(session)));
   }
 
   return {
-    async current(ctx) {
-      const session = await find(ctx);
-      if (!session?.accountId) return undefined;
-      return {
-        accountId: session.accountId,
-        signedInAt: session.loginTs ?? 0,
-        uid: session.uid,
-        generation: Number(session.acr),
-      };
+    current(ctx) {
+      const session = known.get(ctx) ?? find(ctx).then(shown);
+      known.set(ctx, session);
+      return session;
     },
 
     async signIn(ctx, account) {
@@ -115,12 +113,23 @@ export function createBrowserSessions({
     async signOut(ctx) {
       await (await find(ctx))?.destroy();
       ctx.cookies.set(cookieName, null, cookieOptions);
+      known.set(ctx, Promise.resolve(undefined));
     },
 
     async keepAlive(ctx) {
       const session = await find(ctx);
       return session && keep(ctx, session);
     },
+  };
+}
+
+function shown(session: SessionModel | undefined): BrowserSession | undefined {
+  if (!session?.accountId) return undefined;
+  return {
+    accountId: session.accountId,
+    signedInAt: session.loginTs ?? 0,
+    uid: session.uid,
+    generation: Number(session.acr),
   };
 }
 

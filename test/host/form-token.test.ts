@@ -1,10 +1,12 @@
 /** Forms that another site sends, or that come without proof of being ours, change nothing. */
 import { expect } from 'chai';
 import type { Action } from '../../src/accounts/activity.ts';
+import { fieldOf } from '../pages/signed-in-person.ts';
 import { eventually } from '../support/eventually.ts';
 import { madeOnce } from '../support/made-once.ts';
 import { authorizationUrl, pkce } from '../support/oauth.ts';
 import { createPerson, type Fields, type Page, type Person } from '../support/person.ts';
+import { addPerson } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 
 describe('form tokens', () => {
@@ -23,6 +25,9 @@ describe('form tokens', () => {
   }
   /** For the forms that leave their person signed in. */
   const signedIn = madeOnce(signIn);
+
+  /** Whose password stays as it is. */
+  const wanda = madeOnce(() => addPerson(on.service, 'Wanda', 'wanda@example.test'));
 
   async function askedFor(person: Person): Promise<Page> {
     const url = authorizationUrl(on.issuer, on.clients.public, pkce().parameters);
@@ -109,7 +114,11 @@ describe('form tokens', () => {
         'typed into the address bar': [{}, { 'sec-fetch-site': 'none' }],
         'without a token': [{ form_token: '' }, {}],
         'with the token of another browser': [{ form_token: foreign }, {}],
-        'with a token that is too short': [{ form_token: foreign.slice(0, 20) }, {}],
+        'with a token that is too short': [{ form_token: foreign.slice(0, -1) }, {}],
+        'with a token changed to another account': [
+          { form_token: fieldOf(page, 'form_token').replace(/^[^.]*/, `acc_${'0'.repeat(16)}`) },
+          {},
+        ],
       };
       for (const [attempt, [changed, headers]] of Object.entries(attempts)) {
         const refused = await person.submit(page, { ...fields, ...changed }, headers);
@@ -148,11 +157,40 @@ describe('form tokens', () => {
     expect(page.location?.pathname).to.equal('/profile');
   });
 
+  it('the token is another one after each sign-in, sign-out and change of account', async () => {
+    const person = createPerson(on.issuer);
+    const tokenNow = async () => fieldOf(await person.get('/forgot-password'), 'form_token');
+    const tokens = [await tokenNow()];
+    for (const who of [on.seeded.person, await wanda(), on.seeded.person]) {
+      await person.signIn(who);
+      const [before, now] = [tokens.at(-1), await tokenNow()];
+      await person.submit(await person.get('/logout'), {});
+      expect(await tokenNow())
+        .to.equal(tokens[0])
+        .and.not.equal(now);
+      expect(now).to.not.equal(before);
+      tokens.push(now);
+    }
+    expect(new Set(tokens).size).to.equal(4);
+  });
+
+  it('whoever a page was drawn for is signed out by it, and nobody else without a question', async () => {
+    const person = createPerson(on.issuer);
+    const drawn = await person.signIn(on.seeded.person);
+    await person.submit(drawn, {});
+    const { email } = await wanda();
+    await person.signIn(await wanda());
+    const page = await person.follow(await person.submit(drawn, {}));
+    expect(page.html).to.include('Sign out?').and.include(email);
+    expect(await isSignedIn(person)).to.equal(true);
+    await person.submit(page, {});
+    expect(await isSignedIn(person)).to.equal(false);
+  });
+
   /** The token of a form that another browser was given. */
   async function foreignToken(): Promise<string> {
-    const { forms: found } = await createPerson(on.issuer).get('/login');
-    const [, token = ''] = found[0]?.values.find(([name]) => name === 'form_token') ?? [];
-    expect(token).to.match(/^[A-Za-z0-9_-]{43}$/);
+    const token = fieldOf(await createPerson(on.issuer).get('/login'), 'form_token');
+    expect(token).to.match(/^\.[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43}$/);
     return token;
   }
 });

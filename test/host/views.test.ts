@@ -6,11 +6,11 @@ import type { AddressInfo } from 'node:net';
 import { expect } from 'chai';
 import Koa from 'koa';
 import { assetUrls } from '../../src/host/assets.ts';
-import { render, viewMiddleware } from '../../src/host/views.ts';
+import { createRender } from '../../src/host/views.ts';
 import { documentedErrors, errorReference } from '../../src/pages/error-reference.ts';
 import { momentOf } from '../../src/pages/moment.ts';
 import type { ClientFormView } from '../../src/pages/oauth-clients-view.ts';
-import type { ReachedOrganization, ViewData, ViewName } from '../../src/pages/view-data.ts';
+import type { ReachedOrganization, Render, ViewData, ViewName } from '../../src/pages/view-data.ts';
 
 const viewsDirectory = new URL('../../views/', import.meta.url);
 
@@ -21,14 +21,12 @@ const samples: Samples = {
   'sign-in': (text, many) => ({
     title: 'Sign in',
     action: '/login',
-    formToken: text,
     email: text,
     ...(many > 0 && { problem: text, client: { name: text }, cancel: true }),
     ...(many > 0 && { notice: text, forgotPasswordUrl: '/forgot-password' }),
   }),
   consent: (text, many) => ({
     action: `/interaction/${encodeURIComponent(text)}`,
-    formToken: text,
     client: { name: text, providedBy: text, providedByOperator: many === 0 },
     account: { name: text, email: text },
     redirect: { host: many === 0 ? '' : text, uri: `https://${text}/` },
@@ -39,14 +37,12 @@ const samples: Samples = {
   }),
   'confirm-password': (text, many) => ({
     action: '/profile',
-    formToken: text,
     email: text,
     carried: Array.from({ length: many }, () => ({ name: text, value: text })),
     ...(many > 0 && { problem: text }),
   }),
   profile: (text, many) => ({
     account: { name: text, email: text },
-    formToken: text,
     organizations: organizations(text, many),
     counts: list(many, (index) => ({ href: '/profile/activity', count: index, label: text })),
   }),
@@ -75,7 +71,6 @@ const samples: Samples = {
     snippets: list(many, () => ({ name: text, language: 'bash', code: text })),
     form: clientForm(text, many),
     secrets: {
-      formToken: text,
       live: list(many, (index) => ({
         ...{ id: text, lastFour: text, created: MOMENT, lastUsed: some(MOMENT, index) },
         isSafeToRemove: index > 0,
@@ -116,7 +111,7 @@ const samples: Samples = {
     organizations: organizations(text, many),
   }),
   'oauth-client-delete': (text, many) => ({
-    ...{ name: text, connectedPeople: many, formToken: text, typedName: text },
+    ...{ name: text, connectedPeople: many, typedName: text },
     action: '/profile/oauth-clients/gate_ci_/delete',
     problem: some(text, many),
     cancel: '/profile/oauth-clients/gate_ci_',
@@ -149,7 +144,6 @@ const samples: Samples = {
         ? undefined
         : {
             action: '/profile/api-keys',
-            formToken: text,
             creationKey: text,
             name: text,
             expiries: ['30', '90', 'none'].map((value) => ({
@@ -186,7 +180,6 @@ const samples: Samples = {
     notice: some(text, many),
     email: text,
     signedIn: MOMENT,
-    formToken: text,
     changePasswordUrl: '/profile/security/password',
     signOutEverywhereUrl: '/profile/security/sign-out-everywhere',
     connections: some(text, many),
@@ -201,7 +194,6 @@ const samples: Samples = {
     subject: text,
     consequences: list(many, () => text),
     action: '/profile/connections/disconnect-all',
-    formToken: text,
     button: text,
     cancel: '/profile/connections',
   }),
@@ -209,7 +201,6 @@ const samples: Samples = {
     heading: text,
     email: text,
     action: '/password',
-    formToken: text,
     token: text,
     connections: some(text, many),
     isEndingConnections: many > 1,
@@ -223,18 +214,18 @@ const samples: Samples = {
   'forgot-password': (text, many) => ({
     action: '/forgot-password',
     signInUrl: '/login',
-    formToken: text,
     email: text,
     problem: some(text, many),
-    isSent: many > 1,
+    sent: some(text, many - 1),
   }),
-  'sign-out': (text) => ({ formToken: text, account: { name: text, email: text } }),
+  'sign-out': (text) => ({ account: { name: text, email: text } }),
   'signed-out': (text) => ({ title: text }),
   error: (text, many) => ({
     status: 400,
     heading: text,
     explanation: text,
     advice: text,
+    typed: list(many, () => ({ label: text, value: text })),
     links: Array.from({ length: many }, () => ({ href: '/login', label: text })),
     requestId: text,
   }),
@@ -268,7 +259,6 @@ describe('views', () => {
   before(async () => {
     const app = new Koa();
     app.silent = true;
-    app.use(viewMiddleware());
     app.use((ctx) => draw(ctx));
     server = app.listen(0, '127.0.0.1');
     await once(server, 'listening');
@@ -277,8 +267,12 @@ describe('views', () => {
 
   after(() => server.close());
 
-  async function page<Name extends ViewName>(name: Name, data: ViewData[Name]): Promise<string> {
-    draw = (ctx) => render(ctx, name, data);
+  async function page<Name extends ViewName>(
+    name: Name,
+    data: ViewData[Name],
+    who?: string,
+  ): Promise<string> {
+    draw = (ctx) => renderFor(who)(ctx, name, data);
     const response = await fetch(origin);
     const html = await response.text();
     expect(response.status, html).to.equal(200);
@@ -295,7 +289,7 @@ describe('views', () => {
     for (const [kind, text] of Object.entries(texts)) {
       it(`${name} shows text ${kind} as text, with and without lists`, async () => {
         for (const many of [0, 1, 50]) {
-          expectWellFormed(await page(name, samples[name](text, many)));
+          expectWellFormed(await page(name, samples[name](text, many), some(text, many)));
         }
       });
     }
@@ -394,7 +388,6 @@ const problems = (text: string, many: number) => [
 
 const clientForm = (text: string, many: number): ClientFormView => ({
   action: '/profile/oauth-clients/new',
-  formToken: text,
   problems: problems(text, many),
   name: text,
   nameProblem: some(text, many),
@@ -408,10 +401,25 @@ const clientForm = (text: string, many: number): ClientFormView => ({
 
 const clientTestForm = (text: string, many: number) => ({
   action: '/profile/oauth-clients/gate_ci_/test',
-  formToken: text,
   needsSecret: many > 0,
   problem: some(text, many),
 });
+
+/** For nobody, or for somebody of this name. */
+function renderFor(name?: string): Render {
+  const id = 'acc_0123456789abcdef';
+  const visitor = name !== undefined && {
+    account: {
+      ...{ id, email: name, name, createdAt: new Date() },
+      ...{ isSuspended: false, hasPassword: true, isEmailTaken: false, sessionGeneration: 1 },
+    },
+    session: { accountId: id, signedInAt: 0, uid: 'uid', generation: 1 },
+  };
+  const formTokens = { formToken: () => 'token' };
+  return createRender({ formTokens, visitorOf: async () => visitor || undefined });
+}
+
+const render = renderFor();
 
 const connection = (text: string, many: number) => ({
   url: '/profile/connections/gate_ci_',

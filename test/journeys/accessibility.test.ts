@@ -88,12 +88,15 @@ describeInBrowser('pages in the browser', (visit) => {
         [`/password?token=${token}`]: 200,
         '/password': 410,
         '/forgot-password': 200,
-        '/forgot-password?done=sent': 200,
         '/errors': 200,
         '/errors/temporarily_unavailable': 200,
         '/nothing': 404,
         '/oauth/authorize?client_id=nobody': 400,
       });
+      await page.goto(`${on.issuer}/forgot-password`);
+      await page.getByLabel('Email address').fill('nobody@example.test');
+      await press(page, 'Send the link');
+      await expectPage(page, 'Look into your mail');
     });
 
     it('those on the way to a client, and out again', async () => {
@@ -124,11 +127,10 @@ describeInBrowser('pages in the browser', (visit) => {
         [connection]: 200,
         [`${connection}/disconnect`]: 200,
         '/profile/connections/disconnect-all': 200,
-        '/profile/connections?done=disconnected': 200,
         '/profile/api-keys/created': 200,
         '/profile/activity': 200,
         '/profile/activity?before=1': 200,
-        '/profile/security?done=password-changed': 200,
+        '/profile/security': 200,
         '/profile/api-keys': 200,
       });
 

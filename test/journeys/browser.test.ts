@@ -98,7 +98,7 @@ describeInBrowser('connecting a client in the browser', (visit) => {
     await page.keyboard.press('Enter');
     await heading(page, CONSENT).waitFor();
     await page.getByText('Provided by the operator of this service').waitFor();
-    await page.getByText(on.seeded.person.email).waitFor();
+    await page.getByRole('main').getByText(on.seeded.person.email).waitFor();
     await page.getByText(partner.redirectUri).waitFor();
     await page.getByText(on.seeded.warehouse.name).waitFor();
   });
@@ -145,7 +145,7 @@ describeInBrowser('connecting a client in the browser', (visit) => {
     await page.getByRole('button', { name: 'Not you?' }).click();
     await page.getByText('to continue to Warehouse Map').waitFor();
     await signIn(page, on.seeded.other);
-    await page.getByText(on.seeded.other.email).waitFor();
+    await page.getByRole('main').getByText(on.seeded.other.email).waitFor();
     expect(await page.getByText(on.seeded.person.email).count()).to.equal(0);
     const code = (await approve(page)).get('code') ?? '';
     const proof = { code_verifier: verifier };
@@ -218,14 +218,14 @@ describeInBrowser('connecting a client in the browser', (visit) => {
     const second = await page.context().newPage();
     await second.goto(requestUrl({ prompt: 'login' }));
     await signIn(second, on.seeded.other);
-    await second.getByText(on.seeded.other.email).waitFor();
+    await second.getByRole('main').getByText(on.seeded.other.email).waitFor();
 
     const before = partner.received.length;
     await approveButton(page).click();
-    await heading(page, 'This request is over').waitFor();
+    await heading(page, `You are now signed in as ${on.seeded.other.name}`).waitFor();
     expect(partner.received.length).to.equal(before);
-    await page.getByRole('link', { name: 'Continue to the app' }).click();
-    await page.getByText(on.seeded.other.email).waitFor();
+    await page.getByRole('link', { name: 'Go on' }).click();
+    await page.getByRole('main').getByText(on.seeded.other.email).waitFor();
   });
 
   it('everything works without JavaScript', async () => {

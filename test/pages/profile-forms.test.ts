@@ -1,7 +1,7 @@
 /** What holds for every form of the profile that changes something. */
 import { expect } from 'chai';
 import type { Action } from '../../src/accounts/activity.ts';
-import { createPerson, type Fields } from '../support/person.ts';
+import { createPerson, type Fields, type Page, type Person } from '../support/person.ts';
 import { type Seeded, startSeeded } from '../support/seeded.ts';
 import { LIST, REDIRECT_URI, textOf } from './client-owner.ts';
 import { fieldOf, type SignedInPerson, signedIn } from './signed-in-person.ts';
@@ -138,13 +138,28 @@ describe('the forms of the profile', () => {
   let person: SignedInPerson;
   let other: SignedInPerson;
 
+  /** In one browser: nobody, the person, somebody else, who is still there, and the tokens of before. */
+  let shared: { tab: Person; tokens: Readonly<Record<string, string>> };
+  /** The person, who signed in a second time, and the token of the first. */
+  let again: { tab: Person; token: string };
+
   before(async () => {
     person = await signedIn(on.service, on.seeded.person);
     other = await signedIn(on.service, on.seeded.other);
+    const tab = createPerson(on.issuer);
+    const nobody = fieldOf(await tab.get('/login'), 'form_token');
+    const ofPerson = fieldOf(await tab.signIn(on.seeded.person), 'form_token');
+    await tab.submit(await tab.get('/logout'), {});
+    await tab.signIn(on.seeded.other);
+    shared = { tab, tokens: { nobody, 'the person before': ofPerson } };
+    const own = createPerson(on.issuer);
+    const token = fieldOf(await own.signIn(on.seeded.person), 'form_token');
+    await own.submit(await own.get('/logout'), {});
+    again = { tab: own, token };
   });
 
-  async function recordsOf(action: Action | undefined) {
-    const log = await on.service.activity.of(on.seeded.person.accountId, { limit: 100 });
+  async function recordsOf(action: Action | undefined, { accountId } = on.seeded.person) {
+    const log = await on.service.activity.of(accountId, { limit: 100 });
     return log.filter((entry) => entry.action === action);
   }
 
@@ -162,6 +177,25 @@ describe('the forms of the profile', () => {
       expect(location?.pathname).to.equal('/login');
       expect(location?.searchParams.get('return_to')).to.equal(path);
       expect(await recorded()).to.deep.equal(before);
+    });
+
+    it(`${title} does nothing on a page that was drawn for somebody else, or another session`, async () => {
+      const [path, fields = {}] = await open(on);
+      const all = async () => [await recorded(), await recordsOf(action, on.seeded.other)];
+      const before = await all();
+      const now = `You are now signed in as ${on.seeded.other.name}`;
+      for (const [drawnFor, form_token] of Object.entries(shared.tokens)) {
+        const answer = await shared.tab.post(path, { ...fields, form_token });
+        expect(answer.status, drawnFor).to.equal(409);
+        expect(textOf(answer.html)).to.include(now);
+        expectTyped(answer, fields);
+      }
+      if ((await again.tab.get('/profile')).location) await again.tab.signIn(on.seeded.person);
+      const answer = await again.tab.post(path, { ...fields, form_token: again.token });
+      expect(answer.status).to.equal(409);
+      expect(textOf(answer.html)).to.include('You have signed in again');
+      expectTyped(answer, fields);
+      expect(await all()).to.deep.equal(before);
     });
 
     if (isOfOne)
@@ -279,3 +313,13 @@ describe('the forms of the profile', () => {
     expect(await keys()).to.deep.equal(before);
   });
 });
+
+/** A name and redirect URIs are there still, as text or in their fields; a secret never. */
+function expectTyped({ html }: Page, fields: Fields): void {
+  const { name, redirect_uris = [], current_password, new_password, client_secret } = fields;
+  if (name !== undefined) expect(html).to.include('&lt;img src=x onerror=alert(1)&gt;');
+  for (const uri of redirect_uris) expect(html).to.include(uri);
+  for (const secret of [current_password, new_password, client_secret]) {
+    if (secret !== undefined) expect(html).to.not.include(secret);
+  }
+}

@@ -1,9 +1,10 @@
 import { expect } from 'chai';
+import { authorizationUrl } from '../support/oauth.ts';
 import { createPerson } from '../support/person.ts';
 import { addPerson } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { textOf } from './client-owner.ts';
-import { type SignedInPerson, signedIn } from './signed-in-person.ts';
+import { fieldOf, type SignedInPerson, signedIn } from './signed-in-person.ts';
 
 const SECTIONS = ['', '/oauth-clients', '/connections', '/api-keys', '/activity', '/security'];
 
@@ -74,13 +75,23 @@ describe('the profile', () => {
     expect(text).to.include('You belong to no organization yet.');
   });
 
-  it('anything else in `done` says nothing', async () => {
-    for (const done of ['x', '<b>', '__proto__', 'constructor', 'toString']) {
-      for (const section of ['connections', 'api-keys', 'security']) {
-        const page = await person.get(`/profile/${section}?done=${encodeURIComponent(done)}`);
-        expect(page.status).to.equal(200);
-        expect(page.html).not.to.include('role="status"');
-      }
+  it('every page names who is signed in, and signs them out', async () => {
+    const { confidential } = on.clients;
+    const request = authorizationUrl(on.issuer, confidential);
+    const consent = await person.follow(await person.get(request));
+    const signIn = await person.follow(await person.get(`${request}&prompt=login`));
+    const paths = ['/profile/activity', '/errors', '/nothing'];
+    const others = ['/password', '/oauth/authorize?client_id=nobody', '/profile/oauth-clients/new'];
+    const visited = [...paths, ...others].map((path) => person.get(path));
+    const pages = [consent, signIn, ...(await Promise.all(visited))];
+    for (const { html, url } of pages) {
+      expect(textOf(html), url.pathname).to.include('Signed in as Grace Person grace@example.test');
     }
+    const { html } = await createPerson(on.issuer).get('/errors');
+    expect(html).to.not.include('Signed in as').and.not.include('form_token');
+    const [last] = pages.slice(-1);
+    const out = last && (await person.post('/logout', { form_token: fieldOf(last, 'form_token') }));
+    expect((await person.get('/profile')).location?.pathname).to.equal('/login');
+    expect(out?.location?.pathname).to.equal('/logout');
   });
 });

@@ -20,12 +20,15 @@ export async function signedIn(
   credentials: Credentials,
 ): Promise<SignedInPerson> {
   const person = createPerson(issuer);
-  const profile = await person.signIn(credentials);
-  const formToken = fieldOf(profile, 'form_token');
+  await person.signIn(credentials);
+  // Of now: another sign-in of this person makes it another one.
+  const formToken = async () => fieldOf(await person.get('/errors'), 'form_token');
   return {
     ...person,
-    send: (path, fields = {}, headers) =>
-      person.post(path, { form_token: formToken, ...fields }, headers),
+    async send(path, fields = {}, headers) {
+      const token = fields.form_token ?? (await formToken());
+      return person.post(path, { ...fields, form_token: token }, headers);
+    },
     async fillIn(path, fields = {}) {
       return person.follow(await person.submit(await person.get(path), fields));
     },

@@ -1,5 +1,6 @@
 /** The way of a person through sign-in and consent: tabs, second clicks, other people, time. */
 import { expect } from 'chai';
+import { fieldOf } from '../pages/signed-in-person.ts';
 import { authorizationUrl, type Parameters } from '../support/oauth.ts';
 import { type Credentials, createPerson, type Page, type Person } from '../support/person.ts';
 import { startSeeded } from '../support/seeded.ts';
@@ -217,21 +218,35 @@ describe('interactions', () => {
     await person.submit(await person.get('/logout'), {});
     await person.signIn(on.seeded.other);
 
-    const submitted = await person.submit(consent, { decision: 'approve' });
-    expectOver(submitted);
+    for (const decision of ['approve', 'deny', 'switch-account']) {
+      const refused = await person.submit(consent, { decision });
+      expect(refused.status).to.equal(409);
+      expect(refused.html).to.include(`You are now signed in as ${on.seeded.other.name}`);
+      const asked = await person.follow(await person.get(restartOf(refused)));
+      expect(asked.html).to.include(on.seeded.other.email).and.not.include(on.seeded.person.email);
+    }
     for (const { accountId } of [on.seeded.person, on.seeded.other]) {
       expect(await on.service.connections.find(accountId, client.id)).to.equal(undefined);
     }
-    const asked = await person.follow(await person.get(restartOf(submitted)));
-    expect(asked.html).to.include(on.seeded.other.email).and.not.include(on.seeded.person.email);
+  });
+
+  it('a consent is not given with a form of before the sign-in', async () => {
+    const person = createPerson(on.issuer);
+    const form_token = fieldOf(await person.get('/login'), 'form_token');
+    await person.signIn(on.seeded.person);
+    const consent = await pageFor(person);
+    const early = await person.submit(consent, { decision: 'approve', form_token });
+    expect(early.status).to.equal(409);
+    expect((await person.get(consent.url)).status).to.equal(200);
   });
 
   it('a consent left open is not given after signing out', async () => {
     const person = await signedIn(on.seeded.person);
     const consent = await pageFor(person);
     await person.submit(await person.get('/logout'), {});
-    const submitted = await person.submit(consent, { decision: 'approve' });
-    expectOver(submitted);
-    expect(await outcomeOf(person, restartOf(submitted))).to.equal('sign-in');
+    const signIn = await answer(person, consent, { decision: 'approve' });
+    expect(await outcomeOf(person, signIn)).to.equal('sign-in');
+    const asked = await answer(person, signIn, credentialsOf(on.seeded.person));
+    expect(await outcomeOf(person, asked)).to.equal('consent');
   });
 });

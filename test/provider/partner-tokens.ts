@@ -58,7 +58,7 @@ export function partnerTokens(issuer: string, { person, clients }: Seed): Partne
       const page = await browser.get(`/profile/connections/${client.id}/disconnect`);
       return async () => {
         const { location } = await browser.submit(page, {});
-        expect(location?.search).to.equal('?done=disconnected');
+        expect(location?.pathname).to.equal('/profile/connections');
       };
     },
 
