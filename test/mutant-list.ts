@@ -630,6 +630,9 @@ const LIST: readonly (Place | readonly [rule: string, from: string, to: string])
   { in: 'src/pages/notices.ts', by: 'pages/notices' },
   ['a notice is said once',
     'ctx.cookies.set(cookieName, null, { ...cookie, signed: false });', ''],
+  { in: 'src/pages/signed-in.ts', by: 'pages/profile-forms' },
+  ['a wrong password is not carried back',
+    " && name !== 'current_password'", ''],
 ];
 
 export const MUTANTS: readonly Mutant[] = mutantsOf(LIST);

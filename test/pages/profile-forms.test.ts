@@ -310,7 +310,33 @@ describe('the forms of the profile', () => {
     expect(wrong.status).to.equal(401);
     expect(textOf(wrong.html)).to.include('Confirm it is you').and.include('not your password');
     expect(textOf(wrong.html)).not.to.include('email address');
+    expect(wrong.html).not.to.include('not this one, no');
     expect(await keys()).to.deep.equal(before);
+  });
+
+  it('no password and no secret that was typed comes back in a page', async () => {
+    const typed = 'gate_cs_not this one, no';
+    const { email } = on.seeded.other;
+    const account = await on.service.accounts.find(on.seeded.other.accountId);
+    if (!account) throw new Error('no account');
+    const { token } = await on.service.passwordLinks.make(account, 'forgotten', 'operator');
+    const { path } = await newClient(on);
+    const visitor = createPerson(on.issuer);
+    const short = { new_password: 'not-this-1' };
+    const security = '/profile/security/password';
+    const pages = [
+      await visitor.submit(await visitor.get('/login'), { email, password: typed }),
+      await visitor.submit(await visitor.get(`/password?token=${token}`), short),
+      await person.send(security, { current_password: typed, ...short }),
+      await person.send(security, { current_password: on.seeded.person.password, ...short }),
+      await person.send(`${path}/test`, { client_secret: typed }),
+    ];
+    for (const { status, html, url } of pages) {
+      expect(status, url.pathname).to.be.oneOf([401, 422]);
+      expect(html)
+        .to.not.match(/not.this/)
+        .and.not.include(on.seeded.person.password);
+    }
   });
 });
 
