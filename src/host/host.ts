@@ -178,7 +178,7 @@ function pageRoutes({ settings, server, formTokens, signedIn, answers, pages }: 
   router.get(`${client}/created`, pages.oauthClientCreated.show);
   router.get(`${client}/rotate-secret`, oauthClient.backToClient);
   router.post(`${client}/rotate-secret`, requireRecentSignIn, oauthClient.rotateSecret);
-  router.get(`${client}/remove-secret`, oauthClient.backToClient);
+  router.get(`${client}/remove-secret`, oauthClient.askToRemoveSecret);
   router.post(`${client}/remove-secret`, requireRecentSignIn, oauthClient.removeSecret);
   router.get(`${client}/test`, pages.oauthClientTest.show);
   router.post(`${client}/test`, pages.oauthClientTest.begin);

@@ -26,9 +26,10 @@ import { type ClientSnippet, clientSnippets } from './client-snippets.ts';
 import { momentOf, momentOrNothing } from './moment.ts';
 import type { ShownSecret } from './oauth-client-created.ts';
 import { isTestable, testFormOf } from './oauth-client-test.ts';
-import type { ClientSecretsView } from './oauth-clients-view.ts';
+import type { ClientSecretsView, SecretRow } from './oauth-clients-view.ts';
 import { ownClientOf, ownClientStep } from './own-client.ts';
 import { originOf, type PageHost, seeOther } from './page.ts';
+import type { ConfirmView } from './profile-view.ts';
 import { accountOf, NOTHING_SENT, typedOf } from './signed-in.ts';
 
 export interface OAuthClientParts {
@@ -182,6 +183,26 @@ export function oauthClientPage(parts: OAuthClientParts) {
       }
     },
 
+    /** `GET …/remove-secret?secret_id=…` */
+    async askToRemoveSecret(ctx: Context): Promise<void> {
+      const client = ownClientOf(ctx);
+      const { secret_id: id } = ctx.query;
+      // Whoever had to sign in before a button worked comes back without it.
+      if (id === undefined || client.secrets.length < 2) return seeOther(ctx, pathOf(client));
+      const secret = secretRowsOf(client.secrets, clock()).find((row) => row.id === id);
+      if (!secret) ctx.throw(404, 'no such secret of this client');
+      await host.render(ctx, 'confirm', {
+        section: 'oauth-clients',
+        question: 'Remove',
+        subject: `the secret ending in ${secret.lastFour} of ${client.name}`,
+        ...lastUseOf(secret),
+        action: ctx.path,
+        fields: [{ name: 'secret_id', value: secret.id }],
+        button: 'Remove secret',
+        cancel: pathOf(client),
+      });
+    },
+
     /** With a recent sign-in. */
     async removeSecret(ctx: Context): Promise<void> {
       const client = ownClientOf(ctx);
@@ -206,5 +227,19 @@ const isUnchanged = ({ name, redirectUris }: TypedClient, client: OwnedClient): 
   normalizeClientName(name) === client.name &&
   redirectUris.length === client.redirectUris.length &&
   redirectUris.every((uri, row) => uri === client.redirectUris[row]);
+
+/** Whether something would stop. */
+function lastUseOf(secret: SecretRow): Pick<ConfirmView, 'warning' | 'consequences'> {
+  const { lastFour, lastUsed, created, isSafeToRemove } = secret;
+  const what = `gate_cs_…${lastFour}`;
+  const end =
+    'Requests that use it are refused from the next one on; those that use the other secret are ' +
+    'not. This cannot be undone.';
+  const use = lastUsed
+    ? `${what} was last used on ${lastUsed.text}`
+    : `${what} was made on ${created.text} and never used`;
+  if (isSafeToRemove) return { consequences: [`${use}: it is safe to remove.`, end] };
+  return { warning: `${use}. Make sure that nothing needs it any more.`, consequences: [end] };
+}
 
 const pathOf = ({ id }: OwnedClient): string => `/profile/oauth-clients/${id}`;

@@ -43,8 +43,12 @@ export interface ConfirmView {
   readonly question: string;
   /** A name that somebody chose, or what it is about in words. */
   readonly subject: string;
+  /** That it is in use, as far as that is known. */
+  readonly warning?: string;
   readonly consequences: readonly string[];
   readonly action: string;
+  /** Sent along hidden. */
+  readonly fields?: readonly { readonly name: string; readonly value: string }[];
   readonly button: string;
   readonly cancel: string;
 }

@@ -193,6 +193,7 @@ const samples: Samples = {
     question: text,
     subject: text,
     consequences: list(many, () => text),
+    ...(many > 0 && { warning: text, fields: [{ name: text, value: text }] }),
     action: '/profile/connections/disconnect-all',
     button: text,
     cancel: '/profile/connections',
@@ -360,6 +361,19 @@ describe('views', () => {
     const html = await (await fetch(`http://127.0.0.1:${port}`)).text();
     other.close();
     expect(html).to.include('<h1>Elsewhere</h1>');
+  });
+
+  it('what ends something looks like it, and nothing else does', () => {
+    const button = /<(?:a|button) class="button([^"]*)"((?:"[^"]*"|[^">])*)>(<%= [^%]* %>|[^<]*)/g;
+    const dangerous = templates().flatMap(({ source }) =>
+      [...source.matchAll(button)]
+        .filter(([, style = '']) => style.includes(' danger'))
+        .map(([, , , label]) => label),
+    );
+    expect(dangerous.sort()).to.deep.equal([
+      ...['<%= page.button %>', 'Delete client', 'Delete client', 'Disconnect', 'Disconnect'],
+      ...['Disconnect all', 'Remove', 'Revoke', 'Sign out everywhere else'],
+    ]);
   });
 
   it('templates print with <%= and use <%- for include only', () => {

@@ -162,6 +162,10 @@ describeInBrowser('pages in the browser', (visit) => {
       await expectPage(page, 'OAuth Clients');
       await page.locator(`a[href$="${client.id}"]`).click();
       await expectPage(page, LONG);
+      await page.getByRole('link', { name: 'Remove the secret' }).first().click();
+      await page.getByRole('button', { name: 'Remove secret' }).waitFor();
+      await expectAccessible(page);
+      await page.goBack();
       await page.getByRole('link', { name: 'Delete client' }).click();
       await press(page, 'Delete client');
       await page.getByLabel(/^Type its name/).fill('not its name');

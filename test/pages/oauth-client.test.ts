@@ -114,6 +114,28 @@ describe('the page of an OAuth client', () => {
     });
   });
 
+  it('asks before it removes a secret, and says when that was last used', async () => {
+    const asks = async (id = '') => owner.get(`${path}/remove-secret?secret_id=${id}`);
+    const [first] = (await kept())?.secrets ?? [];
+    expect((await asks(first?.id)).location?.pathname, 'the only one').to.equal(path);
+    await rotate();
+    const [link] =
+      /[^"]*remove-secret[^"]*/.exec((await owner.get(path)).html.split('…')[2] ?? '') ?? [];
+    expect(link).to.equal(`${path}/remove-secret?secret_id=${first?.id}`);
+    const ending = client.secret.slice(-4);
+    const page = await asks(first?.id);
+    expect(textOf(page.html)).to.include(`Remove the secret ending in ${ending} of Stock Sync?`);
+    expect(textOf(page.html)).to.match(/gate_cs_…\S{4} was made on .* and never used/);
+    on.service.lastUsed.note('client_secret', first?.id ?? '');
+    await on.service.lastUsed.flush();
+    const used = textOf((await asks(first?.id)).html);
+    expect(used).to.match(/gate_cs_…\S{4} was last used on \d+ \w+ 20\d\d, \d\d:\d\d UTC/);
+    expect((await kept())?.secrets).to.have.length(2);
+    expect((await asks('sec_0000000000000000')).status).to.equal(404);
+    await owner.follow(await owner.submit(page, { secret_id: first?.id ?? '' }));
+    expect((await kept())?.secrets).to.have.length(1);
+  });
+
   it('has two secrets at most and one at least', async () => {
     const remove = (secret_id = '') => owner.send(`${path}/remove-secret`, { secret_id });
     await rotate();
