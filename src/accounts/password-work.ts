@@ -8,8 +8,11 @@ import { emailKey } from './email.ts';
  * and one of libuv's four threads for files and names.
  */
 const AT_ONCE = Math.min(3, Math.max(1, availableParallelism() - 1));
-/** In each line. Both lines together are done within about four seconds, well before a proxy gives up. */
-const MOST_WAITING = 32 * AT_ONCE;
+/**
+ * In each line. Both lines together are done within about three seconds, and on a machine that is
+ * four times slower still before the listener gives a connection up (host/listeners.ts).
+ */
+const MOST_WAITING = 24 * AT_ONCE;
 
 /**
  * Too many wait already, or came before whoever has fewer waiting: nothing was hashed.
@@ -17,7 +20,7 @@ const MOST_WAITING = 32 * AT_ONCE;
  */
 export class TooManyPasswords extends Error {
   readonly code = 'too_many_passwords';
-  /** After which a full line is over. */
+  /** After which a full line is over, about. */
   readonly seconds = 5;
   readonly isOwn: boolean;
 
@@ -82,7 +85,7 @@ export function createTurns(limits: {
   let running = 0;
   let lastRank: Rank = 'known';
 
-  /** @throws TooManyPasswords */
+  /** Refuses whoever is too much, which may be the one that came. */
   function enter(line: Line, one: Waiting): void {
     const behind = line.waiting.findIndex(({ round }) => round > one.round);
     line.waiting.splice(behind < 0 ? line.waiting.length : behind, 0, one);
