@@ -11,6 +11,10 @@ export function randomId(prefix: string, characters: number): string {
   return prefix + bytes.toString('base64url').slice(0, characters);
 }
 
+/** The ids of accounts and clients. Others exist nowhere, and some PostgreSQL answers with an error. */
+export const ACCOUNT_ID = /^acc_[A-Za-z0-9_-]{16}$/;
+export const CLIENT_ID = /^gate_ci_[A-Za-z0-9_-]{22}$/;
+
 /** SHA-256 in base64url, 43 characters: enough for values of at least 256 random bits. */
 export function sha256(value: string): string {
   return hash('sha256', value, 'base64url');

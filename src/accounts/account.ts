@@ -1,4 +1,5 @@
 /** The stored record of a person. */
+import { ACCOUNT_ID } from '../random-id.ts';
 
 export interface Account {
   readonly id: string;
@@ -18,7 +19,7 @@ export interface Account {
 }
 
 /** Other ids exist nowhere, and some (with a NUL byte) PostgreSQL would answer with an error. */
-export const isAccountId = (id: string): boolean => /^acc_[A-Za-z0-9_-]{16}$/.test(id);
+export const isAccountId = (id: string): boolean => ACCOUNT_ID.test(id);
 
 export const SELECT_ACCOUNTS =
   'SELECT id, email, email_key, name, password_hash, created_at, suspended_at, session_generation, external_id FROM accounts';

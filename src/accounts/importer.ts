@@ -152,7 +152,8 @@ function refuseToPruneMost(
   );
 }
 
-const PLURALS: Readonly<Record<ImportType, string>> = {
+/** As people are told of several. */
+export const PLURALS: Readonly<Record<ImportType, string>> = {
   organization: 'organizations',
   warehouse: 'warehouses',
   account: 'accounts',

@@ -1,12 +1,11 @@
 /** Who has memberships: a person, or a machine client, which acts for itself. */
+import { CLIENT_ID } from '../random-id.ts';
 import { isAccountId } from './account.ts';
 
 export type Subject = { readonly accountId: string } | { readonly clientId: string };
 
 /** The column that refers to the subject, and its id. */
 export type SubjectColumn = readonly ['account_id' | 'client_id', string];
-
-const CLIENT_ID = /^gate_ci_[A-Za-z0-9_-]{22}$/;
 
 /** Undefined for an id that nobody can have. */
 export function subjectColumn(subject: Subject): SubjectColumn | undefined {

@@ -1,6 +1,6 @@
 /** How a client comes to be: once, also where the form for it is sent twice. */
 import type { Clock } from '../clock.ts';
-import { randomId } from '../random-id.ts';
+import { ACCOUNT_ID, randomId } from '../random-id.ts';
 import { Refusal, refuseViolations } from '../refusal.ts';
 import type { Alongside, Database, Queries } from '../storage/queries.ts';
 import { type Client, hasSecret } from './client.ts';
@@ -47,8 +47,6 @@ export interface CreationForm {
    */
   keep(clientId: string, secret: string): Promise<unknown>;
 }
-
-const ACCOUNT_ID = /^acc_[A-Za-z0-9_-]{16}$/;
 
 export function createClientCreation(parts: {
   readonly database: Database;

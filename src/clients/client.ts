@@ -1,5 +1,6 @@
 /** A registered OAuth client, as the rest of the service sees it. */
 import { createHash } from 'node:crypto';
+import { CLIENT_ID } from '../random-id.ts';
 
 export type ClientKind = 'confidential' | 'public' | 'machine' | 'resource-server';
 
@@ -37,7 +38,7 @@ export interface Client {
 }
 
 /** Other ids exist nowhere, and some (with a NUL byte) PostgreSQL would answer with an error. */
-export const isClientId = (id: string): boolean => /^gate_ci_[A-Za-z0-9_-]{22}$/.test(id);
+export const isClientId = (id: string): boolean => CLIENT_ID.test(id);
 
 /** Whether people are sent back to this client, so that it has redirect URIs. */
 export const redirectsPeople = (kind: ClientKind): boolean =>

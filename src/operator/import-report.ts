@@ -4,6 +4,7 @@ import { IMPORT_TYPES, type ImportType } from '../accounts/import-line.ts';
 import type { ImportProblems } from '../accounts/import-problems.ts';
 import type { ImportReport } from '../accounts/import-report.ts';
 import type { ImportKey } from '../accounts/import-source.ts';
+import { PLURALS } from '../accounts/importer.ts';
 import { type Report, table } from './report.ts';
 
 export function importReport(
@@ -43,7 +44,7 @@ export function removalSentence({ counts }: ImportReport): string {
   const parts = IMPORT_TYPES.filter((type) => counts[type].removed > 0).map((type) => {
     const verb = type === 'account' ? 'suspend' : 'remove';
     const { removed } = counts[type];
-    return `${verb} ${removed} ${removed === 1 ? SINGULARS[type] : PLURALS[type]}`;
+    return `${verb} ${removed} ${nounOf(type, removed)}`;
   });
   return parts.length === 0
     ? 'The import would remove nothing now.'
@@ -70,27 +71,13 @@ export function importProblemsReport({
   };
 }
 
-const SINGULARS: Readonly<Record<ImportType, string>> = {
-  organization: 'organization',
-  warehouse: 'warehouse',
-  account: 'account',
-  membership: 'membership',
-  warehouse_rights: 'set of rights in a warehouse',
-};
-
-const PLURALS: Readonly<Record<ImportType, string>> = {
-  organization: 'organizations',
-  warehouse: 'warehouses',
-  account: 'accounts',
-  membership: 'memberships',
-  warehouse_rights: 'rights in warehouses',
+const nounOf = (type: ImportType, count: number): string => {
+  if (count !== 1) return PLURALS[type];
+  return type === 'warehouse_rights' ? 'set of rights in a warehouse' : type;
 };
 
 const KEYS: Readonly<Record<ImportType, string>> = {
-  organization: 'organizations',
-  warehouse: 'warehouses',
-  account: 'accounts',
-  membership: 'memberships',
+  ...PLURALS,
   warehouse_rights: 'warehouse_rights',
 };
 

@@ -23,10 +23,9 @@ import { type ClientRegistry, createClientRegistry } from '../clients/client-reg
 import { systemClock } from '../clock.ts';
 import { findKeys, loadSettingsOfStores } from '../config/load.ts';
 import type { Settings, SettingsWithoutSecrets } from '../config/settings.ts';
-import { Refusal } from '../refusal.ts';
 import { silentChangeFeed } from '../storage/change-feed.ts';
 import { type OpenDatabase, openDatabase } from '../storage/database.ts';
-import { pendingMigrations, requireSchema as requireCurrentSchema } from '../storage/migrate.ts';
+import { requireSchema } from '../storage/migrate.ts';
 import { openTokenStore } from '../storage/open-token-store.ts';
 import type { TokenStore } from '../storage/token-store.ts';
 import { type RecordChange, recordsIn } from './change-records.ts';
@@ -67,7 +66,7 @@ const PATIENCE = 10;
  * Opens the database of the settings for as long as `work` takes. An embedded database that a
  * running service keeps is reached through that service.
  *
- * @throws ConfigurationProblems, StorageUnavailable, or Refusal `migration_pending`
+ * @throws ConfigurationProblems, StorageUnavailable, or Refusal `migrations_pending`
  */
 export async function withRegistries<Result>(
   { environment }: Pick<Surroundings, 'environment'>,
@@ -79,7 +78,7 @@ export async function withRegistries<Result>(
   const database = await openDatabase({ ...storage, patience: PATIENCE });
   let store: Promise<TokenStore> | undefined;
   try {
-    await requireSchema(database, storage.autoMigrate);
+    await requireSchema(database, storage);
     await keyEmails(database);
     // A command asks once and ends: there is nothing to remember, so nothing to be told.
     const parts = { database, changes: silentChangeFeed, clock: systemClock };
@@ -122,20 +121,6 @@ export async function withRegistries<Result>(
     await (await store?.catch(() => undefined))?.close();
     await database.close();
   }
-}
-
-async function requireSchema(database: OpenDatabase, mayMigrate: boolean): Promise<void> {
-  if (mayMigrate) {
-    await requireCurrentSchema(database, { autoMigrate: true });
-    return;
-  }
-  const pending = await pendingMigrations(database);
-  if (pending.length === 0) return;
-  throw new Refusal(
-    'migration_pending',
-    `The database lacks ${pending.join(', ')}, and storage.auto_migrate is false.`,
-    'Set it to true for one start, or use the version that the database was made for.',
-  );
 }
 
 /** The mail client is read in by the command that sends one: it is a sixth of a start. */

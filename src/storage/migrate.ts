@@ -3,6 +3,7 @@ import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { runner } from 'node-pg-migrate';
 import pg from 'pg';
+import { Refusal } from '../refusal.ts';
 import type { OpenDatabase } from './database.ts';
 import { StorageUnavailable } from './storage-unavailable.ts';
 
@@ -50,13 +51,12 @@ export async function migrate(database: OpenDatabase): Promise<string[]> {
 }
 
 /** The schema is older than this version, and the operator wants to migrate by hand. */
-export class MigrationsPending extends Error {
-  readonly code = 'migrations_pending';
-
+export class MigrationsPending extends Refusal {
   constructor(names: readonly string[]) {
     super(
-      `the database schema is behind by ${names.join(', ')}: ` +
-        'set storage.auto_migrate: true for one start, or apply the files of src/storage/migrations',
+      'migrations_pending',
+      `the database schema is behind by ${names.join(', ')}`,
+      'set storage.auto_migrate: true for one start, or apply the files of src/storage/migrations',
     );
     this.name = 'MigrationsPending';
   }
