@@ -15,13 +15,13 @@ export interface Seals {
  * @param purpose what was sealed for one is nothing for another.
  * @param keys the first signs, all are accepted.
  */
-export function createSeals(purpose: string, keys: readonly string[]): Seals {
+export function createSeals(purpose: string, keys: readonly [string, ...string[]]): Seals {
   const digest = (key: string, said: string): Buffer =>
     createHmac('sha256', key).update(`${purpose}:${said}`).digest();
 
   const seals: Seals = {
     macOf(said) {
-      const [key = ''] = keys;
+      const [key] = keys;
       return digest(key, said).toString('base64url');
     },
 

@@ -107,7 +107,7 @@ export function createAuthorizations(parts: {
   readonly accounts: Pick<AccountRegistry, 'find'>;
   readonly clock: Clock;
   /** The first signs, all are accepted: so that a key can be replaced. */
-  readonly keys: readonly string[];
+  readonly keys: readonly [string, ...string[]];
   readonly lifetimes: TokenLifetimes;
 }): Authorizations {
   const { store, connections, clients, accounts, clock, lifetimes } = parts;

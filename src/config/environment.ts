@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { knownSettings } from './known-settings.ts';
 import type { ConfigurationProblem } from './problems.ts';
+import type { Keys } from './settings.ts';
 import { mayBeInAFile, mistakenNames, settingOf, variableOf } from './variables.ts';
 
 /** Those of this process. */
@@ -19,8 +20,8 @@ export interface Override {
 }
 
 export interface GivenSecrets {
-  readonly cookieKeys?: readonly string[];
-  readonly tokenKeys?: readonly string[];
+  readonly cookieKeys?: Keys;
+  readonly tokenKeys?: Keys;
 }
 
 export interface Environment {
@@ -114,9 +115,14 @@ function keysOf(
   name: string,
   list: string | undefined,
   problems: ConfigurationProblem[],
-): readonly string[] | undefined {
+): Keys | undefined {
   if (list === undefined) return undefined;
-  const keys = list.split(/[\s,]+/).filter((key) => key !== '');
+  const [current, ...older] = list.split(/[\s,]+/).filter((key) => key !== '');
+  if (current === undefined) {
+    problems.push({ path: name, message: 'holds no key', remedy: makeAKey });
+    return undefined;
+  }
+  const keys: Keys = [current, ...older];
   for (const [index, key] of keys.entries()) {
     if (key.length >= shortestKey) continue;
     problems.push({
@@ -125,9 +131,7 @@ function keysOf(
       remedy: makeAKey,
     });
   }
-  if (keys.length > 0) return keys;
-  problems.push({ path: name, message: 'holds no key', remedy: makeAKey });
-  return undefined;
+  return keys;
 }
 
 /** How an operator makes a key. */

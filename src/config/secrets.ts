@@ -27,7 +27,8 @@ const getKeysBack =
   'restore it from a backup, or set GATEHOUSE_COOKIE_KEYS and GATEHOUSE_TOKEN_KEYS; new ones ' +
   `(${makeAKey}) end every session and refresh token`;
 
-const keys = z.array(z.string().min(shortestKey)).min(1);
+const key = z.string().min(shortestKey);
+const keys = z.tuple([key], key);
 const secretsFile = z.strictObject({ cookieKeys: keys, tokenKeys: keys });
 
 /** What keeps these secrets from being used, found without writing anything. */

@@ -57,9 +57,12 @@ export interface Settings {
   readonly log: { readonly level: 'debug' | 'info' | 'warn' | 'error' | 'silent' };
   /** Current key first, older ones still accepted; each at least 32 characters. */
   readonly secrets: {
-    readonly cookieKeys: readonly string[];
-    readonly tokenKeys: readonly string[];
+    readonly cookieKeys: Keys;
+    readonly tokenKeys: Keys;
   };
 }
+
+/** There is always one that signs. */
+export type Keys = readonly [current: string, ...older: string[]];
 
 export type SettingsWithoutSecrets = Omit<Settings, 'secrets'>;

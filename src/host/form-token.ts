@@ -31,7 +31,7 @@ export function createFormTokens({
 }: {
   issuer: string;
   /** The first signs, all are accepted. */
-  keys: readonly string[];
+  keys: readonly [string, ...string[]];
 }): FormTokens {
   const isSecure = issuer.startsWith('https:');
   const cookieName = isSecure ? '__Host-gate_form' : 'gate_form';

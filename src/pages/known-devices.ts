@@ -41,7 +41,7 @@ export function createKnownDevices({
 }: {
   issuer: string;
   /** The first signs, all are accepted. */
-  keys: readonly string[];
+  keys: readonly [string, ...string[]];
   clock: Clock;
 }): KnownDevices {
   const isSecure = issuer.startsWith('https:');

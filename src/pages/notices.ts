@@ -31,7 +31,7 @@ export function createNotices({
 }: {
   issuer: string;
   /** The first signs, all are accepted. */
-  keys: readonly string[];
+  keys: readonly [string, ...string[]];
   clock: Clock;
   visitorOf(ctx: Context): Promise<Visitor | undefined>;
 }): Notices {

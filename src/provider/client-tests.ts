@@ -57,7 +57,7 @@ export function createClientTests({
 }: {
   issuer: string;
   /** The first one is used: a test does not outlive a change of it. */
-  keys: readonly string[];
+  keys: readonly [string, ...string[]];
   shownOnce: ShownOnce;
   sessions: BrowserSessions;
   clients: Pick<ClientRegistry, 'find'>;

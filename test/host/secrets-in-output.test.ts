@@ -46,7 +46,7 @@ describeOn([postgresServer, redisServer], 'secrets in what is put out', () => {
     const mailServer = await startMailServer(['gate', mailPassword]);
     const smtpUrl = new URL(mailServer.url);
     [smtpUrl.username, smtpUrl.password] = ['gate', mailPassword];
-    const keys = { cookieKeys: [randomId('', 43)], tokenKeys: [randomId('', 43)] };
+    const keys = { cookieKeys: [randomId('', 43)], tokenKeys: [randomId('', 43)] } as const;
     const service = await start({
       settings: {
         storage: {

@@ -1,5 +1,6 @@
 /** Keys are replaced under running clients and signed-in people, one step at a time. */
 import { expect } from 'chai';
+import type { Keys } from '../../src/config/settings.ts';
 import { fieldOf } from '../pages/signed-in-person.ts';
 import { authorizationUrl, exchangeCode, refresh, type TestClient } from '../support/oauth.ts';
 import { createPerson, type Person } from '../support/person.ts';
@@ -10,7 +11,7 @@ import { startsOn, type TestService } from '../support/service.ts';
 const OLD = 'an-old-key-of-the-tests-0123456789abcdef';
 const NEW = 'a-new-key-of-the-tests-0123456789abcdefg';
 
-const secrets = (...keys: string[]) => ({ cookieKeys: keys, tokenKeys: keys });
+const secrets = (...keys: Keys) => ({ cookieKeys: keys, tokenKeys: keys });
 
 async function connect(node: TestService, { clients, person }: Seed, browser: Person) {
   const client = clients.confidential;
@@ -40,7 +41,7 @@ describe('key rotation', () => {
   it('signs nobody out and breaks no refresh token, and the old key ends with its removal', async () => {
     let node = await start({ settings: { secrets: secrets(OLD) } });
     const { issuer, settings } = node;
-    const restart = async (...keys: string[]): Promise<void> => {
+    const restart = async (...keys: Keys): Promise<void> => {
       await node.close();
       const { server, storage } = settings;
       node = await start({ settings: { issuer, server, storage, secrets: secrets(...keys) } });
@@ -53,12 +54,12 @@ describe('key rotation', () => {
     const forgotten = await connect(node, seeded, abandoned);
     expect(await isSignedIn(node, browser)).to.equal(true);
 
-    for (const keys of [
+    for (const [first, second] of [
       [OLD, NEW],
       [NEW, OLD],
-    ]) {
-      await restart(...keys);
-      expect(await isSignedIn(node, browser), keys[0]).to.equal(true);
+    ] as const) {
+      await restart(first, second);
+      expect(await isSignedIn(node, browser), first).to.equal(true);
       const before = kept;
       kept = await renewed(node, client, before);
       // A retry arrives at the same successor under either key.
@@ -102,7 +103,7 @@ describeOn([postgresServer, redisServer], 'key rotation, two nodes', () => {
     seeded = await seed(first);
   });
 
-  const nodeWith = (...keys: string[]) =>
+  const nodeWith = (...keys: Keys) =>
     start({ beside: first, settings: { secrets: secrets(...keys) } });
 
   /** What one node gave out, the other takes: a session and a refresh token. */
@@ -127,7 +128,7 @@ describeOn([postgresServer, redisServer], 'key rotation, two nodes', () => {
     ).to.equal(303);
   }
 
-  const STEPS: readonly (readonly [string, string[], string[]])[] = [
+  const STEPS: readonly (readonly [string, Keys, Keys])[] = [
     ['accept the new key everywhere', [OLD], [OLD, NEW]],
     ['sign with the new key', [OLD, NEW], [NEW, OLD]],
     ['take the old key away', [NEW, OLD], [NEW]],

@@ -60,7 +60,7 @@ describe('operator reload', () => {
   it('proves itself with the keys of the service where other machines reach the listener', async () => {
     found = () => ({});
     const server = { operatorsHost: '0.0.0.0' };
-    const keys = ['c'.repeat(32), 'o'.repeat(32)];
+    const keys = ['c'.repeat(32), 'o'.repeat(32)] as const;
     const { operatorsUrl: url } = await start({
       ...{ settings: { server, secrets: { cookieKeys: keys } }, reloaded: () => found() },
     });

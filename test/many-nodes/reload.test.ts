@@ -163,8 +163,8 @@ describe('a reload', () => {
     const { partner } = on;
     const { refreshToken } = await partner.tokens(confidential);
     const { cookieKeys, tokenKeys } = on.service.settings.secrets;
-    const added = { cookieKeys: ['c'.repeat(40)], tokenKeys: ['t'.repeat(40)] };
-    const both = {
+    const added = { cookieKeys: ['c'.repeat(40)], tokenKeys: ['t'.repeat(40)] } as const;
+    const both: Settings['secrets'] = {
       cookieKeys: [...added.cookieKeys, ...cookieKeys],
       tokenKeys: [...added.tokenKeys, ...tokenKeys],
     };
