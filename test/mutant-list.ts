@@ -634,6 +634,15 @@ const LIST: readonly (Place | readonly [rule: string, from: string, to: string])
   { in: 'src/accounts/password-work.ts', by: 'accounts/password-work' },
   ['beyond a number whoever asks for a password is sent away',
     'MOST_WAITING = 24', 'MOST_WAITING = 2400'],
+  { in: 'src/host/listeners.ts', by: 'failed-start' },
+  ['a port that the system cannot share is explained',
+    "reusePort && error.code === 'ENOTSUP'", 'false'],
+  { in: 'src/config/unknown-keys.ts', by: 'config/load' },
+  ['a setting that there was is told as that',
+    "removedSettings.get([...path, key].join('.')) ?? ", ''],
+  { in: 'src/provider/session-writes.ts', by: 'provider/interactions' },
+  ['an approval does not begin a session',
+    "entities?.Interaction?.prompt.name === 'login'", 'true'],
 ];
 
 export const MUTANTS: readonly Mutant[] = mutantsOf(LIST);
