@@ -32,12 +32,7 @@ describe('changes of a client', () => {
     const redirectUris = ['https://b.example/1', 'https://a.example/2'];
     const hostile = { name: ' New ', redirectUris, kind: 'machine', ownerAccountId: 'acc_x' };
     const edited = await registry.edit(client.id, hostile);
-    expect(edited).to.deep.equal({
-      ...client,
-      name: 'New',
-      redirectUris,
-      version: edited.version,
-    });
+    expect(edited).to.deep.equal({ ...client, name: 'New', redirectUris, version: edited.version });
     expect(edited.version).to.not.equal(client.version);
     expect(await registry.find(client.id)).to.deep.equal(edited);
   });

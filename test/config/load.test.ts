@@ -24,11 +24,7 @@ describe('the settings file', () => {
     });
     expect(settings.limits).to.include({ clientsPerPerson: 25, apiKeysPerPerson: 25 });
     expect(settings.activity).to.deep.equal({ retentionSeconds: 365 * 86_400 });
-    expect(settings).to.include({
-      issuer: 'http://localhost:3000',
-      isLoopback: true,
-      demo: true,
-    });
+    expect(settings).to.include({ issuer: 'http://localhost:3000', isLoopback: true, demo: true });
     expect(settings.storage.dataDirectory).to.equal(path.join(projectDirectory, 'data'));
   });
 
