@@ -4,13 +4,14 @@ import { createTestClock, realNow } from '../support/clock.ts';
 import { eventually } from '../support/eventually.ts';
 import { readinessOf, scrape } from '../support/metrics.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
-import { startTestService, type TestService } from '../support/service.ts';
+import { startsOn, startTestService, type TestService } from '../support/service.ts';
 
 const LEVELS = { info: 30, warn: 40, error: 50 };
 
 const deployment = 'postgres+redis';
 
 describeOn([postgresServer, redisServer], 'a clock that differs from those of the stores', () => {
+  const start = startsOn(deployment);
   let service: TestService;
   /** Milliseconds by which this node's clock is wrong; it runs on, unlike one of `createTestClock`. */
   let wrongBy = 0;
@@ -19,11 +20,10 @@ describeOn([postgresServer, redisServer], 'a clock that differs from those of th
     // The service was given no clock and reads this one; the stores have their own.
     Date.now = () => realNow() + wrongBy;
     wrongBy = 8_000;
-    service = await startTestService({ deployment });
+    service = await start();
   });
-  after(async () => {
+  after(() => {
     Date.now = realNow;
-    await service?.close();
   });
 
   const said = () =>

@@ -7,11 +7,11 @@ import pg from 'pg';
 import { eventually } from '../support/eventually.ts';
 import { counted, readinessOf, scrape } from '../support/metrics.ts';
 import { clientCredentials } from '../support/oauth.ts';
-import { type PostgresServer, startPostgresServer } from '../support/postgres-server.ts';
+import { startPostgresServer } from '../support/postgres-server.ts';
 import { runsAsRoot } from '../support/programs.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
 import { type Seed, seed } from '../support/seed.ts';
-import { startTestService, type TestService } from '../support/service.ts';
+import { startsOn, startTestService, type TestService } from '../support/service.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 const readyz = async (service: TestService) => (await readinessOf(service)).body;
@@ -39,27 +39,20 @@ async function expectNoticed(
 }
 
 describeOn([postgresServer], 'a PostgreSQL that keeps nothing', () => {
-  let server: PostgresServer;
+  const start = startsOn('postgres');
   let service: TestService;
   let machine: Seed['clients']['machine'];
   let operator: pg.Client;
 
   before(async () => {
-    server = await startPostgresServer();
+    const server = await startPostgresServer();
     const databaseUrl = await server.createDatabase();
-    service = await startTestService({
-      deployment: 'postgres',
-      settings: { storage: { databaseUrl } },
-    });
+    service = await start({ settings: { storage: { databaseUrl } } });
     ({ machine } = (await seed(service)).clients);
     operator = new pg.Client({ connectionString: databaseUrl });
     await operator.connect();
   });
-  after(async () => {
-    await service?.close();
-    await operator?.end();
-    await server?.stop();
-  });
+  after(() => operator?.end());
 
   async function set(setting: string): Promise<void> {
     // The session of the operator itself is read-only as well by then.

@@ -6,7 +6,7 @@ import { startRedisServer } from '../support/redis-server.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
 import { seed } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
-import { forEachDeployment, startTestService } from '../support/service.ts';
+import { forEachDeployment, startsOn } from '../support/service.ts';
 import { takeRecords } from './beside-database.ts';
 import { operatorBeside, type RunOperator, refusalFrom, valueFrom } from './run-operator.ts';
 
@@ -199,41 +199,38 @@ forEachDeployment('operator revoke', (start) => {
 });
 
 describeOn([postgresServer, redisServer], 'operator revoke while Redis is away', () => {
+  const start = startsOn('postgres+redis');
+
   it('a person and a client are ended all the same; of one token it says so, and records nothing', async () => {
     const redis = await startRedisServer();
     const settings = { storage: { redisUrl: redis.url } };
-    const service = await startTestService({ deployment: 'postgres+redis', settings });
-    try {
-      const seeded = await seed(service);
-      const { confidential, resourceServer } = seeded.clients;
-      const { person, other } = seeded;
-      const partners = [person, other].map((one) =>
-        partnerTokens(service.issuer, { ...seeded, person: one }),
-      );
-      const [mine, theirs] = await Promise.all(partners.map((one) => one.tokens(confidential)));
-      const run = operatorBeside(service);
-      await redis.stop();
-      const error = await refusalFrom(run, `revoke --token ${mine?.accessToken}`);
-      expect(error).to.include({ code: 'storage_unavailable' });
-      expect(error.message).to.match(/^Redis does not answer/);
-      const recorded = "SELECT action FROM activity WHERE actor = 'operator' AND account_id = $1";
-      expect(await service.database.query(recorded, [person.accountId])).to.deep.equal([]);
+    const service = await start({ settings });
+    const seeded = await seed(service);
+    const { confidential, resourceServer } = seeded.clients;
+    const { person, other } = seeded;
+    const partners = [person, other].map((one) =>
+      partnerTokens(service.issuer, { ...seeded, person: one }),
+    );
+    const [mine, theirs] = await Promise.all(partners.map((one) => one.tokens(confidential)));
+    const run = operatorBeside(service);
+    await redis.stop();
+    const error = await refusalFrom(run, `revoke --token ${mine?.accessToken}`);
+    expect(error).to.include({ code: 'storage_unavailable' });
+    expect(error.message).to.match(/^Redis does not answer/);
+    const recorded = "SELECT action FROM activity WHERE actor = 'operator' AND account_id = $1";
+    expect(await service.database.query(recorded, [person.accountId])).to.deep.equal([]);
 
-      await run(`revoke --account ${person.email} --yes`);
-      expect(await service.connections.countOf(confidential.id)).to.equal(1);
-      await run(`revoke --client ${confidential.id} --yes`);
-      expect(await service.connections.countOf(confidential.id)).to.equal(0);
-      await redis.restart();
-      for (const tokens of [mine, theirs]) {
-        const token = String(tokens?.accessToken);
-        await eventually(async () => {
-          const { body } = await introspect(service.issuer, resourceServer, token);
-          expect(body).to.deep.equal({ active: false });
-        });
-      }
-    } finally {
-      await service.close();
-      await redis.stop();
+    await run(`revoke --account ${person.email} --yes`);
+    expect(await service.connections.countOf(confidential.id)).to.equal(1);
+    await run(`revoke --client ${confidential.id} --yes`);
+    expect(await service.connections.countOf(confidential.id)).to.equal(0);
+    await redis.restart();
+    for (const tokens of [mine, theirs]) {
+      const token = String(tokens?.accessToken);
+      await eventually(async () => {
+        const { body } = await introspect(service.issuer, resourceServer, token);
+        expect(body).to.deep.equal({ active: false });
+      });
     }
   });
 });

@@ -21,7 +21,7 @@ import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
 import { type Seed, seed } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
-import { type StartOptions, startTestService, type TestService } from '../support/service.ts';
+import { startsOn, type TestService } from '../support/service.ts';
 import { ticksOf } from '../support/stopwatch.ts';
 import { LIMIT } from './waiting.ts';
 
@@ -59,12 +59,7 @@ for (const { title, harmed, tokens } of PLACES) {
     let server: Servers[typeof harmed];
     let service: TestService;
     let seeded: Seed;
-    const started: TestService[] = [];
-    const start = async (options: StartOptions): Promise<TestService> => {
-      const node = await startTestService({ deployment: 'postgres', patience: 1, ...options });
-      started.push(node);
-      return node;
-    };
+    const start = startsOn('postgres');
 
     before(async () => {
       servers ??= startServers();
@@ -72,11 +67,8 @@ for (const { title, harmed, tokens } of PLACES) {
       server = (await servers)[harmed];
       const databaseUrl = await postgres.createDatabase();
       const redisUrl = tokens === 'redis' ? { redisUrl: redis.url } : {};
-      service = await start({ settings: { storage: { databaseUrl, ...redisUrl } } });
+      service = await start({ patience: 1, settings: { storage: { databaseUrl, ...redisUrl } } });
       seeded = await seed(service);
-    });
-    after(async () => {
-      for (const node of started.reverse()) await node.close();
     });
 
     it('because it hangs are answered 503 in time, and nothing is lost', () =>
@@ -107,7 +99,7 @@ for (const { title, harmed, tokens } of PLACES) {
         cookie: partner.browser.cookieHeader('/'),
       };
       // It was asked nothing yet, so it has nothing to answer from its memory.
-      const node = await start({ beside: service });
+      const node = await start({ patience: 1, beside: service });
       const requests = await requestsTo(node, seeded, held);
       // As many connections as there may be: what they wait for hangs as well.
       const busy = Array.from({ length: 10 }, () => node.database.query('SELECT pg_sleep(0.05)'));
