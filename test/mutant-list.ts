@@ -643,6 +643,9 @@ const LIST: readonly (Place | readonly [rule: string, from: string, to: string])
   { in: 'src/provider/session-writes.ts', by: 'provider/interactions' },
   ['an approval does not begin a session',
     "entities?.Interaction?.prompt.name === 'login'", 'true'],
+  { in: 'src/pages/kept-answers.ts', by: 'journeys/typed-forms' },
+  ['an answer is shown where it was given',
+    'if (found?.path !== ctx.path)', 'if (!found)'],
 ];
 
 export const MUTANTS: readonly Mutant[] = mutantsOf(LIST);

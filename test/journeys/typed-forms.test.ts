@@ -2,10 +2,12 @@
 import { expect } from 'chai';
 import type { Page } from 'playwright-core';
 import { LIST, REDIRECT_URI } from '../pages/client-owner.ts';
+import { fieldOf, signedIn } from '../pages/signed-in-person.ts';
 import { describeInBrowser, enterAs } from '../support/browser.ts';
 import { eventually } from '../support/eventually.ts';
 import { authorizationUrl } from '../support/oauth.ts';
-import { createPerson } from '../support/person.ts';
+import { createPerson, type Person } from '../support/person.ts';
+import { rawRequest } from '../support/raw-request.ts';
 import { startSeeded } from '../support/seeded.ts';
 
 const NEW_PASSWORD = 'eight blue pallets, stacked';
@@ -130,6 +132,86 @@ describeInBrowser('what people type', (visit) => {
     await mailed.getByLabel('Password', { exact: true }).fill(NEW_PASSWORD);
     await press(mailed, 'Sign in');
     await mailed.getByRole('button', { name: 'Approve' }).waitFor();
+  });
+});
+
+describe('a page that answers a form of a browser', () => {
+  const on = startSeeded({ clock: true });
+
+  /** As a browser asks, which `fetch` says it is not. Knows this browser from its first answer on. */
+  function browserOf(person: Person) {
+    let own = '';
+    return async (path: string, form?: Readonly<Record<string, string>>) => {
+      const { host, port } = new URL(on.issuer);
+      const cookie = [person.cookieHeader('/'), own].filter((pairs) => pairs !== '').join('; ');
+      const headers = { host, cookie, 'sec-fetch-site': 'same-origin' };
+      const answer = await rawRequest(Number(port), path, {
+        ...{ headers: { ...headers, 'sec-fetch-mode': 'navigate' }, ...(form && { form }) },
+      });
+      const [given] = answer.headers
+        .getSetCookie()
+        .filter((one) => one.startsWith('gate_browser='));
+      own = given?.split(';')[0] ?? own;
+      return { ...answer, location: answer.headers.get('location') ?? '' };
+    };
+  }
+
+  async function refused() {
+    const person = await signedIn(on.service, on.seeded.person);
+    const page = await person.get(`${LIST}/new`);
+    const form = { form_token: fieldOf(page, 'form_token'), name: 'Stock Sync' };
+    const browse = browserOf(person);
+    const { status, location } = await browse(`${LIST}/new`, { ...form, redirect_uris: 'nowhere' });
+    expect(status).to.equal(303);
+    const direct = await person.submit(page, { name: 'Stock Sync', redirect_uris: 'nowhere' });
+    return { person, browse, location, direct };
+  }
+
+  it('is there for an hour with its status and headers, as often as it is looked at', async () => {
+    const { browse, location, direct } = await refused();
+    for (const { status, text, headers } of [await browse(location), await browse(location)]) {
+      expect(status).to.equal(direct.status).and.to.equal(422);
+      expect(text).to.include('value="Stock Sync"').and.include('aria-invalid');
+      for (const name of ['content-security-policy', 'cache-control', 'content-type']) {
+        expect(headers.get(name), name).to.equal(direct.headers.get(name));
+      }
+    }
+    on.clock.advance(3_600);
+    const late = await browse(location);
+    expect(late.status).to.equal(200);
+    expect(late.text).not.to.include('Stock Sync');
+  });
+
+  it('is for its person, in its browser, at its address', async () => {
+    const { person, browse, location } = await refused();
+    const elsewhere = await signedIn(on.service, on.seeded.person);
+    expect((await elsewhere.get(location)).status, 'another browser').to.equal(200);
+    const moved = location.replace(`${LIST}/new`, '/profile/api-keys');
+    expect((await browse(moved)).status, 'another address').to.equal(200);
+    expect((await browse(location)).status, 'here').to.equal(422);
+    await person.submit(await person.get('/logout'), {});
+    expect((await browse(location)).location, 'nobody').to.include('/login');
+    await person.signIn(on.seeded.other);
+    expect((await browse(location)).status, 'another person').to.equal(200);
+  });
+
+  it('of a sign-in says when to come back, and to a program it is the answer itself', async () => {
+    const person = createPerson(on.issuer);
+    const browse = browserOf(person);
+    const page = await person.get('/login');
+    const credentials = { email: 'nobody@example.test', password: 'seven red forklifts' };
+    const form = { ...credentials, form_token: fieldOf(page, 'form_token') };
+    const shown = await browse((await browse('/login', form)).location);
+    expect(shown.status).to.equal(401);
+    expect(shown.text).to.include(credentials.email).and.not.include(credentials.password);
+    let last = await person.submit(page, credentials);
+    expect(last.status).to.equal(401);
+    while (last.status !== 429) last = await person.submit(page, credentials);
+    const paused = await browse('/login', form);
+    expect(paused.headers.get('retry-after')).to.equal(null);
+    const { status, headers } = await browse(paused.location);
+    expect(status).to.equal(429);
+    expect(Number(headers.get('retry-after'))).to.be.within(1, 900);
   });
 });
 
