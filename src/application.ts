@@ -117,7 +117,7 @@ export function createApplication(parts: ApplicationParts): Application {
   const { interactions, sessions } = server;
   const disconnect = createDisconnect(connections, activity);
   const host: PageHost = {
-    ...{ render, drawnFor: formTokens.drawnFor },
+    ...{ render, drawnFor: formTokens.drawnFor, ownerOfForm: formTokens.ownerOfForm },
     notices: createNotices({ issuer, keys: secrets.cookieKeys, clock, ...seen }),
   };
   const passwordChanges = createPasswordChanges({ database, accounts, links, activity });
@@ -142,7 +142,7 @@ export function createApplication(parts: ApplicationParts): Application {
     limit: hourlyLimit('kept_forms', 200),
   });
   const signedIn = signedInSteps({
-    ...{ host, clock, accounts, sessions, checkPassword, errorPage, keptForms, devices },
+    ...{ host, clock, accounts, sessions, checkPassword, errorPage, keptForms },
   });
   const ownClients = { host, clients, activity, shownOnce, limit: limits.clientsPerPerson };
   const waiting = createWaitingSignIn({ issuer, interactions });

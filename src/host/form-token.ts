@@ -14,10 +14,17 @@ export interface FormTokens {
   formToken(ctx: Context, visitor: Visitor | undefined): string;
   /** Route step after `readForm`: stops with 403 unless the form is ours and was sent from us. */
   requireFormToken(ctx: Context, next: Next): Promise<void>;
+  /** After that step: the account for which the page was drawn; undefined for nobody. */
+  ownerOfForm(ctx: Context): string | undefined;
   /** After that step: for whom the page was drawn, seen from who is there now. */
   drawnFor(ctx: Context, visitor: Visitor | undefined): DrawnFor;
   /** Route step: stops with 403 unless the request came from a page of ours. */
   requireSameOrigin(ctx: Context, next: Next): Promise<void>;
+}
+
+interface SentToken {
+  readonly accountId: string;
+  readonly mark: string;
 }
 
 /**
@@ -37,12 +44,18 @@ export function createFormTokens({
   const cookieName = isSecure ? '__Host-gate_form' : 'gate_form';
   const cookie = { httpOnly: true, sameSite: 'lax', secure: isSecure, path: '/', signed: false };
   const seals = createSeals('form', keys);
-  const sent = new WeakMap<Context, { readonly accountId: string; readonly mark: string }>();
+  const sent = new WeakMap<Context, SentToken>();
 
   const browserIdOf = (ctx: Context): string | undefined => {
     const value = ctx.cookies.get(cookieName, { signed: false });
     return value !== undefined && BROWSER_ID.test(value) ? value : undefined;
   };
+
+  function tokenOf(ctx: Context): SentToken {
+    const token = sent.get(ctx);
+    if (!token) throw new TypeError('requireFormToken must come before');
+    return token;
+  }
 
   function refuseOtherOrigins(ctx: Context): void {
     const site = ctx.get('sec-fetch-site');
@@ -74,9 +87,10 @@ export function createFormTokens({
       return next();
     },
 
+    ownerOfForm: (ctx) => tokenOf(ctx).accountId || undefined,
+
     drawnFor(ctx, visitor) {
-      const token = sent.get(ctx);
-      if (!token) throw new TypeError('requireFormToken must come before');
+      const token = tokenOf(ctx);
       if (token.accountId !== (visitor?.account.id ?? '')) return 'somebody else';
       return token.mark === markOf(visitor) ? 'this session' : 'another session';
     },

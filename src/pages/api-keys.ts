@@ -91,6 +91,11 @@ export function apiKeysPage({ host, clock, apiKeys, shownOnce, limit }: ApiKeysP
   const ownKey = (ctx: Context): Promise<ApiKey | undefined> =>
     apiKeys.find(accountOf(ctx).id, String(ctx.params.id));
 
+  const typedIn = (form: URLSearchParams): Typed => ({
+    name: form.get('name') ?? '',
+    expiresInDays: form.get('expires_in_days'),
+  });
+
   return {
     /** The form of who is signed in, with what was sent. */
     redraw: {
@@ -180,11 +185,6 @@ export function apiKeysPage({ host, clock, apiKeys, shownOnce, limit }: ApiKeysP
     },
   };
 }
-
-const typedIn = (form: URLSearchParams): Typed => ({
-  name: form.get('name') ?? '',
-  expiresInDays: form.get('expires_in_days'),
-});
 
 /** NaN, which no key can have, for what is no number of days. */
 function daysFrom(entered: string | null): number | undefined {

@@ -11,8 +11,6 @@ export interface KnownDevices {
   remember(ctx: Context, account: Account): void;
   /** Says which browser this is, if it knows one of the accounts it says. Proves nothing by itself. */
   claims(ctx: Context): boolean;
-  /** Who signed in here last, as this browser says; it may say what it likes. */
-  lastAccount(ctx: Context): string | undefined;
   /** The identifier of this browser, if it knows the account. */
   find(ctx: Context, account: Account): string | undefined;
 }
@@ -71,8 +69,6 @@ export function createKnownDevices({
         maxAge: LIFETIME * 1000,
       });
     },
-
-    lastAccount: (ctx) => entriesOf(ctx)[0]?.accountId,
 
     claims: (ctx) => entriesOf(ctx).length > 0,
 

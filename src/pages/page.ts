@@ -16,6 +16,8 @@ import type { Render } from './view-data.ts';
 export interface PageHost {
   readonly render: Render;
   readonly notices: Notices;
+  /** The account for which the page was drawn from which a form is sent. */
+  ownerOfForm(ctx: Context): string | undefined;
   /** For whom the page was drawn from which a form is sent, seen from who is there now. */
   drawnFor(ctx: Context, visitor: Visitor | undefined): DrawnFor;
 }

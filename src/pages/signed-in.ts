@@ -8,7 +8,6 @@ import type { BrowserSessions } from '../provider/browser-sessions.ts';
 import { formOf } from '../provider/form.ts';
 import type { ErrorPage } from './error-page.ts';
 import type { KeptForms } from './kept-forms.ts';
-import type { KnownDevices } from './known-devices.ts';
 import { type PageHost, seeOther, type Visitor, visitorOf } from './page.ts';
 import { isPaused, type PasswordCheck } from './password-check.ts';
 import { loginPath } from './sign-in.ts';
@@ -34,13 +33,6 @@ export interface SignedInSteps {
   requireRecentSignIn(ctx: Context, next: Next): Promise<void>;
 }
 
-/** How the page of a form is drawn with what was sent, where more was filled in than a button. */
-export interface Redraw {
-  /** Somebody else has this page too, and the form does the same there. */
-  readonly isForEverybody: boolean;
-  draw(ctx: Context, problem: string): Promise<void>;
-}
-
 /** What people type that is no secret. Nothing else of a form is kept. */
 const TYPED_FIELDS = [
   'name',
@@ -52,8 +44,16 @@ const TYPED_FIELDS = [
 /** Above a form that is drawn again after a sign-in. */
 export const NOTHING_SENT = 'You had to sign in again. Nothing was sent: here is what you typed.';
 
-const visitors = new WeakMap<Context, Visitor>();
 const typedForms = new WeakMap<Context, URLSearchParams>();
+
+/** How the page of a form is drawn with what was sent, where more was filled in than a button. */
+export interface Redraw {
+  /** Somebody else has this page too, and the form does the same there. */
+  readonly isForEverybody: boolean;
+  draw(ctx: Context, problem: string): Promise<void>;
+}
+
+const visitors = new WeakMap<Context, Visitor>();
 
 /** Who is signed in, in the steps after `requireSignedIn`. */
 export const accountOf = (ctx: Context): Account => visitorIn(ctx).account;
@@ -74,14 +74,13 @@ export function signedInSteps(parts: {
   sessions: BrowserSessions;
   checkPassword: PasswordCheck;
   keptForms: KeptForms;
-  devices: KnownDevices;
   errorPage: Pick<ErrorPage, 'formIsStale'>;
 }): SignedInSteps {
-  const { host, clock, sessions, checkPassword, keptForms, devices, errorPage } = parts;
+  const { host, clock, sessions, checkPassword, keptForms, errorPage } = parts;
 
-  /** For whoever signed in here last: nobody else sees it. @returns its name. */
+  /** For whom the page was drawn: nobody else sees it. @returns its name. */
   async function keepTyped(ctx: Context): Promise<string | undefined> {
-    const owner = devices.lastAccount(ctx);
+    const owner = host.ownerOfForm(ctx);
     const typed = [...formOf(ctx)].filter(([name]) => TYPED_FIELDS.includes(name));
     if (owner === undefined || typed.length === 0) return undefined;
     return keptForms.keep(ctx, typed, owner);
