@@ -57,11 +57,13 @@ describe('memberships', () => {
       const set = memberships.setRole(subject, organizationId, 'owner');
       expect(await refusalOf(set)).to.equal('subject_unknown');
     }
-    for (const id of ['nowhere_00000000', 'nowhere\0']) {
-      const role = memberships.setRole(ada, id, 'owner');
-      expect(await refusalOf(role)).to.equal('organization_unknown');
-      const rights = memberships.setRights(ada, id, ['read']);
-      expect(await refusalOf(rights)).to.equal('warehouse_unknown');
+    for (const id of ['org_0000000000000000', 'nowhere\0']) {
+      const set = memberships.setRole(ada, id, 'owner');
+      expect(await refusalOf(set)).to.equal('organization_unknown');
+    }
+    for (const id of ['wh_0000000000000000', 'nowhere\0']) {
+      const set = memberships.setRights(ada, id, ['read']);
+      expect(await refusalOf(set)).to.equal('warehouse_unknown');
     }
   });
 
