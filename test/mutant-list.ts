@@ -646,6 +646,9 @@ const LIST: readonly (Place | readonly [rule: string, from: string, to: string])
   { in: 'src/pages/kept-answers.ts', by: 'journeys/typed-forms' },
   ['an answer is shown where it was given',
     'if (found?.path !== ctx.path)', 'if (!found)'],
+  { in: 'src/pages/kept-forms.ts', by: 'journeys/typed-forms' },
+  ['nobody fills the store with kept forms',
+    'if (await limit.count(', 'if (!limit.count('],
 ];
 
 export const MUTANTS: readonly Mutant[] = mutantsOf(LIST);

@@ -26,8 +26,10 @@ export interface KeptForms {
 }
 
 const NAME = /^[A-Za-z0-9_-]{43}$/;
-/** Characters, compressed. The longest of our pages has a third. */
-const LARGEST = 32_768;
+/** Characters, compressed: twice the page of a client with 20 redirect URIs and 100 problems. */
+const LARGEST = 65_536;
+/** The same of who is nobody yet: thrice such a page, but for what was typed into it. */
+const LARGEST_OF_NOBODY = 8_192;
 
 export function createKeptForms(parts: {
   readonly issuer: string;
@@ -58,7 +60,8 @@ export function createKeptForms(parts: {
     accountId: string | undefined,
   ): Promise<string | undefined> {
     const packed = (await pack(JSON.stringify(value))).toString('base64');
-    if (packed.length > LARGEST) return undefined;
+    const largest = accountId === undefined ? LARGEST_OF_NOBODY : LARGEST;
+    if (packed.length > largest) return undefined;
     if (await limit.count(accountId ?? networkOf(ctx.ip))) return undefined;
     const browser = browserOf(ctx) ?? newBrowser(ctx);
     return shownOnce.keep(ownerOf(browser, accountId), packed);
