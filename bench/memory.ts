@@ -1,8 +1,7 @@
 /** What a million live tokens cost in Redis, written by the real store, keys included. */
 import { createAuthorizations } from '../src/authorizations/authorization.ts';
-import { PREFIX } from '../src/authorizations/token-formats.ts';
 import { systemClock } from '../src/clock.ts';
-import { randomId } from '../src/random-id.ts';
+import { newValue, randomId } from '../src/random-id.ts';
 import { createRedis } from '../src/storage/redis.ts';
 import { createRedisStore } from '../src/storage/redis-store.ts';
 import { startRedisServer } from '../test/support/redis-server.ts';
@@ -53,12 +52,7 @@ export async function measureMemory(count: number): Promise<void> {
       if (found) await authorizations.exchange(found.authorization);
     },
     'machine access tokens': () =>
-      store.write(
-        'machine_token',
-        randomId(PREFIX.machineToken, 43),
-        [clientId, HOUR],
-        issuedAt + HOUR,
-      ),
+      store.write('machine_token', newValue('machine_token'), [clientId, HOUR], issuedAt + HOUR),
   };
 
   const rows: string[][] = [];

@@ -1,4 +1,4 @@
-/** Random identifiers and the hash under which secret values are kept. */
+/** What is given out: random ids and values, how they look, and the hash they are kept under. */
 import { hash, randomBytes } from 'node:crypto';
 
 /**
@@ -11,9 +11,39 @@ export function randomId(prefix: string, characters: number): string {
   return prefix + bytes.toString('base64url').slice(0, characters);
 }
 
-/** The ids of accounts and clients. Others exist nowhere, and some PostgreSQL answers with an error. */
+/** The id of an account: clients refer to it as well. */
 export const ACCOUNT_ID = /^acc_[A-Za-z0-9_-]{16}$/;
-export const CLIENT_ID = /^gate_ci_[A-Za-z0-9_-]{22}$/;
+
+export type ValueKind = keyof typeof FORMS;
+
+/**
+ * A prefix that secret scanners know, and how many of `[A-Za-z0-9_-]` follow. A refresh token counts
+ * its refreshes at its end.
+ */
+export const FORMS = {
+  access_token: { prefix: 'gate_at_', least: 89, most: 89 },
+  machine_token: { prefix: 'gate_mt_', least: 43, most: 43 },
+  refresh_token: { prefix: 'gate_rt_', least: 66, most: 73 },
+  code: { prefix: 'gate_ac_', least: 65, most: 65 },
+  client_secret: { prefix: 'gate_cs_', least: 43, most: 43 },
+  api_key: { prefix: 'gate_key_', least: 43, most: 43 },
+  client_id: { prefix: 'gate_ci_', least: 22, most: 22 },
+} as const;
+
+/** @returns whether a value is of that form. Others exist nowhere, and need not be looked for. */
+export function formTest(kind: ValueKind): (value: string) => boolean {
+  const { prefix, least, most } = FORMS[kind];
+  const pattern = new RegExp(`^${prefix}[A-Za-z0-9_-]{${least},${most}}$`);
+  return (value) => pattern.test(value);
+}
+
+/** A random one, of 6 bits for each character. */
+export const newValue = (
+  kind: 'client_secret' | 'api_key' | 'client_id' | 'machine_token',
+): string => randomId(FORMS[kind].prefix, FORMS[kind].least);
+
+/** Other ids exist nowhere, and some (with a NUL byte) PostgreSQL would answer with an error. */
+export const isClientId = formTest('client_id');
 
 /** SHA-256 in base64url, 43 characters: enough for values of at least 256 random bits. */
 export function sha256(value: string): string {

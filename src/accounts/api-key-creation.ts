@@ -1,6 +1,7 @@
 /** How an API key comes to be: once, also where the form for it is sent twice. */
+
 import type { Clock } from '../clock.ts';
-import { randomId, sha256 } from '../random-id.ts';
+import { newValue, randomId, sha256 } from '../random-id.ts';
 import { type Problem, Refusal } from '../refusal.ts';
 import type { Database, Queries } from '../storage/queries.ts';
 import type { Activity, Origin } from './activity.ts';
@@ -51,7 +52,6 @@ export interface CreationForm {
 /** What a person may choose; a key may also have no expiry. */
 export const EXPIRY_DAYS: readonly number[] = [30, 90, 365];
 
-const PREFIX = 'gate_key_';
 const DAY = 86_400_000;
 /** In characters; shorter than other names, for it stands in a row of the list. */
 const LONGEST_NAME = 100;
@@ -78,7 +78,7 @@ export function createApiKeyCreation(parts: {
   ): Promise<{ key: ApiKey; value: string }> {
     const name = acceptableName(entered, expiresInDays);
     const id = randomId('key_', 16);
-    const value = randomId(PREFIX, 43);
+    const value = newValue('api_key');
     await form?.keep(id, value);
     const now = clock();
     const expiresAt = expiresInDays && new Date(now + expiresInDays * DAY);

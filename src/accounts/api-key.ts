@@ -1,4 +1,5 @@
 /** An API key as it is kept: everything but its value. */
+import { formTest } from '../random-id.ts';
 import type { NewActivity, Origin } from './activity.ts';
 
 export interface ApiKey {
@@ -28,7 +29,7 @@ export const API_KEY_COLUMNS =
   'id, account_id, name, last_four, created_at, expires_at, last_used_at';
 
 /** Whether a value looks like an API key: 43 characters of 6 bits are 258 random bits. */
-export const isApiKey = (value: string): boolean => /^gate_key_[A-Za-z0-9_-]{43}$/.test(value);
+export const isApiKey = formTest('api_key');
 
 /** Other ids exist nowhere, and some (with a NUL byte) PostgreSQL would answer with an error. */
 export const isApiKeyId = (id: string): boolean => /^key_[A-Za-z0-9_-]{16}$/.test(id);

@@ -1,5 +1,5 @@
 /** Who has memberships: a person, or a machine client, which acts for itself. */
-import { CLIENT_ID } from '../random-id.ts';
+import { isClientId } from '../random-id.ts';
 import { isAccountId } from './account.ts';
 
 export type Subject = { readonly accountId: string } | { readonly clientId: string };
@@ -12,5 +12,5 @@ export function subjectColumn(subject: Subject): SubjectColumn | undefined {
   if ('accountId' in subject) {
     return isAccountId(subject.accountId) ? ['account_id', subject.accountId] : undefined;
   }
-  return CLIENT_ID.test(subject.clientId) ? ['client_id', subject.clientId] : undefined;
+  return isClientId(subject.clientId) ? ['client_id', subject.clientId] : undefined;
 }

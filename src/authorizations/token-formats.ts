@@ -1,14 +1,7 @@
 /** What each kind of value looks like, how one is made, and what it says by itself. */
-import { createHmac, timingSafeEqual } from 'node:crypto';
-import { randomId } from '../random-id.ts';
 
-/** One prefix per kind, for secret scanners; what follows is of `[A-Za-z0-9_-]`. */
-export const PREFIX = {
-  accessToken: 'gate_at_',
-  machineToken: 'gate_mt_',
-  refreshToken: 'gate_rt_',
-  code: 'gate_ac_',
-} as const;
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import { FORMS, formTest, randomId } from '../random-id.ts';
 
 /**
  * The values of an authorization are computed, not stored: its id (22 characters), the MAC (43),
@@ -19,7 +12,6 @@ export const PREFIX = {
  * The id is no secret: it opens nothing, and resource servers are told it.
  */
 const VALUE = /^gate_(at|rt|ac)_([A-Za-z0-9_-]{22})([A-Za-z0-9_-]{43})([A-Za-z0-9_-]*)$/;
-const MACHINE_TOKEN = /^gate_mt_[A-Za-z0-9_-]{43}$/;
 
 /** An access token says: issued at and expires at (seconds since the epoch), rotation, 6 random bytes. */
 const ACCESS_CLAIMS_BYTES = 18;
@@ -53,7 +45,7 @@ export interface PresentedAccessToken extends Value {
 /** What somebody sent, which may still be forged. */
 export type PresentedValue = PresentedCode | PresentedRefreshToken | PresentedAccessToken;
 
-export const isMachineToken = (value: string): boolean => MACHINE_TOKEN.test(value);
+export const isMachineToken = formTest('machine_token');
 
 /** What a value says of itself. Undefined for what this service cannot have made; asks nobody. */
 export function readValue(value: string): PresentedValue | undefined {
@@ -110,7 +102,7 @@ export function createTokenFormats(keys: readonly [string, ...string[]]): TokenF
 
   function make(kind: PresentedValue['kind'], { id, secret }: ValueSource, claims: string): string {
     const [key] = keys;
-    return PREFIXES[kind] + id + macOf(key, kind, id, secret, claims) + claims;
+    return FORMS[kind].prefix + id + macOf(key, kind, id, secret, claims) + claims;
   }
 
   return {
@@ -134,9 +126,3 @@ export function createTokenFormats(keys: readonly [string, ...string[]]): TokenF
     },
   };
 }
-
-const PREFIXES: Readonly<Record<PresentedValue['kind'], string>> = {
-  access_token: PREFIX.accessToken,
-  refresh_token: PREFIX.refreshToken,
-  code: PREFIX.code,
-};

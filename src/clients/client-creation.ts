@@ -1,6 +1,7 @@
 /** How a client comes to be: once, also where the form for it is sent twice. */
+
 import type { Clock } from '../clock.ts';
-import { ACCOUNT_ID, randomId } from '../random-id.ts';
+import { ACCOUNT_ID, newValue } from '../random-id.ts';
 import { Refusal, refuseViolations } from '../refusal.ts';
 import type { Alongside, Database, Queries } from '../storage/queries.ts';
 import { type Client, hasSecret } from './client.ts';
@@ -63,7 +64,7 @@ export function createClientCreation(parts: {
   ): Promise<{ client: Client; secret?: string }> {
     refuseInvalidClient(draft);
     refuseForeignAccountId(owner);
-    const id = randomId('gate_ci_', 22);
+    const id = newValue('client_id');
     const secret = hasSecret(draft.kind) ? newClientSecret() : undefined;
     if (secret) await form?.keep(id, secret.value);
     const now = new Date(clock());

@@ -1,10 +1,11 @@
 /** Every client there is: found on each request, added and changed by people and operators. */
 import type { Clock } from '../clock.ts';
+import { isClientId } from '../random-id.ts';
 import { refuseViolations } from '../refusal.ts';
 import type { ChangeFeed } from '../storage/change-feed.ts';
 import { createMemory } from '../storage/memory.ts';
 import type { Alongside, Database } from '../storage/queries.ts';
-import { type Client, isClientId } from './client.ts';
+import type { Client } from './client.ts';
 import {
   type ClientCreation,
   createClientCreation,

@@ -1,12 +1,12 @@
 /** The secret of a client: how a new one is made and how a presented one is compared. */
 import { timingSafeEqual } from 'node:crypto';
-import { randomId, sha256 } from '../random-id.ts';
+import { formTest, newValue, randomId, sha256 } from '../random-id.ts';
 import type { Client, ClientSecret } from './client.ts';
 
 /** An old and a new secret, so that a rotation has no moment without a valid one. */
 export const LIVE_SECRETS = 2;
 
-const SECRET = /^gate_cs_[A-Za-z0-9_-]{43}$/;
+const isSecret = formTest('client_secret');
 /** No secret has this hash: it fills the places of secrets that do not exist. */
 const NO_HASH = Buffer.alloc(43);
 
@@ -20,7 +20,7 @@ export interface NewClientSecret {
 
 /** 258 random bits, so that a fast hash is enough to keep them under (OWASP ASVS 6.5.2). */
 export function newClientSecret(): NewClientSecret {
-  const value = randomId('gate_cs_', 43);
+  const value = newValue('client_secret');
   return {
     id: randomId('sec_', 16),
     value,
@@ -39,7 +39,7 @@ export function findSecret(
   presented: string,
 ): ClientSecret | undefined {
   // Exactly our alphabet and length: a value followed by NUL, a space or a newline is another one.
-  const isWellFormed = SECRET.test(presented);
+  const isWellFormed = isSecret(presented);
   const hash = Buffer.from(sha256(isWellFormed ? presented : ''));
   let found: ClientSecret | undefined;
   for (let place = 0; place < LIVE_SECRETS; place += 1) {

@@ -1,9 +1,9 @@
 /** The live secrets of a client, replaced without a moment in which none is good. */
 import type { Clock } from '../clock.ts';
-import { sha256 } from '../random-id.ts';
+import { isClientId, sha256 } from '../random-id.ts';
 import { Refusal } from '../refusal.ts';
 import type { Alongside, Database, Queries } from '../storage/queries.ts';
-import { type Client, type ClientKind, hasSecret, isClientId } from './client.ts';
+import { type Client, type ClientKind, hasSecret } from './client.ts';
 import { LIVE_SECRETS, type NewClientSecret, newClientSecret } from './client-secret.ts';
 
 export interface ClientSecrets {

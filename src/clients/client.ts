@@ -1,6 +1,5 @@
 /** A registered OAuth client, as the rest of the service sees it. */
 import { createHash } from 'node:crypto';
-import { CLIENT_ID } from '../random-id.ts';
 
 export type ClientKind = 'confidential' | 'public' | 'machine' | 'resource-server';
 
@@ -36,9 +35,6 @@ export interface Client {
   /** Another one after every change of the client or its secrets: a key for what is derived of it. */
   readonly version: string;
 }
-
-/** Other ids exist nowhere, and some (with a NUL byte) PostgreSQL would answer with an error. */
-export const isClientId = (id: string): boolean => CLIENT_ID.test(id);
 
 /** Whether people are sent back to this client, so that it has redirect URIs. */
 export const redirectsPeople = (kind: ClientKind): boolean =>

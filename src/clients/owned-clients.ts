@@ -1,6 +1,8 @@
 /** The clients of one person, as their owner looks at them: never anybody else's. */
+
+import { isClientId } from '../random-id.ts';
 import type { Queries } from '../storage/queries.ts';
-import { type Client, isClientId } from './client.ts';
+import type { Client } from './client.ts';
 import { type ClientRow, clientFrom, SELECT_CLIENTS } from './client-row.ts';
 
 export interface OwnedClient extends Client {

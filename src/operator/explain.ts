@@ -1,5 +1,6 @@
 /** `operator explain`: what a token, secret, key or client ID is, whether it is good, and why not. */
 import type { Command } from 'commander';
+import type { ValueKind } from '../random-id.ts';
 import { explainApiKey, explainClientId, explainClientSecret } from './explain-credentials.ts';
 import { explainMachineToken } from './explain-holders.ts';
 import { explainToken } from './explain-tokens.ts';
@@ -7,7 +8,7 @@ import { type Explanation, explanationReport } from './explanation.ts';
 import { givenToken, STANDARD_INPUT_IS_SAFER } from './given-token.ts';
 import type { Operator } from './operator.ts';
 import type { Registries } from './registries.ts';
-import { shapeOf, type ValueKind } from './token-shape.ts';
+import { shapeOf } from './token-shape.ts';
 
 export function addExplainCommand(program: Command, operator: Operator): void {
   const { run, print } = operator;

@@ -1,8 +1,9 @@
 /** What can be told about a token, secret, key or client ID: its state, why, and what to do about it. */
 import type { Account } from '../accounts/account.ts';
 import type { Client } from '../clients/client.ts';
+import type { ValueKind } from '../random-id.ts';
 import type { Report } from './report.ts';
-import { NAME, type ValueKind } from './token-shape.ts';
+import { NAME } from './token-shape.ts';
 
 export type State =
   | 'active'

@@ -1,9 +1,10 @@
 /** Ends one token, with the authorization it came from where it came from one. */
 import { readValue } from '../authorizations/token-formats.ts';
+import type { ValueKind } from '../random-id.ts';
 import { Refusal } from '../refusal.ts';
 import type { Registries } from './registries.ts';
 import type { Report } from './report.ts';
-import { NAME, shapeOf, type ValueKind } from './token-shape.ts';
+import { NAME, shapeOf } from './token-shape.ts';
 
 export async function revokeToken(registries: Registries, value: string): Promise<Report> {
   const { kind, faults } = shapeOf(value);

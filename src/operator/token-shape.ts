@@ -1,13 +1,6 @@
 /** What a value claims to be, from its looks alone, and what is wrong with it where it is none of ours. */
 
-export type ValueKind =
-  | 'access_token'
-  | 'machine_token'
-  | 'refresh_token'
-  | 'code'
-  | 'client_secret'
-  | 'api_key'
-  | 'client_id';
+import { FORMS, type ValueKind } from '../random-id.ts';
 
 export interface Shape {
   /** Absent where the value has no prefix of ours. */
@@ -16,16 +9,8 @@ export interface Shape {
   readonly faults: readonly string[];
 }
 
-/** The prefix, and how many characters follow it. A refresh token counts its refreshes at its end. */
-const FORMS: readonly (readonly [ValueKind, prefix: string, least: number, most: number])[] = [
-  ['access_token', 'gate_at_', 89, 89],
-  ['machine_token', 'gate_mt_', 43, 43],
-  ['refresh_token', 'gate_rt_', 66, 73],
-  ['code', 'gate_ac_', 65, 65],
-  ['client_secret', 'gate_cs_', 43, 43],
-  ['api_key', 'gate_key_', 43, 43],
-  ['client_id', 'gate_ci_', 22, 22],
-];
+const KINDS = Object.keys(FORMS) as readonly ValueKind[];
+const PREFIXES = KINDS.map((kind) => FORMS[kind].prefix);
 
 export const NAME: Readonly<Record<ValueKind, string>> = {
   access_token: 'access token',
@@ -38,9 +23,9 @@ export const NAME: Readonly<Record<ValueKind, string>> = {
 };
 
 export function shapeOf(value: string): Shape {
-  const form = FORMS.find(([, prefix]) => value.includes(prefix));
-  if (!form) return { faults: [foreign(value)] };
-  const [kind, prefix, least, most] = form;
+  const kind = KINDS.find((kind) => value.includes(FORMS[kind].prefix));
+  if (kind === undefined) return { faults: [foreign(value)] };
+  const { prefix, least, most } = FORMS[kind];
   const faults: string[] = [];
   const start = value.indexOf(prefix);
   if (start > 0) faults.push(`has ${shown(value.slice(0, start))} in front of ${prefix}`);
@@ -62,12 +47,11 @@ export function shapeOf(value: string): Shape {
 
 function foreign(value: string): string {
   if (value === '') return 'is empty';
-  if (FORMS.some(([, prefix]) => value.toLowerCase().includes(prefix))) {
+  if (PREFIXES.some((prefix) => value.toLowerCase().includes(prefix))) {
     return 'is in the wrong letter case: copy it again';
   }
-  const prefixes = FORMS.map(([, prefix]) => prefix).join(', ');
   const looks = /^eyJ[\w-]+\.[\w-]+\.[\w-]*$/.test(value) ? 'is a JWT, and ' : '';
-  return `${looks}begins with none of the prefixes that Gatehouse gives out (${prefixes})`;
+  return `${looks}begins with none of the prefixes that Gatehouse gives out (${PREFIXES.join(', ')})`;
 }
 
 /** Characters by name where they do not show. Never more than a few: they may be part of a secret. */

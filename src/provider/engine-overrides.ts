@@ -1,6 +1,6 @@
 /** Every patch of the engine, in one list: what it changes, why, and the test that falls without it. */
 import { type Client as EngineClient, type KoaContextWithOIDC, Provider } from 'oidc-provider';
-import { PREFIX } from '../authorizations/token-formats.ts';
+import { FORMS } from '../random-id.ts';
 import type { AnswerRefusal } from './authorization-answers.ts';
 import type { EngineClients } from './engine-clients.ts';
 import type { SessionModel, SessionWrites } from './session-writes.ts';
@@ -152,7 +152,7 @@ export const OVERRIDES: readonly Override[] = [
       // The original also notes the token's format.
       const { generateTokenId } = prototype;
       prototype.generateTokenId = function () {
-        return PREFIX.machineToken + generateTokenId.call(this);
+        return FORMS.machine_token.prefix + generateTokenId.call(this);
       };
     },
   },

@@ -1,7 +1,7 @@
 /** A refused authorize or token request, as the owner of its client is told of it. */
 import type { KoaContextWithOIDC } from 'oidc-provider';
-import { isClientId } from '../clients/client.ts';
 import type { NewClientProblem, SeenAuthMethod } from '../clients/client-problems.ts';
+import { isClientId } from '../random-id.ts';
 import { causeOf } from './token-errors.ts';
 
 /**
