@@ -5,7 +5,7 @@ import { epochSeconds } from '../clock.ts';
 import { randomId } from '../random-id.ts';
 import type { TokenStore } from '../storage/token-store.ts';
 
-const LIFETIME_SECONDS = 300;
+export const LIFETIME_SECONDS = 300;
 const CIPHER = 'aes-256-gcm';
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;

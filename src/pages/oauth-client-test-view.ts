@@ -8,6 +8,8 @@ export interface ClientTestForm {
   /** Otherwise the client has none to type. */
   readonly needsSecret: boolean;
   readonly problem: string | undefined;
+  /** How long a test may take, and its result is kept: `5 minutes`. */
+  readonly keptFor: string;
 }
 
 export interface OAuthClientTestView {

@@ -2,7 +2,7 @@
 import type { Context } from 'koa';
 import type { Access } from '../accounts/access.ts';
 import type { Activity } from '../accounts/activity.ts';
-import type { ShownOnce } from '../accounts/shown-once.ts';
+import { LIFETIME_SECONDS, type ShownOnce } from '../accounts/shown-once.ts';
 import type { Endings } from '../authorizations/endings.ts';
 import { type Client, hasSecret, redirectsPeople } from '../clients/client.ts';
 import type { ClientRegistry } from '../clients/client-registry.ts';
@@ -12,6 +12,7 @@ import { ENDPOINT } from '../provider/endpoints.ts';
 import { formOf } from '../provider/form.ts';
 import type { AuthorizationServer } from '../provider/provider.ts';
 import { type PostForm, runClientTest, type TestOutcome } from './client-test-run.ts';
+import { durationText } from './moment.ts';
 import type { ClientTestForm, ClientTestResultView } from './oauth-client-test-view.ts';
 import { ownClientOf } from './own-client.ts';
 import { originOf, type PageHost, seeOther } from './page.ts';
@@ -130,6 +131,7 @@ export const testFormOf = (
   action: `${pathOf(client.id)}/test`,
   needsSecret: hasSecret(client.kind),
   problem,
+  keptFor: durationText(LIFETIME_SECONDS),
 });
 
 /** Said before anything begins, as far as it is known then. */

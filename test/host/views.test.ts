@@ -416,6 +416,7 @@ const clientForm = (text: string, many: number): ClientFormView => ({
 const clientTestForm = (text: string, many: number) => ({
   action: '/profile/oauth-clients/gate_ci_/test',
   needsSecret: many > 0,
+  keptFor: text,
   problem: some(text, many),
 });
 
