@@ -1,5 +1,5 @@
 /** How a person gets another password: one that they choose signed in, or through a one-time link. */
-import type { Database, Queries } from '../storage/queries.ts';
+import type { Alongside, Database, Queries } from '../storage/queries.ts';
 import type { Account } from './account.ts';
 import { type AccountRow, accountFrom } from './account.ts';
 import type { AccountRegistry } from './account-registry.ts';
@@ -12,16 +12,27 @@ export interface PasswordChanges {
   /**
    * Whether it is the person who asks is for the caller to know.
    *
+   * @param alongside what else happens with the change, or the change does not.
    * @throws Refusal `password_refused`
    * @throws TooManyPasswords
    */
-  change(account: Account, password: string, origin: Origin): Promise<Account>;
+  change(
+    account: Account,
+    password: string,
+    origin: Origin,
+    alongside?: Alongside<Account>,
+  ): Promise<Account>;
   /**
    * @returns undefined when the link is not good (any more), which is so for all but one of those
    *   who use it at the same moment.
    * @throws Refusal `password_refused`, or TooManyPasswords: the link is then as good as before.
    */
-  changeByLink(token: string, password: string, origin: Origin): Promise<Account | undefined>;
+  changeByLink(
+    token: string,
+    password: string,
+    origin: Origin,
+    alongside?: Alongside<Account>,
+  ): Promise<Account | undefined>;
 }
 
 export function createPasswordChanges(parts: {
@@ -39,7 +50,13 @@ export function createPasswordChanges(parts: {
     { id, email, name }: Account,
     password: string,
     origin: Origin,
-    isAllowed: (tx: Queries) => Promise<boolean>,
+    {
+      isAllowed,
+      alongside,
+    }: {
+      isAllowed: (tx: Queries) => Promise<boolean>;
+      alongside: Alongside<Account> | undefined;
+    },
   ): Promise<Account | undefined> {
     refusePassword(password, { email, name });
     const { address } = origin;
@@ -57,26 +74,32 @@ export function createPasswordChanges(parts: {
       await links.forget(id, tx);
       const entry = { action: 'password_changed', actor: 'person', accountId: id, origin } as const;
       await activity.record(entry, tx);
-      return row && accountFrom(row);
+      if (!row) return undefined;
+      const account = accountFrom(row);
+      await alongside?.(tx, account);
+      return account;
     });
     accounts.forget(id);
     return changed;
   }
 
   return {
-    async change(account, password, origin) {
-      const changed = await change(account, password, origin, async () => true);
+    async change(account, password, origin, alongside) {
+      const isAllowed = async (): Promise<boolean> => true;
+      const changed = await change(account, password, origin, { isAllowed, alongside });
       if (!changed) throw new Error(`the account ${account.id} is gone`);
       return changed;
     },
 
-    async changeByLink(token, password, origin) {
+    async changeByLink(token, password, origin, alongside) {
       // One use after another, so that those behind the one that counts find no link to hash for.
       const earlier = inUse.get(token);
       const use = (async () => {
         await earlier?.catch(() => {});
         const link = await links.find(token);
-        return link && change(link.account, password, origin, (tx) => links.use(token, tx));
+        if (!link) return undefined;
+        const isAllowed = (tx: Queries): Promise<boolean> => links.use(token, tx);
+        return change(link.account, password, origin, { isAllowed, alongside });
       })();
       inUse.set(token, use);
       return use.finally(() => {

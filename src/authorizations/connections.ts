@@ -4,7 +4,7 @@ import type { Clock } from '../clock.ts';
 import type { ChangeFeed } from '../storage/change-feed.ts';
 import type { WriteUses } from '../storage/last-used.ts';
 import { createMemory } from '../storage/memory.ts';
-import type { Alongside, Database } from '../storage/queries.ts';
+import type { Alongside, Database, Queries } from '../storage/queries.ts';
 import { type ConnectedClient, listConnectedClients } from './connected-clients.ts';
 import { type NewConsent, type RememberedConsent, rememberConsent } from './consents.ts';
 
@@ -37,12 +37,14 @@ export interface Connections {
    *
    * @param whose all of a person, all of a client, or the one of both.
    * @param alongside runs in the same transaction, also where there was nothing to end.
+   * @param within a transaction of the caller's, instead of one of its own.
    * @returns what was connected.
    */
   end(
     whose: Whose,
     cause: EndingCause,
     alongside?: Alongside<readonly EndedConnection[]>,
+    within?: Queries,
   ): Promise<readonly EndedConnection[]>;
   /**
    * Ends every authorization there is, and leaves what people approved: for a database that was
@@ -144,9 +146,9 @@ export function createConnections(parts: {
       return Number(row?.count);
     },
 
-    async end(whose, cause, alongside) {
+    async end(whose, cause, alongside, within) {
       const { accountId = null, clientId = null } = whose;
-      const ended = await database.transaction(async (tx) => {
+      const end = async (tx: Queries): Promise<EndedConnection[]> => {
         const rows = await tx.query<EndedRow>(
           `UPDATE connections n SET generation = generation + 1, ended_at = $3, ended_cause = $4
             FROM clients c
@@ -160,7 +162,8 @@ export function createConnections(parts: {
         const connections = rows.map(endedFrom);
         await alongside?.(tx, connections);
         return connections;
-      });
+      };
+      const ended = within ? await end(within) : await database.transaction(end);
       // For whoever ended them: the notification takes a moment longer.
       for (const connection of ended) memory.forget(connectionId(connection));
       return ended;

@@ -1,7 +1,8 @@
 /** The only place that ends: all of a connection, a person or a client, or one authorization. */
 import type { Logger } from 'pino';
+import type { Account } from '../accounts/account.ts';
 import type { Activity, Origin } from '../accounts/activity.ts';
-import type { Alongside } from '../storage/queries.ts';
+import type { Alongside, Queries } from '../storage/queries.ts';
 import type { TokenStore } from '../storage/token-store.ts';
 import type { Authorization } from './authorization.ts';
 import type { Connections, EndedConnection, Whose } from './connections.ts';
@@ -12,18 +13,21 @@ import type { RecordedEnd, Revocation, Revocations } from './revocations.ts';
  * store: it holds with that one away, and over whatever is restored there later.
  *
  * @param by the person from there; without it, it is the operator.
+ * @param alongside and `within` as of `Connections.end`.
  * @returns what was connected.
  */
 export type Disconnect = (
   whose: Whose,
   by?: Origin,
   alongside?: Alongside<readonly EndedConnection[]>,
+  within?: Queries,
 ) => Promise<readonly EndedConnection[]>;
 
 export const createDisconnect =
   (connections: Pick<Connections, 'end'>, activity: Activity): Disconnect =>
-  (whose, by, alongside) =>
-    connections.end(whose, by ? 'person_disconnected' : 'operator_revoked', async (tx, ended) => {
+  (whose, by, alongside, within) => {
+    const cause = by ? 'person_disconnected' : 'operator_revoked';
+    const record: Alongside<readonly EndedConnection[]> = async (tx, ended) => {
       const entries = ended.map(({ accountId, clientId, name }) => ({
         action: 'disconnected' as const,
         actor: by ? ('person' as const) : ('operator' as const),
@@ -32,7 +36,15 @@ export const createDisconnect =
       }));
       await activity.recordAll(entries, tx, by);
       await alongside?.(tx, ended);
-    });
+    };
+    return connections.end(whose, cause, record, within);
+  };
+
+/** Ends the connections of an account in the transaction that changes it. */
+export const endConnections =
+  (disconnect: Disconnect, by: Origin): Alongside<Account> =>
+  async (tx, { id }) =>
+    void (await disconnect({ accountId: id }, by, undefined, tx));
 
 export interface Endings {
   /**

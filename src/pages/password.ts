@@ -5,7 +5,7 @@ import type { PasswordChanges } from '../accounts/password-changes.ts';
 import type { PasswordLinks } from '../accounts/password-links.ts';
 import { TooManyPasswords } from '../accounts/password-work.ts';
 import type { Connections } from '../authorizations/connections.ts';
-import type { Disconnect } from '../authorizations/endings.ts';
+import { type Disconnect, endConnections } from '../authorizations/endings.ts';
 import { formOf } from '../provider/form.ts';
 import { Refusal } from '../refusal.ts';
 import { connectionsInWords } from './connections-view.ts';
@@ -81,9 +81,9 @@ export function passwordPage(parts: PasswordParts) {
       const origin = originOf(ctx);
       try {
         const password = form.get('new_password') ?? '';
-        const changed = await changes.changeByLink(token, password, origin);
+        const ending = isEndingConnections ? endConnections(disconnect, origin) : undefined;
+        const changed = await changes.changeByLink(token, password, origin, ending);
         if (!changed) return await sayOver(ctx);
-        if (isEndingConnections) await disconnect({ accountId: changed.id }, origin);
         // However many strangers guess, whoever got the link can now sign in here.
         devices.remember(ctx, changed);
         await leadOn(ctx, changed);

@@ -6,7 +6,7 @@ import type { Activity } from '../accounts/activity.ts';
 import type { PasswordChanges } from '../accounts/password-changes.ts';
 import { TooManyPasswords } from '../accounts/password-work.ts';
 import type { Connections } from '../authorizations/connections.ts';
-import type { Disconnect } from '../authorizations/endings.ts';
+import { type Disconnect, endConnections } from '../authorizations/endings.ts';
 import type { BrowserSessions } from '../provider/browser-sessions.ts';
 import { formOf } from '../provider/form.ts';
 import { Refusal } from '../refusal.ts';
@@ -92,12 +92,19 @@ export function securityPage(parts: SecurityParts) {
       try {
         const origin = originOf(ctx);
         const newPassword = form.get('new_password') ?? '';
-        const changed = await parts.passwordChanges.change(account, newPassword, origin);
+        const changed = await parts.passwordChanges.change(
+          account,
+          newPassword,
+          origin,
+          isEndingConnections ? endConnections(disconnect, origin) : undefined,
+        );
         await sessions.signIn(ctx, changed);
         parts.devices.remember(ctx, changed);
-        if (!isEndingConnections) return await host.notices.tell(ctx, PATH, CHANGED);
-        await disconnect({ accountId: account.id }, origin);
-        await host.notices.tell(ctx, PATH, CHANGED_AND_DISCONNECTED);
+        await host.notices.tell(
+          ctx,
+          PATH,
+          isEndingConnections ? CHANGED_AND_DISCONNECTED : CHANGED,
+        );
       } catch (error) {
         if (!(error instanceof Refusal || error instanceof TooManyPasswords)) throw error;
         const problem = error instanceof Refusal ? error.remedy : sayBusy(ctx, error);

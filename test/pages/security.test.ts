@@ -91,6 +91,25 @@ describe('the page of password and sessions', () => {
     expect(await logged()).to.include('disconnected');
   });
 
+  it('changes the password with the connections that are to end, or not at all', async () => {
+    const token = await connect();
+    const { database } = on.service;
+    await database.query(`CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql
+      AS $$ BEGIN RAISE 'out of order'; END $$`);
+    await database.query(
+      'CREATE TRIGGER fails BEFORE UPDATE ON connections FOR EACH ROW EXECUTE FUNCTION fail()',
+    );
+    const { status } = await person.send(`${PATH}/password`, {
+      ...{ current_password: credentials.password, new_password: NEW_PASSWORD },
+      end_connections: 'yes',
+    });
+    await database.query('DROP FUNCTION fail CASCADE');
+    expect(status).to.equal(500);
+    expect(await canSignIn(credentials.password)).to.equal(true);
+    expect(await isActive(token)).to.equal(true);
+    expect(await logged()).to.not.include('password_changed');
+  });
+
   it('the password of who has their address (see email-keys.ts) is not theirs', async () => {
     const { email } = await addPerson(on.service, 'Eve', `eve-${people}@example.test`);
     await on.service.database.query(
