@@ -537,7 +537,7 @@ const LIST: readonly (Place | readonly [rule: string, from: string, to: string])
   { in: 'src/pages/password.ts', by: 'pages/password' },
   ['a link for a forgotten password ends the connections if asked to',
     'isEndingConnections ? endConnections(', 'false ? endConnections('],
-  { in: 'src/authorizations/connections.ts', by: 'pages/security' },
+  { in: 'src/authorizations/connections.ts', by: 'authorizations/connections' },
   ['a password and its connections change together',
     'within ? await end(within) : ', ''],
   { in: 'src/pages/signed-in.ts', by: 'pages/profile-forms' },

@@ -173,6 +173,16 @@ forEachDatabase('connections', (open) => {
     expect(await generation()).to.equal(1);
   });
 
+  it('ends in the transaction of another change, or not at all', async () => {
+    await connect();
+    const change = database.transaction(async (tx) => {
+      await connections.end(connection, 'person_disconnected', undefined, tx);
+      throw new Error('the other change failed');
+    });
+    await change.catch(() => {});
+    expect(await find()).to.include({ generation: 1 });
+  });
+
   it('what goes with the end of a connection is written once, or nothing ends', async () => {
     await connect();
     const failure = connections.end(connection, 'person_disconnected', async () => {
