@@ -52,6 +52,6 @@ export const limits = {
     .default(500)
     .describe(
       'Authorization requests per address, begun within ten minutes, that wait for a sign-in; further ' +
-        'ones of who is not signed in go back to their client as temporarily_unavailable.',
+        'ones of who is not signed in are told to wait (429).',
     ),
 };

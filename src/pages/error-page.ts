@@ -69,6 +69,11 @@ const AUTHORIZATION_TEXTS: Readonly<Record<string, ErrorText>> = {
     explanation: 'The app that sent you here is not registered, or it was suspended.',
     advice: 'Tell whoever makes the app. Nothing was shared with it.',
   },
+  slow_down: {
+    heading: 'Too many sign-ins were begun',
+    explanation: 'From your network address more were begun than are kept open at once.',
+    advice: 'Wait a few minutes and reload the page. Nothing was shared with the app.',
+  },
   invalid_redirect_uri: {
     heading: 'This app asked to send you to an unknown address',
     explanation:

@@ -70,11 +70,16 @@ export function storeAdapter({
 const isOfSomebody = (session: { accountId?: string | undefined } | undefined): boolean =>
   session?.accountId !== undefined;
 
-/** @throws `temporarily_unavailable`, which goes to the client (RFC 6749 §4.1.2.1). */
+/** @throws `slow_down`, which is said here: sent back to the app, the request would begin again. */
 async function refuseTooMany(waiting: AttemptLimit): Promise<void> {
-  const { ip } = Provider.ctx ?? {};
-  if (ip === undefined || !(await waiting.count(networkOf(ip)))) return;
-  throw new errors.TemporarilyUnavailable('too many sign-ins wait at this network address');
+  const { ctx } = Provider;
+  const over = ctx && (await waiting.count(networkOf(ctx.ip)));
+  if (!over) return;
+  ctx.set('Retry-After', String(over.seconds));
+  throw Object.assign(new errors.OIDCProviderError(429, 'slow_down'), {
+    error_description: 'too many sign-ins wait at this network address',
+    allow_redirect: false,
+  });
 }
 
 const unused: Omit<Adapter, 'find' | 'upsert' | 'destroy'> = {
