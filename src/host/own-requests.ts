@@ -1,7 +1,7 @@
 /** Requests to ourselves: real HTTP through every middleware, whatever stands before the service. */
 import { type RequestListener, request } from 'node:http';
 import { text } from 'node:stream/consumers';
-import type { PostForm } from '../pages/client-test-run.ts';
+import type { PostForm } from '../pages/oauth-clients/test-run.ts';
 import { addressOf, drain, listen } from './listeners.ts';
 
 /**

@@ -3,13 +3,13 @@ import type { Context } from 'koa';
 import type { ActivityView } from './activity-view.ts';
 import type { ApiKeysView } from './api-keys-view.ts';
 import type { ConnectionsView, ConnectionView } from './connections-view.ts';
-import type { OAuthClientTestView } from './oauth-client-test-view.ts';
+import type { OAuthClientTestView } from './oauth-clients/test-view.ts';
 import type {
   OAuthClientDeleteView,
   OAuthClientNewView,
   OAuthClientsView,
   OAuthClientView,
-} from './oauth-clients-view.ts';
+} from './oauth-clients/view.ts';
 import type { ForgotPasswordView, PasswordLinkOverView, PasswordView } from './password-view.ts';
 import type { ConfirmView, ProfileView, SecretShownView } from './profile-view.ts';
 import type { SecurityView } from './security-view.ts';

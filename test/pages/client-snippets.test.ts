@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import { runInNewContext } from 'node:vm';
 import { expect } from 'chai';
-import { clientSnippets, type SnippetValues } from '../../src/pages/client-snippets.ts';
+import { clientSnippets, type SnippetValues } from '../../src/pages/oauth-clients/snippets.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { signedIn } from './signed-in-person.ts';
 

@@ -1,6 +1,10 @@
 /** What went over the wire is shown without anything that would open something. */
 import { expect } from 'chai';
-import { bodyInLines, parametersInLines, shortened } from '../../src/pages/wire-message.ts';
+import {
+  bodyInLines,
+  parametersInLines,
+  shortened,
+} from '../../src/pages/oauth-clients/wire-message.ts';
 
 const value = (prefix: string): string => `${prefix}Abcd${'x'.repeat(35)}wxyz`;
 

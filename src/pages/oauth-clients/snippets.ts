@@ -1,5 +1,5 @@
 /** Programs that go through the flow of one client, to be copied and run as they stand. */
-import { ENDPOINT } from '../provider/endpoints.ts';
+import { ENDPOINT } from '../../provider/endpoints.ts';
 
 export interface ClientSnippet {
   readonly name: string;

@@ -1,6 +1,7 @@
 /** What the test of a client prints, and its form on the page of the client. */
-import type { TestStep } from './client-test-run.ts';
-import type { ReachedOrganization } from './view-data.ts';
+
+import type { ReachedOrganization } from '../view-data.ts';
+import type { TestStep } from './test-run.ts';
 
 /** The form that begins a test. */
 export interface ClientTestForm {

@@ -1,17 +1,22 @@
 /** `/profile/oauth-clients/:id`: one client of a person, its settings, its secrets, its problems. */
 import type { Context, Next } from 'koa';
-import type { Action, Activity } from '../accounts/activity.ts';
-import type { ShownOnce } from '../accounts/shown-once.ts';
-import { hasSecret } from '../clients/client.ts';
-import type { ClientProblems } from '../clients/client-problems.ts';
-import type { ClientRegistry } from '../clients/client-registry.ts';
-import { normalizeClientName } from '../clients/client-rules.ts';
-import { LIVE_SECRETS } from '../clients/client-secret.ts';
-import type { OwnedClient } from '../clients/owned-clients.ts';
-import type { Clock } from '../clock.ts';
-import { ENDPOINT } from '../provider/endpoints.ts';
-import { formOf } from '../provider/form.ts';
-import { Refusal } from '../refusal.ts';
+import type { Action, Activity } from '../../accounts/activity.ts';
+import type { ShownOnce } from '../../accounts/shown-once.ts';
+import { hasSecret } from '../../clients/client.ts';
+import type { ClientProblems } from '../../clients/client-problems.ts';
+import type { ClientRegistry } from '../../clients/client-registry.ts';
+import { normalizeClientName } from '../../clients/client-rules.ts';
+import { LIVE_SECRETS } from '../../clients/client-secret.ts';
+import type { OwnedClient } from '../../clients/owned-clients.ts';
+import type { Clock } from '../../clock.ts';
+import { ENDPOINT } from '../../provider/endpoints.ts';
+import { formOf } from '../../provider/form.ts';
+import { Refusal } from '../../refusal.ts';
+import { momentOf, momentOrNothing } from '../moment.ts';
+import { originOf, type PageHost, seeOther } from '../page.ts';
+import type { ConfirmView } from '../profile-view.ts';
+import { accountOf, NOTHING_SENT, typedOf } from '../signed-in.ts';
+import type { ShownSecret } from './created.ts';
 import {
   type ClientFormFindings,
   checkClientForm,
@@ -19,18 +24,13 @@ import {
   isFine,
   readClientForm,
   type TypedClient,
-} from './client-form.ts';
-import { problemRowsOf } from './client-problem-rows.ts';
-import { secretRowsOf } from './client-secret-rows.ts';
-import { type ClientSnippet, clientSnippets } from './client-snippets.ts';
-import { momentOf, momentOrNothing } from './moment.ts';
-import type { ShownSecret } from './oauth-client-created.ts';
-import { isTestable, testFormOf } from './oauth-client-test.ts';
-import type { ClientSecretsView, SecretRow } from './oauth-clients-view.ts';
+} from './form.ts';
 import { ownClientOf, ownClientStep } from './own-client.ts';
-import { originOf, type PageHost, seeOther } from './page.ts';
-import type { ConfirmView } from './profile-view.ts';
-import { accountOf, NOTHING_SENT, typedOf } from './signed-in.ts';
+import { problemRowsOf } from './problem-rows.ts';
+import { secretRowsOf } from './secret-rows.ts';
+import { type ClientSnippet, clientSnippets } from './snippets.ts';
+import { isTestable, testFormOf } from './test.ts';
+import type { ClientSecretsView, SecretRow } from './view.ts';
 
 export interface OAuthClientParts {
   readonly issuer: string;

@@ -1,8 +1,8 @@
 /** `/errors` and `/errors/:code`: the short pages that `error_uri` points to. */
 import type { Context } from 'koa';
-import { documentedErrors, errorReference, isDocumentedError } from './error-reference.ts';
-import type { Lifetimes } from './error-text.ts';
-import type { PageHost } from './page.ts';
+import type { PageHost } from '../page.ts';
+import { documentedErrors, errorReference, isDocumentedError } from './reference.ts';
+import type { Lifetimes } from './text.ts';
 
 export function errorReferencePage({
   host,

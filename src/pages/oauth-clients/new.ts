@@ -1,11 +1,15 @@
 /** `/profile/oauth-clients/new`: a person registers a client, always a confidential one of theirs. */
 import type { Context, Next } from 'koa';
-import type { Activity } from '../accounts/activity.ts';
-import type { ShownOnce } from '../accounts/shown-once.ts';
-import type { ClientRegistry } from '../clients/client-registry.ts';
-import { normalizeClientName } from '../clients/client-rules.ts';
-import { formOf } from '../provider/form.ts';
-import { Refusal } from '../refusal.ts';
+import type { Activity } from '../../accounts/activity.ts';
+import type { ShownOnce } from '../../accounts/shown-once.ts';
+import type { ClientRegistry } from '../../clients/client-registry.ts';
+import { normalizeClientName } from '../../clients/client-rules.ts';
+import { formOf } from '../../provider/form.ts';
+import { Refusal } from '../../refusal.ts';
+import { originOf, type PageHost, seeOther } from '../page.ts';
+import { newCreationKey, sentFormFrom } from '../sent-form.ts';
+import { accountOf, NOTHING_SENT, typedOf } from '../signed-in.ts';
+import type { ShownSecret } from './created.ts';
 import {
   type ClientFormFindings,
   checkClientForm,
@@ -13,11 +17,7 @@ import {
   isFine,
   readClientForm,
   type TypedClient,
-} from './client-form.ts';
-import type { ShownSecret } from './oauth-client-created.ts';
-import { originOf, type PageHost, seeOther } from './page.ts';
-import { newCreationKey, sentFormFrom } from './sent-form.ts';
-import { accountOf, NOTHING_SENT, typedOf } from './signed-in.ts';
+} from './form.ts';
 
 export interface OAuthClientNewParts {
   readonly host: PageHost;

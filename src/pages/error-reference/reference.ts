@@ -1,8 +1,9 @@
 /** The public page about each OAuth error we answer, written for the developer of a client. */
-import { authorizationErrorTexts } from './authorization-error-texts.ts';
-import type { ErrorText, Lifetimes } from './error-text.ts';
-import { tokenErrorTexts } from './token-error-texts.ts';
-import type { ErrorReferenceView } from './view-data.ts';
+
+import type { ErrorReferenceView } from '../view-data.ts';
+import { authorizationErrorTexts } from './authorization-texts.ts';
+import type { ErrorText, Lifetimes } from './text.ts';
+import { tokenErrorTexts } from './token-texts.ts';
 
 export type DocumentedError = keyof typeof texts;
 

@@ -1,6 +1,7 @@
 /** What the errors of the token endpoint and its neighbors mean, for the developer of a client. */
-import type { ErrorText } from './error-text.ts';
-import { durationText } from './moment.ts';
+
+import { durationText } from '../moment.ts';
+import type { ErrorText } from './text.ts';
 
 export const tokenErrorTexts = {
   invalid_request: {

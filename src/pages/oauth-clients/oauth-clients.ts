@@ -1,9 +1,9 @@
 /** `/profile/oauth-clients`: the clients that a person registered. */
 import type { Context } from 'koa';
-import type { ClientRegistry } from '../clients/client-registry.ts';
-import { momentOf, momentOrNothing } from './moment.ts';
-import type { PageHost } from './page.ts';
-import { accountOf } from './signed-in.ts';
+import type { ClientRegistry } from '../../clients/client-registry.ts';
+import { momentOf, momentOrNothing } from '../moment.ts';
+import type { PageHost } from '../page.ts';
+import { accountOf } from '../signed-in.ts';
 
 export interface OAuthClientsParts {
   readonly host: PageHost;

@@ -1,9 +1,13 @@
 /** The form for the name and the redirect URIs of a client: reading it, and drawing it again. */
-import { type Client, redirectsPeople } from '../clients/client.ts';
-import type { ClientChanges } from '../clients/client-registry.ts';
-import { checkClientName, checkRedirectUris, MOST_REDIRECT_URIS } from '../clients/client-rules.ts';
-import type { Problem } from '../refusal.ts';
-import type { ClientFormView, RedirectUriRow } from './oauth-clients-view.ts';
+import { type Client, redirectsPeople } from '../../clients/client.ts';
+import type { ClientChanges } from '../../clients/client-registry.ts';
+import {
+  checkClientName,
+  checkRedirectUris,
+  MOST_REDIRECT_URIS,
+} from '../../clients/client-rules.ts';
+import type { Problem } from '../../refusal.ts';
+import type { ClientFormView, RedirectUriRow } from './view.ts';
 
 /** What was typed, without the rows that were left empty. */
 export interface TypedClient extends ClientChanges {

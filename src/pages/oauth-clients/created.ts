@@ -1,9 +1,9 @@
 /** `/profile/oauth-clients/:id/created`: the secret of a client, right after it was made, once. */
 import type { Context } from 'koa';
-import type { ShownOnce } from '../accounts/shown-once.ts';
+import type { ShownOnce } from '../../accounts/shown-once.ts';
+import type { PageHost } from '../page.ts';
+import { accountOf } from '../signed-in.ts';
 import { ownClientOf } from './own-client.ts';
-import type { PageHost } from './page.ts';
-import { accountOf } from './signed-in.ts';
 
 /** What `ShownOnce` keeps for this page. */
 export interface ShownSecret {

@@ -1,8 +1,9 @@
 /** What the pages of a person's OAuth clients print. */
-import type { ClientSnippet } from './client-snippets.ts';
-import type { Moment } from './moment.ts';
-import type { ClientTestForm } from './oauth-client-test-view.ts';
-import type { FormProblem } from './profile-view.ts';
+
+import type { Moment } from '../moment.ts';
+import type { FormProblem } from '../profile-view.ts';
+import type { ClientSnippet } from './snippets.ts';
+import type { ClientTestForm } from './test-view.ts';
 
 export interface OAuthClientsView {
   readonly notice: string | undefined;

@@ -1,8 +1,14 @@
 /** The flow of a client, gone through as its own server would: each request with its answer. */
 import { STATUS_CODES } from 'node:http';
-import { type FlowAnswer, type Held, STEPS, type StepName, take } from '../provider/client-flow.ts';
-import { ENDPOINT } from '../provider/endpoints.ts';
-import { durationText } from './moment.ts';
+import {
+  type FlowAnswer,
+  type Held,
+  STEPS,
+  type StepName,
+  take,
+} from '../../provider/client-flow.ts';
+import { ENDPOINT } from '../../provider/endpoints.ts';
+import { durationText } from '../moment.ts';
 import { bodyInLines, objectOf, parametersInLines } from './wire-message.ts';
 
 /** Posts a form to a path of this service over HTTP, as anybody would. */

@@ -1,22 +1,22 @@
 /** `/profile/oauth-clients/:id/test`: the owner of a client goes through its flow, as a person. */
 import type { Context } from 'koa';
-import type { Access } from '../accounts/access.ts';
-import type { Activity } from '../accounts/activity.ts';
-import { LIFETIME_SECONDS, type ShownOnce } from '../accounts/shown-once.ts';
-import type { Endings } from '../authorizations/endings.ts';
-import { type Client, hasSecret, redirectsPeople } from '../clients/client.ts';
-import type { ClientRegistry } from '../clients/client-registry.ts';
-import { findSecret } from '../clients/client-secret.ts';
-import type { BrowserSession } from '../provider/browser-sessions.ts';
-import { ENDPOINT } from '../provider/endpoints.ts';
-import { formOf } from '../provider/form.ts';
-import type { AuthorizationServer } from '../provider/provider.ts';
-import { type PostForm, runClientTest, type TestOutcome } from './client-test-run.ts';
-import { durationText } from './moment.ts';
-import type { ClientTestForm, ClientTestResultView } from './oauth-client-test-view.ts';
+import type { Access } from '../../accounts/access.ts';
+import type { Activity } from '../../accounts/activity.ts';
+import { LIFETIME_SECONDS, type ShownOnce } from '../../accounts/shown-once.ts';
+import type { Endings } from '../../authorizations/endings.ts';
+import { type Client, hasSecret, redirectsPeople } from '../../clients/client.ts';
+import type { ClientRegistry } from '../../clients/client-registry.ts';
+import { findSecret } from '../../clients/client-secret.ts';
+import type { BrowserSession } from '../../provider/browser-sessions.ts';
+import { ENDPOINT } from '../../provider/endpoints.ts';
+import { formOf } from '../../provider/form.ts';
+import type { AuthorizationServer } from '../../provider/provider.ts';
+import { durationText } from '../moment.ts';
+import { originOf, type PageHost, seeOther } from '../page.ts';
+import { accountOf } from '../signed-in.ts';
 import { ownClientOf } from './own-client.ts';
-import { originOf, type PageHost, seeOther } from './page.ts';
-import { accountOf } from './signed-in.ts';
+import { type PostForm, runClientTest, type TestOutcome } from './test-run.ts';
+import type { ClientTestForm, ClientTestResultView } from './test-view.ts';
 
 export interface OAuthClientTestParts {
   readonly issuer: string;

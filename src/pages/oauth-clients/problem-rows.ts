@@ -3,15 +3,15 @@ import {
   type ClientProblem,
   type SeenAuthMethod,
   withoutValues,
-} from '../clients/client-problems.ts';
+} from '../../clients/client-problems.ts';
 import {
   isDifferent,
   redirectUriDifference,
   type Stretch,
-} from '../clients/redirect-uri-difference.ts';
-import { isDocumentedError } from './error-reference.ts';
-import { momentOf } from './moment.ts';
-import type { ClientProblemRow, SentRedirectUri } from './oauth-clients-view.ts';
+} from '../../clients/redirect-uri-difference.ts';
+import { isDocumentedError } from '../error-reference/reference.ts';
+import { momentOf } from '../moment.ts';
+import type { ClientProblemRow, SentRedirectUri } from './view.ts';
 
 const STEPS = { authorize: 'Authorize', token: 'Token' } as const;
 

@@ -1,8 +1,8 @@
 /** Route step of the pages about one client: only its owner gets on. */
 import type { Context, Next } from 'koa';
-import type { ClientRegistry } from '../clients/client-registry.ts';
-import type { OwnedClient } from '../clients/owned-clients.ts';
-import { accountOf } from './signed-in.ts';
+import type { ClientRegistry } from '../../clients/client-registry.ts';
+import type { OwnedClient } from '../../clients/owned-clients.ts';
+import { accountOf } from '../signed-in.ts';
 
 const ownClients = new WeakMap<Context, OwnedClient>();
 

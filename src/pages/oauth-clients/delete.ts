@@ -1,13 +1,13 @@
 /** `/profile/oauth-clients/:id/delete`: asks for the client's name, then ends it with all its tokens. */
 import type { Context, Next } from 'koa';
-import type { Activity } from '../accounts/activity.ts';
-import type { ClientRegistry } from '../clients/client-registry.ts';
-import { normalizeClientName } from '../clients/client-rules.ts';
-import { formOf } from '../provider/form.ts';
-import { Refusal } from '../refusal.ts';
+import type { Activity } from '../../accounts/activity.ts';
+import type { ClientRegistry } from '../../clients/client-registry.ts';
+import { normalizeClientName } from '../../clients/client-rules.ts';
+import { formOf } from '../../provider/form.ts';
+import { Refusal } from '../../refusal.ts';
+import { originOf, type PageHost } from '../page.ts';
+import { accountOf, typedOf } from '../signed-in.ts';
 import { ownClientOf } from './own-client.ts';
-import { originOf, type PageHost } from './page.ts';
-import { accountOf, typedOf } from './signed-in.ts';
 
 export interface OAuthClientDeleteParts {
   readonly host: PageHost;
