@@ -24,34 +24,20 @@ import { createFormTokens } from './host/form-token.ts';
 import { createHost } from './host/host.ts';
 import { createMetrics, type Metrics } from './host/metrics.ts';
 import { createOwnRequests } from './host/own-requests.ts';
+import { securityHeaders } from './host/security-headers.ts';
 import { createRender } from './host/views.ts';
-import { activityPage } from './pages/activity.ts';
-import { apiKeysPage } from './pages/api-keys.ts';
-import { connectionsPage } from './pages/connections.ts';
-import { consentPage } from './pages/consent.ts';
 import { refreshSession } from './pages/current-session.ts';
 import { createErrorPage } from './pages/error-page.ts';
-import { errorReferencePage } from './pages/error-reference/error-reference.ts';
-import { forgotPasswordPage } from './pages/forgot-password.ts';
-import { interactionPage } from './pages/interaction.ts';
+import { forgotPasswordUrlOf } from './pages/forgot-password.ts';
 import { keptAnswers } from './pages/kept-answers.ts';
 import { createKeptForms } from './pages/kept-forms.ts';
 import { createKnownDevices } from './pages/known-devices.ts';
 import { createNotices } from './pages/notices.ts';
-import { oauthClientPage } from './pages/oauth-clients/client.ts';
-import { oauthClientCreatedPage } from './pages/oauth-clients/created.ts';
-import { oauthClientDeletePage } from './pages/oauth-clients/delete.ts';
-import { oauthClientNewPage } from './pages/oauth-clients/new.ts';
-import { oauthClientsPage } from './pages/oauth-clients/oauth-clients.ts';
-import { oauthClientTestPage } from './pages/oauth-clients/test.ts';
 import { foundVisitor, type PageHost, visitorOf } from './pages/page.ts';
-import { passwordPage } from './pages/password.ts';
+import { routesOfPages } from './pages/pages.ts';
 import { createPasswordCheck } from './pages/password-check.ts';
-import { profilePage } from './pages/profile.ts';
-import { securityPage } from './pages/security.ts';
-import { signInPage } from './pages/sign-in.ts';
-import { signOutPage } from './pages/sign-out.ts';
-import { signedInSteps } from './pages/signed-in.ts';
+import type { Route } from './pages/routes.ts';
+import { pageSteps } from './pages/signed-in.ts';
 import { createWaitingSignIn } from './pages/waiting-sign-in.ts';
 import { createAuthorizationServer } from './provider/provider.ts';
 import { createSeals } from './seals.ts';
@@ -84,6 +70,8 @@ export interface ApplicationParts {
 export interface Application {
   /** Answers every request of the public listener. */
   readonly handle: RequestListener;
+  /** What it answers, path by path. */
+  readonly routes: readonly Route[];
   /** Finishes what it does beside the requests. Those in flight may still be answered. */
   close(): Promise<void>;
 }
@@ -91,11 +79,10 @@ export interface Application {
 /** Builds the provider, the pages and the host. Opens nothing. */
 export function createApplication(parts: ApplicationParts): Application {
   const { settings, clock, log, database, store, createAttemptLimit } = parts;
-  const { clients, accounts, access, connections, activity, apiKeys, clientProblems } = parts;
+  const { accounts, activity } = parts;
   const { limits, issuer, secrets } = settings;
   const { metrics = createMetrics() } = parts;
   const { outcomes } = metrics;
-  const { passwordLinks: links } = parts;
 
   const formTokens = createFormTokens({ issuer, keys: secrets.cookieKeys });
   // The server, which is made below, shows pages itself. Without a store a page names nobody.
@@ -110,28 +97,34 @@ export function createApplication(parts: ApplicationParts): Application {
     ...parts,
     shownOnce,
     outcomes,
-    problems: clientProblems,
+    problems: parts.clientProblems,
     showError: errorPage.showAuthorizationError,
   });
 
   const { interactions, sessions } = server;
-  const disconnect = createDisconnect(connections, activity);
   const host: PageHost = {
-    ...{ render, drawnFor: formTokens.drawnFor, ownerOfForm: formTokens.ownerOfForm },
+    render,
     notices: createNotices({ issuer, keys: secrets.cookieKeys, clock, ...seen }),
+    requireFormToken: formTokens.requireFormToken,
+    drawnFor: formTokens.drawnFor,
+    ownerOfForm: formTokens.ownerOfForm,
+    pageToClient: securityHeaders(issuer).pageToClient,
   };
-  const passwordChanges = createPasswordChanges({ database, accounts, links, activity });
   const devices = createKnownDevices({ issuer, keys: secrets.cookieKeys, clock });
   const hourlyLimit = (name: string, attempts: number) =>
     createAttemptLimit({ name, attempts, windowSeconds: 3_600, whenAway: 'count here', log });
   const requests =
     settings.mail &&
     createPasswordLinkRequests({
-      ...{ issuer, accounts, links, log, outcomes },
+      ...{ issuer, accounts, links: parts.passwordLinks, log, outcomes },
       sendMail: createSendMail(settings.mail),
       perAccount: hourlyLimit('forgot_account', 3),
     });
-  const forgotPasswordUrl = requests && '/forgot-password';
+  const linkRequests = requests && {
+    requests,
+    perAddress: hourlyLimit('forgot_address', 30),
+  };
+  const forgotPasswordUrl = forgotPasswordUrlOf({ linkRequests });
   const checkPassword = createPasswordCheck({
     ...{ accounts, activity, devices, log, outcomes, forgotPasswordUrl },
     signIn: createSignIn({ database }),
@@ -141,70 +134,33 @@ export function createApplication(parts: ApplicationParts): Application {
     ...{ issuer, log, shownOnce: createShownOnce({ store, clock, seconds: 3_600 }) },
     limit: hourlyLimit('kept_forms', 200),
   });
-  const signedIn = signedInSteps({
+  const answers = keptAnswers({ forms: keptForms, sessions, accounts });
+  const steps = pageSteps({
     ...{ host, clock, accounts, sessions, checkPassword, errorPage, keptForms },
+    keepAnswer: answers.keepAnswer,
   });
-  const ownClients = { host, clients, activity, shownOnce, limit: limits.clientsPerPerson };
-  const waiting = createWaitingSignIn({ issuer, interactions });
-  const signIn = signInPage({
-    ...{ host, accounts, activity, sessions, interactions, checkPassword, forgotPasswordUrl },
-    ...{ keptForms, waiting },
-  });
-  const seals = createSeals('consent', secrets.cookieKeys);
-  const consent = consentPage({ host, access, connections, interactions, seals });
-  const app = createHost({
-    ...{ settings, log, server, formTokens, signedIn },
-    answers: keptAnswers({ forms: keptForms, sessions, accounts }),
+  const { app, routes } = createHost({
+    ...{ settings, log, server, errorPage, showAnswer: answers.showAnswer },
     observeRequest: metrics.observeRequest,
     refreshSession: refreshSession({
       ...{ sessions, accounts, requireSameOrigin: formTokens.requireSameOrigin },
     }),
-    pages: {
-      signIn,
-      signOut: signOutPage({ host, accounts, sessions }),
-      interaction: interactionPage({
-        ...{ host, accounts, sessions, interactions, signIn, consent, errorPage },
-      }),
-      password: passwordPage({
-        ...{ host, links, changes: passwordChanges, devices, forgotPasswordUrl },
-        ...{ connections, disconnect, keptForms, waiting },
-      }),
-      forgotPassword:
-        requests &&
-        forgotPasswordPage({
-          host,
-          requests,
-          waiting,
-          perAddress: hourlyLimit('forgot_address', 30),
-        }),
-      profile: profilePage({ host, clock, access, clients, connections, apiKeys }),
-      connections: connectionsPage({ host, access, connections, disconnect }),
-      apiKeys: apiKeysPage({
-        ...{ host, clock, apiKeys, shownOnce, limit: limits.apiKeysPerPerson },
-      }),
-      activity: activityPage({ host, activity }),
-      security: securityPage({
-        ...{ host, accounts, activity, sessions, connections, disconnect },
-        ...{ passwordChanges, checkPassword, devices },
-      }),
-      oauthClients: oauthClientsPage(ownClients),
-      oauthClientNew: oauthClientNewPage(ownClients),
-      oauthClient: oauthClientPage({ ...ownClients, issuer, clock, problems: clientProblems }),
-      oauthClientCreated: oauthClientCreatedPage(ownClients),
-      oauthClientDelete: oauthClientDeletePage(ownClients),
-      oauthClientTest: oauthClientTestPage({
-        ...{ ...ownClients, issuer, access, server, endings: parts.endings },
-        retryWindow: settings.tokens.retryWindowSeconds,
-        postForm: createOwnRequests({ issuer, handler: () => handle }),
-      }),
-      errorReference: errorReferencePage({ host, lifetimes: settings.tokens }),
-      errorPage,
-    },
+    pages: routesOfPages({
+      ...{ ...parts, host, steps, issuer, limits, server, sessions, interactions, shownOnce },
+      ...{ checkPassword, devices, errorPage, forgotPasswordUrl, keptForms, linkRequests },
+      disconnect: createDisconnect(parts.connections, activity),
+      passwordChanges: createPasswordChanges({ ...parts, links: parts.passwordLinks }),
+      waiting: createWaitingSignIn({ issuer, interactions }),
+      seals: createSeals('consent', secrets.cookieKeys),
+      lifetimes: settings.tokens,
+      postForm: createOwnRequests({ issuer, handler: () => handle }),
+    }),
   });
   const handle = app.callback();
 
   return {
     handle,
+    routes,
     async close() {
       await server.authorizations.close();
       await requests?.close();

@@ -206,6 +206,8 @@ export async function startService(given: ServiceParts) {
     isSeeded,
     ...{ database, store, clients, accounts, access, connections, activity, apiKeys },
     ...{ passwordLinks, revocations, clientProblems, lastUsed },
+    /** Every path of the public listener, with what stands before its answer. */
+    routes: () => current.application.routes,
     /** The address of the operators' listener. */
     operatorsUrl: addressOf(operators),
     reload,

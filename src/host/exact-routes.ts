@@ -1,6 +1,7 @@
 /** Routes without parameters: found by path and method, their steps composed once and not per request. */
 import type { Context, Middleware } from 'koa';
 import compose from 'koa-compose';
+import type { Route } from '../pages/routes.ts';
 
 type Method = 'GET' | 'POST' | 'OPTIONS';
 
@@ -35,6 +36,12 @@ export function exactRoutes(before: readonly Middleware[], routes: ExactRoutes):
     return (route.methods.get(method) ?? route.otherwise)(ctx, next);
   };
 }
+
+/** One by one. */
+export const listed = (routes: ExactRoutes): Route[] =>
+  Object.entries(routes).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, steps]) => ({ method, path, steps })),
+  );
 
 function methodNotAllowed(methods: readonly string[]): Middleware {
   const allowed = methods

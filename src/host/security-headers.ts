@@ -43,18 +43,22 @@ export function securityHeaders(issuer: string): SecurityHeaders {
       crossOriginResourcePolicy: { policy: 'same-origin' },
       xFrameOptions: { action: 'deny' },
     });
-  const noStore = (headers: Middleware): Middleware =>
-    async function personalPage(ctx, next) {
-      ctx.set('Cache-Control', 'no-store');
-      await headers(ctx, next);
-    };
+  const ending = pageWith({ ...PAGE_POLICY, 'form-action': ["'self'"] });
+  // A client that opens these in a popup window must find its opener again afterwards. Said, and
+  // not left out: these headers replace those of `page`.
+  const toClient = pageWith(PAGE_POLICY, { crossOriginOpenerPolicy: { policy: 'unsafe-none' } });
+  const noStore = (ctx: Context): void => {
+    ctx.set('Cache-Control', 'no-store');
+  };
   return {
-    page: noStore(pageWith({ ...PAGE_POLICY, 'form-action': ["'self'"] })),
-    // A client that opens these in a popup window must find its opener again afterwards. Said, and
-    // not left out: these headers replace those of `page`.
-    pageToClient: noStore(
-      pageWith(PAGE_POLICY, { crossOriginOpenerPolicy: { policy: 'unsafe-none' } }),
-    ),
+    page(ctx, next) {
+      noStore(ctx);
+      return ending(ctx, next);
+    },
+    pageToClient(ctx, next) {
+      noStore(ctx);
+      return toClient(ctx, next);
+    },
     // Written out, for they stand before every token: helmet would take longer than the answer.
     data(ctx: Context, next: Next) {
       // What Koa would find out from each body anew.

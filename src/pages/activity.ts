@@ -3,30 +3,37 @@ import type { Context } from 'koa';
 import type { Activity } from '../accounts/activity.ts';
 import { activityInWords } from './activity-words.ts';
 import type { PageHost } from './page.ts';
+import { get, type PageSteps, type Route } from './routes.ts';
 import { accountOf } from './signed-in.ts';
 
 const PATH = '/profile/activity';
 const PAGE = 50;
 
-export function activityPage({ host, activity }: { host: PageHost; activity: Activity }) {
-  return {
-    async show(ctx: Context): Promise<void> {
-      const before = numberFrom(ctx.query.before);
-      // One more than fits: it tells whether there is a next page.
-      const limit = PAGE + 1;
-      const found = await activity.of(accountOf(ctx).id, {
-        limit,
-        ...(before !== undefined && { before }),
-      });
-      const shown = found.slice(0, PAGE);
-      const last = found.length > PAGE ? shown.at(-1) : undefined;
-      await host.render(ctx, 'activity', {
-        entries: shown.map(activityInWords),
-        olderUrl: last && `${PATH}?before=${last.id}`,
-        newestUrl: before === undefined ? undefined : PATH,
-      });
-    },
-  };
+export interface ActivityParts {
+  readonly host: PageHost;
+  readonly steps: PageSteps;
+  readonly activity: Activity;
+}
+
+export function activityPage({ host, steps, activity }: ActivityParts): Route[] {
+  async function show(ctx: Context): Promise<void> {
+    const before = numberFrom(ctx.query.before);
+    // One more than fits: it tells whether there is a next page.
+    const limit = PAGE + 1;
+    const found = await activity.of(accountOf(ctx).id, {
+      limit,
+      ...(before !== undefined && { before }),
+    });
+    const shown = found.slice(0, PAGE);
+    const last = found.length > PAGE ? shown.at(-1) : undefined;
+    await host.render(ctx, 'activity', {
+      entries: shown.map(activityInWords),
+      olderUrl: last && `${PATH}?before=${last.id}`,
+      newestUrl: before === undefined ? undefined : PATH,
+    });
+  }
+
+  return [get(PATH, steps.requireSignedIn, show)];
 }
 
 function numberFrom(entered: unknown): number | undefined {

@@ -11,16 +11,17 @@ import { Refusal } from '../refusal.ts';
 import type { ApiKeyForm, ApiKeyRow } from './api-keys-view.ts';
 import { momentOf, momentOrNothing } from './moment.ts';
 import { originOf, type PageHost, seeOther } from './page.ts';
+import { get, type PageSteps, post, type Redraw, type Route } from './routes.ts';
 import { newCreationKey, sentFormFrom } from './sent-form.ts';
 import { accountOf, NOTHING_SENT, typedOf } from './signed-in.ts';
 
 export interface ApiKeysParts {
   readonly host: PageHost;
+  readonly steps: PageSteps;
   readonly clock: Clock;
   readonly apiKeys: ApiKeys;
   readonly shownOnce: ShownOnce;
-  /** Keys that one person may have. */
-  readonly limit: number;
+  readonly limits: { readonly apiKeysPerPerson: number };
 }
 
 const PATH = '/profile/api-keys';
@@ -34,7 +35,11 @@ interface Typed {
   readonly expiresInDays: string | null;
 }
 
-export function apiKeysPage({ host, clock, apiKeys, shownOnce, limit }: ApiKeysParts) {
+export function apiKeysPage(parts: ApiKeysParts): Route[] {
+  const { host, clock, apiKeys, shownOnce } = parts;
+  const { requireSignedIn, ownForm, requireRecentSignIn } = parts.steps;
+  const { apiKeysPerPerson: limit } = parts.limits;
+
   const isExpired = ({ expiresAt }: ApiKey): boolean =>
     expiresAt !== undefined && expiresAt.getTime() <= clock();
 
@@ -96,94 +101,95 @@ export function apiKeysPage({ host, clock, apiKeys, shownOnce, limit }: ApiKeysP
     expiresInDays: form.get('expires_in_days'),
   });
 
-  return {
-    /** The form of who is signed in, with what was sent. */
-    redraw: {
-      isForEverybody: true,
-      draw: (ctx: Context, problem: string): Promise<void> =>
-        draw(ctx, typedIn(formOf(ctx)), problem),
-    },
-
-    /** `GET /profile/api-keys` */
-    show(ctx: Context): Promise<void> {
-      const typed = typedOf(ctx);
-      return draw(ctx, typed ? typedIn(typed) : { name: '', expiresInDays: PRESET_DAYS });
-    },
-
-    /** `POST /profile/api-keys`, with a recent sign-in. */
-    async create(ctx: Context): Promise<void> {
-      const accountId = accountOf(ctx).id;
-      const form = formOf(ctx);
-      const { name, expiresInDays } = typedIn(form);
-      const sent = sentFormFrom(form, [name, expiresInDays ?? '']);
-      try {
-        const origin = originOf(ctx);
-        const days = daysFrom(expiresInDays);
-        const { id } = await apiKeys.addOnce(
-          { accountId, name, expiresInDays: days, mostOfPerson: limit },
-          {
-            key: sent.key,
-            keep: (keyId, value) =>
-              shownOnce.keep(accountId, { name: displayName(name), value }, sent.shownAs(keyId)),
-          },
-          origin,
-        );
-        seeOther(ctx, `${PATH}/created?once=${sent.shownAs(id)}`);
-      } catch (error) {
-        if (!(error instanceof Refusal)) throw error;
-        ctx.status = 422;
-        await draw(ctx, { name, expiresInDays }, error);
-      }
-    },
-
-    /** `GET /profile/api-keys/created`, where the new key is shown, once. */
-    async showCreated(ctx: Context): Promise<void> {
-      const name = String(ctx.query.once ?? '');
-      const made =
-        // A look at the headers alone would use up what nobody then sees.
-        ctx.method === 'GET'
-          ? await shownOnce.take<{ name: string; value: string }>(accountOf(ctx).id, name)
-          : undefined;
-      await host.render(ctx, 'secret-shown', {
-        section: 'api-keys',
-        heading: made ? 'Your new API key' : 'This API key was shown already',
-        ...(made && {
-          secret: {
-            ...made,
-            label: 'API key',
-            advice: 'Copy it now and keep it like a password. It is not shown again.',
-          },
-        }),
-        remedy: 'If you did not copy it, revoke the key and create another one.',
-        next: { href: PATH, label: made ? 'I have copied it' : 'Go to your API keys' },
-      });
-    },
-
-    /** `GET /profile/api-keys/:id/revoke` */
-    async askToRevoke(ctx: Context): Promise<void> {
-      const key = await ownKey(ctx);
-      if (!key) return;
-      await host.render(ctx, 'confirm', {
-        section: 'api-keys',
-        question: 'Revoke',
-        subject: key.name,
-        consequences: [
-          `Whatever uses the key ending in ${key.lastFour} is refused from the next call on. ` +
-            'This cannot be undone.',
-        ],
-        action: ctx.path,
-        button: 'Revoke',
-        cancel: PATH,
-      });
-    },
-
-    /** `POST /profile/api-keys/:id/revoke`, with a recent sign-in. */
-    async revoke(ctx: Context): Promise<void> {
-      const id = String(ctx.params.id);
-      const isRevoked = await apiKeys.revoke(accountOf(ctx).id, id, originOf(ctx));
-      if (isRevoked) await host.notices.tell(ctx, PATH, REVOKED);
-    },
+  /** The form of who is signed in, with what was sent. */
+  const redraw: Redraw = {
+    isForEverybody: true,
+    draw: (ctx, problem) => draw(ctx, typedIn(formOf(ctx)), problem),
   };
+
+  function show(ctx: Context): Promise<void> {
+    const typed = typedOf(ctx);
+    return draw(ctx, typed ? typedIn(typed) : { name: '', expiresInDays: PRESET_DAYS });
+  }
+
+  async function create(ctx: Context): Promise<void> {
+    const accountId = accountOf(ctx).id;
+    const form = formOf(ctx);
+    const { name, expiresInDays } = typedIn(form);
+    const sent = sentFormFrom(form, [name, expiresInDays ?? '']);
+    try {
+      const origin = originOf(ctx);
+      const days = daysFrom(expiresInDays);
+      const { id } = await apiKeys.addOnce(
+        { accountId, name, expiresInDays: days, mostOfPerson: limit },
+        {
+          key: sent.key,
+          keep: (keyId, value) =>
+            shownOnce.keep(accountId, { name: displayName(name), value }, sent.shownAs(keyId)),
+        },
+        origin,
+      );
+      seeOther(ctx, `${PATH}/created?once=${sent.shownAs(id)}`);
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error;
+      ctx.status = 422;
+      await draw(ctx, { name, expiresInDays }, error);
+    }
+  }
+
+  /** Where the new key is shown, once. */
+  async function showCreated(ctx: Context): Promise<void> {
+    const name = String(ctx.query.once ?? '');
+    const made =
+      // A look at the headers alone would use up what nobody then sees.
+      ctx.method === 'GET'
+        ? await shownOnce.take<{ name: string; value: string }>(accountOf(ctx).id, name)
+        : undefined;
+    await host.render(ctx, 'secret-shown', {
+      section: 'api-keys',
+      heading: made ? 'Your new API key' : 'This API key was shown already',
+      ...(made && {
+        secret: {
+          ...made,
+          label: 'API key',
+          advice: 'Copy it now and keep it like a password. It is not shown again.',
+        },
+      }),
+      remedy: 'If you did not copy it, revoke the key and create another one.',
+      next: { href: PATH, label: made ? 'I have copied it' : 'Go to your API keys' },
+    });
+  }
+
+  async function askToRevoke(ctx: Context): Promise<void> {
+    const key = await ownKey(ctx);
+    if (!key) return;
+    await host.render(ctx, 'confirm', {
+      section: 'api-keys',
+      question: 'Revoke',
+      subject: key.name,
+      consequences: [
+        `Whatever uses the key ending in ${key.lastFour} is refused from the next call on. ` +
+          'This cannot be undone.',
+      ],
+      action: ctx.path,
+      button: 'Revoke',
+      cancel: PATH,
+    });
+  }
+
+  async function revoke(ctx: Context): Promise<void> {
+    const id = String(ctx.params.id);
+    const isRevoked = await apiKeys.revoke(accountOf(ctx).id, id, originOf(ctx));
+    if (isRevoked) await host.notices.tell(ctx, PATH, REVOKED);
+  }
+
+  return [
+    get(PATH, requireSignedIn, show),
+    post(PATH, ...ownForm(redraw), requireRecentSignIn, create),
+    get(`${PATH}/created`, requireSignedIn, showCreated),
+    get(`${PATH}/:id/revoke`, requireSignedIn, askToRevoke),
+    post(`${PATH}/:id/revoke`, ...ownForm(), requireRecentSignIn, revoke),
+  ];
 }
 
 /** NaN, which no key can have, for what is no number of days. */

@@ -12,11 +12,13 @@ import type { Disconnect } from '../authorizations/endings.ts';
 import type { ConnectionRow } from './connections-view.ts';
 import { momentOf, momentOrNothing } from './moment.ts';
 import { originOf, type PageHost, seeOther } from './page.ts';
+import { get, type PageSteps, post, type Route } from './routes.ts';
 import { accountOf } from './signed-in.ts';
 import type { AccessChange, ReachedOrganization } from './view-data.ts';
 
 export interface ConnectionsParts {
   readonly host: PageHost;
+  readonly steps: PageSteps;
   readonly access: Access;
   readonly connections: Connections;
   readonly disconnect: Disconnect;
@@ -27,7 +29,10 @@ const ALL = `${PATH}/disconnect-all`;
 const DISCONNECTED = 'Disconnected: every access it had is over, and it must ask you again.';
 const ALL_DISCONNECTED = 'Everything is disconnected: whoever acted for you must ask you again.';
 
-export function connectionsPage({ host, access, connections, disconnect }: ConnectionsParts) {
+export function connectionsPage(parts: ConnectionsParts): Route[] {
+  const { host, access, connections, disconnect } = parts;
+  const { requireSignedIn, ownForm } = parts.steps;
+
   /** The connection of the person who asks; another one is Koa's 404. */
   async function ownConnection(ctx: Context): Promise<ConnectedClient | undefined> {
     const id = String(ctx.params.id);
@@ -38,87 +43,88 @@ export function connectionsPage({ host, access, connections, disconnect }: Conne
   const reachOf = (ctx: Context): Promise<readonly Organization[]> =>
     access.accessOf({ accountId: accountOf(ctx).id });
 
-  return {
-    /** `GET /profile/connections` */
-    async list(ctx: Context): Promise<void> {
-      const [connected, now] = await Promise.all([
-        connections.listOf(accountOf(ctx).id),
-        reachOf(ctx),
-      ]);
-      await host.render(ctx, 'connections', {
-        notice: await host.notices.take(ctx),
-        connections: connected.map((client) =>
-          rowOf(client, compareAccess(client.approvedAccess, now)),
-        ),
-        reach: amountOf(now),
-        disconnectAllUrl: ALL,
-      });
-    },
+  async function list(ctx: Context): Promise<void> {
+    const [connected, now] = await Promise.all([
+      connections.listOf(accountOf(ctx).id),
+      reachOf(ctx),
+    ]);
+    await host.render(ctx, 'connections', {
+      notice: await host.notices.take(ctx),
+      connections: connected.map((client) =>
+        rowOf(client, compareAccess(client.approvedAccess, now)),
+      ),
+      reach: amountOf(now),
+      disconnectAllUrl: ALL,
+    });
+  }
 
-    /** `GET /profile/connections/:id` */
-    async show(ctx: Context): Promise<void> {
-      const client = await ownConnection(ctx);
-      if (!client) return;
-      const compared = compareAccess(client.approvedAccess, await reachOf(ctx));
-      const { approvedAt, connectedAt } = client;
-      await host.render(ctx, 'connection', {
-        ...rowOf(client, compared),
-        approved: approvedAt > connectedAt ? momentOf(approvedAt) : undefined,
-        organizations: compared.map(withWords),
-      });
-    },
+  async function show(ctx: Context): Promise<void> {
+    const client = await ownConnection(ctx);
+    if (!client) return;
+    const compared = compareAccess(client.approvedAccess, await reachOf(ctx));
+    const { approvedAt, connectedAt } = client;
+    await host.render(ctx, 'connection', {
+      ...rowOf(client, compared),
+      approved: approvedAt > connectedAt ? momentOf(approvedAt) : undefined,
+      organizations: compared.map(withWords),
+    });
+  }
 
-    /** `GET /profile/connections/:id/disconnect` */
-    async askToDisconnect(ctx: Context): Promise<void> {
-      const client = await ownConnection(ctx);
-      if (!client) return;
-      await host.render(ctx, 'confirm', {
-        section: 'connections',
-        question: 'Disconnect',
-        subject: client.name,
-        consequences: [
-          'Every access it has to your account ends at once, on all of its devices and servers.',
-          'It can ask you again, and then you decide anew.',
-        ],
-        action: ctx.path,
-        button: 'Disconnect',
-        cancel: PATH,
-      });
-    },
+  async function askToDisconnect(ctx: Context): Promise<void> {
+    const client = await ownConnection(ctx);
+    if (!client) return;
+    await host.render(ctx, 'confirm', {
+      section: 'connections',
+      question: 'Disconnect',
+      subject: client.name,
+      consequences: [
+        'Every access it has to your account ends at once, on all of its devices and servers.',
+        'It can ask you again, and then you decide anew.',
+      ],
+      action: ctx.path,
+      button: 'Disconnect',
+      cancel: PATH,
+    });
+  }
 
-    /** `POST /profile/connections/:id/disconnect` */
-    async disconnect(ctx: Context): Promise<void> {
-      const client = await ownConnection(ctx);
-      if (!client) return;
-      const { clientId } = client;
-      await disconnect({ accountId: accountOf(ctx).id, clientId }, originOf(ctx));
-      await host.notices.tell(ctx, PATH, DISCONNECTED);
-    },
+  async function disconnectOne(ctx: Context): Promise<void> {
+    const client = await ownConnection(ctx);
+    if (!client) return;
+    const { clientId } = client;
+    await disconnect({ accountId: accountOf(ctx).id, clientId }, originOf(ctx));
+    await host.notices.tell(ctx, PATH, DISCONNECTED);
+  }
 
-    /** `GET /profile/connections/disconnect-all` */
-    async askToDisconnectAll(ctx: Context): Promise<void> {
-      const { length } = await connections.listOf(accountOf(ctx).id);
-      if (length === 0) return seeOther(ctx, PATH);
-      await host.render(ctx, 'confirm', {
-        section: 'connections',
-        question: 'Disconnect',
-        subject: length === 1 ? 'your one connection' : `all ${length} connections`,
-        consequences: [
-          'Every client that acts for you loses its access at once. Your API keys stay.',
-          'Each can ask you again, and then you decide anew.',
-        ],
-        action: ctx.path,
-        button: 'Disconnect all',
-        cancel: PATH,
-      });
-    },
+  async function askToDisconnectAll(ctx: Context): Promise<void> {
+    const { length } = await connections.listOf(accountOf(ctx).id);
+    if (length === 0) return seeOther(ctx, PATH);
+    await host.render(ctx, 'confirm', {
+      section: 'connections',
+      question: 'Disconnect',
+      subject: length === 1 ? 'your one connection' : `all ${length} connections`,
+      consequences: [
+        'Every client that acts for you loses its access at once. Your API keys stay.',
+        'Each can ask you again, and then you decide anew.',
+      ],
+      action: ctx.path,
+      button: 'Disconnect all',
+      cancel: PATH,
+    });
+  }
 
-    /** `POST /profile/connections/disconnect-all` */
-    async disconnectAll(ctx: Context): Promise<void> {
-      await disconnect({ accountId: accountOf(ctx).id }, originOf(ctx));
-      await host.notices.tell(ctx, PATH, ALL_DISCONNECTED);
-    },
-  };
+  async function disconnectAll(ctx: Context): Promise<void> {
+    await disconnect({ accountId: accountOf(ctx).id }, originOf(ctx));
+    await host.notices.tell(ctx, PATH, ALL_DISCONNECTED);
+  }
+
+  return [
+    get(PATH, requireSignedIn, list),
+    get(ALL, requireSignedIn, askToDisconnectAll),
+    post(ALL, ...ownForm(), disconnectAll),
+    get(`${PATH}/:id`, requireSignedIn, show),
+    get(`${PATH}/:id/disconnect`, requireSignedIn, askToDisconnect),
+    post(`${PATH}/:id/disconnect`, ...ownForm(), disconnectOne),
+  ];
 }
 
 function rowOf(client: ConnectedClient, compared: readonly ComparedOrganization[]): ConnectionRow {

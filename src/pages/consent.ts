@@ -21,7 +21,7 @@ const OPERATOR = 'the operator';
 /** The hidden field with what the page showed, sealed. */
 export const SHOWN_FIELD = 'shown';
 
-export function consentPage(parts: ConsentParts) {
+export function consentAnswers(parts: ConsentParts) {
   const { host, access, connections, interactions, seals } = parts;
 
   return {

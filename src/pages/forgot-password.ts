@@ -7,23 +7,38 @@ import { networkOf } from '../network-address.ts';
 import { formOf } from '../provider/form.ts';
 import { originOf, type PageHost } from './page.ts';
 import type { ForgotPasswordView } from './password-view.ts';
+import { get, type PageSteps, post, type Route } from './routes.ts';
 import type { WaitingSignIn } from './waiting-sign-in.ts';
 
 const SENT =
   'If there is an account with that address, a link to choose a new password is on its way.';
 
-export function forgotPasswordPage({
-  host,
-  requests,
-  waiting,
-  perAddress,
-}: {
-  host: PageHost;
-  requests: PasswordLinkRequests;
-  waiting: WaitingSignIn;
-  /** Requests per network address, whoever they are for: nobody has mail sent to everybody. */
-  perAddress: AttemptLimit;
-}) {
+const PATH = '/forgot-password';
+
+export interface ForgotPasswordParts {
+  readonly host: PageHost;
+  readonly steps: PageSteps;
+  readonly waiting: WaitingSignIn;
+  /** Absent where no mail is sent: there is no such page then. */
+  readonly linkRequests:
+    | {
+        readonly requests: PasswordLinkRequests;
+        /** Per network address, whoever they are for: nobody has mail sent to everybody. */
+        readonly perAddress: AttemptLimit;
+      }
+    | undefined;
+}
+
+/** Absent where there is no such page. */
+export const forgotPasswordUrlOf = ({
+  linkRequests,
+}: Pick<ForgotPasswordParts, 'linkRequests'>): string | undefined => linkRequests && PATH;
+
+export function forgotPasswordPage(parts: ForgotPasswordParts): Route[] {
+  const { host, steps, waiting, linkRequests } = parts;
+  if (!linkRequests) return [];
+  const { requests, perAddress } = linkRequests;
+
   const draw = async (ctx: Context, view: Partial<ForgotPasswordView> = {}): Promise<void> =>
     host.render(ctx, 'forgot-password', {
       action: ctx.path,
@@ -34,29 +49,29 @@ export function forgotPasswordPage({
       ...view,
     });
 
-  return {
-    /** The address may come along, typed on the page before. */
-    async show(ctx: Context): Promise<void> {
-      const email = normalizeEmail(String(ctx.query.email ?? '')) ?? '';
-      await draw(ctx, { email, sent: await host.notices.take(ctx) });
-    },
+  /** The address may come along, typed on the page before. */
+  async function show(ctx: Context): Promise<void> {
+    const email = normalizeEmail(String(ctx.query.email ?? '')) ?? '';
+    await draw(ctx, { email, sent: await host.notices.take(ctx) });
+  }
 
-    async submit(ctx: Context): Promise<void> {
-      const email = formOf(ctx).get('email') ?? '';
-      if (normalizeEmail(email) === undefined) {
-        ctx.status = 422;
-        return draw(ctx, { email, problem: 'Enter an email address, like ada@example.com.' });
-      }
-      const over = await perAddress.count(networkOf(ctx.ip));
-      if (over) {
-        ctx.status = 429;
-        ctx.set('Retry-After', String(over.seconds));
-        const problem = 'Too many links were asked for from your network. Try again in an hour.';
-        return draw(ctx, { email, problem });
-      }
-      // Nothing of it is awaited: the answer is the same, and as fast, whoever asks for whom.
-      requests.begin(email, originOf(ctx));
-      await host.notices.tell(ctx, ctx.path, SENT);
-    },
-  };
+  async function submit(ctx: Context): Promise<void> {
+    const email = formOf(ctx).get('email') ?? '';
+    if (normalizeEmail(email) === undefined) {
+      ctx.status = 422;
+      return draw(ctx, { email, problem: 'Enter an email address, like ada@example.com.' });
+    }
+    const over = await perAddress.count(networkOf(ctx.ip));
+    if (over) {
+      ctx.status = 429;
+      ctx.set('Retry-After', String(over.seconds));
+      const problem = 'Too many links were asked for from your network. Try again in an hour.';
+      return draw(ctx, { email, problem });
+    }
+    // Nothing of it is awaited: the answer is the same, and as fast, whoever asks for whom.
+    requests.begin(email, originOf(ctx));
+    await host.notices.tell(ctx, ctx.path, SENT);
+  }
+
+  return [get(PATH, show), post(PATH, ...steps.form, submit)];
 }

@@ -1,28 +1,27 @@
 /** `/interaction/:uid`: shows the step that an authorization request waits for. */
 import type { Context } from 'koa';
-import type { AccountRegistry } from '../accounts/account-registry.ts';
-import type { BrowserSessions } from '../provider/browser-sessions.ts';
+import { ENDPOINT } from '../provider/endpoints.ts';
 import { formOf } from '../provider/form.ts';
 import type { Interactions, PendingInteraction } from '../provider/interactions.ts';
-import { type consentPage, SHOWN_FIELD } from './consent.ts';
+import { type ConsentParts, consentAnswers, SHOWN_FIELD } from './consent.ts';
 import type { ErrorPage } from './error-page.ts';
-import { type PageHost, seeOther, visitorOf } from './page.ts';
-import type { signInPage } from './sign-in.ts';
+import { seeOther, visitorOf } from './page.ts';
+import { get, type PageSteps, post, type Route } from './routes.ts';
+import { type SignInParts, signInAnswers } from './sign-in.ts';
 
-export interface InteractionParts {
-  readonly host: Pick<PageHost, 'drawnFor'>;
-  readonly accounts: AccountRegistry;
-  readonly sessions: BrowserSessions;
-  readonly interactions: Interactions;
-  readonly signIn: ReturnType<typeof signInPage>;
-  readonly consent: ReturnType<typeof consentPage>;
-  readonly errorPage: ErrorPage;
+export interface InteractionParts extends SignInParts, ConsentParts {
+  readonly steps: PageSteps;
+  readonly errorPage: Pick<ErrorPage, 'requestIsOver' | 'formIsStale'>;
 }
 
 type Found = Awaited<ReturnType<Interactions['find']>>;
 
-export function interactionPage(parts: InteractionParts) {
-  const { host, interactions, signIn, consent, errorPage } = parts;
+const PATH = `${ENDPOINT.interaction}/:uid`;
+
+export function interactionPage(parts: InteractionParts): Route[] {
+  const { host, steps, interactions, errorPage } = parts;
+  const signIn = signInAnswers(parts);
+  const consent = consentAnswers(parts);
 
   /** A second click, a reload, the back button and an expired request get a calm page. */
   async function pending(ctx: Context): Promise<PendingInteraction | undefined> {
@@ -55,17 +54,17 @@ export function interactionPage(parts: InteractionParts) {
     return true;
   }
 
-  return {
-    async show(ctx: Context): Promise<void> {
-      const interaction = await pending(ctx);
-      if (interaction?.prompt === 'login') await signIn.showFor(ctx, interaction);
-      if (interaction?.prompt === 'consent') await consent.show(ctx, interaction);
-    },
+  async function show(ctx: Context): Promise<void> {
+    const interaction = await pending(ctx);
+    if (interaction?.prompt === 'login') await signIn.showFor(ctx, interaction);
+    if (interaction?.prompt === 'consent') await consent.show(ctx, interaction);
+  }
 
-    async submit(ctx: Context): Promise<void> {
-      const interaction = await pending(ctx);
-      if (interaction?.prompt === 'login') await signIn.submitFor(ctx, interaction);
-      if (interaction?.prompt === 'consent') await consent.submit(ctx, interaction);
-    },
-  };
+  async function submit(ctx: Context): Promise<void> {
+    const interaction = await pending(ctx);
+    if (interaction?.prompt === 'login') await signIn.submitFor(ctx, interaction);
+    if (interaction?.prompt === 'consent') await consent.submit(ctx, interaction);
+  }
+
+  return [get(PATH, host.pageToClient, show), post(PATH, host.pageToClient, ...steps.form, submit)];
 }

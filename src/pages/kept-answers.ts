@@ -37,7 +37,7 @@ export function keptAnswers({
 
   return {
     /** Route step, after those that found the form to be ours. */
-    async keep(ctx: Context, next: Next): Promise<void> {
+    async keepAnswer(ctx: Context, next: Next): Promise<void> {
       await next();
       // A program has no Back button, and wants to see what it was answered.
       if (ctx.get('sec-fetch-mode') !== 'navigate') return;
@@ -56,7 +56,7 @@ export function keptAnswers({
     },
 
     /** Before the routes: shows the answer that the address names, or else the page it was about. */
-    async show(ctx: Context, next: Next): Promise<void> {
+    async showAnswer(ctx: Context, next: Next): Promise<void> {
       if (ctx.method !== 'GET' || ctx.query[ANSWER] === undefined) return next();
       const found = await forms.look<Answer>(ctx, ctx.query[ANSWER], await accountOf(ctx));
       if (found?.path !== ctx.path) return next();

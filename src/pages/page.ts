@@ -1,5 +1,5 @@
 /** What every page is given, and the few things they all do. */
-import type { Context } from 'koa';
+import type { Context, Middleware } from 'koa';
 import type { Account } from '../accounts/account.ts';
 import type { AccountRegistry } from '../accounts/account-registry.ts';
 import type { Origin } from '../accounts/activity.ts';
@@ -16,6 +16,10 @@ import type { Render } from './view-data.ts';
 export interface PageHost {
   readonly render: Render;
   readonly notices: Notices;
+  /** Route step after `readForm`: stops with 403 unless the form is ours and was sent from us. */
+  readonly requireFormToken: Middleware;
+  /** Route step: the headers of a page whose form can end at a client. */
+  readonly pageToClient: Middleware;
   /** The account for which the page was drawn from which a form is sent. */
   ownerOfForm(ctx: Context): string | undefined;
   /** For whom the page was drawn from which a form is sent, seen from who is there now. */

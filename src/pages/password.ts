@@ -13,12 +13,14 @@ import type { KeptForms } from './kept-forms.ts';
 import type { KnownDevices } from './known-devices.ts';
 import { originOf, type PageHost } from './page.ts';
 import { sayBusy } from './password-check.ts';
+import { get, type PageSteps, post, type Route } from './routes.ts';
 import type { WaitingSignIn } from './waiting-sign-in.ts';
 
 export interface PasswordParts {
   readonly host: PageHost;
-  readonly links: PasswordLinks;
-  readonly changes: PasswordChanges;
+  readonly steps: PageSteps;
+  readonly passwordLinks: PasswordLinks;
+  readonly passwordChanges: PasswordChanges;
   readonly connections: Pick<Connections, 'listOf'>;
   readonly disconnect: Disconnect;
   readonly devices: KnownDevices;
@@ -31,8 +33,15 @@ export interface PasswordParts {
 const SET = 'Your password is set. Sign in with it now.';
 
 /** The token comes in the query, which is never logged, and goes on in the form. */
-export function passwordPage(parts: PasswordParts) {
-  const { host, links, changes, connections, disconnect, devices } = parts;
+export function passwordPage(parts: PasswordParts): Route[] {
+  const {
+    host,
+    passwordLinks: links,
+    passwordChanges: changes,
+    connections,
+    disconnect,
+    devices,
+  } = parts;
   const { keptForms, waiting, forgotPasswordUrl } = parts;
 
   async function draw(
@@ -69,31 +78,30 @@ export function passwordPage(parts: PasswordParts) {
     await host.notices.tell(ctx, `${await waiting.path(ctx)}${query}`, SET);
   }
 
-  return {
-    /** `GET /password`: looking does not use the link up, for mail programs look as well. */
-    show: (ctx: Context): Promise<void> => draw(ctx, String(ctx.query.token ?? '')),
+  /** Looking does not use the link up, for mail programs look as well. */
+  const show = (ctx: Context): Promise<void> => draw(ctx, String(ctx.query.token ?? ''));
 
-    /** `POST /password` */
-    async submit(ctx: Context): Promise<void> {
-      const form = formOf(ctx);
-      const token = form.get('token') ?? '';
-      const isEndingConnections = form.get('end_connections') === 'yes';
-      const origin = originOf(ctx);
-      try {
-        const password = form.get('new_password') ?? '';
-        const ending = isEndingConnections ? endConnections(disconnect, origin) : undefined;
-        const changed = await changes.changeByLink(token, password, origin, ending);
-        if (!changed) return await sayOver(ctx);
-        // However many strangers guess, whoever got the link can now sign in here.
-        devices.remember(ctx, changed);
-        await leadOn(ctx, changed);
-      } catch (error) {
-        if (error instanceof TooManyPasswords)
-          return await draw(ctx, token, { problem: sayBusy(ctx, error), isEndingConnections });
-        if (!(error instanceof Refusal)) throw error;
-        ctx.status = 422;
-        await draw(ctx, token, { problem: error.remedy, isEndingConnections });
-      }
-    },
-  };
+  async function submit(ctx: Context): Promise<void> {
+    const form = formOf(ctx);
+    const token = form.get('token') ?? '';
+    const isEndingConnections = form.get('end_connections') === 'yes';
+    const origin = originOf(ctx);
+    try {
+      const password = form.get('new_password') ?? '';
+      const ending = isEndingConnections ? endConnections(disconnect, origin) : undefined;
+      const changed = await changes.changeByLink(token, password, origin, ending);
+      if (!changed) return await sayOver(ctx);
+      // However many strangers guess, whoever got the link can now sign in here.
+      devices.remember(ctx, changed);
+      await leadOn(ctx, changed);
+    } catch (error) {
+      if (error instanceof TooManyPasswords)
+        return await draw(ctx, token, { problem: sayBusy(ctx, error), isEndingConnections });
+      if (!(error instanceof Refusal)) throw error;
+      ctx.status = 422;
+      await draw(ctx, token, { problem: error.remedy, isEndingConnections });
+    }
+  }
+
+  return [get('/password', show), post('/password', ...parts.steps.form, submit)];
 }

@@ -5,11 +5,15 @@ import type { ApiKeys } from '../accounts/api-keys.ts';
 import type { Connections } from '../authorizations/connections.ts';
 import type { ClientRegistry } from '../clients/client-registry.ts';
 import type { Clock } from '../clock.ts';
-import type { PageHost } from './page.ts';
+import { type PageHost, seeOther } from './page.ts';
+import { get, type PageSteps, type Route } from './routes.ts';
 import { accountOf } from './signed-in.ts';
+
+const PATH = '/profile';
 
 export interface ProfileParts {
   readonly host: PageHost;
+  readonly steps: PageSteps;
   readonly clock: Clock;
   readonly access: Access;
   readonly clients: ClientRegistry;
@@ -17,37 +21,39 @@ export interface ProfileParts {
   readonly apiKeys: ApiKeys;
 }
 
-export function profilePage(parts: ProfileParts) {
+export function profilePage(parts: ProfileParts): Route[] {
   const { host, clock, access, clients, connections, apiKeys } = parts;
-  return {
-    async show(ctx: Context): Promise<void> {
-      const { id: accountId } = accountOf(ctx);
-      const [organizations, owned, connected, keys] = await Promise.all([
-        access.accessOf({ accountId }),
-        clients.listByOwner(accountId),
-        connections.listOf(accountId),
-        apiKeys.listOf(accountId),
-      ]);
-      const live = keys.filter(({ expiresAt }) => !expiresAt || expiresAt.getTime() > clock());
-      await host.render(ctx, 'profile', {
-        organizations,
-        counts: [
-          countOf('connections', connected, 'client acts for you', 'clients act for you'),
-          countOf('api-keys', live, 'API key of yours', 'API keys of yours'),
-          countOf(
-            'oauth-clients',
-            owned,
-            'OAuth client you registered',
-            'OAuth clients you registered',
-          ),
-        ],
-      });
-    },
-  };
+  async function show(ctx: Context): Promise<void> {
+    const { id: accountId } = accountOf(ctx);
+    const [organizations, owned, connected, keys] = await Promise.all([
+      access.accessOf({ accountId }),
+      clients.listByOwner(accountId),
+      connections.listOf(accountId),
+      apiKeys.listOf(accountId),
+    ]);
+    const live = keys.filter(({ expiresAt }) => !expiresAt || expiresAt.getTime() > clock());
+    await host.render(ctx, 'profile', {
+      organizations,
+      counts: [
+        countOf('connections', connected, 'client acts for you', 'clients act for you'),
+        countOf('api-keys', live, 'API key of yours', 'API keys of yours'),
+        countOf(
+          'oauth-clients',
+          owned,
+          'OAuth client you registered',
+          'OAuth clients you registered',
+        ),
+      ],
+    });
+  }
+
+  const toProfile = (ctx: Context): void => seeOther(ctx, PATH);
+
+  return [get('/', toProfile), get(PATH, parts.steps.requireSignedIn, show)];
 }
 
 const countOf = (page: string, { length }: readonly unknown[], one: string, many: string) => ({
-  href: `/profile/${page}`,
+  href: `${PATH}/${page}`,
   count: length,
   label: length === 1 ? one : many,
 });

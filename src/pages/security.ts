@@ -13,12 +13,14 @@ import { Refusal } from '../refusal.ts';
 import { connectionsInWords } from './connections-view.ts';
 import type { KnownDevices } from './known-devices.ts';
 import { momentOf } from './moment.ts';
-import { originOf, type PageHost } from './page.ts';
+import { originOf, type PageHost, seeOther } from './page.ts';
 import { isPaused, type PasswordCheck, sayBusy } from './password-check.ts';
+import { get, type PageSteps, post, type Route } from './routes.ts';
 import { accountOf, NOTHING_SENT, typedOf } from './signed-in.ts';
 
 export interface SecurityParts {
   readonly host: PageHost;
+  readonly steps: PageSteps;
   readonly accounts: AccountRegistry;
   readonly activity: Activity;
   readonly sessions: BrowserSessions;
@@ -30,6 +32,8 @@ export interface SecurityParts {
 }
 
 const PATH = '/profile/security';
+const PASSWORD = `${PATH}/password`;
+const EVERYWHERE = `${PATH}/sign-out-everywhere`;
 const CHANGED = 'Your password is changed, and every other browser is signed out.';
 const CHANGED_AND_DISCONNECTED =
   'Your password is changed, every other browser is signed out, and nothing acts for you any more.';
@@ -41,8 +45,9 @@ interface Refused {
   readonly isEndingConnections?: boolean;
 }
 
-export function securityPage(parts: SecurityParts) {
+export function securityPage(parts: SecurityParts): Route[] {
   const { host, accounts, activity, sessions, connections, disconnect } = parts;
+  const { requireSignedIn, ownForm } = parts.steps;
 
   async function draw(ctx: Context, refused: Refused = {}): Promise<void> {
     const account = accountOf(ctx);
@@ -54,8 +59,8 @@ export function securityPage(parts: SecurityParts) {
       notice: typedOf(ctx) ? NOTHING_SENT : await host.notices.take(ctx),
       email: account.email,
       signedIn: momentOf(new Date((session?.signedInAt ?? 0) * 1000)),
-      changePasswordUrl: `${PATH}/password`,
-      signOutEverywhereUrl: `${PATH}/sign-out-everywhere`,
+      changePasswordUrl: PASSWORD,
+      signOutEverywhereUrl: EVERYWHERE,
       connections: connectionsInWords(connected.length),
       isEndingConnections: refused.isEndingConnections ?? false,
       problems: [
@@ -73,62 +78,63 @@ export function securityPage(parts: SecurityParts) {
     await draw(ctx, refused);
   }
 
-  return {
-    show: (ctx: Context): Promise<void> =>
-      draw(ctx, { isEndingConnections: typedOf(ctx)?.get('end_connections') === 'yes' }),
+  const show = (ctx: Context): Promise<void> =>
+    draw(ctx, { isEndingConnections: typedOf(ctx)?.get('end_connections') === 'yes' });
 
-    /** `POST /profile/security/password`: the current one is asked for here, however recent the sign-in. */
-    async changePassword(ctx: Context): Promise<void> {
-      const account = accountOf(ctx);
-      const form = formOf(ctx);
-      const isEndingConnections = form.get('end_connections') === 'yes';
-      const password = form.get('current_password') ?? '';
-      const { email, id: accountId } = account;
-      const checked = await parts.checkPassword(ctx, { email, password, accountId });
-      if (typeof checked === 'string') {
-        const current = isPaused(ctx) ? checked : 'This is not your current password.';
-        return refuse(ctx, { current, isEndingConnections });
-      }
-      try {
-        const origin = originOf(ctx);
-        const newPassword = form.get('new_password') ?? '';
-        const changed = await parts.passwordChanges.change(
-          account,
-          newPassword,
-          origin,
-          isEndingConnections ? endConnections(disconnect, origin) : undefined,
-        );
-        await sessions.signIn(ctx, changed);
-        parts.devices.remember(ctx, changed);
-        await host.notices.tell(
-          ctx,
-          PATH,
-          isEndingConnections ? CHANGED_AND_DISCONNECTED : CHANGED,
-        );
-      } catch (error) {
-        if (!(error instanceof Refusal || error instanceof TooManyPasswords)) throw error;
-        const problem = error instanceof Refusal ? error.remedy : sayBusy(ctx, error);
-        await refuse(ctx, { new: problem, isEndingConnections });
-      }
-    },
+  /** The current one is asked for here, however recent the sign-in. */
+  async function changePassword(ctx: Context): Promise<void> {
+    const account = accountOf(ctx);
+    const form = formOf(ctx);
+    const isEndingConnections = form.get('end_connections') === 'yes';
+    const password = form.get('current_password') ?? '';
+    const { email, id: accountId } = account;
+    const checked = await parts.checkPassword(ctx, { email, password, accountId });
+    if (typeof checked === 'string') {
+      const current = isPaused(ctx) ? checked : 'This is not your current password.';
+      return refuse(ctx, { current, isEndingConnections });
+    }
+    try {
+      const origin = originOf(ctx);
+      const newPassword = form.get('new_password') ?? '';
+      const ending = isEndingConnections ? endConnections(disconnect, origin) : undefined;
+      const changed = await parts.passwordChanges.change(account, newPassword, origin, ending);
+      await sessions.signIn(ctx, changed);
+      parts.devices.remember(ctx, changed);
+      const said = isEndingConnections ? CHANGED_AND_DISCONNECTED : CHANGED;
+      await host.notices.tell(ctx, PATH, said);
+    } catch (error) {
+      if (!(error instanceof Refusal || error instanceof TooManyPasswords)) throw error;
+      const problem = error instanceof Refusal ? error.remedy : sayBusy(ctx, error);
+      await refuse(ctx, { new: problem, isEndingConnections });
+    }
+  }
 
-    /** `POST /profile/security/sign-out-everywhere` */
-    async signOutEverywhere(ctx: Context): Promise<void> {
-      const account = accountOf(ctx);
-      const ended = await accounts.endSessions(account.id, (tx) =>
-        activity.record(
-          {
-            action: 'signed_out_everywhere',
-            actor: 'person',
-            accountId: account.id,
-            origin: originOf(ctx),
-          },
-          tx,
-        ),
-      );
-      await sessions.renew(ctx, ended);
-      parts.devices.remember(ctx, ended);
-      await host.notices.tell(ctx, PATH, SIGNED_OUT);
-    },
-  };
+  async function signOutEverywhere(ctx: Context): Promise<void> {
+    const account = accountOf(ctx);
+    const ended = await accounts.endSessions(account.id, (tx) =>
+      activity.record(
+        {
+          action: 'signed_out_everywhere',
+          actor: 'person',
+          accountId: account.id,
+          origin: originOf(ctx),
+        },
+        tx,
+      ),
+    );
+    await sessions.renew(ctx, ended);
+    parts.devices.remember(ctx, ended);
+    await host.notices.tell(ctx, PATH, SIGNED_OUT);
+  }
+
+  /** Whoever had to sign in before a form was taken lands at its address. */
+  const backToPage = (ctx: Context): void => seeOther(ctx, `${PATH}${ctx.search}`);
+
+  return [
+    get(PATH, requireSignedIn, show),
+    get(PASSWORD, requireSignedIn, backToPage),
+    post(PASSWORD, ...ownForm(), changePassword),
+    get(EVERYWHERE, requireSignedIn, backToPage),
+    post(EVERYWHERE, ...ownForm(), signOutEverywhere),
+  ];
 }

@@ -9,6 +9,7 @@ import type { Interactions, PendingSignIn } from '../provider/interactions.ts';
 import type { KeptForms } from './kept-forms.ts';
 import { originOf, type PageHost, seeOther, signedInAccount } from './page.ts';
 import type { PasswordCheck } from './password-check.ts';
+import { get, type PageSteps, post, type Route } from './routes.ts';
 import type { SignInView } from './view-data.ts';
 import type { WaitingSignIn } from './waiting-sign-in.ts';
 
@@ -29,7 +30,8 @@ const TITLE = 'Sign in';
 /** Where a person goes who was on the way to nowhere else. */
 const HOME = '/profile';
 
-export function signInPage(parts: SignInParts) {
+/** `/login` for who comes by themselves, and for a client the step of its authorization request. */
+export function signInAnswers(parts: SignInParts) {
   const { host, accounts, activity, sessions, interactions, checkPassword } = parts;
   const { keptForms, waiting, forgotPasswordUrl } = parts;
 
@@ -65,52 +67,58 @@ export function signInPage(parts: SignInParts) {
       origin: originOf(ctx),
     });
 
-  return {
-    /** `GET /login` */
-    async show(ctx: Context): Promise<void> {
-      const target = targetOf(ctx);
-      if (await signedInAccount(ctx, { sessions, accounts })) return seeOther(ctx, target.url);
-      await draw(ctx, { action: target.loginPath, ...(await arrival(ctx)) });
-    },
+  async function show(ctx: Context): Promise<void> {
+    const target = targetOf(ctx);
+    if (await signedInAccount(ctx, { sessions, accounts })) return seeOther(ctx, target.url);
+    await draw(ctx, { action: target.loginPath, ...(await arrival(ctx)) });
+  }
 
-    /** `POST /login` */
-    async submit(ctx: Context): Promise<void> {
-      const target = targetOf(ctx);
-      const outcome = await attempt(ctx);
-      if (typeof outcome === 'string') {
-        const email = formOf(ctx).get('email') ?? '';
-        return draw(ctx, { action: target.loginPath, email, problem: outcome });
-      }
-      await sessions.signIn(ctx, outcome);
-      await recordSignIn(ctx, outcome);
-      seeOther(ctx, target.url);
-    },
+  async function submit(ctx: Context): Promise<void> {
+    const target = targetOf(ctx);
+    const outcome = await attempt(ctx);
+    if (typeof outcome === 'string') {
+      const email = formOf(ctx).get('email') ?? '';
+      return draw(ctx, { action: target.loginPath, email, problem: outcome });
+    }
+    await sessions.signIn(ctx, outcome);
+    await recordSignIn(ctx, outcome);
+    seeOther(ctx, target.url);
+  }
 
-    /** `GET /interaction/:uid` while it waits for a sign-in. */
-    async showFor(ctx: Context, { uid, client, loginHint = '' }: PendingSignIn): Promise<void> {
-      waiting.begin(ctx, uid);
-      const { email, ...arrived } = await arrival(ctx);
-      const known = { email: email || loginHint, ...arrived };
-      await draw(ctx, { action: ctx.path, client, cancel: true, ...known });
-    },
+  /** `GET /interaction/:uid` while it waits for a sign-in. */
+  async function showFor(
+    ctx: Context,
+    { uid, client, loginHint = '' }: PendingSignIn,
+  ): Promise<void> {
+    waiting.begin(ctx, uid);
+    const { email, ...arrived } = await arrival(ctx);
+    const known = { email: email || loginHint, ...arrived };
+    await draw(ctx, { action: ctx.path, client, cancel: true, ...known });
+  }
 
-    /** `POST /interaction/:uid` while it waits for a sign-in. */
-    async submitFor(ctx: Context, { client }: PendingSignIn): Promise<void> {
-      const form = formOf(ctx);
-      if (form.get('decision') === 'deny') {
-        waiting.end(ctx);
-        return seeOther(ctx, await interactions.deny(ctx));
-      }
-      const outcome = await attempt(ctx);
-      if (typeof outcome === 'string') {
-        const email = form.get('email') ?? '';
-        return draw(ctx, { action: ctx.path, email, client, cancel: true, problem: outcome });
-      }
-      await recordSignIn(ctx, outcome);
+  /** `POST /interaction/:uid` while it waits for a sign-in. */
+  async function submitFor(ctx: Context, { client }: PendingSignIn): Promise<void> {
+    const form = formOf(ctx);
+    if (form.get('decision') === 'deny') {
       waiting.end(ctx);
-      seeOther(ctx, await interactions.signIn(ctx, outcome));
-    },
-  };
+      return seeOther(ctx, await interactions.deny(ctx));
+    }
+    const outcome = await attempt(ctx);
+    if (typeof outcome === 'string') {
+      const email = form.get('email') ?? '';
+      return draw(ctx, { action: ctx.path, email, client, cancel: true, problem: outcome });
+    }
+    await recordSignIn(ctx, outcome);
+    waiting.end(ctx);
+    seeOther(ctx, await interactions.signIn(ctx, outcome));
+  }
+
+  return { show, submit, showFor, submitFor };
+}
+
+export function signInPage(parts: SignInParts & { readonly steps: PageSteps }): Route[] {
+  const { show, submit } = signInAnswers(parts);
+  return [get('/login', show), post('/login', ...parts.steps.form, submit)];
 }
 
 /** The sign-in page that leads back to `target`, and to what was typed there, if it was kept. */

@@ -3,28 +3,30 @@ import type { Context } from 'koa';
 import type { AccountRegistry } from '../accounts/account-registry.ts';
 import type { BrowserSessions } from '../provider/browser-sessions.ts';
 import { type PageHost, seeOther, signedInAccount, visitorOf } from './page.ts';
+import { get, type PageSteps, post, type Route } from './routes.ts';
 
 export interface SignOutParts {
   readonly host: PageHost;
+  readonly steps: PageSteps;
   readonly accounts: AccountRegistry;
   readonly sessions: BrowserSessions;
 }
 
-export function signOutPage({ host, accounts, sessions }: SignOutParts) {
-  return {
-    /** Asks, because a link on any site can lead here; or says that it is done. */
-    async show(ctx: Context): Promise<void> {
-      const account = await signedInAccount(ctx, { sessions, accounts });
-      if (!account) return host.render(ctx, 'signed-out', { title: 'Signed out' });
-      await host.render(ctx, 'sign-out', { account });
-    },
+export function signOutPage({ host, steps, accounts, sessions }: SignOutParts): Route[] {
+  /** Asks, because a link on any site can lead here; or says that it is done. */
+  async function show(ctx: Context): Promise<void> {
+    const account = await signedInAccount(ctx, { sessions, accounts });
+    if (!account) return host.render(ctx, 'signed-out', { title: 'Signed out' });
+    await host.render(ctx, 'sign-out', { account });
+  }
 
-    async submit(ctx: Context): Promise<void> {
-      const visitor = await visitorOf(ctx, { sessions, accounts });
-      // The page was drawn for somebody else: it asks, with the name of who would be signed out.
-      const isMeant = !visitor || host.drawnFor(ctx, visitor) !== 'somebody else';
-      if (isMeant) await sessions.signOut(ctx);
-      seeOther(ctx, ctx.path);
-    },
-  };
+  async function submit(ctx: Context): Promise<void> {
+    const visitor = await visitorOf(ctx, { sessions, accounts });
+    // The page was drawn for somebody else: it asks, with the name of who would be signed out.
+    const isMeant = !visitor || host.drawnFor(ctx, visitor) !== 'somebody else';
+    if (isMeant) await sessions.signOut(ctx);
+    seeOther(ctx, ctx.path);
+  }
+
+  return [get('/logout', show), post('/logout', ...steps.form, submit)];
 }

@@ -1,37 +1,20 @@
-/** Route steps of the pages that belong to a person: who is signed in, and since when. */
-import type { Context, Next } from 'koa';
+/** The steps that pages have in common: is the form ours, who is signed in, and since when? */
+import type { Context, Middleware, Next } from 'koa';
 import type { Account } from '../accounts/account.ts';
 import type { AccountRegistry } from '../accounts/account-registry.ts';
 import type { Clock } from '../clock.ts';
 import { epochSeconds } from '../clock.ts';
 import type { BrowserSessions } from '../provider/browser-sessions.ts';
-import { formOf } from '../provider/form.ts';
+import { formOf, readForm } from '../provider/form.ts';
 import type { ErrorPage } from './error-page.ts';
 import type { KeptForms } from './kept-forms.ts';
 import { type PageHost, seeOther, type Visitor, visitorOf } from './page.ts';
 import { isPaused, type PasswordCheck } from './password-check.ts';
+import type { PageSteps, Redraw } from './routes.ts';
 import { loginPath } from './sign-in.ts';
 
 /** How long a sign-in is good for what a thief of the session would do first. */
 const RECENT_SECONDS = 600;
-
-export interface SignedInSteps {
-  /**
-   * Goes on with somebody signed in (see `accountOf`); sends everybody else to sign in. What was
-   * typed into a form is then kept, and the page draws it again (see `typedOf`).
-   */
-  requireSignedIn(ctx: Context, next: Next): Promise<void>;
-  /**
-   * After `requireSignedIn` and the form: goes on when the form was drawn for this session. Else
-   * nothing is done but to say who is signed in now, with what was typed.
-   */
-  requireOwnForm(redraw?: Redraw): (ctx: Context, next: Next) => Promise<void>;
-  /**
-   * After `requireSignedIn` and the form: goes on when the sign-in is recent, else asks for the
-   * password on a page that carries the form along, so that nothing typed is lost.
-   */
-  requireRecentSignIn(ctx: Context, next: Next): Promise<void>;
-}
 
 /** What people type that is no secret. Nothing else of a form is kept. */
 const TYPED_FIELDS = [
@@ -45,13 +28,6 @@ const TYPED_FIELDS = [
 export const NOTHING_SENT = 'You had to sign in again. Nothing was sent: here is what you typed.';
 
 const typedForms = new WeakMap<Context, URLSearchParams>();
-
-/** How the page of a form is drawn with what was sent, where more was filled in than a button. */
-export interface Redraw {
-  /** Somebody else has this page too, and the form does the same there. */
-  readonly isForEverybody: boolean;
-  draw(ctx: Context, problem: string): Promise<void>;
-}
 
 const visitors = new WeakMap<Context, Visitor>();
 
@@ -67,7 +43,7 @@ function visitorIn(ctx: Context): Visitor {
 /** What was typed on this page when the session turned out to be over, if it was. */
 export const typedOf = (ctx: Context): URLSearchParams | undefined => typedForms.get(ctx);
 
-export function signedInSteps(parts: {
+export function pageSteps(parts: {
   host: PageHost;
   clock: Clock;
   accounts: AccountRegistry;
@@ -75,7 +51,9 @@ export function signedInSteps(parts: {
   checkPassword: PasswordCheck;
   keptForms: KeptForms;
   errorPage: Pick<ErrorPage, 'formIsStale'>;
-}): SignedInSteps {
+  /** Follows those that found the form to be ours. */
+  keepAnswer: Middleware;
+}): PageSteps {
   const { host, clock, sessions, checkPassword, keptForms, errorPage } = parts;
 
   /** For whom the page was drawn: nobody else sees it. @returns its name. */
@@ -91,64 +69,70 @@ export function signedInSteps(parts: {
     if (typed) typedForms.set(ctx, new URLSearchParams(typed));
   }
 
+  async function requireSignedIn(ctx: Context, next: Next): Promise<void> {
+    const visitor = await visitorOf(ctx, parts);
+    if (!visitor) {
+      const form = ctx.method === 'POST' ? await keepTyped(ctx) : undefined;
+      return seeOther(ctx, loginPath(ctx.path, form));
+    }
+    visitors.set(ctx, visitor);
+    if (ctx.query.form !== undefined) await findTyped(ctx, visitor.account);
+    // Whoever visits pages is not idle, with JavaScript or without.
+    if (ctx.method === 'GET') await sessions.keepAlive(ctx);
+    await next();
+  }
+
+  /** After `requireSignedIn`. */
+  const ownFormStep = (redraw: Redraw | undefined): Middleware =>
+    async function requireOwnForm(ctx, next) {
+      const visitor = visitorIn(ctx);
+      const drawnFor = host.drawnFor(ctx, visitor);
+      if (drawnFor === 'this session') return next();
+      const { name } = visitor.account;
+      const isTheirs = drawnFor === 'another session';
+      if (!redraw || !(isTheirs || redraw.isForEverybody)) {
+        return errorPage.formIsStale(ctx, { name, isTheirs, href: pageOf(ctx, isTheirs) });
+      }
+      ctx.status = 409;
+      const why = isTheirs
+        ? 'You have signed in again since this form was opened.'
+        : `You are now signed in as ${name}.`;
+      await redraw.draw(ctx, `${why} Nothing was done: send it again if you mean it.`);
+    };
+
+  async function requireRecentSignIn(ctx: Context, next: Next): Promise<void> {
+    const account = accountOf(ctx);
+    const session = await sessions.current(ctx);
+    if (epochSeconds(clock) - (session?.signedInAt ?? 0) <= RECENT_SECONDS) return next();
+    const form = formOf(ctx);
+    const password = form.get('current_password');
+    const outcome =
+      password === null
+        ? undefined
+        : await checkPassword(ctx, { email: account.email, password, accountId: account.id });
+    if (outcome !== undefined && typeof outcome !== 'string') {
+      await sessions.signIn(ctx, account);
+      return next();
+    }
+    await host.render(ctx, 'confirm-password', {
+      action: ctx.url,
+      email: account.email,
+      carried: [...form]
+        .filter(([name]) => name !== 'form_token' && name !== 'current_password')
+        .map(([name, value]) => ({ name, value })),
+      // Of an email address nobody was asked.
+      ...(outcome !== undefined && {
+        problem: isPaused(ctx) ? outcome : 'This is not your password.',
+      }),
+    });
+  }
+
+  const form = [readForm, host.requireFormToken, parts.keepAnswer];
   return {
-    async requireSignedIn(ctx, next) {
-      const visitor = await visitorOf(ctx, parts);
-      if (!visitor) {
-        const form = ctx.method === 'POST' ? await keepTyped(ctx) : undefined;
-        return seeOther(ctx, loginPath(ctx.path, form));
-      }
-      visitors.set(ctx, visitor);
-      if (ctx.query.form !== undefined) await findTyped(ctx, visitor.account);
-      // Whoever visits pages is not idle, with JavaScript or without.
-      if (ctx.method === 'GET') await sessions.keepAlive(ctx);
-      await next();
-    },
-
-    requireOwnForm(redraw) {
-      return async (ctx, next) => {
-        const visitor = visitorIn(ctx);
-        const drawnFor = host.drawnFor(ctx, visitor);
-        if (drawnFor === 'this session') return next();
-        const { name } = visitor.account;
-        const isTheirs = drawnFor === 'another session';
-        if (!redraw || !(isTheirs || redraw.isForEverybody)) {
-          return errorPage.formIsStale(ctx, { name, isTheirs, href: pageOf(ctx, isTheirs) });
-        }
-        ctx.status = 409;
-        const why = isTheirs
-          ? 'You have signed in again since this form was opened.'
-          : `You are now signed in as ${name}.`;
-        await redraw.draw(ctx, `${why} Nothing was done: send it again if you mean it.`);
-      };
-    },
-
-    async requireRecentSignIn(ctx, next) {
-      const account = accountOf(ctx);
-      const session = await sessions.current(ctx);
-      if (epochSeconds(clock) - (session?.signedInAt ?? 0) <= RECENT_SECONDS) return next();
-      const form = formOf(ctx);
-      const password = form.get('current_password');
-      const outcome =
-        password === null
-          ? undefined
-          : await checkPassword(ctx, { email: account.email, password, accountId: account.id });
-      if (outcome !== undefined && typeof outcome !== 'string') {
-        await sessions.signIn(ctx, account);
-        return next();
-      }
-      await host.render(ctx, 'confirm-password', {
-        action: ctx.url,
-        email: account.email,
-        carried: [...form]
-          .filter(([name]) => name !== 'form_token' && name !== 'current_password')
-          .map(([name, value]) => ({ name, value })),
-        // Of an email address nobody was asked.
-        ...(outcome !== undefined && {
-          problem: isPaused(ctx) ? outcome : 'This is not your password.',
-        }),
-      });
-    },
+    form,
+    requireSignedIn,
+    ownForm: (redraw) => [...form, requireSignedIn, ownFormStep(redraw)],
+    requireRecentSignIn,
   };
 }
 

@@ -7,7 +7,10 @@ import { expect } from 'chai';
 import Koa from 'koa';
 import { assetUrls } from '../../src/host/assets.ts';
 import { createRender } from '../../src/host/views.ts';
-import { documentedErrors, errorReference } from '../../src/pages/error-reference/reference.ts';
+import {
+  documentedErrors,
+  errorReference,
+} from '../../src/pages/error-reference/error-reference.ts';
 import { momentOf } from '../../src/pages/moment.ts';
 import type { ClientFormView } from '../../src/pages/oauth-clients/view.ts';
 import type { ReachedOrganization, Render, ViewData, ViewName } from '../../src/pages/view-data.ts';

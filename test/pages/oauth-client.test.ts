@@ -199,7 +199,9 @@ describe('the page of an OAuth client', () => {
     for (const below of ['', '/created', '/rotate-secret', '/remove-secret', '/delete', '/x']) {
       for (const method of ['GET', 'PUT', 'PATCH', 'DELETE']) {
         const answer = await fetch(on.issuer + path + below, { method, headers });
-        expect(answer.status, `${method} ${below}`).to.equal(404);
+        // A method that no page has is 405 for everybody, whoever has the client, if it is there at all.
+        const isKnown = method !== 'GET' && below !== '/x';
+        expect(answer.status, `${method} ${below}`).to.equal(isKnown ? 405 : 404);
       }
     }
     for (const id of ['gate_ci_0000000000000000000000', 'x', '%00', '..%2f..%2fprofile']) {

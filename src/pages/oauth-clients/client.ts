@@ -15,6 +15,7 @@ import { Refusal } from '../../refusal.ts';
 import { momentOf, momentOrNothing } from '../moment.ts';
 import { originOf, type PageHost, seeOther } from '../page.ts';
 import type { ConfirmView } from '../profile-view.ts';
+import { get, type PageSteps, post, type Redraw, type Route } from '../routes.ts';
 import { accountOf, NOTHING_SENT, typedOf } from '../signed-in.ts';
 import type { ShownSecret } from './created.ts';
 import {
@@ -25,7 +26,7 @@ import {
   readClientForm,
   type TypedClient,
 } from './form.ts';
-import { ownClientOf, ownClientStep } from './own-client.ts';
+import { CLIENT, type OwnClientSteps, ownClientOf, urlOf } from './own-client.ts';
 import { problemRowsOf } from './problem-rows.ts';
 import { secretRowsOf } from './secret-rows.ts';
 import { type ClientSnippet, clientSnippets } from './snippets.ts';
@@ -35,24 +36,28 @@ import type { ClientSecretsView, SecretRow } from './view.ts';
 export interface OAuthClientParts {
   readonly issuer: string;
   readonly host: PageHost;
+  readonly steps: PageSteps;
   readonly clock: Clock;
   readonly clients: ClientRegistry;
-  readonly problems: ClientProblems;
+  readonly clientProblems: ClientProblems;
   readonly activity: Activity;
   readonly shownOnce: ShownOnce;
 }
 
+const ROTATE = `${CLIENT}/rotate-secret`;
+const REMOVE = `${CLIENT}/remove-secret`;
 const SAVED = 'The changes are saved.';
 const SECRET_REMOVED = 'The secret is removed. Requests that use it are refused from now on.';
 
-interface Redraw {
+interface Refused {
   readonly typed?: TypedClient;
   readonly findings?: ClientFormFindings;
   readonly problem?: string;
 }
 
-export function oauthClientPage(parts: OAuthClientParts) {
-  const { issuer, host, clock, clients, problems, activity, shownOnce } = parts;
+export function oauthClientRoutes(parts: OAuthClientParts, own: OwnClientSteps): Route[] {
+  const { issuer, host, clock, clients, activity, shownOnce } = parts;
+  const { requireRecentSignIn } = parts.steps;
 
   const record = (
     ctx: Context,
@@ -66,10 +71,10 @@ export function oauthClientPage(parts: OAuthClientParts) {
     return activity.record({ ...entry, details: all, origin: originOf(ctx) }, tx);
   };
 
-  async function draw(ctx: Context, redraw: Redraw = {}): Promise<void> {
+  async function draw(ctx: Context, refused: Refused = {}): Promise<void> {
     const client = ownClientOf(ctx);
-    const { typed = { ...client, rows: 'sent' }, ...findings } = redraw;
-    const frame = { action: pathOf(client), button: 'Save changes', ...findings };
+    const { typed = { ...client, rows: 'sent' }, ...findings } = refused;
+    const frame = { action: urlOf(client), button: 'Save changes', ...findings };
     await host.render(ctx, 'oauth-client', {
       notice: typedOf(ctx) ? NOTHING_SENT : await host.notices.take(ctx),
       client: {
@@ -89,8 +94,8 @@ export function oauthClientPage(parts: OAuthClientParts) {
       snippets: snippetsOf(client),
       form: clientFormView(typed, client, frame),
       secrets: hasSecret(client.kind) ? secretsOf(client) : undefined,
-      problems: problemRowsOf(await problems.of(client.id), client.redirectUris),
-      deleteUrl: `${pathOf(client)}/delete`,
+      problems: problemRowsOf(await parts.clientProblems.of(client.id), client.redirectUris),
+      deleteUrl: `${urlOf(client)}/delete`,
     });
   }
 
@@ -104,8 +109,8 @@ export function oauthClientPage(parts: OAuthClientParts) {
     const count = client.secrets.length;
     return {
       live: secretRowsOf(client.secrets, clock()),
-      rotateUrl: count < LIVE_SECRETS ? `${pathOf(client)}/rotate-secret` : undefined,
-      removeUrl: count > 1 ? `${pathOf(client)}/remove-secret` : undefined,
+      rotateUrl: count < LIVE_SECRETS ? `${urlOf(client)}/rotate-secret` : undefined,
+      removeUrl: count > 1 ? `${urlOf(client)}/remove-secret` : undefined,
     };
   }
 
@@ -117,109 +122,109 @@ export function oauthClientPage(parts: OAuthClientParts) {
     await draw(ctx, { ...(typed && { typed }), problem });
   }
 
-  const requireOwn = ownClientStep(clients);
-
-  return {
-    /** Route step before anything else about a client, on this page and those below it. */
-    requireOwn,
-
-    /** With what was sent. Nobody else has this client. */
-    redraw: {
-      isForEverybody: false,
-      draw: (ctx: Context, problem: string): Promise<void> =>
-        requireOwn(ctx, () =>
-          draw(ctx, { typed: readClientForm(formOf(ctx), ownClientOf(ctx)), problem }),
-        ),
-    },
-
-    show(ctx: Context): Promise<void> {
-      // The page before this one may have shown a secret, which the browser would keep for its Back
-      // button, `no-store` or not.
-      if (ctx.query.from === 'secret') ctx.set('Clear-Site-Data', '"cache"');
-      const typed = typedOf(ctx);
-      return draw(ctx, typed && { typed: readClientForm(typed, ownClientOf(ctx)) });
-    },
-
-    /** Route step: goes on with changes that were sent and are fine. */
-    async check(ctx: Context, next: Next): Promise<void> {
-      const client = ownClientOf(ctx);
-      const typed = readClientForm(formOf(ctx), client);
-      if (typed.rows !== 'sent') return draw(ctx, { typed });
-      if (isUnchanged(typed, client)) return host.notices.tell(ctx, pathOf(client), SAVED);
-      const findings = checkClientForm(typed, client);
-      if (isFine(findings)) return next();
-      ctx.status = 422;
-      await draw(ctx, { typed, findings });
-    },
-
-    /** With a recent sign-in: who may change a redirect URI, gets the codes of other people. */
-    async save(ctx: Context): Promise<void> {
-      const client = ownClientOf(ctx);
-      const typed = readClientForm(formOf(ctx), client);
-      const { name, redirectUris } = typed;
-      const details = { client_name: normalizeClientName(name), redirect_uris: redirectUris };
-      try {
-        await clients.edit(client.id, { name, redirectUris }, (tx) =>
-          record(ctx, 'client_changed', details, tx),
-        );
-        await host.notices.tell(ctx, pathOf(client), SAVED);
-      } catch (error) {
-        await drawRefusal(ctx, error, typed);
-      }
-    },
-
-    /** With a recent sign-in. */
-    async rotateSecret(ctx: Context): Promise<void> {
-      const client = ownClientOf(ctx);
-      try {
-        const { secret } = await clients.addSecret(client.id, (tx, { lastFour }) =>
-          record(ctx, 'client_secret_added', { last_four: lastFour }, tx),
-        );
-        const shown: ShownSecret = { clientId: client.id, value: secret, isOfNewClient: false };
-        const once = await shownOnce.keep(accountOf(ctx).id, shown);
-        seeOther(ctx, `${pathOf(client)}/created?once=${once}`);
-      } catch (error) {
-        await drawRefusal(ctx, error);
-      }
-    },
-
-    /** `GET …/remove-secret?secret_id=…` */
-    async askToRemoveSecret(ctx: Context): Promise<void> {
-      const client = ownClientOf(ctx);
-      const { secret_id: id } = ctx.query;
-      // Whoever had to sign in before a button worked comes back without it.
-      if (id === undefined || client.secrets.length < 2) return seeOther(ctx, pathOf(client));
-      const secret = secretRowsOf(client.secrets, clock()).find((row) => row.id === id);
-      if (!secret) ctx.throw(404, 'no such secret of this client');
-      await host.render(ctx, 'confirm', {
-        section: 'oauth-clients',
-        question: 'Remove',
-        subject: `the secret ending in ${secret.lastFour} of ${client.name}`,
-        ...lastUseOf(secret),
-        action: ctx.path,
-        fields: [{ name: 'secret_id', value: secret.id }],
-        button: 'Remove secret',
-        cancel: pathOf(client),
-      });
-    },
-
-    /** With a recent sign-in. */
-    async removeSecret(ctx: Context): Promise<void> {
-      const client = ownClientOf(ctx);
-      try {
-        await clients.removeSecret(client.id, formOf(ctx).get('secret_id') ?? '', (tx, secret) =>
-          record(ctx, 'client_secret_removed', { last_four: secret.lastFour }, tx),
-        );
-        await host.notices.tell(ctx, pathOf(client), SECRET_REMOVED);
-      } catch (error) {
-        if (error instanceof Refusal && error.code === 'secret_unknown') ctx.throw(404);
-        await drawRefusal(ctx, error);
-      }
-    },
-
-    /** Whoever had to sign in before a button worked comes back with GET, to press it again. */
-    backToClient: (ctx: Context): void => seeOther(ctx, pathOf(ownClientOf(ctx))),
+  /** With what was sent. Nobody else has this client. */
+  const redraw: Redraw = {
+    isForEverybody: false,
+    draw: (ctx, problem) =>
+      own.requireOwnClient(ctx, () =>
+        draw(ctx, { typed: readClientForm(formOf(ctx), ownClientOf(ctx)), problem }),
+      ),
   };
+
+  function show(ctx: Context): Promise<void> {
+    // The page before this one may have shown a secret, which the browser would keep for its Back
+    // button, `no-store` or not.
+    if (ctx.query.from === 'secret') ctx.set('Clear-Site-Data', '"cache"');
+    const typed = typedOf(ctx);
+    return draw(ctx, typed && { typed: readClientForm(typed, ownClientOf(ctx)) });
+  }
+
+  /** Goes on with changes that were sent and are fine. */
+  async function check(ctx: Context, next: Next): Promise<void> {
+    const client = ownClientOf(ctx);
+    const typed = readClientForm(formOf(ctx), client);
+    if (typed.rows !== 'sent') return draw(ctx, { typed });
+    if (isUnchanged(typed, client)) return host.notices.tell(ctx, urlOf(client), SAVED);
+    const findings = checkClientForm(typed, client);
+    if (isFine(findings)) return next();
+    ctx.status = 422;
+    await draw(ctx, { typed, findings });
+  }
+
+  /** Who may change a redirect URI, gets the codes of other people. */
+  async function save(ctx: Context): Promise<void> {
+    const client = ownClientOf(ctx);
+    const typed = readClientForm(formOf(ctx), client);
+    const { name, redirectUris } = typed;
+    const details = { client_name: normalizeClientName(name), redirect_uris: redirectUris };
+    try {
+      await clients.edit(client.id, { name, redirectUris }, (tx) =>
+        record(ctx, 'client_changed', details, tx),
+      );
+      await host.notices.tell(ctx, urlOf(client), SAVED);
+    } catch (error) {
+      await drawRefusal(ctx, error, typed);
+    }
+  }
+
+  async function rotateSecret(ctx: Context): Promise<void> {
+    const client = ownClientOf(ctx);
+    try {
+      const { secret } = await clients.addSecret(client.id, (tx, { lastFour }) =>
+        record(ctx, 'client_secret_added', { last_four: lastFour }, tx),
+      );
+      const shown: ShownSecret = { clientId: client.id, value: secret, isOfNewClient: false };
+      const once = await shownOnce.keep(accountOf(ctx).id, shown);
+      seeOther(ctx, `${urlOf(client)}/created?once=${once}`);
+    } catch (error) {
+      await drawRefusal(ctx, error);
+    }
+  }
+
+  /** `?secret_id=…` */
+  async function askToRemoveSecret(ctx: Context): Promise<void> {
+    const client = ownClientOf(ctx);
+    const { secret_id: id } = ctx.query;
+    // Whoever had to sign in before a button worked comes back without it.
+    if (id === undefined || client.secrets.length < 2) return seeOther(ctx, urlOf(client));
+    const secret = secretRowsOf(client.secrets, clock()).find((row) => row.id === id);
+    if (!secret) ctx.throw(404, 'no such secret of this client');
+    await host.render(ctx, 'confirm', {
+      section: 'oauth-clients',
+      question: 'Remove',
+      subject: `the secret ending in ${secret.lastFour} of ${client.name}`,
+      ...lastUseOf(secret),
+      action: ctx.path,
+      fields: [{ name: 'secret_id', value: secret.id }],
+      button: 'Remove secret',
+      cancel: urlOf(client),
+    });
+  }
+
+  async function removeSecret(ctx: Context): Promise<void> {
+    const client = ownClientOf(ctx);
+    try {
+      await clients.removeSecret(client.id, formOf(ctx).get('secret_id') ?? '', (tx, secret) =>
+        record(ctx, 'client_secret_removed', { last_four: secret.lastFour }, tx),
+      );
+      await host.notices.tell(ctx, urlOf(client), SECRET_REMOVED);
+    } catch (error) {
+      if (error instanceof Refusal && error.code === 'secret_unknown') ctx.throw(404);
+      await drawRefusal(ctx, error);
+    }
+  }
+
+  /** Whoever had to sign in before a button worked comes back with GET, to press it again. */
+  const backToClient = (ctx: Context): void => seeOther(ctx, urlOf(ownClientOf(ctx)));
+
+  return [
+    get(CLIENT, ...own.page, show),
+    post(CLIENT, ...own.form(redraw), check, requireRecentSignIn, save),
+    get(ROTATE, ...own.page, backToClient),
+    post(ROTATE, ...own.form(), requireRecentSignIn, rotateSecret),
+    get(REMOVE, ...own.page, askToRemoveSecret),
+    post(REMOVE, ...own.form(), requireRecentSignIn, removeSecret),
+  ];
 }
 
 /** Nothing is asked and nothing recorded for it. */
@@ -241,5 +246,3 @@ function lastUseOf(secret: SecretRow): Pick<ConfirmView, 'warning' | 'consequenc
   if (isSafeToRemove) return { consequences: [`${use}: it is safe to remove.`, end] };
   return { warning: `${use}. Make sure that nothing needs it any more.`, consequences: [end] };
 }
-
-const pathOf = ({ id }: OwnedClient): string => `/profile/oauth-clients/${id}`;

@@ -2,8 +2,9 @@
 import type { Context } from 'koa';
 import type { ShownOnce } from '../../accounts/shown-once.ts';
 import type { PageHost } from '../page.ts';
+import { get, type Route } from '../routes.ts';
 import { accountOf } from '../signed-in.ts';
-import { ownClientOf } from './own-client.ts';
+import { CLIENT, type OwnClientSteps, ownClientOf, urlOf } from './own-client.ts';
 
 /** What `ShownOnce` keeps for this page. */
 export interface ShownSecret {
@@ -13,12 +14,10 @@ export interface ShownSecret {
   readonly isOfNewClient: boolean;
 }
 
-export function oauthClientCreatedPage(parts: {
-  readonly host: PageHost;
-  readonly shownOnce: ShownOnce;
-}) {
-  const { host, shownOnce } = parts;
-
+export function createdRoutes(
+  { host, shownOnce }: { readonly host: PageHost; readonly shownOnce: ShownOnce },
+  own: OwnClientSteps,
+): Route[] {
   async function take(ctx: Context): Promise<ShownSecret | undefined> {
     // A look at the headers alone would use up what nobody then sees.
     if (ctx.method !== 'GET') return undefined;
@@ -27,32 +26,32 @@ export function oauthClientCreatedPage(parts: {
     return shown?.clientId === ownClientOf(ctx).id ? shown : undefined;
   }
 
-  return {
-    async show(ctx: Context): Promise<void> {
-      const { id, name } = ownClientOf(ctx);
-      const shown = await take(ctx);
-      const url = `/profile/oauth-clients/${id}`;
-      await host.render(ctx, 'secret-shown', {
-        section: 'oauth-clients',
-        heading: headingOf(shown),
-        ...(shown && {
-          secret: {
-            name,
-            label: 'Client secret',
-            clientId: id,
-            value: shown.value,
-            advice: shown.isOfNewClient
-              ? 'Copy the secret now, to where your server keeps its secrets. It is not shown again.'
-              : 'Copy it now and put it to use everywhere. The secret before it stays good until you remove it.',
-          },
-        }),
-        remedy: 'If you did not copy it, rotate the secret and remove the lost one.',
-        next: shown
-          ? { href: `${url}?from=secret`, label: 'I have copied it' }
-          : { href: url, label: 'Go to the client' },
-      });
-    },
-  };
+  async function show(ctx: Context): Promise<void> {
+    const { id, name } = ownClientOf(ctx);
+    const shown = await take(ctx);
+    const url = urlOf({ id });
+    await host.render(ctx, 'secret-shown', {
+      section: 'oauth-clients',
+      heading: headingOf(shown),
+      ...(shown && {
+        secret: {
+          name,
+          label: 'Client secret',
+          clientId: id,
+          value: shown.value,
+          advice: shown.isOfNewClient
+            ? 'Copy the secret now, to where your server keeps its secrets. It is not shown again.'
+            : 'Copy it now and put it to use everywhere. The secret before it stays good until you remove it.',
+        },
+      }),
+      remedy: 'If you did not copy it, rotate the secret and remove the lost one.',
+      next: shown
+        ? { href: `${url}?from=secret`, label: 'I have copied it' }
+        : { href: url, label: 'Go to the client' },
+    });
+  }
+
+  return [get(`${CLIENT}/created`, ...own.page, show)];
 }
 
 function headingOf(shown: ShownSecret | undefined): string {

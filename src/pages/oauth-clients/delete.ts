@@ -6,19 +6,24 @@ import { normalizeClientName } from '../../clients/client-rules.ts';
 import { formOf } from '../../provider/form.ts';
 import { Refusal } from '../../refusal.ts';
 import { originOf, type PageHost } from '../page.ts';
+import { get, type PageSteps, post, type Route } from '../routes.ts';
 import { accountOf, typedOf } from '../signed-in.ts';
-import { ownClientOf } from './own-client.ts';
+import { CLIENT, LIST, type OwnClientSteps, ownClientOf, urlOf } from './own-client.ts';
 
 export interface OAuthClientDeleteParts {
   readonly host: PageHost;
+  readonly steps: PageSteps;
   readonly clients: ClientRegistry;
   readonly activity: Activity;
 }
 
-const LIST = '/profile/oauth-clients';
+const PATH = `${CLIENT}/delete`;
 const DELETED = 'The client is deleted. Everything that was issued to it has ended.';
 
-export function oauthClientDeletePage({ host, clients, activity }: OAuthClientDeleteParts) {
+export function deleteRoutes(
+  { host, steps, clients, activity }: OAuthClientDeleteParts,
+  own: OwnClientSteps,
+): Route[] {
   function draw(ctx: Context, typedName = '', problem?: string): Promise<void> {
     const { id, name, connectedPeople } = ownClientOf(ctx);
     return host.render(ctx, 'oauth-client-delete', {
@@ -27,42 +32,44 @@ export function oauthClientDeletePage({ host, clients, activity }: OAuthClientDe
       action: ctx.path,
       typedName,
       problem,
-      cancel: `${LIST}/${id}`,
+      cancel: urlOf({ id }),
     });
   }
 
-  return {
-    show: (ctx: Context): Promise<void> => draw(ctx, typedOf(ctx)?.get('confirm_name') ?? ''),
+  const show = (ctx: Context): Promise<void> => draw(ctx, typedOf(ctx)?.get('confirm_name') ?? '');
 
-    /** Route step: goes on when the name was typed. */
-    async check(ctx: Context, next: Next): Promise<void> {
-      const typed = formOf(ctx).get('confirm_name') ?? '';
-      if (normalizeClientName(typed) === ownClientOf(ctx).name) return next();
-      ctx.status = 422;
-      await draw(ctx, typed, 'This is not the name of the client. Type it as it stands above.');
-    },
+  /** Goes on when the name was typed. */
+  async function check(ctx: Context, next: Next): Promise<void> {
+    const typed = formOf(ctx).get('confirm_name') ?? '';
+    if (normalizeClientName(typed) === ownClientOf(ctx).name) return next();
+    ctx.status = 422;
+    await draw(ctx, typed, 'This is not the name of the client. Type it as it stands above.');
+  }
 
-    /** With a recent sign-in. */
-    async submit(ctx: Context): Promise<void> {
-      const { id, name } = ownClientOf(ctx);
-      await clients
-        .remove(id, (tx, people) =>
-          activity.record(
-            {
-              action: 'client_deleted',
-              actor: 'person',
-              accountId: accountOf(ctx).id,
-              details: { client_id: id, client_name: name, people },
-              origin: originOf(ctx),
-            },
-            tx,
-          ),
-        )
-        .catch((error: unknown) => {
-          // Another click was faster: it is gone, as was asked for.
-          if (!(error instanceof Refusal)) throw error;
-        });
-      await host.notices.tell(ctx, LIST, DELETED);
-    },
-  };
+  async function submit(ctx: Context): Promise<void> {
+    const { id, name } = ownClientOf(ctx);
+    await clients
+      .remove(id, (tx, people) =>
+        activity.record(
+          {
+            action: 'client_deleted',
+            actor: 'person',
+            accountId: accountOf(ctx).id,
+            details: { client_id: id, client_name: name, people },
+            origin: originOf(ctx),
+          },
+          tx,
+        ),
+      )
+      .catch((error: unknown) => {
+        // Another click was faster: it is gone, as was asked for.
+        if (!(error instanceof Refusal)) throw error;
+      });
+    await host.notices.tell(ctx, LIST, DELETED);
+  }
+
+  return [
+    get(PATH, ...own.page, show),
+    post(PATH, ...own.form(), check, steps.requireRecentSignIn, submit),
+  ];
 }

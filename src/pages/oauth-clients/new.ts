@@ -7,6 +7,7 @@ import { normalizeClientName } from '../../clients/client-rules.ts';
 import { formOf } from '../../provider/form.ts';
 import { Refusal } from '../../refusal.ts';
 import { originOf, type PageHost, seeOther } from '../page.ts';
+import { get, type PageSteps, post, type Redraw, type Route } from '../routes.ts';
 import { newCreationKey, sentFormFrom } from '../sent-form.ts';
 import { accountOf, NOTHING_SENT, typedOf } from '../signed-in.ts';
 import type { ShownSecret } from './created.ts';
@@ -18,21 +19,25 @@ import {
   readClientForm,
   type TypedClient,
 } from './form.ts';
+import { LIST, urlOf } from './own-client.ts';
 
 export interface OAuthClientNewParts {
   readonly host: PageHost;
   readonly clients: ClientRegistry;
   readonly activity: Activity;
   readonly shownOnce: ShownOnce;
-  /** Clients that one person may have. */
-  readonly limit: number;
+  readonly steps: PageSteps;
+  readonly limits: { readonly clientsPerPerson: number };
 }
+
+const PATH = `${LIST}/new`;
 
 /** Clients of other kinds come from the operator only. */
 const SELF_SERVICE = { kind: 'confidential', isNative: false } as const;
 
-export function oauthClientNewPage(parts: OAuthClientNewParts) {
-  const { host, clients, activity, shownOnce, limit } = parts;
+export function newClientRoutes(parts: OAuthClientNewParts): Route[] {
+  const { host, clients, activity, shownOnce } = parts;
+  const { requireSignedIn, ownForm, requireRecentSignIn } = parts.steps;
 
   function draw(
     ctx: Context,
@@ -46,71 +51,72 @@ export function oauthClientNewPage(parts: OAuthClientNewParts) {
     });
   }
 
-  return {
-    /** The form of who is signed in, with what was sent. */
-    redraw: {
-      isForEverybody: true,
-      draw: (ctx: Context, problem: string): Promise<void> =>
-        draw(ctx, readClientForm(formOf(ctx), SELF_SERVICE), { problem }),
-    },
-
-    show(ctx: Context): Promise<void> {
-      const typed = typedOf(ctx);
-      if (typed) return draw(ctx, readClientForm(typed, SELF_SERVICE));
-      return draw(ctx, { name: '', redirectUris: [], rows: 'changed' });
-    },
-
-    /** Route step: goes on with a form that was sent and is fine, draws any other one again. */
-    async check(ctx: Context, next: Next): Promise<void> {
-      const typed = readClientForm(formOf(ctx), SELF_SERVICE);
-      if (typed.rows !== 'sent') return draw(ctx, typed);
-      const findings = checkClientForm(typed, SELF_SERVICE);
-      if (isFine(findings)) return next();
-      ctx.status = 422;
-      await draw(ctx, typed, { findings });
-    },
-
-    /** With a recent sign-in. */
-    async create(ctx: Context): Promise<void> {
-      const accountId = accountOf(ctx).id;
-      const form = formOf(ctx);
-      const typed = readClientForm(form, SELF_SERVICE);
-      const { name, redirectUris } = typed;
-      const sent = sentFormFrom(form, [name, ...redirectUris]);
-      const draft = { ...SELF_SERVICE, name, redirectUris, ownerAccountId: accountId };
-      try {
-        const client = await clients.addOnce(
-          { ...draft, mostOfOwner: limit },
-          {
-            key: sent.key,
-            keep(clientId, value) {
-              const shown: ShownSecret = { clientId, value, isOfNewClient: true };
-              return shownOnce.keep(accountId, shown, sent.shownAs(clientId));
-            },
-          },
-          (tx, clientId) =>
-            activity.record(
-              {
-                action: 'client_added',
-                actor: 'person',
-                accountId,
-                details: {
-                  client_id: clientId,
-                  client_name: normalizeClientName(name),
-                  redirect_uris: redirectUris,
-                },
-                origin: originOf(ctx),
-              },
-              tx,
-            ),
-        );
-        const once = sent.shownAs(client.id);
-        seeOther(ctx, `/profile/oauth-clients/${client.id}/created?once=${once}`);
-      } catch (error) {
-        if (!(error instanceof Refusal)) throw error;
-        ctx.status = 422;
-        await draw(ctx, typed, { problem: `${error.message} ${error.remedy}` });
-      }
-    },
+  /** The form of who is signed in, with what was sent. */
+  const redraw: Redraw = {
+    isForEverybody: true,
+    draw: (ctx, problem) => draw(ctx, readClientForm(formOf(ctx), SELF_SERVICE), { problem }),
   };
+
+  function show(ctx: Context): Promise<void> {
+    const typed = typedOf(ctx);
+    if (typed) return draw(ctx, readClientForm(typed, SELF_SERVICE));
+    return draw(ctx, { name: '', redirectUris: [], rows: 'changed' });
+  }
+
+  /** Goes on with a form that was sent and is fine, draws any other one again. */
+  async function check(ctx: Context, next: Next): Promise<void> {
+    const typed = readClientForm(formOf(ctx), SELF_SERVICE);
+    if (typed.rows !== 'sent') return draw(ctx, typed);
+    const findings = checkClientForm(typed, SELF_SERVICE);
+    if (isFine(findings)) return next();
+    ctx.status = 422;
+    await draw(ctx, typed, { findings });
+  }
+
+  async function create(ctx: Context): Promise<void> {
+    const accountId = accountOf(ctx).id;
+    const form = formOf(ctx);
+    const typed = readClientForm(form, SELF_SERVICE);
+    const { name, redirectUris } = typed;
+    const sent = sentFormFrom(form, [name, ...redirectUris]);
+    const draft = { ...SELF_SERVICE, name, redirectUris, ownerAccountId: accountId };
+    try {
+      const client = await clients.addOnce(
+        { ...draft, mostOfOwner: parts.limits.clientsPerPerson },
+        {
+          key: sent.key,
+          keep(clientId, value) {
+            const shown: ShownSecret = { clientId, value, isOfNewClient: true };
+            return shownOnce.keep(accountId, shown, sent.shownAs(clientId));
+          },
+        },
+        (tx, clientId) =>
+          activity.record(
+            {
+              action: 'client_added',
+              actor: 'person',
+              accountId,
+              details: {
+                client_id: clientId,
+                client_name: normalizeClientName(name),
+                redirect_uris: redirectUris,
+              },
+              origin: originOf(ctx),
+            },
+            tx,
+          ),
+      );
+      const once = sent.shownAs(client.id);
+      seeOther(ctx, `${urlOf(client)}/created?once=${once}`);
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error;
+      ctx.status = 422;
+      await draw(ctx, typed, { problem: `${error.message} ${error.remedy}` });
+    }
+  }
+
+  return [
+    get(PATH, requireSignedIn, show),
+    post(PATH, ...ownForm(redraw), check, requireRecentSignIn, create),
+  ];
 }

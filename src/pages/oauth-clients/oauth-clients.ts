@@ -1,35 +1,47 @@
 /** `/profile/oauth-clients`: the clients that a person registered. */
 import type { Context } from 'koa';
-import type { ClientRegistry } from '../../clients/client-registry.ts';
 import { momentOf, momentOrNothing } from '../moment.ts';
-import type { PageHost } from '../page.ts';
+import { get, type Route } from '../routes.ts';
 import { accountOf } from '../signed-in.ts';
+import { type OAuthClientParts, oauthClientRoutes } from './client.ts';
+import { createdRoutes } from './created.ts';
+import { deleteRoutes } from './delete.ts';
+import { newClientRoutes, type OAuthClientNewParts } from './new.ts';
+import { LIST, ownClientSteps, urlOf } from './own-client.ts';
+import { type OAuthClientTestParts, testRoutes } from './test.ts';
 
-export interface OAuthClientsParts {
-  readonly host: PageHost;
-  readonly clients: ClientRegistry;
-  /** Clients that one person may have. */
-  readonly limit: number;
-}
+type OAuthClientsParts = OAuthClientNewParts & OAuthClientParts & OAuthClientTestParts;
 
-export function oauthClientsPage({ host, clients, limit }: OAuthClientsParts) {
-  return {
-    async show(ctx: Context): Promise<void> {
-      const owned = await clients.listByOwner(accountOf(ctx).id);
-      await host.render(ctx, 'oauth-clients', {
-        notice: await host.notices.take(ctx),
-        clients: owned.map((client) => ({
-          url: `/profile/oauth-clients/${client.id}`,
-          id: client.id,
-          name: client.name,
-          isSuspended: client.isSuspended,
-          created: momentOf(client.createdAt),
-          connectedPeople: client.connectedPeople,
-          lastUsed: momentOrNothing(client.lastUsedAt),
-        })),
-        limit,
-        hasRoom: owned.length < limit,
-      });
-    },
-  };
+/** The list, and every page below it. */
+export function oauthClientsPage(parts: OAuthClientsParts): Route[] {
+  const { host, clients } = parts;
+  const { clientsPerPerson: limit } = parts.limits;
+
+  async function show(ctx: Context): Promise<void> {
+    const owned = await clients.listByOwner(accountOf(ctx).id);
+    await host.render(ctx, 'oauth-clients', {
+      notice: await host.notices.take(ctx),
+      clients: owned.map((client) => ({
+        url: urlOf(client),
+        id: client.id,
+        name: client.name,
+        isSuspended: client.isSuspended,
+        created: momentOf(client.createdAt),
+        connectedPeople: client.connectedPeople,
+        lastUsed: momentOrNothing(client.lastUsedAt),
+      })),
+      limit,
+      hasRoom: owned.length < limit,
+    });
+  }
+
+  const own = ownClientSteps(parts);
+  return [
+    get(LIST, parts.steps.requireSignedIn, show),
+    ...newClientRoutes(parts),
+    ...oauthClientRoutes(parts, own),
+    ...createdRoutes(parts, own),
+    ...testRoutes(parts, own),
+    ...deleteRoutes(parts, own),
+  ];
 }

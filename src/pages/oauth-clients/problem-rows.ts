@@ -9,7 +9,7 @@ import {
   redirectUriDifference,
   type Stretch,
 } from '../../clients/redirect-uri-difference.ts';
-import { isDocumentedError } from '../error-reference/reference.ts';
+import { isDocumentedError } from '../error-reference/error-reference.ts';
 import { momentOf } from '../moment.ts';
 import type { ClientProblemRow, SentRedirectUri } from './view.ts';
 

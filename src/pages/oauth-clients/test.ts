@@ -13,15 +13,16 @@ import { formOf } from '../../provider/form.ts';
 import type { AuthorizationServer } from '../../provider/provider.ts';
 import { durationText } from '../moment.ts';
 import { originOf, type PageHost, seeOther } from '../page.ts';
+import { get, type PageSteps, post, type Route } from '../routes.ts';
 import { accountOf } from '../signed-in.ts';
-import { ownClientOf } from './own-client.ts';
+import { CLIENT, type OwnClientSteps, ownClientOf, urlOf } from './own-client.ts';
 import { type PostForm, runClientTest, type TestOutcome } from './test-run.ts';
 import type { ClientTestForm, ClientTestResultView } from './test-view.ts';
 
 export interface OAuthClientTestParts {
   readonly issuer: string;
-  /** Seconds in which the predecessor of a refresh token still answers. */
-  readonly retryWindow: number;
+  readonly steps: PageSteps;
+  readonly lifetimes: { readonly retryWindowSeconds: number };
   readonly host: PageHost;
   readonly clients: Pick<ClientRegistry, 'findByOwner'>;
   readonly access: Access;
@@ -37,7 +38,7 @@ interface KeptResult extends TestOutcome {
   readonly clientId: string;
 }
 
-export function oauthClientTestPage(parts: OAuthClientTestParts) {
+export function testRoutes(parts: OAuthClientTestParts, own: OwnClientSteps): Route[] {
   const { issuer, host, clients, access, shownOnce } = parts;
   const { sessions, clientTests: tests, authorizations } = parts.server;
 
@@ -48,7 +49,7 @@ export function oauthClientTestPage(parts: OAuthClientTestParts) {
     const kept = typeof run === 'string' && (await shownOnce.look<KeptResult>(accountId, run));
     const result = kept && kept.clientId === client.id ? resultView(kept) : undefined;
     await host.render(ctx, 'oauth-client-test', {
-      client: { name: client.name, url: pathOf(client.id) },
+      client: { name: client.name, url: urlOf(client) },
       form: testFormOf(client, problem),
       result,
       isGone: run !== undefined && !result,
@@ -62,57 +63,64 @@ export function oauthClientTestPage(parts: OAuthClientTestParts) {
     return session;
   }
 
-  return {
-    show: (ctx: Context): Promise<void> => draw(ctx),
+  const show = (ctx: Context): Promise<void> => draw(ctx);
 
-    /** Sends the browser to the authorization endpoint, as the client would. */
-    async begin(ctx: Context): Promise<void> {
-      const client = testableClient(ctx);
-      const secret = formOf(ctx).get('client_secret')?.trim() ?? '';
-      const problem = problemWith(client, secret);
-      if (problem !== undefined) {
-        ctx.status = 422;
-        return draw(ctx, problem);
-      }
-      const query = await tests.begin(await sessionOf(ctx), {
-        clientId: client.id,
-        ...(hasSecret(client.kind) && { secret }),
-      });
-      seeOther(ctx, `${ENDPOINT.authorization}?${query}`);
-    },
+  /** Sends the browser to the authorization endpoint, as the client would. */
+  async function begin(ctx: Context): Promise<void> {
+    const client = testableClient(ctx);
+    const secret = formOf(ctx).get('client_secret')?.trim() ?? '';
+    const problem = problemWith(client, secret);
+    if (problem !== undefined) {
+      ctx.status = 422;
+      return draw(ctx, problem);
+    }
+    const query = await tests.begin(await sessionOf(ctx), {
+      clientId: client.id,
+      ...(hasSecret(client.kind) && { secret }),
+    });
+    seeOther(ctx, `${ENDPOINT.authorization}?${query}`);
+  }
 
-    /** Where the browser comes back to. Whoever has no such test under way, finds nothing here. */
-    async finish(ctx: Context): Promise<void> {
-      const { id: accountId } = accountOf(ctx);
-      const callback = new URLSearchParams(ctx.querystring);
-      const state = callback.get('state') ?? '';
-      const test = ctx.method === 'GET' && (await tests.finish(await sessionOf(ctx), state));
-      const client = test && (await clients.findByOwner(accountId, test.clientId));
-      if (!test || !client) ctx.throw(404, 'no such test in this session');
-      await parts.activity.record({
-        ...{ action: 'client_tested', actor: 'person', accountId },
-        details: { client_id: client.id, client_name: client.name },
-        origin: originOf(ctx),
-      });
-      const outcome = await runClientTest({
-        ...{ issuer, callback, postForm: parts.postForm, retryWindow: parts.retryWindow },
-        ...test,
-        redirectUri: tests.redirectUri,
-        request: tests.requestOf(test, state),
-        async end(refreshToken) {
-          const left = await authorizations.find(refreshToken);
-          const why = { cause: 'client_revoked', actor: 'service' } as const;
-          if (left) await parts.endings.end(left.authorization, why);
-        },
-      });
-      const kept: KeptResult = { ...outcome, clientId: client.id };
-      const run = await shownOnce.keep(accountId, kept);
-      seeOther(ctx, `${pathOf(client.id)}/test?run=${run}`);
-    },
-  };
+  /** Where the browser comes back to. Whoever has no such test under way, finds nothing here. */
+  async function finish(ctx: Context): Promise<void> {
+    const { id: accountId } = accountOf(ctx);
+    const callback = new URLSearchParams(ctx.querystring);
+    const state = callback.get('state') ?? '';
+    const test = ctx.method === 'GET' && (await tests.finish(await sessionOf(ctx), state));
+    const client = test && (await clients.findByOwner(accountId, test.clientId));
+    if (!test || !client) ctx.throw(404, 'no such test in this session');
+    await parts.activity.record({
+      ...{ action: 'client_tested', actor: 'person', accountId },
+      details: { client_id: client.id, client_name: client.name },
+      origin: originOf(ctx),
+    });
+    const outcome = await runClientTest({
+      ...{
+        issuer,
+        callback,
+        postForm: parts.postForm,
+        retryWindow: parts.lifetimes.retryWindowSeconds,
+      },
+      ...test,
+      redirectUri: tests.redirectUri,
+      request: tests.requestOf(test, state),
+      async end(refreshToken) {
+        const left = await authorizations.find(refreshToken);
+        const why = { cause: 'client_revoked', actor: 'service' } as const;
+        if (left) await parts.endings.end(left.authorization, why);
+      },
+    });
+    const kept: KeptResult = { ...outcome, clientId: client.id };
+    const run = await shownOnce.keep(accountId, kept);
+    seeOther(ctx, `${urlOf(client)}/test?run=${run}`);
+  }
+
+  return [
+    get(ENDPOINT.clientTest, parts.steps.requireSignedIn, finish),
+    get(`${CLIENT}/test`, ...own.page, show),
+    post(`${CLIENT}/test`, ...own.form(), begin),
+  ];
 }
-
-const pathOf = (id: string): string => `/profile/oauth-clients/${id}`;
 
 /** Those that send nobody through the browser have nothing to test here. */
 function testableClient(ctx: Context): Client {
@@ -128,7 +136,7 @@ export const testFormOf = (
   client: Pick<Client, 'id' | 'kind'>,
   problem?: string,
 ): ClientTestForm => ({
-  action: `${pathOf(client.id)}/test`,
+  action: `${urlOf(client)}/test`,
   needsSecret: hasSecret(client.kind),
   problem,
   keptFor: durationText(LIFETIME_SECONDS),

@@ -1,0 +1,36 @@
+/** The list of all pages. A new one stands here, and says itself which requests it answers. */
+import { activityPage } from './activity.ts';
+import { apiKeysPage } from './api-keys.ts';
+import { connectionsPage } from './connections.ts';
+import { errorReferencePage } from './error-reference/error-reference.ts';
+import { forgotPasswordPage } from './forgot-password.ts';
+import { interactionPage } from './interaction.ts';
+import { oauthClientsPage } from './oauth-clients/oauth-clients.ts';
+import { passwordPage } from './password.ts';
+import { profilePage } from './profile.ts';
+import type { Route } from './routes.ts';
+import { securityPage } from './security.ts';
+import { signInPage } from './sign-in.ts';
+import { signOutPage } from './sign-out.ts';
+
+const PAGES = [
+  interactionPage,
+  signInPage,
+  signOutPage,
+  passwordPage,
+  forgotPasswordPage,
+  profilePage,
+  oauthClientsPage,
+  connectionsPage,
+  apiKeysPage,
+  activityPage,
+  securityPage,
+  errorReferencePage,
+] as const;
+
+/** What each of them asks for, together. */
+export type PageParts = (typeof PAGES)[number] extends (parts: infer Parts) => unknown
+  ? Parts
+  : never;
+
+export const routesOfPages = (parts: PageParts): Route[] => PAGES.flatMap((page) => page(parts));

@@ -1,0 +1,122 @@
+/** Every path of the service on one screen, with what stands before its answer. */
+import { expect } from 'chai';
+import type { Route } from '../../src/pages/routes.ts';
+import { startSeeded } from '../support/seeded.ts';
+
+/** What many have in common, in the words of the table. */
+const FORM = 'readForm requireFormToken keepAnswer';
+const OWN_FORM = `${FORM} requireSignedIn requireOwnForm`;
+
+/** In the order in which they are tried. */
+const TABLE = `
+POST /oauth/introspect: readOAuthForm requireClient refusePublicClient answerIntrospection
+POST /oauth/token: answerJson exposeHeaders limitRefusals engineNamingParties
+OPTIONS /oauth/token: preflight
+POST /oauth/token/revoke: allowPages challengeRefused readForm refuseTokenParameter requireBearer revoke
+OPTIONS /oauth/token/revoke: preflight
+POST /oauth/revoke: allowPages readOAuthForm requireClient refuseForeignPage revokeToken
+OPTIONS /oauth/revoke: preflight
+POST /oauth/token/refresh: refuseOtherBodies readForm refuseOAuth requireSameOrigin keepAlive
+OPTIONS /.well-known/oauth-authorization-server: preflight
+GET /.well-known/oauth-authorization-server: answerMetadata
+GET /oauth/authorize: pageToClient ignoreOpenIdParameters recognize engineNamingParties
+GET /oauth/authorize/:uid: pageToClient engineNamingParties
+GET /interaction/:uid: pageToClient show
+POST /interaction/:uid: pageToClient FORM submit
+GET /login: show
+POST /login: FORM submit
+GET /logout: show
+POST /logout: FORM submit
+GET /password: show
+POST /password: FORM submit
+GET /forgot-password: show
+POST /forgot-password: FORM submit
+GET /: toProfile
+GET /profile: requireSignedIn show
+GET /profile/oauth-clients: requireSignedIn show
+GET /profile/oauth-clients/new: requireSignedIn show
+POST /profile/oauth-clients/new: OWN FORM check requireRecentSignIn create
+GET /profile/oauth-clients/:id: requireSignedIn requireOwnClient show
+POST /profile/oauth-clients/:id: OWN FORM requireOwnClient check requireRecentSignIn save
+GET /profile/oauth-clients/:id/rotate-secret: requireSignedIn requireOwnClient backToClient
+POST /profile/oauth-clients/:id/rotate-secret: OWN FORM requireOwnClient requireRecentSignIn rotateSecret
+GET /profile/oauth-clients/:id/remove-secret: requireSignedIn requireOwnClient askToRemoveSecret
+POST /profile/oauth-clients/:id/remove-secret: OWN FORM requireOwnClient requireRecentSignIn removeSecret
+GET /profile/oauth-clients/:id/created: requireSignedIn requireOwnClient show
+GET /profile/oauth-clients/test/callback: requireSignedIn finish
+GET /profile/oauth-clients/:id/test: requireSignedIn requireOwnClient show
+POST /profile/oauth-clients/:id/test: OWN FORM requireOwnClient begin
+GET /profile/oauth-clients/:id/delete: requireSignedIn requireOwnClient show
+POST /profile/oauth-clients/:id/delete: OWN FORM requireOwnClient check requireRecentSignIn submit
+GET /profile/connections: requireSignedIn list
+GET /profile/connections/disconnect-all: requireSignedIn askToDisconnectAll
+POST /profile/connections/disconnect-all: OWN FORM disconnectAll
+GET /profile/connections/:id: requireSignedIn show
+GET /profile/connections/:id/disconnect: requireSignedIn askToDisconnect
+POST /profile/connections/:id/disconnect: OWN FORM disconnectOne
+GET /profile/api-keys: requireSignedIn show
+POST /profile/api-keys: OWN FORM requireRecentSignIn create
+GET /profile/api-keys/created: requireSignedIn showCreated
+GET /profile/api-keys/:id/revoke: requireSignedIn askToRevoke
+POST /profile/api-keys/:id/revoke: OWN FORM requireRecentSignIn revoke
+GET /profile/activity: requireSignedIn show
+GET /profile/security: requireSignedIn show
+GET /profile/security/password: requireSignedIn backToPage
+POST /profile/security/password: OWN FORM changePassword
+GET /profile/security/sign-out-everywhere: requireSignedIn backToPage
+POST /profile/security/sign-out-everywhere: OWN FORM signOutEverywhere
+GET /errors: index
+GET /errors/:code: show
+GET /assets/:name: serveAsset
+`;
+
+describe('routes', () => {
+  const mail = { smtpUrl: 'smtp://127.0.0.1:1', from: 'gatehouse@localhost' };
+  const on = startSeeded({ settings: { mail } });
+
+  const row = ({ method, path, steps }: Route): string =>
+    `${method} ${path}: ${steps.map(({ name }) => name).join(' ')}`;
+  const rows = (): string[] => on.service.routes().map(row);
+  const under = (prefix: string): string[] =>
+    rows().filter((row) => row.split(' ')[1]?.startsWith(prefix));
+  /** Forms of pages; what programs post is held elsewhere. */
+  const posts = (): string[] => rows().filter((row) => /^POST (?!\/oauth\/)/.test(row));
+
+  it('are these', () => {
+    const shown = rows().map((row) => row.replace(OWN_FORM, 'OWN FORM').replace(FORM, 'FORM'));
+    expect(shown.join('\n')).to.equal(TABLE.trim());
+  });
+
+  it('take a form only when it is ours, and keep its answer for the Back button', () => {
+    const form = new RegExp(`: (pageToClient )?${FORM} `);
+    expect(posts()).to.have.length.above(10);
+    expect(posts().filter((row) => !form.test(row))).to.deep.equal([]);
+  });
+
+  it('of the profile are for somebody signed in, and their forms for whom they were drawn', () => {
+    const own = new RegExp(`^GET [^ ]+ requireSignedIn |^POST [^ ]+ ${OWN_FORM} `);
+    expect(under('/profile').filter((row) => !own.test(row))).to.deep.equal([]);
+  });
+
+  it('that change what acts for a person need a recent sign-in', () => {
+    const without = posts().filter(
+      (row) => row.includes('requireSignedIn') && !row.includes('requireRecentSignIn'),
+    );
+    // Those that only take away, test, or ask for the password on their own page. Whoever adds one
+    // says so here.
+    expect(without.map((row) => row.split(': ')[0])).to.deep.equal([
+      'POST /profile/oauth-clients/:id/test',
+      'POST /profile/connections/disconnect-all',
+      'POST /profile/connections/:id/disconnect',
+      'POST /profile/security/password',
+      'POST /profile/security/sign-out-everywhere',
+    ]);
+  });
+
+  it('about one client are for its owner', () => {
+    const others = under('/profile/oauth-clients/:id').filter(
+      (row) => !/requireSignedIn (requireOwnForm )?requireOwnClient /.test(row),
+    );
+    expect(others).to.deep.equal([]);
+  });
+});
