@@ -1,9 +1,25 @@
 /** What happened to an account, as it stands on the person's page. */
 import type { ActivityRecord } from '../accounts/activity.ts';
 import { wordsOf } from '../accounts/activity-words.ts';
-import type { ActivityEntry } from './activity-view.ts';
 import { browserInWords } from './browser-words.ts';
+import type { Moment } from './moment.ts';
 import { momentOf } from './moment.ts';
+
+export interface ActivityEntry {
+  readonly at: Moment;
+  /** `Signed in`, `API key revoked` */
+  readonly what: string;
+  /** The name of the client, key, organization or warehouse it was about. */
+  readonly about: string | undefined;
+  /** More about it, such as `ending in x7Qa`. */
+  readonly note: string | undefined;
+  /** Something that the person may not have done themselves. */
+  readonly isWarning: boolean;
+  /** `Firefox on Windows`, or `The operator`. */
+  readonly by: string;
+  /** The network address it came from; absent for what came from no browser. */
+  readonly address: string | undefined;
+}
 
 export function activityInWords(record: ActivityRecord): ActivityEntry {
   const { at, actor, origin } = record;

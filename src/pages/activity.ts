@@ -1,10 +1,24 @@
 /** `/profile/activity`: what happened to the account of the person who looks, newest first. */
 import type { Context } from 'koa';
 import type { Activity } from '../accounts/activity.ts';
-import { activityInWords } from './activity-words.ts';
+import { type ActivityEntry, activityInWords } from './activity-words.ts';
 import type { PageHost } from './page.ts';
 import { get, type PageSteps, type Route } from './routes.ts';
 import { accountOf } from './signed-in.ts';
+
+declare module './view-data.ts' {
+  interface ViewData {
+    readonly activity: ActivityView;
+  }
+}
+
+interface ActivityView {
+  readonly entries: readonly ActivityEntry[];
+  /** The next page; absent where these are the oldest. */
+  readonly olderUrl: string | undefined;
+  /** Back to the first page; absent there. */
+  readonly newestUrl: string | undefined;
+}
 
 const PATH = '/profile/activity';
 const PAGE = 50;

@@ -1,6 +1,12 @@
 /** What the page of a person's API keys prints. */
 import type { Moment } from './moment.ts';
-import type { FormProblem } from './profile-view.ts';
+import type { FormProblem } from './view-data.ts';
+
+declare module './view-data.ts' {
+  interface ViewData {
+    readonly 'api-keys': ApiKeysView;
+  }
+}
 
 export interface ApiKeysView {
   readonly notice: string | undefined;

@@ -2,6 +2,13 @@
 import type { Moment } from './moment.ts';
 import type { ReachedOrganization } from './view-data.ts';
 
+declare module './view-data.ts' {
+  interface ViewData {
+    readonly connections: ConnectionsView;
+    readonly connection: ConnectionView;
+  }
+}
+
 export interface ConnectionsView {
   readonly notice: string | undefined;
   readonly connections: readonly ConnectionRow[];

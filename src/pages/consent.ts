@@ -7,6 +7,36 @@ import { formOf } from '../provider/form.ts';
 import type { Interactions, PendingConsent } from '../provider/interactions.ts';
 import type { Seals } from '../seals.ts';
 import { type PageHost, seeOther } from './page.ts';
+import type { AccountSummary, ReachedOrganization } from './view-data.ts';
+
+declare module './view-data.ts' {
+  interface ViewData {
+    readonly consent: ConsentView;
+  }
+}
+
+interface ConsentView {
+  readonly action: string;
+  readonly client: {
+    readonly name: string;
+    /** The owner's name, or 'the operator'. */
+    readonly providedBy: string;
+    readonly providedByOperator: boolean;
+  };
+  readonly account: AccountSummary;
+  readonly redirect: {
+    /** As `URL.host` writes it (punycode); empty for a private-use scheme. */
+    readonly host: string;
+    readonly uri: string;
+  };
+  readonly organizations: readonly ReachedOrganization[];
+  /** What the page shows, sealed: it is what Approve stands for. */
+  readonly shown: string;
+  /** The person approved this client before and is asked again. */
+  readonly isRepeat: boolean;
+  /** Sentences: what is different from the page they approved a moment ago, if it is. */
+  readonly changes: readonly string[];
+}
 
 export interface ConsentParts {
   readonly host: PageHost;

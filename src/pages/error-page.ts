@@ -2,7 +2,25 @@
 import type { Context } from 'koa';
 import { formOf } from '../provider/form.ts';
 import type { PageHost } from './page.ts';
-import type { ErrorView } from './view-data.ts';
+
+declare module './view-data.ts' {
+  interface ViewData {
+    readonly error: ErrorView;
+  }
+}
+
+interface ErrorView {
+  /** The HTTP status, shown small. */
+  readonly status: number;
+  readonly heading: string;
+  readonly explanation: string;
+  readonly advice: string;
+  /** What was filled in and is not done, so that it is not lost. */
+  readonly typed: readonly { readonly label: string; readonly value: string }[];
+  /** Ways on; the first is the one most people want. */
+  readonly links: readonly { readonly href: string; readonly label: string }[];
+  readonly requestId: string;
+}
 
 type ErrorText = Pick<ErrorView, 'heading' | 'explanation' | 'advice'> &
   Partial<Pick<ErrorView, 'links' | 'typed'>>;

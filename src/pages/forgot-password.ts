@@ -6,9 +6,25 @@ import type { AttemptLimit } from '../attempt-limits.ts';
 import { networkOf } from '../network-address.ts';
 import { formOf } from '../provider/form.ts';
 import { originOf, type PageHost } from './page.ts';
-import type { ForgotPasswordView } from './password-view.ts';
 import { get, type PageSteps, post, type Route } from './routes.ts';
 import type { WaitingSignIn } from './waiting-sign-in.ts';
+
+declare module './view-data.ts' {
+  interface ViewData {
+    readonly 'forgot-password': ForgotPasswordView;
+  }
+}
+
+interface ForgotPasswordView {
+  readonly action: string;
+  /** What was typed before, or empty. */
+  readonly email: string;
+  readonly problem: string | undefined;
+  /** Back to the sign-in that was begun. */
+  readonly signInUrl: string;
+  /** Said instead of the form when one was sent. */
+  readonly sent: string | undefined;
+}
 
 const SENT =
   'If there is an account with that address, a link to choose a new password is on its way.';

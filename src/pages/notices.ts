@@ -3,17 +3,10 @@ import type { Context } from 'koa';
 import type { Clock } from '../clock.ts';
 import { epochSeconds } from '../clock.ts';
 import { createSeals } from '../seals.ts';
-import { markOf, seeOther, type Visitor } from './page.ts';
+import { markOf, type Notices, seeOther, type Visitor } from './page.ts';
 
 /** Much longer than a redirect takes. */
 const LIFETIME_SECONDS = 120;
-
-export interface Notices {
-  /** Sends the browser on to a page of ours, by its path and query, which says this sentence then, and not again. */
-  tell(ctx: Context, url: string, sentence: string): Promise<void>;
-  /** What this page is to say, to who is there now. */
-  take(ctx: Context): Promise<string | undefined>;
-}
 
 interface Notice {
   readonly path: string;

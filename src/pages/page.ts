@@ -9,7 +9,6 @@ import {
   isAlive,
 } from '../provider/browser-sessions.ts';
 import { sha256 } from '../random-id.ts';
-import type { Notices } from './notices.ts';
 import type { Render } from './view-data.ts';
 
 /** The host's part in a page. */
@@ -24,6 +23,14 @@ export interface PageHost {
   ownerOfForm(ctx: Context): string | undefined;
   /** For whom the page was drawn from which a form is sent, seen from who is there now. */
   drawnFor(ctx: Context, visitor: Visitor | undefined): DrawnFor;
+}
+
+/** What a page says once, after a redirect (notices.ts). */
+export interface Notices {
+  /** Sends the browser on to a page of ours, by its path and query, which says this sentence then, and not again. */
+  tell(ctx: Context, url: string, sentence: string): Promise<void>;
+  /** What this page is to say, to who is there now. */
+  take(ctx: Context): Promise<string | undefined>;
 }
 
 /** `another session` of the same account: they signed in again since, or signed out everywhere. */

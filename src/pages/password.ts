@@ -16,6 +16,33 @@ import { sayBusy } from './password-check.ts';
 import { get, type PageSteps, post, type Route } from './routes.ts';
 import type { WaitingSignIn } from './waiting-sign-in.ts';
 
+declare module './view-data.ts' {
+  interface ViewData {
+    readonly password: PasswordView;
+    readonly 'password-link-over': PasswordLinkOverView;
+  }
+}
+
+interface PasswordView {
+  /** Set for a new account, chosen anew for a forgotten one. */
+  readonly heading: string;
+  readonly email: string;
+  readonly action: string;
+  /** What the link carried: in the form, so that it is in the address no longer. */
+  readonly token: string;
+  /** What else acts for the person, in words; absent where nothing does. */
+  readonly connections: string | undefined;
+  readonly isEndingConnections: boolean;
+  readonly problem: string | undefined;
+}
+
+interface PasswordLinkOverView {
+  readonly title: string;
+  readonly signInUrl: string;
+  /** Where another link is sent from; absent where no mail is sent. */
+  readonly forgotPasswordUrl: string | undefined;
+}
+
 export interface PasswordParts {
   readonly host: PageHost;
   readonly steps: PageSteps;

@@ -8,6 +8,22 @@ import type { Clock } from '../clock.ts';
 import { type PageHost, seeOther } from './page.ts';
 import { get, type PageSteps, type Route } from './routes.ts';
 import { accountOf } from './signed-in.ts';
+import type { ReachedOrganization } from './view-data.ts';
+
+declare module './view-data.ts' {
+  interface ViewData {
+    readonly profile: ProfileView;
+  }
+}
+
+interface ProfileView {
+  readonly organizations: readonly ReachedOrganization[];
+  readonly counts: readonly {
+    readonly href: string;
+    readonly count: number;
+    readonly label: string;
+  }[];
+}
 
 const PATH = '/profile';
 

@@ -1,5 +1,4 @@
 /** `/profile/security`: changing the password, and signing out everywhere. */
-
 import type { Context } from 'koa';
 import type { AccountRegistry } from '../accounts/account-registry.ts';
 import type { Activity } from '../accounts/activity.ts';
@@ -12,11 +11,33 @@ import { formOf } from '../provider/form.ts';
 import { Refusal } from '../refusal.ts';
 import { connectionsInWords } from './connections-view.ts';
 import type { KnownDevices } from './known-devices.ts';
-import { momentOf } from './moment.ts';
+import { type Moment, momentOf } from './moment.ts';
 import { originOf, type PageHost, seeOther } from './page.ts';
 import { isPaused, type PasswordCheck, sayBusy } from './password-check.ts';
 import { get, type PageSteps, post, type Route } from './routes.ts';
 import { accountOf, NOTHING_SENT, typedOf } from './signed-in.ts';
+import type { FormProblem } from './view-data.ts';
+
+declare module './view-data.ts' {
+  interface ViewData {
+    readonly security: SecurityView;
+  }
+}
+
+interface SecurityView {
+  readonly notice: string | undefined;
+  readonly email: string;
+  /** When the password was given in this browser. */
+  readonly signedIn: Moment;
+  readonly changePasswordUrl: string;
+  readonly signOutEverywhereUrl: string;
+  /** What could be disconnected at the same time: `all 3 clients that act for you`. */
+  readonly connections: string | undefined;
+  readonly isEndingConnections: boolean;
+  readonly problems: readonly FormProblem[];
+  readonly currentProblem: string | undefined;
+  readonly newProblem: string | undefined;
+}
 
 export interface SecurityParts {
   readonly host: PageHost;

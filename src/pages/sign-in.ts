@@ -10,8 +10,31 @@ import type { KeptForms } from './kept-forms.ts';
 import { originOf, type PageHost, seeOther, signedInAccount } from './page.ts';
 import type { PasswordCheck } from './password-check.ts';
 import { get, type PageSteps, post, type Route } from './routes.ts';
-import type { SignInView } from './view-data.ts';
 import type { WaitingSignIn } from './waiting-sign-in.ts';
+
+declare module './view-data.ts' {
+  interface ViewData {
+    readonly 'sign-in': SignInView;
+  }
+}
+
+interface SignInView {
+  readonly title: string;
+  /** Where the form posts to. */
+  readonly action: string;
+  /** What was typed before, or empty. */
+  readonly email: string;
+  /** A sentence for the person, shown as an alert; absent on the first try. */
+  readonly problem?: string;
+  /** The client that sent the person here; absent when they came by themselves. */
+  readonly client?: { readonly name: string };
+  /** Offers a way back to the client: a button `name="decision" value="deny"`. */
+  readonly cancel?: boolean;
+  /** What was done on the way here, such as setting a password. */
+  readonly notice?: string;
+  /** Absent where no mail is sent. */
+  readonly forgotPasswordUrl?: string;
+}
 
 export interface SignInParts {
   readonly host: PageHost;

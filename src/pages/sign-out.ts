@@ -5,6 +5,13 @@ import type { BrowserSessions } from '../provider/browser-sessions.ts';
 import { type PageHost, seeOther, signedInAccount, visitorOf } from './page.ts';
 import { get, type PageSteps, post, type Route } from './routes.ts';
 
+declare module './view-data.ts' {
+  interface ViewData {
+    readonly 'sign-out': { readonly account: AccountSummary };
+    readonly 'signed-out': { readonly title: string };
+  }
+}
+
 export interface SignOutParts {
   readonly host: PageHost;
   readonly steps: PageSteps;

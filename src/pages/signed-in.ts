@@ -13,6 +13,21 @@ import { isPaused, type PasswordCheck } from './password-check.ts';
 import type { PageSteps, Redraw } from './routes.ts';
 import { loginPath } from './sign-in.ts';
 
+declare module './view-data.ts' {
+  interface ViewData {
+    readonly 'confirm-password': ConfirmPasswordView;
+  }
+}
+
+interface ConfirmPasswordView {
+  /** The form that was sent, which is sent again with the password. */
+  readonly action: string;
+  readonly email: string;
+  /** Its fields, sent along hidden. */
+  readonly carried: readonly { readonly name: string; readonly value: string }[];
+  readonly problem?: string;
+}
+
 /** How long a sign-in is good for what a thief of the session would do first. */
 const RECENT_SECONDS = 600;
 

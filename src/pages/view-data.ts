@@ -1,45 +1,13 @@
 /** What each view is given: one object called `page` per view, checked where the page builds it. */
 import type { Context } from 'koa';
-import type { ActivityView } from './activity-view.ts';
-import type { ApiKeysView } from './api-keys-view.ts';
-import type { ConnectionsView, ConnectionView } from './connections-view.ts';
-import type { OAuthClientTestView } from './oauth-clients/test-view.ts';
-import type {
-  OAuthClientDeleteView,
-  OAuthClientNewView,
-  OAuthClientsView,
-  OAuthClientView,
-} from './oauth-clients/view.ts';
-import type { ForgotPasswordView, PasswordLinkOverView, PasswordView } from './password-view.ts';
-import type { ConfirmView, ProfileView, SecretShownView } from './profile-view.ts';
-import type { SecurityView } from './security-view.ts';
 
-/** The views of `views/`, by file name, and the data each one prints. */
+/**
+ * The views of `views/`, by file name, and the data each one prints. Each page declares its own
+ * beside itself; here stand those that several pages draw.
+ */
 export interface ViewData {
-  readonly 'sign-in': SignInView;
-  readonly consent: ConsentView;
-  readonly 'confirm-password': ConfirmPasswordView;
-  readonly profile: ProfileView;
-  readonly 'oauth-clients': OAuthClientsView;
-  readonly 'oauth-client-new': OAuthClientNewView;
-  readonly 'oauth-client': OAuthClientView;
-  readonly 'oauth-client-delete': OAuthClientDeleteView;
-  readonly 'oauth-client-test': OAuthClientTestView;
-  readonly connections: ConnectionsView;
-  readonly connection: ConnectionView;
-  readonly 'api-keys': ApiKeysView;
-  readonly 'secret-shown': SecretShownView;
-  readonly activity: ActivityView;
-  readonly security: SecurityView;
   readonly confirm: ConfirmView;
-  readonly password: PasswordView;
-  readonly 'password-link-over': PasswordLinkOverView;
-  readonly 'forgot-password': ForgotPasswordView;
-  readonly 'sign-out': SignOutView;
-  readonly 'signed-out': SignedOutView;
-  readonly error: ErrorView;
-  readonly 'error-reference': ErrorReferenceView;
-  readonly 'error-reference-index': ErrorReferenceIndexView;
+  readonly 'secret-shown': SecretShownView;
 }
 
 export type ViewName = keyof ViewData;
@@ -54,95 +22,6 @@ export type Render = <Name extends ViewName>(
   name: Name,
   page: ViewData[Name],
 ) => Promise<void>;
-
-export interface SignInView {
-  readonly title: string;
-  /** Where the form posts to. */
-  readonly action: string;
-  /** What was typed before, or empty. */
-  readonly email: string;
-  /** A sentence for the person, shown as an alert; absent on the first try. */
-  readonly problem?: string;
-  /** The client that sent the person here; absent when they came by themselves. */
-  readonly client?: { readonly name: string };
-  /** Offers a way back to the client: a button `name="decision" value="deny"`. */
-  readonly cancel?: boolean;
-  /** What was done on the way here, such as setting a password. */
-  readonly notice?: string;
-  /** Absent where no mail is sent. */
-  readonly forgotPasswordUrl?: string;
-}
-
-export interface ConfirmPasswordView {
-  /** The form that was sent, which is sent again with the password. */
-  readonly action: string;
-  readonly email: string;
-  /** Its fields, sent along hidden. */
-  readonly carried: readonly { readonly name: string; readonly value: string }[];
-  readonly problem?: string;
-}
-
-export interface ConsentView {
-  readonly action: string;
-  readonly client: {
-    readonly name: string;
-    /** The owner's name, or 'the operator'. */
-    readonly providedBy: string;
-    readonly providedByOperator: boolean;
-  };
-  readonly account: AccountSummary;
-  readonly redirect: {
-    /** As `URL.host` writes it (punycode); empty for a private-use scheme. */
-    readonly host: string;
-    readonly uri: string;
-  };
-  readonly organizations: readonly ReachedOrganization[];
-  /** What the page shows, sealed: it is what Approve stands for. */
-  readonly shown: string;
-  /** The person approved this client before and is asked again. */
-  readonly isRepeat: boolean;
-  /** Sentences: what is different from the page they approved a moment ago, if it is. */
-  readonly changes: readonly string[];
-}
-
-export interface SignOutView {
-  readonly account: AccountSummary;
-}
-
-export interface SignedOutView {
-  readonly title: string;
-}
-
-export interface ErrorView {
-  /** The HTTP status, shown small. */
-  readonly status: number;
-  readonly heading: string;
-  readonly explanation: string;
-  readonly advice: string;
-  /** What was filled in and is not done, so that it is not lost. */
-  readonly typed: readonly { readonly label: string; readonly value: string }[];
-  /** Ways on; the first is the one most people want. */
-  readonly links: readonly { readonly href: string; readonly label: string }[];
-  readonly requestId: string;
-}
-
-export interface ErrorReferenceView {
-  /** The `error` member of the answer. */
-  readonly code: string;
-  readonly title: string;
-  readonly meaning: string;
-  readonly causes: readonly ErrorCause[];
-}
-
-export interface ErrorCause {
-  readonly cause: string;
-  readonly remedy: string;
-}
-
-export interface ErrorReferenceIndexView {
-  readonly title: string;
-  readonly errors: readonly Pick<ErrorReferenceView, 'code' | 'title'>[];
-}
 
 export interface AccountSummary {
   readonly name: string;
@@ -166,4 +45,47 @@ export interface AccessChange {
   readonly kind: 'added' | 'removed' | 'changed';
   /** `no longer`, `was member` */
   readonly words: string;
+}
+
+/** One thing wrong with a form, above it; `field` is the id of the field it is about. */
+export interface FormProblem {
+  readonly field?: string;
+  readonly message: string;
+}
+
+/** A secret right after it was made, and what is there once it was seen. */
+export interface SecretShownView {
+  /** The part of the profile it belongs to, as in `profile-nav`. */
+  readonly section: string;
+  readonly heading: string;
+  /** Absent when it was shown before. */
+  readonly secret?: {
+    /** What the secret is for, as the person named it. */
+    readonly name: string;
+    /** What it is called: `API key`, `Client secret`. */
+    readonly label: string;
+    readonly value: string;
+    readonly clientId?: string;
+    readonly advice: string;
+  };
+  /** What to do when it was not copied. */
+  readonly remedy: string;
+  readonly next: { readonly href: string; readonly label: string };
+}
+
+/** Asks before something ends: `question subject?` */
+export interface ConfirmView {
+  readonly section: string;
+  /** A verb: `Disconnect`. */
+  readonly question: string;
+  /** A name that somebody chose, or what it is about in words. */
+  readonly subject: string;
+  /** That it is in use, as far as that is known. */
+  readonly warning?: string;
+  readonly consequences: readonly string[];
+  readonly action: string;
+  /** Sent along hidden. */
+  readonly fields?: readonly { readonly name: string; readonly value: string }[];
+  readonly button: string;
+  readonly cancel: string;
 }

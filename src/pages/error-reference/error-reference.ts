@@ -2,10 +2,34 @@
 import type { Context } from 'koa';
 import type { PageHost } from '../page.ts';
 import { get, type Route } from '../routes.ts';
-import type { ErrorReferenceView } from '../view-data.ts';
 import { authorizationErrorTexts } from './authorization-texts.ts';
 import type { ErrorText, Lifetimes } from './text.ts';
 import { tokenErrorTexts } from './token-texts.ts';
+
+declare module '../view-data.ts' {
+  interface ViewData {
+    readonly 'error-reference': ErrorReferenceView;
+    readonly 'error-reference-index': ErrorReferenceIndexView;
+  }
+}
+
+interface ErrorReferenceView {
+  /** The `error` member of the answer. */
+  readonly code: string;
+  readonly title: string;
+  readonly meaning: string;
+  readonly causes: readonly ErrorCause[];
+}
+
+interface ErrorCause {
+  readonly cause: string;
+  readonly remedy: string;
+}
+
+interface ErrorReferenceIndexView {
+  readonly title: string;
+  readonly errors: readonly Pick<ErrorReferenceView, 'code' | 'title'>[];
+}
 
 export type DocumentedError = keyof typeof texts;
 

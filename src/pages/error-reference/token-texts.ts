@@ -1,5 +1,4 @@
 /** What the errors of the token endpoint and its neighbors mean, for the developer of a client. */
-
 import { durationText } from '../moment.ts';
 import type { ErrorText } from './text.ts';
 

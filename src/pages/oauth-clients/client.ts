@@ -14,9 +14,9 @@ import { formOf } from '../../provider/form.ts';
 import { Refusal } from '../../refusal.ts';
 import { momentOf, momentOrNothing } from '../moment.ts';
 import { originOf, type PageHost, seeOther } from '../page.ts';
-import type { ConfirmView } from '../profile-view.ts';
 import { get, type PageSteps, post, type Redraw, type Route } from '../routes.ts';
 import { accountOf, NOTHING_SENT, typedOf } from '../signed-in.ts';
+import type { ConfirmView } from '../view-data.ts';
 import type { ShownSecret } from './created.ts';
 import {
   type ClientFormFindings,

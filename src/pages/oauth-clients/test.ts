@@ -17,7 +17,7 @@ import { get, type PageSteps, post, type Route } from '../routes.ts';
 import { accountOf } from '../signed-in.ts';
 import { CLIENT, type OwnClientSteps, ownClientOf, urlOf } from './own-client.ts';
 import { type PostForm, runClientTest, type TestOutcome } from './test-run.ts';
-import type { ClientTestForm, ClientTestResultView } from './test-view.ts';
+import type { ClientTestForm, ClientTestResultView } from './view.ts';
 
 export interface OAuthClientTestParts {
   readonly issuer: string;

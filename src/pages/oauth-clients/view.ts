@@ -1,9 +1,18 @@
 /** What the pages of a person's OAuth clients print. */
-
 import type { Moment } from '../moment.ts';
-import type { FormProblem } from '../profile-view.ts';
+import type { FormProblem, ReachedOrganization } from '../view-data.ts';
 import type { ClientSnippet } from './snippets.ts';
-import type { ClientTestForm } from './test-view.ts';
+import type { TestStep } from './test-run.ts';
+
+declare module '../view-data.ts' {
+  interface ViewData {
+    readonly 'oauth-clients': OAuthClientsView;
+    readonly 'oauth-client-new': OAuthClientNewView;
+    readonly 'oauth-client': OAuthClientView;
+    readonly 'oauth-client-delete': OAuthClientDeleteView;
+    readonly 'oauth-client-test': OAuthClientTestView;
+  }
+}
 
 export interface OAuthClientsView {
   readonly notice: string | undefined;
@@ -130,4 +139,31 @@ export interface OAuthClientDeleteView {
   readonly typedName: string;
   readonly problem: string | undefined;
   readonly cancel: string;
+}
+
+/** The form that begins a test. */
+export interface ClientTestForm {
+  readonly action: string;
+  /** Otherwise the client has none to type. */
+  readonly needsSecret: boolean;
+  readonly problem: string | undefined;
+  /** How long a test may take, and its result is kept: `5 minutes`. */
+  readonly keptFor: string;
+}
+
+export interface OAuthClientTestView {
+  readonly client: { readonly name: string; readonly url: string };
+  readonly form: ClientTestForm;
+  /** Absent before a test, and some minutes after one. */
+  readonly result: ClientTestResultView | undefined;
+  /** A result was asked for that is not kept any more. */
+  readonly isGone: boolean;
+  /** What a resource server is told about the person; empty where nothing was issued. */
+  readonly organizations: readonly ReachedOrganization[];
+}
+
+export interface ClientTestResultView {
+  readonly isPassed: boolean;
+  readonly summary: string;
+  readonly steps: readonly TestStep[];
 }
