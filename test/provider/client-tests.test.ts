@@ -163,7 +163,7 @@ describe('the redirect URI of tests', () => {
       const headers = { cookie: owner.cookieHeader(CALLBACK) };
       const looked = await fetch(callback, { method: 'HEAD', headers });
       expect(looked.status).to.equal(404);
-      nothing(await owner.send(callback.pathname + callback.search));
+      expect((await owner.send(callback.pathname + callback.search)).status).to.equal(405);
       const answers = await Promise.all([owner.get(callback), owner.get(callback)]);
       expect(answers.map(({ status }) => status).sort()).to.deep.equal([303, 404]);
       nothing(await owner.get(callback));

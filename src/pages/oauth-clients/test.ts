@@ -95,13 +95,11 @@ export function testRoutes(parts: OAuthClientTestParts, own: OwnClientSteps): Ro
       origin: originOf(ctx),
     });
     const outcome = await runClientTest({
-      ...{
-        issuer,
-        callback,
-        postForm: parts.postForm,
-        retryWindow: parts.lifetimes.retryWindowSeconds,
-      },
       ...test,
+      issuer,
+      callback,
+      postForm: parts.postForm,
+      retryWindow: parts.lifetimes.retryWindowSeconds,
       redirectUri: tests.redirectUri,
       request: tests.requestOf(test, state),
       async end(refreshToken) {
