@@ -62,6 +62,7 @@ const FOR_ALL = [
   'network-address.ts',
   'random-id.ts',
   'refusal.ts',
+  'request-state.ts',
   'seals.ts',
 ];
 

@@ -3,6 +3,7 @@ import type { Context, Next } from 'koa';
 import { type DrawnFor, markOf, type Visitor } from '../pages/page.ts';
 import { formOf } from '../provider/form.ts';
 import { randomId } from '../random-id.ts';
+import { requestState } from '../request-state.ts';
 import { createSeals } from '../seals.ts';
 
 const BROWSER_ID = /^[A-Za-z0-9_-]{43}$/;
@@ -44,18 +45,12 @@ export function createFormTokens({
   const cookieName = isSecure ? '__Host-gate_form' : 'gate_form';
   const cookie = { httpOnly: true, sameSite: 'lax', secure: isSecure, path: '/', signed: false };
   const seals = createSeals('form', keys);
-  const sent = new WeakMap<Context, SentToken>();
+  const sent = requestState<SentToken>('requireFormToken');
 
   const browserIdOf = (ctx: Context): string | undefined => {
     const value = ctx.cookies.get(cookieName, { signed: false });
     return value !== undefined && BROWSER_ID.test(value) ? value : undefined;
   };
-
-  function tokenOf(ctx: Context): SentToken {
-    const token = sent.get(ctx);
-    if (!token) throw new TypeError('requireFormToken must come before');
-    return token;
-  }
 
   function refuseOtherOrigins(ctx: Context): void {
     const site = ctx.get('sec-fetch-site');
@@ -87,10 +82,10 @@ export function createFormTokens({
       return next();
     },
 
-    ownerOfForm: (ctx) => tokenOf(ctx).accountId || undefined,
+    ownerOfForm: (ctx) => sent.get(ctx).accountId || undefined,
 
     drawnFor(ctx, visitor) {
-      const token = tokenOf(ctx);
+      const token = sent.get(ctx);
       if (token.accountId !== (visitor?.account.id ?? '')) return 'somebody else';
       return token.mark === markOf(visitor) ? 'this session' : 'another session';
     },

@@ -19,8 +19,7 @@ const CALLER_LEFT = 499;
  * Gives the request its id (`X-Request-Id`), logs its outcome and counts it. Never the query, a
  * header or a body: those hold codes, tokens and secrets.
  *
- * The steps after it say in `ctx.state` what they find out: `route` (a pattern), `clientId` (of a
- * client that exists), `accountId`, `authorizationId`.
+ * The steps after it say in `ctx.state` what they find out (request-state.ts).
  */
 export function requestLog({
   log,

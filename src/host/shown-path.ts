@@ -6,7 +6,7 @@ const LONGEST_PATH = 200;
 
 /** The pattern of the route that took the request; `unmatched` for a path that nobody has. */
 export function routeOf(ctx: Context & { _matchedRoute?: string | RegExp }): string {
-  return String(ctx.state.route ?? ctx._matchedRoute ?? 'unmatched');
+  return ctx.state.route ?? String(ctx._matchedRoute ?? 'unmatched');
 }
 
 /** Some put a code or a token into the path, where none belongs; nothing of ours there is so long. */

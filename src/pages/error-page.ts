@@ -136,7 +136,7 @@ export function createErrorPage(host: Pick<PageHost, 'render'>): ErrorPage {
     { links = [], typed = [], ...text }: ErrorText,
   ): Promise<void> => {
     ctx.status = status;
-    const requestId = String(ctx.state.requestId ?? '');
+    const { requestId } = ctx.state;
     return host.render(ctx, 'error', { status, ...text, links, typed, requestId });
   };
 

@@ -9,6 +9,7 @@ import {
   isAlive,
 } from '../provider/browser-sessions.ts';
 import { sha256 } from '../random-id.ts';
+import { requestState } from '../request-state.ts';
 import type { Render } from './view-data.ts';
 
 /** The host's part in a page. */
@@ -59,7 +60,7 @@ export interface VisitorParts {
   readonly accounts: Pick<AccountRegistry, 'find'>;
 }
 
-const visitors = new WeakMap<Context, Visitor>();
+const visitors = requestState<Visitor>('requireSignedIn');
 
 /** Who is signed in, unless their account was suspended or its sessions were ended since. */
 export async function visitorOf(
@@ -77,7 +78,10 @@ export async function visitorOf(
 }
 
 /** Who was found before in this request, without asking a store. */
-export const foundVisitor = (ctx: Context): Visitor | undefined => visitors.get(ctx);
+export const foundVisitor = visitors.find;
+
+/** Who is signed in, in the steps after `requireSignedIn`. */
+export const visitorIn = visitors.get;
 
 /** Their account. */
 export const signedInAccount = async (

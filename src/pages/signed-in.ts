@@ -6,9 +6,10 @@ import type { Clock } from '../clock.ts';
 import { epochSeconds } from '../clock.ts';
 import type { BrowserSessions } from '../provider/browser-sessions.ts';
 import { formOf, readForm } from '../provider/form.ts';
+import { requestState } from '../request-state.ts';
 import type { ErrorPage } from './error-page.ts';
 import type { KeptForms } from './kept-forms.ts';
-import { type PageHost, seeOther, type Visitor, visitorOf } from './page.ts';
+import { type PageHost, seeOther, visitorIn, visitorOf } from './page.ts';
 import { isPaused, type PasswordCheck } from './password-check.ts';
 import type { PageSteps, Redraw } from './routes.ts';
 import { loginPath } from './sign-in.ts';
@@ -42,21 +43,13 @@ const TYPED_FIELDS = [
 /** Above a form that is drawn again after a sign-in. */
 export const NOTHING_SENT = 'You had to sign in again. Nothing was sent: here is what you typed.';
 
-const typedForms = new WeakMap<Context, URLSearchParams>();
-
-const visitors = new WeakMap<Context, Visitor>();
+const typedForms = requestState<URLSearchParams>('a kept form');
 
 /** Who is signed in, in the steps after `requireSignedIn`. */
 export const accountOf = (ctx: Context): Account => visitorIn(ctx).account;
 
-function visitorIn(ctx: Context): Visitor {
-  const visitor = visitors.get(ctx);
-  if (!visitor) throw new TypeError('requireSignedIn must come before');
-  return visitor;
-}
-
 /** What was typed on this page when the session turned out to be over, if it was. */
-export const typedOf = (ctx: Context): URLSearchParams | undefined => typedForms.get(ctx);
+export const typedOf = typedForms.find;
 
 export function pageSteps(parts: {
   host: PageHost;
@@ -90,7 +83,6 @@ export function pageSteps(parts: {
       const form = ctx.method === 'POST' ? await keepTyped(ctx) : undefined;
       return seeOther(ctx, loginPath(ctx.path, form));
     }
-    visitors.set(ctx, visitor);
     if (ctx.query.form !== undefined) await findTyped(ctx, visitor.account);
     // Whoever visits pages is not idle, with JavaScript or without.
     if (ctx.method === 'GET') await sessions.keepAlive(ctx);

@@ -5,6 +5,7 @@ import type { Account } from '../accounts/account.ts';
 import type { Clock } from '../clock.ts';
 import { epochSeconds } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
+import { requestState } from '../request-state.ts';
 import type { TokenStore } from '../storage/token-store.ts';
 import type { SessionModel, SessionWrites } from './session-writes.ts';
 
@@ -68,7 +69,7 @@ export function createBrowserSessions({
     path: '/',
     overwrite: true,
   } as const;
-  const known = new WeakMap<Context, Promise<BrowserSession | undefined>>();
+  const known = requestState<Promise<BrowserSession | undefined>>('current session');
   const find = async (ctx: Context) => {
     const session = (await provider.Session.get(ctx)) as SessionModel;
     return session.accountId ? session : undefined;
@@ -93,7 +94,7 @@ export function createBrowserSessions({
 
   return {
     current(ctx) {
-      const session = known.get(ctx) ?? find(ctx).then(shown);
+      const session = known.find(ctx) ?? find(ctx).then(shown);
       known.set(ctx, session);
       return session;
     },

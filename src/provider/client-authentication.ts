@@ -3,6 +3,7 @@ import type { Context, Next } from 'koa';
 import type { Client } from '../clients/client.ts';
 import type { ClientRegistry } from '../clients/client-registry.ts';
 import { findSecret, matchesSecret } from '../clients/client-secret.ts';
+import { requestState } from '../request-state.ts';
 import type { LastUsed } from '../storage/last-used.ts';
 import type { FailureLimits } from './failure-limits.ts';
 import { formOf } from './form.ts';
@@ -23,14 +24,10 @@ export interface ClientAuthentication {
   requireClient(ctx: Context, next: Next): Promise<void>;
 }
 
-const authenticated = new WeakMap<Context, Client>();
+const authenticated = requestState<Client>('requireClient');
 
 /** The client that `requireClient` found for this request. */
-export function authenticatedClient(ctx: Context): Client {
-  const client = authenticated.get(ctx);
-  if (!client) throw new TypeError('requireClient must come before');
-  return client;
-}
+export const authenticatedClient = authenticated.get;
 
 export function createClientAuthentication({
   clients,

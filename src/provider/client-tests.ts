@@ -5,6 +5,7 @@ import type { ShownOnce } from '../accounts/shown-once.ts';
 import type { Client } from '../clients/client.ts';
 import type { ClientRegistry } from '../clients/client-registry.ts';
 import { randomId } from '../random-id.ts';
+import { requestState } from '../request-state.ts';
 import { createSeals } from '../seals.ts';
 import { type BrowserSession, type BrowserSessions, isAlive } from './browser-sessions.ts';
 import { authorizationRequest, challengeOf } from './client-flow.ts';
@@ -65,7 +66,7 @@ export function createClientTests({
 }): ClientTests {
   const redirectUri = testRedirectUri(issuer);
   const seals = createSeals('client-test', keys);
-  const recognized = new WeakMap<Context, string>();
+  const recognized = requestState<string>('recognize');
 
   /**
    * A test is found by the session and the `state` together: a state that somebody else was sent
@@ -111,7 +112,7 @@ export function createClientTests({
       await next();
     },
 
-    isRecognized: (ctx, { id }) => ctx !== undefined && recognized.get(ctx) === id,
+    isRecognized: (ctx, { id }) => ctx !== undefined && recognized.find(ctx) === id,
 
     finish: (session, state) =>
       shownOnce.take<ClientTest>(session.accountId, nameOf(session, state)),

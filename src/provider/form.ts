@@ -1,20 +1,17 @@
 /** Form bodies of our own routes: read once, bounded, each parameter at most once. */
 import type { Context, Next } from 'koa';
 import getRawBody from 'raw-body';
+import { requestState } from '../request-state.ts';
 import { OAuthError } from './oauth-error.ts';
 
 /** Bytes. Much more than any of our forms; the engine's own limit for the token endpoint. */
 const LIMIT = 56 * 1024;
 export const CONTENT_TYPE = 'application/x-www-form-urlencoded';
 
-const forms = new WeakMap<Context, URLSearchParams>();
+const forms = requestState<URLSearchParams>('readForm');
 
 /** The form that `readForm` or `readOAuthForm` read. */
-export function formOf(ctx: Context): URLSearchParams {
-  const form = forms.get(ctx);
-  if (!form) throw new TypeError('a form must be read before');
-  return form;
-}
+export const formOf = forms.get;
 
 /**
  * Route step: reads a form-encoded body.

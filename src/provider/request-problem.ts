@@ -24,7 +24,7 @@ export function requestProblem(
     error: error.message,
     // Not found, and yet it is a client: problems of unknown ones are dropped.
     cause: client ? causeOf(error) : causeOf(error).replace(/^client not found$/, SUSPENDED),
-    requestId: String(ctx.state.requestId),
+    requestId: ctx.state.requestId,
     ...(typeof redirectUri === 'string' && { redirectUri }),
     ...(typeof scope === 'string' && scope && { scope }),
     ...(step === 'token' && { authMethod: authMethodOf(ctx) }),

@@ -2,6 +2,7 @@
 import type { Context, Middleware, Next } from 'koa';
 import type { ClientRegistry } from '../../clients/client-registry.ts';
 import type { OwnedClient } from '../../clients/owned-clients.ts';
+import { requestState } from '../../request-state.ts';
 import type { PageSteps, Redraw } from '../routes.ts';
 import { accountOf } from '../signed-in.ts';
 
@@ -11,14 +12,10 @@ export const CLIENT = `${LIST}/:id`;
 
 export const urlOf = ({ id }: Pick<OwnedClient, 'id'>): string => `${LIST}/${id}`;
 
-const ownClients = new WeakMap<Context, OwnedClient>();
+const ownClients = requestState<OwnedClient>('requireOwnClient');
 
 /** The client of `requireOwnClient`. */
-export function ownClientOf(ctx: Context): OwnedClient {
-  const client = ownClients.get(ctx);
-  if (!client) throw new TypeError('requireOwnClient must come before');
-  return client;
-}
+export const ownClientOf = ownClients.get;
 
 /** What stands before the answers of the pages about one client. */
 export interface OwnClientSteps {

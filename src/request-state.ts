@@ -1,0 +1,40 @@
+/** What the steps of a request leave for those after them, in `ctx.state`. */
+import type { Context } from 'koa';
+
+declare module 'koa' {
+  /** What the log line of the request is made of. */
+  interface DefaultState {
+    requestId: string;
+    /** The pattern of an exact route; the router says that of its own. */
+    route?: string;
+    /** Of a client that exists. */
+    clientId?: string;
+    accountId?: string;
+    authorizationId?: string;
+    /** Of `requestState`. */
+    [step: symbol]: unknown;
+  }
+}
+
+/**
+ * A value that one step finds and later ones use. Under a symbol, so that nothing which takes all of
+ * `ctx.state` for its own sees it: koa-views takes it for options.
+ *
+ * @param step its name.
+ */
+export function requestState<Value>(step: string) {
+  const key = Symbol(step);
+  const find = (ctx: Context): Value | undefined => ctx.state[key] as Value | undefined;
+  return {
+    find,
+    set(ctx: Context, value: Value | undefined): void {
+      ctx.state[key] = value;
+    },
+    /** @throws TypeError where the step does not stand before. */
+    get(ctx: Context): Value {
+      const value = find(ctx);
+      if (value === undefined) throw new TypeError(`${step} must come before`);
+      return value;
+    },
+  };
+}
