@@ -4,8 +4,9 @@ import { type IntrospectionAnswer, introspectionAnswer } from './introspection-a
 import { createIntrospectionEndpoint } from './introspection-endpoint.ts';
 import { IntrospectionFailure } from './introspection-failure.ts';
 import { createLookUps } from './look-ups.ts';
+import { protectedResourceMetadata } from './protected-resource.ts';
 import { type ReceivedRequest, receivedToken } from './received-token.ts';
-import { cannotTell, invalidToken, type Refusal } from './refusal.ts';
+import { cannotTell, invalidToken, type Refusal, withMetadata } from './refusal.ts';
 import { createRememberedCallers } from './remembered-callers.ts';
 
 export interface IntrospectorOptions {
@@ -27,6 +28,8 @@ export interface IntrospectorOptions {
   readonly maxConnections?: number;
   /** Told why callers are answered 503; unless given, one message a second is printed. */
   readonly onFailure?: (failure: IntrospectionFailure) => void;
+  /** This API's own address, `https://api.example.com/graphql`: challenges lead to its metadata. */
+  readonly resource?: string;
   /** Milliseconds since the epoch. */
   readonly clock?: () => number;
 }
@@ -62,6 +65,8 @@ export function createIntrospector(options: IntrospectorOptions): Introspector {
   }
   const { host } = originOf(issuer);
   const url = endpointOf(options);
+  const { resource } = options;
+  const { parameter } = resource ? protectedResourceMetadata({ issuer, resource }) : {};
 
   const endpoint = createIntrospectionEndpoint({
     url,
@@ -90,14 +95,15 @@ export function createIntrospector(options: IntrospectorOptions): Introspector {
   return {
     async identify(request) {
       const { token, refusal } = receivedToken(request);
-      if (refusal) return { refusal };
+      if (refusal) return { refusal: withMetadata(refusal, parameter) };
       const known = remembered.find(token);
       if (known) return { caller: known };
       const outcome = await lookUps.find(token);
       if (outcome instanceof IntrospectionFailure) {
         return { refusal: cannotTell(outcome.retryAfterSeconds ?? RETRY_AFTER) };
       }
-      return outcome.caller ? { caller: outcome.caller } : { refusal: invalidToken() };
+      if (outcome.caller) return { caller: outcome.caller };
+      return { refusal: withMetadata(invalidToken(), parameter) };
     },
     forget(token) {
       remembered.forget(token);

@@ -23,6 +23,14 @@ export const noCredentials = (): Refusal =>
 export const malformedRequest = (message: string): Refusal =>
   challenged(400, 'BAD_REQUEST', 'invalid_request', message);
 
+/** RFC 9728 §5.1: where a client that knows nothing yet finds out whom to ask for a token. */
+export function withMetadata(refused: Refusal, parameter: string | undefined): Refusal {
+  const { 'WWW-Authenticate': challenge } = refused.headers;
+  if (parameter === undefined || challenge === undefined) return refused;
+  const told = `${challenge}${challenge === 'Bearer' ? ' ' : ', '}${parameter}`;
+  return { ...refused, headers: { ...refused.headers, 'WWW-Authenticate': told } };
+}
+
 /** Which of these it is, is nobody's business. */
 export const invalidToken = (): Refusal =>
   challenged(
@@ -42,23 +50,40 @@ export const cannotTell = (retryAfterSeconds: number): Refusal =>
     'Retry-After': String(retryAfterSeconds),
   });
 
-/** A refusal as an error: Koa, Express and Fastify send `status`, GraphQL servers `extensions`. */
+/** A refusal as an error: Koa and Express send `status`, Fastify `statusCode`, GraphQL `extensions`. */
 export class CallerRefused extends Error {
   readonly refusal: Refusal;
   readonly status: number;
+  readonly statusCode: number;
   readonly headers: Refusal['headers'];
   /** The message is meant to be seen. */
   readonly expose = true;
-  readonly extensions: { readonly code: RefusalCode };
+  readonly extensions: RefusalExtensions;
 
   constructor(refusal: Refusal) {
     super(refusal.message);
     this.name = 'CallerRefused';
     this.refusal = refusal;
     this.status = refusal.status;
+    this.statusCode = refusal.status;
     this.headers = refusal.headers;
-    this.extensions = { code: refusal.code };
+    this.extensions = extensionsOf(refusal);
   }
+}
+
+/** Of a GraphQL error. Servers that know `http` answer with it, and take it out. */
+export interface RefusalExtensions {
+  readonly code: RefusalCode;
+  readonly http: { readonly status: number; readonly headers: ReadonlyMap<string, string> };
+}
+
+function extensionsOf({ status, code, headers }: Refusal): RefusalExtensions {
+  const { 'Content-Type': _, ...sent } = headers;
+  // Apollo takes a Map only, and Yoga the members of an object only: so it is both.
+  const both = Object.assign(new Map(Object.entries(sent)), sent);
+  const extensions = { code, http: { status, headers: both } };
+  // The other servers print all of it, and `http` is not for the caller.
+  return Object.defineProperty(extensions, 'toJSON', { value: () => ({ code }) });
 }
 
 function challenged(

@@ -1,18 +1,14 @@
 /** What a protected API answers itself, before anything of it runs. */
 import { type IncomingMessage, request as send } from 'node:http';
 import { expect } from 'chai';
-import { createHandler } from 'graphql-http/lib/use/fetch';
 import {
-  CallerRefused,
-  callerContext,
-  callerFrom,
   type Introspector,
+  protectedResourceMetadata,
   type ReceivedRequest,
 } from '../../src/resource-server/resource-server.ts';
-import { failureOf } from '../storage/waiting.ts';
 import { ask } from '../support/oauth.ts';
 import { API, answering, introspectorOf, type StandIn, startStandIn, TOKEN } from './stand-in.ts';
-import { SCHEMA, startWarehouseApi, type WarehouseApi } from './warehouse-api.ts';
+import { startWarehouseApi, type WarehouseApi } from './warehouse-api.ts';
 
 const BEARER = `Bearer ${TOKEN}`;
 const JSON_TYPE = { 'content-type': 'application/json' };
@@ -150,34 +146,27 @@ describe('what a protected API answers to a request that it lets no further', ()
     }
   });
 
-  it('is sent by graphql-http before an operation runs', async () => {
-    let ran = false;
-    const handle = createHandler({
-      schema: SCHEMA,
-      rootValue: () => {
-        ran = true;
-      },
-      context: callerContext(introspector),
-    });
-    const init = { method: 'POST', body: QUERY };
-    const without = await handle(new Request(api.url, { ...init, headers: JSON_TYPE }));
-    expect(without.status).to.equal(401);
-    expect(without.headers.get('www-authenticate')).to.equal('Bearer');
-    const headers = { ...JSON_TYPE, authorization: BEARER };
-    const refused = await handle(new Request(api.url, { ...init, headers }));
-    expect(refused.headers.get('www-authenticate')).to.equal(INVALID_TOKEN);
-    expect(ran).to.equal(false);
-  });
-
-  it('is an error with status and headers for servers that want one', async () => {
-    const error = await failureOf(callerFrom(introspector, { headers: {} }));
-    expect(error).to.be.instanceOf(CallerRefused);
-    expect(error).to.deep.include({
-      status: 401,
-      expose: true,
-      extensions: { code: 'UNAUTHENTICATED' },
-    });
-    expect(error).to.have.nested.property('headers.WWW-Authenticate', 'Bearer');
+  it('leads to the metadata of the API, which name the service (RFC 9728)', () => {
+    const issuer = 'https://auth.example';
+    for (const [resource, path] of [
+      ['https://api.example', ''],
+      ['https://api.example/', ''],
+      ['https://api.example:8443/v1/graphql', '/v1/graphql'],
+      ['https://api.example/graphql?tenant=a', '/graphql?tenant=a'],
+    ] as const) {
+      const found = protectedResourceMetadata({ issuer, resource });
+      const url = `${new URL(resource).origin}/.well-known/oauth-protected-resource${path}`;
+      expect(found.document).to.deep.equal({
+        resource,
+        authorization_servers: [issuer],
+        bearer_methods_supported: ['header'],
+      });
+      expect(found).to.include({ url, parameter: `resource_metadata="${url}"` });
+      expect(found.path).to.equal(url.slice(new URL(url).origin.length));
+    }
+    for (const resource of ['api.example', 'ftp://api.example', 'https://api.example/#a']) {
+      expect(() => protectedResourceMetadata({ issuer, resource })).to.throw(TypeError);
+    }
   });
 });
 
