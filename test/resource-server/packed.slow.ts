@@ -6,6 +6,7 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  statSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
@@ -34,21 +35,65 @@ describe('gatehouse/resource-server, packed', () => {
     await npm(['install', ...flags, tarball, ...others], project);
   });
 
-  it('holds JavaScript with declarations, and needs no other package', async () => {
+  it('holds JavaScript with declarations and its own README, and needs no other package', () => {
     const installed = path.join(project, 'node_modules/gatehouse');
     const manifest = JSON.parse(readFileSync(path.join(installed, 'package.json'), 'utf8'));
-    expect(manifest).to.not.have.any.keys('dependencies', 'devDependencies');
+    expect(manifest).to.not.have.any.keys('private', 'scripts', 'dependencies', 'devDependencies');
+    expect(manifest.version).to.equal(versionOf(ROOT));
     const modules = readdirSync(path.join(project, 'node_modules'));
     const packages = modules.filter((name) => !name.startsWith('.'));
     expect(packages.sort()).to.deep.equal(['gatehouse', 'graphql', 'graphql-http']);
-    expect(readdirSync(installed)).to.not.include('node_modules');
+    const files = ['LICENSE', 'README.md', 'lib', 'package.json'];
+    expect(readdirSync(installed).sort()).to.deep.equal(files);
+    const readme = readFileSync(path.join(installed, 'README.md'), 'utf8');
+    expect(readme.split('\n').length).to.be.at.most(31);
+    expect(readme).to.not.include('npm run');
   });
 
-  it('has types that stand on their own', async () => {
-    writeFileSync(path.join(project, 'typed.ts'), TYPED);
-    const flags = ['--noEmit', '--strict', '--module', 'nodenext', '--target', 'es2022'];
+  it('has the size that the guide names', () => {
+    const lib = path.join(project, 'node_modules/gatehouse/lib');
+    const sizeOf = (ending: RegExp): number =>
+      readdirSync(lib)
+        .filter((name) => ending.test(name))
+        .reduce((sum, name) => sum + statSync(path.join(lib, name)).size, 0);
+    const [, kilobytes] = /(\d+) kB of\s+JavaScript/.exec(readFileSync(GUIDE, 'utf8')) ?? [];
+    expect(sizeOf(/\.js$/) / 1000).to.be.closeTo(Number(kilobytes), 1);
+  });
+
+  it('has types that stand on their own, for import and for require', async () => {
     const tsc = path.join(ROOT, 'node_modules/typescript/bin/tsc');
-    await run(process.execPath, [tsc, ...flags, '--types', '', 'typed.ts'], { cwd: project });
+    const usual = ['--noEmit', '--strict', '--target', 'es2022', '--types', ''];
+    for (const name of ['typed.ts', 'typed.mts', 'typed.cts']) {
+      writeFileSync(path.join(project, name), TYPED);
+      const byBundler = ['--module', 'preserve', '--moduleResolution', 'bundler'];
+      for (const flags of [['--module', 'node16'], ['--module', 'nodenext'], byBundler]) {
+        await run(process.execPath, [tsc, ...usual, ...flags, name], { cwd: project });
+      }
+    }
+  });
+
+  it('is one module for import and for require', async () => {
+    const file = path.join(project, 'both.mjs');
+    writeFileSync(
+      file,
+      `import { createRequire } from 'node:module';
+       import { CallerRefused } from 'gatehouse/resource-server';
+       const required = createRequire(import.meta.url)('gatehouse/resource-server');
+       if (required.CallerRefused !== CallerRefused) throw new Error('two classes');`,
+    );
+    await run(process.execPath, [file], { cwd: project });
+  });
+
+  it('fits the types of the servers', async () => {
+    const beside = temporaryDirectory('servers');
+    symlinkSync(path.join(ROOT, 'node_modules'), path.join(beside, 'node_modules'));
+    const installed = path.join(project, 'node_modules/gatehouse/lib/resource-server.js');
+    const typed = SERVERS.replace("'gatehouse/resource-server'", JSON.stringify(installed));
+    writeFileSync(path.join(beside, 'servers.ts'), typed);
+    const tsc = path.join(ROOT, 'node_modules/typescript/bin/tsc');
+    const flags = ['--noEmit', '--strict', '--skipLibCheck', '--target', 'es2022'];
+    const modules = ['--module', 'preserve', '--types', 'node', 'servers.ts'];
+    await run(process.execPath, [tsc, ...flags, ...modules], { cwd: beside });
   });
 
   describe('with the example of the guide', () => {
@@ -112,6 +157,30 @@ describe('gatehouse/resource-server, packed', () => {
   });
 });
 
+const SERVERS = `
+import { ApolloServer } from '@apollo/server';
+import { startStandaloneServer } from '@apollo/server/standalone';
+import express from 'express';
+import fastify from 'fastify';
+import { createHandler } from 'graphql-http/lib/use/http';
+import { createYoga } from 'graphql-yoga';
+import {
+  callerContext, callerFrom, createIntrospector, requireCaller, useCaller,
+} from 'gatehouse/resource-server';
+
+declare const schema: import('graphql').GraphQLSchema;
+const introspector = createIntrospector({ issuer: 'a', clientId: 'b', clientSecret: 'c' });
+createHandler({ schema, context: callerContext(introspector) });
+createYoga({ schema, plugins: [useCaller(introspector)] });
+fastify().addHook('onRequest', requireCaller(introspector));
+express().use(async (request: import('node:http').IncomingMessage) => {
+  await callerFrom(introspector, request);
+});
+startStandaloneServer(new ApolloServer({ schema }), {
+  context: async ({ req }) => ({ caller: await callerFrom(introspector, req) }),
+});
+`;
+
 const TYPED = `
 import {
   type Caller, createIntrospector, mayReach, protect, requireRight,
@@ -138,19 +207,18 @@ export function wrong(caller: Caller): void {
 /** Packs a copy of what belongs to it, so that no other test meets a checkout that is changing. */
 async function pack(): Promise<string> {
   const checkout = temporaryDirectory('pack');
-  for (const name of ['package.json', 'tsconfig.json', 'tsconfig.resource-server.json']) {
-    copyFileSync(path.join(ROOT, name), path.join(checkout, name));
-  }
+  const names = ['package.json', 'tsconfig.json', 'tsconfig.resource-server.json', 'LICENSE'];
+  for (const name of names) copyFileSync(path.join(ROOT, name), path.join(checkout, name));
   mkdirSync(path.join(checkout, 'src'));
   const folder = 'src/resource-server';
   cpSync(path.join(ROOT, folder), path.join(checkout, folder), { recursive: true });
   symlinkSync(path.join(ROOT, 'node_modules'), path.join(checkout, 'node_modules'));
-  await npm(['pack', '--no-ignore-scripts'], checkout);
-  const manifest = (directory: string) =>
-    readFileSync(path.join(directory, 'package.json'), 'utf8');
-  expect(manifest(checkout)).to.equal(manifest(ROOT));
-  return path.join(checkout, `gatehouse-${JSON.parse(manifest(ROOT)).version}.tgz`);
+  await npm(['run', 'pack'], checkout);
+  return path.join(checkout, `gatehouse-${versionOf(ROOT)}.tgz`);
 }
+
+const versionOf = (directory: string): string =>
+  JSON.parse(readFileSync(path.join(directory, 'package.json'), 'utf8')).version;
 
 function exampleOfGuide(): string {
   const [, example] = /```js\n(.*?)```/s.exec(readFileSync(GUIDE, 'utf8')) ?? [];
@@ -163,6 +231,11 @@ function replaceOnce(text: string, part: string, replacement: string): string {
   return text.replace(part, replacement);
 }
 
-const run = promisify(execFile);
+/** What a compiler finds, it prints. */
+async function run(...asked: Parameters<typeof execute>): Promise<void> {
+  const told = (error: { stdout?: string }): void => expect.fail(error.stdout || String(error));
+  await execute(...asked).catch(told);
+}
+const execute = promisify(execFile);
 
 const npm = (args: readonly string[], cwd: string) => run('npm', [...args], { cwd });
