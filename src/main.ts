@@ -5,7 +5,7 @@ import { DEMO } from './accounts/demo.ts';
 import { systemClock } from './clock.ts';
 import { loadSettings } from './config/load.ts';
 import { reloadInWords } from './config/reload.ts';
-import { explained } from './explained.ts';
+import { explained, troubleOf } from './explained.ts';
 import { createProcessLog } from './host/process-log.ts';
 import { type Service, startService } from './service.ts';
 
@@ -16,9 +16,12 @@ const say = (text: string): void => {
   process.stderr.write(`${text}\n`);
 };
 
+/** Of a start that is refused before there are settings, in the form of their defaults. */
+let log: Logger | undefined;
+
 async function main(): Promise<void> {
   const settings = loadSettings();
-  const log = createProcessLog(settings.log.level);
+  log = createProcessLog(settings.log);
   const service = await startService({ settings, loadSettings, clock: systemClock, log });
 
   listenToSignals(service, log);
@@ -79,6 +82,10 @@ function isTerminalThere(): boolean {
 }
 
 await main().catch((error: unknown) => {
-  say(explained(error));
+  const why = explained(error);
+  say(why);
+  log ??= createProcessLog({ level: 'info', format: 'numbers' });
+  const { code } = troubleOf(error) ?? (error as { code?: string });
+  log.fatal({ code, problems: (error as { problems?: unknown }).problems }, `not started: ${why}`);
   process.exit(1);
 });

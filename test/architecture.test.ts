@@ -38,11 +38,12 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'pages',
     'host',
   ],
-  'explained.ts': ['config'],
+  'explained.ts': ['config', 'storage'],
   'main.ts': ['service.ts', 'explained.ts', 'config', 'host', 'clients', 'accounts'],
   operator: [
     'application.ts',
     'registries.ts',
+    'explained.ts',
     'config',
     'storage',
     'clients',

@@ -86,9 +86,14 @@ describeOn([postgresServer, redisServer], 'a start that fails, PostgreSQL and Re
   const taken = takenPort();
   let redis: RedisServer;
   let evicting: RedisServer;
+  let guarded: RedisServer;
 
   before(async () => {
     redis = await startRedisServer();
+    guarded = await startRedisServer();
+    const administrator = new Redis(guarded.url);
+    await administrator.config('SET', 'requirepass', 'right');
+    administrator.disconnect();
     evicting = await startRedisServer({ 'maxmemory-policy': 'allkeys-lru', appendonly: 'no' });
   });
 
@@ -120,6 +125,11 @@ describeOn([postgresServer, redisServer], 'a start that fails, PostgreSQL and Re
 
   const nobody = async () => `127.0.0.1:${await freePort()}`;
   const away = 'see that it runs and that its URL is right';
+  const changed = async (member: 'username' | 'pathname', value: string) => {
+    const url = new URL(await freshMigratedDatabaseUrl());
+    url[member] = value;
+    return url.href;
+  };
   const reasons: [
     because: string,
     settings: () => Promise<Overrides> | Overrides,
@@ -165,6 +175,32 @@ describeOn([postgresServer, redisServer], 'a start that fails, PostgreSQL and Re
       async () => ({ storage: { databaseUrl: `postgres://me:swordfish@${await nobody()}/it` } }),
       [away],
       'swordfish',
+    ],
+    [
+      'PostgreSQL knows no such account',
+      async () => ({ storage: { databaseUrl: await changed('username', 'nobody') } }),
+      ['correct the account and the password in DATABASE_URL'],
+    ],
+    [
+      'PostgreSQL has no such database',
+      async () => ({ storage: { databaseUrl: await changed('pathname', '/nowhere') } }),
+      ['correct its name at the end of DATABASE_URL'],
+    ],
+    [
+      'Redis takes no such password',
+      () => ({ storage: { redisUrl: guarded.url.replace('//', '//:swordfish@') } }),
+      ['correct the account and the password in REDIS_URL'],
+      'swordfish',
+    ],
+    [
+      'Redis has no such database',
+      () => ({ storage: { redisUrl: `${redis.url}/999` } }),
+      ['correct the number of the database at the end of REDIS_URL'],
+    ],
+    [
+      'the name of a host does not resolve',
+      () => ({ storage: { databaseUrl: 'postgres://me@nowhere.invalid/it' } }),
+      ['correct the host in DATABASE_URL'],
     ],
   ];
   for (const [because, settingsOf, words, not] of reasons) {

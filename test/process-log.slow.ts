@@ -16,7 +16,7 @@ interface Ended {
 /** Runs a program whose `log` is that of a process. */
 async function logOf(program: string): Promise<Ended> {
   const head = `import { createProcessLog } from '${PROCESS_LOG}';
-    const log = createProcessLog('info');
+    const log = createProcessLog({ level: 'info', format: 'numbers' });
     const many = () => { for (let n = 0; n < ${MANY}; n += 1) log.info({ n }, 'line'); };`;
   const args = ['--input-type=module-typescript', '--eval', head + program];
   const child = spawn(process.execPath, args, { env: { ...process.env, ...COMPILE_CACHE } });

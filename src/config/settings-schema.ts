@@ -99,6 +99,12 @@ const log = {
   level: oneOf(['debug', 'info', 'warn', 'error', 'silent'])
     .default('info')
     .describe('Least severe entry that is written.'),
+  format: oneOf(['numbers', 'words'])
+    .default('numbers')
+    .describe(
+      'How each line says its level and time: `numbers` (`"level":30,"time":1767225600000`) or ' +
+        '`words` (`"level":"info","time":"2026-01-01T00:00:00.000Z"`).',
+    ),
 };
 
 const demo = flag()
@@ -138,7 +144,7 @@ export const effects = {
   mail: 'reload',
   activity: 'reload',
   demo: 'restart',
-  log: 'reload',
+  log: { level: 'reload', format: 'restart' },
 } as const satisfies Record<keyof SettingsFile, Effect | Readonly<Record<string, Effect>>>;
 
 /** The YAML file: every setting optional, no other key allowed. */

@@ -54,7 +54,10 @@ export interface Settings {
   readonly mail?: { readonly smtpUrl: string; readonly from: string };
   readonly activity: { readonly retentionSeconds: number };
   readonly demo: boolean;
-  readonly log: { readonly level: 'debug' | 'info' | 'warn' | 'error' | 'silent' };
+  readonly log: {
+    readonly level: 'debug' | 'info' | 'warn' | 'error' | 'silent';
+    readonly format: 'numbers' | 'words';
+  };
   /** Current key first, older ones still accepted; each at least 32 characters. */
   readonly secrets: {
     readonly cookieKeys: Keys;

@@ -36,5 +36,19 @@ const redisForms = [
  * `redis+cluster://host1:7000,host2:7001`; `rediss` in place of `redis` for TLS.
  */
 export function isRedisUrl(url: string): boolean {
-  return redisForms.some((form) => form.test(url)) && isDecodable(url);
+  const ports = [...url.matchAll(/:(\d+)(?=[,/]|$)/g)].map(([, port]) => Number(port));
+  return (
+    redisForms.some((form) => form.test(url)) &&
+    isDecodable(url) &&
+    ports.every((port) => port <= 65_535)
+  );
+}
+
+/** The hosts that a URL of a store, or of mail, names; none for a socket. */
+export function hostsOf(url: string): string[] {
+  const [, authority = ''] = /^[a-z+]+:\/\/(?:[^/?#]*@)?([^/?#]*)/.exec(url) ?? [];
+  return authority
+    .split(',')
+    .map((one) => one.replace(/:\d+$/, '').replace(/^\[|\]$/g, ''))
+    .filter(Boolean);
 }

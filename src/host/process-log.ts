@@ -1,5 +1,5 @@
 /** The log of a process, on standard output: written in batches, and at once where something is wrong. */
-import { type Logger, pino } from 'pino';
+import { type Logger, pino, stdTimeFunctions } from 'pino';
 
 /** Bytes that are worth a write. */
 const BATCH = 3_072;
@@ -8,12 +8,23 @@ const LONGEST_WAIT = 250;
 /** pino's number of the level `warn`. */
 const WARN = 40;
 
+interface ProcessLogOptions {
+  readonly level: string;
+  /** How level and time are said. */
+  readonly format: 'numbers' | 'words';
+}
+
+const WORDS = {
+  formatters: { level: (level: string) => ({ level }) },
+  timestamp: stdTimeFunctions.isoTime,
+};
+
 /**
  * A write for each request would cost as much as logging it does. Nothing is lost at an orderly
  * end, nor at an exception that nobody caught; a process that is killed (SIGKILL, out of memory)
  * takes its last lines along, those of a quarter of a second at most.
  */
-export function createProcessLog(level: string): Logger {
+export function createProcessLog({ level, format }: ProcessLogOptions): Logger {
   // An asynchronous write that is under way when the process exits may never happen.
   const output = pino.destination({
     fd: 1,
@@ -33,7 +44,7 @@ export function createProcessLog(level: string): Logger {
     // try for ever where nobody reads any more.
     flushSync: () => output.flush(),
   };
-  const log = pino({ level }, stream);
+  const log = pino({ level, ...(format === 'words' && WORDS) }, stream);
   process.on('exit', stream.flushSync);
   process.on('uncaughtExceptionMonitor', (err) => log.fatal({ err }, 'the process ends'));
   return log;

@@ -3,10 +3,10 @@ import { CommanderError } from 'commander';
 import { ImportInterrupted, ImportProblems } from '../accounts/import-problems.ts';
 import { ConfigurationProblems } from '../config/problems.ts';
 import { DamagedDataDirectory } from '../data-directory.ts';
-import { Refusal } from '../refusal.ts';
+import { troubleOf } from '../explained.ts';
+import type { Refusal } from '../refusal.ts';
 import { EmbeddedPostgresInUse } from '../storage/embedded-postgres.ts';
 import { UnsafeRedis } from '../storage/open-token-store.ts';
-import { StorageUnavailable } from '../storage/storage-unavailable.ts';
 import { importProblemsReport } from './import-report.ts';
 import type { Report } from './report.ts';
 
@@ -48,7 +48,6 @@ export function failureOf(error: unknown): Failure {
       text: message,
     };
   }
-  if (error instanceof Refusal) return failure(REFUSED, error);
   if (error instanceof ImportInterrupted) return failure(REFUSED, error);
   if (error instanceof ImportProblems) {
     return { ...importProblemsReport(error), exitCode: REFUSED };
@@ -65,14 +64,8 @@ export function failureOf(error: unknown): Failure {
     const remedy = 'set up Redis as it says: the service does not start on it either';
     return failure(REFUSED, { code: error.code, message: error.message, remedy });
   }
-  if (error instanceof StorageUnavailable) {
-    const isRedis = error.reason.startsWith('redis');
-    return failure(REFUSED, {
-      code: error.code,
-      message: `${isRedis ? 'Redis' : 'the database'} does not answer (${error.reason})`,
-      remedy: `see that it runs and that ${isRedis ? 'REDIS_URL' : 'DATABASE_URL'} leads to it, then try again`,
-    });
-  }
+  const trouble = troubleOf(error);
+  if (trouble) return failure(REFUSED, trouble);
   const { message, stack } = error instanceof Error ? error : new Error(String(error));
   const remedy = 'This is a fault of Gatehouse: please report it with the stack shown.';
   return { ...failure(REFUSED, { code: 'failed', message, remedy }), stack };

@@ -151,8 +151,11 @@ function throwUnavailable(error: unknown): never {
   throw unavailable(error) ?? error;
 }
 
-/** SQLSTATE classes of a server that cannot serve now: connection, resources, intervention. */
-const UNAVAILABLE_STATES = /^(08|53|57|58|25006|55P03)/;
+/**
+ * SQLSTATE classes of a server that cannot serve us now: connection, who we are, which database,
+ * resources, intervention.
+ */
+const UNAVAILABLE_STATES = /^(08|28|3D000|53|57|58|25006|55P03)/;
 
 function unavailable(error: unknown): StorageUnavailable | undefined {
   if (error instanceof StorageUnavailable) return error;

@@ -174,7 +174,8 @@ function parseRedisUrl(url: string): RedisUrl {
 /**
  * Connects for the first time; from then on the client comes back by itself.
  *
- * @throws StorageUnavailable when nobody answers, or no Sentinel knows a master.
+ * @throws StorageUnavailable when nobody answers, no Sentinel knows a master, or the server has no
+ *   database of that number.
  */
 export async function connectRedis(redis: Redis | Cluster): Promise<void> {
   let cause: unknown;
@@ -188,6 +189,8 @@ export async function connectRedis(redis: Redis | Cluster): Promise<void> {
   redis.on('error', remember);
   try {
     await Promise.race([redis.connect(), givenUp]);
+    // ioredis goes on in database 0 where the one that was asked for is not there.
+    if (/DB index/i.test(String(cause))) throw cause;
   } catch (error) {
     // What is thrown says that there is no connection; why, was told before.
     throw new StorageUnavailable('redis', cause ?? error);

@@ -197,7 +197,7 @@ const DEFAULTS = {
     clientFailureWindowSeconds: MINUTE,
   },
   activity: { retentionSeconds: 365 * DAY },
-  log: { level: 'debug' },
+  log: { level: 'debug', format: 'numbers' },
   secrets: {
     cookieKeys: ['cookie-key-of-the-tests-0123456789abcdef'],
     tokenKeys: ['token-key-of-the-tests-0123456789abcdefg'],
