@@ -86,18 +86,32 @@ export function checkClock(
   { store, where, clockAheadMs }: { store: string; where: string; clockAheadMs: number },
 ): void {
   const check = `${store}_clock`;
-  const size = Math.abs(clockAheadMs);
-  const seconds = `${(size / 1000).toFixed(1)} s ${clockAheadMs > 0 ? 'ahead of' : 'behind'}`;
-  if (size <= CLOCK_WARNING) {
-    findings.ok(check, `differs from this machine's by ${Math.round(size)} ms`);
-    return;
-  }
-  const trouble = {
-    ...{ check, where, message: `its clock is ${seconds} this machine's` },
+  const about = { check, where, whose: 'its clock', than: "this machine's" };
+  if (clockTrouble(findings, { ...about, aheadMs: clockAheadMs })) return;
+  findings.ok(check, `differs from this machine's by ${Math.round(Math.abs(clockAheadMs))} ms`);
+}
+
+interface ClockDifference {
+  readonly check: string;
+  readonly where: string;
+  readonly whose: string;
+  readonly than: string;
+  readonly aheadMs: number;
+}
+
+/** Tells of a clock that is off. @returns whether it is. */
+export function clockTrouble(
+  findings: Findings,
+  { check, where, whose, than, aheadMs }: ClockDifference,
+): boolean {
+  const size = Math.abs(aheadMs);
+  if (size <= CLOCK_WARNING) return false;
+  const seconds = `${(size / 1000).toFixed(1)} s ${aheadMs > 0 ? 'ahead of' : 'behind'}`;
+  findings[size > CLOCK_PROBLEM ? 'problem' : 'warning']({
+    ...{ check, where, message: `${whose} is ${seconds} ${than}` },
     remedy: 'let chrony or systemd-timesyncd set the clock of both: tokens expire by it',
-  };
-  if (size > CLOCK_PROBLEM) findings.problem(trouble);
-  else findings.warning(trouble);
+  });
+  return true;
 }
 
 async function checkNotifications(findings: Findings, database: OpenDatabase): Promise<void> {

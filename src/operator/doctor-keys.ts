@@ -22,8 +22,10 @@ export async function checkKeys(
     const facts = await keyFacts({ database, ...sources });
     const now = systemClock();
     const warnings = keyWarnings(facts, now);
-    for (const { kind, message, remedy } of warnings) {
-      findings.warning({ check, where: KEY_VARIABLE[kind], message, remedy });
+    for (const { kind, message, remedy, isProblem } of warnings) {
+      findings[isProblem ? 'problem' : 'warning']({
+        ...{ check, where: KEY_VARIABLE[kind], message, remedy },
+      });
     }
     if (warnings.length > 0) return;
     const current = keyStates(facts).filter(({ use }) => use === 'current');

@@ -1,8 +1,9 @@
 /** The doctor's look at the nodes: who runs, and whether the one on this machine is ready. */
 import { systemClock } from '../clock.ts';
 import type { SettingsWithoutSecrets } from '../config/settings.ts';
-import { runningNodes } from '../storage/key-sightings.ts';
+import { nodeClocks, runningNodes } from '../storage/key-sightings.ts';
 import type { Queries } from '../storage/queries.ts';
+import { clockTrouble } from './doctor-database.ts';
 import type { Findings } from './doctor-findings.ts';
 
 /** Milliseconds. The service answers within two seconds also while a store is away. */
@@ -34,6 +35,29 @@ export async function checkNodes(
       ...{ check, where: url, message: `none answers here, and ${running}` },
       remedy: 'start the service (`npm start`), or correct server.operators_port',
     });
+  }
+}
+
+/** Each node by what it noted last: tokens expire by these clocks, not by that of this machine. */
+export async function checkNodeClocks(
+  findings: Findings,
+  database: Queries | undefined,
+): Promise<void> {
+  const check = 'node_clocks';
+  if (!database) return findings.notChecked([check], 'the database cannot be used');
+  const clocks = await nodeClocks(database);
+  const wrong = clocks.filter(({ node, aheadMs }) => {
+    const about = {
+      check,
+      where: node,
+      whose: `the clock of node ${node}`,
+      than: "the database's",
+    };
+    return clockTrouble(findings, { ...about, aheadMs });
+  });
+  if (clocks.length === 0) findings.notChecked([check], 'no node noted itself');
+  else if (wrong.length === 0) {
+    findings.ok(check, `${clocks.length} node(s), each within a second of the database's`);
   }
 }
 

@@ -13,7 +13,7 @@ import { createFindings, type Findings } from './doctor-findings.ts';
 import { checkFlow } from './doctor-flow.ts';
 import { checkHops } from './doctor-hops.ts';
 import { checkKeys } from './doctor-keys.ts';
-import { checkNodes } from './doctor-nodes.ts';
+import { checkNodeClocks, checkNodes } from './doctor-nodes.ts';
 import { checkTokenStore } from './doctor-redis.ts';
 import type { Send } from './doctor-requests.ts';
 import { createVisitors, type Visitor, type Visitors } from './doctor-visitor.ts';
@@ -97,6 +97,7 @@ async function examine(
     try {
       await checkKeys(findings, { database, settings, keys: () => findKeys({ environment }) });
       await checkNodes(findings, settings, database);
+      await checkNodeClocks(findings, database);
       if (database && store) await checkEndings(findings, database, store);
       const send = await checkAddress(findings, { issuer: settings.issuer, address, signal });
       const visitors = database && store && createVisitors(database);

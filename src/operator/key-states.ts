@@ -39,6 +39,8 @@ export interface KeyWarning {
   readonly kind: KeyKind;
   readonly message: string;
   readonly remedy: string;
+  /** Somebody is refused because of it now. */
+  readonly isProblem?: true;
 }
 
 const MILLISECONDS = 1_000;
@@ -50,8 +52,7 @@ export function keyStates(facts: KeyFacts): KeyState[] {
 }
 
 function statesOf(kind: KeyKind, { keys, sightings, nodes, settings }: KeyFacts): KeyState[] {
-  const { tokens, sessions } = settings;
-  const lifetime = kind === 'token' ? tokens.refreshTokenSeconds : sessions.absoluteSeconds;
+  const lifetime = lifetimeOf(kind, settings);
   const fingerprints = [...new Set(fingerprintsOf(kind, keys))];
   const seen = (fingerprint: string | undefined): KeySighting | undefined =>
     sightings.find((known) => known.kind === kind && known.fingerprint === fingerprint);
@@ -74,6 +75,10 @@ function statesOf(kind: KeyKind, { keys, sightings, nodes, settings }: KeyFacts)
   });
 }
 
+/** Seconds for which something that a key signed may be good. */
+const lifetimeOf = (kind: KeyKind, { tokens, sessions }: KeyFacts['settings']): number =>
+  kind === 'token' ? tokens.refreshTokenSeconds : sessions.absoluteSeconds;
+
 const listOf = (kind: KeyKind, { cookieKeys, tokenKeys }: Keys): readonly string[] =>
   kind === 'cookie' ? cookieKeys : tokenKeys;
 
@@ -83,31 +88,44 @@ const fingerprintsOf = (kind: KeyKind, keys: Keys): string[] =>
 const later = (time: Date, seconds: number): Date =>
   new Date(time.getTime() + seconds * MILLISECONDS);
 
-/** What is old, left over, or not the same on every node. @param now in milliseconds. */
+/** What is old, left over, gone too early or not the same on every node. @param now in milliseconds. */
 export function keyWarnings(facts: KeyFacts, now: number): KeyWarning[] {
-  const states = keyStates(facts);
-  const own = states.flatMap((state) => ownWarnings(state, now));
   const kinds: readonly KeyKind[] = ['cookie', 'token'];
-  const among = kinds.flatMap((kind) => facts.nodes.flatMap((node) => nodeWarnings(kind, node)));
-  return [...own, ...among];
+  return [
+    ...keyStates(facts).flatMap((state) => ownWarnings(state, now)),
+    ...kinds.flatMap((kind) => [...goneTooEarly(kind, facts, now), ...differences(kind, facts)]),
+  ];
+}
 
-  function nodeWarnings(kind: KeyKind, node: NodeKeys): KeyWarning[] {
-    const ours = fingerprintsOf(kind, facts.keys);
-    const theirs = listOf(kind, node);
-    const remedy = `compare ${KEY_VARIABLE[kind]} of both: every node accepts a key before one signs with it`;
-    const [signs = ''] = theirs;
-    const [weSign = ''] = ours;
-    return [
-      ...(ours.includes(signs)
-        ? []
-        : [
-            `node ${node.node} signs with the ${kind} key ${signs}, which this configuration lacks`,
-          ]),
-      ...(theirs.includes(weSign)
-        ? []
-        : [`node ${node.node} does not accept ${weSign}, the current ${kind} key here`]),
-    ].map((message) => ({ kind, message, remedy }));
-  }
+/** Whoever holds a value that one of them made may come to any other. */
+function differences(kind: KeyKind, { keys, nodes }: KeyFacts): KeyWarning[] {
+  const here = { name: 'this configuration', accepts: fingerprintsOf(kind, keys) };
+  const all = nodes.map((node) => ({ name: `node ${node.node}`, accepts: listOf(kind, node) }));
+  const holders = [here, ...all];
+  const remedy = `compare ${KEY_VARIABLE[kind]} of both: every node accepts a key before one signs with it`;
+  return holders.flatMap(({ name, accepts: [signs = ''] }) =>
+    holders
+      .filter(({ accepts }) => !accepts.includes(signs))
+      .map((other) => ({
+        ...{ kind, remedy, isProblem: true as const },
+        message: `${name} signs with the ${kind} key ${signs}, which ${other.name} does not accept`,
+      })),
+  );
+}
+
+/** A key that nobody has any more, and that signed what would be good today. */
+function goneTooEarly(kind: KeyKind, facts: KeyFacts, now: number): KeyWarning[] {
+  const { keys, sightings, nodes, settings } = facts;
+  const known = [...fingerprintsOf(kind, keys), ...nodes.flatMap((node) => listOf(kind, node))];
+  return sightings
+    .filter((sighting) => sighting.kind === kind && !known.includes(sighting.fingerprint))
+    .flatMap(({ fingerprint, lastCurrentAt }) => {
+      const until = lastCurrentAt && later(lastCurrentAt, lifetimeOf(kind, settings));
+      if (!until || until.getTime() <= now) return [];
+      const message = `the ${kind} key ${fingerprint} was removed too early: what it signed would be good until ${until.toISOString()}, and is refused`;
+      const remedy = `unless it leaked, put it back, last in ${KEY_VARIABLE[kind]}, until then`;
+      return [{ kind, message, remedy }];
+    });
 }
 
 function ownWarnings(state: KeyState, now: number): KeyWarning[] {

@@ -137,7 +137,13 @@ async function noteKeys(
         cookie_keys = excluded.cookie_keys, token_keys = excluded.token_keys`,
     [node, new Date(now), cookieKeys, tokenKeys],
   );
-  await tx.query('DELETE FROM node_keys WHERE seen_at < $1', [new Date(now - SILENCE)]);
+  // A node whose clock is wrong neither removes the others nor is removed by them: noted_at is the
+  // database's time.
+  await tx.query(
+    `DELETE FROM node_keys WHERE seen_at < $1
+      AND noted_at < clock_timestamp() - $2 * interval '1 millisecond'`,
+    [new Date(now - SILENCE), SILENCE],
+  );
 }
 
 /** Every key that a node of this deployment ever had. */
@@ -174,6 +180,18 @@ export async function runningNodes(database: Queries, clock: Clock): Promise<Nod
   return rows.map(({ node, cookie_keys: cookieKeys, token_keys: tokenKeys }) => ({
     ...{ node, cookieKeys, tokenKeys },
   }));
+}
+
+/** How far the clock of each node is ahead of the database's, in milliseconds; negative: behind. */
+export async function nodeClocks(
+  database: Queries,
+): Promise<{ readonly node: string; readonly aheadMs: number }[]> {
+  const rows = await database.query<{ node: string; ahead: string }>(
+    `SELECT node, extract(epoch FROM seen_at - noted_at) * 1000 AS ahead FROM node_keys
+      WHERE noted_at >= clock_timestamp() - $1 * interval '1 millisecond' ORDER BY node`,
+    [SILENCE],
+  );
+  return rows.map(({ node, ahead }) => ({ node, aheadMs: Number(ahead) }));
 }
 
 interface NodeRow {

@@ -3,6 +3,8 @@ import { expect } from 'chai';
 import pg from 'pg';
 import { checkClock } from '../../src/operator/doctor-database.ts';
 import { createFindings } from '../../src/operator/doctor-findings.ts';
+import { openDatabase } from '../../src/storage/database.ts';
+import { startKeySightings } from '../../src/storage/key-sightings.ts';
 import { createOpened } from '../support/opened.ts';
 import { freshDatabaseUrl, freshMigratedDatabaseUrl } from '../support/postgres-server.ts';
 import { freePort } from '../support/programs.ts';
@@ -87,6 +89,35 @@ describeOn([postgresServer, redisServer], 'operator doctor, of the stores', () =
     expect(of('notifications')).to.include({ status: 'problem', where: 'DATABASE_URL' });
     expect(of('notifications').remedy).to.contain('pool_mode = session');
     expect((await withStores(databaseUrl)).of('notifications').status).to.equal('ok');
+  });
+
+  it('finds nodes whose keys differ or whose clock is wrong, on whatever machine it runs', async () => {
+    const databaseUrl = await freshMigratedDatabaseUrl();
+    const database = await opened.add(openDatabase({ databaseUrl, dataDirectory: '' }), (one) =>
+      one.close(),
+    );
+    const node = (name: string, key: string, behindMs: number) =>
+      startKeySightings({
+        ...{ database, node: name, clock: () => Date.now() - behindMs, log: { warn: () => {} } },
+        keysInUse: () => ({ cookieKeys: [key], tokenKeys: [key] }),
+      });
+    const key = 'a-key-of-the-tests-0123456789abcdefghij';
+    const run = () =>
+      examine({
+        ...{ GATEHOUSE_ISSUER: issuer, DATABASE_URL: databaseUrl },
+        ...{ GATEHOUSE_COOKIE_KEYS: key, GATEHOUSE_TOKEN_KEYS: key },
+      });
+    await node('web:1', key, 0);
+    expect((await run()).of('node_clocks').status).to.equal('ok');
+    await node('web:2', key, 3_600_000);
+    await node('web:1', key, 0);
+    const late = (await run()).of('node_clocks');
+    expect(late).to.include({ status: 'problem', where: 'web:2' });
+    expect(late.message).to.contain('3600.').and.contain("behind the database's");
+    await node('web:3', `another-${key}`, 0);
+    const differing = await run();
+    expect(differing.of('keys').status).to.equal('problem');
+    expect(differing.exitCode).to.equal(1);
   });
 
   it('tells a database that is away, never its password', async () => {

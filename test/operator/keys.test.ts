@@ -80,11 +80,20 @@ describe('operator keys', () => {
     for (const told of [
       `the current token key ${keyFingerprint(OLD)} is in use for 366 days`,
       `web:2 signs with the cookie key ${keyFingerprint(NEW)}`,
-      `web:2 does not accept ${keyFingerprint(OLD)}`,
+      `signs with the token key ${keyFingerprint(OLD)}, which node web:2 does not accept`,
     ]) {
       expect(messages).to.contain(told);
     }
     for (const { remedy } of warnings) expect(remedy).to.be.a('string').and.not.equal('');
+  });
+
+  it('warns of a key that was removed while what it signed was good, and not afterwards', async () => {
+    await nodeHad(20, 'web:1', OLD);
+    await nodeHad(0, 'web:1', NEW);
+    const { warnings } = await listed(NEW);
+    // The longest session is 7 days, a refresh token lives 30.
+    expect(warnings.map(({ kind }: { kind: string }) => kind)).to.deep.equal(['token']);
+    expect(warnings[0].message).to.contain(`${keyFingerprint(OLD)} was removed too early`);
   });
 
   it('generate prints a key alone, and elsewhere where to put it', async () => {
