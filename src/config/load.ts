@@ -8,7 +8,7 @@ import {
   effectiveSecrets,
   effectiveSettings,
 } from './effective-settings.ts';
-import { readEnvironment, type Variables } from './environment.ts';
+import { environmentOfProcess, readEnvironment, type Variables } from './environment.ts';
 import { type ConfigurationProblem, ConfigurationProblems } from './problems.ts';
 import { brokenRules } from './rules.ts';
 import { findSecrets, loadSecrets, newSecrets, secretProblems } from './secrets.ts';
@@ -16,6 +16,7 @@ import type { Settings, SettingsWithoutSecrets } from './settings.ts';
 import { defaultFile, readSettingsFile } from './settings-file.ts';
 import { settingsFrom } from './settings-from.ts';
 import { validate } from './validate.ts';
+import { configurationWarnings } from './warnings.ts';
 
 export interface LoadOptions {
   /** In place of the variables of this process. */
@@ -84,6 +85,8 @@ export interface Inspection {
   readonly file?: string;
   readonly effectiveSettings: readonly EffectiveSetting[];
   readonly effectiveSecrets: readonly EffectiveSecret[];
+  /** What would start, and hardly anybody wants. */
+  readonly warnings: readonly ConfigurationProblem[];
 }
 
 /**
@@ -100,6 +103,7 @@ export function inspectSettings(options: LoadOptions = {}): Inspection {
     ...(existsSync(file) && { file }),
     effectiveSettings: effectiveSettings({ ...judged, overrides: environment.overrides }),
     effectiveSecrets: effectiveSecrets(found, environment, settings.storage),
+    warnings: configurationWarnings(options.environment ?? environmentOfProcess, found ?? given),
   };
 }
 

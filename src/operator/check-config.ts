@@ -1,8 +1,12 @@
 /** `operator check-config`: whether a service would start on these settings, and on which. */
+import { lookup } from 'node:dns/promises';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Command } from 'commander';
 import type { EffectiveSecret } from '../config/effective-settings.ts';
 import { type Inspection, inspectSettings } from '../config/load.ts';
+import type { ConfigurationProblem } from '../config/problems.ts';
 import { settingsJsonSchema } from '../config/settings-json-schema.ts';
+import { hostsOf } from '../config/storage-urls.ts';
 import { WrongUsage } from './failure.ts';
 import type { Operator } from './operator.ts';
 import { type Report, table } from './report.ts';
@@ -12,7 +16,8 @@ export function addCheckConfigCommand(program: Command, { print, environment }: 
     .command('check-config')
     .description(
       'report every problem of the settings file and the environment, or every setting with ' +
-        'where it came from; opens no database and no port',
+        'where it came from, and what looks unwanted; looks up the names of the stores, and opens no ' +
+        'database and no port',
     )
     .argument('[file]', 'the settings file; else GATEHOUSE_CONFIG, else config/gatehouse.yaml')
     .option('--schema', 'print the JSON Schema of the settings file instead')
@@ -26,9 +31,45 @@ export function addCheckConfigCommand(program: Command, { print, environment }: 
       // Imported here: it is the whole service, which no other command needs.
       const { buildUnopened } = await import('./trial-build.ts');
       await buildUnopened(inspection);
-      print({ value: inspectionValue(inspection), text: inspectionText(inspection) });
+      const warnings = [...inspection.warnings, ...(await unknownHosts(inspection.settings))];
+      const text = [inspectionText(inspection), ...warnings.map(warningText)].join('\n\n');
+      print({ value: { ...inspectionValue(inspection), warnings }, text });
     });
 }
+
+/** Milliseconds in which a name service answers, if it does. */
+const LOOKUP_LIMIT = 3_000;
+
+/** Looks names up and connects to nothing. One that nobody answers for in time is a warning, too. */
+async function unknownHosts({
+  storage,
+  mail,
+}: Inspection['settings']): Promise<ConfigurationProblem[]> {
+  const urls = { DATABASE_URL: storage.databaseUrl, REDIS_URL: storage.redisUrl };
+  const named = Object.entries({ ...urls, SMTP_URL: mail?.smtpUrl }).flatMap(([path, url = '']) =>
+    hostsOf(url).map((host) => ({ path, host })),
+  );
+  const waiting = new AbortController();
+  const late = delay(LOOKUP_LIMIT, 'no answer in time', { signal: waiting.signal });
+  const found = await Promise.all(
+    named.map(async ({ path, host }) => {
+      const reason = lookup(host).then(
+        () => undefined,
+        (error: NodeJS.ErrnoException) => error.code ?? error.message,
+      );
+      const why = await Promise.race([reason, late]);
+      const message = `names the host ${host}, which does not resolve on this machine (${why})`;
+      const remedy = 'correct the name, or see to the name service';
+      return why === undefined ? [] : [{ path, message, remedy }];
+    }),
+  );
+  late.catch(() => {});
+  waiting.abort();
+  return found.flat();
+}
+
+const warningText = ({ path, message, remedy }: ConfigurationProblem): string =>
+  `Warning: ${path} ${message}\n  Remedy: ${remedy}`;
 
 function schemaReport(): Report {
   const schema = settingsJsonSchema();
@@ -78,12 +119,14 @@ function inspectionText({
       ['SETTING', 'VALUE', 'FROM'],
       effectiveSettings.map(({ name, value, from }) => [name, String(value ?? 'not set'), from]),
       '',
+      { mayBeWide: true },
     ),
     '',
     table(
       ['SECRET', 'VALUE', 'FROM'],
       effectiveSecrets.map((secret) => [secret.name, describe(secret), secret.from]),
       '',
+      { mayBeWide: true },
     ),
   ].join('\n');
 }

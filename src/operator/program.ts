@@ -13,11 +13,9 @@ import { addMembershipCommands } from './memberships.ts';
 import type { Operator } from './operator.ts';
 import { addOrganizationCommands } from './organizations.ts';
 import { addReloadCommand } from './reload.ts';
+import { WIDTH } from './report.ts';
 import { addRevokeCommand } from './revoke.ts';
 import { addWarehouseCommands } from './warehouses.ts';
-
-/** Characters in a line of help that is read on no terminal. */
-const WIDTH = 80;
 
 /** @param json an error is told as JSON by whoever runs the program, so commander is silent. */
 export function createProgram(operator: Operator, { json }: { readonly json: boolean }): Command {

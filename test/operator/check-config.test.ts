@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { chmodSync, existsSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
 import { settingsJsonSchema } from '../../src/config/settings-json-schema.ts';
@@ -110,6 +110,31 @@ describe('operator check-config', () => {
       ...{ GATEHOUSE_COOKIE_KEYS: none, GATEHOUSE_TOKEN_KEYS: none },
     });
     expect(existsSync(GATEHOUSE_DATA_DIR), 'the data directory').to.equal(false);
+  });
+
+  it('warns of what would start and hardly anybody wants', async () => {
+    const [cookies = '', tokens = ''] = ['c1o2o3k4i5e6', 't1o2k3e4n5s6'].map((word) =>
+      Buffer.from(`${word} of the tests, at random`).toString('base64url'),
+    );
+    const open = fileWith(production.DATABASE_URL, 'open');
+    chmodSync(open, 0o644);
+    const { DATABASE_URL, ...others } = production;
+    const run = operatorWith({
+      ...{ ...others, DATABASE_URL_FILE: open, SMTP_URL_FILE: ' ' },
+      REDIS_URL: 'redis://:swordfish@nowhere.invalid:6379',
+      GATEHOUSE_COOKIE_KEYS: [cookies, tokens, cookies].join(),
+      GATEHOUSE_TOKEN_KEYS: [tokens, 'a'.repeat(40), 'abcdefghijklmnopqrstuvwxyz0123456789'].join(),
+    });
+    const { warnings } = await valueFrom(run, command);
+    expect(warnings.map(({ path }: { path: string }) => path)).to.deep.equal([
+      'GATEHOUSE_COOKIE_KEYS, GATEHOUSE_TOKEN_KEYS',
+      'GATEHOUSE_COOKIE_KEYS, key 3 of 3',
+      ...['GATEHOUSE_TOKEN_KEYS, key 2 of 3', 'GATEHOUSE_TOKEN_KEYS, key 3 of 3'],
+      ...['DATABASE_URL_FILE', 'SMTP_URL_FILE', 'REDIS_URL'],
+    ]);
+    const { output } = await run(command);
+    expect(output).to.contain('Warning: REDIS_URL names the host nowhere.invalid');
+    for (const secret of [cookies, tokens, 'swordfish']) expect(output).not.to.contain(secret);
   });
 
   it('builds the service on the settings, so that what a URL names must be there', async () => {

@@ -1,0 +1,79 @@
+/** What a configuration may do and hardly anybody wants: told, and never refused. */
+import { statSync } from 'node:fs';
+import { makeAKey, type Variables } from './environment.ts';
+import type { ConfigurationProblem } from './problems.ts';
+import type { Settings } from './settings.ts';
+import { mayBeInAFile, variableOf } from './variables.ts';
+
+/** Permissions by which somebody else than the owner and the group may read. */
+const ANYBODY_MAY_READ = 0o004;
+/** Different characters: 32 random ones of 16 have fewer once in many thousand years. */
+const FEWEST_CHARACTERS = 6;
+
+/** @param secrets those that somebody gave or that are kept; none before the first start. */
+export function configurationWarnings(
+  variables: Variables,
+  secrets: Partial<Settings['secrets']>,
+): readonly ConfigurationProblem[] {
+  return [
+    ...keyWarnings(secrets),
+    ...mayBeInAFile.flatMap((name) => fileWarnings(name, variables)),
+  ];
+}
+
+function keyWarnings(secrets: Partial<Settings['secrets']>): ConfigurationProblem[] {
+  const cookieKeys: readonly string[] = secrets.cookieKeys ?? [];
+  const tokenKeys: readonly string[] = secrets.tokenKeys ?? [];
+  const lists = [
+    [variableOf.cookieKeys, cookieKeys],
+    [variableOf.tokenKeys, tokenKeys],
+  ] as const;
+  const own = lists.flatMap(([name, keys]) =>
+    keys.flatMap((key, index) => {
+      const path = `${name}, key ${index + 1} of ${keys.length}`;
+      const message = keys.indexOf(key) < index ? 'is there twice' : triviality(key);
+      if (message === undefined) return [];
+      const remedy = keys.indexOf(key) < index ? 'remove it here' : makeAKey;
+      return [{ path, message, remedy }];
+    }),
+  );
+  if (!cookieKeys.some((key) => tokenKeys.includes(key))) return own;
+  return [
+    {
+      path: `${variableOf.cookieKeys}, ${variableOf.tokenKeys}`,
+      message: 'have a key in common: who learns the one can forge what the other signs',
+      remedy: `${makeAKey} for each`,
+    },
+    ...own,
+  ];
+}
+
+/** Why a key is guessed sooner than found; undefined for one that looks random. */
+function triviality(key: string): string | undefined {
+  if (new Set(key).size < FEWEST_CHARACTERS) return 'has hardly any different characters';
+  if (/^(.+?)\1+.{0,8}$/s.test(key)) return 'repeats itself';
+  const steps = [...key].slice(1).filter((character, index) => {
+    return Math.abs(character.charCodeAt(0) - key.charCodeAt(index)) <= 1;
+  });
+  return steps.length > key.length / 2
+    ? 'is a row of characters that follow each other'
+    : undefined;
+}
+
+function fileWarnings(name: string, variables: Variables): ConfigurationProblem[] {
+  const path = `${name}_FILE`;
+  const file = variables[path];
+  if (file === undefined) return [];
+  if (file.trim() === '') {
+    const remedy = 'unset it, or name a file';
+    return [{ path, message: 'is set to nothing, and so counts as unset', remedy }];
+  }
+  const mode = statSync(file.trim(), { throwIfNoEntry: false })?.mode ?? 0;
+  if ((mode & ANYBODY_MAY_READ) === 0) return [];
+  return [
+    {
+      ...{ path, value: file, remedy: `\`chmod o-r ${file}\`` },
+      message: `names a file that everybody on this machine may read (mode ${(mode & 0o777).toString(8)})`,
+    },
+  ];
+}
