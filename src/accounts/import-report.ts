@@ -9,6 +9,8 @@ export interface ImportReport {
   /** The first ones; `changeCount` says how many there are. */
   readonly changes: readonly ImportChange[];
   readonly changeCount: number;
+  /** A sentence, where more than half of something would go: that is to be confirmed by its own option. */
+  readonly prunesMost?: string;
 }
 
 export interface ImportTally {

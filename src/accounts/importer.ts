@@ -69,8 +69,9 @@ export function createImporter(parts: {
       }
       facts.problems.refuse();
       const report = tally.report();
-      if (!mayPruneMost) refuseToPruneMost(report, present);
-      return report;
+      const most = mostPruned(report, present);
+      if (most && !mayPruneMost) throw most;
+      return { ...report, ...(most && { prunesMost: most.message }) };
     },
 
     async carryOut(plan) {
@@ -136,16 +137,16 @@ function interruption(error: unknown, kept: number): ImportInterrupted | undefin
 }
 
 /** An export that broke off must not remove everybody. */
-function refuseToPruneMost(
+function mostPruned(
   { counts }: ImportReport,
   present: ReadonlyMap<ImportType, number>,
-): void {
+): Refusal | undefined {
   const most = PRUNED_TYPES.filter((type) => counts[type].removed > (present.get(type) ?? 0) / 2);
-  if (most.length === 0) return;
+  if (most.length === 0) return undefined;
   const parts = most.map(
     (type) => `${counts[type].removed} of ${present.get(type)} ${PLURALS[type]}`,
   );
-  throw new Refusal(
+  return new Refusal(
     'prune_removes_most',
     `--prune would remove more than half of what was imported: ${parts.join(', ')}.`,
     'See that the file is complete. If it is, add --prune-most; --dry-run shows the difference.',

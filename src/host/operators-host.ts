@@ -10,6 +10,7 @@ import type { Readiness } from './readiness.ts';
 import { refuseBrowsers, reloadSettings, requireCredential } from './reload.ts';
 import { refuseRepeatedHeaders } from './repeated-headers.ts';
 import { requestLog } from './request-log.ts';
+import { shownHost } from './requests.ts';
 
 export interface OperatorsHostParts {
   readonly log: Logger;
@@ -62,7 +63,9 @@ function requireOperatorsName(operatorsHost: string): Middleware {
     const { hostname = '' } = URL.parse(`http://${ctx.req.headers.host}`) ?? {};
     const name = hostname.replace(/^\[|\]$/g, '');
     if (!isIP(name) && name !== 'localhost' && name !== operatorsHost.toLowerCase()) {
-      const message = 'ask by address, as localhost, or by the name in server.operators_host';
+      const message =
+        'ask by address, as localhost, or by the name in server.operators_host, ' +
+        `not as ${shownHost(ctx.req.headers.host)}`;
       ctx.throw(421, message, { expose: true });
     }
     return next();

@@ -13,12 +13,18 @@ export function requireIssuerHost(issuer: string): Middleware {
       // RFC 9112 §3.2: without a Host it is no request at all.
       ctx.status = named === undefined ? 400 : 421;
       ctx.type = 'text/plain';
-      ctx.body = `This service answers at ${issuer} only.\n`;
+      ctx.body = `This service answers at ${issuer} only, and was asked as ${shownHost(named)}.\n`;
       return Promise.resolve();
     }
     return next();
   };
 }
+
+const LONGEST_HOST = 100;
+
+/** Whoever reads it finds the proxy that changed it; what a terminal would obey is not shown. */
+export const shownHost = (named = 'nobody'): string =>
+  named.replace(/[^\x21-\x7e]/g, '?').slice(0, LONGEST_HOST);
 
 /** The token endpoint answers JSON, whatever a client library says it accepts. */
 export async function answerJson(ctx: Context, next: Next): Promise<void> {

@@ -123,7 +123,7 @@ function accountReport(done: string, account: Account): Report & { readonly valu
 
 function stateOf({ isSuspended, isEmailTaken, hasPassword }: Account): string {
   if (isSuspended) return 'suspended';
-  if (isEmailTaken) return 'cannot sign in: an older account has this address';
+  if (isEmailTaken) return 'address taken';
   return hasPassword ? 'active' : 'no password yet';
 }
 

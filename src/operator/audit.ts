@@ -54,7 +54,7 @@ function textOf(found: readonly AuditRecord[], limit: number): string {
   });
   const heading = ['TIME', 'WHO', 'WHAT', 'ABOUT', 'OF', 'FROM'];
   const last = found.length === limit ? found.at(-1) : undefined;
-  const more = last && `\nThere may be older ones: add --before ${last.id}`;
+  const more = last && `\n\nThere may be older ones: add --before ${last.id}`;
   return table(heading, rows, 'Nothing is recorded that fits.') + (more ?? '');
 }
 

@@ -2,6 +2,7 @@
 import type { Account } from '../accounts/account.ts';
 import type { Client } from '../clients/client.ts';
 import type { ValueKind } from '../random-id.ts';
+import { REFUSED } from './failure.ts';
 import type { Report } from './report.ts';
 import { NAME } from './token-shape.ts';
 
@@ -49,6 +50,7 @@ export function explanationReport(explanation: Explanation): Report {
     ...TIMES.map(([label, , name]) => [label, explanation[name]?.toISOString()] as const),
   ] as const;
   return {
+    ...(state === 'malformed' && { exitCode: REFUSED }),
     value: {
       kind: kind ?? null,
       state,

@@ -8,7 +8,7 @@ import { PLURALS } from '../accounts/importer.ts';
 import { type Report, table } from './report.ts';
 
 export function importReport(
-  { counts, changes, changeCount }: ImportReport,
+  { counts, changes, changeCount, prunesMost }: ImportReport,
   { isDryRun }: { readonly isDryRun: boolean },
 ): Report {
   const more = changeCount - changes.length;
@@ -22,6 +22,7 @@ export function importReport(
       counts: Object.fromEntries(IMPORT_TYPES.map((type) => [KEYS[type], counts[type]])),
       changes: changes.map(changeValue),
       more_changes: more,
+      needs_prune_most: prunesMost !== undefined,
     },
     text: [
       ...changes.map(changeText),
@@ -30,6 +31,7 @@ export function importReport(
       table(['', 'ADDED', 'CHANGED', 'REMOVED', 'KEPT', 'UNCHANGED'], rows, ''),
       '',
       closing(changeCount, isDryRun),
+      ...(isDryRun && prunesMost ? [`${prunesMost} The import needs --prune-most.`] : []),
     ].join('\n'),
   };
 }

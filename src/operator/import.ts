@@ -58,7 +58,7 @@ export function addImportCommand(program: Command, operator: Operator): void {
     try {
       const plan = { source, index: await checkImport(source), prune };
       await run(async ({ importer }) => {
-        const report = await importer.compare(plan, { mayPruneMost });
+        const report = await importer.compare(plan, { mayPruneMost: mayPruneMost || isDryRun });
         if (isDryRun) return importReport(report, { isDryRun });
         // Where nobody can be asked, a job without --yes fails at once, not when somebody has left.
         const removes = Object.values(report.counts).some(({ removed }) => removed > 0);

@@ -4,6 +4,13 @@ import { runOperator } from './run-operator.ts';
 
 const { stdin, stdout, stderr } = process;
 
+// `| head` reads no more: what was begun is done all the same, and nobody is told.
+for (const stream of [stdout, stderr]) {
+  stream.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') throw error;
+  });
+}
+
 // Only set: the process ends by itself, so that all output is written.
 process.exitCode = await runOperator(process.argv.slice(2), {
   ...{ environment: environmentOfProcess, stdin, stdout, stderr },

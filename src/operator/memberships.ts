@@ -1,6 +1,6 @@
 /** `operator memberships`: who belongs to an organization, and with which rights in its warehouses. */
 import { type Command, Option } from 'commander';
-import { RIGHTS, type Right, ROLES, type Role } from '../accounts/access.ts';
+import { type Organization, RIGHTS, type Right, ROLES, type Role } from '../accounts/access.ts';
 import type { Subject } from '../accounts/subject.ts';
 import type { ChangeRecord } from './change-records.ts';
 import { WrongUsage } from './failure.ts';
@@ -52,7 +52,7 @@ export function addMembershipCommands(program: Command, { run }: Operator): void
           const record = recordOf('membership_set', { warehouse }, { rights });
           await memberships.setRights(subject, warehouse, rights, record);
         }
-        return accessReport(registries, subject);
+        return accessReport(registries, subject, options);
       });
     });
 
@@ -159,8 +159,12 @@ async function recordsOf({ organizations, recordChange }: Registries, subject: S
 }
 
 /** What the subject reaches now, in the form that introspection gives to the GraphQL API. */
-async function accessReport({ access }: Registries, subject: Subject): Promise<Report> {
-  const organizations = await access.accessOf(subject);
+async function accessReport(
+  registries: Registries,
+  subject: Subject,
+  asked: Pick<What, 'warehouse' | 'rights'> = {},
+): Promise<Report> {
+  const organizations = await registries.access.accessOf(subject);
   const rows = organizations.flatMap(({ id, name, role, warehouses }) => [
     [id, name, role],
     ...warehouses.map((warehouse) => [
@@ -171,8 +175,29 @@ async function accessReport({ access }: Registries, subject: Subject): Promise<R
   ]);
   const value =
     'accountId' in subject ? { account_id: subject.accountId } : { client_id: subject.clientId };
+  const text = table(['ID', 'NAME', 'ROLE OR RIGHTS'], rows, 'They reach nothing now.');
+  const warning = await notDone(registries, organizations, asked);
   return {
-    value: { ...value, organizations },
-    text: table(['ID', 'NAME', 'ROLE OR RIGHTS'], rows, 'They reach nothing now.'),
+    value: { ...value, organizations, ...(warning && { warnings: [warning] }) },
+    text: warning ? `${text}\nWarning: ${warning}` : text,
   };
+}
+
+/** Where the role decides otherwise than the rights that were asked for. */
+async function notDone(
+  registries: Registries,
+  organizations: readonly Organization[],
+  { warehouse, rights = [] }: Pick<What, 'warehouse' | 'rights'>,
+): Promise<string | undefined> {
+  if (warehouse === undefined) return undefined;
+  const all = await registries.organizations.list();
+  const home = all.find(({ warehouses }) => warehouses.some(({ id }) => id === warehouse));
+  const { role, warehouses = [] } = organizations.find(({ id }) => id === home?.id) ?? {};
+  const reached = warehouses.find(({ id }) => id === warehouse)?.rights ?? [];
+  const missing = rights.filter((right) => !reached.includes(right));
+  if (missing.length > 0) {
+    return `${missing.join(', ')} was not given: a ${role} has at most read; it counts from a role of member on`;
+  }
+  if (reached.length === rights.length) return undefined;
+  return `the ${role} has all rights in every warehouse, whatever is set for one`;
 }

@@ -1,6 +1,6 @@
 /** `operator warehouses`: the warehouses of each organization. */
 import type { Command } from 'commander';
-import type { WarehouseRecord } from '../accounts/organizations.ts';
+import { unknownOrganization, type WarehouseRecord } from '../accounts/organizations.ts';
 import type { Operator } from './operator.ts';
 import { table } from './report.ts';
 
@@ -36,6 +36,7 @@ export function addWarehouseCommands(program: Command, { run }: Operator): void 
     .action(({ organization: only }: { organization?: string }) =>
       run(async ({ organizations }) => {
         const chosen = (await organizations.list()).filter(({ id }) => id === (only ?? id));
+        if (only !== undefined && chosen.length === 0) throw unknownOrganization(only);
         const rows = chosen.flatMap((organization) =>
           organization.warehouses.map(({ id, name }) => [id, name, organization.name]),
         );

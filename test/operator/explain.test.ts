@@ -170,6 +170,8 @@ forEachDeployment('operator explain', (start) => {
     const answer = await run('explain - --json', `${accessToken}\r\n\n`);
     const explained = JSON.parse(answer.output);
     expect(explained).to.include({ kind: 'access_token', state: 'malformed' });
+    expect(answer.exitCode).to.equal(1);
+    expect((await run('explain garbage')).exitCode).to.equal(1);
     expect(explained.why).to.contain('after character 97');
     expect(answer.output).not.to.contain(accessToken);
   });

@@ -116,13 +116,15 @@ forEachDatabase('operator import --prune', (open) => {
     const before = await everythingIn(parts().database);
     for (const [options, code] of [
       [`${fileOf('')} --yes`, 'prune_removes_most'],
-      [`${fileOf('')} --dry-run`, 'prune_removes_most'],
       [`${without('W2', 'W3')} --yes`, 'prune_removes_most'],
       [without('A2'), 'confirmation_needed'],
       [fileOf(...ALL), 'confirmation_needed'],
     ]) {
       expect((await refusal(`import --prune ${options}`)).code, options).to.equal(code);
     }
+    const looked = await value(`import --prune ${fileOf('')} --dry-run`);
+    expect(looked).to.include({ needs_prune_most: true });
+    expect(removedIn(looked)).to.deep.equal([4, 3, 4, 5, 0]);
     expect(await everythingIn(parts().database)).to.deep.equal(before);
     expect(removedIn(await prune(fileOf(''), '--prune-most'))).to.deep.equal([4, 3, 4, 5, 0]);
   });

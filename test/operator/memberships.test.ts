@@ -27,12 +27,17 @@ describe('operator memberships', () => {
     expect(reached.organizations[0].warehouses).to.deep.equal([
       { id: warehouse.id, name: 'Hamburg', rights: ['read', 'write'] },
     ]);
-    await value(`memberships set ${machine} ${inAcme} --role viewer ${rights}`);
+    const { warnings } = await value(
+      `memberships set ${machine} ${inAcme} --role viewer ${rights}`,
+    );
+    expect(warnings).to.match(/^write was not given: a viewer has at most read/);
     const [ofMachine] = await access.accessOf({ clientId: robot.client_id });
     expect(ofMachine?.warehouses[0]?.rights).to.deep.equal(['read']);
     expect((await run(`memberships list ${person}`)).output).to.match(/Acme +member/);
     expect((await run('organizations list')).output).to.match(/Acme +1/);
     expect((await run(`warehouses list ${inAcme}`)).output).to.contain('Hamburg');
+    const nope = await refusal('warehouses list --organization nope');
+    expect(nope.code).to.equal('organization_unknown');
 
     const bare = await value(`memberships remove ${person} --warehouse ${warehouse.id}`);
     expect(bare.organizations[0].warehouses).to.deep.equal([]);
