@@ -28,7 +28,7 @@ import { securityHeaders } from './host/security-headers.ts';
 import { createRender } from './host/views.ts';
 import { refreshSession } from './pages/current-session.ts';
 import { createErrorPage } from './pages/error-page.ts';
-import { forgotPasswordUrlOf } from './pages/forgot-password.ts';
+import { FORGOT_PASSWORD } from './pages/forgot-password.ts';
 import { keptAnswers } from './pages/kept-answers.ts';
 import { createKeptForms } from './pages/kept-forms.ts';
 import { createKnownDevices } from './pages/known-devices.ts';
@@ -124,7 +124,7 @@ export function createApplication(parts: ApplicationParts): Application {
     requests,
     perAddress: hourlyLimit('forgot_address', 30),
   };
-  const forgotPasswordUrl = forgotPasswordUrlOf({ linkRequests });
+  const forgotPasswordUrl = linkRequests && FORGOT_PASSWORD;
   const checkPassword = createPasswordCheck({
     ...{ accounts, activity, devices, log, outcomes, forgotPasswordUrl },
     signIn: createSignIn({ database }),
@@ -146,8 +146,10 @@ export function createApplication(parts: ApplicationParts): Application {
       ...{ sessions, accounts, requireSameOrigin: formTokens.requireSameOrigin },
     }),
     pages: routesOfPages({
-      ...{ ...parts, host, steps, issuer, limits, server, sessions, interactions, shownOnce },
+      ...{ ...parts, host, steps, issuer, limits, sessions, interactions, shownOnce },
       ...{ checkPassword, devices, errorPage, forgotPasswordUrl, keptForms, linkRequests },
+      authorizations: server.authorizations,
+      clientTests: server.clientTests,
       disconnect: createDisconnect(parts.connections, activity),
       passwordChanges: createPasswordChanges({ ...parts, links: parts.passwordLinks }),
       waiting: createWaitingSignIn({ issuer, interactions }),

@@ -1,13 +1,8 @@
 /** Requests to ourselves: real HTTP through every middleware, whatever stands before the service. */
 import { type RequestListener, request } from 'node:http';
 import { text } from 'node:stream/consumers';
+import type { PostForm } from '../pages/routes.ts';
 import { addressOf, drain, listen } from './listeners.ts';
-
-/** Posts a form to a path of this service, as anybody would. */
-type PostForm = (
-  path: string,
-  form: Readonly<Record<string, string>>,
-) => Promise<{ readonly status: number; readonly body: string }>;
 
 /**
  * The issuer's own address may not be reachable from where we run (a proxy, a name that only the

@@ -2,8 +2,7 @@
 import type { ActivityRecord } from '../accounts/activity.ts';
 import { wordsOf } from '../accounts/activity-words.ts';
 import { browserInWords } from './browser-words.ts';
-import type { Moment } from './moment.ts';
-import { momentOf } from './moment.ts';
+import { type Moment, momentOf } from './moment.ts';
 
 export interface ActivityEntry {
   readonly at: Moment;

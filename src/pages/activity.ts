@@ -1,35 +1,25 @@
 /** `/profile/activity`: what happened to the account of the person who looks, newest first. */
 import type { Context } from 'koa';
-import type { Activity } from '../accounts/activity.ts';
 import { type ActivityEntry, activityInWords } from './activity-words.ts';
-import type { PageHost } from './page.ts';
-import { get, type PageSteps, type Route } from './routes.ts';
+import { get, type PageParts, type Route } from './routes.ts';
 import { accountOf } from './signed-in.ts';
 
 declare module './view-data.ts' {
   interface ViewData {
-    readonly activity: ActivityView;
+    readonly activity: {
+      readonly entries: readonly ActivityEntry[];
+      /** The next page; absent where these are the oldest. */
+      readonly olderUrl: string | undefined;
+      /** Back to the first page; absent there. */
+      readonly newestUrl: string | undefined;
+    };
   }
-}
-
-interface ActivityView {
-  readonly entries: readonly ActivityEntry[];
-  /** The next page; absent where these are the oldest. */
-  readonly olderUrl: string | undefined;
-  /** Back to the first page; absent there. */
-  readonly newestUrl: string | undefined;
 }
 
 const PATH = '/profile/activity';
 const PAGE = 50;
 
-export interface ActivityParts {
-  readonly host: PageHost;
-  readonly steps: PageSteps;
-  readonly activity: Activity;
-}
-
-export function activityPage({ host, steps, activity }: ActivityParts): Route[] {
+export function activityPage({ host, steps, activity }: PageParts): Route[] {
   async function show(ctx: Context): Promise<void> {
     const before = numberFrom(ctx.query.before);
     // One more than fits: it tells whether there is a next page.

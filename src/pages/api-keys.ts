@@ -2,27 +2,15 @@
 import type { Context } from 'koa';
 import type { ApiKey } from '../accounts/api-key.ts';
 import { EXPIRY_DAYS } from '../accounts/api-key-creation.ts';
-import type { ApiKeys } from '../accounts/api-keys.ts';
 import { displayName } from '../accounts/display-name.ts';
-import type { ShownOnce } from '../accounts/shown-once.ts';
-import type { Clock } from '../clock.ts';
 import { formOf } from '../provider/form.ts';
 import { Refusal } from '../refusal.ts';
 import type { ApiKeyForm, ApiKeyRow } from './api-keys-view.ts';
 import { momentOf, momentOrNothing } from './moment.ts';
-import { originOf, type PageHost, seeOther } from './page.ts';
-import { get, type PageSteps, post, type Redraw, type Route } from './routes.ts';
+import { originOf, seeOther } from './page.ts';
+import { get, type PageParts, post, type Redraw, type Route } from './routes.ts';
 import { newCreationKey, sentFormFrom } from './sent-form.ts';
 import { accountOf, NOTHING_SENT, typedOf } from './signed-in.ts';
-
-export interface ApiKeysParts {
-  readonly host: PageHost;
-  readonly steps: PageSteps;
-  readonly clock: Clock;
-  readonly apiKeys: ApiKeys;
-  readonly shownOnce: ShownOnce;
-  readonly limits: { readonly apiKeysPerPerson: number };
-}
 
 const PATH = '/profile/api-keys';
 const REVOKED = 'The key is revoked: it is refused from now on.';
@@ -35,7 +23,7 @@ interface Typed {
   readonly expiresInDays: string | null;
 }
 
-export function apiKeysPage(parts: ApiKeysParts): Route[] {
+export function apiKeysPage(parts: PageParts): Route[] {
   const { host, clock, apiKeys, shownOnce } = parts;
   const { requireSignedIn, ownForm, requireRecentSignIn } = parts.steps;
   const { apiKeysPerPerson: limit } = parts.limits;

@@ -1,35 +1,25 @@
 /** `/profile/connections`: the clients that act for a person, what they reach, and how to end it. */
 import type { Context } from 'koa';
-import type { Access, Organization } from '../accounts/access.ts';
+import type { Organization } from '../accounts/access.ts';
 import {
   type ComparedOrganization,
   compareAccess,
   countChanges,
 } from '../accounts/access-difference.ts';
 import type { ConnectedClient } from '../authorizations/connected-clients.ts';
-import type { Connections } from '../authorizations/connections.ts';
-import type { Disconnect } from '../authorizations/endings.ts';
 import type { ConnectionRow } from './connections-view.ts';
 import { momentOf, momentOrNothing } from './moment.ts';
-import { originOf, type PageHost, seeOther } from './page.ts';
-import { get, type PageSteps, post, type Route } from './routes.ts';
+import { originOf, seeOther } from './page.ts';
+import { get, type PageParts, post, type Route } from './routes.ts';
 import { accountOf } from './signed-in.ts';
 import type { AccessChange, ReachedOrganization } from './view-data.ts';
-
-export interface ConnectionsParts {
-  readonly host: PageHost;
-  readonly steps: PageSteps;
-  readonly access: Access;
-  readonly connections: Connections;
-  readonly disconnect: Disconnect;
-}
 
 const PATH = '/profile/connections';
 const ALL = `${PATH}/disconnect-all`;
 const DISCONNECTED = 'Disconnected: every access it had is over, and it must ask you again.';
 const ALL_DISCONNECTED = 'Everything is disconnected: whoever acted for you must ask you again.';
 
-export function connectionsPage(parts: ConnectionsParts): Route[] {
+export function connectionsPage(parts: PageParts): Route[] {
   const { host, access, connections, disconnect } = parts;
   const { requireSignedIn, ownForm } = parts.steps;
 

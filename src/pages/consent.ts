@@ -1,57 +1,43 @@
 /** The consent step of an authorization request: may this client act for this person? */
 import type { Context } from 'koa';
-import type { Access } from '../accounts/access.ts';
-import type { Connections } from '../authorizations/connections.ts';
 import { type Asked, askedOf } from '../provider/approvals.ts';
 import { formOf } from '../provider/form.ts';
-import type { Interactions, PendingConsent } from '../provider/interactions.ts';
-import type { Seals } from '../seals.ts';
-import { type PageHost, seeOther } from './page.ts';
-import type { AccountSummary, ReachedOrganization } from './view-data.ts';
+import type { PendingConsent } from '../provider/interactions.ts';
+import { seeOther } from './page.ts';
+import type { PageParts } from './routes.ts';
 
 declare module './view-data.ts' {
   interface ViewData {
-    readonly consent: ConsentView;
+    readonly consent: {
+      readonly action: string;
+      readonly client: {
+        readonly name: string;
+        /** The owner's name, or 'the operator'. */
+        readonly providedBy: string;
+        readonly providedByOperator: boolean;
+      };
+      readonly account: AccountSummary;
+      readonly redirect: {
+        /** As `URL.host` writes it (punycode); empty for a private-use scheme. */
+        readonly host: string;
+        readonly uri: string;
+      };
+      readonly organizations: readonly ReachedOrganization[];
+      /** What the page shows, sealed: it is what Approve stands for. */
+      readonly shown: string;
+      /** The person approved this client before and is asked again. */
+      readonly isRepeat: boolean;
+      /** Sentences: what is different from the page they approved a moment ago, if it is. */
+      readonly changes: readonly string[];
+    };
   }
-}
-
-interface ConsentView {
-  readonly action: string;
-  readonly client: {
-    readonly name: string;
-    /** The owner's name, or 'the operator'. */
-    readonly providedBy: string;
-    readonly providedByOperator: boolean;
-  };
-  readonly account: AccountSummary;
-  readonly redirect: {
-    /** As `URL.host` writes it (punycode); empty for a private-use scheme. */
-    readonly host: string;
-    readonly uri: string;
-  };
-  readonly organizations: readonly ReachedOrganization[];
-  /** What the page shows, sealed: it is what Approve stands for. */
-  readonly shown: string;
-  /** The person approved this client before and is asked again. */
-  readonly isRepeat: boolean;
-  /** Sentences: what is different from the page they approved a moment ago, if it is. */
-  readonly changes: readonly string[];
-}
-
-export interface ConsentParts {
-  readonly host: PageHost;
-  readonly access: Access;
-  readonly connections: Connections;
-  readonly interactions: Interactions;
-  /** For what a page showed, which its form brings back. */
-  readonly seals: Seals;
 }
 
 const OPERATOR = 'the operator';
 /** The hidden field with what the page showed, sealed. */
 export const SHOWN_FIELD = 'shown';
 
-export function consentAnswers(parts: ConsentParts) {
+export function consentAnswers(parts: PageParts) {
   const { host, access, connections, interactions, seals } = parts;
 
   return {

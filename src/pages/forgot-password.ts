@@ -1,13 +1,10 @@
 /** `/forgot-password`: mails a one-time link, and never tells whether there is such an account. */
 import type { Context } from 'koa';
 import { normalizeEmail } from '../accounts/email.ts';
-import type { PasswordLinkRequests } from '../accounts/password-link-requests.ts';
-import type { AttemptLimit } from '../attempt-limits.ts';
 import { networkOf } from '../network-address.ts';
 import { formOf } from '../provider/form.ts';
-import { originOf, type PageHost } from './page.ts';
-import { get, type PageSteps, post, type Route } from './routes.ts';
-import type { WaitingSignIn } from './waiting-sign-in.ts';
+import { originOf } from './page.ts';
+import { get, type PageParts, post, type Route } from './routes.ts';
 
 declare module './view-data.ts' {
   interface ViewData {
@@ -29,28 +26,10 @@ interface ForgotPasswordView {
 const SENT =
   'If there is an account with that address, a link to choose a new password is on its way.';
 
-const PATH = '/forgot-password';
+export const FORGOT_PASSWORD = '/forgot-password';
 
-export interface ForgotPasswordParts {
-  readonly host: PageHost;
-  readonly steps: PageSteps;
-  readonly waiting: WaitingSignIn;
-  /** Absent where no mail is sent: there is no such page then. */
-  readonly linkRequests:
-    | {
-        readonly requests: PasswordLinkRequests;
-        /** Per network address, whoever they are for: nobody has mail sent to everybody. */
-        readonly perAddress: AttemptLimit;
-      }
-    | undefined;
-}
-
-/** Absent where there is no such page. */
-export const forgotPasswordUrlOf = ({
-  linkRequests,
-}: Pick<ForgotPasswordParts, 'linkRequests'>): string | undefined => linkRequests && PATH;
-
-export function forgotPasswordPage(parts: ForgotPasswordParts): Route[] {
+/** Nothing where no mail is sent. */
+export function forgotPasswordPage(parts: PageParts): Route[] {
   const { host, steps, waiting, linkRequests } = parts;
   if (!linkRequests) return [];
   const { requests, perAddress } = linkRequests;
@@ -89,5 +68,5 @@ export function forgotPasswordPage(parts: ForgotPasswordParts): Route[] {
     await host.notices.tell(ctx, ctx.path, SENT);
   }
 
-  return [get(PATH, show), post(PATH, ...steps.form, submit)];
+  return [get(FORGOT_PASSWORD, show), post(FORGOT_PASSWORD, ...steps.form, submit)];
 }

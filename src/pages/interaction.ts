@@ -3,22 +3,16 @@ import type { Context } from 'koa';
 import { ENDPOINT } from '../provider/endpoints.ts';
 import { formOf } from '../provider/form.ts';
 import type { Interactions, PendingInteraction } from '../provider/interactions.ts';
-import { type ConsentParts, consentAnswers, SHOWN_FIELD } from './consent.ts';
-import type { ErrorPage } from './error-page.ts';
+import { consentAnswers, SHOWN_FIELD } from './consent.ts';
 import { seeOther, visitorOf } from './page.ts';
-import { get, type PageSteps, post, type Route } from './routes.ts';
-import { type SignInParts, signInAnswers } from './sign-in.ts';
-
-export interface InteractionParts extends SignInParts, ConsentParts {
-  readonly steps: PageSteps;
-  readonly errorPage: Pick<ErrorPage, 'requestIsOver' | 'formIsStale'>;
-}
+import { get, type PageParts, post, type Route } from './routes.ts';
+import { signInAnswers } from './sign-in.ts';
 
 type Found = Awaited<ReturnType<Interactions['find']>>;
 
 const PATH = `${ENDPOINT.interaction}/:uid`;
 
-export function interactionPage(parts: InteractionParts): Route[] {
+export function interactionPage(parts: PageParts): Route[] {
   const { host, steps, interactions, errorPage } = parts;
   const signIn = signInAnswers(parts);
   const consent = consentAnswers(parts);

@@ -8,12 +8,12 @@ import { interactionPage } from './interaction.ts';
 import { oauthClientsPage } from './oauth-clients/oauth-clients.ts';
 import { passwordPage } from './password.ts';
 import { profilePage } from './profile.ts';
-import type { Route } from './routes.ts';
+import type { PageParts, Route } from './routes.ts';
 import { securityPage } from './security.ts';
 import { signInPage } from './sign-in.ts';
 import { signOutPage } from './sign-out.ts';
 
-const PAGES = [
+const PAGES: readonly ((parts: PageParts) => Route[])[] = [
   interactionPage,
   signInPage,
   signOutPage,
@@ -26,11 +26,6 @@ const PAGES = [
   activityPage,
   securityPage,
   errorReferencePage,
-] as const;
-
-/** What each of them asks for, together. */
-export type PageParts = (typeof PAGES)[number] extends (parts: infer Parts) => unknown
-  ? Parts
-  : never;
+];
 
 export const routesOfPages = (parts: PageParts): Route[] => PAGES.flatMap((page) => page(parts));

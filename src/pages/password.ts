@@ -1,75 +1,44 @@
 /** `/password`: where a one-time link leads, to set a password. */
 import type { Context } from 'koa';
 import type { Account } from '../accounts/account.ts';
-import type { PasswordChanges } from '../accounts/password-changes.ts';
-import type { PasswordLinks } from '../accounts/password-links.ts';
 import { TooManyPasswords } from '../accounts/password-work.ts';
-import type { Connections } from '../authorizations/connections.ts';
-import { type Disconnect, endConnections } from '../authorizations/endings.ts';
+import { endConnections } from '../authorizations/endings.ts';
 import { formOf } from '../provider/form.ts';
 import { Refusal } from '../refusal.ts';
 import { connectionsInWords } from './connections-view.ts';
-import type { KeptForms } from './kept-forms.ts';
-import type { KnownDevices } from './known-devices.ts';
-import { originOf, type PageHost } from './page.ts';
+import { originOf } from './page.ts';
 import { sayBusy } from './password-check.ts';
-import { get, type PageSteps, post, type Route } from './routes.ts';
-import type { WaitingSignIn } from './waiting-sign-in.ts';
+import { get, type PageParts, post, type Route } from './routes.ts';
 
 declare module './view-data.ts' {
   interface ViewData {
-    readonly password: PasswordView;
-    readonly 'password-link-over': PasswordLinkOverView;
+    readonly password: {
+      /** Set for a new account, chosen anew for a forgotten one. */
+      readonly heading: string;
+      readonly email: string;
+      readonly action: string;
+      /** What the link carried: in the form, so that it is in the address no longer. */
+      readonly token: string;
+      /** What else acts for the person, in words; absent where nothing does. */
+      readonly connections: string | undefined;
+      readonly isEndingConnections: boolean;
+      readonly problem: string | undefined;
+    };
+    readonly 'password-link-over': {
+      readonly title: string;
+      readonly signInUrl: string;
+      /** Where another link is sent from; absent where no mail is sent. */
+      readonly forgotPasswordUrl: string | undefined;
+    };
   }
-}
-
-interface PasswordView {
-  /** Set for a new account, chosen anew for a forgotten one. */
-  readonly heading: string;
-  readonly email: string;
-  readonly action: string;
-  /** What the link carried: in the form, so that it is in the address no longer. */
-  readonly token: string;
-  /** What else acts for the person, in words; absent where nothing does. */
-  readonly connections: string | undefined;
-  readonly isEndingConnections: boolean;
-  readonly problem: string | undefined;
-}
-
-interface PasswordLinkOverView {
-  readonly title: string;
-  readonly signInUrl: string;
-  /** Where another link is sent from; absent where no mail is sent. */
-  readonly forgotPasswordUrl: string | undefined;
-}
-
-export interface PasswordParts {
-  readonly host: PageHost;
-  readonly steps: PageSteps;
-  readonly passwordLinks: PasswordLinks;
-  readonly passwordChanges: PasswordChanges;
-  readonly connections: Pick<Connections, 'listOf'>;
-  readonly disconnect: Disconnect;
-  readonly devices: KnownDevices;
-  readonly keptForms: KeptForms;
-  readonly waiting: WaitingSignIn;
-  /** Absent where no mail is sent. */
-  readonly forgotPasswordUrl: string | undefined;
 }
 
 const SET = 'Your password is set. Sign in with it now.';
 
 /** The token comes in the query, which is never logged, and goes on in the form. */
-export function passwordPage(parts: PasswordParts): Route[] {
-  const {
-    host,
-    passwordLinks: links,
-    passwordChanges: changes,
-    connections,
-    disconnect,
-    devices,
-  } = parts;
-  const { keptForms, waiting, forgotPasswordUrl } = parts;
+export function passwordPage(parts: PageParts): Route[] {
+  const { host, connections, disconnect, devices, keptForms, waiting, forgotPasswordUrl } = parts;
+  const { passwordLinks: links, passwordChanges: changes } = parts;
 
   async function draw(
     ctx: Context,

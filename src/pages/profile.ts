@@ -1,44 +1,27 @@
 /** `/profile`: who is signed in, what they reach, and how much there is on the other pages. */
 import type { Context } from 'koa';
-import type { Access } from '../accounts/access.ts';
-import type { ApiKeys } from '../accounts/api-keys.ts';
-import type { Connections } from '../authorizations/connections.ts';
-import type { ClientRegistry } from '../clients/client-registry.ts';
-import type { Clock } from '../clock.ts';
-import { type PageHost, seeOther } from './page.ts';
-import { get, type PageSteps, type Route } from './routes.ts';
+import { seeOther } from './page.ts';
+import { get, type PageParts, type Route } from './routes.ts';
 import { accountOf } from './signed-in.ts';
-import type { ReachedOrganization } from './view-data.ts';
 
 declare module './view-data.ts' {
   interface ViewData {
-    readonly profile: ProfileView;
+    readonly profile: {
+      readonly organizations: readonly ReachedOrganization[];
+      readonly counts: readonly {
+        readonly href: string;
+        readonly count: number;
+        readonly label: string;
+      }[];
+    };
   }
-}
-
-interface ProfileView {
-  readonly organizations: readonly ReachedOrganization[];
-  readonly counts: readonly {
-    readonly href: string;
-    readonly count: number;
-    readonly label: string;
-  }[];
 }
 
 const PATH = '/profile';
 
-export interface ProfileParts {
-  readonly host: PageHost;
-  readonly steps: PageSteps;
-  readonly clock: Clock;
-  readonly access: Access;
-  readonly clients: ClientRegistry;
-  readonly connections: Connections;
-  readonly apiKeys: ApiKeys;
-}
-
-export function profilePage(parts: ProfileParts): Route[] {
+export function profilePage(parts: PageParts): Route[] {
   const { host, clock, access, clients, connections, apiKeys } = parts;
+
   async function show(ctx: Context): Promise<void> {
     const { id: accountId } = accountOf(ctx);
     const [organizations, owned, connected, keys] = await Promise.all([
@@ -64,7 +47,6 @@ export function profilePage(parts: ProfileParts): Route[] {
   }
 
   const toProfile = (ctx: Context): void => seeOther(ctx, PATH);
-
   return [get('/', toProfile), get(PATH, parts.steps.requireSignedIn, show)];
 }
 

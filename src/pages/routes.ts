@@ -1,5 +1,30 @@
-/** How a page says which requests it answers, and what stands before each answer. */
+/** What a page is made of: what it is given, and how it says which requests it answers. */
 import type { Context, Middleware, Next } from 'koa';
+import type { Access } from '../accounts/access.ts';
+import type { AccountRegistry } from '../accounts/account-registry.ts';
+import type { Activity } from '../accounts/activity.ts';
+import type { ApiKeys } from '../accounts/api-keys.ts';
+import type { PasswordChanges } from '../accounts/password-changes.ts';
+import type { PasswordLinkRequests } from '../accounts/password-link-requests.ts';
+import type { PasswordLinks } from '../accounts/password-links.ts';
+import type { ShownOnce } from '../accounts/shown-once.ts';
+import type { AttemptLimit } from '../attempt-limits.ts';
+import type { Authorizations } from '../authorizations/authorization.ts';
+import type { Connections } from '../authorizations/connections.ts';
+import type { Disconnect, Endings } from '../authorizations/endings.ts';
+import type { ClientProblems } from '../clients/client-problems.ts';
+import type { ClientRegistry } from '../clients/client-registry.ts';
+import type { Clock } from '../clock.ts';
+import type { BrowserSessions } from '../provider/browser-sessions.ts';
+import type { ClientTests } from '../provider/client-tests.ts';
+import type { Interactions } from '../provider/interactions.ts';
+import type { Seals } from '../seals.ts';
+import type { ErrorPage } from './error-page.ts';
+import type { KeptForms } from './kept-forms.ts';
+import type { KnownDevices } from './known-devices.ts';
+import type { PageHost } from './page.ts';
+import type { PasswordCheck } from './password-check.ts';
+import type { WaitingSignIn } from './waiting-sign-in.ts';
 
 /** Mounted by the host; `test/host/routes.test.ts` holds the table of all of them. */
 export interface Route {
@@ -11,17 +36,12 @@ export interface Route {
   readonly steps: readonly Middleware[];
 }
 
-export const get = (path: string, ...steps: Middleware[]): Route => ({
-  method: 'GET',
-  path,
-  steps,
-});
+const answering =
+  (method: 'GET' | 'POST') =>
+  (path: string, ...steps: Middleware[]): Route => ({ method, path, steps });
 
-export const post = (path: string, ...steps: Middleware[]): Route => ({
-  method: 'POST',
-  path,
-  steps,
-});
+export const get = answering('GET');
+export const post = answering('POST');
 
 /** What stands before the answers of most pages. */
 export interface PageSteps {
@@ -50,3 +70,61 @@ export interface Redraw {
   readonly isForEverybody: boolean;
   draw(ctx: Context, problem: string): Promise<void>;
 }
+
+/** What pages are given. Each takes by name what it needs. */
+export interface PageParts {
+  readonly issuer: string;
+  readonly clock: Clock;
+  readonly host: PageHost;
+  readonly steps: PageSteps;
+  readonly errorPage: ErrorPage;
+  /** How many of them one person may have. */
+  readonly limits: { readonly clientsPerPerson: number; readonly apiKeysPerPerson: number };
+  /** In seconds. */
+  readonly lifetimes: Lifetimes;
+  readonly clients: ClientRegistry;
+  readonly clientProblems: ClientProblems;
+  readonly accounts: AccountRegistry;
+  readonly access: Access;
+  readonly activity: Activity;
+  readonly apiKeys: ApiKeys;
+  readonly connections: Connections;
+  readonly disconnect: Disconnect;
+  readonly endings: Endings;
+  readonly authorizations: Authorizations;
+  readonly clientTests: ClientTests;
+  readonly interactions: Interactions;
+  readonly sessions: BrowserSessions;
+  readonly checkPassword: PasswordCheck;
+  readonly passwordChanges: PasswordChanges;
+  readonly passwordLinks: PasswordLinks;
+  /** Absent where no mail is sent, as is the URL. */
+  readonly linkRequests:
+    | {
+        readonly requests: PasswordLinkRequests;
+        /** Per network address, whoever they are for: nobody has mail sent to everybody. */
+        readonly perAddress: AttemptLimit;
+      }
+    | undefined;
+  readonly forgotPasswordUrl: string | undefined;
+  readonly devices: KnownDevices;
+  readonly keptForms: KeptForms;
+  readonly shownOnce: ShownOnce;
+  readonly waiting: WaitingSignIn;
+  /** For what a page showed, which its form brings back. */
+  readonly seals: Seals;
+  readonly postForm: PostForm;
+}
+
+/** Of the settings in force, in seconds. */
+export interface Lifetimes {
+  readonly authorizationCodeSeconds: number;
+  readonly refreshTokenSeconds: number;
+  readonly retryWindowSeconds: number;
+}
+
+/** Posts a form to a path of this service over HTTP, as anybody would. */
+export type PostForm = (
+  path: string,
+  form: Readonly<Record<string, string>>,
+) => Promise<{ readonly status: number; readonly body: string }>;

@@ -1,55 +1,33 @@
 /** `/profile/security`: changing the password, and signing out everywhere. */
 import type { Context } from 'koa';
-import type { AccountRegistry } from '../accounts/account-registry.ts';
-import type { Activity } from '../accounts/activity.ts';
-import type { PasswordChanges } from '../accounts/password-changes.ts';
 import { TooManyPasswords } from '../accounts/password-work.ts';
-import type { Connections } from '../authorizations/connections.ts';
-import { type Disconnect, endConnections } from '../authorizations/endings.ts';
-import type { BrowserSessions } from '../provider/browser-sessions.ts';
+import { endConnections } from '../authorizations/endings.ts';
 import { formOf } from '../provider/form.ts';
 import { Refusal } from '../refusal.ts';
 import { connectionsInWords } from './connections-view.ts';
-import type { KnownDevices } from './known-devices.ts';
 import { type Moment, momentOf } from './moment.ts';
-import { originOf, type PageHost, seeOther } from './page.ts';
-import { isPaused, type PasswordCheck, sayBusy } from './password-check.ts';
-import { get, type PageSteps, post, type Route } from './routes.ts';
+import { originOf, seeOther } from './page.ts';
+import { isPaused, sayBusy } from './password-check.ts';
+import { get, type PageParts, post, type Route } from './routes.ts';
 import { accountOf, NOTHING_SENT, typedOf } from './signed-in.ts';
-import type { FormProblem } from './view-data.ts';
 
 declare module './view-data.ts' {
   interface ViewData {
-    readonly security: SecurityView;
+    readonly security: {
+      readonly notice: string | undefined;
+      readonly email: string;
+      /** When the password was given in this browser. */
+      readonly signedIn: Moment;
+      readonly changePasswordUrl: string;
+      readonly signOutEverywhereUrl: string;
+      /** What could be disconnected at the same time: `all 3 clients that act for you`. */
+      readonly connections: string | undefined;
+      readonly isEndingConnections: boolean;
+      readonly problems: readonly FormProblem[];
+      readonly currentProblem: string | undefined;
+      readonly newProblem: string | undefined;
+    };
   }
-}
-
-interface SecurityView {
-  readonly notice: string | undefined;
-  readonly email: string;
-  /** When the password was given in this browser. */
-  readonly signedIn: Moment;
-  readonly changePasswordUrl: string;
-  readonly signOutEverywhereUrl: string;
-  /** What could be disconnected at the same time: `all 3 clients that act for you`. */
-  readonly connections: string | undefined;
-  readonly isEndingConnections: boolean;
-  readonly problems: readonly FormProblem[];
-  readonly currentProblem: string | undefined;
-  readonly newProblem: string | undefined;
-}
-
-export interface SecurityParts {
-  readonly host: PageHost;
-  readonly steps: PageSteps;
-  readonly accounts: AccountRegistry;
-  readonly activity: Activity;
-  readonly sessions: BrowserSessions;
-  readonly connections: Connections;
-  readonly disconnect: Disconnect;
-  readonly passwordChanges: PasswordChanges;
-  readonly checkPassword: PasswordCheck;
-  readonly devices: KnownDevices;
 }
 
 const PATH = '/profile/security';
@@ -66,7 +44,7 @@ interface Refused {
   readonly isEndingConnections?: boolean;
 }
 
-export function securityPage(parts: SecurityParts): Route[] {
+export function securityPage(parts: PageParts): Route[] {
   const { host, accounts, activity, sessions, connections, disconnect } = parts;
   const { requireSignedIn, ownForm } = parts.steps;
 

@@ -1,16 +1,10 @@
 /** `/login`, and the sign-in step of an authorization request: who is this person? */
 import type { Context } from 'koa';
 import type { Account } from '../accounts/account.ts';
-import type { AccountRegistry } from '../accounts/account-registry.ts';
-import type { Activity } from '../accounts/activity.ts';
-import type { BrowserSessions } from '../provider/browser-sessions.ts';
 import { formOf } from '../provider/form.ts';
-import type { Interactions, PendingSignIn } from '../provider/interactions.ts';
-import type { KeptForms } from './kept-forms.ts';
-import { originOf, type PageHost, seeOther, signedInAccount } from './page.ts';
-import type { PasswordCheck } from './password-check.ts';
-import { get, type PageSteps, post, type Route } from './routes.ts';
-import type { WaitingSignIn } from './waiting-sign-in.ts';
+import type { PendingSignIn } from '../provider/interactions.ts';
+import { originOf, seeOther, signedInAccount } from './page.ts';
+import { get, type PageParts, post, type Route } from './routes.ts';
 
 declare module './view-data.ts' {
   interface ViewData {
@@ -36,25 +30,12 @@ interface SignInView {
   readonly forgotPasswordUrl?: string;
 }
 
-export interface SignInParts {
-  readonly host: PageHost;
-  readonly accounts: AccountRegistry;
-  readonly sessions: BrowserSessions;
-  readonly interactions: Interactions;
-  readonly activity: Activity;
-  readonly checkPassword: PasswordCheck;
-  readonly keptForms: KeptForms;
-  readonly waiting: WaitingSignIn;
-  /** Absent where no mail is sent. */
-  readonly forgotPasswordUrl: string | undefined;
-}
-
 const TITLE = 'Sign in';
 /** Where a person goes who was on the way to nowhere else. */
 const HOME = '/profile';
 
 /** `/login` for who comes by themselves, and for a client the step of its authorization request. */
-export function signInAnswers(parts: SignInParts) {
+export function signInAnswers(parts: PageParts) {
   const { host, accounts, activity, sessions, interactions, checkPassword } = parts;
   const { keptForms, waiting, forgotPasswordUrl } = parts;
 
@@ -139,7 +120,7 @@ export function signInAnswers(parts: SignInParts) {
   return { show, submit, showFor, submitFor };
 }
 
-export function signInPage(parts: SignInParts & { readonly steps: PageSteps }): Route[] {
+export function signInPage(parts: PageParts): Route[] {
   const { show, submit } = signInAnswers(parts);
   return [get('/login', show), post('/login', ...parts.steps.form, submit)];
 }

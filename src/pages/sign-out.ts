@@ -1,9 +1,7 @@
 /** `/logout`: ends the session of this browser, and nothing else: connected clients stay connected. */
 import type { Context } from 'koa';
-import type { AccountRegistry } from '../accounts/account-registry.ts';
-import type { BrowserSessions } from '../provider/browser-sessions.ts';
-import { type PageHost, seeOther, signedInAccount, visitorOf } from './page.ts';
-import { get, type PageSteps, post, type Route } from './routes.ts';
+import { seeOther, signedInAccount, visitorOf } from './page.ts';
+import { get, type PageParts, post, type Route } from './routes.ts';
 
 declare module './view-data.ts' {
   interface ViewData {
@@ -12,14 +10,7 @@ declare module './view-data.ts' {
   }
 }
 
-export interface SignOutParts {
-  readonly host: PageHost;
-  readonly steps: PageSteps;
-  readonly accounts: AccountRegistry;
-  readonly sessions: BrowserSessions;
-}
-
-export function signOutPage({ host, steps, accounts, sessions }: SignOutParts): Route[] {
+export function signOutPage({ host, steps, accounts, sessions }: PageParts): Route[] {
   /** Asks, because a link on any site can lead here; or says that it is done. */
   async function show(ctx: Context): Promise<void> {
     const account = await signedInAccount(ctx, { sessions, accounts });

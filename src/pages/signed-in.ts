@@ -16,17 +16,15 @@ import { loginPath } from './sign-in.ts';
 
 declare module './view-data.ts' {
   interface ViewData {
-    readonly 'confirm-password': ConfirmPasswordView;
+    readonly 'confirm-password': {
+      /** The form that was sent, which is sent again with the password. */
+      readonly action: string;
+      readonly email: string;
+      /** Its fields, sent along hidden. */
+      readonly carried: readonly { readonly name: string; readonly value: string }[];
+      readonly problem?: string;
+    };
   }
-}
-
-interface ConfirmPasswordView {
-  /** The form that was sent, which is sent again with the password. */
-  readonly action: string;
-  readonly email: string;
-  /** Its fields, sent along hidden. */
-  readonly carried: readonly { readonly name: string; readonly value: string }[];
-  readonly problem?: string;
 }
 
 /** How long a sign-in is good for what a thief of the session would do first. */

@@ -327,7 +327,11 @@ describe('views', () => {
   });
 
   it('each documented error has its page and its place in the index', async () => {
-    const lifetimes = { authorizationCodeSeconds: 600, refreshTokenSeconds: 86_400 };
+    const lifetimes = {
+      authorizationCodeSeconds: 600,
+      refreshTokenSeconds: 86_400,
+      retryWindowSeconds: 60,
+    };
     const errors = documentedErrors.map((code) => errorReference(code, lifetimes));
     const index = await page('error-reference-index', { title: 'E', errors });
     for (const reference of errors) {

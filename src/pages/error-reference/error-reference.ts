@@ -1,9 +1,8 @@
 /** `/errors` and `/errors/:code`: the short pages that `error_uri` points to, for developers of clients. */
 import type { Context } from 'koa';
-import type { PageHost } from '../page.ts';
-import { get, type Route } from '../routes.ts';
+import { get, type Lifetimes, type PageParts, type Route } from '../routes.ts';
 import { authorizationErrorTexts } from './authorization-texts.ts';
-import type { ErrorText, Lifetimes } from './text.ts';
+import type { ErrorText } from './text.ts';
 import { tokenErrorTexts } from './token-texts.ts';
 
 declare module '../view-data.ts' {
@@ -52,13 +51,7 @@ export function errorReference(code: DocumentedError, lifetimes: Lifetimes): Err
   return { code, ...about, causes: told };
 }
 
-export function errorReferencePage({
-  host,
-  lifetimes,
-}: {
-  readonly host: Pick<PageHost, 'render'>;
-  readonly lifetimes: Lifetimes;
-}): Route[] {
+export function errorReferencePage({ host, lifetimes }: PageParts): Route[] {
   async function index(ctx: Context): Promise<void> {
     await host.render(ctx, 'error-reference-index', {
       title: 'Error reference',

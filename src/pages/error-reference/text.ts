@@ -1,10 +1,5 @@
 /** What is written about an OAuth error, with the lifetimes left open that an operator sets. */
-
-/** Of the settings in force, in seconds. */
-export interface Lifetimes {
-  readonly authorizationCodeSeconds: number;
-  readonly refreshTokenSeconds: number;
-}
+import type { Lifetimes } from '../routes.ts';
 
 export interface ErrorText {
   readonly title: string;

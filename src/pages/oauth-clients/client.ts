@@ -1,20 +1,16 @@
 /** `/profile/oauth-clients/:id`: one client of a person, its settings, its secrets, its problems. */
 import type { Context, Next } from 'koa';
 import type { Action, Activity } from '../../accounts/activity.ts';
-import type { ShownOnce } from '../../accounts/shown-once.ts';
 import { hasSecret } from '../../clients/client.ts';
-import type { ClientProblems } from '../../clients/client-problems.ts';
-import type { ClientRegistry } from '../../clients/client-registry.ts';
 import { normalizeClientName } from '../../clients/client-rules.ts';
 import { LIVE_SECRETS } from '../../clients/client-secret.ts';
 import type { OwnedClient } from '../../clients/owned-clients.ts';
-import type { Clock } from '../../clock.ts';
 import { ENDPOINT } from '../../provider/endpoints.ts';
 import { formOf } from '../../provider/form.ts';
 import { Refusal } from '../../refusal.ts';
 import { momentOf, momentOrNothing } from '../moment.ts';
-import { originOf, type PageHost, seeOther } from '../page.ts';
-import { get, type PageSteps, post, type Redraw, type Route } from '../routes.ts';
+import { originOf, seeOther } from '../page.ts';
+import { get, type PageParts, post, type Redraw, type Route } from '../routes.ts';
 import { accountOf, NOTHING_SENT, typedOf } from '../signed-in.ts';
 import type { ConfirmView } from '../view-data.ts';
 import type { ShownSecret } from './created.ts';
@@ -33,17 +29,6 @@ import { type ClientSnippet, clientSnippets } from './snippets.ts';
 import { isTestable, testFormOf } from './test.ts';
 import type { ClientSecretsView, SecretRow } from './view.ts';
 
-export interface OAuthClientParts {
-  readonly issuer: string;
-  readonly host: PageHost;
-  readonly steps: PageSteps;
-  readonly clock: Clock;
-  readonly clients: ClientRegistry;
-  readonly clientProblems: ClientProblems;
-  readonly activity: Activity;
-  readonly shownOnce: ShownOnce;
-}
-
 const ROTATE = `${CLIENT}/rotate-secret`;
 const REMOVE = `${CLIENT}/remove-secret`;
 const SAVED = 'The changes are saved.';
@@ -55,7 +40,7 @@ interface Refused {
   readonly problem?: string;
 }
 
-export function oauthClientRoutes(parts: OAuthClientParts, own: OwnClientSteps): Route[] {
+export function oauthClientRoutes(parts: PageParts, own: OwnClientSteps): Route[] {
   const { issuer, host, clock, clients, activity, shownOnce } = parts;
   const { requireRecentSignIn } = parts.steps;
 

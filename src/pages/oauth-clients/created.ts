@@ -1,8 +1,6 @@
 /** `/profile/oauth-clients/:id/created`: the secret of a client, right after it was made, once. */
 import type { Context } from 'koa';
-import type { ShownOnce } from '../../accounts/shown-once.ts';
-import type { PageHost } from '../page.ts';
-import { get, type Route } from '../routes.ts';
+import { get, type PageParts, type Route } from '../routes.ts';
 import { accountOf } from '../signed-in.ts';
 import { CLIENT, type OwnClientSteps, ownClientOf, urlOf } from './own-client.ts';
 
@@ -14,10 +12,7 @@ export interface ShownSecret {
   readonly isOfNewClient: boolean;
 }
 
-export function createdRoutes(
-  { host, shownOnce }: { readonly host: PageHost; readonly shownOnce: ShownOnce },
-  own: OwnClientSteps,
-): Route[] {
+export function createdRoutes({ host, shownOnce }: PageParts, own: OwnClientSteps): Route[] {
   async function take(ctx: Context): Promise<ShownSecret | undefined> {
     // A look at the headers alone would use up what nobody then sees.
     if (ctx.method !== 'GET') return undefined;

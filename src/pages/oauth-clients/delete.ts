@@ -1,27 +1,18 @@
 /** `/profile/oauth-clients/:id/delete`: asks for the client's name, then ends it with all its tokens. */
 import type { Context, Next } from 'koa';
-import type { Activity } from '../../accounts/activity.ts';
-import type { ClientRegistry } from '../../clients/client-registry.ts';
 import { normalizeClientName } from '../../clients/client-rules.ts';
 import { formOf } from '../../provider/form.ts';
 import { Refusal } from '../../refusal.ts';
-import { originOf, type PageHost } from '../page.ts';
-import { get, type PageSteps, post, type Route } from '../routes.ts';
+import { originOf } from '../page.ts';
+import { get, type PageParts, post, type Route } from '../routes.ts';
 import { accountOf, typedOf } from '../signed-in.ts';
 import { CLIENT, LIST, type OwnClientSteps, ownClientOf, urlOf } from './own-client.ts';
-
-export interface OAuthClientDeleteParts {
-  readonly host: PageHost;
-  readonly steps: PageSteps;
-  readonly clients: ClientRegistry;
-  readonly activity: Activity;
-}
 
 const PATH = `${CLIENT}/delete`;
 const DELETED = 'The client is deleted. Everything that was issued to it has ended.';
 
 export function deleteRoutes(
-  { host, steps, clients, activity }: OAuthClientDeleteParts,
+  { host, steps, clients, activity }: PageParts,
   own: OwnClientSteps,
 ): Route[] {
   function draw(ctx: Context, typedName = '', problem?: string): Promise<void> {

@@ -1,13 +1,10 @@
 /** `/profile/oauth-clients/new`: a person registers a client, always a confidential one of theirs. */
 import type { Context, Next } from 'koa';
-import type { Activity } from '../../accounts/activity.ts';
-import type { ShownOnce } from '../../accounts/shown-once.ts';
-import type { ClientRegistry } from '../../clients/client-registry.ts';
 import { normalizeClientName } from '../../clients/client-rules.ts';
 import { formOf } from '../../provider/form.ts';
 import { Refusal } from '../../refusal.ts';
-import { originOf, type PageHost, seeOther } from '../page.ts';
-import { get, type PageSteps, post, type Redraw, type Route } from '../routes.ts';
+import { originOf, seeOther } from '../page.ts';
+import { get, type PageParts, post, type Redraw, type Route } from '../routes.ts';
 import { newCreationKey, sentFormFrom } from '../sent-form.ts';
 import { accountOf, NOTHING_SENT, typedOf } from '../signed-in.ts';
 import type { ShownSecret } from './created.ts';
@@ -21,21 +18,12 @@ import {
 } from './form.ts';
 import { LIST, urlOf } from './own-client.ts';
 
-export interface OAuthClientNewParts {
-  readonly host: PageHost;
-  readonly clients: ClientRegistry;
-  readonly activity: Activity;
-  readonly shownOnce: ShownOnce;
-  readonly steps: PageSteps;
-  readonly limits: { readonly clientsPerPerson: number };
-}
-
 const PATH = `${LIST}/new`;
 
 /** Clients of other kinds come from the operator only. */
 const SELF_SERVICE = { kind: 'confidential', isNative: false } as const;
 
-export function newClientRoutes(parts: OAuthClientNewParts): Route[] {
+export function newClientRoutes(parts: PageParts): Route[] {
   const { host, clients, activity, shownOnce } = parts;
   const { requireSignedIn, ownForm, requireRecentSignIn } = parts.steps;
 

@@ -1,19 +1,17 @@
 /** `/profile/oauth-clients`: the clients that a person registered. */
 import type { Context } from 'koa';
 import { momentOf, momentOrNothing } from '../moment.ts';
-import { get, type Route } from '../routes.ts';
+import { get, type PageParts, type Route } from '../routes.ts';
 import { accountOf } from '../signed-in.ts';
-import { type OAuthClientParts, oauthClientRoutes } from './client.ts';
+import { oauthClientRoutes } from './client.ts';
 import { createdRoutes } from './created.ts';
 import { deleteRoutes } from './delete.ts';
-import { newClientRoutes, type OAuthClientNewParts } from './new.ts';
+import { newClientRoutes } from './new.ts';
 import { LIST, ownClientSteps, urlOf } from './own-client.ts';
-import { type OAuthClientTestParts, testRoutes } from './test.ts';
-
-type OAuthClientsParts = OAuthClientNewParts & OAuthClientParts & OAuthClientTestParts;
+import { testRoutes } from './test.ts';
 
 /** The list, and every page below it. */
-export function oauthClientsPage(parts: OAuthClientsParts): Route[] {
+export function oauthClientsPage(parts: PageParts): Route[] {
   const { host, clients } = parts;
   const { clientsPerPerson: limit } = parts.limits;
 

@@ -1,9 +1,8 @@
 /** Where the pages of a person's clients are, and the step of those about one: only its owner gets on. */
 import type { Context, Middleware, Next } from 'koa';
-import type { ClientRegistry } from '../../clients/client-registry.ts';
 import type { OwnedClient } from '../../clients/owned-clients.ts';
 import { requestState } from '../../request-state.ts';
-import type { PageSteps, Redraw } from '../routes.ts';
+import type { PageParts, Redraw } from '../routes.ts';
 import { accountOf } from '../signed-in.ts';
 
 export const LIST = '/profile/oauth-clients';
@@ -29,13 +28,7 @@ export interface OwnClientSteps {
   requireOwnClient(ctx: Context, next: Next): Promise<void>;
 }
 
-export function ownClientSteps({
-  steps,
-  clients,
-}: {
-  readonly steps: PageSteps;
-  readonly clients: Pick<ClientRegistry, 'findByOwner'>;
-}): OwnClientSteps {
+export function ownClientSteps({ steps, clients }: PageParts): OwnClientSteps {
   async function requireOwnClient(ctx: Context, next: Next): Promise<void> {
     const client = await clients.findByOwner(accountOf(ctx).id, String(ctx.params.id));
     if (!client) ctx.throw(404, 'no such client of this person');

@@ -9,13 +9,8 @@ import {
 } from '../../provider/client-flow.ts';
 import { ENDPOINT } from '../../provider/endpoints.ts';
 import { durationText } from '../moment.ts';
+import type { PostForm } from '../routes.ts';
 import { bodyInLines, objectOf, parametersInLines } from './wire-message.ts';
-
-/** Posts a form to a path of this service over HTTP, as anybody would. */
-export type PostForm = (
-  path: string,
-  form: Readonly<Record<string, string>>,
-) => Promise<{ readonly status: number; readonly body: string }>;
 
 export interface TestStep {
   readonly title: string;

@@ -1,46 +1,27 @@
 /** `/profile/oauth-clients/:id/test`: the owner of a client goes through its flow, as a person. */
 import type { Context } from 'koa';
-import type { Access } from '../../accounts/access.ts';
-import type { Activity } from '../../accounts/activity.ts';
-import { LIFETIME_SECONDS, type ShownOnce } from '../../accounts/shown-once.ts';
-import type { Endings } from '../../authorizations/endings.ts';
+import { LIFETIME_SECONDS } from '../../accounts/shown-once.ts';
 import { type Client, hasSecret, redirectsPeople } from '../../clients/client.ts';
-import type { ClientRegistry } from '../../clients/client-registry.ts';
 import { findSecret } from '../../clients/client-secret.ts';
 import type { BrowserSession } from '../../provider/browser-sessions.ts';
 import { ENDPOINT } from '../../provider/endpoints.ts';
 import { formOf } from '../../provider/form.ts';
-import type { AuthorizationServer } from '../../provider/provider.ts';
 import { durationText } from '../moment.ts';
-import { originOf, type PageHost, seeOther } from '../page.ts';
-import { get, type PageSteps, post, type Route } from '../routes.ts';
+import { originOf, seeOther } from '../page.ts';
+import { get, type PageParts, post, type Route } from '../routes.ts';
 import { accountOf } from '../signed-in.ts';
 import { CLIENT, type OwnClientSteps, ownClientOf, urlOf } from './own-client.ts';
-import { type PostForm, runClientTest, type TestOutcome } from './test-run.ts';
+import { runClientTest, type TestOutcome } from './test-run.ts';
 import type { ClientTestForm, ClientTestResultView } from './view.ts';
-
-export interface OAuthClientTestParts {
-  readonly issuer: string;
-  readonly steps: PageSteps;
-  readonly lifetimes: { readonly retryWindowSeconds: number };
-  readonly host: PageHost;
-  readonly clients: Pick<ClientRegistry, 'findByOwner'>;
-  readonly access: Access;
-  readonly activity: Activity;
-  readonly server: Pick<AuthorizationServer, 'sessions' | 'clientTests' | 'authorizations'>;
-  readonly endings: Pick<Endings, 'end'>;
-  readonly shownOnce: ShownOnce;
-  readonly postForm: PostForm;
-}
 
 /** What is kept for the page that shows it. */
 interface KeptResult extends TestOutcome {
   readonly clientId: string;
 }
 
-export function testRoutes(parts: OAuthClientTestParts, own: OwnClientSteps): Route[] {
+export function testRoutes(parts: PageParts, own: OwnClientSteps): Route[] {
   const { issuer, host, clients, access, shownOnce } = parts;
-  const { sessions, clientTests: tests, authorizations } = parts.server;
+  const { sessions, clientTests: tests, authorizations } = parts;
 
   async function draw(ctx: Context, problem?: string): Promise<void> {
     const client = testableClient(ctx);
