@@ -18,8 +18,13 @@ export function troubleOf(error: unknown): Trouble | undefined {
   // What clients are told of a store that is away names neither the store nor the cause.
   if (error instanceof StorageUnavailable) {
     const store = error.reason.startsWith('redis') ? REDIS : POSTGRESQL;
-    const message = `${store.name} does not let us in or does not answer (${error.reason})`;
-    return { code: error.code, message, remedy: storeRemedy(store, error) };
+    const remedy = knownRemedy(store, error);
+    return {
+      code: error.code,
+      message: `${store.name} ${remedy ? 'cannot be used' : 'does not answer'} (${error.reason})`,
+      remedy:
+        remedy ?? `see that it runs and that its URL is right (${store.variable}), then try again`,
+    };
   }
   const { code, syscall, message } = (error ?? {}) as NodeJS.ErrnoException;
   if (code === 'ERR_INVALID_URL') {
@@ -69,11 +74,9 @@ const STORE_REMEDIES: readonly (readonly [cause: RegExp, remedy: (store: Store) 
   ],
 ];
 
-function storeRemedy(store: Store, error: StorageUnavailable): string {
+function knownRemedy(store: Store, error: StorageUnavailable): string | undefined {
   const causes = causesOf(error.cause);
-  const [, remedy] = STORE_REMEDIES.find(([cause]) => causes.some((one) => cause.test(one))) ?? [];
-  const away = `see that it runs and that its URL is right (${store.variable}), then try again`;
-  return remedy?.(store) ?? away;
+  return STORE_REMEDIES.find(([cause]) => causes.some((one) => cause.test(one)))?.[1](store);
 }
 
 /** Each cause with its code in front; a host with several addresses fails with one for each. */

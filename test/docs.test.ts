@@ -129,7 +129,8 @@ describe('the docs', () => {
         for (const command of commands) {
           const words = wordsOf(command).map((word) => values[word] ?? word);
           // Whoever is asked says yes.
-          if (words[0] === 'revoke' && !words.includes('--yes')) words.push('--yes');
+          const isAsked = words[0] === 'revoke' || /^(remove|delete|end)$/.test(words[1] ?? '');
+          if (isAsked && !words.includes('--yes')) words.push('--yes');
           const { exitCode, output, errors } = await run(words, accessToken);
           expect(exitCode, `${command}\n${output}${errors}`).to.equal(0);
         }

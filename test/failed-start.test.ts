@@ -145,7 +145,7 @@ describeOn([postgresServer, redisServer], 'a start that fails, PostgreSQL and Re
     [
       'a migration is pending that nobody may apply',
       async () => ({ storage: { databaseUrl: await freshDatabaseUrl(), autoMigrate: false } }),
-      ['the database schema is behind by 0001', 'set storage.auto_migrate: true for one start'],
+      ['the database schema is behind by 0001', '`npm run operator -- migrate` applies them'],
     ],
     [
       'Redis evicts, and keeps nothing on disk',

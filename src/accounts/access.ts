@@ -4,6 +4,7 @@ import type { ChangeFeed } from '../storage/change-feed.ts';
 import { createMemory } from '../storage/memory.ts';
 import type { Queries } from '../storage/queries.ts';
 import { byName } from './by-name.ts';
+import { PLACES, type PlaceKind } from './places.ts';
 import { type Subject, type SubjectColumn, subjectColumn } from './subject.ts';
 
 export type Role = 'owner' | 'admin' | 'member' | 'viewer';
@@ -37,6 +38,24 @@ export interface Access {
    * the caller to ask: an unknown one reaches nothing.
    */
   accessOf(subject: Subject): Promise<readonly Organization[]>;
+  /**
+   * The other way round: who is in the organization, or reaches the warehouse, people first, by name.
+   *
+   * @throws Refusal `organization_unknown` or `warehouse_unknown`
+   */
+  reachedBy(kind: PlaceKind, id: string): Promise<readonly Member[]>;
+}
+
+export interface Member {
+  readonly id: string;
+  readonly kind: 'person' | 'machine';
+  readonly name: string;
+  /** Of a person. */
+  readonly email?: string;
+  readonly role: Role;
+  /** In the warehouse that was asked for. */
+  readonly rights: readonly Right[];
+  readonly isSuspended: boolean;
 }
 
 export function createAccess(parts: {
@@ -69,8 +88,57 @@ export function createAccess(parts: {
       const column = subjectColumn(subject);
       return column === undefined ? [] : memory.find(column[1], () => read(column));
     },
+
+    async reachedBy(kind, id) {
+      const { isId, table, unknown } = PLACES[kind];
+      const column = kind === 'organization' ? 'id' : 'organization_id';
+      const [place] = isId(id)
+        ? await database.query<{ home: string }>(
+            `SELECT ${column} AS home FROM ${table} WHERE id = $1`,
+            [id],
+          )
+        : [];
+      if (place === undefined) throw unknown(id);
+      const rows = await database.query<MemberRow>(
+        `SELECT coalesce(m.account_id, m.client_id) AS id, m.client_id IS NOT NULL AS is_machine,
+            coalesce(a.name, c.name) AS name, a.email, m.role, r.rights,
+            coalesce(a.suspended_at, c.suspended_at) IS NOT NULL AS is_suspended
+          FROM organization_memberships m
+          LEFT JOIN accounts a ON a.id = m.account_id
+          LEFT JOIN clients c ON c.id = m.client_id
+          LEFT JOIN warehouse_rights r ON r.warehouse_id = $2
+            AND (r.account_id = m.account_id OR r.client_id = m.client_id)
+          WHERE m.organization_id = $1`,
+        [place.home, id],
+      );
+      const members = rows.map(memberFrom).sort(byName);
+      const isAsked = ({ rights }: Member): boolean => kind === 'organization' || rights.length > 0;
+      return ['person', 'machine'].flatMap((one) =>
+        members.filter((member) => member.kind === one && isAsked(member)),
+      );
+    },
   };
 }
+
+interface MemberRow {
+  readonly id: string;
+  readonly is_machine: boolean;
+  readonly name: string;
+  readonly email: string | null;
+  readonly role: Role;
+  readonly rights: Right[] | null;
+  readonly is_suspended: boolean;
+}
+
+const memberFrom = (row: MemberRow): Member => ({
+  id: row.id,
+  kind: row.is_machine ? 'machine' : 'person',
+  name: row.name,
+  ...(row.email !== null && { email: row.email }),
+  role: row.role,
+  rights: rightsBy(row.role, row.rights),
+  isSuspended: row.is_suspended,
+});
 
 interface AccessRow {
   readonly role: Role;
@@ -110,9 +178,12 @@ function organizationFrom(
 const externalId = (id: string | null): { external_id?: string } =>
   id === null ? {} : { external_id: id };
 
-function rightsOf(role: Role, row: AccessRow): readonly Right[] {
-  if (row.warehouse_id === null) return [];
+const rightsOf = (role: Role, row: AccessRow): readonly Right[] =>
+  row.warehouse_id === null ? [] : rightsBy(role, row.rights);
+
+/** @param rights given in the warehouse. */
+function rightsBy(role: Role, rights: readonly Right[] | null): readonly Right[] {
   if (role === 'owner' || role === 'admin') return RIGHTS;
-  const given = RIGHTS.filter((right) => row.rights?.includes(right));
+  const given = RIGHTS.filter((right) => rights?.includes(right));
   return role === 'viewer' ? given.filter((right) => right === 'read') : given;
 }

@@ -1,7 +1,7 @@
 /** Every person there is: found on each request, added and suspended by operators. */
 import type { Clock } from '../clock.ts';
 import { randomId } from '../random-id.ts';
-import { Refusal, refuseViolations } from '../refusal.ts';
+import { refuseViolations } from '../refusal.ts';
 import type { ChangeFeed } from '../storage/change-feed.ts';
 import { createMemory } from '../storage/memory.ts';
 import type { Alongside, Database } from '../storage/queries.ts';
@@ -12,11 +12,18 @@ import {
   isAccountId,
   SELECT_ACCOUNTS,
 } from './account.ts';
+import {
+  type AccountEdits,
+  acceptedEmail,
+  createAccountEdits,
+  takenEmail,
+  unknownAccount,
+} from './account-edits.ts';
 import { displayName } from './display-name.ts';
-import { emailKey, normalizeEmail, otherEmailMeant } from './email.ts';
+import { emailKey } from './email.ts';
 import { hashPassword, refusePassword } from './password.ts';
 
-export interface AccountRegistry {
+export interface AccountRegistry extends AccountEdits {
   /** The account, suspended or not; undefined when there is none. */
   find(id: string): Promise<Account | undefined>;
   /** In any spelling (see email.ts). */
@@ -31,6 +38,8 @@ export interface AccountRegistry {
   resume(id: string, alongside?: Alongside<Account>): Promise<Account>;
   /** Ends every browser session of the account, everywhere. @throws Refusal `account_unknown` */
   endSessions(id: string, alongside?: Alongside<Account>): Promise<Account>;
+  /** @throws Refusal `account_unknown` or `name_invalid` */
+  rename(id: string, name: string, alongside?: Alongside<Account>): Promise<Account>;
   /** For whoever wrote to the account elsewhere: the notification takes a moment longer. */
   forget(id: string): void;
 }
@@ -96,10 +105,7 @@ export function createAccountRegistry(parts: {
     },
 
     async add({ email: entered, name: enteredName, password }, alongside) {
-      const email = normalizeEmail(entered);
-      if (email === undefined) throw invalidEmail(entered);
-      const other = otherEmailMeant(email);
-      if (other !== undefined) throw ambiguousEmail(email, other);
+      const email = acceptedEmail(entered);
       const name = displayName(enteredName);
       if (password !== undefined) refusePassword(password, { email, name });
       const passwordHash =
@@ -134,42 +140,13 @@ export function createAccountRegistry(parts: {
     resume: (id, alongside) =>
       change(id, 'suspended_at = NULL, suspended_by_import = false', [], alongside),
 
+    ...createAccountEdits({ database, change, forget: memory.forget }),
+
+    rename: async (id, name, alongside) => change(id, 'name = $2', [displayName(name)], alongside),
+
     endSessions: (id, alongside) =>
       change(id, 'session_generation = session_generation + 1', [], alongside),
 
     forget: memory.forget,
   };
-}
-
-function invalidEmail(entered: string): Refusal {
-  const shown = JSON.stringify(entered.slice(0, 100));
-  return new Refusal(
-    'email_invalid',
-    `${shown} is not an email address.`,
-    'Write one like ada@example.com.',
-  );
-}
-
-function ambiguousEmail(email: string, other: string): Refusal {
-  return new Refusal(
-    'email_ambiguous',
-    `The email address ${email} has characters that stand for others: it is taken for ${other}.`,
-    `Write ${other}, if mail to that address reaches the person, or use another one.`,
-  );
-}
-
-function takenEmail(email: string): Refusal {
-  return new Refusal(
-    'email_taken',
-    `There is already an account with the email address ${email}.`,
-    'Use that account, or another address.',
-  );
-}
-
-function unknownAccount(id: string): Refusal {
-  return new Refusal(
-    'account_unknown',
-    `There is no account ${id}.`,
-    'List the accounts to find it.',
-  );
 }

@@ -51,6 +51,7 @@ const WORDS: Readonly<Record<Action, Words>> = {
   account_changed: { what: 'Account changed', note: changed },
   account_suspended: { what: 'Account suspended', isWarning: true },
   account_resumed: { what: 'Account resumed' },
+  account_deleted: { what: 'Account deleted', isWarning: true },
   password_changed: { what: 'Password changed' },
   password_link_made: {
     what: 'Link to set a password made',

@@ -11,6 +11,7 @@ export type Action =
   | 'account_changed'
   | 'account_suspended'
   | 'account_resumed'
+  | 'account_deleted'
   | 'password_changed'
   | 'password_link_made'
   | 'client_added'
@@ -55,11 +56,19 @@ export interface NewActivity {
   readonly origin?: Origin | undefined;
 }
 
+/** Who ran the operator command, and what they said it was for. */
+export interface OperatedBy {
+  /** The account of the operating system. */
+  readonly operator: string;
+  readonly reason?: string | undefined;
+}
+
 export interface ActivityRecord extends NewActivity {
   /** Grows with time: the next page begins before the last one's smallest. */
   readonly id: number;
   readonly at: Date;
   readonly details: NonNullable<NewActivity['details']>;
+  readonly by?: OperatedBy;
 }
 
 export interface Activity {
@@ -78,7 +87,8 @@ export interface Activity {
 }
 
 const LONGEST_BROWSER = 200;
-export const ACTIVITY_COLUMNS = 'id, at, account_id, actor, action, details, address, browser';
+export const ACTIVITY_COLUMNS =
+  'id, at, account_id, actor, action, details, address, browser, operator, reason';
 
 export interface ActivityRow {
   id: string;
@@ -89,18 +99,25 @@ export interface ActivityRow {
   details: ActivityRecord['details'];
   address: string | null;
   browser: string | null;
+  operator: string | null;
+  reason: string | null;
 }
 
 export function createActivity(parts: {
   readonly database: Queries;
   readonly clock: Clock;
+  /** Of the operator command: noted with everything that an operator does. */
+  readonly by?: OperatedBy;
 }): Activity {
-  const { database, clock } = parts;
+  const { database, clock, by } = parts;
+  const operatedBy = (actor: NewActivity['actor']): [string | null, string | null] =>
+    actor === 'operator' ? [by?.operator ?? null, by?.reason ?? null] : [null, null];
   return {
     async record({ action, actor, accountId, details = {}, origin }, tx = database) {
       await tx.query(
-        `INSERT INTO activity (at, account_id, actor, action, details, address, browser)
-          VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+        `INSERT INTO activity (at, account_id, actor, action, details, address, browser,
+            operator, reason)
+          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
         [
           new Date(clock()),
           accountId ?? null,
@@ -108,6 +125,7 @@ export function createActivity(parts: {
           action,
           JSON.stringify(details),
           ...valuesOf(origin),
+          ...operatedBy(actor),
         ],
       );
     },
@@ -115,8 +133,10 @@ export function createActivity(parts: {
     async recordAll(entries, tx, origin) {
       if (entries.length === 0) return;
       await tx.query(
-        `INSERT INTO activity (at, account_id, actor, action, details, address, browser)
-          SELECT $1, account_id, actor, action, details, $6, $7
+        `INSERT INTO activity (at, account_id, actor, action, details, address, browser,
+            operator, reason)
+          SELECT $1, account_id, actor, action, details, $6, $7,
+            CASE actor WHEN 'operator' THEN $8 END, CASE actor WHEN 'operator' THEN $9 END
           FROM unnest($2::text[], $3::text[], $4::text[], $5::jsonb[])
             WITH ORDINALITY AS entry (account_id, actor, action, details, position)
           ORDER BY position`,
@@ -127,6 +147,7 @@ export function createActivity(parts: {
           entries.map(({ action }) => action),
           entries.map(({ details = {} }) => JSON.stringify(details)),
           ...valuesOf(origin),
+          ...operatedBy('operator'),
         ],
       );
     },
@@ -160,7 +181,7 @@ const valuesOf = (origin: Origin | undefined): [string | null, string | null] =>
 ];
 
 export function activityFrom(row: ActivityRow): ActivityRecord {
-  const { id, at, account_id, actor, action, details, address, browser } = row;
+  const { id, at, account_id, actor, action, details, address, browser, operator, reason } = row;
   return {
     id: Number(id),
     at,
@@ -169,5 +190,6 @@ export function activityFrom(row: ActivityRow): ActivityRecord {
     details,
     ...(account_id !== null && { accountId: account_id }),
     ...(address !== null && { origin: { address, browser: browser ?? '' } }),
+    ...(operator !== null && { by: { operator, ...(reason !== null && { reason }) } }),
   };
 }

@@ -8,7 +8,7 @@ import {
   isWarehouseId,
   unknownOrganization,
   unknownWarehouse,
-} from './organizations.ts';
+} from './places.ts';
 import { type Subject, type SubjectColumn, subjectColumn } from './subject.ts';
 
 /**

@@ -1,10 +1,18 @@
 /** Organizations and their warehouses: what access is about. */
 import type { Clock } from '../clock.ts';
 import { randomId } from '../random-id.ts';
-import { Refusal, refuseViolations } from '../refusal.ts';
+import { refuseViolations } from '../refusal.ts';
 import type { Alongside, Database } from '../storage/queries.ts';
 import { byName } from './by-name.ts';
 import { displayName } from './display-name.ts';
+import {
+  acceptedExternalId,
+  createPlaces,
+  isOrganizationId,
+  type Places,
+  takenBy,
+  unknownOrganization,
+} from './places.ts';
 
 export interface WarehouseRecord {
   readonly id: string;
@@ -23,17 +31,21 @@ export interface OrganizationRecord {
   readonly warehouses: readonly WarehouseRecord[];
 }
 
-export interface Organizations {
+export interface Organizations extends Places {
   /** Every organization with its warehouses, by name. */
   list(): Promise<OrganizationRecord[]>;
-  /** @throws Refusal `name_invalid` */
+  /** @throws Refusal `name_invalid` or `external_id_taken` */
   add(
-    organization: { readonly name: string },
+    organization: { readonly name: string; readonly externalId?: string | undefined },
     alongside?: Alongside<OrganizationRecord>,
   ): Promise<OrganizationRecord>;
-  /** @throws Refusal `name_invalid` or `organization_unknown` */
+  /** @throws Refusal `name_invalid`, `organization_unknown` or `external_id_taken` */
   addWarehouse(
-    warehouse: { readonly organizationId: string; readonly name: string },
+    warehouse: {
+      readonly organizationId: string;
+      readonly name: string;
+      readonly externalId?: string | undefined;
+    },
     alongside?: Alongside<WarehouseRecord>,
   ): Promise<WarehouseRecord>;
 }
@@ -45,6 +57,8 @@ export function createOrganizations(parts: {
   const { database, clock } = parts;
 
   return {
+    ...createPlaces(database),
+
     async list() {
       const organizations = await database.query<OrganizationRow>(
         'SELECT id, name, created_at, external_id FROM organizations',
@@ -64,40 +78,50 @@ export function createOrganizations(parts: {
         .sort(byName);
     },
 
-    async add({ name: entered }, alongside) {
+    async add({ name: entered, externalId }, alongside) {
       const organization = {
         id: randomId('org_', 16),
         name: displayName(entered),
         createdAt: new Date(clock()),
+        ...acceptedExternalId(externalId),
         warehouses: [],
       };
-      await database.transaction(async (tx) => {
-        const { id, name, createdAt } = organization;
-        await tx.query('INSERT INTO organizations (id, name, created_at) VALUES ($1, $2, $3)', [
-          id,
-          name,
-          createdAt,
-        ]);
-        await alongside?.(tx, organization);
-      });
+      await refuseViolations(
+        takenBy(externalId),
+        database.transaction(async (tx) => {
+          const { id, name, createdAt } = organization;
+          await tx.query(
+            'INSERT INTO organizations (id, name, created_at, external_id) VALUES ($1, $2, $3, $4)',
+            [id, name, createdAt, organization.externalId ?? null],
+          );
+          await alongside?.(tx, organization);
+        }),
+      );
       return organization;
     },
 
-    async addWarehouse({ organizationId, name: entered }, alongside) {
+    async addWarehouse({ organizationId, name: entered, externalId }, alongside) {
       if (!isOrganizationId(organizationId)) throw unknownOrganization(organizationId);
       const warehouse = {
         id: randomId('wh_', 16),
         name: displayName(entered),
         organizationId,
         createdAt: new Date(clock()),
+        ...acceptedExternalId(externalId),
       };
       await refuseViolations(
-        { warehouses_organization_id_fkey: () => unknownOrganization(organizationId) },
+        {
+          ...takenBy(externalId),
+          warehouses_organization_id_fkey: () => unknownOrganization(organizationId),
+        },
         database.transaction(async (tx) => {
           await tx.query(
-            `INSERT INTO warehouses (id, organization_id, name, created_at)
-              VALUES ($1, $2, $3, $4)`,
-            [warehouse.id, organizationId, warehouse.name, warehouse.createdAt],
+            `INSERT INTO warehouses (id, organization_id, name, created_at, external_id)
+              VALUES ($1, $2, $3, $4, $5)`,
+            [
+              ...[warehouse.id, organizationId, warehouse.name, warehouse.createdAt],
+              warehouse.externalId ?? null,
+            ],
           );
           await alongside?.(tx, warehouse);
         }),
@@ -105,26 +129,6 @@ export function createOrganizations(parts: {
       return warehouse;
     },
   };
-}
-
-/** Other ids exist nowhere, and some (with a NUL byte) PostgreSQL would answer with an error. */
-export const isOrganizationId = (id: string): boolean => /^org_[A-Za-z0-9_-]{16}$/.test(id);
-export const isWarehouseId = (id: string): boolean => /^wh_[A-Za-z0-9_-]{16}$/.test(id);
-
-export function unknownOrganization(id: string): Refusal {
-  return new Refusal(
-    'organization_unknown',
-    `There is no organization ${id}.`,
-    'List the organizations to find it, or add it first.',
-  );
-}
-
-export function unknownWarehouse(id: string): Refusal {
-  return new Refusal(
-    'warehouse_unknown',
-    `There is no warehouse ${id}.`,
-    'List the warehouses to find it, or add it first.',
-  );
 }
 
 interface OrganizationRow {

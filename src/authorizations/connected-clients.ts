@@ -59,3 +59,30 @@ function connectedClientFrom(row: ConnectedClientRow): ConnectedClient {
     ...(row.last_used_at !== null && { lastUsedAt: row.last_used_at }),
   };
 }
+
+/** A connection with both its sides, for whoever runs the service. */
+export interface ListedConnection {
+  readonly accountId: string;
+  readonly email: string;
+  readonly clientId: string;
+  readonly clientName: string;
+  readonly connectedAt: Date;
+  readonly approvedAt: Date;
+  readonly lastUsedAt: Date | null;
+}
+
+/** What is connected now of a person, of a client, or of both; the latest first. */
+export const listConnections = (
+  database: Queries,
+  { accountId, clientId }: { accountId?: string | undefined; clientId?: string | undefined },
+): Promise<ListedConnection[]> =>
+  database.query<ListedConnection>(
+    `SELECT n.account_id AS "accountId", a.email, n.client_id AS "clientId",
+        c.name AS "clientName", n.connected_at AS "connectedAt", n.approved_at AS "approvedAt",
+        n.last_used_at AS "lastUsedAt"
+      FROM connections n JOIN clients c ON c.id = n.client_id JOIN accounts a ON a.id = n.account_id
+      WHERE n.ended_at IS NULL
+        AND (n.account_id = $1 OR $1::text IS NULL) AND (n.client_id = $2 OR $2::text IS NULL)
+      ORDER BY n.connected_at DESC, n.account_id, n.client_id`,
+    [accountId ?? null, clientId ?? null],
+  );

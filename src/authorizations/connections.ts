@@ -5,7 +5,12 @@ import type { ChangeFeed } from '../storage/change-feed.ts';
 import type { WriteUses } from '../storage/last-used.ts';
 import { createMemory } from '../storage/memory.ts';
 import type { Alongside, Database, Queries } from '../storage/queries.ts';
-import { type ConnectedClient, listConnectedClients } from './connected-clients.ts';
+import {
+  type ConnectedClient,
+  type ListedConnection,
+  listConnectedClients,
+  listConnections,
+} from './connected-clients.ts';
 import { type NewConsent, type RememberedConsent, rememberConsent } from './consents.ts';
 
 export interface Connections {
@@ -20,6 +25,8 @@ export interface Connections {
   rememberConsent(consent: NewConsent): Promise<number | undefined>;
   /** Every client a person has connected now, the latest first. */
   listOf(accountId: string): Promise<ConnectedClient[]>;
+  /** What is connected now of a person, of a client, or of both; the latest first. */
+  listBoth(whose: Parameters<typeof listConnections>[1]): Promise<ListedConnection[]>;
   /** To be noted with `connectionId` as the id. */
   readonly writeUses: WriteUses;
   /**
@@ -110,6 +117,7 @@ export function createConnections(parts: {
     rememberConsent: (consent) => rememberConsent(database, new Date(clock()), consent),
 
     listOf: (accountId) => listConnectedClients(database, accountId),
+    listBoth: (whose) => listConnections(database, whose),
 
     async writeUses(uses) {
       const ids = uses.map(({ id }) => id.split(' '));

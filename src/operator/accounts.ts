@@ -2,10 +2,13 @@
 import { type Command, Option } from 'commander';
 import type { Account } from '../accounts/account.ts';
 import { Refusal } from '../refusal.ts';
+import { askedFirst, type ConfirmationOptions, confirmed } from './confirmation.ts';
+import { type ListOptions, listed, listReport } from './lists.ts';
 import { accountNamed, oneName } from './names.ts';
 import type { Operator } from './operator.ts';
 import { type PasswordOptions, passwordFrom } from './password-source.ts';
-import { type Report, table } from './report.ts';
+import type { Registries } from './registries.ts';
+import type { Report } from './report.ts';
 
 export function addAccountCommands(program: Command, operator: Operator): void {
   const { run } = operator;
@@ -57,19 +60,81 @@ export function addAccountCommands(program: Command, operator: Operator): void {
       });
     });
 
-  accounts
-    .command('list')
+  listed(accounts.command('list'))
     .description('every account, oldest first')
-    .action(() =>
+    .addOption(new Option('--state <state>', 'only those in this state').choices(STATES))
+    .action(({ state, ...options }: ListOptions & { state?: string }) =>
       run(async (registries) => {
         const all = await registries.accounts.list();
-        const rows = all.map((one) => [...[one.id, one.email, one.name], stateOf(one)]);
-        return {
-          value: all.map(accountValue),
-          text: table(['ID', 'EMAIL', 'NAME', 'STATE'], rows, 'There are no accounts.'),
-        };
+        const chosen = all.filter((one) => stateOf(one) === (state ?? stateOf(one)));
+        return listReport(chosen, options, {
+          heading: ['ID', 'EMAIL', 'NAME', 'STATE'],
+          row: (one) => [one.id, one.email, one.name, stateOf(one)],
+          value: accountValue,
+          nothing: 'There are no accounts.',
+        });
       }),
     );
+
+  aboutOne(accounts.command('show'), operator, async (account, registries) => {
+    const owned = await registries.clients.listByOwner(account.id);
+    const { text, counts } = await reachOf(account, registries);
+    const clients = owned.map(({ id }) => id);
+    return {
+      value: { ...accountValue(account), ...counts, clients },
+      text: [
+        `${account.id}: ${account.name} <${account.email}>, ${stateOf(account)}`,
+        `Since ${account.createdAt.toISOString()}; external id: ${account.externalId ?? 'none'}`,
+        `It has ${text}.`,
+        ...(clients.length > 0 ? [`It owns ${clients.join(', ')}.`] : []),
+      ].join('\n'),
+    };
+  }).description('one account, and what there is of it');
+
+  aboutOne(
+    accounts.command('rename').requiredOption('--name <name>', 'the name that pages show'),
+    operator,
+    async ({ id }, { accounts, recordChange }, { name }: { name: string }) => {
+      const details = { changed: ['name'] };
+      const record = recordChange('account_changed', { accountId: id, details });
+      return accountReport('Renamed', await accounts.rename(id, name, record));
+    },
+  ).description('change the name that pages show');
+
+  aboutOne(
+    accounts
+      .command('change-email')
+      .requiredOption('--to <email>', 'the address to sign in with from now on'),
+    operator,
+    async ({ id }, { accounts, recordChange }, { to }: { to: string }) => {
+      const details = { changed: ['email'] };
+      const record = recordChange('account_changed', { accountId: id, details });
+      return accountReport('Changed', await accounts.changeEmail(id, to, record));
+    },
+  ).description(
+    'change the address to sign in with; links that were sent to the former one are over',
+  );
+
+  aboutOne(
+    askedFirst(accounts.command('delete')),
+    operator,
+    async (account, registries, options: ConfirmationOptions) => {
+      const { text, counts } = await reachOf(account, registries);
+      const returns = account.externalId ? ' The next import that has it makes another one.' : '';
+      const what = `Erases ${account.name} <${account.email}> with ${text}.${returns}`;
+      await confirmed(what, options, operator);
+      const record = registries.recordChange('account_deleted', {
+        ...{ accountId: account.id, details: counts },
+      });
+      const { value, text: done } = accountReport(
+        'Deleted',
+        await registries.accounts.remove(account.id, record),
+      );
+      return { value: { ...value, ...counts, deleted: true }, text: done };
+    },
+  ).description(
+    'erase a person and end all that acts for them, for good; the audit keeps the account ID',
+  );
 
   const changes = [
     ['suspend', 'Suspended', 'refuse the person and every client acting for them, from now on'],
@@ -97,6 +162,36 @@ interface NewAccountOptions extends PasswordOptions {
 
 const ACTIONS = { suspend: 'account_suspended', resume: 'account_resumed' } as const;
 
+/** What goes with an account, counted. */
+async function reachOf({ id }: Account, { connections, apiKeys, access }: Registries) {
+  const [connected, keys, organizations] = await Promise.all([
+    ...[connections.listOf(id), apiKeys.listOf(id)],
+    access.accessOf({ accountId: id }),
+  ] as const);
+  const counts = {
+    ...{ connections: connected.length, api_keys: keys.length },
+    organizations: organizations.length,
+  };
+  const text = `${counts.connections} connections, ${counts.api_keys} API keys and memberships in ${counts.organizations} organizations`;
+  return { counts, text };
+}
+
+/** Makes it a command about one account, which is there when `work` begins. */
+function aboutOne<Options extends object>(
+  command: Command,
+  { run }: Operator,
+  work: (account: Account, registries: Registries, options: Options) => Promise<Report>,
+): Command {
+  return named(command).action(
+    (argument: string | undefined, options: Options & { readonly account?: string }) => {
+      const name = oneName(argument, options.account, 'an account');
+      return run(async (registries) =>
+        work(await accountNamed(registries, name), registries, options),
+      );
+    },
+  );
+}
+
 const named = (command: Command): Command =>
   command
     .argument('[account]', 'email address or account ID')
@@ -121,7 +216,9 @@ function accountReport(done: string, account: Account): Report & { readonly valu
   return { value: accountValue(account), text: `${done} account ${id}: ${name} <${email}>.` };
 }
 
-function stateOf({ isSuspended, isEmailTaken, hasPassword }: Account): string {
+const STATES = ['active', 'suspended', 'address taken', 'no password yet'] as const;
+
+function stateOf({ isSuspended, isEmailTaken, hasPassword }: Account): (typeof STATES)[number] {
   if (isSuspended) return 'suspended';
   if (isEmailTaken) return 'address taken';
   return hasPassword ? 'active' : 'no password yet';

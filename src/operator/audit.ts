@@ -1,9 +1,10 @@
 /** `operator audit`: who changed what, who signed in, what was revoked, and from where. */
-import { type Command, InvalidArgumentError, Option } from 'commander';
+import { type Command, Option } from 'commander';
 import type { Action, ActivityRecord } from '../accounts/activity.ts';
 import { ACTIONS, wordsOf } from '../accounts/activity-words.ts';
 import type { AuditRecord } from '../accounts/audit.ts';
 import { givenTime } from './given-time.ts';
+import { wholeNumber } from './lists.ts';
 import { accountNamed } from './names.ts';
 import type { Operator } from './operator.ts';
 import { table } from './report.ts';
@@ -34,8 +35,12 @@ export function addAuditCommand(program: Command, { run }: Operator): void {
     .addOption(new Option('--actor <actor>', 'done by one of these').choices(ACTORS))
     .option('--since <time>', 'from then on: 7d, 12h, 30m, or 2026-01-31T08:00Z', givenTime)
     .option('--until <time>', 'before then, likewise', givenTime)
-    .option('--limit <number>', `at most so many, up to ${MOST}`, number(MOST), 100)
-    .option('--before <id>', 'older than this one: the next page', number(Number.MAX_SAFE_INTEGER))
+    .option('--limit <number>', `at most so many, up to ${MOST}`, wholeNumber(MOST), 100)
+    .option(
+      '--before <id>',
+      'older than this one: the next page',
+      wholeNumber(Number.MAX_SAFE_INTEGER),
+    )
     .action((options: AuditOptions) =>
       run(async (registries) => {
         const { account, client: clientId, ...question } = options;
@@ -50,9 +55,17 @@ function textOf(found: readonly AuditRecord[], limit: number): string {
   const rows = found.map((record) => {
     const { what, about, note } = wordsOf(record);
     const details = [about, note && `(${note})`].filter(Boolean).join(' ');
-    return [timeOf(record.at), whoOf(record), what, details, ofWhom(record), originOf(record)];
+    return [
+      timeOf(record.at),
+      whoOf(record),
+      what,
+      details,
+      ofWhom(record),
+      originOf(record),
+      record.by?.reason ?? '',
+    ];
   });
-  const heading = ['TIME', 'WHO', 'WHAT', 'ABOUT', 'OF', 'FROM'];
+  const heading = ['TIME', 'WHO', 'WHAT', 'ABOUT', 'OF', 'FROM', 'REASON'];
   const last = found.length === limit ? found.at(-1) : undefined;
   const more = last && `\n\nThere may be older ones: add --before ${last.id}`;
   return table(heading, rows, 'Nothing is recorded that fits.') + (more ?? '');
@@ -63,7 +76,9 @@ const timeOf = (at: Date): string => `${at.toISOString().slice(0, 19)}Z`;
 const personOf = ({ email, accountId }: AuditRecord): string => email ?? accountId ?? '';
 
 const whoOf = (record: AuditRecord): string =>
-  record.actor === 'person' ? personOf(record) : `(${record.actor})`;
+  record.actor === 'person'
+    ? personOf(record)
+    : `(${[record.actor, record.by?.operator].filter(Boolean).join(' ')})`;
 
 /** In whose log it is, where that is somebody else than who did it. */
 const ofWhom = (record: AuditRecord): string => (record.actor === 'person' ? '' : personOf(record));
@@ -71,21 +86,15 @@ const ofWhom = (record: AuditRecord): string => (record.actor === 'person' ? '' 
 const originOf = ({ origin }: AuditRecord): string => origin?.address ?? '';
 
 const recordValue = (record: AuditRecord) => {
-  const { id, at, actor, action, accountId, email, details, origin } = record;
+  const { id, at, actor, action, accountId, email, details, origin, by } = record;
   return {
     ...{ id, at, actor, action, what: wordsOf(record).what },
     account_id: accountId ?? null,
     email: email ?? null,
     details,
+    operator: by?.operator ?? null,
+    reason: by?.reason ?? null,
     address: origin?.address ?? null,
     browser: origin?.browser ?? null,
   };
 };
-
-const number =
-  (most: number) =>
-  (text: string): number => {
-    const value = Number(text);
-    if (/^\d+$/.test(text) && value >= 1 && value <= most) return value;
-    throw new InvalidArgumentError(`Write a whole number from 1 to ${most}.`);
-  };

@@ -1,17 +1,18 @@
 /** `operator clients`: clients of every kind. Public ones and machines come to be only here. */
 import { type Command, Option } from 'commander';
-import type { Action } from '../accounts/activity.ts';
-import type { Client, ClientKind } from '../clients/client.ts';
+import type { ClientKind } from '../clients/client.ts';
 import { checkRedirectUris } from '../clients/client-rules.ts';
-import { clientText, clientValue, stateOf } from './client-report.ts';
+import { aboutOne, report } from './about-client.ts';
+import { clientRecord } from './change-records.ts';
+import { addClientList, KINDS } from './client-list.ts';
+import { clientValue } from './client-report.ts';
+import { addClientSecretCommands } from './client-secrets.ts';
 import { askedFirst, type ConfirmationOptions, confirmed } from './confirmation.ts';
 import { WrongUsage } from './failure.ts';
-import { accountNamed, clientNamed, oneName } from './names.ts';
+import { accountNamed } from './names.ts';
 import type { Operator } from './operator.ts';
 import type { Registries } from './registries.ts';
-import { type Report, table } from './report.ts';
-
-const KINDS: readonly ClientKind[] = ['confidential', 'public', 'machine', 'resource-server'];
+import type { Report } from './report.ts';
 
 interface NewClientOptions {
   readonly kind: ClientKind;
@@ -24,12 +25,12 @@ interface NewClientOptions {
 export function addClientCommands(program: Command, operator: Operator): void {
   const clients = program.command('clients').description('registered OAuth clients');
   addAdd(clients, operator);
-  addList(clients, operator);
+  addClientList(clients, operator);
   addShow(clients, operator);
+  addUpdate(clients, operator);
   addSuspendAndResume(clients, operator);
   addTransfer(clients, operator);
-  addRotateSecret(clients, operator);
-  addRemoveSecret(clients, operator);
+  addClientSecretCommands(clients, operator);
   addDelete(clients, operator);
 }
 
@@ -55,7 +56,7 @@ async function addClient(
     { kind, name, redirectUris, isNative: native, ownerAccountId },
     (tx, id) => {
       const about = { id, name: name.trim(), ownerAccountId };
-      return recordOf(registries, 'client_added', about)(tx);
+      return clientRecord(registries, 'client_added', about)(tx);
     },
   );
   const { warnings } = checkRedirectUris(redirectUris, { native });
@@ -77,23 +78,38 @@ async function addClient(
   };
 }
 
-function addList(clients: Command, { run }: Operator): void {
-  clients
-    .command('list')
-    .description('every client, oldest first')
-    .action(() =>
-      run(async (registries) => {
-        const all = await registries.clients.list();
-        const rows = all.map((client) => {
-          const { id, kind, name, ownerName = '(operator)' } = client;
-          return [id, kind, name, ownerName, stateOf(client)];
-        });
-        return {
-          value: all.map(clientValue),
-          text: table(['ID', 'KIND', 'NAME', 'OWNER', 'STATE'], rows, 'There are no clients.'),
-        };
-      }),
+function addUpdate(clients: Command, operator: Operator): void {
+  const update = clients
+    .command('update')
+    .description('change what people see of a client, of whatever kind, and where it takes codes')
+    .option('--name <name>', 'the name that people see when they approve it')
+    .option(
+      '--redirect-uri <uri>',
+      'all that it is to have from now on; up to 20 times',
+      another,
+      [],
+    )
+    .hook('preAction', (command) => {
+      const { name, redirectUri } = command.opts<UpdateOptions>();
+      if (name !== undefined || redirectUri.length > 0) return;
+      throw new WrongUsage('say --name or --redirect-uri');
+    });
+  aboutOne(update, operator, async (client, registries, options: UpdateOptions) => {
+    const { name = client.name, redirectUri } = options;
+    const redirectUris = redirectUri.length > 0 ? redirectUri : client.redirectUris;
+    const record = clientRecord(registries, 'client_changed', client, {
+      redirect_uris: redirectUris,
+    });
+    return report(
+      await registries.clients.edit(client.id, { name, redirectUris }, record),
+      'Changed.',
     );
+  });
+}
+
+interface UpdateOptions {
+  readonly name?: string;
+  readonly redirectUri: readonly string[];
 }
 
 function addShow(clients: Command, operator: Operator): void {
@@ -112,7 +128,7 @@ function addSuspendAndResume(clients: Command, operator: Operator): void {
   for (const [change, action, done, description] of SUSPENSION) {
     const command = clients.command(change).description(description);
     aboutOne(command, operator, async (client, registries) => {
-      const record = recordOf(registries, action, client);
+      const record = clientRecord(registries, action, client);
       return report(await registries.clients[change](client.id, record), done);
     });
   }
@@ -136,49 +152,10 @@ function addTransfer(clients: Command, operator: Operator): void {
     const moved = await registries.clients.transfer(client.id, account?.id, async (tx) => {
       for (const ownerAccountId of logs) {
         const about = { id: client.id, name: client.name, ownerAccountId };
-        await recordOf(registries, 'client_transferred', about)(tx);
+        await clientRecord(registries, 'client_transferred', about)(tx);
       }
     });
     return report(moved, 'Transferred.');
-  });
-}
-
-function addRotateSecret(clients: Command, operator: Operator): void {
-  const rotate = clients
-    .command('rotate-secret')
-    .description('add a second secret beside the one in use, and show it once');
-  aboutOne(rotate, operator, async (found, registries) => {
-    const { client, secret } = await registries.clients.addSecret(found.id, (tx, { lastFour }) =>
-      recordOf(registries, 'client_secret_added', found, { last_four: lastFour })(tx),
-    );
-    return {
-      value: { ...clientValue(client), client_secret: secret },
-      text: [
-        `Client secret: ${secret} (shown only this once)`,
-        'The one before it stays good until `clients remove-secret` ends it.',
-      ].join('\n'),
-    };
-  });
-}
-
-function addRemoveSecret(clients: Command, operator: Operator): void {
-  const remove = askedFirst(clients.command('remove-secret'))
-    .description('refuse a secret from now on; the last one stays')
-    .requiredOption('--secret <secret>', 'its ID, or its last four characters');
-  aboutOne(remove, operator, async (client, registries, options: RemoveSecretOptions) => {
-    const [secret, ...others] = client.secrets.filter((live) =>
-      [live.id, live.lastFour].includes(options.secret),
-    );
-    const secretId = secret && others.length === 0 ? secret.id : options.secret;
-    // What the registry refuses is not asked about.
-    if (secret && client.secrets.length > 1) {
-      const what = `Removes the secret …${secret.lastFour} of ${client.name}.`;
-      await confirmed(what, options, operator);
-    }
-    const left = await registries.clients.removeSecret(client.id, secretId, (tx, { lastFour }) =>
-      recordOf(registries, 'client_secret_removed', client, { last_four: lastFour })(tx),
-    );
-    return report(left, 'Removed.');
   });
 }
 
@@ -192,7 +169,7 @@ function addDelete(clients: Command, operator: Operator): void {
     const what = `Deletes ${name} and disconnects the ${connected} people who use it.`;
     await confirmed(what, options, operator);
     const people = await registries.clients.remove(id, (tx, connected) =>
-      recordOf(registries, 'client_deleted', client, { people: connected })(tx),
+      clientRecord(registries, 'client_deleted', client, { people: connected })(tx),
     );
     return {
       value: { ...clientValue(client), deleted: true, disconnected_people: people },
@@ -201,50 +178,9 @@ function addDelete(clients: Command, operator: Operator): void {
   });
 }
 
-/** Makes it a command about one client, which is there when `work` begins. */
-function aboutOne<Options extends object>(
-  command: Command,
-  { run }: Operator,
-  work: (client: Client, registries: Registries, options: Options) => Promise<Report>,
-): void {
-  command
-    .argument('[client]', 'client ID')
-    .option('--client <id>', 'the same, as an option')
-    .action((argument: string | undefined, options: Options & { readonly client?: string }) => {
-      const id = oneName(argument, options.client, 'a client');
-      return run(async (registries) =>
-        work(await clientNamed(registries, id), registries, options),
-      );
-    });
-}
-
-/** @param done what was done to it; nothing where it is only shown. */
-const report = (client: Client, done?: string): Report => ({
-  value: clientValue(client),
-  text: [clientText(client), done].filter(Boolean).join('\n'),
-});
-
-interface RemoveSecretOptions extends ConfirmationOptions {
-  readonly secret: string;
-}
-
 interface TransferOptions {
   readonly owner?: string;
   readonly toOperator?: true;
 }
-
-type RecordedClient = Pick<Client, 'id' | 'name'> & { ownerAccountId?: string | undefined };
-
-/** In the log of the owner, where there is one. */
-const recordOf = (
-  { recordChange }: Registries,
-  action: Action,
-  { id, name, ownerAccountId }: RecordedClient,
-  details: Readonly<Record<string, string | number>> = {},
-) =>
-  recordChange(action, {
-    accountId: ownerAccountId,
-    details: { client_id: id, client_name: name, ...details },
-  });
 
 const another = (uri: string, before: readonly string[]): string[] => [...before, uri];

@@ -36,7 +36,7 @@ export async function checkDatabase(
         remedy: 'bring it nearer to the nodes, or see what keeps it busy',
       });
     }
-    if (!(await checkMigrations(findings, database, { where, isEmbedded }))) {
+    if (!(await checkMigrations(findings, database, where))) {
       await database.close();
       return undefined;
     }
@@ -59,7 +59,7 @@ export async function checkDatabase(
 async function checkMigrations(
   findings: Findings,
   database: OpenDatabase,
-  { where, isEmbedded }: { where: string; isEmbedded: boolean },
+  where: string,
 ): Promise<boolean> {
   const pending = await pendingMigrations(database);
   if (pending.length === 0) {
@@ -69,9 +69,8 @@ async function checkMigrations(
   findings.problem({
     ...{ check: 'migrations', where },
     message: `the schema lacks ${shortened(pending)}: no node of this version has started on it`,
-    remedy: isEmbedded
-      ? '`npm start` once; with storage.auto_migrate: false set it to true for that start'
-      : 'start a node of this version, with storage.auto_migrate: true for one start',
+    remedy:
+      '`npm run operator -- migrate`, or start a node of this version with storage.auto_migrate: true',
   });
   findings.notChecked(CHECKS.slice(1), 'a migration is pending');
   return false;

@@ -8,13 +8,27 @@ const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
     'accounts add --email ada@example.com --name "Ada Lovelace" --password-file ada.txt',
   ],
   'accounts invite': ['accounts invite ada@example.com'],
-  'accounts list': ['accounts list'],
+  'accounts list': [
+    'accounts list --state suspended',
+    'accounts list --match example.com --limit 50 --after acc_VcX0bq7mWcXk2f1S',
+  ],
+  'accounts show': ['accounts show ada@example.com'],
+  'accounts rename': ['accounts rename ada@example.com --name "Ada King"'],
+  'accounts change-email': ['accounts change-email ada@example.com --to ada.king@example.com'],
+  'accounts delete': ['accounts delete ada@example.com --reason "ticket 4711"'],
   'accounts suspend': ['accounts suspend ada@example.com'],
   'accounts resume': ['accounts resume ada@example.com'],
   'organizations add': ['organizations add --name "Northern Logistics"'],
-  'organizations list': ['organizations list'],
+  'organizations list': ['organizations list --match north'],
+  'organizations rename': [
+    'organizations rename org_VcX0bq7mWcXk2f1S --name "Northern Lights"',
+    'organizations rename org_VcX0bq7mWcXk2f1S --external-id 4711',
+  ],
+  'organizations remove': ['organizations remove org_VcX0bq7mWcXk2f1S'],
   'warehouses add': ['warehouses add --organization org_VcX0bq7mWcXk2f1S --name Rotterdam'],
   'warehouses list': ['warehouses list --organization org_VcX0bq7mWcXk2f1S'],
+  'warehouses rename': ['warehouses rename wh_c1kXq0V7bWmX2fSc --name "Rotterdam, Europoort"'],
+  'warehouses remove': ['warehouses remove wh_c1kXq0V7bWmX2fSc --yes'],
   'memberships set': [
     'memberships set --account ada@example.com --organization org_VcX0bq7mWcXk2f1S --role member',
     'memberships set --account ada@example.com --warehouse wh_c1kXq0V7bWmX2fSc --rights read,write',
@@ -22,13 +36,27 @@ const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   'memberships remove': [
     'memberships remove --account ada@example.com --organization org_VcX0bq7mWcXk2f1S',
   ],
-  'memberships list': ['memberships list --account ada@example.com'],
+  'memberships list': [
+    'memberships list --account ada@example.com',
+    'memberships list --warehouse wh_c1kXq0V7bWmX2fSc',
+    'memberships list --organization org_VcX0bq7mWcXk2f1S --role owner',
+  ],
+  'connections list': [
+    'connections list --account ada@example.com',
+    'connections list --client gate_ci_Vc0bq7mWcXk2f1SqXk0V7b --limit 50',
+  ],
+  'sessions list': ['sessions list --account ada@example.com'],
+  'sessions end': ['sessions end --account ada@example.com --yes'],
   'clients add': [
     'clients add --kind confidential --name "Acme Sync" --redirect-uri https://acme.example/callback',
     'clients add --kind public --native --name "Acme Mobile" --redirect-uri com.acme.mobile:/callback',
     'clients add --kind machine --name "Nightly export"',
   ],
-  'clients list': ['clients list'],
+  'clients list': ['clients list --kind machine', 'clients list --owner ada@example.com'],
+  'clients update': [
+    'clients update gate_ci_Vc0bq7mWcXk2f1SqXk0V7b --name "Acme Sync 2"',
+    'clients update gate_ci_Vc0bq7mWcXk2f1SqXk0V7b --redirect-uri https://acme.example/callback',
+  ],
   'clients show': ['clients show gate_ci_Vc0bq7mWcXk2f1SqXk0V7b'],
   'clients suspend': ['clients suspend gate_ci_Vc0bq7mWcXk2f1SqXk0V7b'],
   'clients resume': ['clients resume gate_ci_Vc0bq7mWcXk2f1SqXk0V7b'],
@@ -54,6 +82,8 @@ const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   'keys list': ['keys'],
   'keys generate': ['keys generate --kind token'],
   doctor: ['doctor'],
+  migrate: ['migrate --dry-run', 'migrate'],
+  completion: ['completion bash >> ~/.bashrc'],
 };
 
 /** Adds its examples to the help of each command, and to that of a noun those of its verbs. */

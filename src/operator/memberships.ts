@@ -1,9 +1,18 @@
 /** `operator memberships`: who belongs to an organization, and with which rights in its warehouses. */
 import { type Command, Option } from 'commander';
-import { type Organization, RIGHTS, type Right, ROLES, type Role } from '../accounts/access.ts';
+import {
+  type Member,
+  type Organization,
+  RIGHTS,
+  type Right,
+  ROLES,
+  type Role,
+} from '../accounts/access.ts';
+import type { PlaceKind } from '../accounts/places.ts';
 import type { Subject } from '../accounts/subject.ts';
 import type { ChangeRecord } from './change-records.ts';
 import { WrongUsage } from './failure.ts';
+import { type ListForm, type ListOptions, listed, listReport } from './lists.ts';
 import { accountNamed, clientNamed } from './names.ts';
 import type { Operator } from './operator.ts';
 import type { Registries } from './registries.ts';
@@ -81,12 +90,48 @@ export function addMembershipCommands(program: Command, { run }: Operator): void
       });
     });
 
-  ofSomebody(memberships.command('list'))
-    .description('what somebody may reach now')
-    .action((options: Whose) =>
-      run(async (registries) => accessReport(registries, await subjectOf(registries, options))),
-    );
+  listed(ofSomebody(memberships.command('list')))
+    .description('what somebody may reach now, or who reaches an organization or warehouse')
+    .option('--organization <id>', 'everybody and everything in this organization')
+    .option('--warehouse <id>', 'everybody and everything that reaches this warehouse')
+    .addOption(new Option('--role <role>', 'only with this role in it').choices(ROLES))
+    .action(({ organization, warehouse, role, ...options }: What & ListOptions) => {
+      const places = [organization, warehouse].filter((id) => id !== undefined);
+      if (places.length === 0) {
+        if (role) throw new WrongUsage('--role needs --organization or --warehouse');
+        return run(async (registries) =>
+          accessReport(registries, await subjectOf(registries, options)),
+        );
+      }
+      const [id = '', ...others] = [...places, options.account, options.client].filter(
+        (one) => one !== undefined,
+      );
+      if (others.length > 0) {
+        throw new WrongUsage('say one of --account, --client, --organization and --warehouse');
+      }
+      const kind = organization === undefined ? 'warehouse' : 'organization';
+      return run(async ({ access }) => {
+        const members = await access.reachedBy(kind, id);
+        const chosen = members.filter((member) => member.role === (role ?? member.role));
+        return listReport(chosen, options, memberList(kind));
+      });
+    });
 }
+
+const memberList = (kind: PlaceKind): ListForm<Member> => ({
+  heading: ['ID', 'NAME', 'ROLE', ...(kind === 'warehouse' ? ['RIGHTS'] : []), 'STATE'],
+  row: ({ id, name, email, role, rights, isSuspended }) => [
+    ...[id, email === undefined ? `${name} (machine)` : email, role],
+    ...(kind === 'warehouse' ? [rights.join(',')] : []),
+    isSuspended ? 'suspended' : 'active',
+  ],
+  value: ({ id, kind: what, name, email, role, rights, isSuspended }) => ({
+    ...{ id, kind: what, name, email: email ?? null, role },
+    ...(kind === 'warehouse' && { rights }),
+    suspended: isSuspended,
+  }),
+  nothing: 'Nobody reaches it.',
+});
 
 function ofSomebody(command: Command): Command {
   return command

@@ -1,10 +1,12 @@
 /** `operator organizations`: whose warehouses there are. */
 import type { Command } from 'commander';
 import type { OrganizationRecord } from '../accounts/organizations.ts';
+import { type ListOptions, listed, listReport } from './lists.ts';
 import type { Operator } from './operator.ts';
-import { table } from './report.ts';
+import { addPlaceCommands, EXTERNAL_ID } from './places.ts';
 
-export function addOrganizationCommands(program: Command, { run }: Operator): void {
+export function addOrganizationCommands(program: Command, operator: Operator): void {
+  const { run } = operator;
   const organizations = program
     .command('organizations')
     .description('organizations, to which warehouses belong');
@@ -13,9 +15,10 @@ export function addOrganizationCommands(program: Command, { run }: Operator): vo
     .command('add')
     .description('add an organization')
     .requiredOption('--name <name>', 'the name that pages show')
-    .action(({ name }: { name: string }) =>
+    .option(...EXTERNAL_ID)
+    .action((draft: { name: string; externalId?: string }) =>
       run(async (registries) => {
-        const organization = await registries.organizations.add({ name }, (tx, added) => {
+        const organization = await registries.organizations.add(draft, (tx, added) => {
           const details = { organization_id: added.id, organization_name: added.name };
           return registries.recordChange('organization_added', { details })(tx);
         });
@@ -26,19 +29,22 @@ export function addOrganizationCommands(program: Command, { run }: Operator): vo
       }),
     );
 
-  organizations
-    .command('list')
+  listed(organizations.command('list'))
     .description('every organization, by name')
-    .action(() =>
-      run(async (registries) => {
-        const all = await registries.organizations.list();
-        const rows = all.map(({ id, name, warehouses }) => [id, name, `${warehouses.length}`]);
-        return {
-          value: all.map(organizationValue),
-          text: table(['ID', 'NAME', 'WAREHOUSES'], rows, 'There are no organizations.'),
-        };
-      }),
+    .action((options: ListOptions) =>
+      run(async (registries) =>
+        listReport(await registries.organizations.list(), options, {
+          heading: ['ID', 'NAME', 'WAREHOUSES', 'EXTERNAL ID'],
+          row: ({ id, name, warehouses, externalId = '' }) => [
+            ...[id, name, `${warehouses.length}`, externalId],
+          ],
+          value: organizationValue,
+          nothing: 'There are no organizations.',
+        }),
+      ),
     );
+
+  addPlaceCommands(organizations, 'organization', operator);
 }
 
 const organizationValue = ({ id, name, createdAt, externalId }: OrganizationRecord) => ({

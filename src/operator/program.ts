@@ -1,20 +1,25 @@
 /** Every command there is, and what all of them have in common. */
-import { Command } from 'commander';
+import { Command, InvalidArgumentError } from 'commander';
+import packageFile from '../../package.json' with { type: 'json' };
 import { addAccountCommands } from './accounts.ts';
 import { addAuditCommand } from './audit.ts';
 import { addCheckConfigCommand } from './check-config.ts';
 import { addClientCommands } from './clients.ts';
+import { addCompletionCommand } from './completion.ts';
+import { addConnectionCommands } from './connections.ts';
 import { addDoctorCommand } from './doctor.ts';
 import { addExamples } from './examples.ts';
 import { addExplainCommand } from './explain.ts';
 import { addImportCommand } from './import.ts';
 import { addKeyCommands } from './keys.ts';
 import { addMembershipCommands } from './memberships.ts';
+import { addMigrateCommand } from './migrate.ts';
 import type { Operator } from './operator.ts';
 import { addOrganizationCommands } from './organizations.ts';
 import { addReloadCommand } from './reload.ts';
 import { WIDTH } from './report.ts';
 import { addRevokeCommand } from './revoke.ts';
+import { addSessionCommands } from './sessions.ts';
 import { addWarehouseCommands } from './warehouses.ts';
 
 /** @param json an error is told as JSON by whoever runs the program, so commander is silent. */
@@ -23,6 +28,8 @@ export function createProgram(operator: Operator, { json }: { readonly json: boo
   const program = new Command('operator')
     .description('Administers a Gatehouse: the one of config/gatehouse.yaml and the environment.')
     .option('--json', 'print exactly one JSON value, for an error too')
+    .option('--reason <text>', 'why: kept in the audit log with what the command changes', reason)
+    .version(packageFile.version, '--version', 'print the version of Gatehouse')
     .helpOption('-h, --help', 'show what a command takes')
     .configureHelp({ showGlobalOptions: true })
     .showHelpAfterError('Add --help to see what the command takes.')
@@ -46,6 +53,8 @@ With --json call \`npm run --silent operator -- …\`, or npm prints lines of it
   addWarehouseCommands(program, operator);
   addMembershipCommands(program, operator);
   addClientCommands(program, operator);
+  addConnectionCommands(program, operator);
+  addSessionCommands(program, operator);
   addRevokeCommand(program, operator);
   addExplainCommand(program, operator);
   addAuditCommand(program, operator);
@@ -54,6 +63,15 @@ With --json call \`npm run --silent operator -- …\`, or npm prints lines of it
   addReloadCommand(program, operator);
   addKeyCommands(program, operator);
   addDoctorCommand(program, operator);
+  addMigrateCommand(program, operator);
+  addCompletionCommand(program, operator);
   addExamples(program);
   return program;
+}
+
+const LONGEST_REASON = 500;
+
+function reason(text: string): string {
+  if (text.trim() !== '' && text.length <= LONGEST_REASON && !/\p{C}/u.test(text)) return text;
+  throw new InvalidArgumentError(`Write 1 to ${LONGEST_REASON} visible characters.`);
 }

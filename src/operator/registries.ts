@@ -1,7 +1,7 @@
 /** What commands work on: the registries of the service, over a database of its own or a shared one. */
 import { type Access, createAccess } from '../accounts/access.ts';
 import { type AccountRegistry, createAccountRegistry } from '../accounts/account-registry.ts';
-import { type Activity, createActivity } from '../accounts/activity.ts';
+import { type Activity, createActivity, type OperatedBy } from '../accounts/activity.ts';
 import { type ApiKeys, createApiKeys } from '../accounts/api-keys.ts';
 import { type Audit, createAudit } from '../accounts/audit.ts';
 import { keyEmails } from '../accounts/email-keys.ts';
@@ -69,7 +69,7 @@ const PATIENCE = 10;
  * @throws ConfigurationProblems, StorageUnavailable, or Refusal `migrations_pending`
  */
 export async function withRegistries<Result>(
-  { environment }: Pick<Surroundings, 'environment'>,
+  { environment, by }: Pick<Surroundings, 'environment'> & { readonly by?: OperatedBy },
   work: (registries: Registries) => Promise<Result>,
 ): Promise<Result> {
   const settings = loadSettingsOfStores({ environment });
@@ -83,7 +83,7 @@ export async function withRegistries<Result>(
     // A command asks once and ends: there is nothing to remember, so nothing to be told.
     const parts = { database, changes: silentChangeFeed, clock: systemClock };
     const accounts = createAccountRegistry(parts);
-    const activity = createActivity(parts);
+    const activity = createActivity({ ...parts, ...(by && { by }) });
     const links = createPasswordLinks({ ...parts, accounts, activity });
     const connections = createConnections(parts);
     // A command waits for what it records, and says itself where that fails.

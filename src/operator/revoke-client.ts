@@ -1,6 +1,7 @@
 /** Ends everything that was issued to a client, which stays as it is and may get new tokens. */
 import type { Client } from '../clients/client.ts';
 import { Refusal } from '../refusal.ts';
+import { clientRecord } from './change-records.ts';
 import type { Confirm } from './confirmation.ts';
 import { clientNamed } from './names.ts';
 import type { Registries } from './registries.ts';
@@ -18,7 +19,7 @@ export async function revokeClient(
   const { name } = client;
   await confirm(`Ends the connections of ${people} people to ${name}.`);
   const { length: ended } = await registries.disconnect({ clientId }, undefined, (tx, ended) =>
-    recordOf(registries, client, { people: ended.length })(tx),
+    clientRecord(registries, 'client_tokens_revoked', client, { people: ended.length })(tx),
   );
   return {
     value: { client_id: clientId, connections: ended },
@@ -35,7 +36,10 @@ async function revokeMachine(
   confirm: Confirm,
 ): Promise<Report> {
   await confirm(`Ends every access token of the machine client ${client.name}.`);
-  await registries.clients.endMachineTokens(client.id, recordOf(registries, client, {}));
+  await registries.clients.endMachineTokens(
+    client.id,
+    clientRecord(registries, 'client_tokens_revoked', client, {}),
+  );
   return {
     value: { client_id: client.id, machine_tokens_ended: true },
     text:
@@ -43,17 +47,6 @@ async function revokeMachine(
       '`clients suspend` keeps it out.',
   };
 }
-
-/** In the log of the owner, where there is one. */
-const recordOf = (
-  { recordChange }: Registries,
-  { id, name, ownerAccountId }: Client,
-  details: { readonly people?: number },
-) =>
-  recordChange('client_tokens_revoked', {
-    accountId: ownerAccountId,
-    details: { client_id: id, client_name: name, ...details },
-  });
 
 const withoutTokens = ({ name }: Client): Refusal =>
   new Refusal(

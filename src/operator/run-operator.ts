@@ -1,5 +1,7 @@
 /** One command line, from its words to its exit code. */
+import { userInfo } from 'node:os';
 import { CommanderError } from 'commander';
+import type { Variables } from '../config/environment.ts';
 import { failureOf } from './failure.ts';
 import type { Operator, Surroundings } from './operator.ts';
 import { createProgram } from './program.ts';
@@ -27,13 +29,18 @@ export async function runOperator(
   }
   const operator: Operator = {
     ...surroundings,
-    run: async (work) => print(await withRegistries(surroundings, work)),
+    run: async (work) => {
+      const { reason } = program.opts<{ reason?: string }>();
+      const by = { operator: operatorName(surroundings.environment), reason };
+      print(await withRegistries({ ...surroundings, by }, work));
+    },
     print,
     say: (line) => void (json || stdout.write(`${line}\n`)),
   };
 
+  const program = createProgram(operator, { json });
   try {
-    await createProgram(operator, { json }).parseAsync(args, { from: 'user' });
+    await program.parseAsync(args, { from: 'user' });
   } catch (error) {
     if (!(error instanceof CommanderError && error.exitCode === 0)) fail(error);
   }
@@ -46,5 +53,20 @@ export async function runOperator(
     if (json) print(failure);
     // Commander has told people already what it did not understand.
     else if (!(error instanceof CommanderError)) stderr.write(`${failure.text}\n`);
+  }
+}
+
+/** As the operating system knows who runs the command; of a user of `sudo` both names. */
+function operatorName({ SUDO_USER }: Variables): string {
+  const name = nameOfProcess();
+  return SUDO_USER && SUDO_USER !== name ? `${SUDO_USER} as ${name}` : name;
+}
+
+function nameOfProcess(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    // A container may run under a number that nobody named.
+    return `uid ${process.getuid?.()}`;
   }
 }

@@ -1,10 +1,13 @@
 /** `operator warehouses`: the warehouses of each organization. */
 import type { Command } from 'commander';
-import { unknownOrganization, type WarehouseRecord } from '../accounts/organizations.ts';
+import type { WarehouseRecord } from '../accounts/organizations.ts';
+import { unknownOrganization } from '../accounts/places.ts';
+import { type ListOptions, listed, listReport } from './lists.ts';
 import type { Operator } from './operator.ts';
-import { table } from './report.ts';
+import { addPlaceCommands, EXTERNAL_ID } from './places.ts';
 
-export function addWarehouseCommands(program: Command, { run }: Operator): void {
+export function addWarehouseCommands(program: Command, operator: Operator): void {
+  const { run } = operator;
   const warehouses = program.command('warehouses').description('warehouses of an organization');
 
   warehouses
@@ -12,10 +15,11 @@ export function addWarehouseCommands(program: Command, { run }: Operator): void 
     .description('add a warehouse to an organization')
     .requiredOption('--organization <id>', 'the organization it belongs to')
     .requiredOption('--name <name>', 'the name that pages show')
-    .action(({ organization: organizationId, name }: { organization: string; name: string }) =>
+    .option(...EXTERNAL_ID)
+    .action(({ organization: organizationId, ...draft }: NewWarehouseOptions) =>
       run(async ({ organizations, recordChange }) => {
         const warehouse = await organizations.addWarehouse(
-          { organizationId, name },
+          { organizationId, ...draft },
           (tx, added) => {
             const { id: warehouse_id, name: warehouse_name } = added;
             const details = { warehouse_id, warehouse_name, organization_id: organizationId };
@@ -29,23 +33,32 @@ export function addWarehouseCommands(program: Command, { run }: Operator): void 
       }),
     );
 
-  warehouses
-    .command('list')
+  listed(warehouses.command('list'))
     .description('every warehouse, by the name of its organization and its own')
     .option('--organization <id>', 'only those of this organization')
-    .action(({ organization: only }: { organization?: string }) =>
+    .action(({ organization: only, ...options }: ListOptions & { organization?: string }) =>
       run(async ({ organizations }) => {
         const chosen = (await organizations.list()).filter(({ id }) => id === (only ?? id));
         if (only !== undefined && chosen.length === 0) throw unknownOrganization(only);
-        const rows = chosen.flatMap((organization) =>
-          organization.warehouses.map(({ id, name }) => [id, name, organization.name]),
+        const all = chosen.flatMap((organization) =>
+          organization.warehouses.map((warehouse) => ({ ...warehouse, of: organization.name })),
         );
-        return {
-          value: chosen.flatMap((organization) => organization.warehouses.map(warehouseValue)),
-          text: table(['ID', 'NAME', 'ORGANIZATION'], rows, 'There are no warehouses.'),
-        };
+        return listReport(all, options, {
+          heading: ['ID', 'NAME', 'ORGANIZATION', 'EXTERNAL ID'],
+          row: ({ id, name, of, externalId = '' }) => [id, name, of, externalId],
+          value: warehouseValue,
+          nothing: 'There are no warehouses.',
+        });
       }),
     );
+
+  addPlaceCommands(warehouses, 'warehouse', operator);
+}
+
+interface NewWarehouseOptions {
+  readonly organization: string;
+  readonly name: string;
+  readonly externalId?: string;
 }
 
 const warehouseValue = ({ id, organizationId, name, createdAt, externalId }: WarehouseRecord) => ({

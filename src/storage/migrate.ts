@@ -56,7 +56,7 @@ export class MigrationsPending extends Refusal {
     super(
       'migrations_pending',
       `the database schema is behind by ${names.join(', ')}`,
-      'set storage.auto_migrate: true for one start, or apply the files of src/storage/migrations',
+      '`npm run operator -- migrate` applies them, as does a start with storage.auto_migrate: true',
     );
     this.name = 'MigrationsPending';
   }

@@ -40,7 +40,7 @@ describe('the operator command', () => {
       const begins = `npm run operator -- ${words === 'keys list' ? 'keys' : words}`;
       expect(examples, words).to.contain(begins);
       if (command.commands.length > 0) continue;
-      const known = ['--json', ...command.options.map(({ long }) => long)];
+      const known = ['--json', '--reason', ...command.options.map(({ long }) => long)];
       expect(known).to.include.members([...examples.matchAll(/--[a-z][a-z-]*/g)].map(String));
     }
   });

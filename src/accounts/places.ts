@@ -1,0 +1,160 @@
+/** What organizations and warehouses have in common: an id, a name, an external id, and their end. */
+import { Refusal, refuseViolations } from '../refusal.ts';
+import type { Alongside, Database } from '../storage/queries.ts';
+import { displayName } from './display-name.ts';
+
+export interface Places {
+  /**
+   * Changes what it is called, here or in the system that imports it: with an external id the next
+   * import takes it for its own.
+   *
+   * @throws Refusal `organization_unknown`, `warehouse_unknown`, `name_invalid` or `external_id_taken`
+   */
+  edit(
+    kind: PlaceKind,
+    id: string,
+    changes: PlaceChanges,
+    alongside?: Alongside<Place>,
+  ): Promise<Place>;
+  /**
+   * Removes it with all access to it: from the next call on nobody reaches it.
+   *
+   * @throws Refusal `organization_unknown` or `warehouse_unknown`
+   */
+  remove(kind: PlaceKind, id: string, alongside?: Alongside<Place>): Promise<Place>;
+  /** What goes with it. */
+  dependents(kind: PlaceKind, id: string): Promise<Dependents>;
+}
+
+export type PlaceKind = 'organization' | 'warehouse';
+
+export interface Place {
+  readonly id: string;
+  readonly name: string;
+  readonly externalId?: string;
+}
+
+export interface PlaceChanges {
+  readonly name?: string | undefined;
+  readonly externalId?: string | undefined;
+}
+
+export interface Dependents {
+  readonly warehouses: number;
+  /** With a membership in the organization, or rights in the warehouse. */
+  readonly people: number;
+  readonly machines: number;
+}
+
+export function createPlaces(database: Database): Places {
+  return {
+    edit: (kind, id, { name, externalId }, alongside) =>
+      refuseViolations(
+        takenBy(externalId),
+        change(
+          kind,
+          `UPDATE ${PLACES[kind].table} SET name = coalesce($2, name),
+              external_id = coalesce($3, external_id)
+            WHERE id = $1 RETURNING id, name, external_id`,
+          [
+            id,
+            name === undefined ? null : displayName(name),
+            acceptedExternalId(externalId).externalId ?? null,
+          ],
+          alongside,
+        ),
+      ),
+
+    // What depends on it goes with it, and nodes are told of each row.
+    remove: (kind, id, alongside) =>
+      change(
+        kind,
+        `DELETE FROM ${PLACES[kind].table} WHERE id = $1 RETURNING id, name, external_id`,
+        [id],
+        alongside,
+      ),
+
+    async dependents(kind, id) {
+      const [row] = await database.query<Dependents>(
+        `SELECT count(account_id)::integer AS people, count(client_id)::integer AS machines,
+            (SELECT count(*) FROM warehouses WHERE organization_id = $1)::integer AS warehouses
+          FROM ${PLACES[kind].access} WHERE ${kind}_id = $1`,
+        [id],
+      );
+      return row ?? { warehouses: 0, people: 0, machines: 0 };
+    },
+  };
+
+  async function change(
+    kind: PlaceKind,
+    statement: string,
+    [id, ...values]: readonly [string, ...(string | null)[]],
+    alongside?: Alongside<Place>,
+  ): Promise<Place> {
+    const { isId, unknown } = PLACES[kind];
+    if (!isId(id)) throw unknown(id);
+    return database.transaction(async (tx) => {
+      const [row] = await tx.query<PlaceRow>(statement, [id, ...values]);
+      if (row === undefined) throw unknown(id);
+      const { name, external_id: externalId } = row;
+      const place = { id, name, ...(externalId !== null && { externalId }) };
+      await alongside?.(tx, place);
+      return place;
+    });
+  }
+}
+
+interface PlaceRow {
+  readonly name: string;
+  readonly external_id: string | null;
+}
+
+/** As an import takes one: visible text (import-line.ts). @throws Refusal `name_invalid` */
+export const acceptedExternalId = (entered: string | undefined): { externalId?: string } =>
+  entered === undefined ? {} : { externalId: displayName(entered) };
+
+export const takenBy = (externalId = '') => {
+  const taken = () =>
+    new Refusal(
+      'external_id_taken',
+      `The external id ${externalId} is that of another one.`,
+      'See `organizations list` and `warehouses list`.',
+    );
+  return { organizations_external_id_key: taken, warehouses_external_id_key: taken };
+};
+
+/** Other ids exist nowhere, and some (with a NUL byte) PostgreSQL would answer with an error. */
+export const isOrganizationId = (id: string): boolean => /^org_[A-Za-z0-9_-]{16}$/.test(id);
+export const isWarehouseId = (id: string): boolean => /^wh_[A-Za-z0-9_-]{16}$/.test(id);
+
+export function unknownOrganization(id: string): Refusal {
+  return new Refusal(
+    'organization_unknown',
+    `There is no organization ${id}.`,
+    'List the organizations to find it, or add it first.',
+  );
+}
+
+export function unknownWarehouse(id: string): Refusal {
+  return new Refusal(
+    'warehouse_unknown',
+    `There is no warehouse ${id}.`,
+    'List the warehouses to find it, or add it first.',
+  );
+}
+
+/** Where each kind is kept. */
+export const PLACES = {
+  organization: {
+    table: 'organizations',
+    access: 'organization_memberships',
+    isId: isOrganizationId,
+    unknown: unknownOrganization,
+  },
+  warehouse: {
+    table: 'warehouses',
+    access: 'warehouse_rights',
+    isId: isWarehouseId,
+    unknown: unknownWarehouse,
+  },
+} as const;

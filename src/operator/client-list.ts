@@ -1,0 +1,48 @@
+/** `operator clients list`: which clients there are. */
+import { type Command, Option } from 'commander';
+import type { ClientKind } from '../clients/client.ts';
+import { clientValue, stateOf } from './client-report.ts';
+import { type ListOptions, listed, listReport } from './lists.ts';
+import { accountNamed } from './names.ts';
+import type { Operator } from './operator.ts';
+
+export const KINDS: readonly ClientKind[] = [
+  'confidential',
+  'public',
+  'machine',
+  'resource-server',
+];
+
+export function addClientList(clients: Command, { run }: Operator): void {
+  listed(clients.command('list'))
+    .description('every client, oldest first')
+    .addOption(new Option('--kind <kind>', 'of this kind').choices(KINDS))
+    .option('--owner <account>', 'owned by this person: email address or account ID')
+    .option('--suspended', 'only those that are suspended')
+    .action(({ kind, owner, suspended, ...options }: ClientListOptions) =>
+      run(async (registries) => {
+        const ownerId = owner && (await accountNamed(registries, owner)).id;
+        const all = (await registries.clients.list()).filter(
+          (client) =>
+            client.kind === (kind ?? client.kind) &&
+            client.ownerAccountId === (ownerId ?? client.ownerAccountId) &&
+            (client.isSuspended || !suspended),
+        );
+        return listReport(all, options, {
+          heading: ['ID', 'KIND', 'NAME', 'OWNER', 'STATE'],
+          row: (client) => {
+            const { id, kind, name, ownerName = '(operator)' } = client;
+            return [id, kind, name, ownerName, stateOf(client)];
+          },
+          value: clientValue,
+          nothing: 'There are no clients.',
+        });
+      }),
+    );
+}
+
+interface ClientListOptions extends ListOptions {
+  readonly kind?: ClientKind;
+  readonly owner?: string;
+  readonly suspended?: true;
+}

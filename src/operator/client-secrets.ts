@@ -1,0 +1,55 @@
+/** `operator clients rotate-secret` and `remove-secret`: one secret after the other, with an overlap. */
+import type { Command } from 'commander';
+import { aboutOne, report } from './about-client.ts';
+import { clientRecord } from './change-records.ts';
+import { clientValue } from './client-report.ts';
+import { askedFirst, type ConfirmationOptions, confirmed } from './confirmation.ts';
+import type { Operator } from './operator.ts';
+
+export function addClientSecretCommands(clients: Command, operator: Operator): void {
+  addRotateSecret(clients, operator);
+  addRemoveSecret(clients, operator);
+}
+
+function addRotateSecret(clients: Command, operator: Operator): void {
+  const rotate = clients
+    .command('rotate-secret')
+    .description('add a second secret beside the one in use, and show it once');
+  aboutOne(rotate, operator, async (found, registries) => {
+    const { client, secret } = await registries.clients.addSecret(found.id, (tx, { lastFour }) =>
+      clientRecord(registries, 'client_secret_added', found, { last_four: lastFour })(tx),
+    );
+    return {
+      value: { ...clientValue(client), client_secret: secret },
+      text: [
+        `Client secret: ${secret} (shown only this once)`,
+        'The one before it stays good until `clients remove-secret` ends it.',
+      ].join('\n'),
+    };
+  });
+}
+
+function addRemoveSecret(clients: Command, operator: Operator): void {
+  const remove = askedFirst(clients.command('remove-secret'))
+    .description('refuse a secret from now on; the last one stays')
+    .requiredOption('--secret <secret>', 'its ID, or its last four characters');
+  aboutOne(remove, operator, async (client, registries, options: RemoveSecretOptions) => {
+    const [secret, ...others] = client.secrets.filter((live) =>
+      [live.id, live.lastFour].includes(options.secret),
+    );
+    const secretId = secret && others.length === 0 ? secret.id : options.secret;
+    // What the registry refuses is not asked about.
+    if (secret && client.secrets.length > 1) {
+      const what = `Removes the secret …${secret.lastFour} of ${client.name}.`;
+      await confirmed(what, options, operator);
+    }
+    const left = await registries.clients.removeSecret(client.id, secretId, (tx, { lastFour }) =>
+      clientRecord(registries, 'client_secret_removed', client, { last_four: lastFour })(tx),
+    );
+    return report(left, 'Removed.');
+  });
+}
+
+interface RemoveSecretOptions extends ConfirmationOptions {
+  readonly secret: string;
+}

@@ -1,0 +1,47 @@
+/** `operator completion SHELL`: a shell function by which commands are called, and its completion. */
+import path from 'node:path';
+import { Argument, type Command } from 'commander';
+import type { Operator } from './operator.ts';
+
+const PROGRAM = path.join(import.meta.dirname, 'main.ts');
+
+export function addCompletionCommand(program: Command, { print }: Operator): void {
+  program
+    .command('completion')
+    .description(
+      'print a shell function `gatehouse` that is this command, and completes its words: for ' +
+        'eval "$(…)" in a shell’s start file',
+    )
+    .addArgument(new Argument('<shell>', 'the shell').choices(['bash', 'zsh']))
+    .action((shell: 'bash' | 'zsh') => {
+      const text = scriptFor(shell, program);
+      print({ value: { shell, script: text }, text });
+    });
+}
+
+function scriptFor(shell: 'bash' | 'zsh', program: Command): string {
+  // The longest first: the first that fits is taken.
+  const cases = choicesOf(program).toReversed();
+  return [
+    ...(shell === 'zsh' ? ['autoload -Uz +X bashcompinit && bashcompinit'] : []),
+    `gatehouse() { ${quoted(process.execPath)} ${quoted(PROGRAM)} "$@"; }`,
+    '_gatehouse() {',
+    `  local choices before="\${COMP_WORDS[*]:1:COMP_CWORD-1} "`,
+    '  case "$before" in',
+    ...cases.map(([words, choices]) => `    ${quoted(words)}*) choices=${quoted(choices)} ;;`),
+    '  esac',
+    `  COMPREPLY=($(compgen -W "$choices" -- "\${COMP_WORDS[COMP_CWORD]}"))`,
+    '}',
+    'complete -o default -F _gatehouse gatehouse',
+  ].join('\n');
+}
+
+/** What may follow the words of each command, with a space behind them; what is shorter first. */
+function choicesOf(command: Command, before = ''): [words: string, choices: string][] {
+  const options = command.options.map(({ long }) => long ?? '');
+  const verbs = command.commands.map((verb) => verb.name());
+  const below = command.commands.flatMap((verb) => choicesOf(verb, `${before}${verb.name()} `));
+  return [[before, [...verbs, ...options, '--json', '--help'].join(' ')], ...below];
+}
+
+const quoted = (text: string): string => `'${text.replaceAll("'", String.raw`'\''`)}'`;

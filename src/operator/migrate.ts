@@ -1,0 +1,32 @@
+/** `operator migrate`: brings the schema up to date, for a job that does so before the nodes start. */
+import type { Command } from 'commander';
+import { loadSettingsOfStores } from '../config/load.ts';
+import { openDatabase } from '../storage/database.ts';
+import { migrate, pendingMigrations } from '../storage/migrate.ts';
+import type { Operator } from './operator.ts';
+
+export function addMigrateCommand(program: Command, { print, environment }: Operator): void {
+  program
+    .command('migrate')
+    .description(
+      'bring the schema of the database up to date; nodes of the version before go on beside it',
+    )
+    .option('--dry-run', 'name what is missing and change nothing', false)
+    .action(async ({ dryRun }: { dryRun: boolean }) => {
+      const { storage } = loadSettingsOfStores({ environment });
+      const database = await openDatabase(storage);
+      try {
+        const names = await (dryRun ? pendingMigrations(database) : migrate(database));
+        const done = dryRun ? 'Missing' : 'Applied';
+        print({
+          value: { dry_run: dryRun, migrations: names },
+          text:
+            names.length === 0
+              ? 'The schema is that of this version.'
+              : names.map((name) => `${done}: ${name}`).join('\n'),
+        });
+      } finally {
+        await database.close();
+      }
+    });
+}

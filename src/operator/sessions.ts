@@ -1,0 +1,70 @@
+/** `operator sessions`: where somebody is signed in on our pages. */
+import type { Command } from 'commander';
+import { systemClock } from '../clock.ts';
+import { askedFirst, type ConfirmationOptions, confirmed } from './confirmation.ts';
+import { type ListOptions, listed, listReport } from './lists.ts';
+import { accountNamed } from './names.ts';
+import type { Operator } from './operator.ts';
+
+interface Whose {
+  readonly account: string;
+}
+
+/** Sign-ins of one person that are looked at: many more than there are browsers. */
+const MOST = 1_000;
+
+export function addSessionCommands(program: Command, operator: Operator): void {
+  const { run } = operator;
+  const sessions = program.command('sessions').description('where people are signed in');
+
+  listed(sessions.command('list'))
+    .description(
+      'the sign-ins of a person from which a session may still be good, the latest first',
+    )
+    .requiredOption('--account <account>', 'the person: email address or account ID')
+    .action(({ account, ...options }: Whose & ListOptions) =>
+      run(async (registries) => {
+        const { id: accountId } = await accountNamed(registries, account);
+        const { absoluteSeconds } = registries.settings.sessions;
+        const since = new Date(systemClock() - absoluteSeconds * 1000);
+        const find = (action: 'signed_in' | 'signed_out_everywhere' | 'password_changed') =>
+          registries.audit.find({ accountId, action, since, limit: MOST });
+        const [signIns, ...ends] = await Promise.all([
+          find('signed_in'),
+          ...[find('signed_out_everywhere'), find('password_changed')],
+        ]);
+        const ended = Math.max(0, ...ends.flat().map(({ id }) => id));
+        return listReport(
+          signIns.filter(({ id }) => id > ended),
+          options,
+          {
+            heading: ['ID', 'SIGNED IN', 'FROM', 'BROWSER'],
+            row: ({ id, at, origin }) => [
+              ...[`${id}`, at.toISOString(), origin?.address ?? '', origin?.browser ?? ''],
+            ],
+            value: ({ id, at, origin }) => ({
+              ...{ id, signed_in_at: at, address: origin?.address ?? null },
+              browser: origin?.browser ?? null,
+            }),
+            nothing: 'They are signed in nowhere.',
+          },
+        );
+      }),
+    );
+
+  askedFirst(sessions.command('end'))
+    .description('sign a person out everywhere; tokens of clients go on')
+    .requiredOption('--account <account>', 'the person: email address or account ID')
+    .action(({ account, ...options }: Whose & ConfirmationOptions) =>
+      run(async (registries) => {
+        const { id, email } = await accountNamed(registries, account);
+        await confirmed(`Ends every browser session of ${email}.`, options, operator);
+        const record = registries.recordChange('signed_out_everywhere', { accountId: id });
+        await registries.accounts.endSessions(id, record);
+        return {
+          value: { account_id: id, email, browser_sessions_ended: true },
+          text: `Signed ${email} out everywhere.`,
+        };
+      }),
+    );
+}

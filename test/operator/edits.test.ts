@@ -1,0 +1,229 @@
+/** Every edit by command: what it changes, what it ends at once, and what it leaves in the audit. */
+import { execFileSync } from 'node:child_process';
+import { userInfo } from 'node:os';
+import { expect } from 'chai';
+import { eventually } from '../support/eventually.ts';
+import { introspect } from '../support/oauth.ts';
+import { freshDatabaseUrl } from '../support/postgres-server.ts';
+import { describeOn, postgresServer } from '../support/requirements.ts';
+import { startSeeded } from '../support/seeded.ts';
+import { besideDatabase } from './beside-database.ts';
+import {
+  expectWrongUsage,
+  operatorBeside,
+  operatorWith,
+  refusalFrom,
+  valueFrom,
+} from './run-operator.ts';
+
+type Row = Readonly<Record<string, unknown>>;
+const idsOf = (rows: readonly Row[]): unknown[] => rows.map(({ id }) => id);
+
+describe('operator edits, beside a running service', () => {
+  const on = startSeeded();
+  const run = (words: string | readonly string[]) => operatorBeside(on.service)(words);
+  const value = (words: string | readonly string[]) => valueFrom(run, words);
+  const refusal = (words: string) => refusalFrom(run, words);
+  const latest = async (action: string) => (await value(`audit --action ${action} --limit 1`))[0];
+  const told = async (token: string) =>
+    (await introspect(on.issuer, on.clients.resourceServer, token)).body;
+  const reached = async (token: string) => JSON.stringify((await told(token)).organizations);
+
+  it('a place: what depends on it is said, and nobody reaches it from then on', async () => {
+    const { organization, warehouse, elsewhere } = on.seeded;
+    const { accessToken } = await on.partner.tokens(on.clients.confidential);
+    await value(['warehouses', 'rename', warehouse.id, '--name', 'Europoort']);
+    await eventually(async () => expect(await reached(accessToken)).to.contain('Europoort'));
+    const adopted = await value(`organizations rename ${organization.id} --external-id 17`);
+    expect(adopted).to.include({ name: organization.name, external_id: '17' });
+    const taken = await refusal(`organizations rename ${elsewhere.id} --external-id 17`);
+    expect(taken.code).to.equal('external_id_taken');
+
+    const members = await value(`memberships list --warehouse ${warehouse.id}`);
+    expect(members).to.deep.equal([
+      {
+        ...{ id: on.seeded.person.accountId, kind: 'person', name: on.seeded.person.name },
+        ...{ email: on.seeded.person.email, role: 'member', rights: ['read', 'write'] },
+        suspended: false,
+      },
+    ]);
+    const all = await value(`memberships list --organization ${organization.id}`);
+    expect(all.map(({ kind }: Row) => kind)).to.deep.equal(['person', 'machine']);
+    expect(await value(`memberships list --organization ${organization.id} --role owner`)).to.be
+      .empty;
+
+    for (const [line, lost] of [
+      [`warehouses remove ${warehouse.id}`, '1 people and 0 machine'],
+      [`organizations remove ${organization.id}`, '1 people and 1 machine'],
+    ] as const) {
+      const asked = await refusal(line);
+      expect(asked.code).to.equal('confirmation_needed');
+      expect(asked.message).to.contain(lost);
+      await value([...line.split(' '), '--yes', '--reason', 'moved out']);
+      const place = line.includes(warehouse.id) ? 'Europoort' : organization.name;
+      await eventually(async () => expect(await reached(accessToken)).not.to.contain(place));
+    }
+    const record = await latest('organization_removed');
+    expect(record).to.include({ operator: userInfo().username, reason: 'moved out' });
+    expect(record.details).to.deep.equal({
+      ...{ organization_id: organization.id, organization_name: organization.name },
+      ...{ people: 1, machines: 1 },
+    });
+    expect((await refusal('warehouses remove wh_nope --yes')).code).to.equal('warehouse_unknown');
+  });
+
+  it('a person: renamed, re-addressed, signed out, and erased but for an id in the audit', async () => {
+    const { person } = on.seeded;
+    const { accessToken } = await on.partner.tokens(on.clients.confidential);
+    const key = await on.service.apiKeys.add(
+      { accountId: person.accountId, name: 'Grace’s export', expiresInDays: 30 },
+      { address: '192.0.2.9', browser: 'Firefox' },
+    );
+    const [connection] = await value(`connections list --account ${person.email}`);
+    expect(connection).to.include({ client_id: on.clients.confidential.id, email: person.email });
+    expect(await value(`connections list --client ${on.clients.confidential.id}`)).to.have.length(
+      1,
+    );
+
+    expect(await value(`sessions list --account ${person.email}`)).not.to.be.empty;
+    await value(`sessions end --account ${person.email} --yes`);
+    await eventually(async () => {
+      expect((await on.partner.browser.get('/profile')).location?.pathname).to.equal('/login');
+    });
+    expect(await value(`sessions list --account ${person.email}`)).to.be.empty;
+    expect(await on.partner.isActive(accessToken), 'tokens go on').to.equal(true);
+
+    await value(['accounts', 'rename', person.email, '--name', 'Grace King']);
+    const { invite_link: link } = await value(`accounts invite ${person.email}`);
+    await value(`accounts change-email ${person.email} --to King@Example.test`);
+    const { pathname, search } = new URL(link);
+    expect((await on.partner.browser.get(pathname + search)).status).to.equal(410);
+    await eventually(async () => {
+      const { username } = await told(accessToken);
+      expect(username).to.equal('King@Example.test');
+    });
+    const taken = await refusal(`accounts change-email king@example.test --to oscar@example.test`);
+    expect(taken.code).to.equal('email_taken');
+
+    const shown = await value('accounts show king@example.test');
+    expect(shown).to.include({ name: 'Grace King', connections: 1, api_keys: 1 });
+    const owner = await refusal(`accounts delete ${on.seeded.other.email} --yes`);
+    expect(owner.code).to.equal('account_owns_clients');
+    expect((await refusal('accounts delete king@example.test')).code).to.equal(
+      'confirmation_needed',
+    );
+    await value('accounts delete king@example.test --yes');
+    for (const token of [accessToken, key.value]) {
+      await eventually(async () => expect(await on.partner.isActive(token)).to.equal(false));
+    }
+    const left = await on.service.database.query(
+      'SELECT details::text, address, browser FROM activity WHERE account_id = $1',
+      [person.accountId],
+    );
+    expect(left).not.to.be.empty;
+    expect(JSON.stringify(left)).not.to.match(/grace|king|192\.0|Firefox/i);
+    expect(await latest('account_deleted')).to.include({
+      account_id: person.accountId,
+      email: null,
+    });
+  });
+
+  it('a client of every kind: its name, and all its redirect URIs', async () => {
+    const uri = 'https://other.example/callback';
+    for (const client of [on.clients.public, on.clients.machine, on.clients.resourceServer]) {
+      const changed = await value(['clients', 'update', client.id, '--name', 'Anew']);
+      expect(changed).to.include({ client_id: client.id, name: 'Anew' });
+    }
+    const moved = await value(`clients update ${on.clients.public.id} --redirect-uri ${uri}`);
+    expect(moved).to.deep.include({ name: 'Anew', redirect_uris: [uri] });
+    const refused = await refusal(`clients update ${on.clients.machine.id} --redirect-uri ${uri}`);
+    expect(refused.code).to.equal('client_invalid');
+    expect((await latest('client_changed')).details.redirect_uris).to.deep.equal([uri]);
+  });
+});
+
+describe('operator lists', () => {
+  const { run, value, refusal, parts } = besideDatabase();
+
+  it('go page by page, take a word, and fit a line or print each record by itself', async () => {
+    await parts().database.query(
+      `INSERT INTO organizations (id, name, created_at)
+        SELECT 'org_' || lpad(n::text, 16, '0'), 'O' || lpad(n::text, 3, '0'), now()
+        FROM generate_series(1, 120) n`,
+    );
+    const list = (options: string) => value(`organizations list ${options}`);
+    const all = idsOf(await list(''));
+    expect(all).to.have.length(120);
+    expect(idsOf(await list('--limit 7'))).to.deep.equal(all.slice(0, 7));
+    expect(idsOf(await list(`--limit 7 --after ${all[6]}`))).to.deep.equal(all.slice(7, 14));
+    expect(idsOf(await list(`--match o11 --after ${all[111]}`))).to.deep.equal(all.slice(112, 119));
+    expect((await refusal('organizations list --after nope')).code).to.equal('after_unknown');
+    const { output } = await run('organizations list');
+    expect(output).to.contain(`There are 20 more: add --after ${all[99]}\n`);
+    await value(['organizations', 'add', '--name', `Long ${'name '.repeat(12)}`]);
+    const wide = (await run('organizations list --match long')).output;
+    expect(Math.max(...wide.split('\n').map(({ length }) => length))).to.be.at.most(80);
+    expect(wide).to.match(/^ID +org_.*\nNAME +Long/);
+  });
+
+  it('of an account whose address another one had: it is free once that is changed', async () => {
+    await value('accounts add --email jo@example.test --name Jo --generate-password');
+    await parts().database.query(
+      `INSERT INTO accounts (id, email, name, created_at)
+        VALUES ('acc_ofbefore00000000', '\uFF4Ao@example.test', 'Bo', now())`,
+    );
+    expect(idsOf(await value(['accounts', 'list', '--state', 'address taken']))).to.deep.equal([
+      'acc_ofbefore00000000',
+    ]);
+    await value('accounts change-email jo@example.test --to jo.storm@example.test');
+    expect(await value('accounts show jo@example.test')).to.include({
+      name: 'Bo',
+      email_taken: false,
+    });
+  });
+
+  it('refuse what would not be done', () =>
+    expectWrongUsage(run, [
+      ...['clients update gate_ci_1', 'organizations rename org_1', 'connections list'],
+      ...['accounts list --limit 0', 'accounts list --state odd', 'completion fish'],
+      ...['memberships list --account a@b.test --role owner', ['accounts', 'list', '--reason', '']],
+      'memberships list --organization org_1 --warehouse wh_1',
+    ]));
+});
+
+describe('operator completion', () => {
+  it('offers in bash what may follow', async () => {
+    const { output } = await operatorWith({})('completion bash');
+    const offered = (...words: string[]): string =>
+      execFileSync(
+        'bash',
+        [
+          '-c',
+          `${output}\nCOMP_WORDS=(gatehouse "$@"); COMP_CWORD=$#; _gatehouse; echo "\${COMPREPLY[*]}"`,
+          '-',
+          ...words,
+        ],
+        {
+          encoding: 'utf8',
+        },
+      ).trim();
+    expect(offered('war')).to.equal('warehouses');
+    expect(offered('accounts', 're')).to.equal('rename resume');
+    expect(offered('accounts', 'list', '--li')).to.equal('--limit');
+  });
+
+  it('names the version', async () => {
+    expect((await operatorWith({})('--version')).output).to.match(/^\d+\.\d+\.\d+\n$/);
+  });
+});
+
+describeOn([postgresServer], 'operator migrate', () => {
+  it('names what is missing, and applies it once', async () => {
+    const DATABASE_URL = await freshDatabaseUrl();
+    const run = operatorWith({ DATABASE_URL });
+    const missing = await valueFrom(run, 'migrate --dry-run');
+    expect(missing.migrations[0]).to.match(/^0001/);
+    expect((await valueFrom(run, 'migrate')).migrations).to.deep.equal(missing.migrations);
+    expect((await valueFrom(run, 'migrate')).migrations).to.deep.equal([]);
+  });
+});
