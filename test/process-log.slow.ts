@@ -14,9 +14,9 @@ interface Ended {
 }
 
 /** Runs a program whose `log` is that of a process. */
-async function logOf(program: string): Promise<Ended> {
+async function logOf(program: string, format = 'numbers'): Promise<Ended> {
   const head = `import { createProcessLog } from '${PROCESS_LOG}';
-    const log = createProcessLog({ level: 'info', format: 'numbers' });
+    const log = createProcessLog({ level: 'info', format: '${format}' });
     const many = () => { for (let n = 0; n < ${MANY}; n += 1) log.info({ n }, 'line'); };`;
   const args = ['--input-type=module-typescript', '--eval', head + program];
   const child = spawn(process.execPath, args, { env: { ...process.env, ...COMPILE_CACHE } });
@@ -44,5 +44,8 @@ describe('the log of a process', () => {
     const run = await logOf(`log.info('before'); log.warn('wrong'); log.info('after'); ${killed}`);
     // Without the last one: it was not that lines are written at once anyway.
     expect(run.lines.map(({ msg }) => msg)).to.deep.equal(['before', 'wrong']);
+    const [line] = (await logOf('log.warn("wrong");', 'words')).lines;
+    expect(line).to.include({ level: 'warn', msg: 'wrong' });
+    expect(line?.time).to.match(/^\d{4}-\d\d-\d\dT.*Z$/);
   });
 });

@@ -1,7 +1,7 @@
 /** `operator clients`: clients of every kind. Public ones and machines come to be only here. */
 import { type Command, Option } from 'commander';
 import type { ClientKind } from '../clients/client.ts';
-import { checkRedirectUris } from '../clients/client-rules.ts';
+import { checkRedirectUris, normalizeClientName } from '../clients/client-rules.ts';
 import { aboutOne, report } from './about-client.ts';
 import { clientRecord } from './change-records.ts';
 import { addClientList, KINDS } from './client-list.ts';
@@ -98,6 +98,7 @@ function addUpdate(clients: Command, operator: Operator): void {
     const { name = client.name, redirectUri } = options;
     const redirectUris = redirectUri.length > 0 ? redirectUri : client.redirectUris;
     const record = clientRecord(registries, 'client_changed', client, {
+      client_name: normalizeClientName(name),
       redirect_uris: redirectUris,
     });
     return report(

@@ -1,6 +1,6 @@
 /** The throw-away account and client the doctor goes through the flow with, removed whatever happens. */
 import { createAccountRegistry } from '../accounts/account-registry.ts';
-import { createActivity } from '../accounts/activity.ts';
+import { createActivity, type OperatedBy } from '../accounts/activity.ts';
 import { createThrowAwayAccounts } from '../accounts/throw-away-accounts.ts';
 import { createRevocations } from '../authorizations/revocations.ts';
 import { createClientRegistry } from '../clients/client-registry.ts';
@@ -26,11 +26,11 @@ export interface Visitors {
 /** RFC 2606 §2: nobody has that host, and no browser is sent there. */
 const REDIRECT_URI = 'https://doctor.gatehouse.invalid/callback';
 
-export function createVisitors(database: Database): Visitors {
+export function createVisitors(database: Database, by: OperatedBy): Visitors {
   const parts = { database, changes: silentChangeFeed, clock: systemClock };
   const accounts = createAccountRegistry(parts);
   const clients = createClientRegistry(parts);
-  const activity = createActivity(parts);
+  const activity = createActivity({ ...parts, by });
   const throwAway = createThrowAwayAccounts({ ...parts, accounts });
   const revocations = createRevocations({ ...parts, activity, log: { warn: () => {} } });
 

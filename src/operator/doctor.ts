@@ -1,5 +1,6 @@
 /** `operator doctor`: tries the whole service out at its public address, and what it stands on. */
 import { type Command, InvalidArgumentError } from 'commander';
+import type { OperatedBy } from '../accounts/activity.ts';
 import type { Variables } from '../config/environment.ts';
 import { findKeys, loadSettingsOfStores } from '../config/load.ts';
 import { ConfigurationProblems } from '../config/problems.ts';
@@ -47,7 +48,7 @@ export function addDoctorCommand(program: Command, operator: Operator): void {
       const findings = createFindings(say);
       try {
         const { signal } = interruption;
-        await examine(findings, { ...options, environment, signal });
+        await examine(findings, { ...options, environment, signal, by: operator.by() });
       } catch (error) {
         if (error instanceof StorageUnavailable) findings.problem(storesLost(error));
         else if (!interruption.signal.aborted) throw error;
@@ -82,11 +83,12 @@ function origin(text: string): string {
 interface ExaminationOptions extends DoctorOptions {
   readonly environment: Variables;
   readonly signal: AbortSignal;
+  readonly by: OperatedBy;
 }
 
 async function examine(
   findings: Findings,
-  { address, environment, signal }: ExaminationOptions,
+  { address, environment, signal, by }: ExaminationOptions,
 ): Promise<void> {
   const settings = settingsChecked(findings, environment);
   if (!settings) return findings.notChecked(['everything_else'], 'the settings have problems');
@@ -100,7 +102,7 @@ async function examine(
       await checkNodeClocks(findings, database);
       if (database && store) await checkEndings(findings, database, store);
       const send = await checkAddress(findings, { issuer: settings.issuer, address, signal });
-      const visitors = database && store && createVisitors(database);
+      const visitors = database && store && createVisitors(database, by);
       await visit(findings, { settings, send, visitors, address, signal });
     } finally {
       await store?.close();

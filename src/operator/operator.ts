@@ -1,5 +1,6 @@
 /** What a command file gets to work with. */
 import type { Readable, Writable } from 'node:stream';
+import type { OperatedBy } from '../accounts/activity.ts';
 import type { Variables } from '../config/environment.ts';
 import type { Registries } from './registries.ts';
 import type { Report } from './report.ts';
@@ -17,6 +18,8 @@ export interface Surroundings {
 export interface Operator extends Surroundings {
   /** Opens the registries, does the work, prints its report. */
   readonly run: (work: (registries: Registries) => Promise<Report>) => Promise<void>;
+  /** Who runs the command and why, for what it records. */
+  readonly by: () => OperatedBy;
   /** For a command that needs no database. */
   readonly print: (report: Report) => void;
   /** A line for people while a command works; nothing with `--json`. */

@@ -29,10 +29,12 @@ export async function runOperator(
   }
   const operator: Operator = {
     ...surroundings,
-    run: async (work) => {
+    by: () => {
       const { reason } = program.opts<{ reason?: string }>();
-      const by = { operator: operatorName(surroundings.environment), reason };
-      print(await withRegistries({ ...surroundings, by }, work));
+      return { operator: operatorName(surroundings.environment), reason };
+    },
+    run: async (work) => {
+      print(await withRegistries({ ...surroundings, by: operator.by() }, work));
     },
     print,
     say: (line) => void (json || stdout.write(`${line}\n`)),

@@ -59,7 +59,7 @@ forEachDeployment('operator doctor, beside a running service', (start) => {
 
   it('removes what a killed run left, an hour later, and nothing else', async () => {
     const { database, accounts } = service;
-    const visitors = createVisitors(database);
+    const visitors = createVisitors(database, { operator: 'tests' });
     const [old, young] = [await visitors.add(), await visitors.add()];
     await database.query(
       'UPDATE accounts SET created_at = created_at - $1::interval WHERE id = $2',

@@ -38,6 +38,13 @@ describe('the operator program', () => {
     expect(counts.organizations).to.include({ added: 3_000 });
     const listed = await valueFrom(program(), 'organizations list');
     expect(listed).to.have.length(3_000);
+    // Whoever reads no more ends nothing, and is told nothing.
+    const line = `"$0" "$1" organizations list --json | head -c 1; echo " \${PIPESTATUS[0]}"`;
+    const shell = spawn('bash', ['-c', line, process.execPath, OPERATOR_PROGRAM], {
+      env: { ...process.env, ...COMPILE_CACHE, ...variablesOf(parts().database) },
+    });
+    const told = await Promise.all([text(shell.stdout), text(shell.stderr)]);
+    expect(told).to.deep.equal(['[ 0\n', '']);
   });
 
   it('ends with 1 where it refuses, 2 on wrong usage and 3 on wrong settings', async () => {

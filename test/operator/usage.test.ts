@@ -11,7 +11,13 @@ import { expectWrongUsage, operatorWith, refusalFrom, valueFrom } from './run-op
 const nowhere = () => new Writable({ write: (_chunk, _encoding, done) => done() });
 const idle = {
   ...{ environment: {}, stdin: Readable.from([]), stdout: nowhere(), stderr: nowhere() },
-  ...{ run: async () => {}, print: () => {}, say: () => {}, onInterrupt: () => {} },
+  ...{
+    by: () => ({ operator: 'nobody' }),
+    run: async () => {},
+    print: () => {},
+    say: () => {},
+    onInterrupt: () => {},
+  },
 };
 
 /** Every command below this one, with its words. */
