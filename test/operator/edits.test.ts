@@ -176,6 +176,11 @@ describe('operator lists', () => {
       'acc_ofbefore00000000',
     ]);
     await value('accounts change-email jo@example.test --to jo.storm@example.test');
+    // At once: each later command would give it the address as well.
+    const free = await parts().database.query(
+      "SELECT email_key FROM accounts WHERE id = 'acc_ofbefore00000000'",
+    );
+    expect(free).to.deep.equal([{ email_key: 'jo@example.test' }]);
     expect(await value('accounts show jo@example.test')).to.include({
       name: 'Bo',
       email_taken: false,
