@@ -39,6 +39,7 @@ import { createPasswordCheck } from './pages/password-check.ts';
 import type { Route } from './pages/routes.ts';
 import { pageSteps } from './pages/signed-in.ts';
 import { createWaitingSignIn } from './pages/waiting-sign-in.ts';
+import type { ChangeStreams } from './provider/introspection-changes.ts';
 import { createAuthorizationServer } from './provider/provider.ts';
 import { createSeals } from './seals.ts';
 import type { LastUsed } from './storage/last-used.ts';
@@ -61,6 +62,7 @@ export interface ApplicationParts {
   readonly connections: Connections;
   readonly activity: Activity;
   readonly endings: Endings;
+  readonly changeStreams: ChangeStreams;
   readonly apiKeys: ApiKeys;
   readonly passwordLinks: PasswordLinks;
   readonly clientProblems: ClientProblems;

@@ -17,6 +17,7 @@ import { addressOf, drain, listen } from './host/listeners.ts';
 import { createMetrics } from './host/metrics.ts';
 import { createOperatorsHost } from './host/operators-host.ts';
 import { createReadiness } from './host/readiness.ts';
+import { createChangeStreams } from './provider/introspection-changes.ts';
 import { createRegistries } from './registries.ts';
 import { listenForChanges } from './storage/change-feed.ts';
 import { startCleaning } from './storage/cleaning.ts';
@@ -101,7 +102,8 @@ export async function startService(given: ServiceParts) {
   const isSeeded = settings.demo && (await seedDemo({ database, clock }));
 
   const { createAttemptLimit } = limits;
-  const endings = createEndings({ store, revocations });
+  const endings = createEndings({ store, revocations, changes });
+  const changeStreams = createChangeStreams(changes);
   const parts = {
     clock,
     log,
@@ -109,6 +111,7 @@ export async function startService(given: ServiceParts) {
     database,
     store,
     endings,
+    changeStreams,
     createAttemptLimit,
     ...registries,
   };
@@ -172,6 +175,8 @@ export async function startService(given: ServiceParts) {
   opened.defer(async () => {
     await Promise.all(listeners.map(drain));
   });
+  // Each would be in flight until it is cut.
+  opened.defer(() => changeStreams.end());
   const { server } = settings;
   const departure = createDeparture();
   const everyone = await listen(
@@ -220,6 +225,7 @@ export async function startService(given: ServiceParts) {
     /** Says that it is about to end, takes requests for the shutdown delay, then lets nobody in. */
     async leave() {
       readiness.startDraining();
+      changeStreams.end();
       departure.announce();
       await delay(shutdownDelayMs());
       await departure.leave(everyone);

@@ -99,7 +99,10 @@ export function createApiKeys(parts: {
         return row;
       });
       // For whoever revoked it: the notification takes a moment longer.
-      if (key) memory.forget(key.key_hash);
+      if (key) {
+        memory.forget(key.key_hash);
+        parts.changes.tell('api-key-ids', id);
+      }
       return key !== undefined;
     },
 

@@ -2,6 +2,7 @@
 import type { Logger } from 'pino';
 import type { Account } from '../accounts/account.ts';
 import type { Activity, Origin } from '../accounts/activity.ts';
+import { type ChangeFeed, silentChangeFeed } from '../storage/change-feed.ts';
 import type { Alongside, Queries } from '../storage/queries.ts';
 import type { TokenStore } from '../storage/token-store.ts';
 import type { Authorization } from './authorization.ts';
@@ -60,6 +61,8 @@ export interface Endings {
     authorization: Authorization,
     why: Pick<Revocation, 'cause' | 'actor'>,
   ): Promise<void>;
+  /** Tells who remembers answers about machine tokens of this client that one of them is ended. */
+  noteMachineToken(clientId: string): void;
   /** Records one that the store ended itself, in the step that found it replayed. */
   noteReplay(authorization: Authorization, kind: 'code' | 'refresh_token', origin: Origin): void;
   /**
@@ -81,9 +84,12 @@ const BATCH = 100;
 export function createEndings({
   store,
   revocations,
+  changes = silentChangeFeed,
 }: {
   store: TokenStore;
   revocations: Revocations;
+  /** Tells this node before the request is answered; a command has none. */
+  changes?: Pick<ChangeFeed, 'tell'>;
 }): Endings {
   /** A test belongs to no connection, and nobody asks why it ended. */
   const isTest = ({ generation }: Authorization): boolean => generation === undefined;
@@ -91,6 +97,7 @@ export function createEndings({
   return {
     async end(authorization, why) {
       const wasAlive = await store.endAuthorization(authorization.id);
+      changes.tell('authorizations', authorization.id);
       if (wasAlive && !isTest(authorization)) revocations.note({ authorization, ...why });
     },
 
@@ -99,7 +106,13 @@ export function createEndings({
       if (!isTest(authorization)) await revocations.record({ authorization, ...why });
     },
 
+    noteMachineToken(clientId) {
+      changes.tell('clients', clientId);
+      revocations.noteMachineToken(clientId);
+    },
+
     noteReplay(authorization, kind, origin) {
+      changes.tell('authorizations', authorization.id);
       if (isTest(authorization)) return;
       const cause = kind === 'code' ? 'code_replayed' : 'refresh_token_replayed';
       revocations.note({ authorization, cause, actor: 'service', origin });
@@ -113,6 +126,8 @@ export function createEndings({
         const batch = await revocations.latest({ limit: BATCH, since, before });
         const alive = await Promise.all(batch.map(({ id }) => store.endAuthorization(id)));
         ended += alive.filter(Boolean).length;
+        const revived = batch.filter((_, index) => alive[index]);
+        await Promise.all(revived.map(({ id }) => revocations.tell(id)));
         looked += batch.length;
         before = batch.at(-1);
         if (batch.length > 0) tell?.(looked);

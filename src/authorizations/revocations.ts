@@ -3,6 +3,7 @@ import type { Logger } from 'pino';
 import type { Activity, NewActivity, Origin } from '../accounts/activity.ts';
 import type { EndingCause } from '../accounts/activity-words.ts';
 import type { Clock } from '../clock.ts';
+import { tellEveryNode } from '../storage/change-feed.ts';
 import type { Database, Queries } from '../storage/queries.ts';
 import type { Authorization } from './authorization.ts';
 
@@ -30,6 +31,11 @@ export interface Revocations {
    * it is written, for as long as this process lives.
    */
   note(revocation: Revocation): void;
+  /** Tells every node that this one is ended, recorded or not. */
+  tell(id: string): Promise<void>;
+  /** The same of the machine tokens of a client, one of which is; as with `note`. */
+  noteMachineToken(clientId: string): void;
+  tellMachineToken(clientId: string): Promise<void>;
   /** Undefined for one that was not ended by itself. */
   find(id: string): Promise<RecordedEnd | undefined>;
   /** The latest first, at most `limit`, older than the one `before`. */
@@ -51,6 +57,13 @@ const RETRY_PAUSE = 5_000;
 /** More than that is not kept in memory while the database is away. */
 const MOST_UNWRITTEN = 10_000;
 
+/** What is written beside a request. */
+interface Writing {
+  readonly write: () => Promise<void>;
+  /** For the log. */
+  readonly about: Readonly<Record<string, unknown>>;
+}
+
 interface RecordedEndRow {
   readonly id: string;
   readonly account_id: string;
@@ -68,12 +81,14 @@ export function createRevocations(parts: {
 }): Revocations {
   const { database, clock, activity, log } = parts;
   const underWay = new Set<Promise<void>>();
-  const unwritten: Revocation[] = [];
+  const unwritten: Writing[] = [];
   let retry: NodeJS.Timeout | undefined;
 
   async function record({ authorization, cause, actor, origin }: Revocation): Promise<void> {
     const { id, accountId, clientId } = authorization;
     await database.transaction(async (tx) => {
+      // Beside the record, and tried again with it: the token store that ended it tells nobody.
+      await tellEveryNode(tx, 'authorizations', id);
       const recorded = await tx.query<{ name: string | null }>(
         // Of an account that is gone nothing is dead or alive, and nobody asks.
         `INSERT INTO ended_authorizations (id, at, cause, account_id, client_id)
@@ -88,13 +103,12 @@ export function createRevocations(parts: {
     });
   }
 
-  function note(revocation: Revocation): void {
-    const written = record(revocation)
+  function attempt(writing: Writing): void {
+    const written = writing
+      .write()
       .catch((err: unknown) => {
-        const { authorization, origin: _, ...about } = revocation;
-        const { clientId } = authorization;
-        log.warn({ err, clientId, ...about }, 'why an authorization ended is not recorded yet');
-        if (unwritten.length < MOST_UNWRITTEN) unwritten.push(revocation);
+        log.warn({ err, ...writing.about }, 'why an authorization ended is not recorded yet');
+        if (unwritten.length < MOST_UNWRITTEN) unwritten.push(writing);
         retry ??= setTimeout(writeAgain, RETRY_PAUSE).unref();
       })
       .finally(() => underWay.delete(written));
@@ -103,12 +117,31 @@ export function createRevocations(parts: {
 
   function writeAgain(): void {
     retry = undefined;
-    for (const revocation of unwritten.splice(0)) note(revocation);
+    for (const writing of unwritten.splice(0)) attempt(writing);
+  }
+
+  async function tellMachineToken(clientId: string): Promise<void> {
+    await tellEveryNode(database, 'clients', clientId);
   }
 
   return {
     record,
-    note,
+
+    note(revocation) {
+      const { authorization, origin: _, ...about } = revocation;
+      const { clientId } = authorization;
+      attempt({ write: () => record(revocation), about: { clientId, ...about } });
+    },
+
+    async tell(id) {
+      await tellEveryNode(database, 'authorizations', id);
+    },
+
+    tellMachineToken,
+
+    noteMachineToken(clientId) {
+      attempt({ write: () => tellMachineToken(clientId), about: { clientId } });
+    },
 
     async find(id) {
       const [row] = await database.query<RecordedEndRow>(

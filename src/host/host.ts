@@ -78,6 +78,7 @@ function oauthRoutes({ settings, server, refreshSession }: HostParts): ExactRout
   const preflight = [answerPreflight('POST')];
   return {
     [ENDPOINT.introspection]: { POST: server.introspection },
+    [ENDPOINT.introspectionChanges]: { GET: server.introspectionChanges },
     [ENDPOINT.token]: { POST: [answerJson, ...server.token], OPTIONS: preflight },
     [ENDPOINT.revokeCurrentToken]: { POST: server.revokeCurrentToken, OPTIONS: preflight },
     [ENDPOINT.revocation]: { POST: server.revocation, OPTIONS: preflight },

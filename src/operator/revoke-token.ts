@@ -63,6 +63,7 @@ async function endMachineToken(registries: Registries, value: string): Promise<R
   const { clientId } = token;
   const client = await registries.clients.find(clientId);
   await machineTokens.end(value);
+  await registries.revocations.tellMachineToken(clientId);
   await registries.recordChange('tokens_revoked', {
     accountId: client?.ownerAccountId,
     details: {

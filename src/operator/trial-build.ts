@@ -6,6 +6,7 @@ import { createEndings } from '../authorizations/endings.ts';
 import { systemClock } from '../clock.ts';
 import type { Inspection } from '../config/load.ts';
 import { type ConfigurationProblem, ConfigurationProblems } from '../config/problems.ts';
+import { createChangeStreams } from '../provider/introspection-changes.ts';
 import { createRegistries } from '../registries.ts';
 import { silentChangeFeed } from '../storage/change-feed.ts';
 import { createPostgresStore } from '../storage/postgres-store.ts';
@@ -43,6 +44,7 @@ export async function buildUnopened({ settings, effectiveSettings }: Inspection)
   const application = createApplication({
     ...{ ...parts, ...registries, store, createAttemptLimit, settings },
     endings: createEndings({ store, revocations: registries.revocations }),
+    changeStreams: createChangeStreams(silentChangeFeed),
   });
   await application.close();
   // Nothing was noted, so those that write what was noted have nothing to write.

@@ -5,6 +5,8 @@ export const ENDPOINT = {
   revokeCurrentToken: '/oauth/token/revoke',
   refreshSession: '/oauth/token/refresh',
   introspection: '/oauth/introspect',
+  /** The module for resource servers appends it as well. */
+  introspectionChanges: '/oauth/introspect/changes',
   revocation: '/oauth/revoke',
   metadata: '/.well-known/oauth-authorization-server',
   /** Followed by the interaction's uid: its cookies are bound to that path. */

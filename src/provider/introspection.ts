@@ -76,6 +76,7 @@ async function describeKey(key: ApiKey, ctx: Context, parts: IntrospectionParts)
   return {
     active: true,
     token_type: 'api_key',
+    api_key: key.id,
     sub: account.id,
     ...personIn(account),
     ...(key.expiresAt && { exp: secondsOf(key.expiresAt) }),

@@ -34,6 +34,7 @@ import { listenToEvents } from './events.ts';
 import { createFailureLimits } from './failure-limits.ts';
 import { createInteractions, type Interactions } from './interactions.ts';
 import { introspection } from './introspection.ts';
+import { type ChangeStreams, introspectionChanges } from './introspection-changes.ts';
 import type { ProviderOutcomes } from './outcomes.ts';
 import { namingParties } from './request-parties.ts';
 import { revocation } from './revocation.ts';
@@ -57,6 +58,7 @@ export interface ProviderParts {
   readonly shownOnce: ShownOnce;
   readonly createAttemptLimit: CreateAttemptLimit;
   readonly outcomes: ProviderOutcomes;
+  readonly changeStreams: ChangeStreams;
   /** Told of every refused authorize and token request. */
   readonly problems: Pick<ClientProblems, 'note'>;
   readonly lastUsed: Pick<LastUsed<UsedThing>, 'note'>;
@@ -82,6 +84,7 @@ export interface AuthorizationServer {
   readonly engine: Middleware;
   readonly token: readonly Middleware[];
   readonly introspection: readonly Middleware[];
+  readonly introspectionChanges: readonly Middleware[];
   readonly revocation: readonly Middleware[];
   readonly revokeCurrentToken: readonly Middleware[];
   readonly interactions: Interactions;
@@ -161,6 +164,7 @@ export function createAuthorizationServer(parts: ProviderParts): AuthorizationSe
       authorizations,
       machineTokens,
     }),
+    introspectionChanges: introspectionChanges({ ...parts, authentication }),
     revocation: revocation({ authentication, authorizations, machineTokens, endings }),
     revokeCurrentToken: revokeCurrentToken({
       ...{ authorizations, machineTokens, endings, clients, failures },

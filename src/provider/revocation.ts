@@ -44,7 +44,7 @@ export function revocation(
 export interface RevocationParts {
   readonly authorizations: Pick<Authorizations, 'find'>;
   readonly machineTokens: MachineTokens;
-  readonly endings: Pick<Endings, 'end'>;
+  readonly endings: Pick<Endings, 'end' | 'noteMachineToken'>;
 }
 
 /** A token that is there, as whoever presents it may end it. */
@@ -62,9 +62,13 @@ export async function findToken(
 ): Promise<PresentedToken | undefined> {
   const machineToken = await machineTokens.find(value);
   if (machineToken) {
-    // Not recorded: a machine may get another one the next moment, so it may do what it might.
-    const end = async (): Promise<void> => void (await machineTokens.end(value));
-    return { clientId: machineToken.clientId, kind: 'access_token', end };
+    const { clientId } = machineToken;
+    const end = async (): Promise<void> => {
+      await machineTokens.end(value);
+      // Not recorded: a machine may get another one the next moment, so it may do what it might.
+      endings.noteMachineToken(clientId);
+    };
+    return { clientId, kind: 'access_token', end };
   }
   const found = await authorizations.find(value);
   if (!found || found.value.kind === 'code') return undefined;

@@ -1,15 +1,29 @@
 /** Who is calling the API, by which authentication method, and what they may reach right now. */
 
 /** Told apart by `method`; only a person has an `accountId`. */
-export type Caller =
+export type Caller = CallerFields & {
+  /**
+   * With `live`: fires when this caller's access ended or changed, or when nobody would tell. Whatever
+   * goes on for longer than a request ends with it, and whoever comes again is looked at again.
+   */
+  readonly signal?: AbortSignal;
+};
+
+/** What the service answers. */
+export type CallerFields =
   | PersonThroughClient
   /** A machine client, which acts for itself (client credentials). */
   | (Reach & { readonly method: 'client_credentials'; readonly clientId: string })
   /** A private integration of one person. */
-  | (Reach & Person & { readonly method: 'api_key' });
+  | (Reach & Person & { readonly method: 'api_key'; readonly apiKey?: string });
 
 type PersonThroughClient = Reach &
-  Person & { readonly method: 'authorization_code'; readonly clientId: string };
+  Person & {
+    readonly method: 'authorization_code';
+    readonly clientId: string;
+    /** Public: it opens nothing, and finds in the service's log what belongs together. */
+    readonly authorization?: string;
+  };
 
 interface Person {
   readonly accountId: string;

@@ -1,13 +1,11 @@
 /** Reads what the service says about a token (RFC 7662 §2.2): a caller, nobody, or a failure. */
-import type { Caller, Organization, Right, Role, Warehouse } from './caller.ts';
+import type { CallerFields, Organization, Right, Role, Warehouse } from './caller.ts';
 import type { RawAnswer } from './introspection-endpoint.ts';
 import { IntrospectionFailure } from './introspection-failure.ts';
 
 export interface IntrospectionAnswer {
   /** Undefined: the token is not good. */
-  readonly caller: Caller | undefined;
-  /** For how long the service allows the answer to be used again. */
-  readonly maxAgeSeconds: number;
+  readonly caller: CallerFields | undefined;
 }
 
 /**
@@ -18,14 +16,16 @@ export interface IntrospectionAnswer {
 export function introspectionAnswer(raw: RawAnswer, issuer: string): IntrospectionAnswer {
   refuseOtherStatus(raw);
   const answer = objectIn(raw.body);
-  const maxAgeSeconds = maxAgeIn(raw.headers['cache-control']);
-  if (answer.active === false) return { caller: undefined, maxAgeSeconds };
+  if (answer.active === false) return { caller: undefined };
   if (answer.active !== true) throw malformed('does not say whether the token is active');
   if (answer.iss !== issuer) throw malformed(`is not of the issuer ${issuer}`);
-  return { caller: callerIn(answer), maxAgeSeconds };
+  return { caller: callerIn(answer) };
 }
 
-function refuseOtherStatus({ status, headers }: RawAnswer): void {
+export function refuseOtherStatus({
+  status,
+  headers,
+}: Pick<RawAnswer, 'status' | 'headers'>): void {
   if (status === 200) return;
   const wait = Number(headers['retry-after']);
   const retryAfterSeconds = Number.isInteger(wait) && wait > 0 ? wait : undefined;
@@ -40,7 +40,7 @@ function refuseOtherStatus({ status, headers }: RawAnswer): void {
 
 type Fields = Readonly<Record<string, unknown>>;
 
-function callerIn(answer: Fields): Caller {
+function callerIn(answer: Fields): CallerFields {
   const subject = textIn(answer, 'sub');
   const { exp, username, organizations } = answer;
   const reach = {
@@ -54,13 +54,15 @@ function callerIn(answer: Fields): Caller {
     ...externalIdIn(answer),
   };
   const tokenType = textIn(answer, 'token_type').toLowerCase();
-  if (tokenType === 'api_key') return { ...reach, ...person, method: 'api_key' };
+  if (tokenType === 'api_key')
+    return { ...reach, ...person, method: 'api_key', ...optional(answer, 'api_key', 'apiKey') };
   if (tokenType !== 'bearer') throw malformed('has a token_type that is not known here');
 
   const clientId = textIn(answer, 'client_id');
   // RFC 9700 §4.15: a client that acts for itself must never be taken for a person.
   if (subject === clientId) return { ...reach, method: 'client_credentials', clientId };
-  return { ...reach, ...person, method: 'authorization_code', clientId };
+  const authorization = optional(answer, 'authorization', 'authorization');
+  return { ...reach, ...person, method: 'authorization_code', clientId, ...authorization };
 }
 
 const ROLES: readonly unknown[] = ['owner', 'admin', 'member', 'viewer'] satisfies Role[];
@@ -95,6 +97,16 @@ const named = (fields: Fields) => ({
 const externalIdIn = ({ external_id: externalId }: Fields): { externalId?: string } =>
   typeof externalId === 'string' ? { externalId } : {};
 
+/** Services of before do not say it. */
+function optional<Name extends string>(
+  fields: Fields,
+  from: string,
+  name: Name,
+): { [Key in Name]?: string } {
+  const { [from]: value } = fields;
+  return typeof value === 'string' ? ({ [name]: value } as { [Key in Name]?: string }) : {};
+}
+
 function textIn(fields: Fields, name: string): string {
   const value = fields[name];
   if (typeof value !== 'string' || value === '') throw malformed(`has no ${name}`);
@@ -122,13 +134,6 @@ function objectIn(json: string): Fields {
     throw malformed('is not JSON');
   }
   return asObject(value);
-}
-
-/** RFC 9111 §5.2.2: only an explicit `max-age` allows it, and `no-store` or `no-cache` forbids it. */
-function maxAgeIn(cacheControl: unknown): number {
-  const directives = String(cacheControl ?? '').toLowerCase();
-  if (/\bno-(store|cache)\b/.test(directives)) return 0;
-  return Number(/\bmax-age=(\d+)/.exec(directives)?.[1] ?? 0);
 }
 
 const malformed = (what: string): IntrospectionFailure =>

@@ -1,6 +1,7 @@
-/** `POST /oauth/introspect` over connections that stay open, within a time limit. */
+/** `POST /oauth/introspect` over connections that stay open, and its stream of changes. */
 import http from 'node:http';
 import https from 'node:https';
+import { refuseOtherStatus } from './introspection-answer.ts';
 import { IntrospectionFailure } from './introspection-failure.ts';
 
 export interface IntrospectionEndpoint {
@@ -11,8 +12,20 @@ export interface IntrospectionEndpoint {
    * @throws IntrospectionFailure `unreachable`, `timed_out` or `malformed_answer`.
    */
   ask(token: string, deadline: number): Promise<RawAnswer>;
+  /**
+   * Opens the stream of changes, on a connection of its own.
+   *
+   * @returns what ends it, so that nothing more is told of it.
+   */
+  listen(to: StreamListener): () => void;
   /** Closes the connections that are kept open. */
   close(): void;
+}
+
+export interface StreamListener {
+  onText(text: string): void;
+  /** It could not be opened, or broke, or ended. */
+  onEnd(failure: IntrospectionFailure): void;
 }
 
 export interface RawAnswer {
@@ -43,7 +56,6 @@ export function createIntrospectionEndpoint(options: EndpointOptions): Introspec
   const headers = {
     host,
     authorization: `Basic ${Buffer.from(credentials).toString('base64')}`,
-    accept: 'application/json',
     'content-type': 'application/x-www-form-urlencoded',
   };
 
@@ -54,7 +66,7 @@ export function createIntrospectionEndpoint(options: EndpointOptions): Introspec
       const request = open(url, {
         method: 'POST',
         agent,
-        headers: { ...headers, ...contentLength },
+        headers: { ...headers, accept: 'application/json', ...contentLength },
       });
       const giveUp = (failure: IntrospectionFailure): void => {
         reject(failure);
@@ -96,9 +108,58 @@ export function createIntrospectionEndpoint(options: EndpointOptions): Introspec
         if (answer) return answer;
       }
     },
+
+    listen({ onText, onEnd }) {
+      let isStopped = false;
+      const request = open(changesOf(url), {
+        headers: { ...headers, accept: 'text/event-stream' },
+        // Not of those that answer: it is used up for as long as it stands.
+        agent: new Agent(),
+        timeout: OPENING_LIMIT,
+      });
+      const end = (failure: IntrospectionFailure): void => {
+        if (isStopped) return;
+        isStopped = true;
+        request.destroy();
+        onEnd(failure);
+      };
+      // A program that has nothing else to do may end.
+      request.on('socket', (socket) => socket.unref());
+      request.on('error', (error: NodeJS.ErrnoException) => end(unreachable(url, error)));
+      request.on('timeout', () => end(timedOut(changesOf(url))));
+      request.on('response', (response) => {
+        try {
+          refuseOtherStatus({ status: response.statusCode ?? 0, headers: response.headers });
+        } catch (failure) {
+          return end(failure as IntrospectionFailure);
+        }
+        response.setEncoding('utf8');
+        response.on('data', (text: string) => void (isStopped || onText(text)));
+        response.on('error', (error: NodeJS.ErrnoException) => end(unreachable(url, error)));
+        response.on('end', () => end(ended(changesOf(url))));
+      });
+      request.end();
+      return () => {
+        isStopped = true;
+        request.destroy();
+      };
+    },
+
     close: () => agent.destroy(),
   };
 }
+
+/** Milliseconds without a byte. */
+const OPENING_LIMIT = 5_000;
+
+function changesOf(url: URL): URL {
+  const changes = new URL(url);
+  changes.pathname = `${url.pathname}/changes`;
+  return changes;
+}
+
+const ended = ({ href }: URL): IntrospectionFailure =>
+  new IntrospectionFailure('unreachable', `${href} ended`);
 
 const timedOut = ({ href }: URL): IntrospectionFailure =>
   new IntrospectionFailure('timed_out', `${href} did not answer in time`);

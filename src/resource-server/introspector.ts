@@ -1,13 +1,14 @@
 /** Finds out, on each request to an API, who is calling: the part that knows no framework. */
-import type { Caller } from './caller.ts';
-import { type IntrospectionAnswer, introspectionAnswer } from './introspection-answer.ts';
+import type { Caller, CallerFields } from './caller.ts';
+import { type ChangeStream, createChangeStream } from './change-stream.ts';
+import { introspectionAnswer } from './introspection-answer.ts';
 import { createIntrospectionEndpoint } from './introspection-endpoint.ts';
 import { IntrospectionFailure } from './introspection-failure.ts';
 import { createLookUps } from './look-ups.ts';
 import { protectedResourceMetadata } from './protected-resource.ts';
 import { type ReceivedRequest, receivedToken } from './received-token.ts';
 import { cannotTell, invalidToken, type Refusal, withMetadata } from './refusal.ts';
-import { createRememberedCallers } from './remembered-callers.ts';
+import { createRememberedCallers, knownCaller } from './remembered-callers.ts';
 
 export interface IntrospectorOptions {
   /** The service's public origin, `https://auth.example.com`. */
@@ -20,10 +21,12 @@ export interface IntrospectorOptions {
   /** Milliseconds for a whole look-up; 1,000 unless told. */
   readonly timeoutMs?: number;
   /**
-   * 0 (unless told) to 5. A caller may be remembered for so long, if the service's answer allows
-   * it; Gatehouse allows it nowhere today, so that every change counts on the next call.
+   * Remembers good answers for as long as the service says over an open stream that they are true,
+   * and asks about every call while it says nothing. Unless told, every call is asked about.
    */
-  readonly cacheSeconds?: number;
+  readonly live?: boolean;
+  /** How many are remembered; 50,000 unless told. */
+  readonly mostRemembered?: number;
   /** Connections to the service that are open at the same time; 32 unless told. */
   readonly maxConnections?: number;
   /** Told why callers are answered 503; unless given, one message a second is printed. */
@@ -41,28 +44,23 @@ export type Identified =
 export interface Introspector {
   /** Who is calling, or what to answer instead. Whatever goes wrong, nobody is let in by it. */
   identify(request: ReceivedRequest): Promise<Identified>;
-  /** To be called when the API learns that this token was revoked: its next use is asked about. */
-  forget(token: string): void;
-  /** The same for every token: somebody's access changed. */
-  forgetAll(): void;
-  /** Closes the connections that are kept open. */
+  /** Closes the connections and the stream that are kept open. */
   close(): void;
 }
 
-const LONGEST_CACHE_SECONDS = 5;
+const MOST_REMEMBERED = 50_000;
 /** Seconds. The service notices within one that its stores are back. */
 const RETRY_AFTER = 2;
 
 /** @throws TypeError when an option cannot work, before any request. */
 export function createIntrospector(options: IntrospectorOptions): Introspector {
   const { issuer, clientId, clientSecret } = options;
-  const { timeoutMs = 1_000, cacheSeconds = 0, maxConnections = 32, clock = Date.now } = options;
+  const { timeoutMs = 1_000, maxConnections = 32, clock = Date.now } = options;
+  const { live = false, mostRemembered: most = MOST_REMEMBERED } = options;
   const { onFailure = printOnceASecond() } = options;
   if (!clientId || !clientSecret) throw new TypeError('clientId and clientSecret are required');
   if (!(timeoutMs > 0)) throw new TypeError('timeoutMs must be a number of milliseconds above 0');
-  if (!(cacheSeconds >= 0 && cacheSeconds <= LONGEST_CACHE_SECONDS)) {
-    throw new TypeError(`cacheSeconds must be from 0 to ${LONGEST_CACHE_SECONDS}`);
-  }
+  if (!(most >= 1)) throw new TypeError('mostRemembered must be a number above 0');
   const { host } = originOf(issuer);
   const url = endpointOf(options);
   const { resource } = options;
@@ -75,12 +73,22 @@ export function createIntrospector(options: IntrospectorOptions): Introspector {
     clientSecret,
     maxConnections,
   });
-  const remembered = createRememberedCallers({ seconds: cacheSeconds, clock });
-  const lookUps = createLookUps({ ask, keep, timeoutMs });
+  const remembered = createRememberedCallers({ most, clock });
+  const lookUps = createLookUps({ ask, timeoutMs });
+  const stream = live
+    ? createChangeStream({
+        ...{ listen: endpoint.listen, onFailure },
+        onChange: remembered.change,
+        onBegin: remembered.forgetAll,
+        onLost: remembered.forgetAll,
+      })
+    : undefined;
 
   async function ask(token: string, deadline: number): Promise<Outcome> {
+    const askedAt = clock();
     try {
-      return introspectionAnswer(await endpoint.ask(token, deadline), issuer);
+      const answer = introspectionAnswer(await endpoint.ask(token, deadline), issuer);
+      return stream ? { caller: known(token, answer.caller, askedAt, stream) } : answer;
     } catch (error) {
       const failure = asFailure(error);
       onFailure(failure);
@@ -88,16 +96,27 @@ export function createIntrospector(options: IntrospectorOptions): Introspector {
     }
   }
 
-  function keep(token: string, outcome: Outcome): void {
-    if (!(outcome instanceof IntrospectionFailure)) remembered.keep(token, outcome);
+  function known(
+    token: string,
+    fields: CallerFields | undefined,
+    askedAt: number,
+    { stands }: ChangeStream,
+  ): Caller | undefined {
+    if (fields && stands) return remembered.keep(token, fields, askedAt);
+    remembered.drop(token);
+    if (!fields) return undefined;
+    const caller = knownCaller(fields, clock);
+    // Nobody would tell.
+    caller.end();
+    return caller;
   }
 
   return {
     async identify(request) {
       const { token, refusal } = receivedToken(request);
       if (refusal) return { refusal: withMetadata(refusal, parameter) };
-      const known = remembered.find(token);
-      if (known) return { caller: known };
+      const found = stream?.stands ? remembered.find(token) : undefined;
+      if (found) return { caller: found };
       const outcome = await lookUps.find(token);
       if (outcome instanceof IntrospectionFailure) {
         return { refusal: cannotTell(outcome.retryAfterSeconds ?? RETRY_AFTER) };
@@ -105,19 +124,15 @@ export function createIntrospector(options: IntrospectorOptions): Introspector {
       if (outcome.caller) return { caller: outcome.caller };
       return { refusal: withMetadata(invalidToken(), parameter) };
     },
-    forget(token) {
-      remembered.forget(token);
-      lookUps.forget(token);
-    },
-    forgetAll() {
+    close() {
+      stream?.close();
       remembered.forgetAll();
-      lookUps.forgetAll();
+      endpoint.close();
     },
-    close: endpoint.close,
   };
 }
 
-type Outcome = IntrospectionAnswer | IntrospectionFailure;
+type Outcome = { readonly caller: Caller | undefined } | IntrospectionFailure;
 
 const asFailure = (error: unknown): IntrospectionFailure =>
   error instanceof IntrospectionFailure

@@ -1,52 +1,225 @@
-/** Callers that were let in a moment ago, where the service allows an answer to be used again. */
-import type { Caller } from './caller.ts';
-import type { IntrospectionAnswer } from './introspection-answer.ts';
+/** Good answers of the service, remembered until it says that they are no longer true. */
+import { isDeepStrictEqual } from 'node:util';
+import type { Caller, CallerFields } from './caller.ts';
 
 export interface RememberedCallers {
+  /** Who need not be asked about. */
   find(token: string): Caller | undefined;
-  /** Keeps a caller as long as the service, the API and the token itself allow: often not at all. */
-  keep(token: string, answer: IntrospectionAnswer): void;
-  forget(token: string): void;
+  /**
+   * Keeps a good answer. The same answer as before is the same caller.
+   *
+   * @param askedAt when it was asked for, by the clock.
+   */
+  keep(token: string, fields: CallerFields, askedAt: number): Caller;
+  /** The token is not good any more. */
+  drop(token: string): void;
+  /** @param what an id, the ids of an account and its client, or `everything`. */
+  change(what: string): void;
+  /** From now on nothing that was kept is found. */
   forgetAll(): void;
 }
 
-/** A few megabytes at most. */
-const MOST = 10_000;
+/** Milliseconds. So that what was last used is known to the hour, and no API key is kept for ever. */
+const LONGEST = 3_600_000;
+/**
+ * Milliseconds. Another node of the service, which answers, may hear of a change by so much later
+ * than the one that told of it: till then what it answers is not used again.
+ */
+const SETTLING = 5_000;
+/** Names of what changed within that time; with more of them everything has. */
+const MOST_CHANGES = 10_000;
+/** Milliseconds. A timer waits no longer. */
+const LONGEST_TIMER = 2 ** 31 - 1;
 
-/** @param seconds the longest time that the API wants; a token that was refused is asked about again. */
+/** @param most further ones take the place of those that were asked about longest ago. */
 export function createRememberedCallers({
-  seconds,
+  most,
   clock,
 }: {
-  readonly seconds: number;
+  readonly most: number;
   readonly clock: () => number;
 }): RememberedCallers {
-  const remembered = new Map<string, { caller: Caller; since: number; until: number }>();
+  const remembered = new Map<string, Remembered>();
+  /** By each id that an answer names. Most name one caller only, who needs no set. */
+  const named = new Map<string, Remembered | Set<Remembered>>();
+  const changedAt = new Map<string, number>();
+  let everythingAt = clock();
+
+  function remove(entry: Remembered): void {
+    remembered.delete(entry.token);
+    for (const name of namesOf(entry.caller)) {
+      const found = named.get(name);
+      if (found instanceof Set) found.delete(entry);
+      if (found === entry || (found instanceof Set && found.size === 0)) named.delete(name);
+    }
+    entry.caller.end();
+  }
+
+  function add(entry: Remembered): void {
+    remembered.set(entry.token, entry);
+    for (const name of namesOf(entry.caller)) {
+      const found = named.get(name);
+      if (found instanceof Set) found.add(entry);
+      else named.set(name, found ? new Set([found, entry]) : entry);
+    }
+  }
+
+  const entriesOf = (name: string): readonly Remembered[] => {
+    const found = named.get(name);
+    if (found === undefined) return [];
+    return found instanceof Set ? [...found] : [found];
+  };
+
+  /** When the last change of what the answer names was told. */
+  function lastChange(caller: KnownCaller): number {
+    if (changedAt.size === 0) return everythingAt;
+    return Math.max(everythingAt, ...namesOf(caller).map((name) => changedAt.get(name) ?? 0));
+  }
+
+  function forgetAll(): void {
+    everythingAt = clock();
+    changedAt.clear();
+    const all = [...remembered.values()];
+    remembered.clear();
+    named.clear();
+    for (const { caller } of all) caller.end();
+  }
+
+  function noteChange(name: string): void {
+    const now = clock();
+    changedAt.delete(name);
+    changedAt.set(name, now);
+    for (const [other, at] of changedAt) {
+      if (at > now - SETTLING && at <= now) break;
+      changedAt.delete(other);
+    }
+  }
 
   return {
     find(token) {
-      const found = remembered.get(token);
-      if (!found) return undefined;
+      const entry = remembered.get(token);
+      if (!entry) return undefined;
       const now = clock();
       // A clock that was put back must not make the time longer.
-      if (found.since <= now && now < found.until) return found.caller;
-      remembered.delete(token);
-      return undefined;
+      return entry.since <= now && now < entry.until ? entry.caller : undefined;
     },
 
-    keep(token, { caller, maxAgeSeconds }) {
-      if (!caller) return;
-      const since = clock();
-      const allowed = since + Math.min(seconds, maxAgeSeconds) * 1000;
-      const until = Math.min(allowed, caller.expiresAt?.getTime() ?? allowed);
-      if (until <= since) return;
-      const [oldest] = remembered.keys();
-      if (oldest !== undefined && remembered.size >= MOST) remembered.delete(oldest);
-      remembered.delete(token);
-      remembered.set(token, { caller, since, until });
+    keep(token, fields, askedAt) {
+      const before = remembered.get(token);
+      const isSame = before?.caller.isSame(fields) === true;
+      const caller = isSame ? before.caller : knownCaller(fields, clock);
+      const changed = lastChange(caller);
+      if (before && (!isSame || askedAt < changed)) remove(before);
+      if (askedAt < changed) {
+        // What was told meanwhile may be about this answer.
+        caller.end();
+        return caller;
+      }
+      // The callers of one account share what is the largest part of them.
+      const [first] = isSame ? [] : entriesOf(caller.subject);
+      if (first && isDeepStrictEqual(first.caller.organizations, caller.organizations)) {
+        caller.organizations = first.caller.organizations;
+      }
+      const settled = changed + SETTLING;
+      const isSettled = askedAt >= settled;
+      caller.isVouchedFor(isSettled ? undefined : settled);
+      const expiry = caller.expiresAt?.getTime() ?? Number.POSITIVE_INFINITY;
+      const until = isSettled ? Math.min(askedAt + LONGEST, expiry) : askedAt;
+      const entry = before && isSame ? before : { token, caller, since: 0, until: 0 };
+      entry.since = askedAt;
+      entry.until = until;
+      if (entry === before) return caller;
+      const [oldest] = remembered.size >= most ? remembered.values() : [];
+      if (oldest) remove(oldest);
+      add(entry);
+      return caller;
     },
 
-    forget: (token) => void remembered.delete(token),
-    forgetAll: () => remembered.clear(),
+    drop(token) {
+      const entry = remembered.get(token);
+      if (entry) remove(entry);
+    },
+
+    change(what) {
+      if (what === 'everything' || changedAt.size >= MOST_CHANGES) return forgetAll();
+      const [name = '', clientId] = what.split(' ');
+      noteChange(name);
+      for (const entry of entriesOf(name)) {
+        if (clientId === undefined || entry.caller.clientId === clientId) remove(entry);
+      }
+    },
+
+    forgetAll,
   };
+}
+
+interface Remembered {
+  readonly token: string;
+  readonly caller: KnownCaller & Caller;
+  /** By the clock: it may be used again in between. */
+  since: number;
+  until: number;
+}
+
+/** As events name them: account, client, authorization or API key, organizations. */
+function namesOf(caller: KnownCaller): string[] {
+  const names = caller.organizations.map(({ id }) => id);
+  for (const id of [caller.subject, caller.clientId, caller.authorization, caller.apiKey]) {
+    if (id !== undefined && !names.includes(id)) names.push(id);
+  }
+  return names;
+}
+
+/** A caller whose access has not ended yet. */
+export const knownCaller = (fields: CallerFields, clock: () => number): KnownCaller & Caller =>
+  new KnownCaller(fields, clock) as KnownCaller & Caller;
+
+/** A caller with a signal, which is made when somebody asks for it. */
+class KnownCaller {
+  declare readonly subject: string;
+  declare readonly clientId?: string;
+  declare readonly authorization?: string;
+  declare readonly apiKey?: string;
+  declare readonly expiresAt?: Date;
+  declare organizations: CallerFields['organizations'];
+  readonly #clock: () => number;
+  /** `undefined` before anybody asked. */
+  #controller: AbortController | undefined;
+  #hasEnded = false;
+  /** Until then a node may have answered from before a change; nobody has asked later yet. */
+  #settles: number | undefined;
+
+  constructor(fields: CallerFields, clock: () => number) {
+    Object.assign(this, fields);
+    this.#clock = clock;
+  }
+
+  get signal(): AbortSignal {
+    if (this.#hasEnded) return AbortSignal.abort();
+    if (!this.#controller) {
+      this.#controller = new AbortController();
+      if (this.expiresAt) this.#at(this.expiresAt.getTime(), () => this.end());
+      // Whoever goes on without asking again must come again.
+      if (this.#settles) this.#at(this.#settles, () => this.#settles && this.end());
+    }
+    return this.#controller.signal;
+  }
+
+  isVouchedFor(settles: number | undefined): void {
+    this.#settles = settles;
+  }
+
+  isSame(fields: CallerFields): boolean {
+    return isDeepStrictEqual({ ...this }, { ...fields });
+  }
+
+  end(): void {
+    this.#hasEnded = true;
+    this.#controller?.abort();
+  }
+
+  #at(time: number, what: () => void): void {
+    const left = Math.min(Math.max(time - this.#clock(), 0), LONGEST_TIMER);
+    setTimeout(what, left).unref();
+  }
 }

@@ -3,6 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import type { OpenDatabase } from './database.ts';
 import type { Listen } from './embedded-server.ts';
+import type { Queries } from './queries.ts';
 
 /** `everything` is said where something may have changed untold. */
 export type ChangeTopic =
@@ -11,11 +12,17 @@ export type ChangeTopic =
   | 'access'
   | 'api-keys'
   | 'connections'
+  /** Told by who ends one, for it ends in the token store. */
+  | 'authorizations'
+  /** By public ids, for resource servers. */
+  | 'api-key-ids'
+  | 'organizations'
   | 'everything';
 
 /**
  * @param key what changed: the id of an account or a client, of whom the access is; the hash of an
- *   API key; account and client of a connection, with a space between. All of the topic without it.
+ *   API key, or its id; account and client of a connection, with a space between. All of the topic
+ *   without it.
  */
 type ChangeListener = (topic: ChangeTopic, key?: string) => void;
 
@@ -29,6 +36,8 @@ export interface ChangeFeed {
   readonly isLive: boolean;
   /** Calls `listener` after each committed change, of this node too. */
   onChange(listener: ChangeListener): void;
+  /** Says this on this node, for whoever answers a request sooner than the database tells of it. */
+  tell(topic: ChangeTopic, key: string): void;
   /** Says `everything`, for an operator who knows of a change that nobody told. */
   forgetEverything(): void;
   close(): Promise<void>;
@@ -41,10 +50,18 @@ const HEARTBEAT = 2_000;
 const ANSWER_LIMIT = 1_000;
 const RETRY_PAUSE = 500;
 
+/** Tells every node, once the transaction is committed, what no trigger of the database knows. */
+export const tellEveryNode = (
+  queries: Queries,
+  topic: ChangeTopic,
+  key: string,
+): Promise<unknown> => queries.query('SELECT pg_notify($1, $2)', [CHANNEL, `${topic} ${key}`]);
+
 /** The feed of an operator command, which is over before anything changes: never live. */
 export const silentChangeFeed: ChangeFeed = {
   isLive: false,
   onChange: () => {},
+  tell: () => {},
   forgetEverything: () => {},
   close: async () => {},
 };
@@ -57,14 +74,14 @@ export async function listenForChanges(database: OpenDatabase): Promise<ChangeFe
 
 /** Nothing can be missed: who changes something is answered after it was told. */
 async function listenHere(listen: Listen): Promise<ChangeFeed> {
-  const { onChange, hear, forgetEverything } = createListeners();
+  const { hear, ...listeners } = createListeners();
   let isLive = true;
   await listen(CHANNEL, hear);
   return {
     get isLive() {
       return isLive;
     },
-    ...{ onChange, forgetEverything },
+    ...listeners,
     async close() {
       isLive = false;
     },
@@ -73,7 +90,8 @@ async function listenHere(listen: Listen): Promise<ChangeFeed> {
 
 /** Keeps its connection, or comes back. Resolves after the first attempt, however that went. */
 async function listenOnConnection(connection: pg.ClientConfig): Promise<ChangeFeed> {
-  const { onChange, hear, forgetEverything } = createListeners();
+  const { hear, ...listeners } = createListeners();
+  const { forgetEverything } = listeners;
   const closing = new AbortController();
   let isLive = false;
 
@@ -125,7 +143,7 @@ async function listenOnConnection(connection: pg.ClientConfig): Promise<ChangeFe
     get isLive() {
       return isLive;
     },
-    ...{ onChange, forgetEverything },
+    ...listeners,
     async close() {
       closing.abort();
       await done;
@@ -143,6 +161,7 @@ function createListeners() {
   return {
     hear,
     onChange: (listener: ChangeListener) => void listeners.push(listener),
+    tell: (topic: ChangeTopic, key: string) => hear(`${topic} ${key}`),
     forgetEverything: () => hear('everything'),
   };
 }

@@ -15,6 +15,7 @@ export interface Memory<Value> {
    * remembered where the topic tells of new ones, and of few keys: anybody can ask for another.
    */
   find(key: string, read: () => Promise<Value>): Promise<Value>;
+  /** For who changed it, and answers sooner than the database tells. */
   forget(key: string): void;
 }
 
@@ -62,7 +63,11 @@ export function createMemory<Value>({
   }
 
   return {
-    forget: (key) => forget(key),
+    forget(key) {
+      forget(key);
+      // Whoever remembers something that follows from it.
+      changes.tell(topic, key);
+    },
 
     find(key, read) {
       if (!changes.isLive) {

@@ -17,6 +17,7 @@ describe('paths and methods', () => {
     '/oauth/token/revoke': 'POST',
     '/oauth/token/refresh': 'POST',
     '/oauth/introspect': 'POST',
+    '/oauth/introspect/changes': 'GET, HEAD',
     '/oauth/revoke': 'POST',
     '/.well-known/oauth-authorization-server': 'GET, HEAD',
   };

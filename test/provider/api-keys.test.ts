@@ -35,6 +35,7 @@ describe('API keys at the OAuth endpoints', () => {
     expect(await ask()).to.deep.equal({
       active: true,
       token_type: 'api_key',
+      api_key: keyId,
       sub: person.accountId,
       username: person.email,
       exp: iat + 30 * DAY,

@@ -200,8 +200,7 @@ describe('an API fails closed', () => {
       { clientSecret: '' },
       { timeoutMs: 0 },
       { timeoutMs: Number.NaN },
-      { cacheSeconds: 6 },
-      { cacheSeconds: -1 },
+      { mostRemembered: 0 },
       { introspectionEndpoint: 'ftp://10.0.0.7/' },
     ]) {
       const options = { issuer: ISSUER, clientId: 'a', clientSecret: 'b', ...wrong };

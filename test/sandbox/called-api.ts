@@ -1,8 +1,9 @@
 /** The warehouse API of the sandbox beside a service, and callers of each kind. */
 import { expect } from 'chai';
 import { startWarehouseApi } from '../../src/sandbox/warehouse-api.ts';
-import { introspectorOf } from '../resource-server/stand-in.ts';
+import { introspectorOf, passOnTo, startStandIn } from '../resource-server/stand-in.ts';
 import { atEndOfFile } from '../support/end-of-run.ts';
+import { eventually } from '../support/eventually.ts';
 import { type Answer, ask, type TestClient } from '../support/oauth.ts';
 import type { Page, Person } from '../support/person.ts';
 import type { SeededPerson } from '../support/seed.ts';
@@ -18,13 +19,24 @@ export interface CalledApi {
   expectRefused(bearer: string): Promise<void>;
 }
 
-/** It asks this service as `client`, and is closed after the file. */
+/**
+ * It asks this service as `client`, and is closed after the file.
+ *
+ * @param live it remembers; whoever is let in, is remembered then.
+ */
 export async function startCalledApi(
   { issuer }: TestService,
   client: TestClient,
+  live = false,
 ): Promise<CalledApi> {
+  // Through a door where it is counted what the API asks.
+  const { origin, asked } = await startStandIn(passOnTo(issuer));
+  const introspectionEndpoint = `${origin}/oauth/introspect`;
+  let ahead = 0;
+  const clock = () => Date.now() + ahead;
   // Whoever asks is answered 503 then, which a test sees.
-  const introspector = introspectorOf(client, { issuer, onFailure: () => {} });
+  const usual = { issuer, introspectionEndpoint, onFailure: () => {} };
+  const introspector = introspectorOf(client, { ...usual, live, clock });
   const { url, close } = await startWarehouseApi({ introspector });
   atEndOfFile(close);
 
@@ -35,6 +47,15 @@ export async function startCalledApi(
       body: JSON.stringify({ query: text }),
     });
 
+  async function expectRemembered(bearer: string): Promise<void> {
+    // What changed a moment ago another node may not have heard.
+    ahead += 6_000;
+    await query(bearer, '{ caller { subject } }');
+    const before = asked.length;
+    await query(bearer, '{ caller { subject } }');
+    expect(asked.length).to.equal(before);
+  }
+
   return {
     url,
     query,
@@ -43,6 +64,7 @@ export async function startCalledApi(
       const { status, body, text } = await query(bearer, '{ caller { subject } }');
       expect(status, text).to.equal(200);
       expect(body, text).to.have.nested.property('data.caller.subject');
+      if (live) await eventually(() => expectRemembered(bearer));
     },
 
     async expectRefused(bearer) {

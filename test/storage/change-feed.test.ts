@@ -172,7 +172,7 @@ describe('change feed of the embedded database', () => {
       await tx.query(ADD_WAREHOUSE, ['hall']);
       expect(told).to.deep.equal([]);
     });
-    expect(told).to.deep.equal(['clients other', 'access']);
+    expect(told).to.deep.equal(['clients other', 'access', 'organizations place']);
     const undone = database.transaction(async (tx) => {
       await tx.query(ADD_WAREHOUSE, ['undone']);
       throw new Error('undone');

@@ -17,6 +17,7 @@ describe('memory of accounts and access', () => {
     changes = {
       isLive: true,
       onChange: (listener) => void listeners.push(listener),
+      tell: (...change) => tell(...change),
       forgetEverything: () => tell('everything'),
       close: async () => {},
     };

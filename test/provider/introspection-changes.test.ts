@@ -1,0 +1,181 @@
+/** `GET /oauth/introspect/changes`: who may listen, what it promises, and when it ends. */
+import { once } from 'node:events';
+import { createConnection } from 'node:net';
+import type { Readable } from 'node:stream';
+import { setImmediate as turn } from 'node:timers/promises';
+import { expect } from 'chai';
+import { createChangeStreams } from '../../src/provider/introspection-changes.ts';
+import type { ChangeFeed, ChangeTopic } from '../../src/storage/change-feed.ts';
+import { eventually } from '../support/eventually.ts';
+import { basic, postForm, revokeCurrent, type TestClient } from '../support/oauth.ts';
+import { startSeeded } from '../support/seeded.ts';
+
+const PATH = '/oauth/introspect/changes';
+
+describe('the stream of changes', () => {
+  const on = startSeeded();
+
+  const listen = (client?: TestClient, init: RequestInit = {}) =>
+    fetch(new URL(PATH, on.issuer), {
+      ...init,
+      headers: client ? { authorization: basic(client) } : {},
+    });
+
+  /** @returns what was heard so far, and whether the stream has ended. */
+  async function heard(): Promise<{ text: string; hasEnded: boolean }> {
+    const { body } = await listen(on.clients.resourceServer);
+    const so = { text: '', hasEnded: false };
+    const read = async (): Promise<void> => {
+      for await (const chunk of body ?? []) so.text += Buffer.from(chunk).toString();
+    };
+    read()
+      .catch(() => {})
+      .finally(() => {
+        so.hasEnded = true;
+      });
+    await eventually(() => expect(so.text).to.include(':\n\n'));
+    return so;
+  }
+
+  it('is for resource servers: the others are answered as at introspection', async () => {
+    const { resourceServer, confidential, public: browser } = on.clients;
+    const wrong = { ...resourceServer, secret: `gate_cs_${'a'.repeat(43)}` };
+    for (const client of [undefined, wrong, browser]) {
+      const answer = await listen(client);
+      const headers: Record<string, string> = client ? { authorization: basic(client) } : {};
+      const body = new URLSearchParams({ token: 'a' });
+      const introspection = new URL('/oauth/introspect', on.issuer);
+      const asked = await fetch(introspection, { method: 'POST', headers, body });
+      expect(answer.status).to.equal(asked.status).and.to.equal(401);
+      const challenge = asked.headers.get('www-authenticate');
+      expect(answer.headers.get('www-authenticate')).to.equal(challenge);
+      expect(await answer.json()).to.have.property('error', 'invalid_client');
+    }
+    expect((await listen(confidential)).status).to.equal(403);
+  });
+
+  it('is passed on as it is, and begins at once', async () => {
+    const { status, headers, body } = await listen(on.clients.resourceServer);
+    expect(status).to.equal(200);
+    expect(headers.get('content-type')).to.equal('text/event-stream');
+    expect(headers.get('cache-control')).to.equal('no-store, no-transform');
+    expect(headers.get('x-accel-buffering')).to.equal('no');
+    const reader = (body as ReadableStream<Uint8Array>).getReader();
+    // The first is the beginning, and the others come by themselves.
+    for (const _ of [1, 2]) {
+      const { value } = await reader.read();
+      expect(Buffer.from(value ?? []).toString()).to.equal(':\n\n');
+    }
+    await reader.cancel();
+    expect((await listen(on.clients.resourceServer, { method: 'HEAD' })).status).to.equal(200);
+  });
+
+  it('names what a request ended before that is answered, and nothing secret', async () => {
+    const so = await heard();
+    const { accessToken } = await on.partner.tokens(on.clients.confidential);
+    const introspected = await postForm(
+      on.issuer,
+      '/oauth/introspect',
+      { token: accessToken },
+      { client: on.clients.resourceServer },
+    );
+    await revokeCurrent(on.issuer, accessToken);
+    const { authorization } = introspected.body;
+    await eventually(() => expect(so.text).to.include(`data: ${authorization}\n\n`));
+    expect(so.text).to.match(/^(:\n\n|data: [\w-]+( gate_ci_[\w-]+)?\n\n)+$/);
+  });
+
+  it('ends for a resource server that is changed: it shows again who it is', async () => {
+    const so = await heard();
+    const { id } = on.clients.resourceServer;
+    await on.service.clients.suspend(id);
+    await eventually(() => expect(so.hasEnded).to.equal(true));
+    expect((await listen(on.clients.resourceServer)).status).to.equal(401);
+    await on.service.clients.resume(id);
+    await eventually(async () => {
+      const again = await listen(on.clients.resourceServer);
+      await again.body?.cancel();
+      expect(again.status).to.equal(200);
+    });
+  });
+
+  it('outlives a reload, which says that everything may have changed', async () => {
+    const so = await heard();
+    await on.service.reload();
+    await eventually(() => expect(so.text).to.include('data: everything\n\n'));
+    expect(so.hasEnded).to.equal(false);
+  });
+
+  it('ends at once when its node leaves', async () => {
+    const so = await heard();
+    // A reader that reads nothing does not hold it up either.
+    const { port } = new URL(on.issuer);
+    const socket = createConnection(Number(port), '127.0.0.1').on('error', () => {});
+    const { host } = new URL(on.issuer);
+    const authorization = `Authorization: ${basic(on.clients.resourceServer)}`;
+    socket.write(`GET ${PATH} HTTP/1.1\r\nHost: ${host}\r\n${authorization}\r\n\r\n`);
+    await once(socket, 'connect');
+    await on.service.leave();
+    await eventually(() => expect(so.hasEnded).to.equal(true));
+    socket.destroy();
+  });
+});
+
+describe('a stream of changes', () => {
+  let tell: (topic: ChangeTopic, key?: string) => void;
+  let isLive: boolean;
+  let streams: ReturnType<typeof createChangeStreams>;
+
+  beforeEach(() => {
+    isLive = true;
+    streams = createChangeStreams({
+      get isLive() {
+        return isLive;
+      },
+      onChange: (listener) => {
+        tell = listener;
+      },
+    } as ChangeFeed);
+  });
+  afterEach(() => streams.end());
+
+  it('of a reader that is too slow ends, and keeps nothing for it', async () => {
+    const stream = streams.open('gate_ci_api');
+    for (let count = 0; count < 10_000; count += 1) tell('accounts', 'acc_a'.padEnd(30, 'x'));
+    await turn();
+    expect(stream?.destroyed).to.equal(true);
+    expect(stream?.readableLength).to.be.below(70_000);
+  });
+
+  it('is there only while the node itself hears of changes', async () => {
+    const stream = streams.open('gate_ci_api');
+    isLive = false;
+    tell('everything');
+    expect(String(stream?.read())).to.equal(':\n\ndata: everything\n\n');
+    expect(stream?.read()).to.equal(null);
+    await once(stream as Readable, 'end');
+    expect(streams.open('gate_ci_api')).to.equal(undefined);
+  });
+
+  it('names by public ids, and everything where it is not known what changed', () => {
+    const stream = streams.open('gate_ci_api');
+    const changes: readonly [ChangeTopic, string?][] = [
+      ['accounts', 'acc_a'],
+      ['accounts'],
+      ['access', 'gate_ci_a'],
+      ['access'],
+      ['clients', 'gate_ci_a'],
+      ['clients'],
+      ['connections', 'acc_a gate_ci_a'],
+      ['authorizations', 'an-id'],
+      ['organizations', 'org_a'],
+      ['api-keys', 'a-hash'],
+      ['api-key-ids', 'key_a'],
+      ['everything'],
+    ];
+    for (const change of changes) tell(...change);
+    const said = String(stream?.read()).match(/(?<=data: ).*/g);
+    const ids = ['acc_a', 'everything', 'gate_ci_a', 'gate_ci_a', 'acc_a gate_ci_a', 'an-id'];
+    expect(said).to.deep.equal([...ids, 'org_a', 'key_a', 'everything']);
+  });
+});
