@@ -34,7 +34,7 @@ export async function startSandbox({ stop }: { readonly stop: AbortSignal }): Pr
     const redirectUri = `http://127.0.0.1:${partnerPort}/callback`;
     const provisions = await provision(gatehouse, { redirectUri });
 
-    const introspector = createIntrospector({ issuer, ...provisions.api });
+    const introspector = createIntrospector({ issuer, ...provisions.api, live: true });
     closings.push(introspector.close);
     const apiPort = await availablePort(PREFERRED.api, '127.0.0.1');
     const api = await startWarehouseApi({ introspector, port: apiPort });

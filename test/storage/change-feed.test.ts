@@ -178,7 +178,7 @@ describe('change feed of the embedded database', () => {
       throw new Error('undone');
     });
     await undone.catch(() => {});
-    expect(told).to.have.length(2);
+    expect(told).to.have.length(3);
   });
 
   it('hears what another process changes, which hears nothing of it itself', async () => {
