@@ -1,0 +1,53 @@
+/** How long a revoked token is still let in by an API that remembers, and that another node tells. */
+import { expect } from 'chai';
+import { eventually } from '../support/eventually.ts';
+import { revokeCurrent } from '../support/oauth.ts';
+import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
+import { startSeeded } from '../support/seeded.ts';
+import { startsOn } from '../support/service.ts';
+import { bearer, introspectorOf } from './stand-in.ts';
+
+const TIMES = 1_000;
+
+describeOn([postgresServer, redisServer], 'a remembered caller of two nodes', () => {
+  const on = startSeeded();
+  const start = startsOn();
+
+  it(`is refused after each of ${TIMES} answered revocations`, async () => {
+    const { issuer } = await start({ beside: on.service });
+    let ahead = 0;
+    const clock = () => Date.now() + ahead;
+    const api = introspectorOf(on.clients.resourceServer, {
+      ...{ issuer, live: true, clock, onFailure: () => {} },
+    });
+    const statusOf = async (token: string) =>
+      (await api.identify(bearer(token))).refusal?.status ?? 200;
+    /** Who is asked about is not known in the same turn. */
+    const isRemembered = (token: string) =>
+      Promise.race([statusOf(token).then(() => true), new Promise((later) => setImmediate(later))]);
+
+    const tokens: string[] = [];
+    while (tokens.length < TIMES) {
+      tokens.push((await on.partner.tokens(on.clients.confidential)).accessToken);
+    }
+    // What is told of their beginning is heard, and long ago.
+    ahead = 60_000;
+    await eventually(async () => {
+      for (const token of tokens) await statusOf(token);
+      for (const token of tokens) expect(await isRemembered(token)).to.equal(true);
+    });
+    const waited: number[] = [];
+    for (const token of tokens) {
+      expect(await isRemembered(token)).to.equal(true);
+      expect((await revokeCurrent(on.issuer, token)).status).to.equal(204);
+      const answered = performance.now();
+      while ((await statusOf(token)) !== 401) await new Promise(setImmediate);
+      waited.push(performance.now() - answered);
+    }
+    waited.sort((a, b) => a - b);
+    const share = (part: number) => waited[Math.floor(waited.length * part)]?.toFixed(1);
+    console.log(
+      `      median ${share(0.5)} ms, p99 ${share(0.99)} ms, longest ${waited.at(-1)?.toFixed(1)} ms`,
+    );
+  });
+});
