@@ -1,7 +1,12 @@
 /** Reads what the service says about a token (RFC 7662 §2.2): a caller, nobody, or a failure. */
 import type { CallerFields, Organization, Right, Role, Warehouse } from './caller.ts';
-import type { RawAnswer } from './introspection-endpoint.ts';
 import { IntrospectionFailure } from './introspection-failure.ts';
+
+export interface RawAnswer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
+  readonly body: string;
+}
 
 export interface IntrospectionAnswer {
   /** Undefined: the token is not good. */

@@ -1,7 +1,7 @@
 /** `POST /oauth/introspect` over connections that stay open, and its stream of changes. */
 import http from 'node:http';
 import https from 'node:https';
-import { refuseOtherStatus } from './introspection-answer.ts';
+import { type RawAnswer, refuseOtherStatus } from './introspection-answer.ts';
 import { IntrospectionFailure } from './introspection-failure.ts';
 
 export interface IntrospectionEndpoint {
@@ -26,12 +26,6 @@ export interface StreamListener {
   onText(text: string): void;
   /** It could not be opened, or broke, or ended. */
   onEnd(failure: IntrospectionFailure): void;
-}
-
-export interface RawAnswer {
-  readonly status: number;
-  readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
-  readonly body: string;
 }
 
 export interface EndpointOptions {

@@ -10,6 +10,7 @@ const OWN_FORM = `${FORM} requireSignedIn requireOwnForm`;
 /** In the order in which they are tried. */
 const TABLE = `
 POST /oauth/introspect: readOAuthForm requireClient refusePublicClient answerIntrospection
+GET /oauth/introspect/changes: readOAuthForm requireClient refuseOthers openStream
 POST /oauth/token: answerJson exposeHeaders limitRefusals engineNamingParties
 OPTIONS /oauth/token: preflight
 POST /oauth/token/revoke: allowPages challengeRefused readForm refuseTokenParameter requireBearer revoke
