@@ -4,7 +4,7 @@ import path from 'node:path';
 import { createAccountRegistry } from '../src/accounts/account-registry.ts';
 import { createMemberships } from '../src/accounts/memberships.ts';
 import { createOrganizations } from '../src/accounts/organizations.ts';
-import { hashPassword } from '../src/accounts/password.ts';
+import { hashPassword } from '../src/accounts/passwords/password.ts';
 import { createClientRegistry } from '../src/clients/client-registry.ts';
 import { systemClock } from '../src/clock.ts';
 import { silentChangeFeed } from '../src/storage/change-feed.ts';

@@ -2,8 +2,8 @@
 import { createAuthorizations } from '../src/authorizations/authorization.ts';
 import { systemClock } from '../src/clock.ts';
 import { newValue, randomId } from '../src/random-id.ts';
-import { createRedis } from '../src/storage/redis.ts';
-import { createRedisStore } from '../src/storage/redis-store.ts';
+import { createRedis } from '../src/storage/redis/redis.ts';
+import { createRedisStore } from '../src/storage/redis/store.ts';
 import { startRedisServer } from '../test/support/redis-server.ts';
 import { table } from './table.ts';
 

@@ -14,7 +14,7 @@ import type { Settings } from './config/settings.ts';
 import { createClockWatch } from './host/clock-watch.ts';
 import { createDeparture } from './host/departure.ts';
 import { addressOf, drain, listen } from './host/listeners.ts';
-import { createMetrics } from './host/metrics.ts';
+import { createMetrics } from './host/metrics/metrics.ts';
 import { createOperatorsHost } from './host/operators-host.ts';
 import { createReadiness } from './host/readiness.ts';
 import { createChangeStreams } from './provider/introspection-changes.ts';

@@ -169,8 +169,10 @@ describe('one place for', () => {
     expect(containing(/\bprocess\s*\.\s*env\b/)).to.deep.equal(['src/config/environment.ts']);
   });
 
-  it('connections to Redis: storage/redis.ts', () => {
-    expect(containing(/\bnew\s+(Redis|Cluster|IORedis)\b/)).to.deep.equal(['src/storage/redis.ts']);
+  it('connections to Redis: storage/redis/redis.ts', () => {
+    expect(containing(/\bnew\s+(Redis|Cluster|IORedis)\b/)).to.deep.equal([
+      'src/storage/redis/redis.ts',
+    ]);
   });
 
   it('SQL: clients, accounts, authorizations and storage', () => {

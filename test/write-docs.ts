@@ -1,8 +1,8 @@
 /** `npm run docs`: writes what the docs and the editors are told of the settings. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { knownSettings } from '../src/config/known-settings.ts';
-import { settingsJsonSchema } from '../src/config/settings-json-schema.ts';
+import { settingsJsonSchema } from '../src/config/schema/json-schema.ts';
+import { knownSettings } from '../src/config/schema/known-settings.ts';
 
 const ROOT = path.join(import.meta.dirname, '..');
 const WRITTEN_BELOW = '<!-- settings: written by `npm run docs` -->\n';

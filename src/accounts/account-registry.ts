@@ -21,7 +21,7 @@ import {
 } from './account-edits.ts';
 import { displayName } from './display-name.ts';
 import { emailKey } from './email.ts';
-import { hashPassword, refusePassword } from './password.ts';
+import { hashPassword, refusePassword } from './passwords/password.ts';
 
 export interface AccountRegistry extends AccountEdits {
   /** The account, suspended or not; undefined when there is none. */

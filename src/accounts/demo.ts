@@ -2,9 +2,9 @@
 import type { Clock } from '../clock.ts';
 import { randomId } from '../random-id.ts';
 import type { Database } from '../storage/queries.ts';
-import { DEMO_PASSWORD } from './common-passwords.ts';
 import { emailKey } from './email.ts';
-import { hashPassword } from './password.ts';
+import { DEMO_PASSWORD } from './passwords/common-passwords.ts';
+import { hashPassword } from './passwords/password.ts';
 
 /** Printed at the start: never to be seeded where strangers can reach it. */
 export const DEMO = {

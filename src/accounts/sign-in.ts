@@ -2,8 +2,8 @@
 import type { Queries } from '../storage/queries.ts';
 import { type Account, type AccountRow, accountFrom, SELECT_ACCOUNTS } from './account.ts';
 import { emailKey } from './email.ts';
-import { verifyPassword } from './password.ts';
-import type { PasswordTurn } from './password-work.ts';
+import { verifyPassword } from './passwords/password.ts';
+import type { PasswordTurn } from './passwords/work.ts';
 
 /**
  * The account, or `refused`: which of email, password or suspension was wrong is not said, and the

@@ -1,6 +1,6 @@
 /** What a deployment runs on, to be shown: each value with where it came from, and no secret. */
 import type { Environment, Override } from './environment.ts';
-import { knownSettings } from './known-settings.ts';
+import { knownSettings } from './schema/known-settings.ts';
 import { secretsFileIn } from './secrets.ts';
 import type { Settings, SettingsWithoutSecrets } from './settings.ts';
 import type { FileContent } from './settings-file.ts';

@@ -1,7 +1,7 @@
 /** The environment, read in this file only: overrides of the file, and the secrets. */
 import { readFileSync } from 'node:fs';
-import { knownSettings } from './known-settings.ts';
 import type { ConfigurationProblem } from './problems.ts';
+import { knownSettings } from './schema/known-settings.ts';
 import type { Keys } from './settings.ts';
 import { mayBeInAFile, mistakenNames, settingOf, variableOf } from './variables.ts';
 

@@ -1,7 +1,7 @@
 /** Which settings a running service takes over, and which wait for its next start. */
 import type { Logger } from 'pino';
-import { knownSettings } from './known-settings.ts';
 import { ConfigurationProblems } from './problems.ts';
+import { knownSettings } from './schema/known-settings.ts';
 import type { Settings } from './settings.ts';
 import { variableOf } from './variables.ts';
 

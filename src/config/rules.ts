@@ -2,8 +2,8 @@
 import type { Override } from './environment.ts';
 import { issuerProblem } from './issuer.ts';
 import type { ConfigurationProblem } from './problems.ts';
+import type { SettingsFile } from './schema/schema.ts';
 import type { SettingsWithoutSecrets } from './settings.ts';
-import type { SettingsFile } from './settings-schema.ts';
 import { locationOf, shown, valueAt } from './validate.ts';
 
 /** What the rules look at: the file as it was understood, and what follows from it. */

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { LineCounter, parseDocument } from 'yaml';
 import { type ConfigurationProblem, ConfigurationProblems } from './problems.ts';
-import { sections } from './settings-schema.ts';
+import { sections } from './schema/schema.ts';
 
 /** The directory of package.json, from which paths in the file are counted. */
 export const projectDirectory = fileURLToPath(new URL('../../', import.meta.url));

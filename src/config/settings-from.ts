@@ -2,9 +2,9 @@
 import path from 'node:path';
 import type { Override } from './environment.ts';
 import { isLoopbackOrigin } from './issuer.ts';
+import type { SettingsFile } from './schema/schema.ts';
 import type { SettingsWithoutSecrets } from './settings.ts';
 import { projectDirectory } from './settings-file.ts';
-import type { SettingsFile } from './settings-schema.ts';
 
 export function settingsFrom(
   file: SettingsFile,

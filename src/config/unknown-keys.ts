@@ -1,8 +1,9 @@
 /** A key of the file that is no setting: what was probably meant, and where that belongs. */
-import { knownSettings, settingsUnder } from './known-settings.ts';
+
 import { nearestWord } from './nearest-word.ts';
 import type { ConfigurationProblem } from './problems.ts';
-import { settingsFile } from './settings-schema.ts';
+import { knownSettings, settingsUnder } from './schema/known-settings.ts';
+import { settingsFile } from './schema/schema.ts';
 
 /** @param path the heading the key stands under; empty at the left margin. */
 export function unknownKey(path: readonly string[], key: string): ConfigurationProblem {

@@ -1,9 +1,9 @@
 /** Each setting judged by itself: known keys only, every value of its kind. */
 import type { Override } from './environment.ts';
-import { knownSettings } from './known-settings.ts';
 import type { ConfigurationProblem } from './problems.ts';
+import { knownSettings } from './schema/known-settings.ts';
+import { type SettingsFile, sections, settingsFile } from './schema/schema.ts';
 import type { FileContent } from './settings-file.ts';
-import { type SettingsFile, sections, settingsFile } from './settings-schema.ts';
 import { unknownKey } from './unknown-keys.ts';
 
 export interface Validated {

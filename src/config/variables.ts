@@ -1,7 +1,8 @@
 /** The names of the environment's variables: which setting each decides, and which were mistaken. */
-import { knownSettings } from './known-settings.ts';
+
 import { nearestWord } from './nearest-word.ts';
 import type { ConfigurationProblem } from './problems.ts';
+import { knownSettings } from './schema/known-settings.ts';
 import { removedSettings } from './unknown-keys.ts';
 
 /** By variable, the setting it decides instead of the file. */

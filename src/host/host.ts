@@ -12,9 +12,9 @@ import type { AuthorizationServer } from '../provider/provider.ts';
 import { serveAsset } from './assets.ts';
 import { type ExactRoutes, exactRoutes, listed } from './exact-routes.ts';
 import { answerErrorPages, answerJsonErrors } from './failures.ts';
+import type { ObserveRequest } from './metrics/request.ts';
 import { refuseRepeatedHeaders } from './repeated-headers.ts';
 import { requestLog } from './request-log.ts';
-import type { ObserveRequest } from './request-metrics.ts';
 import { answerJson, ignoreOpenIdParameters, requireIssuerHost } from './requests.ts';
 import { securityHeaders } from './security-headers.ts';
 

@@ -5,7 +5,7 @@ import type { Logger } from 'pino';
 import type { Reload } from '../config/reload.ts';
 import { exactRoutes } from './exact-routes.ts';
 import { healthChecks } from './health.ts';
-import type { MetricsText } from './metrics.ts';
+import type { MetricsText } from './metrics/metrics.ts';
 import type { Readiness } from './readiness.ts';
 import { refuseBrowsers, reloadSettings, requireCredential } from './reload.ts';
 import { refuseRepeatedHeaders } from './repeated-headers.ts';

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { Context, Middleware } from 'koa';
 import type { Logger } from 'pino';
 import { statusOf } from './failures.ts';
-import type { ObserveRequest } from './request-metrics.ts';
+import type { ObserveRequest } from './metrics/request.ts';
 import { routeOf, shownPath } from './shown-path.ts';
 
 /** 64 random bits, from Node's own supply of them: this is asked for with each request. */

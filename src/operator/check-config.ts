@@ -5,7 +5,7 @@ import type { Command } from 'commander';
 import type { EffectiveSecret } from '../config/effective-settings.ts';
 import { type Inspection, inspectSettings } from '../config/load.ts';
 import type { ConfigurationProblem } from '../config/problems.ts';
-import { settingsJsonSchema } from '../config/settings-json-schema.ts';
+import { settingsJsonSchema } from '../config/schema/json-schema.ts';
 import { hostsOf } from '../config/storage-urls.ts';
 import { WrongUsage } from './failure.ts';
 import type { Operator } from './operator.ts';

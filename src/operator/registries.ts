@@ -2,14 +2,14 @@
 import { type Access, createAccess } from '../accounts/access.ts';
 import { type AccountRegistry, createAccountRegistry } from '../accounts/account-registry.ts';
 import { type Activity, createActivity, type OperatedBy } from '../accounts/activity.ts';
-import { type ApiKeys, createApiKeys } from '../accounts/api-keys.ts';
+import { type ApiKeys, createApiKeys } from '../accounts/api-keys/api-keys.ts';
 import { type Audit, createAudit } from '../accounts/audit.ts';
 import { keyEmails } from '../accounts/email-keys.ts';
-import { createImporter, type Importer } from '../accounts/importer.ts';
+import { createImporter, type Importer } from '../accounts/import/importer.ts';
 import type { SendMail } from '../accounts/mail.ts';
 import { createMemberships, type Memberships } from '../accounts/memberships.ts';
 import { createOrganizations, type Organizations } from '../accounts/organizations.ts';
-import { createPasswordLinks, type PasswordLinks } from '../accounts/password-links.ts';
+import { createPasswordLinks, type PasswordLinks } from '../accounts/passwords/links.ts';
 import { type Connections, createConnections } from '../authorizations/connections.ts';
 import {
   createDisconnect,

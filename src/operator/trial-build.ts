@@ -11,8 +11,8 @@ import { createRegistries } from '../registries.ts';
 import { silentChangeFeed } from '../storage/change-feed.ts';
 import { createPostgresStore } from '../storage/postgres-store.ts';
 import type { Database } from '../storage/queries.ts';
-import { createRedis } from '../storage/redis.ts';
-import { createRedisStore } from '../storage/redis-store.ts';
+import { createRedis } from '../storage/redis/redis.ts';
+import { createRedisStore } from '../storage/redis/store.ts';
 import { postgresLimits, redisLimits } from '../storage/shared-limits.ts';
 
 /**

@@ -4,7 +4,7 @@ import type { Logger } from 'pino';
 import type { Account } from '../accounts/account.ts';
 import type { AccountRegistry } from '../accounts/account-registry.ts';
 import type { Activity } from '../accounts/activity.ts';
-import { TooManyPasswords } from '../accounts/password-work.ts';
+import { TooManyPasswords } from '../accounts/passwords/work.ts';
 import type { SignIn } from '../accounts/sign-in.ts';
 import type { SignInLimits, TooManySignIns } from '../accounts/sign-in-limits.ts';
 import type { KnownDevices } from './known-devices.ts';

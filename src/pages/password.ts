@@ -1,7 +1,7 @@
 /** `/password`: where a one-time link leads, to set a password. */
 import type { Context } from 'koa';
 import type { Account } from '../accounts/account.ts';
-import { TooManyPasswords } from '../accounts/password-work.ts';
+import { TooManyPasswords } from '../accounts/passwords/work.ts';
 import { endConnections } from '../authorizations/endings.ts';
 import { formOf } from '../provider/form.ts';
 import { Refusal } from '../refusal.ts';

@@ -1,6 +1,6 @@
 /** `/profile/security`: changing the password, and signing out everywhere. */
 import type { Context } from 'koa';
-import { TooManyPasswords } from '../accounts/password-work.ts';
+import { TooManyPasswords } from '../accounts/passwords/work.ts';
 import { endConnections } from '../authorizations/endings.ts';
 import { formOf } from '../provider/form.ts';
 import { Refusal } from '../refusal.ts';

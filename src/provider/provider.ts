@@ -7,7 +7,7 @@ import type { Logger } from 'pino';
 import type { Access } from '../accounts/access.ts';
 import type { AccountRegistry } from '../accounts/account-registry.ts';
 import type { Activity } from '../accounts/activity.ts';
-import type { ApiKeys } from '../accounts/api-keys.ts';
+import type { ApiKeys } from '../accounts/api-keys/api-keys.ts';
 import type { ShownOnce } from '../accounts/shown-once.ts';
 import type { CreateAttemptLimit } from '../attempt-limits.ts';
 import { type Authorizations, createAuthorizations } from '../authorizations/authorization.ts';

@@ -1,6 +1,6 @@
 /** `POST /oauth/token/revoke`: the holder of an access token ends the authorization it came from. */
 import type { Context, Middleware, Next } from 'koa';
-import { isApiKey } from '../accounts/api-key.ts';
+import { isApiKey } from '../accounts/api-keys/api-key.ts';
 import type { ClientRegistry } from '../clients/client-registry.ts';
 import { allowPages, requireOwnPage } from './cross-origin.ts';
 import type { FailureLimits } from './failure-limits.ts';

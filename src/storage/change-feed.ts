@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import type { OpenDatabase } from './database.ts';
-import type { Listen } from './embedded-server.ts';
+import type { Listen } from './embedded/server.ts';
 import type { Queries } from './queries.ts';
 
 /** `everything` is said where something may have changed untold. */

@@ -1,7 +1,7 @@
 /** The one way to PostgreSQL: a `pg` pool, on a real server or on the embedded one. */
 import pg from 'pg';
-import { type EmbeddedPostgres, type Sharing, serveEmbeddedPostgres } from './embedded-postgres.ts';
-import type { Listen } from './embedded-server.ts';
+import { type EmbeddedPostgres, type Sharing, serveEmbeddedPostgres } from './embedded/postgres.ts';
+import type { Listen } from './embedded/server.ts';
 import type { Database, Queries } from './queries.ts';
 import { StorageUnavailable } from './storage-unavailable.ts';
 

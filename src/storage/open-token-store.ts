@@ -2,8 +2,14 @@
 import type { Clock } from '../clock.ts';
 import { createPostgresStore } from './postgres-store.ts';
 import type { Database } from './queries.ts';
-import { connectRedis, createRedis, type RedisProblem, redisProblems, reply } from './redis.ts';
-import { createRedisStore } from './redis-store.ts';
+import {
+  connectRedis,
+  createRedis,
+  type RedisProblem,
+  redisProblems,
+  reply,
+} from './redis/redis.ts';
+import { createRedisStore } from './redis/store.ts';
 import { postgresLimits, redisLimits, type SharedLimits } from './shared-limits.ts';
 import type { TokenStore } from './token-store.ts';
 

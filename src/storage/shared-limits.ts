@@ -11,7 +11,7 @@ import type { AttemptLimit, AttemptLimitOptions, CreateAttemptLimit } from '../a
 import type { Clock } from '../clock.ts';
 import { sha256 } from '../random-id.ts';
 import type { Queries } from './queries.ts';
-import { reply } from './redis.ts';
+import { reply } from './redis/redis.ts';
 
 export interface SharedLimits {
   readonly createAttemptLimit: CreateAttemptLimit;

@@ -5,12 +5,12 @@ import {
   createAccountRegistry,
 } from '../../src/accounts/account-registry.ts';
 import { createActivity } from '../../src/accounts/activity.ts';
-import { createApiKeys } from '../../src/accounts/api-keys.ts';
+import { createApiKeys } from '../../src/accounts/api-keys/api-keys.ts';
 import { seedDemo } from '../../src/accounts/demo.ts';
 import { createMemberships } from '../../src/accounts/memberships.ts';
 import { createOrganizations } from '../../src/accounts/organizations.ts';
-import { createPasswordChanges } from '../../src/accounts/password-changes.ts';
-import { createPasswordLinks } from '../../src/accounts/password-links.ts';
+import { createPasswordChanges } from '../../src/accounts/passwords/changes.ts';
+import { createPasswordLinks } from '../../src/accounts/passwords/links.ts';
 import { type ClientRegistry, createClientRegistry } from '../../src/clients/client-registry.ts';
 import { systemClock } from '../../src/clock.ts';
 import { silentChangeFeed } from '../../src/storage/change-feed.ts';

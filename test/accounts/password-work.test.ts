@@ -7,7 +7,7 @@ import {
   type PasswordTurn,
   type TakeTurn,
   TooManyPasswords,
-} from '../../src/accounts/password-work.ts';
+} from '../../src/accounts/passwords/work.ts';
 import { clientCredentials } from '../support/oauth.ts';
 import { createPerson } from '../support/person.ts';
 import { startSeeded } from '../support/seeded.ts';

@@ -1,5 +1,9 @@
 import { expect } from 'chai';
-import { checkPassword, hashPassword, verifyPassword } from '../../src/accounts/password.ts';
+import {
+  checkPassword,
+  hashPassword,
+  verifyPassword,
+} from '../../src/accounts/passwords/password.ts';
 
 const ada = { email: 'ada.lovelace@demo.test', name: 'Ada Lovelace' };
 

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
-import { hashPassword, verifyPassword } from '../../src/accounts/password.ts';
+import { hashPassword, verifyPassword } from '../../src/accounts/passwords/password.ts';
 import { createSignIn } from '../../src/accounts/sign-in.ts';
 import { systemClock } from '../../src/clock.ts';
 import { silentChangeFeed } from '../../src/storage/change-feed.ts';

@@ -4,11 +4,11 @@ import path from 'node:path';
 import { expect } from 'chai';
 import { parse } from 'yaml';
 import { z } from 'zod';
-import { type KnownSetting, knownSettings } from '../../src/config/known-settings.ts';
 import { checkSettings } from '../../src/config/load.ts';
+import { settingsJsonSchema } from '../../src/config/schema/json-schema.ts';
+import { type KnownSetting, knownSettings } from '../../src/config/schema/known-settings.ts';
+import { sections, settingsFile } from '../../src/config/schema/schema.ts';
 import { defaultFile } from '../../src/config/settings-file.ts';
-import { settingsJsonSchema } from '../../src/config/settings-json-schema.ts';
-import { sections, settingsFile } from '../../src/config/settings-schema.ts';
 import { keysOfEnvironment, settingsOf } from './configuration.ts';
 
 const directory = path.dirname(defaultFile);

@@ -1,10 +1,10 @@
 /** Settings that change while the service runs: which are in force at once, and what nobody notices. */
 import { expect } from 'chai';
-import { knownSettings } from '../../src/config/known-settings.ts';
 import { loadSettings } from '../../src/config/load.ts';
 import { reloaded } from '../../src/config/reload.ts';
+import { knownSettings } from '../../src/config/schema/known-settings.ts';
+import type { Effect } from '../../src/config/schema/schema.ts';
 import type { Settings } from '../../src/config/settings.ts';
-import type { Effect } from '../../src/config/settings-schema.ts';
 import { fileWith, keysOfEnvironment } from '../config/configuration.ts';
 import { partnerTokens, tokensOf } from '../provider/partner-tokens.ts';
 import {

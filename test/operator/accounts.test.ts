@@ -3,7 +3,7 @@ import path from 'node:path';
 import { expect } from 'chai';
 import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
 import { createActivity } from '../../src/accounts/activity.ts';
-import { createPasswordLinks } from '../../src/accounts/password-links.ts';
+import { createPasswordLinks } from '../../src/accounts/passwords/links.ts';
 import { createSignIn } from '../../src/accounts/sign-in.ts';
 import { fileWith } from '../config/configuration.ts';
 import { startMailServer } from '../support/mail-server.ts';

@@ -1,7 +1,7 @@
 import { chmodSync, existsSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
-import { settingsJsonSchema } from '../../src/config/settings-json-schema.ts';
+import { settingsJsonSchema } from '../../src/config/schema/json-schema.ts';
 import { fileWith, keysOfEnvironment } from '../config/configuration.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { operatorWith, valueFrom } from './run-operator.ts';

@@ -1,8 +1,8 @@
 import { connect, createServer, type Socket } from 'node:net';
 import { expect } from 'chai';
 import pg from 'pg';
-import { checkClock } from '../../src/operator/doctor-database.ts';
-import { createFindings } from '../../src/operator/doctor-findings.ts';
+import { checkClock } from '../../src/operator/doctor/database.ts';
+import { createFindings } from '../../src/operator/doctor/findings.ts';
 import { openDatabase } from '../../src/storage/database.ts';
 import { startKeySightings } from '../../src/storage/key-sightings.ts';
 import { createOpened } from '../support/opened.ts';

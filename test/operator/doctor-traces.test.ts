@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { text } from 'node:stream/consumers';
 import { expect } from 'chai';
 import { createThrowAwayAccounts } from '../../src/accounts/throw-away-accounts.ts';
-import { createVisitors } from '../../src/operator/doctor-visitor.ts';
+import { createVisitors } from '../../src/operator/doctor/visitor.ts';
 import { createOpened } from '../support/opened.ts';
 import { seed } from '../support/seed.ts';
 import { forEachDeployment, startTestService, type TestService } from '../support/service.ts';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { shapeOf } from '../../src/operator/token-shape.ts';
+import { shapeOf } from '../../src/operator/explain/token-shape.ts';
 
 const x = (length: number): string => 'x'.repeat(length);
 const TOKEN = `gate_at_${x(89)}`;

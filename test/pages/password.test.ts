@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { LinkPurpose } from '../../src/accounts/password-links.ts';
+import type { LinkPurpose } from '../../src/accounts/passwords/links.ts';
 import { createPerson, type Person } from '../support/person.ts';
 import { addPerson, type SeededPerson } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';

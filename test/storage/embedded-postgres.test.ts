@@ -4,7 +4,10 @@ import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
 import { type OpenDatabase, openDatabase } from '../../src/storage/database.ts';
-import { type DirectoryLock, takeDirectoryLock } from '../../src/storage/directory-lock.ts';
+import {
+  type DirectoryLock,
+  takeDirectoryLock,
+} from '../../src/storage/embedded/directory-lock.ts';
 import { freshDataDirectory } from '../support/embedded-postgres.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { type OtherProcess, startOtherProcess } from './other-process.ts';

@@ -2,7 +2,7 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { openDatabase } from '../../src/storage/database.ts';
-import type { Sharing } from '../../src/storage/embedded-postgres.ts';
+import type { Sharing } from '../../src/storage/embedded/postgres.ts';
 import { PATIENCE } from '../support/patience.ts';
 
 export interface OtherProcess {

@@ -6,7 +6,7 @@ import { expect } from 'chai';
 import { Redis } from 'ioredis';
 import { type Clock, systemClock } from '../../src/clock.ts';
 import { UnsafeRedis } from '../../src/storage/open-token-store.ts';
-import { createRedis } from '../../src/storage/redis.ts';
+import { createRedis } from '../../src/storage/redis/redis.ts';
 import { redisLimits } from '../../src/storage/shared-limits.ts';
 import { StorageUnavailable } from '../../src/storage/storage-unavailable.ts';
 import type { TokenStore } from '../../src/storage/token-store.ts';

@@ -4,7 +4,7 @@ import type { Redis } from 'ioredis';
 import type { AttemptLimit } from '../../src/attempt-limits.ts';
 import { systemClock } from '../../src/clock.ts';
 import { openDatabase } from '../../src/storage/database.ts';
-import { createRedis } from '../../src/storage/redis.ts';
+import { createRedis } from '../../src/storage/redis/redis.ts';
 import { postgresLimits, redisLimits, type SharedLimits } from '../../src/storage/shared-limits.ts';
 import { StorageUnavailable } from '../../src/storage/storage-unavailable.ts';
 import { createTestClock, type TestClock } from '../support/clock.ts';

@@ -4,7 +4,7 @@ import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { openDatabase } from '../../src/storage/database.ts';
-import { takeDirectoryLock } from '../../src/storage/directory-lock.ts';
+import { takeDirectoryLock } from '../../src/storage/embedded/directory-lock.ts';
 import { migrate } from '../../src/storage/migrate.ts';
 import { atEndOfFile } from './end-of-run.ts';
 import { madeOnce } from './made-once.ts';

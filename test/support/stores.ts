@@ -2,8 +2,8 @@
 import { type Clock, systemClock } from '../../src/clock.ts';
 import { openDatabase } from '../../src/storage/database.ts';
 import { createPostgresStore } from '../../src/storage/postgres-store.ts';
-import { createRedis } from '../../src/storage/redis.ts';
-import { createRedisStore } from '../../src/storage/redis-store.ts';
+import { createRedis } from '../../src/storage/redis/redis.ts';
+import { createRedisStore } from '../../src/storage/redis/store.ts';
 import type { TokenStore } from '../../src/storage/token-store.ts';
 import { realNow } from './clock.ts';
 import { freshDataDirectory } from './embedded-postgres.ts';

@@ -1,0 +1,129 @@
+/** Personal API keys: each is a private integration that acts as the person who made it. */
+import type { Clock } from '../../clock.ts';
+import { sha256 } from '../../random-id.ts';
+import type { ChangeFeed } from '../../storage/change-feed.ts';
+import type { WriteUses } from '../../storage/last-used.ts';
+import { createMemory } from '../../storage/memory.ts';
+import type { Database } from '../../storage/queries.ts';
+import { isAccountId } from '../account.ts';
+import type { Activity, Origin } from '../activity.ts';
+import {
+  API_KEY_COLUMNS,
+  type ApiKey,
+  type ApiKeyRow,
+  apiKeyFrom,
+  isApiKey,
+  isApiKeyId,
+  keyActivity,
+} from './api-key.ts';
+import { type ApiKeyCreation, createApiKeyCreation } from './creation.ts';
+
+export interface ApiKeys extends ApiKeyCreation {
+  /** The key of this value while it is good. Whether its person still is, is for the caller to ask. */
+  findByValue(value: string): Promise<ApiKey | undefined>;
+  /** A key of this person; undefined for anybody else's. */
+  find(accountId: string, id: string): Promise<ApiKey | undefined>;
+  /** All of a person's keys, newest first, the recently expired among them. */
+  listOf(accountId: string): Promise<ApiKey[]>;
+  /**
+   * From the next request on the key is refused.
+   *
+   * @param origin of the person; without it, it is the operator who revokes the key.
+   * @returns false when this person has no such key.
+   */
+  revoke(accountId: string, id: string, origin?: Origin): Promise<boolean>;
+  /** The key of this value, good or expired, while it is kept. */
+  findKept(value: string): Promise<ApiKey | undefined>;
+  readonly writeUses: WriteUses;
+  /** Forgets up to `limit` keys that expired a month ago. @returns how many it were. */
+  removeExpired(limit: number): Promise<number>;
+}
+
+/** How long an expired key stays in the list, to explain why an integration stopped. */
+const REMEMBER_EXPIRED = 30 * 86_400_000;
+
+export function createApiKeys(parts: {
+  readonly database: Database;
+  readonly changes: ChangeFeed;
+  readonly clock: Clock;
+  readonly activity: Activity;
+}): ApiKeys {
+  const { database, clock, activity } = parts;
+  const memory = createMemory<ApiKey | undefined>({ ...parts, topic: 'api-keys' });
+  const isGood = ({ expiresAt }: ApiKey): boolean =>
+    expiresAt === undefined || expiresAt.getTime() > clock();
+
+  async function select(where: string, values: readonly unknown[]): Promise<ApiKey[]> {
+    const rows = await database.query<ApiKeyRow>(
+      `SELECT ${API_KEY_COLUMNS} FROM api_keys WHERE ${where}`,
+      values,
+    );
+    return rows.map(apiKeyFrom);
+  }
+
+  return {
+    ...createApiKeyCreation({ database, clock, activity }),
+
+    async findByValue(value) {
+      if (!isApiKey(value)) return undefined;
+      const hash = sha256(value);
+      const key = await memory.find(hash, async () => {
+        const [found] = await select('key_hash = $1', [hash]);
+        return found;
+      });
+      return key && isGood(key) ? key : undefined;
+    },
+
+    async find(accountId, id) {
+      if (!isAccountId(accountId) || !isApiKeyId(id)) return undefined;
+      const [key] = await select('account_id = $1 AND id = $2', [accountId, id]);
+      return key;
+    },
+
+    async findKept(value) {
+      const [key] = isApiKey(value) ? await select('key_hash = $1', [sha256(value)]) : [];
+      return key;
+    },
+
+    listOf: (accountId) => select('account_id = $1 ORDER BY created_at DESC, id', [accountId]),
+
+    async revoke(accountId, id, origin) {
+      if (!isAccountId(accountId) || !isApiKeyId(id)) return false;
+      const key = await database.transaction(async (tx) => {
+        const [row] = await tx.query<ApiKeyRow & { readonly key_hash: string }>(
+          `DELETE FROM api_keys WHERE account_id = $1 AND id = $2
+            RETURNING key_hash, ${API_KEY_COLUMNS}`,
+          [accountId, id],
+        );
+        if (row) await activity.record(keyActivity('api_key_revoked', apiKeyFrom(row), origin), tx);
+        return row;
+      });
+      // For whoever revoked it: the notification takes a moment longer.
+      if (key) {
+        memory.forget(key.key_hash);
+        parts.changes.tell('api-key-ids', id);
+      }
+      return key !== undefined;
+    },
+
+    async writeUses(uses) {
+      await database.query(
+        `UPDATE api_keys k SET last_used_at = used.at
+          FROM unnest($1::text[], $2::timestamptz[]) AS used (id, at)
+          WHERE k.id = used.id AND (k.last_used_at IS NULL OR k.last_used_at < used.at)`,
+        [uses.map(({ id }) => id), uses.map(({ at }) => at)],
+      );
+    },
+
+    async removeExpired(most) {
+      const expired = await select('expires_at <= $1 ORDER BY expires_at LIMIT $2', [
+        new Date(clock() - REMEMBER_EXPIRED),
+        most,
+      ]);
+      if (expired.length === 0) return 0;
+      const ids = expired.map(({ id }) => id);
+      await database.query('DELETE FROM api_keys WHERE id = ANY($1)', [ids]);
+      return expired.length;
+    },
+  };
+}

@@ -1,0 +1,103 @@
+/** Whether the lines of an import file agree with each other. Asks nobody, and changes nothing. */
+import { createImportIndex, type ImportIndex } from './known-ids.ts';
+import type { ImportLine } from './line.ts';
+import { createFoundProblems } from './problems.ts';
+import { type ImportKey, type ImportSource, isBroken, type Numbered } from './source.ts';
+
+/**
+ * Reads the file twice, because a line may be about what stands further down.
+ *
+ * @returns what the file is about.
+ * @throws ImportProblems with every broken line, duplicate, and reference that leads nowhere.
+ */
+export async function checkImport(source: ImportSource): Promise<ImportIndex> {
+  const index = createImportIndex();
+  const problems = createFoundProblems();
+  let isAllKnown = true;
+
+  for await (const lines of source.lines()) {
+    for (const line of lines) {
+      if (!isBroken(line)) {
+        for (const problem of enter(index, line)) problems.add(line.number, problem);
+        continue;
+      }
+      for (const problem of line.problems) problems.add(line.number, problem);
+      if (line.key) index.define(line.key, line.number);
+      else isAllKnown = false;
+    }
+  }
+  // Behind a line that nobody understands may be what the others refer to.
+  if (isAllKnown) {
+    for await (const lines of source.lines()) {
+      for (const line of lines) {
+        if (isBroken(line)) continue;
+        for (const problem of wrongReferences(index, line)) problems.add(line.number, problem);
+      }
+    }
+  }
+  problems.refuse();
+  return index;
+}
+
+/** @returns what the line says a second time. */
+function enter(index: ImportIndex, line: Numbered): string[] {
+  const earlier = index.define(line, line.number);
+  if (earlier !== undefined) {
+    return [`line ${earlier} is about the same ${nameOf(line)}; remove one of the two`];
+  }
+  if (line.type === 'warehouse') index.setOrganization(line.external_id, line.organization);
+  if (line.type === 'membership') index.setRole(line, line.role);
+  if (line.type !== 'account') return [];
+  const taken = index.claimEmail(line.email, line.number);
+  if (taken === undefined) return [];
+  return [`email: line ${taken} has the same address; each account needs one of its own`];
+}
+
+const nameOf = ({ type }: ImportKey): string =>
+  type === 'warehouse_rights' ? 'rights in a warehouse' : type;
+
+function wrongReferences(index: ImportIndex, line: ImportLine): string[] {
+  const missing = referencesOf(line)
+    .filter(({ key }) => !index.has(key))
+    .map(
+      ({ field, key }) =>
+        `${field}: no ${key.type} line has the external_id ${JSON.stringify(key.external_id)}; ` +
+        `add one, or remove this line`,
+    );
+  if (missing.length > 0 || line.type !== 'warehouse_rights') return missing;
+  return rightsWithoutGround(index, line);
+}
+
+function referencesOf(line: ImportLine) {
+  const to = <Type extends 'organization' | 'warehouse' | 'account'>(
+    type: Type,
+    external_id: string,
+  ) => ({ field: type, key: { type, external_id } });
+  if (line.type === 'warehouse') return [to('organization', line.organization)];
+  if (line.type === 'membership') {
+    return [to('account', line.account), to('organization', line.organization)];
+  }
+  if (line.type === 'warehouse_rights') {
+    return [to('account', line.account), to('warehouse', line.warehouse)];
+  }
+  return [];
+}
+
+/** Rights in a warehouse exist only under a membership, and a viewer's go no further than `read`. */
+function rightsWithoutGround(
+  index: ImportIndex,
+  { account, warehouse, rights }: ImportLine & { type: 'warehouse_rights' },
+): string[] {
+  const organization = index.organizationOf(warehouse);
+  if (organization === undefined) return [];
+  const membership = { type: 'membership', account, organization } as const;
+  if (!index.has(membership)) {
+    return [
+      `needs a membership line of account ${JSON.stringify(account)} in organization ` +
+        `${JSON.stringify(organization)}; add one, or remove this line`,
+    ];
+  }
+  const isTooMuch = index.roleOf(membership) === 'viewer' && rights.some((one) => one !== 'read');
+  if (!isTooMuch) return [];
+  return ['rights: a viewer may have "read" only; take the others away, or make them a member'];
+}

@@ -1,0 +1,105 @@
+/** Memberships and rights that the file no longer has: of imported people, in imported places. */
+import type { Queries } from '../../storage/queries.ts';
+import type { Right, Role } from '../access.ts';
+import type { ImportActivity, ImportFacts, ImportStep } from './change.ts';
+import { type PageRequest, type PrunePage, pageOf, removal, remove } from './prune-page.ts';
+
+interface MembershipRow {
+  readonly id: string;
+  readonly account_id: string;
+  /** Null where it was made by hand. */
+  readonly account: string | null;
+  readonly organization_id: string;
+  readonly organization: string | null;
+  readonly organization_name: string;
+}
+
+interface RightsRow extends MembershipRow {
+  readonly warehouse_id: string;
+  readonly warehouse: string | null;
+  readonly warehouse_name: string;
+  readonly rights: readonly Right[];
+}
+
+/** A page by the primary key first, whoever it is about: what it takes does not depend on the rest. */
+const pageFrom = (table: 'organization_memberships' | 'warehouse_rights'): string => `FROM (
+    SELECT * FROM ${table} WHERE id > $1 AND account_id IS NOT NULL ORDER BY id LIMIT $2
+  ) AS it
+  JOIN accounts a ON a.id = it.account_id
+  JOIN organizations o ON o.id = it.organization_id`;
+const COLUMNS = `it.id, a.id AS account_id, a.external_id AS account, o.id AS organization_id,
+  o.external_id AS organization, o.name AS organization_name`;
+
+/** The same with the external ids that are there, or will be when the import has adopted the account. */
+const imported = <Row extends MembershipRow>(rows: readonly Row[], { adoptedAs }: ImportFacts) =>
+  rows.flatMap((row) => {
+    const account = row.account ?? adoptedAs.get(row.account_id);
+    const { organization } = row;
+    if (account === undefined || organization === null) return [];
+    return [{ ...row, account, organization }];
+  });
+
+export async function pruneRights(
+  queries: Queries,
+  { after = '0', size }: PageRequest,
+  facts: ImportFacts,
+): Promise<PrunePage> {
+  const rows = await queries.query<RightsRow>(
+    `SELECT ${COLUMNS}, w.id AS warehouse_id, w.external_id AS warehouse,
+        w.name AS warehouse_name, it.rights
+      ${pageFrom('warehouse_rights')} JOIN warehouses w ON w.id = it.warehouse_id
+      ORDER BY it.id`,
+    [after, size],
+  );
+  const present = imported(rows, facts).flatMap(({ warehouse, ...row }) =>
+    warehouse === null ? [] : [{ ...row, warehouse }],
+  );
+  const keyOf = ({ account, warehouse }: (typeof present)[number]) =>
+    ({ type: 'warehouse_rights', account, warehouse }) as const;
+  // With a membership its rights go by themselves.
+  const gone = present.filter(
+    (row) => !facts.index.has(keyOf(row)) && facts.index.has(membershipOf(row)),
+  );
+  const step: ImportStep = {
+    changes: gone.map((row) => removal(keyOf(row), { rights: [row.rights, null] })),
+    async write(tx) {
+      await remove(tx, 'warehouse_rights', gone);
+      return gone.map((row) =>
+        recordOf(row, { warehouse_id: row.warehouse_id, warehouse_name: row.warehouse_name }),
+      );
+    },
+  };
+  return pageOf(rows, { size, cursor: 'id', present: present.length }, step);
+}
+
+export async function pruneMemberships(
+  queries: Queries,
+  { after = '0', size }: PageRequest,
+  facts: ImportFacts,
+): Promise<PrunePage> {
+  const rows = await queries.query<MembershipRow & { role: Role }>(
+    `SELECT ${COLUMNS}, it.role ${pageFrom('organization_memberships')} ORDER BY it.id`,
+    [after, size],
+  );
+  const present = imported(rows, facts);
+  const gone = present.filter((row) => !facts.index.has(membershipOf(row)));
+  const step: ImportStep = {
+    changes: gone.map((row) => removal(membershipOf(row), { role: [row.role, null] })),
+    async write(tx) {
+      await remove(tx, 'organization_memberships', gone);
+      return gone.map((row) => recordOf(row));
+    },
+  };
+  return pageOf(rows, { size, cursor: 'id', present: present.length }, step);
+}
+
+const membershipOf = ({ account, organization }: { account: string; organization: string }) =>
+  ({ type: 'membership', account, organization }) as const;
+
+const recordOf = (
+  { account_id: accountId, organization_id, organization_name }: MembershipRow,
+  where: Readonly<Record<string, string>> = {},
+): ImportActivity => ({
+  ...{ action: 'membership_removed', accountId },
+  details: { organization_id, organization_name, ...where },
+});

@@ -1,0 +1,110 @@
+/** How a person gets another password: one that they choose signed in, or through a one-time link. */
+import type { Alongside, Database, Queries } from '../../storage/queries.ts';
+import type { Account } from '../account.ts';
+import { type AccountRow, accountFrom } from '../account.ts';
+import type { AccountRegistry } from '../account-registry.ts';
+import type { Activity, Origin } from '../activity.ts';
+import type { PasswordLinks } from './links.ts';
+import { hashPassword, refusePassword } from './password.ts';
+
+/** Each change ends every browser session of the account and uses up its links. */
+export interface PasswordChanges {
+  /**
+   * Whether it is the person who asks is for the caller to know.
+   *
+   * @param alongside what else happens with the change, or the change does not.
+   * @throws Refusal `password_refused`
+   * @throws TooManyPasswords
+   */
+  change(
+    account: Account,
+    password: string,
+    origin: Origin,
+    alongside?: Alongside<Account>,
+  ): Promise<Account>;
+  /**
+   * @returns undefined when the link is not good (any more), which is so for all but one of those
+   *   who use it at the same moment.
+   * @throws Refusal `password_refused`, or TooManyPasswords: the link is then as good as before.
+   */
+  changeByLink(
+    token: string,
+    password: string,
+    origin: Origin,
+    alongside?: Alongside<Account>,
+  ): Promise<Account | undefined>;
+}
+
+export function createPasswordChanges(parts: {
+  readonly database: Database;
+  readonly accounts: AccountRegistry;
+  readonly links: PasswordLinks;
+  readonly activity: Activity;
+}): PasswordChanges {
+  const { database, accounts, links, activity } = parts;
+  /** Of each link that is being used, when the last one of its uses so far is over. */
+  const inUse = new Map<string, Promise<unknown>>();
+
+  /** @param isAllowed is asked in the transaction, with the account locked. */
+  async function change(
+    { id, email, name }: Account,
+    password: string,
+    origin: Origin,
+    {
+      isAllowed,
+      alongside,
+    }: {
+      isAllowed: (tx: Queries) => Promise<boolean>;
+      alongside: Alongside<Account> | undefined;
+    },
+  ): Promise<Account | undefined> {
+    refusePassword(password, { email, name });
+    const { address } = origin;
+    const passwordHash = await hashPassword(password, { rank: 'known', email, address });
+    const changed = await database.transaction(async (tx) => {
+      // First, so that two links of one account are used one after the other.
+      await tx.query('SELECT FROM accounts WHERE id = $1 FOR NO KEY UPDATE', [id]);
+      if (!(await isAllowed(tx))) return undefined;
+      const [row] = await tx.query<AccountRow>(
+        `UPDATE accounts SET password_hash = $2, session_generation = session_generation + 1
+          WHERE id = $1
+          RETURNING *`,
+        [id, passwordHash],
+      );
+      await links.forget(id, tx);
+      const entry = { action: 'password_changed', actor: 'person', accountId: id, origin } as const;
+      await activity.record(entry, tx);
+      if (!row) return undefined;
+      const account = accountFrom(row);
+      await alongside?.(tx, account);
+      return account;
+    });
+    accounts.forget(id);
+    return changed;
+  }
+
+  return {
+    async change(account, password, origin, alongside) {
+      const isAllowed = async (): Promise<boolean> => true;
+      const changed = await change(account, password, origin, { isAllowed, alongside });
+      if (!changed) throw new Error(`the account ${account.id} is gone`);
+      return changed;
+    },
+
+    async changeByLink(token, password, origin, alongside) {
+      // One use after another, so that those behind the one that counts find no link to hash for.
+      const earlier = inUse.get(token);
+      const use = (async () => {
+        await earlier?.catch(() => {});
+        const link = await links.find(token);
+        if (!link) return undefined;
+        const isAllowed = (tx: Queries): Promise<boolean> => links.use(token, tx);
+        return change(link.account, password, origin, { isAllowed, alongside });
+      })();
+      inUse.set(token, use);
+      return use.finally(() => {
+        if (inUse.get(token) === use) inUse.delete(token);
+      });
+    },
+  };
+}

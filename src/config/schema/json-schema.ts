@@ -1,0 +1,38 @@
+/** The settings file as a JSON Schema, with which editors complete and check it. */
+import { z } from 'zod';
+import { type KnownSetting, knownSettings } from './known-settings.ts';
+import { sections, settingsFile } from './schema.ts';
+
+/** Draft 7, which every YAML language server understands. */
+export function settingsJsonSchema() {
+  const { $schema, ...schema } = z.toJSONSchema(settingsFile, {
+    io: 'input',
+    target: 'draft-7',
+    override({ jsonSchema, path }) {
+      const names = path.filter((step) => step !== 'properties');
+      const [heading] = names;
+      const setting = knownSettings.get(names.join('.'));
+      if (names.length === 1 && Object.hasOwn(sections, String(heading))) {
+        // A heading under which everything is commented out is null in YAML.
+        Object.assign(jsonSchema, { type: ['object', 'null'] });
+        delete jsonSchema.default;
+      }
+      if (setting && jsonSchema.description) jsonSchema.description += toldToEditors(setting);
+    },
+  });
+  return {
+    $schema,
+    title: 'Gatehouse settings',
+    description: 'config/gatehouse.yaml, the one file a deployment of Gatehouse runs on.',
+    ...schema,
+  };
+}
+
+/** The range of a duration is nothing that JSON Schema could say of a text, so words say it. */
+function toldToEditors({ expectation, defaultValue, effect }: KnownSetting): string {
+  return [
+    ...(expectation ? [` Takes ${expectation.accepts}.`] : []),
+    ...(defaultValue === undefined ? [] : [` Default: ${defaultValue}.`]),
+    effect === 'reload' ? ' A reload takes it over.' : ' Takes effect at the next start.',
+  ].join('');
+}

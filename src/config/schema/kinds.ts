@@ -1,0 +1,66 @@
+/** The kinds of value a setting may have, each with the words for somebody who wrote another. */
+import { z } from 'zod';
+import { durationPattern, durationSeconds } from '../durations.ts';
+
+export interface Expectation {
+  /** What is accepted, as in "is not …". */
+  readonly accepts: string;
+  /** What to write instead, as in "write …". */
+  readonly example: string;
+}
+
+/** What to tell about a value that one of the kinds below refuses. */
+export const expectations = z.registry<Expectation>();
+
+/** Seconds, from a text with a unit; both limits are such texts and included. */
+export function duration(from: string, to: string) {
+  return z
+    .string()
+    .regex(durationPattern)
+    .transform(durationSeconds)
+    .pipe(z.number().min(durationSeconds(from)).max(durationSeconds(to)))
+    .register(expectations, {
+      accepts: `a duration from ${from} to ${to}`,
+      example: 'a whole number and a unit (s, m, h or d), such as `10m`',
+    });
+}
+
+/** As `duration`, or `off`, which is undefined. */
+export function durationOrOff(from: string, to: string) {
+  return z
+    .union([z.literal('off').transform(() => undefined), duration(from, to)])
+    .register(expectations, {
+      accepts: `a duration from ${from} to ${to}, or off`,
+      example: 'a whole number and a unit (s, m, h or d), such as `365d`, or `off`',
+    });
+}
+
+export function wholeNumber(from: number, to: number) {
+  return z
+    .int()
+    .min(from)
+    .max(to)
+    .register(expectations, {
+      accepts: `a whole number from ${from} to ${to}`,
+      example: `a number from ${from} to ${to}, without a unit`,
+    });
+}
+
+export function flag() {
+  return z.boolean().register(expectations, {
+    accepts: 'true or false',
+    example: '`true` or `false`',
+  });
+}
+
+export function oneOf<const Word extends string>(words: readonly Word[]) {
+  return z.enum(words).register(expectations, {
+    accepts: `one of ${words.join(', ')}`,
+    example: words.map((word) => `\`${word}\``).join(' or '),
+  });
+}
+
+/** A text that is not empty, further described by `accepts`; `isValid` decides what fits. */
+export function text(expectation: Expectation, isValid: (value: string) => boolean = () => true) {
+  return z.string().regex(/\S/).refine(isValid).register(expectations, expectation);
+}

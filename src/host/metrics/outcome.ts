@@ -1,0 +1,116 @@
+/** What came of it, counted: tokens, sign-ins, mail, the work beside the requests. */
+import { Counter, type Registry } from 'prom-client';
+import type { PasswordOutcomes } from '../../pages/password-check.ts';
+import type { ProviderOutcomes } from '../../provider/outcomes.ts';
+
+/** What the parts tell of. Each takes of this only what it has to tell. */
+export interface Outcomes extends ProviderOutcomes, PasswordOutcomes {
+  /** A mail with a password link: taken by the server, not taken, or dropped before it was tried. */
+  mailed(outcome: 'sent' | 'failed' | 'dropped'): void;
+  /** A job removed that many expired things. */
+  cleaned(job: string, removed: number): void;
+  cleaningFailed(job: string): void;
+}
+
+const GRANT_TYPES = ['authorization_code', 'refresh_token', 'client_credentials'];
+const ERRORS = [
+  ...['invalid_request', 'invalid_client', 'invalid_grant', 'invalid_scope', 'invalid_target'],
+  ...['unauthorized_client', 'unsupported_grant_type', 'unsupported_response_type'],
+  ...['unsupported_response_mode', 'invalid_redirect_uri', 'access_denied', 'login_required'],
+  ...['consent_required', 'interaction_required', 'slow_down', 'temporarily_unavailable'],
+  'server_error',
+];
+
+/** A caller can write anything into a request, and each new label would be a series for ever. */
+const bounded = (known: readonly string[], value: string): string =>
+  known.includes(value) ? value : 'other';
+
+export function createOutcomeMetrics(registry: Registry): Outcomes {
+  const registers = [registry];
+  const count = (name: string, help: string): { inc(by?: number): void } =>
+    new Counter({ name, help, registers });
+  /** Values that are known beforehand begin at 0: an alert cannot see the first of a new series. */
+  const countBy = (
+    label: string,
+    { name, help, values = [] }: { name: string; help: string; values?: readonly string[] },
+  ): ((value: string, by?: number) => void) => {
+    const counter = new Counter({ name, help, labelNames: [label], registers });
+    for (const value of values) counter.labels(value).inc(0);
+    return (value, by = 1) => counter.labels(value).inc(by);
+  };
+
+  const issued = countBy('grant_type', {
+    name: 'gatehouse_tokens_issued_total',
+    help: 'Token responses, by grant type.',
+    values: GRANT_TYPES,
+  });
+  const refused = new Counter({
+    name: 'gatehouse_token_requests_refused_total',
+    help: 'Refused token requests, by grant type and OAuth error.',
+    labelNames: ['grant_type', 'error'],
+    registers,
+  });
+  const authorizations = countBy('outcome', {
+    name: 'gatehouse_authorizations_total',
+    help: 'Authorization requests that ended: with a code, or with this error.',
+    values: ['code'],
+  });
+  const retries = count(
+    'gatehouse_refresh_retries_total',
+    'Refresh tokens presented again inside the retry window and answered with the same successor.',
+  );
+  const replays = countBy('kind', {
+    name: 'gatehouse_replays_total',
+    help: 'Codes and refresh tokens that were used again: their grants were revoked.',
+    values: ['code', 'refresh_token'],
+  });
+  const clientRefusals = countBy('reason', {
+    name: 'gatehouse_client_secrets_refused_total',
+    help: 'Clients that failed to authenticate: refused, or answered 429 after too many of them.',
+    values: ['wrong', 'throttled'],
+  });
+  const introspections = countBy('active', {
+    name: 'gatehouse_introspections_total',
+    help: 'Answered introspections; many inactive ones at once are tokens that were lost.',
+    values: ['true', 'false'],
+  });
+  const passwords = countBy('outcome', {
+    name: 'gatehouse_sign_ins_total',
+    help: 'Passwords typed on our pages, to sign in or to confirm a change.',
+    values: ['succeeded', 'failed', 'throttled', 'busy'],
+  });
+  const mails = countBy('outcome', {
+    name: 'gatehouse_mails_total',
+    help: 'Mails with a password link.',
+    values: ['sent', 'failed', 'dropped'],
+  });
+  const removed = countBy('job', {
+    name: 'gatehouse_cleaning_removed_total',
+    help: 'Expired things that were removed.',
+  });
+  const cleaningFailures = countBy('job', {
+    name: 'gatehouse_cleaning_failures_total',
+    help: 'Rounds of removing expired things that failed.',
+  });
+
+  return {
+    tokenIssued: (grantType) => issued(bounded(GRANT_TYPES, grantType)),
+    tokenRefused(grantType, error) {
+      const labels = { grant_type: bounded(GRANT_TYPES, grantType), error: bounded(ERRORS, error) };
+      refused.inc(labels);
+    },
+    authorizationIssued: () => authorizations('code'),
+    authorizationRefused: (error) => authorizations(bounded(ERRORS, error)),
+    refreshRetried: () => retries.inc(),
+    grantReplayed: (kind) => replays(kind),
+    clientSecretRefused: (reason) => clientRefusals(reason),
+    introspected: (isActive) => introspections(String(isActive)),
+    passwordChecked: (outcome) => passwords(outcome),
+    mailed: (outcome) => mails(outcome),
+    cleaned(job, number) {
+      removed(job, number);
+      cleaningFailures(job, 0);
+    },
+    cleaningFailed: (job) => cleaningFailures(job),
+  };
+}

@@ -1,0 +1,69 @@
+/** How things stand, asked when somebody looks: stores, connections, the feed of changes. */
+import { Gauge, type Registry } from 'prom-client';
+import type { StoreStates } from '../readiness.ts';
+
+export interface WatchedState {
+  /** As they were a second ago at most. */
+  readonly stores: () => Promise<StoreStates>;
+  /** Of the pool to PostgreSQL. */
+  readonly connections: () => { used: number; idle: number; waiting: number };
+  /** Whether this process hears of changes. */
+  readonly isFeedLive: () => boolean;
+}
+
+export function registerState(registry: Registry, state: WatchedState): void {
+  const registers = [registry];
+  new Gauge({
+    name: 'gatehouse_database_connections',
+    help: 'Connections of the pool to PostgreSQL.',
+    labelNames: ['state'],
+    registers,
+    collect() {
+      const { used, idle } = state.connections();
+      this.set({ state: 'used' }, used);
+      this.set({ state: 'idle' }, idle);
+    },
+  });
+  new Gauge({
+    name: 'gatehouse_database_waiting',
+    help: 'Queries that wait for a connection of the pool.',
+    registers,
+    collect() {
+      this.set(state.connections().waiting);
+    },
+  });
+  // After the connections, which the questions to the stores would use.
+  new Gauge({
+    name: 'gatehouse_store_up',
+    help: 'Whether the store keeps what it is given (1) or is away (0), asked with each scrape.',
+    labelNames: ['store'],
+    registers,
+    async collect() {
+      const stores = await state.stores();
+      for (const [store, { isAway }] of Object.entries(stores)) {
+        this.set({ store }, isAway ? 0 : 1);
+      }
+    },
+  });
+  new Gauge({
+    name: 'gatehouse_clock_offset_seconds',
+    help: 'How far the clock of the store is ahead of this node’s.',
+    labelNames: ['store'],
+    registers,
+    async collect() {
+      this.reset();
+      const stores = await state.stores();
+      for (const [store, { clockAheadMs }] of Object.entries(stores)) {
+        if (clockAheadMs !== undefined) this.set({ store }, clockAheadMs / 1_000);
+      }
+    },
+  });
+  new Gauge({
+    name: 'gatehouse_change_feed_live',
+    help: 'Whether changes are heard of, so that caches are on (1), or every request asks the database (0).',
+    registers,
+    collect() {
+      this.set(state.isFeedLive() ? 1 : 0);
+    },
+  });
+}

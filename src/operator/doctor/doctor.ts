@@ -1,0 +1,179 @@
+/** `operator doctor`: tries the whole service out at its public address, and what it stands on. */
+import { type Command, InvalidArgumentError } from 'commander';
+import type { OperatedBy } from '../../accounts/activity.ts';
+import type { Variables } from '../../config/environment.ts';
+import { findKeys, loadSettingsOfStores } from '../../config/load.ts';
+import { ConfigurationProblems } from '../../config/problems.ts';
+import type { SettingsWithoutSecrets } from '../../config/settings.ts';
+import { StorageUnavailable } from '../../storage/storage-unavailable.ts';
+import { REFUSED } from '../failure.ts';
+import type { Operator } from '../operator.ts';
+import { checkAddress } from './address.ts';
+import { checkCookies } from './cookies.ts';
+import { checkDatabase, reasonOf } from './database.ts';
+import { checkEndings } from './endings.ts';
+import { createFindings, type Findings } from './findings.ts';
+import { checkFlow } from './flow.ts';
+import { checkHops } from './hops.ts';
+import { checkKeys } from './keys.ts';
+import { checkNodeClocks, checkNodes } from './nodes.ts';
+import { checkTokenStore } from './redis.ts';
+import type { Send } from './requests.ts';
+import { createVisitors, type Visitor, type Visitors } from './visitor.ts';
+
+/** As a shell would say of a command that Ctrl-C ended. */
+const INTERRUPTED = 130;
+
+interface DoctorOptions {
+  /** Where to connect instead of to the issuer. */
+  readonly address?: string;
+}
+
+export function addDoctorCommand(program: Command, operator: Operator): void {
+  const { print, say, environment } = operator;
+  program
+    .command('doctor')
+    .description(
+      'try the running service out: its stores, its public address, and a whole authorization ' +
+        'with a client that is removed again',
+    )
+    .option(
+      '--address <url>',
+      'connect there instead of to the issuer, and say the issuer’s name: one node behind a proxy',
+      origin,
+    )
+    .action(async (options: DoctorOptions) => {
+      const interruption = new AbortController();
+      operator.onInterrupt(() => interruption.abort());
+      const findings = createFindings(say);
+      try {
+        const { signal } = interruption;
+        await examine(findings, { ...options, environment, signal, by: operator.by() });
+      } catch (error) {
+        if (error instanceof StorageUnavailable) findings.problem(storesLost(error));
+        else if (!interruption.signal.aborted) throw error;
+      }
+      const { aborted } = interruption.signal;
+      const count = (status: string): number =>
+        findings.all.filter((finding) => finding.status === status).length;
+      const [problems, warnings] = [count('problem'), count('warning')];
+      print({
+        value: { healthy: problems === 0 && !aborted, problems, warnings, findings: findings.all },
+        text: aborted
+          ? 'Broken off. What was made for it is removed.'
+          : `${problems} problem(s), ${warnings} warning(s).`,
+        exitCode: aborted ? INTERRUPTED : problems > 0 ? REFUSED : 0,
+      });
+    });
+}
+
+/** Answered before: it went away under the doctor, which may have left its account behind. */
+const storesLost = (error: StorageUnavailable) => ({
+  ...{ check: 'stores', where: 'DATABASE_URL, REDIS_URL', message: reasonOf(error) },
+  remedy: 'see why it stopped answering, and run the doctor again',
+});
+
+function origin(text: string): string {
+  if (!/^https?:\/\//.test(text) || !URL.canParse(text)) {
+    throw new InvalidArgumentError('Write an http or https URL, such as http://10.0.0.2:3000.');
+  }
+  return new URL(text).origin;
+}
+
+interface ExaminationOptions extends DoctorOptions {
+  readonly environment: Variables;
+  readonly signal: AbortSignal;
+  readonly by: OperatedBy;
+}
+
+async function examine(
+  findings: Findings,
+  { address, environment, signal, by }: ExaminationOptions,
+): Promise<void> {
+  const settings = settingsChecked(findings, environment);
+  if (!settings) return findings.notChecked(['everything_else'], 'the settings have problems');
+  const database = await checkDatabase(findings, settings);
+  try {
+    signal.throwIfAborted();
+    const store = await checkTokenStore(findings, settings, database);
+    try {
+      await checkKeys(findings, { database, settings, keys: () => findKeys({ environment }) });
+      await checkNodes(findings, settings, database);
+      await checkNodeClocks(findings, database);
+      if (database && store) await checkEndings(findings, database, store);
+      const send = await checkAddress(findings, { issuer: settings.issuer, address, signal });
+      const visitors = database && store && createVisitors(database, by);
+      await visit(findings, { settings, send, visitors, address, signal });
+    } finally {
+      await store?.close();
+    }
+  } finally {
+    await database?.close();
+  }
+}
+
+function settingsChecked(
+  findings: Findings,
+  environment: Variables,
+): SettingsWithoutSecrets | undefined {
+  try {
+    const settings = loadSettingsOfStores({ environment });
+    findings.ok('settings', `fine; the issuer is ${settings.issuer}`);
+    return settings;
+  } catch (error) {
+    if (!(error instanceof ConfigurationProblems)) throw error;
+    for (const { path, message, remedy } of error.problems) {
+      findings.problem({ check: 'settings', where: path, message: `${path} ${message}`, remedy });
+    }
+    return undefined;
+  }
+}
+
+interface Visit {
+  readonly settings: SettingsWithoutSecrets;
+  readonly send: Send | undefined;
+  readonly visitors: Visitors | undefined;
+  readonly address: string | undefined;
+  readonly signal: AbortSignal;
+}
+
+/** The flow, with a throw-away account and client that are removed however it ends. */
+async function visit(findings: Findings, parts: Visit): Promise<void> {
+  const { send, visitors, settings, signal } = parts;
+  const leftOver = await visitors?.removeLeftOver();
+  if (leftOver) findings.ok('left_over', `removed what ${leftOver} earlier run(s) left behind`);
+  if (!send || !visitors) {
+    const because = visitors ? 'the service does not answer' : 'the stores cannot be used';
+    return findings.notChecked(['flow', 'cookies', 'proxy_hops'], because);
+  }
+  const visitor = await visitors.add();
+  try {
+    const { issuer, tokens } = settings;
+    const retryWindow = tokens.retryWindowSeconds;
+    const outcome = await checkFlow(findings, { issuer, send, ...visitor, retryWindow, signal });
+    if (outcome.hasBegun) checkCookies(findings, { issuer, cookies: outcome.cookies });
+    await checkSeenAddress(findings, { ...parts, send, visitors }, visitor);
+  } finally {
+    const problems = findings.all.filter(({ status }) => status === 'problem').length;
+    await visitors.remove(
+      visitor.accountId,
+      signal.aborted ? 'broken off' : `${problems} problem(s)`,
+    );
+  }
+}
+
+async function checkSeenAddress(
+  findings: Findings,
+  { settings, send, visitors, address }: Visit & { send: Send; visitors: Visitors },
+  visitor: Visitor,
+): Promise<void> {
+  if (address !== undefined) {
+    return findings.notChecked(['proxy_hops'], '--address goes past the proxy');
+  }
+  const recorded = await visitors.recordedAddress(visitor);
+  if (recorded === undefined) {
+    return findings.notChecked(['proxy_hops'], 'nobody could sign in');
+  }
+  const { from, to } = await send({ path: '/login' });
+  checkHops(findings, { recorded, from, to, proxyHops: settings.server.proxyHops });
+}

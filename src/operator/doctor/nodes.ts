@@ -1,0 +1,71 @@
+/** The doctor's look at the nodes: who runs, and whether the one on this machine is ready. */
+import { systemClock } from '../../clock.ts';
+import type { SettingsWithoutSecrets } from '../../config/settings.ts';
+import { nodeClocks, runningNodes } from '../../storage/key-sightings.ts';
+import type { Queries } from '../../storage/queries.ts';
+import { clockTrouble } from './database.ts';
+import type { Findings } from './findings.ts';
+
+/** Milliseconds. The service answers within two seconds also while a store is away. */
+const LIMIT = 5_000;
+
+export async function checkNodes(
+  findings: Findings,
+  { server }: Pick<SettingsWithoutSecrets, 'server'>,
+  database: Queries | undefined,
+): Promise<void> {
+  const check = 'nodes';
+  const nodes = database ? await runningNodes(database, systemClock) : [];
+  const running =
+    nodes.length > 0
+      ? `running: ${nodes.map(({ node }) => node).join(', ')}`
+      : 'no node noted itself in the database within three minutes';
+  const url = `http://${server.operatorsHost}:${server.operatorsPort}/readyz`;
+  const ready = server.operatorsPort === 0 ? undefined : await askReady(url);
+  if (ready && !ready.ok) {
+    findings.problem({
+      ...{ check, where: url },
+      message: `the node of this machine is not ready: ${ready.text}; ${running}`,
+      remedy: 'see the store that it names',
+    });
+  } else if (ready || nodes.length > 0) {
+    findings.ok(check, `${running}; ${ready ? `${url} is ready` : `none answers at ${url}`}`);
+  } else {
+    findings.warning({
+      ...{ check, where: url, message: `none answers here, and ${running}` },
+      remedy: 'start the service (`npm start`), or correct server.operators_port',
+    });
+  }
+}
+
+/** Each node by what it noted last: tokens expire by these clocks, not by that of this machine. */
+export async function checkNodeClocks(
+  findings: Findings,
+  database: Queries | undefined,
+): Promise<void> {
+  const check = 'node_clocks';
+  if (!database) return findings.notChecked([check], 'the database cannot be used');
+  const clocks = await nodeClocks(database);
+  const wrong = clocks.filter(({ node, aheadMs }) => {
+    const about = {
+      check,
+      where: node,
+      whose: `the clock of node ${node}`,
+      than: "the database's",
+    };
+    return clockTrouble(findings, { ...about, aheadMs });
+  });
+  if (clocks.length === 0) findings.notChecked([check], 'no node noted itself');
+  else if (wrong.length === 0) {
+    findings.ok(check, `${clocks.length} node(s), each within a second of the database's`);
+  }
+}
+
+async function askReady(url: string): Promise<{ ok: boolean; text: string } | undefined> {
+  try {
+    const answer = await fetch(url, { signal: AbortSignal.timeout(LIMIT) });
+    return { ok: answer.ok, text: (await answer.text()).slice(0, 200) };
+  } catch {
+    return undefined;
+  }
+}

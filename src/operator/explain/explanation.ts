@@ -1,0 +1,91 @@
+/** What can be told about a token, secret, key or client ID: its state, why, and what to do about it. */
+import type { Account } from '../../accounts/account.ts';
+import type { Client } from '../../clients/client.ts';
+import type { ValueKind } from '../../random-id.ts';
+import { REFUSED } from '../failure.ts';
+import type { Report } from '../report.ts';
+import { NAME } from './token-shape.ts';
+
+export type State =
+  | 'active'
+  | 'expired'
+  /** A code that was exchanged. */
+  | 'used'
+  /** A refresh token that was refreshed, and still answers for a moment with the same successor. */
+  | 'replaced'
+  /** A refresh token whose presentation ends its authorization. */
+  | 'reused'
+  | 'revoked'
+  | 'client_suspended'
+  | 'account_suspended'
+  /** Its form is right, and nothing is known of it: never issued here, or long gone. */
+  | 'unknown'
+  | 'malformed';
+
+export interface Explanation {
+  readonly kind?: ValueKind;
+  readonly state: State;
+  readonly why: string;
+  readonly remedy?: string;
+  readonly account?: Account | { readonly id: string };
+  readonly client?: Client | { readonly id: string };
+  readonly issuedAt?: Date;
+  readonly expiresAt?: Date;
+  /** Of a refresh token: when its authorization was refreshed last. */
+  readonly rotatedAt?: Date;
+  /** Of a replaced refresh token: how long it still answers. */
+  readonly retryUntil?: Date;
+  readonly revokedAt?: Date;
+  readonly lastUsedAt?: Date;
+  /** Of a client secret or an API key. */
+  readonly lastFour?: string;
+}
+
+export function explanationReport(explanation: Explanation): Report {
+  const { kind, state, why, remedy, account, client, lastFour } = explanation;
+  const lines = [
+    ['Account', account && ('email' in account ? `${account.email} (${account.id})` : account.id)],
+    ['Client', client && ('name' in client ? `${client.name} (${client.id})` : client.id)],
+    ['Ends in', lastFour],
+    ...TIMES.map(([label, , name]) => [label, explanation[name]?.toISOString()] as const),
+  ] as const;
+  return {
+    ...(state === 'malformed' && { exitCode: REFUSED }),
+    value: {
+      kind: kind ?? null,
+      state,
+      why,
+      remedy: remedy ?? null,
+      account: account
+        ? { id: account.id, email: 'email' in account ? account.email : null }
+        : null,
+      client: client
+        ? {
+            id: client.id,
+            ...('name' in client ? { name: client.name, kind: client.kind } : { name: null }),
+          }
+        : null,
+      ...(lastFour !== undefined && { last_four: lastFour }),
+      ...Object.fromEntries(TIMES.map(([, member, name]) => [member, explanation[name] ?? null])),
+    },
+    text: [
+      `${capital(kind ? NAME[kind] : 'no value of Gatehouse')}: ${state.replaceAll('_', ' ')}`,
+      why,
+      ...(remedy === undefined ? [] : [remedy]),
+      ...lines
+        .filter(([, value]) => value !== undefined)
+        .map(([label, value]) => `${label.padEnd(12)}${value}`),
+    ].join('\n'),
+  };
+}
+
+const TIMES = [
+  ['Issued', 'issued_at', 'issuedAt'],
+  ['Expires', 'expires_at', 'expiresAt'],
+  ['Refreshed', 'rotated_at', 'rotatedAt'],
+  ['Retry until', 'retry_until', 'retryUntil'],
+  ['Revoked', 'revoked_at', 'revokedAt'],
+  ['Last used', 'last_used_at', 'lastUsedAt'],
+] as const;
+
+const capital = (text: string): string => text.slice(0, 1).toUpperCase() + text.slice(1);

@@ -1,0 +1,75 @@
+/** What a value claims to be, from its looks alone, and what is wrong with it where it is none of ours. */
+
+import { FORMS, type ValueKind } from '../../random-id.ts';
+
+export interface Shape {
+  /** Absent where the value has no prefix of ours. */
+  readonly kind?: ValueKind;
+  /** Clauses to follow "the value": empty where its form is right. */
+  readonly faults: readonly string[];
+}
+
+const KINDS = Object.keys(FORMS) as readonly ValueKind[];
+const PREFIXES = KINDS.map((kind) => FORMS[kind].prefix);
+
+export const NAME: Readonly<Record<ValueKind, string>> = {
+  access_token: 'access token',
+  machine_token: 'machine access token',
+  refresh_token: 'refresh token',
+  code: 'authorization code',
+  client_secret: 'client secret',
+  api_key: 'API key',
+  client_id: 'client ID',
+};
+
+export function shapeOf(value: string): Shape {
+  const kind = KINDS.find((kind) => value.includes(FORMS[kind].prefix));
+  if (kind === undefined) return { faults: [foreign(value)] };
+  const { prefix, least, most } = FORMS[kind];
+  const faults: string[] = [];
+  const start = value.indexOf(prefix);
+  if (start > 0) faults.push(`has ${shown(value.slice(0, start))} in front of ${prefix}`);
+  const rest = value.slice(start + prefix.length);
+  const [, body = '', tail = ''] = /^([A-Za-z0-9_-]*)(.*)$/s.exec(rest) ?? [];
+  if (tail !== '')
+    faults.push(`has ${shown(tail)} after character ${start + prefix.length + body.length}`);
+  if (body.length < least) {
+    const missing = `lacks ${least - body.length} of ${prefix.length + least} characters`;
+    faults.push(tail === '' ? `${missing}: it was cut off` : missing);
+  }
+  if (body.length > most) {
+    faults.push(
+      `has ${body.length - most} characters more than the ${prefix.length + most} there are`,
+    );
+  }
+  return { kind, faults };
+}
+
+function foreign(value: string): string {
+  if (value === '') return 'is empty';
+  if (PREFIXES.some((prefix) => value.toLowerCase().includes(prefix))) {
+    return 'is in the wrong letter case: copy it again';
+  }
+  const looks = /^eyJ[\w-]+\.[\w-]+\.[\w-]*$/.test(value) ? 'is a JWT, and ' : '';
+  return `${looks}begins with none of the prefixes that Gatehouse gives out (${PREFIXES.join(', ')})`;
+}
+
+/** Characters by name where they do not show. Never more than a few: they may be part of a secret. */
+function shown(text: string): string {
+  const [first = ''] = text;
+  const more = [...text].length > 1 ? ` and ${[...text].length - 1} more` : '';
+  return (
+    (INVISIBLE[first] ?? (/\p{C}|\p{Z}/u.test(first) ? codePoint(first) : `'${first}'`)) + more
+  );
+}
+
+const INVISIBLE: Readonly<Record<string, string>> = {
+  ' ': 'a space',
+  '\t': 'a tab',
+  '\n': 'a line break',
+  '\r': 'a line break',
+  '\0': 'a NUL character',
+};
+
+const codePoint = (character: string): string =>
+  `the character U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}`;

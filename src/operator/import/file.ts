@@ -1,0 +1,143 @@
+/** The file of an import, taken apart into lines; whatever bytes it holds. */
+import { isUtf8 } from 'node:buffer';
+import { createWriteStream } from 'node:fs';
+import { type FileHandle, mkdtemp, open, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import type { BrokenLine, ImportSource, Numbered } from '../../accounts/import/source.ts';
+import { Refusal } from '../../refusal.ts';
+import { WrongUsage } from '../failure.ts';
+import type { Surroundings } from '../operator.ts';
+import { readImportLine } from './line-reader.ts';
+
+/** In bytes. The longest line that keeps the rules has about 3,000. */
+const LONGEST_LINE = 65_536;
+
+export interface ImportFile extends ImportSource {
+  close(): Promise<void>;
+}
+
+/**
+ * Opens the file, or what comes from standard input for `-`. What can be read only once is copied
+ * to a temporary file that nobody else may read, and that is gone at the end.
+ *
+ * @throws WrongUsage when it cannot be read.
+ */
+export async function openImportFile(
+  name: string,
+  { stdin }: Pick<Surroundings, 'stdin'>,
+): Promise<ImportFile> {
+  const opened = name === '-' ? await spooled(stdin) : await openFile(name);
+  const { handle, close } = opened;
+  const before = await stamp(handle);
+
+  async function* lines(): AsyncIterable<(Numbered | BrokenLine)[]> {
+    if ((await stamp(handle)) !== before) throw changedMeanwhile(name);
+    yield* linesOf(handle);
+  }
+  return { lines, close };
+}
+
+interface OpenedFile {
+  readonly handle: FileHandle;
+  close(): Promise<void>;
+}
+
+async function openFile(name: string): Promise<OpenedFile> {
+  const handle = await open(name, 'r').catch((error: NodeJS.ErrnoException) => {
+    throw new WrongUsage(`the file ${name} cannot be read (${error.code})`);
+  });
+  const status = await handle.stat();
+  if (status.isFile()) return { handle, close: () => handle.close() };
+  if (status.isDirectory()) {
+    await handle.close();
+    throw new WrongUsage(`${name} is a directory: name the file with the lines`);
+  }
+  return spooled(handle.createReadStream());
+}
+
+async function spooled(stream: NodeJS.ReadableStream): Promise<OpenedFile> {
+  const directory = await mkdtemp(path.join(tmpdir(), 'gatehouse-import-'));
+  const remove = (): Promise<void> => rm(directory, { recursive: true, force: true });
+  try {
+    const copy = path.join(directory, 'lines');
+    await pipeline(stream, createWriteStream(copy, { mode: 0o600 }));
+    const handle = await open(copy, 'r');
+    return { handle, close: () => handle.close().finally(remove) };
+  } catch (error) {
+    await remove();
+    throw error;
+  }
+}
+
+async function stamp(handle: FileHandle): Promise<string> {
+  const { size, mtimeMs } = await handle.stat();
+  return `${size} ${mtimeMs}`;
+}
+
+function changedMeanwhile(name: string): Refusal {
+  return new Refusal(
+    'import_file_changed',
+    `The file ${name} was changed while it was read.`,
+    'Import it again when it is complete; write it under another name first, then rename it.',
+  );
+}
+
+/** Those of each piece that was read, blank ones left out. */
+async function* linesOf(handle: FileHandle): AsyncIterable<(Numbered | BrokenLine)[]> {
+  let begun: Buffer = Buffer.alloc(0);
+  let isTooLong = false;
+  let number = 0;
+  const take = (bytes: Buffer): (Numbered | BrokenLine)[] => {
+    number += 1;
+    const line = isTooLong || bytes.length > LONGEST_LINE ? tooLong(number) : read(bytes, number);
+    isTooLong = false;
+    return line ? [line] : [];
+  };
+
+  for await (const piece of piecesOf(handle)) {
+    const bytes = Buffer.concat([begun, piece]);
+    const found: (Numbered | BrokenLine)[] = [];
+    let begin = 0;
+    for (let end = bytes.indexOf(LINE_END); end !== -1; end = bytes.indexOf(LINE_END, begin)) {
+      found.push(...take(bytes.subarray(begin, end)));
+      begin = end + 1;
+    }
+    begun = bytes.subarray(begin);
+    if (begun.length > LONGEST_LINE) {
+      // Its end is awaited, the bytes are not kept.
+      isTooLong = true;
+      begun = Buffer.alloc(0);
+    }
+    yield found;
+  }
+  if (isTooLong || begun.length > 0) yield take(begun);
+}
+
+/** From the beginning, each time; a stream would leave a listener on the file at every reading. */
+async function* piecesOf(handle: FileHandle): AsyncIterable<Buffer> {
+  const buffer = Buffer.alloc(LONGEST_LINE);
+  let position = 0;
+  for (;;) {
+    const { bytesRead } = await handle.read(buffer, 0, buffer.length, position);
+    if (bytesRead === 0) return;
+    position += bytesRead;
+    yield buffer.subarray(0, bytesRead);
+  }
+}
+
+const LINE_END = '\n'.charCodeAt(0);
+const BYTE_ORDER_MARK = '\uFEFF';
+
+function read(bytes: Buffer, number: number): Numbered | BrokenLine | undefined {
+  if (!isUtf8(bytes)) return broken(number, 'is not UTF-8; write the file in UTF-8');
+  if (bytes.includes(0)) return broken(number, 'holds a NUL byte; remove it');
+  const text = bytes.toString().replace(BYTE_ORDER_MARK, '').trim();
+  return text === '' ? undefined : readImportLine(text, number);
+}
+
+const tooLong = (number: number): BrokenLine =>
+  broken(number, `is longer than ${LONGEST_LINE} bytes; write each object on a line of its own`);
+
+const broken = (number: number, problem: string): BrokenLine => ({ number, problems: [problem] });

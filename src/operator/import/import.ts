@@ -1,0 +1,75 @@
+/** `operator import FILE`: people, places and access, as the warehouse's own system has them. */
+import { type Command, Option } from 'commander';
+import { checkImport } from '../../accounts/import/check.ts';
+import { importJsonSchema } from '../../accounts/import/line.ts';
+import { askedFirst, type ConfirmationOptions, confirmed } from '../confirmation.ts';
+import { WrongUsage } from '../failure.ts';
+import type { Operator } from '../operator.ts';
+import { openImportFile } from './file.ts';
+import { importReport, removalSentence } from './report.ts';
+
+interface ImportOptions extends ConfirmationOptions {
+  readonly dryRun: boolean;
+  readonly prune: boolean;
+  readonly pruneMost: boolean;
+  readonly schema?: true;
+}
+
+export function addImportCommand(program: Command, operator: Operator): void {
+  const { run, print, stdin } = operator;
+  const command = program
+    .command('import')
+    .description(
+      'bring accounts, organizations, warehouses and memberships to the state of a file; ' +
+        'repeated, it changes nothing',
+    )
+    .argument(
+      '[file]',
+      'JSON Lines, as config/import.schema.json describes them; - is standard input',
+    )
+    .option('--dry-run', 'show the difference and change nothing', false)
+    .option(
+      '--prune',
+      'remove what was imported once and the file no longer has; accounts are suspended, and ' +
+        'what was made by hand stays',
+      false,
+    )
+    .option('--prune-most', 'with --prune: also where that is more than half of it', false)
+    .addOption(
+      new Option('--schema', 'print the JSON Schema of a line').conflicts([
+        ...['dryRun', 'prune', 'pruneMost', 'yes'],
+      ]),
+    );
+
+  askedFirst(command).action(async (file: string | undefined, options: ImportOptions) => {
+    if (options.schema) {
+      const schema = importJsonSchema();
+      print({ value: schema, text: JSON.stringify(schema, null, 2) });
+      return;
+    }
+    if (file === undefined) throw new WrongUsage('name the file');
+    if (options.pruneMost && !options.prune) throw new WrongUsage('--prune-most needs --prune');
+    await importFile(file, options);
+  });
+
+  async function importFile(file: string, options: ImportOptions): Promise<void> {
+    const { dryRun: isDryRun, prune, pruneMost: mayPruneMost } = options;
+    const source = await openImportFile(file, operator);
+    try {
+      const plan = { source, index: await checkImport(source), prune };
+      await run(async ({ importer }) => {
+        const report = await importer.compare(plan, { mayPruneMost: mayPruneMost || isDryRun });
+        if (isDryRun) return importReport(report, { isDryRun });
+        // Where nobody can be asked, a job without --yes fails at once, not when somebody has left.
+        const removes = Object.values(report.counts).some(({ removed }) => removed > 0);
+        if (prune && (removes || !stdin.isTTY)) {
+          await confirmed(removalSentence(report), options, operator);
+        }
+        await importer.carryOut(plan);
+        return importReport(report, { isDryRun });
+      });
+    } finally {
+      await source.close();
+    }
+  }
+}

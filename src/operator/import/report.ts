@@ -1,0 +1,122 @@
+/** What commands print about an import: each change in a line, and the counts. */
+import type { FieldValue, ImportChange } from '../../accounts/import/change.ts';
+import { PLURALS } from '../../accounts/import/importer.ts';
+import { IMPORT_TYPES, type ImportType } from '../../accounts/import/line.ts';
+import type { ImportProblems } from '../../accounts/import/problems.ts';
+import type { ImportReport } from '../../accounts/import/report.ts';
+import type { ImportKey } from '../../accounts/import/source.ts';
+import { type Report, table } from '../report.ts';
+
+export function importReport(
+  { counts, changes, changeCount, prunesMost }: ImportReport,
+  { isDryRun }: { readonly isDryRun: boolean },
+): Report {
+  const more = changeCount - changes.length;
+  const rows = IMPORT_TYPES.map((type) => {
+    const { added, changed, removed, kept, unchanged } = counts[type];
+    return [PLURALS[type], ...[added, changed, removed, kept, unchanged].map(String)];
+  });
+  return {
+    value: {
+      dry_run: isDryRun,
+      counts: Object.fromEntries(IMPORT_TYPES.map((type) => [KEYS[type], counts[type]])),
+      changes: changes.map(changeValue),
+      more_changes: more,
+      needs_prune_most: prunesMost !== undefined,
+    },
+    text: [
+      ...changes.map(changeText),
+      ...(more > 0 ? [`… and ${more} more`] : []),
+      ...(changes.length > 0 ? [''] : []),
+      table(['', 'ADDED', 'CHANGED', 'REMOVED', 'KEPT', 'UNCHANGED'], rows, ''),
+      '',
+      closing(changeCount, isDryRun),
+      ...(isDryRun && prunesMost ? [`${prunesMost} The import needs --prune-most.`] : []),
+    ].join('\n'),
+  };
+}
+
+function closing(changeCount: number, isDryRun: boolean): string {
+  if (changeCount === 0) return 'Everything is as the file says; nothing was changed.';
+  return isDryRun ? 'A dry run: nothing was changed.' : 'Done.';
+}
+
+/** The question before something is removed. */
+export function removalSentence({ counts }: ImportReport): string {
+  const parts = IMPORT_TYPES.filter((type) => counts[type].removed > 0).map((type) => {
+    const verb = type === 'account' ? 'suspend' : 'remove';
+    const { removed } = counts[type];
+    return `${verb} ${removed} ${nounOf(type, removed)}`;
+  });
+  return parts.length === 0
+    ? 'The import would remove nothing now.'
+    : `The import will ${parts.join(', ')}, because the file does not have them.`;
+}
+
+/** With `--json` as data, else a line for each problem. */
+export function importProblemsReport({
+  code,
+  message,
+  remedy,
+  problems,
+  count,
+}: ImportProblems): Report {
+  const more = count - problems.length;
+  return {
+    value: { error: { code, message, remedy, problems, more_problems: more } },
+    text: [
+      ...problems.map(({ line, message }) => `line ${line}: ${message}`),
+      ...(more > 0 ? [`… and ${more} more`] : []),
+      '',
+      `${message}\n${remedy}`,
+    ].join('\n'),
+  };
+}
+
+const nounOf = (type: ImportType, count: number): string => {
+  if (count !== 1) return PLURALS[type];
+  return type === 'warehouse_rights' ? 'set of rights in a warehouse' : type;
+};
+
+const KEYS: Readonly<Record<ImportType, string>> = {
+  ...PLURALS,
+  warehouse_rights: 'warehouse_rights',
+};
+
+const changeValue = ({ change, key, name, fields = {} }: ImportChange) => ({
+  change,
+  ...key,
+  ...(name !== undefined && { name }),
+  ...Object.fromEntries(
+    Object.entries(fields).map(([field, [before, after]]) => [field, { before, after }]),
+  ),
+});
+
+function changeText({ change, key, name, fields = {} }: ImportChange): string {
+  const about = `${subjectOf(key)}${name === undefined ? '' : ` (${name})`}`;
+  if (change === 'kept') {
+    return `${about}: kept, though the file does not have it: what was made by hand depends on it`;
+  }
+  if (change === 'removed' && key.type === 'account') return `${about}: suspended, not in the file`;
+  const entries = Object.entries(fields);
+  if (change === 'changed') return `${about}: ${entries.map(difference).join(', ')}`;
+  const known = entries.map(([field, [before, after]]) => `${field} ${shown(after ?? before)}`);
+  return `${about}: ${[change, ...known].join(', ')}`;
+}
+
+function subjectOf(key: ImportKey): string {
+  if ('external_id' in key) return `${key.type} ${key.external_id}`;
+  return key.type === 'membership'
+    ? `membership of ${key.account} in ${key.organization}`
+    : `rights of ${key.account} in ${key.warehouse}`;
+}
+
+const difference = ([field, [before, after]]: readonly [
+  string,
+  readonly [FieldValue, FieldValue],
+]) => `${field} ${shown(before)} → ${shown(after)}`;
+
+const shown = (value: FieldValue): string => {
+  if (value === null) return 'none';
+  return typeof value === 'object' ? value.join(', ') : JSON.stringify(value);
+};

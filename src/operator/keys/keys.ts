@@ -1,0 +1,126 @@
+/** `operator keys`: which keys sign and which are still accepted, by fingerprint, and new ones. */
+import { randomBytes } from 'node:crypto';
+import { type Command, Option } from 'commander';
+import { systemClock } from '../../clock.ts';
+import { Refusal } from '../../refusal.ts';
+import { type KeyKind, keySightings, runningNodes } from '../../storage/key-sightings.ts';
+import type { Queries } from '../../storage/queries.ts';
+import type { Operator } from '../operator.ts';
+import type { Registries } from '../registries.ts';
+import { type Report, table } from '../report.ts';
+import {
+  KEY_VARIABLE,
+  type KeyFacts,
+  type KeyState,
+  type KeyWarning,
+  keyStates,
+  keyWarnings,
+} from './states.ts';
+
+/** As much as `openssl rand -base64 48` gives. */
+const KEY_BYTES = 48;
+
+export function addKeyCommands(program: Command, { run, print, stderr }: Operator): void {
+  const keys = program.command('keys').description('the keys that sign cookies and refresh tokens');
+
+  keys
+    .command('list', { isDefault: true })
+    .description('every key by its fingerprint: which one signs, and when an older one may go')
+    .action(() => run(async (registries) => listReport(await keyFacts(registries))));
+
+  keys
+    .command('generate')
+    .description('print a new key, and on standard error where to put it; nothing is changed')
+    .addOption(new Option('--kind <kind>', 'what it is for').choices(['cookie', 'token']))
+    .action(({ kind }: { kind?: KeyKind }) => {
+      const key = randomBytes(KEY_BYTES).toString('base64url');
+      const steps = rotationSteps(kind);
+      stderr.write(`${steps.join('\n')}\n`);
+      print({ value: { key, ...(kind && { variable: KEY_VARIABLE[kind] }), steps }, text: key });
+    });
+}
+
+/** Where the facts about the keys are found. */
+export type KeySources = Pick<Registries, 'settings' | 'keys'> & { readonly database: Queries };
+
+/**
+ * @throws Refusal `keys_missing` where this environment has none, ConfigurationProblems where they
+ *   cannot be trusted.
+ */
+export async function keyFacts({ database, settings, ...given }: KeySources): Promise<KeyFacts> {
+  const keys = given.keys();
+  if (!keys) {
+    throw new Refusal(
+      'keys_missing',
+      'This environment holds no keys.',
+      settings.storage.databaseUrl === undefined
+        ? 'They are made at the first start of the service: start it once.'
+        : 'Set GATEHOUSE_COOKIE_KEYS and GATEHOUSE_TOKEN_KEYS as the nodes have them.',
+    );
+  }
+  const [sightings, nodes] = await Promise.all([
+    keySightings(database),
+    runningNodes(database, systemClock),
+  ]);
+  return { settings, keys, sightings, nodes };
+}
+
+function rotationSteps(kind: KeyKind | undefined): string[] {
+  const variable = kind ? KEY_VARIABLE[kind] : Object.values(KEY_VARIABLE).join(' or ');
+  return [
+    `Three steps, each on every node before the next. In ${variable}, comma-separated`,
+    '(of an embedded deployment: the list in data/secrets.json):',
+    '1. old,new   every node accepts the new key, none signs with it yet',
+    '2. new,old   the new key signs, the old one is still accepted',
+    '3. new       once `npm run operator -- keys` says that the old one is safe to remove',
+  ];
+}
+
+function listReport(facts: KeyFacts): Report {
+  const now = systemClock();
+  const states = keyStates(facts);
+  const warnings = keyWarnings(facts, now);
+  const rows = states.map((state) => [
+    ...[state.kind, state.fingerprint, state.use],
+    dayOf(state.currentSince) ?? 'not yet',
+    removal(state, now),
+  ]);
+  const heading = ['KIND', 'KEY', 'USE', 'SIGNS SINCE', 'REMOVE'];
+  return {
+    value: {
+      keys: states.map(stateValue),
+      nodes: facts.nodes.map(({ node, cookieKeys, tokenKeys }) => ({
+        ...{ node, cookie_keys: cookieKeys, token_keys: tokenKeys },
+      })),
+      warnings,
+    },
+    text: [
+      table(heading, rows, 'There are no keys.'),
+      `Running nodes: ${facts.nodes.map(({ node }) => node).join(', ') || 'none'}`,
+      ...warnings.map(warningText),
+    ].join('\n'),
+  };
+}
+
+const stateValue = (state: KeyState) => ({
+  kind: state.kind,
+  fingerprint: state.fingerprint,
+  use: state.use,
+  current_since: state.currentSince ?? null,
+  replaced_at: state.replacedAt ?? null,
+  removable_from: state.removableFrom ?? null,
+});
+
+const warningText = ({ message, remedy }: KeyWarning): string =>
+  `Warning: ${message}\n  Remedy: ${remedy}`;
+
+function removal({ use, removableFrom }: KeyState, now: number): string {
+  if (use === 'current') return 'no: it signs';
+  if (use === 'next') return 'any time: it never signed';
+  if (!removableFrom) return 'no: a node still signs with it';
+  if (removableFrom.getTime() <= now) return `safe since ${dayOf(removableFrom)}`;
+  return `not before ${momentOf(removableFrom)}`;
+}
+
+const dayOf = (time: Date | undefined): string | undefined => time?.toISOString().slice(0, 10);
+const momentOf = (time: Date): string => `${time.toISOString().slice(0, 16)}Z`;

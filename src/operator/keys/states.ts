@@ -1,0 +1,153 @@
+/** What is known of each key: which one signs, since when, and when an older one may be removed. */
+import type { SettingsWithoutSecrets } from '../../config/settings.ts';
+import {
+  type KeyKind,
+  type KeySighting,
+  type Keys,
+  keyFingerprint,
+  type NodeKeys,
+} from '../../storage/key-sightings.ts';
+
+export const KEY_VARIABLE: Readonly<Record<KeyKind, string>> = {
+  cookie: 'GATEHOUSE_COOKIE_KEYS',
+  token: 'GATEHOUSE_TOKEN_KEYS',
+};
+
+export interface KeyState {
+  readonly kind: KeyKind;
+  readonly fingerprint: string;
+  /** `next`: accepted already, and no node ever signed with it. */
+  readonly use: 'current' | 'next' | 'older';
+  /** Since when a node signs with it; absent for a key that none did. */
+  readonly currentSince?: Date;
+  /** When the last node stopped signing with it; absent while one does, and where nobody saw it. */
+  readonly replacedAt?: Date;
+  /** From then on nothing that it signed is alive. Absent for the current key and the next one. */
+  readonly removableFrom?: Date;
+}
+
+export interface KeyFacts {
+  /** Of this configuration. */
+  readonly keys: Keys;
+  readonly sightings: readonly KeySighting[];
+  readonly nodes: readonly NodeKeys[];
+  readonly settings: Pick<SettingsWithoutSecrets, 'tokens' | 'sessions'>;
+}
+
+/** Something about the keys that an operator should see to. */
+export interface KeyWarning {
+  readonly kind: KeyKind;
+  readonly message: string;
+  readonly remedy: string;
+  /** Somebody is refused because of it now. */
+  readonly isProblem?: true;
+}
+
+const MILLISECONDS = 1_000;
+const OLD_AGE = 365 * 86_400 * MILLISECONDS;
+
+/** The keys of this configuration, in its order. */
+export function keyStates(facts: KeyFacts): KeyState[] {
+  return [...statesOf('cookie', facts), ...statesOf('token', facts)];
+}
+
+function statesOf(kind: KeyKind, { keys, sightings, nodes, settings }: KeyFacts): KeyState[] {
+  const lifetime = lifetimeOf(kind, settings);
+  const fingerprints = [...new Set(fingerprintsOf(kind, keys))];
+  const seen = (fingerprint: string | undefined): KeySighting | undefined =>
+    sightings.find((known) => known.kind === kind && known.fingerprint === fingerprint);
+  const current = seen(fingerprints[0]);
+
+  return fingerprints.map((fingerprint, place): KeyState => {
+    const { firstSeenAt, firstCurrentAt, lastCurrentAt } = seen(fingerprint) ?? {};
+    const since = firstCurrentAt && { currentSince: firstCurrentAt };
+    if (place === 0) return { kind, fingerprint, use: 'current', ...since };
+    // One that was there before anybody took notes may have signed; one that came later did not.
+    const isNewer = !firstSeenAt || !current || firstSeenAt > current.firstSeenAt;
+    if (!firstCurrentAt && isNewer) return { kind, fingerprint, use: 'next' };
+    const isInUse = nodes.some((node) => listOf(kind, node)[0] === fingerprint);
+    const last = lastCurrentAt ?? firstSeenAt;
+    return {
+      ...{ kind, fingerprint, use: 'older', ...since },
+      ...(!isInUse && lastCurrentAt && { replacedAt: lastCurrentAt }),
+      ...(!isInUse && last && { removableFrom: later(last, lifetime) }),
+    };
+  });
+}
+
+/** Seconds for which something that a key signed may be good. */
+const lifetimeOf = (kind: KeyKind, { tokens, sessions }: KeyFacts['settings']): number =>
+  kind === 'token' ? tokens.refreshTokenSeconds : sessions.absoluteSeconds;
+
+const listOf = (kind: KeyKind, { cookieKeys, tokenKeys }: Keys): readonly string[] =>
+  kind === 'cookie' ? cookieKeys : tokenKeys;
+
+const fingerprintsOf = (kind: KeyKind, keys: Keys): string[] =>
+  listOf(kind, keys).map(keyFingerprint);
+
+const later = (time: Date, seconds: number): Date =>
+  new Date(time.getTime() + seconds * MILLISECONDS);
+
+/** What is old, left over, gone too early or not the same on every node. @param now in milliseconds. */
+export function keyWarnings(facts: KeyFacts, now: number): KeyWarning[] {
+  const kinds: readonly KeyKind[] = ['cookie', 'token'];
+  return [
+    ...keyStates(facts).flatMap((state) => ownWarnings(state, now)),
+    ...kinds.flatMap((kind) => [...goneTooEarly(kind, facts, now), ...differences(kind, facts)]),
+  ];
+}
+
+/** Whoever holds a value that one of them made may come to any other. */
+function differences(kind: KeyKind, { keys, nodes }: KeyFacts): KeyWarning[] {
+  const here = { name: 'this configuration', accepts: fingerprintsOf(kind, keys) };
+  const all = nodes.map((node) => ({ name: `node ${node.node}`, accepts: listOf(kind, node) }));
+  const holders = [here, ...all];
+  const remedy = `compare ${KEY_VARIABLE[kind]} of both: every node accepts a key before one signs with it`;
+  return holders.flatMap(({ name, accepts: [signs = ''] }) =>
+    holders
+      .filter(({ accepts }) => !accepts.includes(signs))
+      .map((other) => ({
+        ...{ kind, remedy, isProblem: true as const },
+        message: `${name} signs with the ${kind} key ${signs}, which ${other.name} does not accept`,
+      })),
+  );
+}
+
+/** A key that nobody has any more, and that signed what would be good today. */
+function goneTooEarly(kind: KeyKind, facts: KeyFacts, now: number): KeyWarning[] {
+  const { keys, sightings, nodes, settings } = facts;
+  const known = [...fingerprintsOf(kind, keys), ...nodes.flatMap((node) => listOf(kind, node))];
+  return sightings
+    .filter((sighting) => sighting.kind === kind && !known.includes(sighting.fingerprint))
+    .flatMap(({ fingerprint, lastCurrentAt }) => {
+      const until = lastCurrentAt && later(lastCurrentAt, lifetimeOf(kind, settings));
+      if (!until || until.getTime() <= now) return [];
+      const message = `the ${kind} key ${fingerprint} was removed too early: what it signed would be good until ${until.toISOString()}, and is refused`;
+      const remedy = `unless it leaked, put it back, last in ${KEY_VARIABLE[kind]}, until then`;
+      return [{ kind, message, remedy }];
+    });
+}
+
+function ownWarnings(state: KeyState, now: number): KeyWarning[] {
+  const { kind, fingerprint, use, currentSince, removableFrom } = state;
+  if (use === 'current' && currentSince && now - currentSince.getTime() > OLD_AGE) {
+    const days = Math.floor((now - currentSince.getTime()) / (86_400 * MILLISECONDS));
+    return [
+      {
+        kind,
+        message: `the current ${kind} key ${fingerprint} is in use for ${days} days`,
+        remedy: `replace it: \`npm run operator -- keys generate --kind ${kind}\` says how`,
+      },
+    ];
+  }
+  if (removableFrom && removableFrom.getTime() <= now) {
+    return [
+      {
+        kind,
+        message: `the ${kind} key ${fingerprint} is still accepted, and nothing it signed is alive`,
+        remedy: `take it out of ${KEY_VARIABLE[kind]} and restart the nodes`,
+      },
+    ];
+  }
+  return [];
+}

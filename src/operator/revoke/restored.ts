@@ -1,0 +1,38 @@
+/** Ends again what a restored backup has brought back. */
+import type { Confirm } from '../confirmation.ts';
+import type { Operator } from '../operator.ts';
+import type { Registries } from '../registries.ts';
+import type { Report } from '../report.ts';
+
+/** After an older token store was restored: every single end that is recorded is carried out again. */
+export async function revokeRecorded(
+  registries: Registries,
+  since: Date | undefined,
+  { say }: Pick<Operator, 'say'>,
+): Promise<Report> {
+  const endings = await registries.endings();
+  const { looked, ended } = await endings.repeatRecorded(since, (count) =>
+    say(`… ${count} recorded ends looked at`),
+  );
+  return {
+    value: { recorded: looked, ended },
+    text: `Of ${looked} authorizations that are recorded as ended ${ended} were alive. They are ended.`,
+  };
+}
+
+/**
+ * After an older PostgreSQL was restored: it does not know which connections were ended since, so
+ * every authorization is ended. What people approved stays, and they are not asked again.
+ */
+export async function revokeAll(registries: Registries, confirm: Confirm): Promise<Report> {
+  await confirm('Ends every authorization of everybody.');
+  const count = await registries.connections.endEveryAuthorization(
+    registries.recordChange('everything_revoked', {}),
+  );
+  return {
+    value: { connections: count },
+    text:
+      `Ended the authorizations of all ${count} connections. The clients must send their people ` +
+      'through the authorization again; who approved before is not asked again.',
+  };
+}

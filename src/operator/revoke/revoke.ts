@@ -1,0 +1,88 @@
+/** `operator revoke`: ends what a person, a client or one token may do, at once and on every node. */
+import { type Command, Option } from 'commander';
+import { askedFirst, type Confirm, type ConfirmationOptions, confirmed } from '../confirmation.ts';
+import { WrongUsage } from '../failure.ts';
+import { givenTime } from '../given-time.ts';
+import { givenToken, STANDARD_INPUT_IS_SAFER } from '../given-token.ts';
+import type { Operator } from '../operator.ts';
+import { revokeAccount } from './account.ts';
+import { revokeClient } from './client.ts';
+import { revokeAll, revokeRecorded } from './restored.ts';
+import { revokeToken } from './token.ts';
+
+interface RevokeOptions extends ConfirmationOptions {
+  readonly account?: string;
+  readonly client?: string;
+  readonly token?: string;
+  readonly recorded?: true;
+  readonly since?: Date;
+  readonly all?: true;
+}
+
+export function addRevokeCommand(program: Command, operator: Operator): void {
+  const { run } = operator;
+  askedFirst(
+    program
+      .command('revoke')
+      .description('end what a person, a client or one token may do, at once and on every node'),
+  )
+    .addOption(
+      new Option(
+        '--account <account>',
+        'all of a person: connections, API keys, browser sessions, links to set the password',
+      ).conflicts(['client', 'token', 'recorded', 'all']),
+    )
+    .addOption(
+      new Option(
+        '--client <id>',
+        'all tokens of a client: every connection to it, or those of a machine',
+      ).conflicts(['account', 'token', 'recorded', 'all']),
+    )
+    .addOption(
+      new Option(
+        '--token <token>',
+        'one token or code with its whole authorization, or one API key; - for standard input',
+      ).conflicts(['account', 'client', 'recorded', 'all']),
+    )
+    .addOption(
+      new Option(
+        '--recorded',
+        'once more all that is recorded as ended: after an older token store was restored',
+      ).conflicts(['account', 'client', 'token', 'all']),
+    )
+    .option('--since <time>', 'with --recorded: what ended from then on, such as 7d', givenTime)
+    .addOption(
+      new Option(
+        '--all',
+        'every authorization of everybody: after an older PostgreSQL was restored',
+      ).conflicts(['account', 'client', 'token', 'recorded']),
+    )
+    .addHelpText(
+      'after',
+      `
+--account, --client and --all ask first, or need --yes. They leave the person and the client as they are:
+people may connect again, and \`accounts suspend\` or \`clients suspend\` keeps them out.
+${STANDARD_INPUT_IS_SAFER}`,
+    )
+    .action(async (options: RevokeOptions) => {
+      const { account, client, token } = options;
+      const confirm: Confirm = (what) => confirmed(what, options, operator);
+      if (token !== undefined) {
+        const value = await givenToken(token, operator);
+        return run((registries) => revokeToken(registries, value));
+      }
+      if (account !== undefined) {
+        return run((registries) => revokeAccount(registries, account, confirm));
+      }
+      if (options.recorded) {
+        return run((registries) => revokeRecorded(registries, options.since, operator));
+      }
+      if (options.all) return run((registries) => revokeAll(registries, confirm));
+      if (client === undefined) {
+        throw new WrongUsage(
+          'say what to revoke: --account, --client, --token, --recorded or --all',
+        );
+      }
+      return run((registries) => revokeClient(registries, client, confirm));
+    });
+}

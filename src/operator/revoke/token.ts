@@ -1,0 +1,112 @@
+/** Ends one token, with the authorization it came from where it came from one. */
+import { readValue } from '../../authorizations/token-formats.ts';
+import type { ValueKind } from '../../random-id.ts';
+import { Refusal } from '../../refusal.ts';
+import { NAME, shapeOf } from '../explain/token-shape.ts';
+import type { Registries } from '../registries.ts';
+import type { Report } from '../report.ts';
+
+export async function revokeToken(registries: Registries, value: string): Promise<Report> {
+  const { kind, faults } = shapeOf(value);
+  if (kind === undefined || faults.length > 0) throw malformed(faults);
+  return REVOKE[kind](registries, value);
+}
+
+type Revoke = (registries: Registries, value: string) => Promise<Report>;
+
+const REVOKE: Readonly<Record<ValueKind, Revoke>> = {
+  access_token: (registries, value) => endAuthorization(registries, 'access_token', value),
+  refresh_token: (registries, value) => endAuthorization(registries, 'refresh_token', value),
+  code: (registries, value) => endAuthorization(registries, 'code', value),
+  machine_token: endMachineToken,
+  api_key: endApiKey,
+  async client_secret({ clients }, value) {
+    const id = await clients.findClientIdBySecret(value);
+    const remedy = `\`clients rotate-secret ${id ?? 'ID'}\`, then \`clients remove-secret\`.`;
+    throw notAToken('a client secret', remedy);
+  },
+  async client_id(_registries, id) {
+    throw notAToken('a client ID', `\`revoke --client ${id}\` ends all of its tokens.`);
+  },
+};
+
+/** Of a token current or not, and whichever key made it: who presents it here is the operator. */
+async function endAuthorization(
+  registries: Registries,
+  kind: ValueKind,
+  value: string,
+): Promise<Report> {
+  const id = readValue(value)?.authorizationId;
+  const store = await registries.tokenStore();
+  const record = id === undefined ? undefined : await store.readAuthorization(id);
+  if (id === undefined || !record) throw notAlive(kind);
+  const { accountId, clientId } = record;
+  const account = await registries.accounts.find(accountId);
+  const client = await registries.clients.find(clientId);
+  const why = { cause: 'operator_revoked', actor: 'operator' } as const;
+  await (await registries.endings()).endRecorded({ id, ...record }, why);
+  return {
+    value: {
+      ...{ kind, revoked: true, account_id: accountId, email: account?.email ?? null },
+      ...{ client_id: clientId, client_name: client?.name ?? null },
+    },
+    text:
+      `Ended the authorization of ${account?.email ?? accountId} for ${client?.name ?? clientId}: ` +
+      'its access tokens, refresh tokens and code. Their other authorizations are as they were.',
+  };
+}
+
+async function endMachineToken(registries: Registries, value: string): Promise<Report> {
+  const machineTokens = await registries.machineTokens();
+  const token = await machineTokens.find(value);
+  if (!token) throw notAlive('machine_token');
+  const { clientId } = token;
+  const client = await registries.clients.find(clientId);
+  await machineTokens.end(value);
+  await registries.revocations.tellMachineToken(clientId);
+  await registries.recordChange('tokens_revoked', {
+    accountId: client?.ownerAccountId,
+    details: {
+      client_id: clientId,
+      ...(client && { client_name: client.name }),
+      cause: 'operator_revoked',
+    },
+  })(registries.database);
+  return {
+    value: {
+      ...{ kind: 'machine_token', revoked: true },
+      ...{ client_id: clientId, client_name: client?.name ?? null },
+    },
+    text: `Ended the access token of the machine client ${client?.name ?? clientId}.`,
+  };
+}
+
+async function endApiKey({ accounts, apiKeys }: Registries, value: string): Promise<Report> {
+  const key = await apiKeys.findKept(value);
+  if (!key || !(await apiKeys.revoke(key.accountId, key.id))) throw notAlive('api_key');
+  const account = await accounts.find(key.accountId);
+  return {
+    value: {
+      ...{ kind: 'api_key', revoked: true, account_id: key.accountId },
+      ...{ email: account?.email ?? null, api_key_id: key.id, api_key_name: key.name },
+    },
+    text: `Revoked the API key “${key.name}” of ${account?.email ?? key.accountId}.`,
+  };
+}
+
+const malformed = (faults: readonly string[]): Refusal =>
+  new Refusal(
+    'token_malformed',
+    `The value ${faults.join('; it ')}: nothing was revoked.`,
+    'Copy the whole value again.',
+  );
+
+const notAToken = (what: string, remedy: string): Refusal =>
+  new Refusal('not_a_token', `This is ${what}, no token: nothing was revoked.`, remedy);
+
+const notAlive = (kind: ValueKind): Refusal =>
+  new Refusal(
+    'token_not_alive',
+    `No ${NAME[kind]} of this value is alive here: nothing was revoked.`,
+    'It may be dead already: `explain` says what is known of it.',
+  );

@@ -1,0 +1,160 @@
+/** PostgreSQL inside the process (PGlite), served on a Unix socket so that `pg` connects as ever. */
+import { mkdir, mkdtemp, realpath, rm, symlink } from 'node:fs/promises';
+import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { PGlite } from '@electric-sql/pglite';
+import {
+  beginFirstStart,
+  clusterIn,
+  DamagedDataDirectory,
+  endFirstStart,
+  hasDatabase,
+  RESTORE,
+  refuseDamaged,
+  refuseOpenUmask,
+} from '../../data-directory.ts';
+import { type DirectoryLock, takeDirectoryLock } from './directory-lock.ts';
+import { type EmbeddedServer, type Listen, serveOnSocket } from './server.ts';
+
+/** `own`: serve it or refuse. `share`: use whoever serves it, else serve it. */
+export type Sharing = 'own' | 'share';
+
+export interface EmbeddedPostgres {
+  /** The `host` for `pg`: the folder of `.s.PGSQL.5432`. */
+  readonly socketDirectory: string;
+  /** Undefined where another process serves the folder: then only that one hears. */
+  readonly listen: Listen | undefined;
+  close(): Promise<void>;
+}
+
+/** Two processes on one PGlite folder lose each other's acknowledged rows: the second is refused. */
+export class EmbeddedPostgresInUse extends Error {
+  readonly code = 'data_directory_in_use';
+
+  constructor(dataDirectory: string) {
+    super(
+      `another process serves the data directory ${dataDirectory}: stop it first, ` +
+        'or give this one a directory of its own (GATEHOUSE_DATA_DIR)',
+    );
+    this.name = 'EmbeddedPostgresInUse';
+  }
+}
+
+/** Socket addresses are limited to 108 bytes on Linux and to 104 elsewhere. */
+const LONGEST_SOCKET_PATH = 100;
+const SOCKET_NAME = '.s.PGSQL.5432';
+/** How long an operator command may keep the folder before a starting service gives up. */
+const PATIENCE_MS = 10_000;
+/** How long a process that ends waits for the connections of others. */
+const FAREWELL_MS = 5_000;
+
+/**
+ * Serves the folder's database, or finds out who does.
+ *
+ * @throws EmbeddedPostgresInUse when `own` was asked and another process keeps the folder.
+ * @throws DamagedDataDirectory
+ */
+export async function serveEmbeddedPostgres(
+  dataDirectory: string,
+  sharing: Sharing,
+): Promise<EmbeddedPostgres> {
+  await mkdir(dataDirectory, { recursive: true, mode: 0o700 });
+  // However the folder is named, whoever comes to it must find the same lock and the same socket.
+  const folder = await openFolder(await realpath(dataDirectory));
+  try {
+    const deadline = Date.now() + PATIENCE_MS;
+    for (;;) {
+      const lock = await takeDirectoryLock(folder.path);
+      if (lock) return await serve(folder, lock);
+      if (sharing === 'share' && (await accepts(path.join(folder.path, SOCKET_NAME)))) {
+        const { path: socketDirectory, close } = folder;
+        return { socketDirectory, listen: undefined, close };
+      }
+      if (Date.now() > deadline) throw new EmbeddedPostgresInUse(folder.realPath);
+      // Not all at the same moment again: of several that start at once one must come first.
+      await delay(50 + Math.random() * 100);
+    }
+  } catch (error) {
+    await folder.close();
+    throw error;
+  }
+}
+
+async function serve(folder: DataFolder, lock: DirectoryLock): Promise<EmbeddedPostgres> {
+  const socketPath = path.join(folder.path, SOCKET_NAME);
+  try {
+    const db = await openDatabaseIn(folder.realPath);
+    await rm(socketPath, { force: true });
+    const server = await serveOnSocket(db, socketPath);
+    return {
+      socketDirectory: folder.path,
+      listen: server.listen,
+      async close() {
+        await othersGone(server);
+        await server.close();
+        await db.close();
+        await lock.release();
+        await folder.close();
+      },
+    };
+  } catch (error) {
+    await lock.release();
+    throw error;
+  }
+}
+
+/** @throws DamagedDataDirectory */
+async function openDatabaseIn(directory: string): Promise<PGlite> {
+  // Only who has the lock knows that nobody is making it just now.
+  refuseDamaged(directory);
+  refuseOpenUmask(directory);
+  beginFirstStart(directory);
+  const isFirst = !hasDatabase(directory);
+  try {
+    const db = await PGlite.create(clusterIn(directory));
+    endFirstStart(directory);
+    return db;
+  } catch (error) {
+    // PGlite says no more than that it was aborted, with a stack of WebAssembly.
+    if (isFirst) throw error;
+    const what = 'holds a database that PostgreSQL cannot open';
+    throw new DamagedDataDirectory(directory, what, RESTORE, { cause: error });
+  }
+}
+
+/** A command that came while this process served must not lose its database in mid-sentence. */
+async function othersGone(server: EmbeddedServer): Promise<void> {
+  const deadline = Date.now() + FAREWELL_MS;
+  while (server.connections > 0 && Date.now() < deadline) await delay(20);
+}
+
+interface DataFolder {
+  readonly realPath: string;
+  /** The same folder by a name that leaves room for the socket's. */
+  readonly path: string;
+  close(): Promise<void>;
+}
+
+/** The sockets always lie in the folder itself: a path that is too long is reached by a link. */
+async function openFolder(realPath: string): Promise<DataFolder> {
+  if (Buffer.byteLength(path.join(realPath, SOCKET_NAME)) <= LONGEST_SOCKET_PATH) {
+    return { realPath, path: realPath, close: async () => {} };
+  }
+  const own = await mkdtemp(path.join(tmpdir(), 'gatehouse-'));
+  const link = path.join(own, 'data');
+  await symlink(realPath, link);
+  return { realPath, path: link, close: () => rm(own, { recursive: true, force: true }) };
+}
+
+function accepts(socketPath: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(socketPath);
+    socket.once('connect', () => {
+      socket.destroy();
+      resolve(true);
+    });
+    socket.once('error', () => resolve(false));
+  });
+}

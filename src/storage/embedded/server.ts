@@ -1,0 +1,219 @@
+/** PostgreSQL connections on a Unix socket, which take turns with the one session of PGlite. */
+import { createServer, type Socket } from 'node:net';
+import type { PGlite } from '@electric-sql/pglite';
+import { withoutNotifications } from './notifications.ts';
+
+/** Calls `listener` with the payload of each NOTIFY on `channel`, as soon as it is committed. */
+export type Listen = (channel: string, listener: (payload: string) => void) => Promise<void>;
+
+export interface EmbeddedServer {
+  readonly connections: number;
+  /** Only once for a channel. */
+  readonly listen: Listen;
+  /** Cuts the connections that are left, and listens no more. */
+  close(): Promise<void>;
+}
+
+/** More than the pools of a service and a few commands; PGlite answers one at a time anyway. */
+const MAX_CONNECTIONS = 40;
+
+/**
+ * Serves the database to anybody who may open the socket.
+ *
+ * The session has one unnamed statement and one transaction for all. So a connection keeps its turn
+ * from its first message until the session is idle again: what belongs together reaches PGlite
+ * together, and nothing of another connection in between. (The package pglite-socket passes messages
+ * on one by one, so that one connection's values meet another's statement: electric-sql/pglite#1046.)
+ */
+export async function serveOnSocket(db: PGlite, socketPath: string): Promise<EmbeddedServer> {
+  const session = createSession(db);
+  const sockets = new Set<Socket>();
+  const server = createServer((socket) => {
+    sockets.add(socket);
+    socket.on('close', () => sockets.delete(socket));
+    attend(socket, session);
+  });
+  server.maxConnections = MAX_CONNECTIONS;
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(socketPath, resolve);
+  });
+  return {
+    get connections() {
+      return sockets.size;
+    },
+    listen: session.listen,
+    async close() {
+      const closed = new Promise((resolve) => server.close(resolve));
+      for (const socket of sockets) socket.destroy();
+      await closed;
+      await session.end();
+    },
+  };
+}
+
+interface Session {
+  /** Waits for the turn of `connection`, which it may have already. */
+  takeTurn(connection: symbol): Promise<void>;
+  /** Runs messages of the connection that has the turn, and passes it on when that is done. */
+  run(connection: symbol, messages: Buffer): Promise<Buffer>;
+  /** Undoes what the connection left unfinished. */
+  leave(connection: symbol): Promise<void>;
+  readonly listen: Listen;
+  /** Resolves when nothing runs; nothing will. */
+  end(): Promise<void>;
+}
+
+function createSession(db: PGlite): Session {
+  const waiting: { connection: symbol; begin: () => void }[] = [];
+  const listeners = new Map<string, (payload: string) => void>();
+  let holder: symbol | undefined;
+
+  const passTurn = (): void => {
+    const next = waiting.shift();
+    holder = next?.connection;
+    next?.begin();
+  };
+
+  async function execute(messages: Buffer): Promise<Buffer> {
+    const parts: Buffer[] = [];
+    await db.execProtocolRawStream(messages, {
+      onRawData: (bytes) => void parts.push(Buffer.from(bytes)),
+    });
+    // They come to whoever's statement was the one to send them.
+    return withoutNotifications(Buffer.concat(parts), (channel, payload) =>
+      listeners.get(channel)?.(payload),
+    );
+  }
+
+  function takeTurn(connection: symbol): Promise<void> {
+    if (holder === connection) return Promise.resolve();
+    const turn = new Promise<void>((begin) => waiting.push({ connection, begin }));
+    if (holder === undefined) passTurn();
+    return turn;
+  }
+
+  async function run(connection: symbol, messages: Buffer): Promise<Buffer> {
+    const answer = await execute(messages);
+    if (holder === connection && isIdle(answer)) passTurn();
+    return answer;
+  }
+
+  return {
+    takeTurn,
+    run,
+
+    async listen(channel, listener) {
+      listeners.set(channel, listener);
+      const own = Symbol('listen');
+      await takeTurn(own);
+      await run(own, simpleQuery(`LISTEN ${channel}`));
+    },
+
+    async leave(connection) {
+      if (holder !== connection) return;
+      await execute(ABANDON).finally(passTurn);
+    },
+
+    async end() {
+      await takeTurn(Symbol('end'));
+    },
+  };
+}
+
+function attend(socket: Socket, session: Session): void {
+  const connection = Symbol('connection');
+  const read = createReader();
+  let work = Promise.resolve();
+  const next = (step: () => Promise<void>): void => {
+    // Whatever fails here is PGlite itself: the client sees its connection end.
+    work = work.then(step).catch(() => void socket.destroy());
+  };
+
+  async function answer(messages: Buffer): Promise<void> {
+    if (messages === ENCRYPTION) {
+      socket.write('N');
+      return;
+    }
+    await session.takeTurn(connection);
+    // Nobody waits for it any more, so it is not done; leaving passes the turn.
+    if (!socket.destroyed) socket.write(await session.run(connection, messages));
+  }
+
+  socket.on('error', () => {});
+  socket.on('data', (bytes) => {
+    try {
+      for (const messages of read(bytes)) next(() => answer(messages));
+    } catch {
+      // Not the protocol of PostgreSQL.
+      socket.destroy();
+    }
+  });
+  socket.on('close', () => next(() => session.leave(connection)));
+}
+
+/** Stands for a request to encrypt, which may come before the connection is opened. */
+const ENCRYPTION = Buffer.alloc(0);
+const ENCRYPTION_CODES = [80_877_103, 80_877_104];
+const CANCEL_CODE = 80_877_102;
+
+/** Query, Sync, FunctionCall, Flush, CopyDone, CopyFail: after these a client awaits answers. */
+const LAST_OF_EXCHANGE = new Set([...'QSFHcf'].map((type) => type.charCodeAt(0)));
+const TERMINATE = 'X'.charCodeAt(0);
+
+/**
+ * Puts the messages of a connection together again.
+ *
+ * @returns a function that answers what the next bytes complete: each item holds all messages up
+ *   to one after which the client awaits answers.
+ */
+function createReader(): (bytes: Buffer) => Buffer[] {
+  let received: Buffer = Buffer.alloc(0);
+  let isOpened = false;
+
+  return (bytes) => {
+    const complete: Buffer[] = [];
+    received = Buffer.concat([received, bytes]);
+    let begin = 0;
+    let end = 0;
+    for (;;) {
+      // Only what opens a connection has no type in front of its length.
+      const message = messageAt(received, end, isOpened ? 1 : 0);
+      if (!message) break;
+      end += message.length;
+      if (isOpened) {
+        const [type = 0] = message;
+        if (LAST_OF_EXCHANGE.has(type)) complete.push(received.subarray(begin, end));
+        else if (type !== TERMINATE) continue;
+      } else {
+        const code = message.readUInt32BE(4);
+        isOpened = code !== CANCEL_CODE && !ENCRYPTION_CODES.includes(code);
+        if (isOpened) complete.push(message);
+        else if (code !== CANCEL_CODE) complete.push(ENCRYPTION);
+      }
+      begin = end;
+    }
+    received = received.subarray(begin);
+    return complete;
+  };
+}
+
+function messageAt(bytes: Buffer, start: number, typeLength: 0 | 1): Buffer | undefined {
+  const lengthAt = start + typeLength;
+  if (bytes.length < lengthAt + 4) return undefined;
+  const end = lengthAt + bytes.readUInt32BE(lengthAt);
+  return end <= bytes.length ? bytes.subarray(start, end) : undefined;
+}
+
+function simpleQuery(sql: string): Buffer {
+  const message = Buffer.from(`Q\0\0\0\0${sql}\0`, 'latin1');
+  message.writeUInt32BE(message.length - 1, 1);
+  return message;
+}
+
+/** A Sync, in case half of an exchange was sent, and a way out of its transaction. */
+const ABANDON = Buffer.concat([Buffer.from('S\0\0\0\x04', 'latin1'), simpleQuery('ROLLBACK')]);
+/** ReadyForQuery, outside a transaction: the last message of a finished exchange. */
+const IDLE = Buffer.from('Z\0\0\0\x05I', 'latin1');
+
+const isIdle = (answer: Buffer): boolean => answer.subarray(-IDLE.length).equals(IDLE);

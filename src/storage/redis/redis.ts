@@ -1,0 +1,249 @@
+/** The one way to Redis: single, Sentinel or Cluster by URL, with limits that keep a request short. */
+import type { Socket } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+import { Cluster, Redis, type RedisOptions } from 'ioredis';
+import { StorageUnavailable } from '../storage-unavailable.ts';
+import { SCRIPT_COMMANDS } from './scripts.ts';
+
+/**
+ * Milliseconds. With the defaults a hung Redis never answers and a dead one takes a minute. A
+ * command may have to wait for the pipeline before its own, so twice the limit must be below 2 s.
+ */
+const COMMAND_LIMIT = 800;
+const CONNECT_LIMIT = 1_000;
+/** A connection that has not answered for so long is replaced: it may lead nowhere any more. */
+const SILENCE_LIMIT = 1_500;
+const LONGEST_RETRY_PAUSE = 500;
+/** How long a start waits for the first connection, Sentinels and all. */
+const START_LIMIT = 5_000;
+
+/** Without the one member whose type the constructors do not take back under strict options. */
+type Options = Omit<RedisOptions, 'replyMapping'>;
+
+const HABITS = {
+  // Fail now and let the caller answer 503, rather than queue what nobody waits for.
+  maxRetriesPerRequest: 1,
+  enableOfflineQueue: false,
+  enableAutoPipelining: true,
+  // Scripts are sent by themselves. Where a connection ends, ioredis sends one command again, but
+  // gives up those of a pipeline that was answered in part, and a code could be burned unused.
+  autoPipeliningIgnoredCommands: [...SCRIPT_COMMANDS],
+  // A master that became a replica keeps its connections; the name may lead elsewhere by now.
+  reconnectOnError: (error: Error) => error.message.startsWith('READONLY'),
+  lazyConnect: true,
+} satisfies Options;
+
+const retryPause = (attempt: number): number => Math.min(attempt * 50, LONGEST_RETRY_PAUSE);
+
+/** Redis said that it cannot keep or find data now: memory, disk, replication, failover. */
+const UNAVAILABLE_REPLY =
+  /^(OOM|MISCONF|READONLY|NOREPLICAS|LOADING|BUSY|CLUSTERDOWN|MASTERDOWN|TRYAGAIN|NOAUTH|WRONGPASS|NOPERM|MAXCLIENTS|ERR max number of clients)/;
+
+/**
+ * A client for `redis:`, `rediss:` (TLS), `redis+sentinel://host,host/master-name` and
+ * `redis+cluster://host,host` (`rediss+…` with TLS). Not connected yet.
+ *
+ * @param options `patience`: multiplies the limits, where nobody waits for an answer within 2 s.
+ */
+export function createRedis(url: string, { patience = 1 } = {}): Redis | Cluster {
+  const { scheme, username, password, hosts, path } = parseRedisUrl(url);
+  const isTls = scheme.startsWith('rediss');
+  const options: Options = {
+    ...HABITS,
+    connectTimeout: CONNECT_LIMIT * patience,
+    commandTimeout: COMMAND_LIMIT * patience,
+    socketTimeout: SILENCE_LIMIT * patience,
+    retryStrategy: retryPause,
+  };
+  if (username) options.username = username;
+  if (password) options.password = password;
+  if (isTls) options.tls = {};
+  const client = connectTo({ scheme, hosts, path, options, isTls });
+  // Each failed command reports for itself; an error nobody listens to would be printed or thrown.
+  client.on('error', () => {});
+  return client;
+}
+
+function connectTo({
+  scheme,
+  hosts,
+  path,
+  options,
+  isTls,
+}: Pick<RedisUrl, 'scheme' | 'hosts' | 'path'> & {
+  options: Options;
+  isTls: boolean;
+}): Redis | Cluster {
+  if (scheme.endsWith('+cluster')) {
+    return new Cluster(hosts, {
+      // One by one: of a pipeline, ioredis does not follow the commands that are sent elsewhere.
+      redisOptions: { ...options, enableAutoPipelining: false },
+      enableOfflineQueue: false,
+      // Each may wait for a tenth of a second, and all together for less than a request may take.
+      maxRedirections: 8,
+      lazyConnect: true,
+      slotsRefreshTimeout: CONNECT_LIMIT,
+      clusterRetryStrategy: retryPause,
+      retryDelayOnFailover: 100,
+      // A certificate names the host it was asked for, not the address behind it.
+      ...(isTls && { dnsLookup: (address, done) => done(null, address) }),
+    });
+  }
+  if (scheme.endsWith('+sentinel')) {
+    options.sentinels = hosts;
+    options.name = path;
+    options.sentinelRetryStrategy = retryPause;
+    options.sentinelCommandTimeout = COMMAND_LIMIT;
+    // Without both, TLS ends at the Sentinels and the tokens travel in clear.
+    if (isTls) Object.assign(options, { enableTLSForSentinelMode: true, sentinelTLS: {} });
+    const client = new Redis(options);
+    client.once('connect', () => {
+      for (const host of hosts) followFailovers(client, { ...host, name: path, isTls });
+    });
+    return client;
+  }
+  const [{ host, port } = { host: 'localhost', port: 6379 }] = hosts;
+  return new Redis({ ...options, host, port, db: Number(path || 0) });
+}
+
+/**
+ * Leaves a master as soon as this Sentinel says that another one took its place. By itself a node
+ * goes on writing to the former one until that is demoted, 10 seconds later. The `failoverDetector`
+ * of ioredis ends the client for good when it hears of it while the client looks for the master.
+ */
+function followFailovers(
+  client: Redis,
+  { host, port, name, isTls }: { host: string; port: number; name: string; isTls: boolean },
+): void {
+  const sentinel = new Redis({
+    host,
+    port,
+    connectTimeout: CONNECT_LIMIT,
+    retryStrategy: retryPause,
+    enableReadyCheck: false,
+    autoResubscribe: false,
+    ...(isTls && { tls: {} }),
+  });
+  // One that is away tells nothing; it is asked again until this client is closed.
+  sentinel.on('error', () => {});
+  sentinel.on('ready', () => sentinel.subscribe('+switch-master').catch(() => {}));
+  sentinel.on('message', (_channel, message: string) => {
+    const [of, , , address, successorPort] = message.split(' ');
+    if (of !== name) return;
+    const leave = (): void => {
+      // Several Sentinels tell of the same switch.
+      const { remoteAddress, remotePort } = client.stream as Socket;
+      if (remoteAddress !== address || String(remotePort) !== successorPort) {
+        client.disconnect(true);
+      }
+    };
+    if (client.status === 'ready') leave();
+    else client.once('ready', leave);
+  });
+  client.once('end', () => sentinel.disconnect());
+}
+
+interface RedisUrl {
+  readonly scheme: string;
+  readonly username: string;
+  readonly password: string;
+  readonly hosts: { host: string; port: number }[];
+  readonly path: string;
+}
+
+function parseRedisUrl(url: string): RedisUrl {
+  const match = /^(rediss?(?:\+sentinel|\+cluster)?):\/\/(?:([^@/]*)@)?([^/]+)(?:\/(.*))?$/.exec(
+    url,
+  );
+  if (!match) throw new TypeError('not a Redis URL');
+  const [, scheme = '', userinfo = '', hosts = '', path = ''] = match;
+  const [, username = '', password = ''] = /^([^:]*):?(.*)$/.exec(userinfo) ?? [];
+  const defaultPort = scheme.endsWith('+sentinel') ? 26379 : 6379;
+  return {
+    scheme,
+    username: decodeURIComponent(username),
+    password: decodeURIComponent(password),
+    path,
+    hosts: hosts.split(',').map((host) => {
+      const { hostname, port } = new URL(`http://${host}`);
+      return { host: hostname.replace(/^\[|\]$/g, ''), port: Number(port || defaultPort) };
+    }),
+  };
+}
+
+/**
+ * Connects for the first time; from then on the client comes back by itself.
+ *
+ * @throws StorageUnavailable when nobody answers, no Sentinel knows a master, or the server has no
+ *   database of that number.
+ */
+export async function connectRedis(redis: Redis | Cluster): Promise<void> {
+  let cause: unknown;
+  const remember = (error: unknown): void => {
+    cause = error;
+  };
+  const waiting = new AbortController();
+  const givenUp = delay(START_LIMIT, undefined, { signal: waiting.signal }).then(() => {
+    throw new Error(`no connection within ${START_LIMIT} ms`);
+  });
+  redis.on('error', remember);
+  try {
+    await Promise.race([redis.connect(), givenUp]);
+    // ioredis goes on in database 0 where the one that was asked for is not there.
+    if (/DB index/i.test(String(cause))) throw cause;
+  } catch (error) {
+    // What is thrown says that there is no connection; why, was told before.
+    throw new StorageUnavailable('redis', cause ?? error);
+  } finally {
+    redis.off('error', remember);
+    waiting.abort();
+  }
+}
+
+/** Awaits a reply; what Redis or the way to it cannot do now becomes StorageUnavailable. */
+export async function reply<Value>(pending: Promise<Value>): Promise<Value> {
+  try {
+    return await pending;
+  } catch (error) {
+    const isReply = error instanceof Error && error.name === 'ReplyError';
+    // Any other reply is a fault of ours (a wrong type, a script error) and must not pass as weather.
+    if (isReply && !UNAVAILABLE_REPLY.test(error.message)) throw error;
+    throw new StorageUnavailable('redis', error);
+  }
+}
+
+/** A setting of Redis under which tokens would be lost, for the operator. */
+export interface RedisProblem {
+  readonly setting: 'maxmemory-policy' | 'appendonly';
+  readonly message: string;
+  readonly remedy: string;
+}
+
+/**
+ * Asks every master for the two settings that decide whether an acknowledged token stays.
+ *
+ * @throws StorageUnavailable when one does not answer.
+ */
+export async function redisProblems(redis: Redis | Cluster): Promise<RedisProblem[]> {
+  const masters = redis instanceof Cluster ? redis.nodes('master') : [redis];
+  const infos = await reply(Promise.all(masters.map((master) => master.info())));
+  const problems: RedisProblem[] = [];
+  const policies = infos.map((info) => /^maxmemory_policy:(\S+)/m.exec(info)?.[1] ?? 'unknown');
+  const evicting = policies.find((policy) => policy !== 'noeviction');
+  if (evicting) {
+    problems.push({
+      setting: 'maxmemory-policy',
+      message: `Redis evicts keys when memory is full (maxmemory-policy ${evicting}): tokens would vanish silently`,
+      remedy: 'set `maxmemory-policy noeviction` in redis.conf',
+    });
+  }
+  if (infos.some((info) => !/^aof_enabled:1/m.test(info))) {
+    problems.push({
+      setting: 'appendonly',
+      message: 'Redis keeps no append-only file: a restart would lose tokens and undo revocations',
+      remedy:
+        'set `appendonly yes` in redis.conf, or accept the loss with storage.accept_volatile_redis: true',
+    });
+  }
+  return problems;
+}

@@ -1,0 +1,165 @@
+/** What Redis does in one step that takes it more than one command. Each script has one key. */
+import type { Cluster, Redis, Result } from 'ioredis';
+import { REMEMBER_CODE_SECONDS, REMEMBER_EXPIRED_SECONDS } from '../token-store.ts';
+
+/**
+ * Replaced only while it is there, by the service's clock: Redis may drop it later. ARGV[4] is the
+ * only content to replace, or empty.
+ */
+const REPLACE = `
+  local expiry, data = string.match(redis.call('GET', KEYS[1]) or '', '^(%d+):(.*)$')
+  if not expiry or tonumber(expiry) <= tonumber(ARGV[3]) then return 0 end
+  if ARGV[4] ~= '' and data ~= ARGV[4] then return 0 end
+  redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+  return 1
+`;
+
+/**
+ * An authorization is `<rotation>!<attempt>!<rotated at>!<confirmed>!<usable until>!<ends at>!
+ * <approved at>:<JSON of the facts>`; 0 stands for "never ends". ARGV[1] is always the milliseconds
+ * to add to this clock: tests move the time, nobody else.
+ */
+const AUTHORIZATION = `
+  local time = redis.call('TIME')
+  local ms = time[1] * 1000 + math.floor(time[2] / 1000) + tonumber(ARGV[1])
+  local now = math.floor(ms / 1000)
+
+  local function load()
+    local value = redis.call('GET', KEYS[1])
+    if not value then return nil end
+    local a = {}
+    a.rotation, a.attempt, a.rotatedAt, a.confirmed, a.usableUntil, a.endsAt, a.approvedAt, a.facts =
+      string.match(value, '^(-?%d+)!([^!]*)!(%d+)!([01])!(%d+)!(%d+)!(%d+):(.*)$')
+    for _, name in ipairs({ 'rotation', 'rotatedAt', 'usableUntil', 'endsAt', 'approvedAt' }) do
+      a[name] = tonumber(a[name])
+    end
+    local remember = a.rotation < 0 and ${REMEMBER_CODE_SECONDS} or ${REMEMBER_EXPIRED_SECONDS}
+    if a.usableUntil + remember <= now then return nil end
+    return a
+  end
+
+  local function save(a)
+    local remember = a.rotation < 0 and ${REMEMBER_CODE_SECONDS} or ${REMEMBER_EXPIRED_SECONDS}
+    local value = string.format('%d!%s!%.0f!%s!%.0f!%.0f!%.0f:%s', a.rotation, a.attempt,
+      a.rotatedAt, a.confirmed, a.usableUntil, a.endsAt, a.approvedAt, a.facts)
+    redis.call('SET', KEYS[1], value, 'PX',
+      string.format('%.0f', math.max(1, (a.usableUntil + remember) * 1000 - ms)))
+  end
+
+  local function issue(a, rotation, attempt, seconds)
+    a.rotation, a.attempt, a.rotatedAt, a.confirmed = rotation, attempt, ms, '0'
+    a.usableUntil = now + tonumber(seconds)
+    if a.endsAt > 0 then a.usableUntil = math.min(a.usableUntil, a.endsAt) end
+    save(a)
+    return { 'issued', now, a.usableUntil }
+  end
+
+  local function replayed()
+    redis.call('DEL', KEYS[1])
+    return { 'replayed' }
+  end
+`;
+
+/** ARGV: shift, facts, code seconds, absolute seconds or 0. */
+const BEGIN = `${AUTHORIZATION}
+  local absolute = tonumber(ARGV[4])
+  save({ rotation = -1, attempt = '', rotatedAt = ms, confirmed = '0', approvedAt = now,
+    usableUntil = now + tonumber(ARGV[3]), endsAt = absolute > 0 and now + absolute or 0,
+    facts = ARGV[2] })
+`;
+
+/** Exchanged only once, or again by the same attempt. ARGV: shift, attempt, refresh seconds. */
+const EXCHANGE = `${AUTHORIZATION}
+  local a = load()
+  if not a then return { 'missing' } end
+  if a.rotation == 0 and a.attempt == ARGV[2] then return { 'issued', now, a.usableUntil } end
+  if a.rotation >= 0 then return replayed() end
+  if a.usableUntil <= now then return { 'expired' } end
+  return issue(a, 0, ARGV[2], ARGV[3])
+`;
+
+/** ARGV: shift, from, attempt, refresh seconds, retry window in seconds. */
+const ROTATE = `${AUTHORIZATION}
+  local a = load()
+  local from = tonumber(ARGV[2])
+  if not a or a.rotation < 0 then return { 'missing' } end
+  if a.endsAt > 0 and a.endsAt <= now then return { 'too_old' } end
+  -- Ahead of the record: the store lost its last writes (a crash, a failover, a backup). The value
+  -- is genuine, so its honest holder goes on from there.
+  if from >= a.rotation then
+    if a.usableUntil <= now then return { 'expired' } end
+    return issue(a, from + 1, ARGV[3], ARGV[4])
+  end
+  if from == a.rotation - 1 then
+    if a.attempt == ARGV[3] then return { 'issued', now, a.usableUntil } end
+    local window = tonumber(ARGV[5]) * 1000
+    if window > 0 and (a.confirmed == '0' or ms - a.rotatedAt < window) then
+      if a.usableUntil <= now then return { 'expired' } end
+      return { 'retried', now, a.usableUntil }
+    end
+  end
+  return replayed()
+`;
+
+/** ARGV: shift, rotation. */
+const CONFIRM = `${AUTHORIZATION}
+  local a = load()
+  if not a or a.rotation ~= tonumber(ARGV[2]) or a.confirmed == '1' then return end
+  a.confirmed = '1'
+  save(a)
+`;
+
+/** As a script answers it: `issued` and `retried` with the time and until when they are usable. */
+type IssueReply = [outcome: string, now?: number, usableUntil?: number];
+
+declare module 'ioredis' {
+  interface RedisCommander<Context> {
+    replaceRecord(
+      key: string,
+      value: string,
+      lifetime: number,
+      now: number,
+      only: string,
+    ): Result<number, Context>;
+    beginAuthorization(
+      key: string,
+      shift: number,
+      facts: string,
+      codeSeconds: number,
+      absoluteSeconds: number,
+    ): Result<null, Context>;
+    exchangeCode(
+      key: string,
+      shift: number,
+      attempt: string,
+      refreshSeconds: number,
+    ): Result<IssueReply, Context>;
+    rotateAuthorization(
+      key: string,
+      shift: number,
+      from: number,
+      attempt: string,
+      refreshSeconds: number,
+      retryWindowSeconds: number,
+    ): Result<IssueReply, Context>;
+    confirmRotation(key: string, shift: number, rotation: number): Result<null, Context>;
+  }
+}
+
+const SCRIPTS = {
+  replaceRecord: REPLACE,
+  beginAuthorization: BEGIN,
+  exchangeCode: EXCHANGE,
+  rotateAuthorization: ROTATE,
+  confirmRotation: CONFIRM,
+};
+
+/** The commands that the scripts add to a client. */
+export const SCRIPT_COMMANDS: readonly string[] = Object.keys(SCRIPTS);
+
+/** Adds the scripts to the commands of this client. */
+export function defineScripts(redis: Redis | Cluster): void {
+  for (const [name, lua] of Object.entries(SCRIPTS)) {
+    redis.defineCommand(name, { numberOfKeys: 1, lua });
+  }
+}

@@ -1,0 +1,215 @@
+/** The token store on Redis: one key a record, no command with more than one key (Cluster). */
+import type { Cluster, Redis } from 'ioredis';
+import type { Clock } from '../../clock.ts';
+import { epochSeconds } from '../../clock.ts';
+import {
+  type AuthorizationFacts,
+  type AuthorizationRecord,
+  forgottenAt,
+  type Issue,
+  isStorableId,
+  keyOf,
+  type RecordKind,
+  type StoredRecord,
+  type TokenStore,
+} from '../token-store.ts';
+import { reply } from './redis.ts';
+import { defineScripts } from './scripts.ts';
+
+/** `<expiry>:<JSON>`: a script reads the expiry without parsing JSON. */
+const RECORD = /^(\d+):(.*)$/s;
+const AUTHORIZATION = /^(-?\d+)![^!]*!(\d+)!([01])!(\d+)!(\d+)!(\d+):(.*)$/s;
+
+const LETTER: Record<RecordKind | 'uid' | 'authorization', string> = {
+  authorization: 'z',
+  machine_token: 'm',
+  session: 's',
+  interaction: 'i',
+  shown_once: 'o',
+  uid: 'u',
+};
+
+const nameOf = (kind: keyof typeof LETTER, id: string): string => `gh:${LETTER[kind]}:${keyOf(id)}`;
+
+export function createRedisStore({
+  redis,
+  clock,
+  timeShift = () => 0,
+}: {
+  redis: Redis | Cluster;
+  clock: Clock;
+  /** Milliseconds to add to what Redis says the time is: for tests, which move it. */
+  timeShift?: () => number;
+}): TokenStore {
+  defineScripts(redis);
+
+  /** Redis counts time itself, so it is told a duration; at least 1 ms, or it would refuse. */
+  const lifetime = (expiresAt: number): number => Math.max(1, expiresAt * 1000 - clock());
+  const isExpired = (expiresAt: number): boolean => expiresAt * 1000 <= clock();
+
+  const recordValue = (data: unknown, expiresAt: number): string =>
+    `${expiresAt}:${JSON.stringify(data)}`;
+
+  async function write(key: string, data: unknown, expiresAt: number): Promise<void> {
+    await reply(redis.set(key, recordValue(data, expiresAt), 'PX', lifetime(expiresAt)));
+  }
+
+  /** @param only where given: what must be there, and not just anything. */
+  async function replace(
+    key: string,
+    data: unknown,
+    expiresAt: number,
+    only?: string,
+  ): Promise<boolean> {
+    const times = [lifetime(expiresAt), epochSeconds(clock)] as const;
+    const expected = only === undefined ? '' : JSON.stringify(only);
+    const value = recordValue(data, expiresAt);
+    return (await reply(redis.replaceRecord(key, value, ...times, expected))) === 1;
+  }
+
+  async function read<Data>(key: string): Promise<StoredRecord<Data> | undefined> {
+    return recordFrom(await reply(redis.get(key)));
+  }
+
+  function recordFrom<Data>(value: string | null): StoredRecord<Data> | undefined {
+    const match = RECORD.exec(value ?? '');
+    if (!match) return undefined;
+    const expiresAt = Number(match[1]);
+    if (isExpired(expiresAt)) return undefined;
+    return { data: JSON.parse(match[2] ?? 'null') as Data, expiresAt };
+  }
+
+  return {
+    async beginAuthorization(id, facts, { codeSeconds, absoluteSeconds = 0 }) {
+      const key = nameOf('authorization', id);
+      const kept = factsValue(facts);
+      const lifetimes = [codeSeconds, absoluteSeconds] as const;
+      await reply(redis.beginAuthorization(key, timeShift(), kept, ...lifetimes));
+    },
+
+    async readAuthorization(id) {
+      if (!isStorableId(id)) return undefined;
+      const found = authorizationFrom(await reply(redis.get(nameOf('authorization', id))));
+      return found && !isExpired(forgottenAt(found)) ? found : undefined;
+    },
+
+    async exchangeCode(id, { attempt, refreshSeconds }) {
+      if (!isStorableId(id)) return MISSING;
+      const key = nameOf('authorization', id);
+      return issueFrom(await reply(redis.exchangeCode(key, timeShift(), attempt, refreshSeconds)));
+    },
+
+    async rotate(id, { from, attempt, refreshSeconds, retryWindowSeconds }) {
+      if (!isStorableId(id)) return MISSING;
+      const key = nameOf('authorization', id);
+      const lifetimes = [refreshSeconds, retryWindowSeconds] as const;
+      const pending = redis.rotateAuthorization(key, timeShift(), from, attempt, ...lifetimes);
+      return issueFrom(await reply(pending));
+    },
+
+    async confirmRotation(id, rotation) {
+      await reply(redis.confirmRotation(nameOf('authorization', id), timeShift(), rotation));
+    },
+
+    async endAuthorization(id) {
+      if (!isStorableId(id)) return false;
+      const found = authorizationFrom(await reply(redis.getdel(nameOf('authorization', id))));
+      return found !== undefined && !isExpired(forgottenAt(found));
+    },
+
+    async read(kind, id) {
+      return isStorableId(id) ? read(nameOf(kind, id)) : undefined;
+    },
+
+    write: (kind, id, data, expiresAt) => write(nameOf(kind, id), data, expiresAt),
+
+    async replace(kind, id, data, expiresAt) {
+      return isStorableId(id) && replace(nameOf(kind, id), data, expiresAt);
+    },
+
+    async remove(kind, id) {
+      if (!isStorableId(id)) return false;
+      // What is taken out says whether it was still good: Redis may drop it later than we do.
+      const match = RECORD.exec((await reply(redis.getdel(nameOf(kind, id)))) ?? '');
+      return match !== null && !isExpired(Number(match[1]));
+    },
+
+    async take(kind, id) {
+      if (!isStorableId(id)) return undefined;
+      return recordFrom(await reply(redis.getdel(nameOf(kind, id))));
+    },
+
+    async writeSession(id, uid, data, expiresAt) {
+      // The session first: an index that points nowhere is harmless, a session nobody finds is not.
+      const key = nameOf('session', id);
+      await write(key, data, expiresAt);
+      await write(nameOf('uid', uid), key, expiresAt);
+    },
+
+    async replaceSession(id, uid, data, expiresAt) {
+      const key = nameOf('session', id);
+      if (!isStorableId(id) || !(await replace(key, data, expiresAt))) return false;
+      // Renewed meanwhile, it leads to the new identifier already.
+      await replace(nameOf('uid', uid), key, expiresAt, key);
+      return true;
+    },
+
+    async readSessionByUid(uid) {
+      if (!isStorableId(uid)) return undefined;
+      const pointer = await read<string>(nameOf('uid', uid));
+      return pointer && read(pointer.data);
+    },
+
+    // Redis expires keys by itself.
+    removeExpired: async () => 0,
+
+    async ping() {
+      // Not PING: a server that answers but has no memory or quorum left cannot keep a token.
+      await reply(redis.set('gh:ping', String(clock()), 'PX', 60_000));
+    },
+
+    async close() {
+      redis.disconnect();
+    },
+  };
+}
+
+const MISSING: Issue = { outcome: 'missing' };
+
+/** Without the names of the members: there are as many of these as there are authorizations. */
+const factsValue = (facts: AuthorizationFacts): string => {
+  const { accountId, clientId, generation, secret, redirectUriHash, codeChallengeHash } = facts;
+  const known = [accountId, clientId, generation ?? null, secret, redirectUriHash];
+  return JSON.stringify(codeChallengeHash === undefined ? known : [...known, codeChallengeHash]);
+};
+
+type FactsValue = readonly [
+  accountId: string,
+  clientId: string,
+  generation: number | null,
+  secret: string,
+  redirectUriHash: string,
+  codeChallengeHash?: string,
+];
+
+function authorizationFrom(value: string | null): AuthorizationRecord | undefined {
+  const match = AUTHORIZATION.exec(value ?? '');
+  if (!match) return undefined;
+  const [rotation = 0, rotatedAt = 0, confirmed, usableUntil = 0, endsAt, approvedAt = 0] = match
+    .slice(1, 7)
+    .map(Number);
+  const facts = JSON.parse(match[7] ?? '') as FactsValue;
+  const [accountId, clientId, generation, secret, redirectUriHash, codeChallengeHash] = facts;
+  return {
+    ...{ accountId, clientId, secret, redirectUriHash },
+    ...(generation !== null && { generation }),
+    ...(codeChallengeHash !== undefined && { codeChallengeHash }),
+    ...(endsAt && { endsAt }),
+    ...{ approvedAt, rotation, rotatedAt, usableUntil },
+    isConfirmed: confirmed === 1,
+  };
+}
+
+function issueFrom([outcome, now, usableUntil]: [string, number?, number?]): Issue {
+  return (now === undefined ? { outcome } : { outcome, now, usableUntil }) as Issue;
+}
