@@ -118,7 +118,11 @@ export function createApplication(parts: ApplicationParts): Application {
   const requests =
     settings.mail &&
     createPasswordLinkRequests({
-      ...{ issuer, accounts, links: parts.passwordLinks, log, outcomes },
+      issuer,
+      accounts,
+      links: parts.passwordLinks,
+      log,
+      outcomes,
       sendMail: createSendMail(settings.mail),
       perAccount: hourlyLimit('forgot_account', 3),
     });
@@ -128,28 +132,59 @@ export function createApplication(parts: ApplicationParts): Application {
   };
   const forgotPasswordUrl = linkRequests && FORGOT_PASSWORD;
   const checkPassword = createPasswordCheck({
-    ...{ accounts, activity, devices, log, outcomes, forgotPasswordUrl },
+    accounts,
+    activity,
+    devices,
+    log,
+    outcomes,
+    forgotPasswordUrl,
     signIn: createSignIn({ database }),
     limits: createSignInLimits({ settings: limits, createAttemptLimit, log }),
   });
   const keptForms = createKeptForms({
-    ...{ issuer, log, shownOnce: createShownOnce({ store, clock, seconds: 3_600 }) },
+    issuer,
+    log,
+    shownOnce: createShownOnce({ store, clock, seconds: 3_600 }),
     limit: hourlyLimit('kept_forms', 200),
   });
   const answers = keptAnswers({ forms: keptForms, sessions, accounts });
   const steps = pageSteps({
-    ...{ host, clock, accounts, sessions, checkPassword, errorPage, keptForms },
+    host,
+    clock,
+    accounts,
+    sessions,
+    checkPassword,
+    errorPage,
+    keptForms,
     keepAnswer: answers.keepAnswer,
   });
   const { app, routes } = createHost({
-    ...{ settings, log, server, errorPage, showAnswer: answers.showAnswer },
+    settings,
+    log,
+    server,
+    errorPage,
+    showAnswer: answers.showAnswer,
     observeRequest: metrics.observeRequest,
     refreshSession: refreshSession({
-      ...{ sessions, accounts, requireSameOrigin: formTokens.requireSameOrigin },
+      sessions,
+      accounts,
+      requireSameOrigin: formTokens.requireSameOrigin,
     }),
     pages: routesOfPages({
-      ...{ ...parts, host, steps, issuer, limits, sessions, interactions, shownOnce },
-      ...{ checkPassword, devices, errorPage, forgotPasswordUrl, keptForms, linkRequests },
+      ...parts,
+      host,
+      steps,
+      issuer,
+      limits,
+      sessions,
+      interactions,
+      shownOnce,
+      checkPassword,
+      devices,
+      errorPage,
+      forgotPasswordUrl,
+      keptForms,
+      linkRequests,
       authorizations: server.authorizations,
       clientTests: server.clientTests,
       disconnect: createDisconnect(parts.connections, activity),

@@ -48,7 +48,15 @@ export function createRegistries({
     },
   });
   return {
-    ...{ clients, accounts, access, connections, activity, apiKeys, passwordLinks },
-    ...{ revocations, clientProblems, lastUsed },
+    clients,
+    accounts,
+    access,
+    connections,
+    activity,
+    apiKeys,
+    passwordLinks,
+    revocations,
+    clientProblems,
+    lastUsed,
   };
 }

@@ -78,7 +78,9 @@ export async function startService(given: ServiceParts) {
   opened.defer(() => changes.close());
   const { time } = tokens;
   const readiness = createReadiness({
-    ...{ clock, timeShift, onAnswer: createClockWatch(log) },
+    clock,
+    timeShift,
+    onAnswer: createClockWatch(log),
     probes: {
       database: () => database.ping(),
       tokens: time && (async () => (await Promise.all([time(), store.ping()]))[0]),
@@ -209,14 +211,25 @@ export async function startService(given: ServiceParts) {
   return {
     settings,
     isSeeded,
-    ...{ database, store, clients, accounts, access, connections, activity, apiKeys },
-    ...{ passwordLinks, revocations, clientProblems, lastUsed },
+    database,
+    store,
+    clients,
+    accounts,
+    access,
+    connections,
+    activity,
+    apiKeys,
+    passwordLinks,
+    revocations,
+    clientProblems,
+    lastUsed,
     /** Every path of the public listener, with what stands before its answer. */
     routes: () => current.application.routes,
     /** The address of the operators' listener. */
     operatorsUrl: addressOf(operators),
     reload,
-    ...{ metrics, readiness },
+    metrics,
+    readiness,
     shutdownDelayMs,
     /** Removes now what has expired, as happens every minute. */
     clean: cleaning.round,

@@ -101,7 +101,7 @@ const LIST: readonly (Place | readonly [rule: string, from: string, to: string])
     'if (uri !== parsed.href && uri !== origin)', 'if (false)'],
   ['a redirect URI has fewer than 2000 characters', 'LENGTH_LIMIT = 2000', 'LENGTH_LIMIT = 2001'],
   { in: 'src/clients/client.ts', by: 'journeys/client-life' },
-  ['a changed secret is another version of its client', 'isSuspended, secrets],', 'isSuspended],'],
+  ['a changed secret is another version of its client', '    isSuspended,\n    secrets,\n', '    isSuspended,\n'],
   { in: 'src/clients/owned-clients.ts', by: 'pages/profile-forms' },
   ['a client is found by its owner only',
     'c.owner_account_id = $1 AND c.id = $2', '$1::text IS NOT NULL AND c.id = $2'],

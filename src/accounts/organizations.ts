@@ -119,7 +119,10 @@ export function createOrganizations(parts: {
             `INSERT INTO warehouses (id, organization_id, name, created_at, external_id)
               VALUES ($1, $2, $3, $4, $5)`,
             [
-              ...[warehouse.id, organizationId, warehouse.name, warehouse.createdAt],
+              warehouse.id,
+              organizationId,
+              warehouse.name,
+              warehouse.createdAt,
               warehouse.externalId ?? null,
             ],
           );
@@ -145,7 +148,10 @@ interface WarehouseRow extends OrganizationRow {
 function warehouseFrom(row: WarehouseRow): WarehouseRecord {
   const { id, name, organization_id: organizationId, created_at: createdAt, external_id } = row;
   return {
-    ...{ id, name, organizationId, createdAt },
+    id,
+    name,
+    organizationId,
+    createdAt,
     ...(external_id !== null && { externalId: external_id }),
   };
 }

@@ -82,8 +82,14 @@ export function createClientCreation(parts: {
               created_at, updated_at, creation_key)
             VALUES ($1, $2, $3, $4, $5, $6, $7, $7, $8)`,
           [
-            ...[id, draft.kind, normalizeClientName(draft.name), owner ?? null],
-            ...[draft.redirectUris, draft.isNative, now, form?.key ?? null],
+            id,
+            draft.kind,
+            normalizeClientName(draft.name),
+            owner ?? null,
+            draft.redirectUris,
+            draft.isNative,
+            now,
+            form?.key ?? null,
           ],
         );
         if (secret) await insertSecret(tx, id, secret, now);

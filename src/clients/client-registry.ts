@@ -64,7 +64,9 @@ export function createClientRegistry(parts: {
 }): ClientRegistry {
   const { database, clock } = parts;
   const memory = createMemory<Client | undefined>({
-    ...{ ...parts, topic: 'clients', mostMissing: 1_000 },
+    ...parts,
+    topic: 'clients',
+    mostMissing: 1_000,
   });
 
   async function read(id: string): Promise<Client | undefined> {

@@ -60,7 +60,14 @@ export function clientVersion(client: Omit<Client, 'version'>): string {
   const { id, kind, name, ownerAccountId, redirectUris, isNative, isSuspended } = client;
   const secrets = client.secrets.map((secret) => [secret.id, secret.hash]);
   const values = [
-    ...[id, kind, name, ownerAccountId, redirectUris, isNative, isSuspended, secrets],
+    id,
+    kind,
+    name,
+    ownerAccountId,
+    redirectUris,
+    isNative,
+    isSuspended,
+    secrets,
     client.tokenGeneration,
   ];
   return createHash('sha256').update(JSON.stringify(values)).digest('base64url');

@@ -25,7 +25,9 @@ export const variableOf = {
 
 /** Each may come in a file as well, named by NAME_FILE, the way orchestrators mount secrets. */
 export const mayBeInAFile: readonly string[] = [
-  ...['DATABASE_URL', 'REDIS_URL', 'SMTP_URL'],
+  'DATABASE_URL',
+  'REDIS_URL',
+  'SMTP_URL',
   ...Object.values(variableOf),
 ];
 

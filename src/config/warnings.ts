@@ -72,7 +72,9 @@ function fileWarnings(name: string, variables: Variables): ConfigurationProblem[
   if ((mode & ANYBODY_MAY_READ) === 0) return [];
   return [
     {
-      ...{ path, value: file, remedy: `\`chmod o-r ${file}\`` },
+      path,
+      value: file,
+      remedy: `\`chmod o-r ${file}\``,
       message: `names a file that everybody on this machine may read (mode ${(mode & 0o777).toString(8)})`,
     },
   ];

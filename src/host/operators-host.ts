@@ -45,7 +45,9 @@ export function createOperatorsHost(parts: OperatorsHostParts): Koa {
       },
       '/reload': {
         POST: [
-          ...[requireOwnName, refuseBrowsers, requireCredential(parts.reloadCredentials)],
+          requireOwnName,
+          refuseBrowsers,
+          requireCredential(parts.reloadCredentials),
           reloadSettings(parts.reload),
         ],
       },

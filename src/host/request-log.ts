@@ -48,8 +48,15 @@ export function requestLog({
     const { clientId, authorizationId: authorization, accountId } = ctx.state;
     log.info(
       {
-        ...{ requestId, method, path: shownPath(ctx), route, status, ip, clientId },
-        ...{ authorization, accountId },
+        requestId,
+        method,
+        path: shownPath(ctx),
+        route,
+        status,
+        ip,
+        clientId,
+        authorization,
+        accountId,
         ms: Math.round(milliseconds * 1000) / 1000,
       },
       'request',

@@ -124,7 +124,8 @@ export function addAccountCommands(program: Command, operator: Operator): void {
       const what = `Erases ${account.name} <${account.email}> with ${text}.${returns}`;
       await confirmed(what, options, operator);
       const record = registries.recordChange('account_deleted', {
-        ...{ accountId: account.id, details: counts },
+        accountId: account.id,
+        details: counts,
       });
       const { value, text: done } = accountReport(
         'Deleted',
@@ -165,11 +166,13 @@ const ACTIONS = { suspend: 'account_suspended', resume: 'account_resumed' } as c
 /** What goes with an account, counted. */
 async function reachOf({ id }: Account, { connections, apiKeys, access }: Registries) {
   const [connected, keys, organizations] = await Promise.all([
-    ...[connections.listOf(id), apiKeys.listOf(id)],
+    connections.listOf(id),
+    apiKeys.listOf(id),
     access.accessOf({ accountId: id }),
   ] as const);
   const counts = {
-    ...{ connections: connected.length, api_keys: keys.length },
+    connections: connected.length,
+    api_keys: keys.length,
     organizations: organizations.length,
   };
   const text = `${counts.connections} connections, ${counts.api_keys} API keys and memberships in ${counts.organizations} organizations`;

@@ -88,7 +88,11 @@ const originOf = ({ origin }: AuditRecord): string => origin?.address ?? '';
 const recordValue = (record: AuditRecord) => {
   const { id, at, actor, action, accountId, email, details, origin, by } = record;
   return {
-    ...{ id, at, actor, action, what: wordsOf(record).what },
+    id,
+    at,
+    actor,
+    action,
+    what: wordsOf(record).what,
     account_id: accountId ?? null,
     email: email ?? null,
     details,

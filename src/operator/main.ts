@@ -13,7 +13,10 @@ for (const stream of [stdout, stderr]) {
 
 // Only set: the process ends by itself, so that all output is written.
 process.exitCode = await runOperator(process.argv.slice(2), {
-  ...{ environment: environmentOfProcess, stdin, stdout, stderr },
+  environment: environmentOfProcess,
+  stdin,
+  stdout,
+  stderr,
   // The second signal ends the command at once, as ever.
   onInterrupt: (interrupt) => process.once('SIGINT', interrupt).once('SIGTERM', interrupt),
 });

@@ -121,12 +121,15 @@ export function addMembershipCommands(program: Command, { run }: Operator): void
 const memberList = (kind: PlaceKind): ListForm<Member> => ({
   heading: ['ID', 'NAME', 'ROLE', ...(kind === 'warehouse' ? ['RIGHTS'] : []), 'STATE'],
   row: ({ id, name, email, role, rights, isSuspended }) => [
-    ...[id, email === undefined ? `${name} (machine)` : email, role],
+    id,
+    email === undefined ? `${name} (machine)` : email,
+    role,
     ...(kind === 'warehouse' ? [rights.join(',')] : []),
     isSuspended ? 'suspended' : 'active',
   ],
-  value: ({ id, kind: what, name, email, role, rights, isSuspended }) => ({
-    ...{ id, kind: what, name, email: email ?? null, role },
+  value: ({ rights, isSuspended, ...member }) => ({
+    ...member,
+    email: member.email ?? null,
     ...(kind === 'warehouse' && { rights }),
     suspended: isSuspended,
   }),

@@ -36,7 +36,10 @@ export function addOrganizationCommands(program: Command, operator: Operator): v
         listReport(await registries.organizations.list(), options, {
           heading: ['ID', 'NAME', 'WAREHOUSES', 'EXTERNAL ID'],
           row: ({ id, name, warehouses, externalId = '' }) => [
-            ...[id, name, `${warehouses.length}`, externalId],
+            id,
+            name,
+            `${warehouses.length}`,
+            externalId,
           ],
           value: organizationValue,
           nothing: 'There are no organizations.',

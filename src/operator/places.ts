@@ -84,8 +84,11 @@ const detailsOf = (
 
 const placeReport = (kind: PlaceKind, place: Place, done: string, more = {}): Report => ({
   value: {
-    ...{ id: place.id, [`${kind}_id`]: place.id, name: place.name },
-    ...{ external_id: place.externalId ?? null, ...more },
+    id: place.id,
+    [`${kind}_id`]: place.id,
+    name: place.name,
+    external_id: place.externalId ?? null,
+    ...more,
   },
   text: `${done} ${kind} ${place.id}: ${place.name}.`,
 });

@@ -31,7 +31,8 @@ export function addSessionCommands(program: Command, operator: Operator): void {
           registries.audit.find({ accountId, action, since, limit: MOST });
         const [signIns, ...ends] = await Promise.all([
           find('signed_in'),
-          ...[find('signed_out_everywhere'), find('password_changed')],
+          find('signed_out_everywhere'),
+          find('password_changed'),
         ]);
         const ended = Math.max(0, ...ends.flat().map(({ id }) => id));
         return listReport(
@@ -40,10 +41,15 @@ export function addSessionCommands(program: Command, operator: Operator): void {
           {
             heading: ['ID', 'SIGNED IN', 'FROM', 'BROWSER'],
             row: ({ id, at, origin }) => [
-              ...[`${id}`, at.toISOString(), origin?.address ?? '', origin?.browser ?? ''],
+              `${id}`,
+              at.toISOString(),
+              origin?.address ?? '',
+              origin?.browser ?? '',
             ],
             value: ({ id, at, origin }) => ({
-              ...{ id, signed_in_at: at, address: origin?.address ?? null },
+              id,
+              signed_in_at: at,
+              address: origin?.address ?? null,
               browser: origin?.browser ?? null,
             }),
             nothing: 'They are signed in nowhere.',

@@ -42,7 +42,11 @@ export async function buildUnopened({ settings, effectiveSettings }: Inspection)
   const parts = { database: unopened, changes: silentChangeFeed, clock, log };
   const registries = createRegistries(parts);
   const application = createApplication({
-    ...{ ...parts, ...registries, store, createAttemptLimit, settings },
+    ...parts,
+    ...registries,
+    store,
+    createAttemptLimit,
+    settings,
     endings: createEndings({ store, revocations: registries.revocations }),
     changeStreams: createChangeStreams(silentChangeFeed),
   });

@@ -65,7 +65,9 @@ export function createKnownDevices({
       const others = entriesOf(ctx).filter(({ accountId }) => accountId !== account.id);
       const kept = [entry, ...others.map(({ text }) => text)].slice(0, MOST_ACCOUNTS);
       ctx.cookies.set(cookieName, kept.join('~'), {
-        ...{ ...cookie, signed: false, overwrite: true },
+        ...cookie,
+        signed: false,
+        overwrite: true,
         maxAge: LIFETIME * 1000,
       });
     },

@@ -39,7 +39,9 @@ export function createNotices({
       const until = epochSeconds(clock) + LIFETIME_SECONDS;
       const notice: Notice = { path, sentence, until, mark: markOf(await visitorOf(ctx)) };
       ctx.cookies.set(cookieName, seals.seal(notice), {
-        ...{ ...cookie, signed: false, overwrite: true },
+        ...cookie,
+        signed: false,
+        overwrite: true,
         maxAge: LIFETIME_SECONDS * 1000,
       });
       seeOther(ctx, url);

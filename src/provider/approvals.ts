@@ -29,7 +29,10 @@ export function askedOf(
   generation: number | undefined,
 ): Asked {
   return {
-    ...{ interaction, accountId, clientId: client.id, name: client.name },
+    interaction,
+    accountId,
+    clientId: client.id,
+    name: client.name,
     hosts: redirectHosts(client),
     ...(client.ownerName !== undefined && { providedBy: client.ownerName }),
     ...(generation !== undefined && { generation }),
@@ -71,7 +74,10 @@ export function createApprovals(parts: {
     async keep(ctx, asked, sessionGeneration) {
       const { accountId, clientId, name, hosts } = asked;
       const generation = await connections.rememberConsent({
-        ...{ accountId, clientId, name, hosts },
+        accountId,
+        clientId,
+        name,
+        hosts,
         access: await access.accessOf({ accountId }),
         page: { sessionGeneration, generation: asked.generation },
       });

@@ -99,16 +99,23 @@ export function createAuthorizationServer(parts: ProviderParts): AuthorizationSe
   const { issuer } = settings;
   const machineTokens = createMachineTokens(store);
   const authorizations = createAuthorizations({
-    ...{ store, connections, clients, accounts, clock },
+    store,
+    connections,
+    clients,
+    accounts,
+    clock,
     keys: settings.secrets.tokenKeys,
     lifetimes: settings.tokens,
   });
   const policy = consentPolicy({
-    ...{ connections, authorizations, approvals: createApprovals(parts) },
+    connections,
+    authorizations,
+    approvals: createApprovals(parts),
     testRedirectUri: testRedirectUri(issuer),
   });
   const waiting = parts.createAttemptLimit({
-    ...{ name: 'waiting_sign_ins', attempts: settings.limits.waitingSignInsPerAddress },
+    name: 'waiting_sign_ins',
+    attempts: settings.limits.waitingSignInsPerAddress,
     // Shorter than they may wait: past the limit nobody is asked before the window ends.
     ...{ windowSeconds: 600, whenAway: 'count here', log: parts.log },
   });
@@ -128,14 +135,19 @@ export function createAuthorizationServer(parts: ProviderParts): AuthorizationSe
   );
   const failures = createFailureLimits(parts);
   const authentication = createClientAuthentication({
-    ...{ clients, failures },
+    clients,
+    failures,
     lastUsed: parts.lastUsed,
     issuer,
   });
   const writes = createSessionWrites({ store, clock });
   const sessions = createBrowserSessions({ provider, store, settings, clock, save: writes.save });
   const tests = createClientTests({
-    ...{ issuer, clients, accounts, sessions, shownOnce: parts.shownOnce },
+    issuer,
+    clients,
+    accounts,
+    sessions,
+    shownOnce: parts.shownOnce,
     keys: settings.secrets.cookieKeys,
   });
   overrideEngine(provider, {
@@ -167,7 +179,11 @@ export function createAuthorizationServer(parts: ProviderParts): AuthorizationSe
     introspectionChanges: introspectionChanges({ ...parts, authentication }),
     revocation: revocation({ authentication, authorizations, machineTokens, endings }),
     revokeCurrentToken: revokeCurrentToken({
-      ...{ authorizations, machineTokens, endings, clients, failures },
+      authorizations,
+      machineTokens,
+      endings,
+      clients,
+      failures,
     }),
     interactions,
     sessions,

@@ -77,7 +77,8 @@ export function createIntrospector(options: IntrospectorOptions): Introspector {
   const lookUps = createLookUps({ ask, timeoutMs });
   const stream = live
     ? createChangeStream({
-        ...{ listen: endpoint.listen, onFailure },
+        listen: endpoint.listen,
+        onFailure,
         onChange: remembered.change,
         onBegin: remembered.forgetAll,
         onLost: remembered.forgetAll,

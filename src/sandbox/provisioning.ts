@@ -37,8 +37,17 @@ export async function provision(
   // Rights that differ from warehouse to warehouse, so that there is something to be refused.
   const set = (who: readonly string[], role: string, { id }: Named, rights: string) =>
     operator(
-      ...['memberships', 'set', ...who, '--organization', demo.id, '--role', role],
-      ...['--warehouse', id, '--rights', rights],
+      'memberships',
+      'set',
+      ...who,
+      '--organization',
+      demo.id,
+      '--role',
+      role,
+      '--warehouse',
+      id,
+      '--rights',
+      rights,
     );
   const ada = ['--account', DEMO.email];
   await set(ada, 'member', hamburg, 'read,write');

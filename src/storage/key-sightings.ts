@@ -178,7 +178,9 @@ export async function runningNodes(database: Queries, clock: Clock): Promise<Nod
     [new Date(clock() - SILENCE)],
   );
   return rows.map(({ node, cookie_keys: cookieKeys, token_keys: tokenKeys }) => ({
-    ...{ node, cookieKeys, tokenKeys },
+    node,
+    cookieKeys,
+    tokenKeys,
   }));
 }
 

@@ -57,8 +57,10 @@ export function postgresLimits({
       attemptLimit(
         options,
         new RateLimiterPostgres({
-          ...{ ...inCommon(options), ...table },
-          ...{ storeClient, storeType: 'client' },
+          ...inCommon(options),
+          ...table,
+          storeClient,
+          storeType: 'client',
         }),
       ),
 

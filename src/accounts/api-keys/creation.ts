@@ -94,8 +94,14 @@ export function createApiKeyCreation(parts: {
           VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
           RETURNING ${API_KEY_COLUMNS}`,
         [
-          ...[id, accountId, name, sha256(value), value.slice(-4)],
-          ...[new Date(now), expiresAt ?? null, form?.key ?? null],
+          id,
+          accountId,
+          name,
+          sha256(value),
+          value.slice(-4),
+          new Date(now),
+          expiresAt ?? null,
+          form?.key ?? null,
         ],
       );
       if (row === undefined) throw new Error('INSERT … RETURNING answered no row');

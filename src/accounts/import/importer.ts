@@ -40,8 +40,11 @@ export function createImporter(parts: {
 }): Importer {
   const { database, clock, activity } = parts;
   const factsOf = ({ index }: ImportPlan): ImportFacts => ({
-    ...{ index, now: new Date(clock()), problems: createFoundProblems() },
-    ...{ adopted: new Map(), adoptedAs: new Map() },
+    index,
+    now: new Date(clock()),
+    problems: createFoundProblems(),
+    adopted: new Map(),
+    adoptedAs: new Map(),
   });
 
   /** Looks again inside of the transaction, and writes what it finds there. */

@@ -39,7 +39,9 @@ export async function compareOrganizations(
       }
       await rename(tx, 'organizations', renamed);
       const details = ({ id, name, external_id }: PlaceRow) => ({
-        ...{ organization_id: id, organization_name: name, external_id },
+        organization_id: id,
+        organization_name: name,
+        external_id,
       });
       return [
         ...added.map((row) => record('organization_added', details(row))),
@@ -84,7 +86,9 @@ export async function compareWarehouses(
             );
       await rename(tx, 'warehouses', renamed);
       const details = ({ id, name, external_id }: PlaceRow) => ({
-        ...{ warehouse_id: id, warehouse_name: name, external_id },
+        warehouse_id: id,
+        warehouse_name: name,
+        external_id,
       });
       return [
         ...inserted.map((row) =>

@@ -100,6 +100,7 @@ const recordOf = (
   { account_id: accountId, organization_id, organization_name }: MembershipRow,
   where: Readonly<Record<string, string>> = {},
 ): ImportActivity => ({
-  ...{ action: 'membership_removed', accountId },
+  action: 'membership_removed',
+  accountId,
   details: { organization_id, organization_name, ...where },
 });

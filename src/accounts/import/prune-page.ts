@@ -27,7 +27,9 @@ export const removal = (
   key: ImportKey,
   fields: NonNullable<ImportChange['fields']>,
 ): ImportChange => ({
-  ...{ change: 'removed', key, fields },
+  change: 'removed',
+  key,
+  fields,
 });
 
 export async function remove(

@@ -14,10 +14,22 @@ export interface Outcomes extends ProviderOutcomes, PasswordOutcomes {
 
 const GRANT_TYPES = ['authorization_code', 'refresh_token', 'client_credentials'];
 const ERRORS = [
-  ...['invalid_request', 'invalid_client', 'invalid_grant', 'invalid_scope', 'invalid_target'],
-  ...['unauthorized_client', 'unsupported_grant_type', 'unsupported_response_type'],
-  ...['unsupported_response_mode', 'invalid_redirect_uri', 'access_denied', 'login_required'],
-  ...['consent_required', 'interaction_required', 'slow_down', 'temporarily_unavailable'],
+  'invalid_request',
+  'invalid_client',
+  'invalid_grant',
+  'invalid_scope',
+  'invalid_target',
+  'unauthorized_client',
+  'unsupported_grant_type',
+  'unsupported_response_type',
+  'unsupported_response_mode',
+  'invalid_redirect_uri',
+  'access_denied',
+  'login_required',
+  'consent_required',
+  'interaction_required',
+  'slow_down',
+  'temporarily_unavailable',
   'server_error',
 ];
 

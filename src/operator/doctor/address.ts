@@ -62,7 +62,8 @@ async function firstAnswer(
     if (trouble) findings.problem({ check, where, ...trouble });
     else if (answer.status !== 200 || answer.body.issuer !== issuer) {
       findings.problem({
-        ...{ check, where },
+        check,
+        where,
         message: `the metadata there is of the issuer ${answer.body.issuer}: ${described(answer)}`,
         remedy: 'give every node the same issuer, and the doctor theirs (GATEHOUSE_ISSUER)',
       });
@@ -93,7 +94,9 @@ function checkCertificate(findings: Findings, where: string, ends: Date | undefi
     return;
   }
   findings.warning({
-    ...{ check, where, message: `only ${message}` },
+    check,
+    where,
+    message: `only ${message}`,
     remedy: 'renew it, and see that renewal runs by itself and reloads the proxy',
   });
 }
@@ -106,7 +109,9 @@ function checkHsts(findings: Findings, where: string, { headers }: DoctorAnswer)
     return;
   }
   findings.warning({
-    ...{ check, where, message: 'Strict-Transport-Security does not arrive' },
+    check,
+    where,
+    message: 'Strict-Transport-Security does not arrive',
     remedy:
       'let the proxy pass it on: the service sends it (nginx: no proxy_hide_header, no empty add_header of it)',
   });
@@ -128,7 +133,9 @@ async function checkPlainHttp(findings: Findings, target: AddressToCheck): Promi
     return;
   }
   findings.warning({
-    ...{ check, where: plain, message: `without TLS the answer is ${described(answer)}` },
+    check,
+    where: plain,
+    message: `without TLS the answer is ${described(answer)}`,
     remedy: 'answer there with a redirect to https, and with nothing else',
   });
 }

@@ -11,7 +11,9 @@ export function checkCookies(
   const isSecure = issuer.startsWith('https:');
   if (cookies.length === 0) {
     findings.problem({
-      ...{ check, where: issuer, message: 'no cookie arrived, so nobody can sign in' },
+      check,
+      where: issuer,
+      message: 'no cookie arrived, so nobody can sign in',
       remedy: 'let the proxy pass Set-Cookie, and cache nothing',
     });
     return;
@@ -22,7 +24,9 @@ export function checkCookies(
   });
   if (faults.length > 0) {
     findings.problem({
-      ...{ check, where: issuer, message: faults.join('; ') },
+      check,
+      where: issuer,
+      message: faults.join('; '),
       remedy:
         'let the proxy leave cookies as they are (nginx: no proxy_cookie_path, _domain or _flags), and restart nodes whose issuer was another',
     });

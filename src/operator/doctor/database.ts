@@ -31,7 +31,8 @@ export async function checkDatabase(
       findings.ok('database', `${name} answers a simple query in ${took}`);
     } else {
       findings.warning({
-        ...{ check: 'database', where },
+        check: 'database',
+        where,
         message: `${name} takes ${took} for a simple query, and a request needs several`,
         remedy: 'bring it nearer to the nodes, or see what keeps it busy',
       });
@@ -46,7 +47,9 @@ export async function checkDatabase(
   } catch (error) {
     await database?.close();
     findings.problem({
-      ...{ check: 'database', where, message: `it cannot be used: ${reasonOf(error)}` },
+      check: 'database',
+      where,
+      message: `it cannot be used: ${reasonOf(error)}`,
       remedy: isEmbedded
         ? 'see that this account may write there, and what else serves that folder'
         : 'see that it runs, and that the URL, its account and its password are right',
@@ -67,7 +70,8 @@ async function checkMigrations(
     return true;
   }
   findings.problem({
-    ...{ check: 'migrations', where },
+    check: 'migrations',
+    where,
     message: `the schema lacks ${shortened(pending)}: no node of this version has started on it`,
     remedy:
       '`npm run operator -- migrate`, or start a node of this version with storage.auto_migrate: true',
@@ -107,7 +111,9 @@ export function clockTrouble(
   if (size <= CLOCK_WARNING) return false;
   const seconds = `${(size / 1000).toFixed(1)} s ${aheadMs > 0 ? 'ahead of' : 'behind'}`;
   findings[size > CLOCK_PROBLEM ? 'problem' : 'warning']({
-    ...{ check, where, message: `${whose} is ${seconds} ${than}` },
+    check,
+    where,
+    message: `${whose} is ${seconds} ${than}`,
     remedy: 'let chrony or systemd-timesyncd set the clock of both: tokens expire by it',
   });
   return true;
@@ -125,7 +131,8 @@ async function checkNotifications(findings: Findings, database: OpenDatabase): P
     return;
   }
   findings.problem({
-    ...{ check, where: 'DATABASE_URL' },
+    check,
+    where: 'DATABASE_URL',
     message: 'a NOTIFY does not arrive at a LISTEN: nodes would go on with what has changed',
     remedy:
       'lead the URL past the connection pooler, or set the pooler to session mode (pgbouncer: pool_mode = session)',

@@ -69,7 +69,9 @@ export function addDoctorCommand(program: Command, operator: Operator): void {
 
 /** Answered before: it went away under the doctor, which may have left its account behind. */
 const storesLost = (error: StorageUnavailable) => ({
-  ...{ check: 'stores', where: 'DATABASE_URL, REDIS_URL', message: reasonOf(error) },
+  check: 'stores',
+  where: 'DATABASE_URL, REDIS_URL',
+  message: reasonOf(error),
   remedy: 'see why it stopped answering, and run the doctor again',
 });
 

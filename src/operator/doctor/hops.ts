@@ -25,7 +25,8 @@ export function checkHops(findings: Findings, seen: SeenAddress): void {
   const stated = `proxy_hops is ${proxyHops}`;
   if (recorded === BOGUS_ADDRESS) {
     findings.problem({
-      ...{ check: CHECK, where: WHERE },
+      check: CHECK,
+      where: WHERE,
       message: `the service believed the X-Forwarded-For that the doctor made up (${BOGUS_ADDRESS}): anybody can pretend to come from anywhere; ${stated}`,
       remedy:
         'lower it to the number of proxies that append to that header; or the proxy passes the header on as it came: let it set it (nginx: proxy_set_header X-Forwarded-For $remote_addr)',
@@ -45,14 +46,18 @@ export function checkHops(findings: Findings, seen: SeenAddress): void {
   const proxysAddress = `the service saw ${recorded} in place of ${from}, where the doctor came from: `;
   if (isLoopback(recorded) || recorded === to) {
     findings.problem({
-      ...{ check: CHECK, where: WHERE, remedy: RAISE },
+      check: CHECK,
+      where: WHERE,
+      remedy: RAISE,
       message: `${proxysAddress}a proxy’s own address, so that all people share it and one of them can lock all out; ${stated}`,
     });
     return;
   }
   if (isPrivate(recorded) && !isPrivate(to)) {
     findings.warning({
-      ...{ check: CHECK, where: WHERE, remedy: RAISE },
+      check: CHECK,
+      where: WHERE,
+      remedy: RAISE,
       message: `${proxysAddress}a private one, though the issuer has a public address, so probably a proxy’s; ${stated}`,
     });
     return;
@@ -65,7 +70,9 @@ export function checkHops(findings: Findings, seen: SeenAddress): void {
     return;
   }
   findings.warning({
-    ...{ check: CHECK, where: WHERE, remedy: RAISE },
+    check: CHECK,
+    where: WHERE,
+    remedy: RAISE,
     message: `${proxysAddress}right only if something on the way gives this machine that address, else a proxy’s; ${stated}`,
   });
 }

@@ -24,7 +24,10 @@ export async function checkKeys(
     const warnings = keyWarnings(facts, now);
     for (const { kind, message, remedy, isProblem } of warnings) {
       findings[isProblem ? 'problem' : 'warning']({
-        ...{ check, where: KEY_VARIABLE[kind], message, remedy },
+        check,
+        where: KEY_VARIABLE[kind],
+        message,
+        remedy,
       });
     }
     if (warnings.length > 0) return;

@@ -24,7 +24,8 @@ export async function checkNodes(
   const ready = server.operatorsPort === 0 ? undefined : await askReady(url);
   if (ready && !ready.ok) {
     findings.problem({
-      ...{ check, where: url },
+      check,
+      where: url,
       message: `the node of this machine is not ready: ${ready.text}; ${running}`,
       remedy: 'see the store that it names',
     });
@@ -32,7 +33,9 @@ export async function checkNodes(
     findings.ok(check, `${running}; ${ready ? `${url} is ready` : `none answers at ${url}`}`);
   } else {
     findings.warning({
-      ...{ check, where: url, message: `none answers here, and ${running}` },
+      check,
+      where: url,
+      message: `none answers here, and ${running}`,
       remedy: 'start the service (`npm start`), or correct server.operators_port',
     });
   }

@@ -14,8 +14,12 @@ import type { Findings } from './findings.ts';
 const WHERE = 'REDIS_URL';
 const OLDEST_VERSION = [6, 2] as const;
 const CHECKS = [
-  ...['redis_version', 'redis_eviction', 'redis_persistence', 'redis_memory'],
-  ...['redis_replication', 'redis_clock'],
+  'redis_version',
+  'redis_eviction',
+  'redis_persistence',
+  'redis_memory',
+  'redis_replication',
+  'redis_clock',
 ];
 
 /** @returns where the tokens are, or undefined where that cannot be used. The caller closes it. */
@@ -47,7 +51,9 @@ export async function checkTokenStore(
   } catch (error) {
     redis.disconnect();
     findings.problem({
-      ...{ check: 'redis', where: WHERE, message: `it cannot be used: ${reasonOf(error)}` },
+      check: 'redis',
+      where: WHERE,
+      message: `it cannot be used: ${reasonOf(error)}`,
       remedy: 'see that it runs, and that the URL, its account and its password are right',
     });
     const told = new Set(findings.all.map(({ check }) => check));
@@ -70,7 +76,9 @@ function checkVersion(findings: Findings, reports: readonly RedisReport[]): void
     return;
   }
   findings.problem({
-    ...{ check: 'redis_version', where: WHERE, message: `it is Redis ${versions}` },
+    check: 'redis_version',
+    where: WHERE,
+    message: `it is Redis ${versions}`,
     remedy: `upgrade it to ${OLDEST_VERSION.join('.')} or later`,
   });
 }
@@ -98,7 +106,9 @@ async function checkKeeping(
   } else if (persistence) findings.problem({ check, where: WHERE, ...persistence });
   else if (reports.some(({ isDiskFailing }) => isDiskFailing)) {
     findings.problem({
-      ...{ check, where: WHERE, message: 'the last write to its append-only file failed' },
+      check,
+      where: WHERE,
+      message: 'the last write to its append-only file failed',
       remedy: 'see the log of Redis: the disk is full, or not writable',
     });
   } else findings.ok(check, 'it keeps an append-only file');
@@ -116,7 +126,8 @@ function checkMemory(findings: Findings, reports: readonly RedisReport[]): void 
     return;
   }
   const trouble = {
-    ...{ check: 'redis_memory', where: WHERE },
+    check: 'redis_memory',
+    where: WHERE,
     message: `${amount}, ${share}: when it is full no token can be issued any more`,
     remedy: 'raise maxmemory, or move Redis to a machine with more memory',
   };
@@ -128,7 +139,9 @@ function checkReplication(findings: Findings, reports: readonly RedisReport[]): 
   const check = 'redis_replication';
   if (reports.some(({ role }) => role !== 'master')) {
     findings.problem({
-      ...{ check, where: WHERE, message: 'the URL leads to a replica, which takes no writes' },
+      check,
+      where: WHERE,
+      message: 'the URL leads to a replica, which takes no writes',
       remedy: 'lead it to the master, or through Sentinel: redis+sentinel://host1,host2/name',
     });
     return;
@@ -141,7 +154,8 @@ function checkReplication(findings: Findings, reports: readonly RedisReport[]): 
     return;
   }
   findings.warning({
-    ...{ check, where: WHERE },
+    check,
+    where: WHERE,
     message: `${replicas} replica(s) follow, but a master that is cut off from them goes on taking writes, which a failover then loses`,
     remedy: 'set `min-replicas-to-write 1` and `min-replicas-max-lag 10` in redis.conf',
   });

@@ -56,7 +56,10 @@ export function createSend({
   return ({ path, form, headers = {}, method = form ? 'POST' : 'GET' }) => {
     const body = form && `${new URLSearchParams(form)}`;
     const options: RequestOptions & { servername?: string } = {
-      ...{ method, path, agent: false, hostname: hostname.replace(/^\[|\]$/g, '') },
+      method,
+      path,
+      agent: false,
+      hostname: hostname.replace(/^\[|\]$/g, ''),
       ...(port !== '' && { port }),
       ...(isTls && { servername }),
       ...(from !== undefined && { localAddress: from, family: 4 }),

@@ -39,8 +39,11 @@ export function createVisitors(database: Database, by: OperatedBy): Visitors {
       const { account, password } = await throwAway.add();
       // The account owns the client: so a later run finds both by the address.
       const { client, secret = '' } = await clients.add({
-        ...{ kind: 'confidential', name: 'Gatehouse doctor', redirectUris: [REDIRECT_URI] },
-        ...{ isNative: false, ownerAccountId: account.id },
+        kind: 'confidential',
+        name: 'Gatehouse doctor',
+        redirectUris: [REDIRECT_URI],
+        isNative: false,
+        ownerAccountId: account.id,
       });
       return {
         accountId: account.id,

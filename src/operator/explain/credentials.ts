@@ -36,7 +36,9 @@ export async function explainClientSecret(
     return clientState(client, facts);
   }
   const [removed] = await registries.audit.find({
-    ...{ action: 'client_secret_removed', lastFour, limit: 1 },
+    action: 'client_secret_removed',
+    lastFour,
+    limit: 1,
   });
   if (!removed) return { ...gone('A removed secret is not kept.'), lastFour };
   const id = String(removed.details.client_id);
@@ -57,7 +59,9 @@ export async function explainApiKey(registries: Registries, value: string): Prom
     const { accountId, createdAt, expiresAt, lastUsedAt } = key;
     const account = await registries.accounts.find(accountId);
     const about = {
-      ...{ lastFour, account: account ?? { id: accountId }, issuedAt: createdAt },
+      lastFour,
+      account: account ?? { id: accountId },
+      issuedAt: createdAt,
       ...(expiresAt && { expiresAt }),
       ...(lastUsedAt && { lastUsedAt }),
     };

@@ -37,7 +37,10 @@ export function addImportCommand(program: Command, operator: Operator): void {
     .option('--prune-most', 'with --prune: also where that is more than half of it', false)
     .addOption(
       new Option('--schema', 'print the JSON Schema of a line').conflicts([
-        ...['dryRun', 'prune', 'pruneMost', 'yes'],
+        'dryRun',
+        'prune',
+        'pruneMost',
+        'yes',
       ]),
     );
 

@@ -81,7 +81,9 @@ function listReport(facts: KeyFacts): Report {
   const states = keyStates(facts);
   const warnings = keyWarnings(facts, now);
   const rows = states.map((state) => [
-    ...[state.kind, state.fingerprint, state.use],
+    state.kind,
+    state.fingerprint,
+    state.use,
     dayOf(state.currentSince) ?? 'not yet',
     removal(state, now),
   ]);
@@ -90,7 +92,9 @@ function listReport(facts: KeyFacts): Report {
     value: {
       keys: states.map(stateValue),
       nodes: facts.nodes.map(({ node, cookieKeys, tokenKeys }) => ({
-        ...{ node, cookie_keys: cookieKeys, token_keys: tokenKeys },
+        node,
+        cookie_keys: cookieKeys,
+        token_keys: tokenKeys,
       })),
       warnings,
     },

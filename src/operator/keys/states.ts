@@ -68,7 +68,10 @@ function statesOf(kind: KeyKind, { keys, sightings, nodes, settings }: KeyFacts)
     const isInUse = nodes.some((node) => listOf(kind, node)[0] === fingerprint);
     const last = lastCurrentAt ?? firstSeenAt;
     return {
-      ...{ kind, fingerprint, use: 'older', ...since },
+      kind,
+      fingerprint,
+      use: 'older',
+      ...since,
       ...(!isInUse && lastCurrentAt && { replacedAt: lastCurrentAt }),
       ...(!isInUse && last && { removableFrom: later(last, lifetime) }),
     };
@@ -107,7 +110,9 @@ function differences(kind: KeyKind, { keys, nodes }: KeyFacts): KeyWarning[] {
     holders
       .filter(({ accepts }) => !accepts.includes(signs))
       .map((other) => ({
-        ...{ kind, remedy, isProblem: true as const },
+        kind,
+        remedy,
+        isProblem: true as const,
         message: `${name} signs with the ${kind} key ${signs}, which ${other.name} does not accept`,
       })),
   );

@@ -27,8 +27,11 @@ export async function revokeAccount(
   const ended = await registries.disconnect({ accountId: id });
   return {
     value: {
-      ...{ account_id: id, email, connections: ended.length },
-      ...{ api_keys: revokedKeys, browser_sessions_ended: true },
+      account_id: id,
+      email,
+      connections: ended.length,
+      api_keys: revokedKeys,
+      browser_sessions_ended: true,
     },
     text: [
       `Ended for ${email}:`,

@@ -47,8 +47,12 @@ async function endAuthorization(
   await (await registries.endings()).endRecorded({ id, ...record }, why);
   return {
     value: {
-      ...{ kind, revoked: true, account_id: accountId, email: account?.email ?? null },
-      ...{ client_id: clientId, client_name: client?.name ?? null },
+      kind,
+      revoked: true,
+      account_id: accountId,
+      email: account?.email ?? null,
+      client_id: clientId,
+      client_name: client?.name ?? null,
     },
     text:
       `Ended the authorization of ${account?.email ?? accountId} for ${client?.name ?? clientId}: ` +
@@ -74,8 +78,10 @@ async function endMachineToken(registries: Registries, value: string): Promise<R
   })(registries.database);
   return {
     value: {
-      ...{ kind: 'machine_token', revoked: true },
-      ...{ client_id: clientId, client_name: client?.name ?? null },
+      kind: 'machine_token',
+      revoked: true,
+      client_id: clientId,
+      client_name: client?.name ?? null,
     },
     text: `Ended the access token of the machine client ${client?.name ?? clientId}.`,
   };
@@ -87,8 +93,12 @@ async function endApiKey({ accounts, apiKeys }: Registries, value: string): Prom
   const account = await accounts.find(key.accountId);
   return {
     value: {
-      ...{ kind: 'api_key', revoked: true, account_id: key.accountId },
-      ...{ email: account?.email ?? null, api_key_id: key.id, api_key_name: key.name },
+      kind: 'api_key',
+      revoked: true,
+      account_id: key.accountId,
+      email: account?.email ?? null,
+      api_key_id: key.id,
+      api_key_name: key.name,
     },
     text: `Revoked the API key “${key.name}” of ${account?.email ?? key.accountId}.`,
   };

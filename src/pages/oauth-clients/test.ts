@@ -71,7 +71,9 @@ export function testRoutes(parts: PageParts, own: OwnClientSteps): Route[] {
     const client = test && (await clients.findByOwner(accountId, test.clientId));
     if (!test || !client) ctx.throw(404, 'no such test in this session');
     await parts.activity.record({
-      ...{ action: 'client_tested', actor: 'person', accountId },
+      action: 'client_tested',
+      actor: 'person',
+      accountId,
       details: { client_id: client.id, client_name: client.name },
       origin: originOf(ctx),
     });

@@ -201,11 +201,17 @@ function authorizationFrom(value: string | null): AuthorizationRecord | undefine
   const facts = JSON.parse(match[7] ?? '') as FactsValue;
   const [accountId, clientId, generation, secret, redirectUriHash, codeChallengeHash] = facts;
   return {
-    ...{ accountId, clientId, secret, redirectUriHash },
+    accountId,
+    clientId,
+    secret,
+    redirectUriHash,
     ...(generation !== null && { generation }),
     ...(codeChallengeHash !== undefined && { codeChallengeHash }),
     ...(endsAt && { endsAt }),
-    ...{ approvedAt, rotation, rotatedAt, usableUntil },
+    approvedAt,
+    rotation,
+    rotatedAt,
+    usableUntil,
     isConfirmed: confirmed === 1,
   };
 }
