@@ -76,15 +76,14 @@ export function addMembershipCommands(program: Command, { run }: Operator): void
       }
       return run(async (registries) => {
         const subject = await subjectOf(registries, options);
-        const { memberships } = registries;
         const recordOf = await recordsOf(registries, subject);
         if (organization !== undefined) {
           const record = recordOf('membership_removed', { organization });
-          await memberships.remove(subject, organization, record);
+          await registries.memberships.remove(subject, organization, record);
         }
         if (warehouse !== undefined) {
           const record = recordOf('membership_removed', { warehouse });
-          await memberships.removeRights(subject, warehouse, record);
+          await registries.memberships.removeRights(subject, warehouse, record);
         }
         return accessReport(registries, subject);
       });
