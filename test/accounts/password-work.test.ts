@@ -120,6 +120,18 @@ describe('the turns of hashing passwords', () => {
     expect(outcomes.slice(6)).to.deep.equal(['done', 'done', 'done', 'done', 'too many']);
   });
 
+  it('who has nothing else in a full line is not told that it is theirs', async () => {
+    const takeTurn = createTurns({ atOnce: 1, mostWaiting: 2 });
+    const first = held(takeTurn, by('ada', '192.0.2.1'));
+    first.release();
+    await first.outcome;
+    const others = times(3, (index) => by(`c-${index}`, `198.51.100.${index}`));
+    const crowd = others.map((turn) => held(takeTurn, turn));
+    expect(await held(takeTurn, by('ada', '192.0.2.1')).outcome).to.equal('too many');
+    for (const { release } of crowd) release();
+    await Promise.all(crowd.map(({ outcome }) => outcome));
+  });
+
   it('what was sent away does not push its account further back', async () => {
     const takeTurn = createTurns({ atOnce: 1, mostWaiting: 2 });
     const works = times(50, () => by('eve', '192.0.2.1')).map((turn) => held(takeTurn, turn));

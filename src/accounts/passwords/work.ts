@@ -81,8 +81,7 @@ export function createTurns(limits: {
 }): TakeTurn {
   const emptyLine = (): Line => ({ waiting: [], round: 0, served: new Map() });
   const lines: Readonly<Record<Rank, Line>> = { known: emptyLine(), stranger: emptyLine() };
-  const accountsUnderWay = new Set<string>();
-  let running = 0;
+  const underWay = new Set<Waiting>();
   let lastRank: Rank = 'known';
 
   /** Refuses whoever is too much, which may be the one that came. */
@@ -91,20 +90,22 @@ export function createTurns(limits: {
     line.waiting.splice(behind < 0 ? line.waiting.length : behind, 0, one);
     if (line.waiting.length <= limits.mostWaiting) return;
     const last = line.waiting.pop();
-    last?.refuse(new TooManyPasswords({ isOwn: last.round > line.round }));
+    if (!last) return;
+    const others = [...line.waiting, ...underWay];
+    const isOwn = others.some((other) => sharesParty(other, last.parties));
+    last.refuse(new TooManyPasswords({ isOwn }));
   }
 
   function roundOf({ waiting, round, served }: Line, parties: readonly string[]): number {
-    const isOfThem = (one: Waiting): boolean => one.parties.some((it) => parties.includes(it));
     const last = Math.max(
       ...parties.map((party) => served.get(party) ?? -1),
-      waiting.findLast(isOfThem)?.round ?? -1,
+      waiting.findLast((one) => sharesParty(one, parties))?.round ?? -1,
     );
     return Math.max(round, last + 1);
   }
 
   function startNext(): void {
-    while (running < limits.atOnce) {
+    while (underWay.size < limits.atOnce) {
       const others = lastRank === 'known' ? 'stranger' : 'known';
       if (!startFirst(others) && !startFirst(lastRank)) return;
     }
@@ -113,11 +114,11 @@ export function createTurns(limits: {
   /** @returns false where nobody of this rank can begin now. */
   function startFirst(rank: Rank): boolean {
     const line = lines[rank];
-    const index = line.waiting.findIndex(({ account }) => !accountsUnderWay.has(account));
+    const busy = [...underWay].map(({ account }) => account);
+    const index = line.waiting.findIndex(({ account }) => !busy.includes(account));
     const [next] = index < 0 ? [] : line.waiting.splice(index, 1);
     if (!next) return false;
-    running += 1;
-    accountsUnderWay.add(next.account);
+    underWay.add(next);
     lastRank = rank;
     line.round = Math.max(line.round, next.round);
     for (const party of next.parties) line.served.set(party, next.round);
@@ -132,20 +133,23 @@ export function createTurns(limits: {
     const account = emailKey(email);
     const parties = [account, ...(address === undefined ? [] : [`at ${networkOf(address)}`])];
     const line = lines[rank];
-    const round = roundOf(line, parties);
-    await new Promise<void>((start, refuse) => {
-      enter(line, { round, account, parties, start, refuse });
-      startNext();
-    });
+    const waited = Promise.withResolvers<void>();
+    const { resolve: start, reject: refuse } = waited;
+    const one: Waiting = { round: roundOf(line, parties), account, parties, start, refuse };
+    enter(line, one);
+    startNext();
+    await waited.promise;
     try {
       return await work();
     } finally {
-      running -= 1;
-      accountsUnderWay.delete(account);
+      underWay.delete(one);
       startNext();
     }
   };
 }
+
+const sharesParty = (one: Waiting, parties: readonly string[]): boolean =>
+  one.parties.some((party) => parties.includes(party));
 
 /** For all of this process: its cores are the same whoever asks. */
 export const inTurn: TakeTurn = createTurns({ atOnce: AT_ONCE, mostWaiting: MOST_WAITING });
