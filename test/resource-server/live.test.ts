@@ -45,6 +45,7 @@ describe('a caller is remembered', () => {
   let streams: ServerResponse[];
   let answers: Record<string, object>;
   let isOpening: boolean;
+  let isBeating: boolean;
   let heardAt: number;
 
   before(async () => {
@@ -53,7 +54,10 @@ describe('a caller is remembered', () => {
         if (!isOpening) return answer.writeHead(503).end();
         answer.writeHead(200, { 'content-type': 'text/event-stream' });
         streams.push(answer);
-        return answer.write(':\n\n');
+        const beat = () => isBeating && answer.write(':\n\n');
+        const beating = setInterval(beat, 1_000);
+        answer.on('close', () => clearInterval(beating));
+        return beat();
       }
       const found = answers[new URLSearchParams(form).get('token') ?? ''];
       const iss = service.origin;
@@ -63,12 +67,14 @@ describe('a caller is remembered', () => {
   const { now } = performance;
   beforeEach(async () => {
     time = createTestClock();
-    heardAt = now.call(performance);
+    // Whole, so that sums of it are exact.
+    heardAt = Math.floor(now.call(performance));
     // However slow the machine is, silence lasts as long as the test says.
     performance.now = () => heardAt;
     streams = [];
     answers = { ...ANSWERS };
     isOpening = true;
+    isBeating = true;
     api = await live();
   });
   afterEach(() => {
@@ -87,9 +93,10 @@ describe('a caller is remembered', () => {
   }
   /** Resolves when the stream is there, and what is asked from now on may be remembered. */
   async function stands(opened: Introspector, count: number): Promise<void> {
-    await eventually(() => expect(streams).to.have.lengthOf(count));
-    time.advance(5);
     await eventually(async () => {
+      expect(streams).to.have.length.of.at.least(count);
+      // It begins when its first word is heard, and that may be after this.
+      time.advance(5);
       await callerOf(ADA, opened);
       expect(await isAsked(ADA, opened)).to.equal(false);
     });
@@ -230,8 +237,11 @@ describe('a caller is remembered', () => {
   });
 
   it('not once nothing was heard for two seconds', async () => {
-    await remember(ADA);
-    const { signal } = await callerOf(ADA);
+    await remember(ADA, KEY);
+    const [{ signal }, marker] = [await callerOf(ADA), (await callerOf(KEY)).signal];
+    isBeating = false;
+    say('key_a');
+    await eventually(() => expect(marker?.aborted).to.equal(true));
     heardAt += 1_999;
     expect(await isAsked(ADA)).to.equal(false);
     heardAt += 1;
@@ -239,6 +249,7 @@ describe('a caller is remembered', () => {
     await eventually(() => expect(signal?.aborted).to.equal(true));
     // What the stream of before says is not believed; another one is.
     say('acc_bob');
+    isBeating = true;
     await stands(api, 2);
   });
 
