@@ -2,22 +2,14 @@
 import type { RequestListener } from 'node:http';
 import type { Context } from 'koa';
 import type { Logger } from 'pino';
-import type { Access } from './accounts/access.ts';
-import type { AccountRegistry } from './accounts/account-registry.ts';
-import type { Activity } from './accounts/activity.ts';
-import type { ApiKeys } from './accounts/api-keys/api-keys.ts';
 import { createSendMail } from './accounts/mail.ts';
 import { createPasswordChanges } from './accounts/passwords/changes.ts';
 import { createPasswordLinkRequests } from './accounts/passwords/link-requests.ts';
-import type { PasswordLinks } from './accounts/passwords/links.ts';
 import { createShownOnce } from './accounts/shown-once.ts';
 import { createSignIn } from './accounts/sign-in.ts';
 import { createSignInLimits } from './accounts/sign-in-limits.ts';
 import type { CreateAttemptLimit } from './attempt-limits.ts';
-import type { Connections } from './authorizations/connections.ts';
 import { createDisconnect, type Endings } from './authorizations/endings.ts';
-import type { ClientProblems } from './clients/client-problems.ts';
-import type { ClientRegistry } from './clients/client-registry.ts';
 import type { Clock } from './clock.ts';
 import type { Settings } from './config/settings.ts';
 import { createFormTokens } from './host/form-token.ts';
@@ -41,13 +33,13 @@ import { pageSteps } from './pages/signed-in.ts';
 import { createWaitingSignIn } from './pages/waiting-sign-in.ts';
 import type { ChangeStreams } from './provider/introspection-changes.ts';
 import { createAuthorizationServer } from './provider/provider.ts';
+import type { Registries } from './registries.ts';
 import { createSeals } from './seals.ts';
-import type { LastUsed } from './storage/last-used.ts';
 import type { Database } from './storage/queries.ts';
 import type { TokenStore } from './storage/token-store.ts';
 
 /** What outlives a change of settings: the stores, and what remembers for them. */
-export interface ApplicationParts {
+export interface ApplicationParts extends Omit<Registries, 'close'> {
   readonly settings: Settings;
   readonly clock: Clock;
   readonly log: Logger;
@@ -56,17 +48,8 @@ export interface ApplicationParts {
   readonly createAttemptLimit: CreateAttemptLimit;
   /** Outlive a reload, or every counter would begin anew. Made here where nobody looks. */
   readonly metrics?: Metrics;
-  readonly clients: ClientRegistry;
-  readonly accounts: AccountRegistry;
-  readonly access: Access;
-  readonly connections: Connections;
-  readonly activity: Activity;
   readonly endings: Endings;
   readonly changeStreams: ChangeStreams;
-  readonly apiKeys: ApiKeys;
-  readonly passwordLinks: PasswordLinks;
-  readonly clientProblems: ClientProblems;
-  readonly lastUsed: LastUsed<'client' | 'client_secret' | 'connection' | 'api_key'>;
 }
 
 export interface Application {

@@ -1,11 +1,12 @@
-/** What remembers for the stores, whatever the settings say: wired once, before the application. */
+/** What is kept in the stores, whatever the settings say: wired once, for service and commands. */
 
 import type { Logger } from 'pino';
 import { createAccess } from './accounts/access.ts';
 import { createAccountRegistry } from './accounts/account-registry.ts';
-import { createActivity } from './accounts/activity.ts';
+import { createActivity, type OperatedBy } from './accounts/activity.ts';
 import { createApiKeys } from './accounts/api-keys/api-keys.ts';
 import { createPasswordLinks } from './accounts/passwords/links.ts';
+import { createClientRemoval } from './authorizations/client-removal.ts';
 import { createConnections } from './authorizations/connections.ts';
 import { createRevocations } from './authorizations/revocations.ts';
 import { createClientProblems } from './clients/client-problems.ts';
@@ -16,23 +17,28 @@ import type { ChangeFeed } from './storage/change-feed.ts';
 import { createLastUsed } from './storage/last-used.ts';
 import type { Database } from './storage/queries.ts';
 
-/** Asks the database nothing yet. */
+export type Registries = ReturnType<typeof createRegistries>;
+
+/** Asks the database nothing yet. Whoever makes them closes them. */
 export function createRegistries({
   database,
   changes,
   clock,
   log,
+  by,
 }: {
   readonly database: Database;
   readonly changes: ChangeFeed;
   readonly clock: Clock;
-  readonly log: Logger;
+  readonly log: Pick<Logger, 'warn'>;
+  /** Of the operator command. */
+  readonly by?: OperatedBy;
 }) {
   const clients = createClientRegistry({ database, changes, clock });
   const accounts = createAccountRegistry({ database, changes, clock });
   const access = createAccess({ database, changes, clock });
   const connections = createConnections({ database, changes, clock });
-  const activity = createActivity({ database, clock });
+  const activity = createActivity({ database, clock, ...(by && { by }) });
   const revocations = createRevocations({ database, clock, activity, log });
   const apiKeys = createApiKeys({ database, changes, clock, activity });
   const passwordLinks = createPasswordLinks({ database, clock, accounts, activity });
@@ -49,6 +55,7 @@ export function createRegistries({
   });
   return {
     clients,
+    removeClient: createClientRemoval({ clients, connections, activity }),
     accounts,
     access,
     connections,
@@ -58,5 +65,11 @@ export function createRegistries({
     revocations,
     clientProblems,
     lastUsed,
+    /** Writes what was noted, and ends what is done beside the requests; the last one first. */
+    async close(): Promise<void> {
+      await lastUsed.close();
+      await clientProblems.close();
+      await revocations.close();
+    },
   };
 }

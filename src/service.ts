@@ -96,11 +96,8 @@ export async function startService(given: ServiceParts) {
   await readiness.ask();
 
   const registries = createRegistries({ database, changes, clock, log });
-  const { accounts, access, clients, connections, activity, apiKeys, passwordLinks } = registries;
-  const { revocations, clientProblems, lastUsed } = registries;
-  opened.defer(() => revocations.close());
-  opened.defer(() => clientProblems.close());
-  opened.defer(() => lastUsed.close());
+  opened.defer(() => registries.close());
+  const { activity, revocations } = registries;
   const isSeeded = settings.demo && (await seedDemo({ database, clock }));
 
   const { createAttemptLimit } = limits;
@@ -136,9 +133,9 @@ export async function startService(given: ServiceParts) {
     jobs: {
       tokens: store.removeExpired,
       attempts: limits.removeExpired,
-      client_problems: clientProblems.removeExpired,
-      api_keys: apiKeys.removeExpired,
-      password_links: passwordLinks.removeExpired,
+      client_problems: registries.clientProblems.removeExpired,
+      api_keys: registries.apiKeys.removeExpired,
+      password_links: registries.passwordLinks.removeExpired,
       activity: (limit) =>
         activity.removeOlderThan(before(current.settings.activity.retentionSeconds), limit),
       revocations: (limit) =>
@@ -209,20 +206,11 @@ export async function startService(given: ServiceParts) {
   const shutdownDelayMs = (): number => current.settings.server.shutdownDelaySeconds * 1000;
   const closing = opened.move();
   return {
+    ...registries,
     settings,
     isSeeded,
     database,
     store,
-    clients,
-    accounts,
-    access,
-    connections,
-    activity,
-    apiKeys,
-    passwordLinks,
-    revocations,
-    clientProblems,
-    lastUsed,
     /** Every path of the public listener, with what stands before its answer. */
     routes: () => current.application.routes,
     /** The address of the operators' listener. */

@@ -16,6 +16,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   pages: ['provider', 'authorizations', 'clients', 'accounts'],
   host: ['pages', 'provider', 'config'],
   'application.ts': [
+    'registries.ts',
     'config',
     'storage',
     'clients',
@@ -184,6 +185,19 @@ describe('one place for', () => {
         (statement.test(code) || asked.test(code)),
     );
     expect(namesOf(elsewhere)).to.deep.equal([]);
+  });
+
+  it('what a table says: the folder that writes it', () => {
+    const writes = /\b(?:INSERT\s+INTO|UPDATE|DELETE\s+FROM)\s+([a-z_]+)/g;
+    const writers = new Map<string, Set<string>>();
+    for (const { part, code } of sources) {
+      for (const [, table = ''] of code.matchAll(writes)) {
+        writers.set(table, (writers.get(table) ?? new Set()).add(part));
+      }
+    }
+    expect(writers.size).to.be.above(12);
+    const several = [...writers].filter(([, parts]) => parts.size > 1);
+    expect(several.map(([table, parts]) => `${table}: ${[...parts]}`)).to.deep.equal([]);
   });
 
   it('the engine: provider', () => {

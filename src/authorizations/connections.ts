@@ -54,6 +54,14 @@ export interface Connections {
     within?: Queries,
   ): Promise<readonly EndedConnection[]>;
   /**
+   * Removes connections of a client that was suspended, so that there will be no further ones: as
+   * many as one statement has time for.
+   *
+   * @param alongside runs in the same transaction, with whom they connected.
+   * @returns the same; nobody when all are removed.
+   */
+  removeSome(clientId: string, alongside: Alongside<readonly string[]>): Promise<readonly string[]>;
+  /**
    * Ends every authorization there is, and leaves what people approved: for a database that was
    * restored from before some of them were ended.
    *
@@ -89,6 +97,8 @@ export interface ConnectionEnd {
   readonly cause: EndingCause;
 }
 
+/** Connections of one step: a request elsewhere waits for a step, never for all. */
+const BATCH = 1_000;
 /** Nobody ends a connection so often. */
 const BEYOND = 1_000_000;
 
@@ -175,6 +185,21 @@ export function createConnections(parts: {
       // For whoever ended them: the notification takes a moment longer.
       for (const connection of ended) memory.forget(connectionId(connection));
       return ended;
+    },
+
+    async removeSome(clientId, alongside) {
+      return database.transaction(async (tx) => {
+        const rows = await tx.query<{ account_id: string }>(
+          `DELETE FROM connections WHERE (account_id, client_id) IN (
+              SELECT account_id, client_id FROM connections
+                WHERE client_id = $1 AND ended_at IS NULL LIMIT $2)
+            RETURNING account_id`,
+          [clientId, BATCH],
+        );
+        const people = rows.map((row) => row.account_id);
+        await alongside(tx, people);
+        return people;
+      });
     },
 
     async endEveryAuthorization(alongside) {

@@ -58,7 +58,7 @@ const LONGEST_SCOPE = 200;
 export function createClientProblems(parts: {
   readonly database: Queries;
   readonly clock: Clock;
-  readonly log: Logger;
+  readonly log: Pick<Logger, 'warn'>;
 }): ClientProblems {
   const { database, clock, log } = parts;
   let waiting: (NewClientProblem & { at: Date })[] = [];

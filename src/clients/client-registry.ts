@@ -12,7 +12,6 @@ import {
   refuseForeignAccountId,
   unknownOwner,
 } from './client-creation.ts';
-import { removeSuspendedClient } from './client-removal.ts';
 import { type ClientRow, clientFrom, SELECT_CLIENTS } from './client-row.ts';
 import { type ClientDraft, normalizeClientName, refuseInvalidClient } from './client-rules.ts';
 import { type ClientSecrets, createClientSecrets, unknownClient } from './client-secrets.ts';
@@ -46,13 +45,11 @@ export interface ClientRegistry extends ClientCreation, ClientSecrets, OwnedClie
    */
   transfer(id: string, owner: string | undefined, alongside?: Alongside): Promise<Client>;
   /**
-   * Ends the client and everything issued to it at once, then removes what it leaves behind.
+   * The last step of `authorizations/client-removal.ts`: whoever has it connected is not told.
    *
-   * @param alongside told how many people had it connected.
-   * @returns how many people had it connected.
    * @throws Refusal `client_unknown`
    */
-  remove(id: string, alongside?: Alongside<number>): Promise<number>;
+  remove(id: string, alongside?: Alongside): Promise<void>;
 }
 
 export type ClientChanges = Pick<ClientDraft, 'name' | 'redirectUris'>;
@@ -101,10 +98,6 @@ export function createClientRegistry(parts: {
     return readChanged(id);
   }
 
-  const suspend: ClientRegistry['suspend'] = (id, alongside) =>
-    // Suspended twice, a client stays suspended since the first time.
-    change(id, 'suspended_at = coalesce(suspended_at, $2)', [], alongside);
-
   return {
     ...createClientCreation({ database, clock, readChanged }),
     ...createClientSecrets({ database, clock, readChanged }),
@@ -128,7 +121,9 @@ export function createClientRegistry(parts: {
       return change(id, 'name = $3, redirect_uris = $4', values, alongside);
     },
 
-    suspend,
+    // Suspended twice, a client stays suspended since the first time.
+    suspend: (id, alongside) =>
+      change(id, 'suspended_at = coalesce(suspended_at, $2)', [], alongside),
     resume: (id, alongside) => change(id, 'suspended_at = NULL', [], alongside),
 
     endMachineTokens: (id, alongside) =>
@@ -144,11 +139,13 @@ export function createClientRegistry(parts: {
     },
 
     async remove(id, alongside) {
-      // From here on it is refused everywhere; what follows only tidies up.
-      await suspend(id);
-      const people = await removeSuspendedClient({ database, clock }, id, alongside);
+      if (!isClientId(id)) throw unknownClient(id);
+      await database.transaction(async (tx) => {
+        const gone = await tx.query('DELETE FROM clients WHERE id = $1 RETURNING 1', [id]);
+        if (gone.length === 0) throw unknownClient(id);
+        await alongside?.(tx);
+      });
       memory.forget(id);
-      return people;
     },
   };
 }

@@ -169,7 +169,7 @@ function addDelete(clients: Command, operator: Operator): void {
     const connected = await registries.connections.countOf(id);
     const what = `Deletes ${name} and disconnects the ${connected} people who use it.`;
     await confirmed(what, options, operator);
-    const people = await registries.clients.remove(id, (tx, connected) =>
+    const people = await registries.removeClient(id, (tx, connected) =>
       clientRecord(registries, 'client_deleted', client, { people: connected })(tx),
     );
     return {

@@ -1,16 +1,11 @@
 /** What commands work on: the registries of the service, over a database of its own or a shared one. */
-import { type Access, createAccess } from '../accounts/access.ts';
-import { type AccountRegistry, createAccountRegistry } from '../accounts/account-registry.ts';
-import { type Activity, createActivity, type OperatedBy } from '../accounts/activity.ts';
-import { type ApiKeys, createApiKeys } from '../accounts/api-keys/api-keys.ts';
+import type { OperatedBy } from '../accounts/activity.ts';
 import { type Audit, createAudit } from '../accounts/audit.ts';
 import { keyEmails } from '../accounts/email-keys.ts';
 import { createImporter, type Importer } from '../accounts/import/importer.ts';
 import type { SendMail } from '../accounts/mail.ts';
 import { createMemberships, type Memberships } from '../accounts/memberships.ts';
 import { createOrganizations, type Organizations } from '../accounts/organizations.ts';
-import { createPasswordLinks, type PasswordLinks } from '../accounts/passwords/links.ts';
-import { type Connections, createConnections } from '../authorizations/connections.ts';
 import {
   createDisconnect,
   createEndings,
@@ -18,11 +13,10 @@ import {
   type Endings,
 } from '../authorizations/endings.ts';
 import { createMachineTokens, type MachineTokens } from '../authorizations/machine-tokens.ts';
-import { createRevocations, type Revocations } from '../authorizations/revocations.ts';
-import { type ClientRegistry, createClientRegistry } from '../clients/client-registry.ts';
 import { systemClock } from '../clock.ts';
 import { findKeys, loadSettingsOfStores } from '../config/load.ts';
 import type { Settings, SettingsWithoutSecrets } from '../config/settings.ts';
+import { type Registries as CommonRegistries, createRegistries } from '../registries.ts';
 import { silentChangeFeed } from '../storage/change-feed.ts';
 import { type OpenDatabase, openDatabase } from '../storage/database.ts';
 import { requireSchema } from '../storage/migrate.ts';
@@ -32,23 +26,15 @@ import { type RecordChange, recordsIn } from './change-records.ts';
 import { createInvitations, type Invitations } from './invitations.ts';
 import type { Surroundings } from './operator.ts';
 
-export interface Registries {
+export interface Registries extends CommonRegistries {
   readonly settings: SettingsWithoutSecrets;
   /** Read with each call, as `findKeys` does: most commands need none. */
   readonly keys: () => Settings['secrets'] | undefined;
   readonly database: OpenDatabase;
-  readonly accounts: AccountRegistry;
   readonly organizations: Organizations;
   readonly memberships: Memberships;
-  readonly access: Access;
   readonly importer: Importer;
-  readonly clients: ClientRegistry;
-  readonly connections: Connections;
-  readonly apiKeys: ApiKeys;
-  readonly activity: Activity;
   readonly audit: Audit;
-  readonly revocations: Revocations;
-  readonly passwordLinks: PasswordLinks;
   readonly invitations: Invitations;
   readonly disconnect: Disconnect;
   /** Opened with the first call, as what stands on it: most commands do without it. */
@@ -76,51 +62,40 @@ export async function withRegistries<Result>(
   const { storage, issuer, mail } = settings;
   // Nobody waits for a page here, and one statement may change a great many rows.
   const database = await openDatabase({ ...storage, patience: PATIENCE });
+  await using opened = new AsyncDisposableStack();
+  opened.defer(() => database.close());
+  await requireSchema(database, storage);
+  await keyEmails(database);
+  // A command asks once and ends: there is nothing to remember, so nothing to be told. It waits
+  // for what it records, and says itself where that fails.
+  const parts = { database, changes: silentChangeFeed, clock: systemClock };
+  const log = { warn: () => {} };
+  const registries = createRegistries({ ...parts, log, ...(by && { by }) });
+  opened.defer(() => registries.close());
+  const { activity, connections, revocations, passwordLinks: links } = registries;
   let store: Promise<TokenStore> | undefined;
-  try {
-    await requireSchema(database, storage);
-    await keyEmails(database);
-    // A command asks once and ends: there is nothing to remember, so nothing to be told.
-    const parts = { database, changes: silentChangeFeed, clock: systemClock };
-    const accounts = createAccountRegistry(parts);
-    const activity = createActivity({ ...parts, ...(by && { by }) });
-    const links = createPasswordLinks({ ...parts, accounts, activity });
-    const connections = createConnections(parts);
-    // A command waits for what it records, and says itself where that fails.
-    const revocations = createRevocations({ ...parts, activity, log: { warn: () => {} } });
-    const tokenStore = (): Promise<TokenStore> => {
-      store ??= openTokenStore({ ...storage, database, clock: systemClock }).then(
-        (opened) => opened.store,
-      );
-      return store;
-    };
-    return await work({
-      settings,
-      keys: () => findKeys({ environment }),
-      database,
-      accounts,
-      organizations: createOrganizations(parts),
-      memberships: createMemberships(parts),
-      access: createAccess(parts),
-      importer: createImporter({ ...parts, activity }),
-      clients: createClientRegistry(parts),
-      connections,
-      disconnect: createDisconnect(connections, activity),
-      apiKeys: createApiKeys({ ...parts, activity }),
-      activity,
-      audit: createAudit(parts),
-      revocations,
-      passwordLinks: links,
-      invitations: createInvitations({ issuer, links, sendMail: mail && sendingMail(mail) }),
-      tokenStore,
-      endings: async () => createEndings({ store: await tokenStore(), revocations }),
-      machineTokens: async () => createMachineTokens(await tokenStore()),
-      recordChange: recordsIn(activity),
-    });
-  } finally {
-    await (await store?.catch(() => undefined))?.close();
-    await database.close();
-  }
+  const tokenStore = (): Promise<TokenStore> => {
+    store ??= openTokenStore({ ...storage, database, clock: systemClock }).then((tokens) =>
+      opened.adopt(tokens.store, () => tokens.store.close()),
+    );
+    return store;
+  };
+  return await work({
+    settings,
+    keys: () => findKeys({ environment }),
+    database,
+    ...registries,
+    organizations: createOrganizations(parts),
+    memberships: createMemberships(parts),
+    importer: createImporter({ ...parts, activity }),
+    disconnect: createDisconnect(connections, activity),
+    audit: createAudit(parts),
+    invitations: createInvitations({ issuer, links, sendMail: mail && sendingMail(mail) }),
+    tokenStore,
+    endings: async () => createEndings({ store: await tokenStore(), revocations }),
+    machineTokens: async () => createMachineTokens(await tokenStore()),
+    recordChange: recordsIn(activity),
+  });
 }
 
 /** The mail client is read in by the command that sends one: it is a sixth of a start. */

@@ -10,6 +10,7 @@ import type { PasswordLinks } from '../accounts/passwords/links.ts';
 import type { ShownOnce } from '../accounts/shown-once.ts';
 import type { AttemptLimit } from '../attempt-limits.ts';
 import type { Authorizations } from '../authorizations/authorization.ts';
+import type { RemoveClient } from '../authorizations/client-removal.ts';
 import type { Connections } from '../authorizations/connections.ts';
 import type { Disconnect, Endings } from '../authorizations/endings.ts';
 import type { ClientProblems } from '../clients/client-problems.ts';
@@ -89,6 +90,7 @@ export interface PageParts {
   readonly activity: Activity;
   readonly apiKeys: ApiKeys;
   readonly connections: Connections;
+  readonly removeClient: RemoveClient;
   readonly disconnect: Disconnect;
   readonly endings: Endings;
   readonly authorizations: Authorizations;

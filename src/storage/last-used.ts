@@ -35,7 +35,7 @@ const MOST_NOTED = 100_000;
  */
 export function createLastUsed<Kind extends string>(parts: {
   readonly clock: Clock;
-  readonly log: Logger;
+  readonly log: Pick<Logger, 'warn'>;
   /** One per kind of thing, over its own table. */
   readonly writers: Readonly<Record<Kind, WriteUses>>;
 }): LastUsed<Kind> {

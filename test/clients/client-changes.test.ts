@@ -1,5 +1,7 @@
 import { expect } from 'chai';
 import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
+import { createActivity } from '../../src/accounts/activity.ts';
+import { createClientRemoval } from '../../src/authorizations/client-removal.ts';
 import { createConnections } from '../../src/authorizations/connections.ts';
 import type { Client } from '../../src/clients/client.ts';
 import { createClientRegistry } from '../../src/clients/client-registry.ts';
@@ -15,6 +17,8 @@ describe('changes of a client', () => {
   const database = testDatabase();
   const registry = createClientRegistry({ database, changes: silentChangeFeed, clock });
   const connections = createConnections({ database, changes: silentChangeFeed, clock });
+  const activity = createActivity({ database, clock });
+  const removal = createClientRemoval({ clients: registry, connections, activity });
   let people = 0;
 
   async function addPerson(): Promise<string> {
@@ -58,6 +62,7 @@ describe('changes of a client', () => {
         () => registry.addSecret(id),
         () => registry.removeSecret(id, 'x'),
         () => registry.remove(id),
+        () => removal(id),
       ]) {
         expect(await refusalOf(change())).to.equal('client_unknown');
       }
@@ -107,7 +112,7 @@ describe('changes of a client', () => {
     await connections.end({ accountId: gone, clientId: client.id }, 'person_disconnected');
     await connect(bob, other);
 
-    const people = await registry.remove(client.id, async (tx, alongside) => {
+    const people = await removal(client.id, async (tx, alongside) => {
       expect(alongside).to.equal(2);
       expect(await tx.query('SELECT FROM clients WHERE id = $1', [client.id])).to.have.length(0);
     });
@@ -132,9 +137,9 @@ describe('changes of a client', () => {
     const breakOff = async () => {
       throw new Error('the store is away');
     };
-    expect(await refusalOf(registry.remove(client.id, breakOff))).to.match(/away/);
+    expect(await refusalOf(removal(client.id, breakOff))).to.match(/away/);
     expect(await registry.findByOwner(ada, client.id)).to.include({ isSuspended: true });
-    await registry.remove(client.id);
+    await removal(client.id);
     expect(await registry.find(client.id)).to.equal(undefined);
   });
 
@@ -154,8 +159,7 @@ describe('changes of a client', () => {
       expect(await refusalOf(change())).to.match(/the log is full/);
     }
     expect(await registry.find(client.id)).to.deep.equal(client);
-    const removal = registry.remove(client.id, fail);
-    expect(await refusalOf(removal)).to.match(/the log is full/);
+    expect(await refusalOf(removal(client.id, fail))).to.match(/the log is full/);
     expect(await registry.listByOwner(owner)).to.have.length(1);
   });
 });

@@ -116,7 +116,7 @@ describe('client registry', () => {
     expect(await found()).to.include({ isSuspended: false, name: 'Renamed' });
     // Asked for while it is removed, it is remembered as it was until then.
     await live.remove(id, async () => {
-      expect(await found()).to.include({ isSuspended: true });
+      expect(await found()).to.include({ name: 'Renamed' });
     });
     expect(await found()).to.equal(undefined);
   });

@@ -12,7 +12,7 @@ const PATH = `${CLIENT}/delete`;
 const DELETED = 'The client is deleted. Everything that was issued to it has ended.';
 
 export function deleteRoutes(
-  { host, steps, clients, activity }: PageParts,
+  { host, steps, removeClient, activity }: PageParts,
   own: OwnClientSteps,
 ): Route[] {
   function draw(ctx: Context, typedName = '', problem?: string): Promise<void> {
@@ -39,23 +39,22 @@ export function deleteRoutes(
 
   async function submit(ctx: Context): Promise<void> {
     const { id, name } = ownClientOf(ctx);
-    await clients
-      .remove(id, (tx, people) =>
-        activity.record(
-          {
-            action: 'client_deleted',
-            actor: 'person',
-            accountId: accountOf(ctx).id,
-            details: { client_id: id, client_name: name, people },
-            origin: originOf(ctx),
-          },
-          tx,
-        ),
-      )
-      .catch((error: unknown) => {
-        // Another click was faster: it is gone, as was asked for.
-        if (!(error instanceof Refusal)) throw error;
-      });
+    const removal = removeClient(id, (tx, people) =>
+      activity.record(
+        {
+          action: 'client_deleted',
+          actor: 'person',
+          accountId: accountOf(ctx).id,
+          details: { client_id: id, client_name: name, people },
+          origin: originOf(ctx),
+        },
+        tx,
+      ),
+    );
+    await removal.catch((error: unknown) => {
+      // Another click was faster: it is gone, as was asked for.
+      if (!(error instanceof Refusal)) throw error;
+    });
     await host.notices.tell(ctx, LIST, DELETED);
   }
 
