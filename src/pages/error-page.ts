@@ -1,6 +1,7 @@
 /** The page for everything that went wrong: what happened, what to do, a reference. */
 import type { Context } from 'koa';
 import { formOf } from '../provider/form.ts';
+import type { AuthorizationRefusal } from '../provider/provider.ts';
 import type { PageHost } from './page.ts';
 
 declare module './view-data.ts' {
@@ -103,16 +104,7 @@ const AUTHORIZATION_TEXTS: Readonly<Record<string, ErrorText>> = {
 export interface ErrorPage {
   /** Answers with the page for an HTTP status. */
   show(ctx: Context, status: number): Promise<void>;
-  /** Answers a refused authorization request; `code` is the OAuth error. */
-  showAuthorizationError(
-    ctx: Context,
-    error: {
-      code: string;
-      description?: string | undefined;
-      isGone: boolean;
-      restart?: string | undefined;
-    },
-  ): Promise<void>;
+  showAuthorizationError(ctx: Context, refusal: AuthorizationRefusal): Promise<void>;
   /** Answers for an interaction that was used or has expired; `restart` begins the request again. */
   requestIsOver(ctx: Context, restart?: string | undefined): Promise<void>;
   /**

@@ -63,16 +63,17 @@ export interface ProviderParts {
   readonly problems: Pick<ClientProblems, 'note'>;
   readonly lastUsed: Pick<LastUsed<UsedThing>, 'note'>;
   /** Draws a refused authorization request that must not be redirected. */
-  showError(
-    ctx: Context,
-    error: {
-      code: string;
-      description?: string | undefined;
-      /** The interaction was used or has expired; `restart` begins its request again. */
-      isGone: boolean;
-      restart?: string | undefined;
-    },
-  ): Promise<void>;
+  showError(ctx: Context, refusal: AuthorizationRefusal): Promise<void>;
+}
+
+/** An authorization request that was refused, for the person whom nobody can be sent back with. */
+export interface AuthorizationRefusal {
+  /** RFC 6749 §4.1.2.1. */
+  readonly code: string;
+  readonly description?: string | undefined;
+  /** The interaction was used or has expired; `restart` begins its request again. */
+  readonly isGone: boolean;
+  readonly restart?: string | undefined;
 }
 
 /** What is noted as used, to be shown to whoever it belongs to. */
