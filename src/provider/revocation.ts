@@ -33,10 +33,8 @@ export function revocation(
       }
       // §2.2: an unknown token is a token that is already dead.
       await token?.end(ctx);
-      // Or it would be that of JSON, which an empty text is not.
-      ctx.remove('Content-Type');
-      ctx.body = null;
-      ctx.status = 200;
+      // Ignored by clients (§2.2); but there are libraries that want JSON of every answer.
+      ctx.body = {};
     },
   ];
 }

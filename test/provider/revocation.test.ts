@@ -24,10 +24,9 @@ describe('token revocation', () => {
 
   const expectDone = ({ status, text, headers }: Answer): void => {
     expect(status, text).to.equal(200);
-    expect(text).to.equal('');
-    // Else a client reads nothing as JSON.
-    expect(headers.get('content-type')).to.equal(null);
-    expect(headers.get('content-length')).to.equal('0');
+    // simple-oauth2 fails on an answer that is no JSON, others on JSON that is empty.
+    expect(text).to.equal('{}');
+    expect(headers.get('content-type')).to.equal('application/json; charset=utf-8');
   };
 
   async function isAlive(tokens: Tokens, client = on.clients.confidential): Promise<boolean> {
