@@ -2,7 +2,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { settingsJsonSchema } from '../src/config/schema/json-schema.ts';
-import { knownSettings } from '../src/config/schema/known-settings.ts';
+import { type KnownSetting, knownSettings } from '../src/config/schema/known-settings.ts';
 
 const ROOT = path.join(import.meta.dirname, '..');
 const WRITTEN_BELOW = '<!-- settings: written by `npm run docs` -->\n';
@@ -37,15 +37,17 @@ function tableOf(heading: string, section: Described = {}): string {
     heading === '' ? steps.length === 1 : steps.length === 2 && steps[0] === heading,
   );
   const title = heading === '' ? '' : `### ${heading}\n\n${section.description ?? ''}\n\n`;
-  const rows = settings.map(({ name }) => `| \`${name}\` | ${cell(describedAt(name))} |\n`);
-  return `${title}| setting | what |\n|---|---|\n${rows.join('')}`;
+  const rows = settings.map((setting) => `| ${cellsOf(setting).map(cell).join(' | ')} |\n`);
+  return `${title}| setting | what | takes | default | in force after |\n|---|---|---|---|---|\n${rows.join('')}`;
 }
 
-function describedAt(name: string): string {
-  let place = settingsJsonSchema() as Described;
-  for (const step of name.split('.')) place = place.properties?.[step] ?? {};
-  return place.description ?? '';
-}
+const cellsOf = ({ name, description, expectation, defaultValue, effect }: KnownSetting) => [
+  `\`${name}\``,
+  description,
+  expectation?.accepts ?? '',
+  String(defaultValue ?? ''),
+  `a ${effect}`,
+];
 
 const cell = (text: string): string => text.replaceAll('|', '\\|').replaceAll('<', '&lt;');
 

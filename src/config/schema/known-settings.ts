@@ -8,6 +8,8 @@ export interface KnownSetting {
   readonly name: string;
   /** Where it stands in the file: `['tokens', 'retry_window']`. */
   readonly path: readonly string[];
+  /** What it is for, in sentences. */
+  readonly description: string;
   /** In the words of the file; undefined where none is fixed. */
   readonly defaultValue: unknown;
   readonly isNumber: boolean;
@@ -38,6 +40,7 @@ function known(path: readonly string[], schema: z.ZodType): KnownSetting {
   return {
     name: path.join('.'),
     path,
+    description: schema.description ?? '',
     defaultValue,
     isNumber: kind instanceof z.ZodNumber,
     expectation: expectations.get(kind),
