@@ -14,6 +14,7 @@ import {
 } from '../authorizations/endings.ts';
 import { createMachineTokens, type MachineTokens } from '../authorizations/machine-tokens.ts';
 import { systemClock } from '../clock.ts';
+import type { Variables } from '../config/environment.ts';
 import { findKeys, loadSettingsOfStores } from '../config/load.ts';
 import type { Settings, SettingsWithoutSecrets } from '../config/settings.ts';
 import { type Registries as CommonRegistries, createRegistries } from '../registries.ts';
@@ -24,7 +25,6 @@ import { openTokenStore } from '../storage/open-token-store.ts';
 import type { TokenStore } from '../storage/token-store.ts';
 import { type RecordChange, recordsIn } from './change-records.ts';
 import { createInvitations, type Invitations } from './invitations.ts';
-import type { Surroundings } from './operator.ts';
 
 export interface Registries extends CommonRegistries {
   readonly settings: SettingsWithoutSecrets;
@@ -55,7 +55,7 @@ const PATIENCE = 10;
  * @throws ConfigurationProblems, StorageUnavailable, or Refusal `migrations_pending`
  */
 export async function withRegistries<Result>(
-  { environment, by }: Pick<Surroundings, 'environment'> & { readonly by?: OperatedBy },
+  { environment, by }: { readonly environment: Variables; readonly by?: OperatedBy },
   work: (registries: Registries) => Promise<Result>,
 ): Promise<Result> {
   const settings = loadSettingsOfStores({ environment });
