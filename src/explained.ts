@@ -10,6 +10,8 @@ export interface Trouble {
   readonly code: string;
   readonly message: string;
   readonly remedy: string;
+  /** It may be over in a moment, with nobody doing anything about it. */
+  readonly mayPass?: boolean;
 }
 
 /** Undefined for what this program did wrong itself. */
@@ -18,12 +20,13 @@ export function troubleOf(error: unknown): Trouble | undefined {
   // What clients are told of a store that is away names neither the store nor the cause.
   if (error instanceof StorageUnavailable) {
     const store = error.reason.startsWith('redis') ? REDIS : POSTGRESQL;
-    const remedy = knownRemedy(store, error);
+    const { remedy, mayPass = false } = knownRemedy(store, error) ?? {};
     return {
       code: error.code,
       message: `${store.name} ${remedy ? 'cannot be used' : 'does not answer'} (${error.reason})`,
       remedy:
         remedy ?? `see that it runs and that its URL is right (${store.variable}), then try again`,
+      mayPass: mayPass || remedy === undefined,
     };
   }
   const { code, syscall, message } = (error ?? {}) as NodeJS.ErrnoException;
@@ -57,7 +60,11 @@ const credentials = ({ variable }: Store): string =>
   `correct the account and the password in ${variable}: ${PASSWORDS_IN_URLS}`;
 
 /** By the code (SQLSTATE, of the system, of TLS) or the words of the driver's error. */
-const STORE_REMEDIES: readonly (readonly [cause: RegExp, remedy: (store: Store) => string])[] = [
+const STORE_REMEDIES: readonly (readonly [
+  cause: RegExp,
+  remedy: (store: Store) => string,
+  mayPass?: boolean,
+])[] = [
   [/^28|WRONGPASS|NOAUTH|AUTH called|invalid .*password|SASL/, credentials],
   [/^3D000/, ({ variable }) => `make the database, or correct its name at the end of ${variable}`],
   [/^42501|NOPERM/, ({ variable }) => `give the account of ${variable} the right to do that`],
@@ -65,18 +72,35 @@ const STORE_REMEDIES: readonly (readonly [cause: RegExp, remedy: (store: Store) 
   [
     /^(ENOTFOUND|EAI_AGAIN)/,
     ({ variable }) => `correct the host in ${variable}: its name does not resolve here`,
+    // A container has a name only once it runs.
+    true,
+  ],
+  [
+    /CERT_HAS_EXPIRED|CERT_NOT_YET_VALID/,
+    ({ variable }) =>
+      `the certificate of the server in ${variable} has expired: renew it (or set this clock right)`,
+  ],
+  [
+    /ALTNAME_INVALID/,
+    ({ variable }) =>
+      `the certificate of the server names other hosts: write one of those into ${variable}`,
+  ],
+  [
+    /SELF_SIGNED|UNABLE_TO_|CERT_UNTRUSTED|INVALID_CA/,
+    ({ variable }) =>
+      `nobody whom this machine trusts signed the certificate of the server in ${variable}: name ` +
+      'the file of its authority in NODE_EXTRA_CA_CERTS',
   ],
   [
     /CERT|SSL|TLS|EPROTO/,
-    ({ variable }) =>
-      `see that ${variable} asks for TLS where the server has it, names the host of its certificate, ` +
-      'and that this machine trusts who signed that',
+    ({ variable }) => `see that ${variable} asks for TLS where the server has it, and only there`,
   ],
 ];
 
-function knownRemedy(store: Store, error: StorageUnavailable): string | undefined {
+function knownRemedy(store: Store, error: StorageUnavailable) {
   const causes = causesOf(error.cause);
-  return STORE_REMEDIES.find(([cause]) => causes.some((one) => cause.test(one)))?.[1](store);
+  const known = STORE_REMEDIES.find(([cause]) => causes.some((one) => cause.test(one)));
+  return known && { remedy: known[1](store), mayPass: known[2] };
 }
 
 /** Each cause with its code in front; a host with several addresses fails with one for each. */

@@ -7,6 +7,8 @@ import { loadSettings } from './config/load.ts';
 import { reloadInWords } from './config/reload.ts';
 import { explained, troubleOf } from './explained.ts';
 import { createProcessLog } from './host/process-log.ts';
+
+import { startPatiently } from './patient-start.ts';
 import { type Service, startService } from './service.ts';
 
 /** Milliseconds from SIGTERM, beside the shutdown delay, after which nobody is waited for. */
@@ -21,8 +23,14 @@ let log: Logger | undefined;
 
 async function main(): Promise<void> {
   const settings = loadSettings();
-  log = createProcessLog(settings.log);
-  const service = await startService({ settings, loadSettings, clock: systemClock, log });
+  const processLog = createProcessLog(settings.log);
+  log = processLog;
+  const parts = { settings, loadSettings, clock: systemClock, log };
+  const service = await startPatiently(
+    () => startService(parts),
+    ({ code, message, remedy }, left) =>
+      processLog.warn({ code, left, remedy }, `not started yet, for ${left} s more: ${message}`),
+  );
 
   listenToSignals(service, log);
   say(`Gatehouse answers at ${settings.issuer} (operators: ${service.operatorsUrl})`);

@@ -40,7 +40,16 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'host',
   ],
   'explained.ts': ['config', 'storage'],
-  'main.ts': ['service.ts', 'explained.ts', 'config', 'host', 'clients', 'accounts'],
+  'patient-start.ts': ['explained.ts'],
+  'main.ts': [
+    'service.ts',
+    'patient-start.ts',
+    'explained.ts',
+    'config',
+    'host',
+    'clients',
+    'accounts',
+  ],
   operator: [
     'application.ts',
     'registries.ts',

@@ -4,21 +4,29 @@ import { Server } from 'node:net';
 import { expect } from 'chai';
 import { Redis } from 'ioredis';
 import pg from 'pg';
-import { explained } from '../src/explained.ts';
+import { explained, troubleOf } from '../src/explained.ts';
+import { startPatiently } from '../src/patient-start.ts';
+import { StorageUnavailable } from '../src/storage/storage-unavailable.ts';
 import { failureOf } from './storage/waiting.ts';
 import { freshDataDirectory } from './support/embedded-postgres.ts';
 import { eventually } from './support/eventually.ts';
 import { createOpened } from './support/opened.ts';
 import { createPerson } from './support/person.ts';
-import { freshDatabaseUrl, freshMigratedDatabaseUrl } from './support/postgres-server.ts';
+import {
+  freshDatabaseUrl,
+  freshMigratedDatabaseUrl,
+  startPostgresServer,
+} from './support/postgres-server.ts';
 import { freePort } from './support/programs.ts';
 import { type RedisServer, startRedisServer } from './support/redis-server.ts';
 import { describeOn, postgresServer, redisServer } from './support/requirements.ts';
 import { type Overrides, startsOn, type TestService } from './support/service.ts';
 
 /** What an operator is told of the start that fails. */
-async function wordsOf(starting: Promise<TestService>): Promise<string> {
-  const error = await failureOf(starting);
+const wordsOf = async (starting: Promise<TestService>): Promise<string> =>
+  wordsOfError(await failureOf(starting));
+
+function wordsOfError(error: unknown): string {
   expect(error).to.be.an('error');
   const words = explained(error);
   expect(words, 'a stack helps no operator').not.to.match(/^ +at /m);
@@ -212,7 +220,11 @@ describeOn([postgresServer, redisServer], 'a start that fails, PostgreSQL and Re
         server: { port: free, ...server },
         storage: { databaseUrl, redisUrl: redis.url, ...storage },
       };
-      const said = await wordsOf(start({ settings }));
+      const error = await failureOf(start({ settings }));
+      const said = wordsOfError(error);
+      // Only a store that is away is waited for, and a name that is not there yet.
+      const mayPass = words.includes(away) || because === 'the name of a host does not resolve';
+      expect(troubleOf(error)?.mayPass ?? false).to.equal(mayPass);
       for (const word of words) expect(said).to.include(word);
       if (not !== undefined) expect(said).not.to.include(not);
       await eventually(async () => {
@@ -222,4 +234,59 @@ describeOn([postgresServer, redisServer], 'a start that fails, PostgreSQL and Re
       await expectFree(free);
     });
   }
+
+  it('a store that is away is waited for, and the start goes on when it comes', async () => {
+    const server = await startPostgresServer();
+    const databaseUrl = await server.createDatabase();
+    await server.kill();
+    const told: number[] = [];
+    const { issuer } = await startPatiently(
+      () => start({ settings: { storage: { databaseUrl, redisUrl: redis.url } } }),
+      (_trouble, secondsLeft) => told.push(secondsLeft),
+      { now: () => 0, pause: () => server.restart() },
+    );
+    expect((await createPerson(issuer).get('/login')).status).to.equal(200);
+    expect(told).to.deep.equal([60]);
+  });
+});
+
+describe('a start whose store is away', () => {
+  /** A clock that only pauses move. @returns what was told, and how often it was tried. */
+  async function waiting(error: unknown) {
+    let time = 0;
+    let tries = 0;
+    const told: string[] = [];
+    const refused = await failureOf(
+      startPatiently<never>(
+        async () => {
+          tries += 1;
+          throw error;
+        },
+        ({ message }, secondsLeft) => told.push(`${secondsLeft} ${message}`),
+        {
+          now: () => time,
+          async pause(milliseconds) {
+            time += milliseconds;
+          },
+        },
+      ),
+    );
+    return { refused, tries, told };
+  }
+
+  it('waits a minute, says so every five seconds, and is then refused as it would have been', async () => {
+    const cause = Object.assign(new Error('connect'), { code: 'ECONNREFUSED' });
+    const away = new StorageUnavailable('postgresql', cause);
+    const { refused, tries, told } = await waiting(away);
+    expect({ refused, tries }).to.deep.equal({ refused: away, tries: 61 });
+    expect(told).to.have.length(12);
+    expect(told[11]).to.match(/^5 the database does not answer/);
+  });
+
+  it('does not wait where nobody comes: a wrong password, or a fault of its own', async () => {
+    const password = Object.assign(new Error('password'), { code: '28P01' });
+    for (const error of [new StorageUnavailable('postgresql', password), new Error('fault')]) {
+      expect(await waiting(error)).to.deep.equal({ refused: error, tries: 1, told: [] });
+    }
+  });
 });

@@ -1,5 +1,6 @@
 /** The program as an operator starts it: a process, its environment, and the signal that ends it. */
 import { type ChildProcess, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { request } from 'node:http';
@@ -45,6 +46,7 @@ describe('node src/main.ts', () => {
     child.stderr.on('data', (chunk: Buffer) => {
       said += chunk;
     });
+    const logged = once(child.stdout, 'data');
     const log = text(child.stdout);
     const closed = once(child, 'close').then(([exitCode]) => exitCode as number | null);
     return {
@@ -55,6 +57,7 @@ describe('node src/main.ts', () => {
           if (typeof ended === 'number') throw new Error(`ended with ${ended}: ${said}`);
         }
       },
+      untilLogged: async () => void (await logged),
       terminate: () => child.kill('SIGTERM'),
       outcome: async () => ({ exitCode: await closed, said, log: await log }),
     };
@@ -182,6 +185,29 @@ describe('node src/main.ts', () => {
     expect(again.isSeeded).to.equal(false);
   });
 
+  it('a database that is away is waited for, which the log says', async () => {
+    const environment = {
+      ...(await onFreePorts()),
+      GATEHOUSE_COOKIE_KEYS: randomBytes(32).toString('base64url'),
+      GATEHOUSE_TOKEN_KEYS: randomBytes(32).toString('base64url'),
+    };
+    const nobody = `postgres://nobody@127.0.0.1:${await freePort()}/it`;
+    const run = start({ ...environment, DATABASE_URL: nobody });
+    await run.untilLogged();
+    run.terminate();
+    const { log } = await run.outcome();
+    expect(JSON.parse(log).msg).to.match(/^not started yet, for 60 s more: the database does not/);
+  });
+
+  it('a Node that is too old is told so in one sentence', async () => {
+    const older = 'Object.defineProperty(process.versions, "node", { value: "22.1.0" })';
+    const check = path.join(import.meta.dirname, '../src/node-version.cjs');
+    const words = ['--import', `data:text/javascript,${older}`, '--import', check, MAIN];
+    const child = spawn(process.execPath, words, { env: COMPILE_CACHE });
+    const said = await text(child.stderr);
+    expect(said).to.match(/^Gatehouse needs Node 24 or later, and this is 22\.1\.0 .*\n$/);
+  });
+
   it('a bad configuration is told whole, before anything opens', async () => {
     const untouched = path.join(temporaryDirectory('main'), 'data');
     const run = start({
@@ -216,6 +242,8 @@ interface Run {
   /** Standard error so far. */
   said(): string;
   untilSaid(words: string): Promise<void>;
+  /** Until there is something in its log. */
+  untilLogged(): Promise<void>;
   terminate(): void;
   /** Once it ended: what it said on standard error, and its log. */
   outcome(): Promise<{ exitCode: number | null; said: string; log: string }>;

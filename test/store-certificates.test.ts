@@ -1,0 +1,143 @@
+/** TLS to PostgreSQL and Redis: a certificate that is not good is refused, with what to do about it. */
+import { execFileSync } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { getCACertificates, setDefaultCACertificates } from 'node:tls';
+import { expect } from 'chai';
+import { Redis } from 'ioredis';
+import pg from 'pg';
+import { explained, troubleOf } from '../src/explained.ts';
+import { failureOf } from './storage/waiting.ts';
+import { createPerson } from './support/person.ts';
+import { freshMigratedDatabaseUrl, startPostgresServer } from './support/postgres-server.ts';
+import { freePort } from './support/programs.ts';
+import { freshRedisUrl, startRedisServer } from './support/redis-server.ts';
+import { describeOn, postgresServer, redisServer } from './support/requirements.ts';
+import { startsOn } from './support/service.ts';
+import { temporaryDirectory } from './support/temporary-directory.ts';
+
+const WRONG: readonly (readonly [what: string, made: Made, remedy: RegExp])[] = [
+  ['of an unknown authority', { authority: 'other' }, /NODE_EXTRA_CA_CERTS/],
+  ['signed by itself', { authority: undefined }, /NODE_EXTRA_CA_CERTS/],
+  ['that is over', { authority: 'ours', days: '-1' }, /has expired: renew it/],
+  ['of another host', { authority: 'ours', host: 'db.example' }, /names other hosts/],
+];
+
+interface Made {
+  readonly authority: 'ours' | 'other' | undefined;
+  readonly days?: string;
+  readonly host?: string;
+}
+
+const folder = temporaryDirectory('certificates');
+const file = (name: string): string => path.join(folder, name);
+const openssl = (...words: string[]): void => {
+  execFileSync('openssl', words, { cwd: folder, stdio: 'pipe' });
+};
+
+function makeAuthority(name: string): string {
+  openssl(
+    ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'],
+    ...['-keyout', `${name}.key`, '-out', `${name}.crt`, '-days', '2', '-subj', `/CN=${name}`],
+  );
+  return readFileSync(file(`${name}.crt`), 'utf8');
+}
+
+/** Into `server.key` and `server.crt`. */
+function makeCertificate({ authority, days = '1', host = 'localhost' }: Made): void {
+  const signed = authority ? ['-CA', `${authority}.crt`, '-CAkey', `${authority}.key`] : [];
+  const by = authority ? signed : ['-key', 'server.key'];
+  writeFileSync(file('names'), `subjectAltName=DNS:${host}`);
+  openssl(
+    ...['req', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'],
+    ...['-keyout', 'server.key', '-out', 'server.csr', '-subj', '/CN=a store'],
+  );
+  openssl(
+    ...['x509', '-req', '-in', 'server.csr', '-out', 'server.crt', '-days', days],
+    ...[
+      '-extfile',
+      'names',
+      ...(authority ? [...by, '-CAcreateserial'] : ['-signkey', 'server.key']),
+    ],
+  );
+}
+
+/** The server writes its own files: it runs as somebody else. */
+async function giveToPostgres(url: string): Promise<void> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  for (const name of ['server.crt', 'server.key']) {
+    const lines = readFileSync(file(name), 'utf8').trim().split('\n');
+    const rows = lines.map((line) => `(${client.escapeLiteral(line)})`).join();
+    await client.query(`COPY (VALUES ${rows}) TO PROGRAM 'umask 077; cat > ${name}'`);
+  }
+  await client.query("ALTER SYSTEM SET ssl = 'on'");
+  await client.query('SELECT pg_reload_conf()');
+  await client.end();
+}
+
+describeOn([postgresServer, redisServer], 'TLS to the stores', () => {
+  const start = startsOn();
+  const trusted = getCACertificates();
+  let stores: Record<
+    'postgresql' | 'redis',
+    () => Promise<{ databaseUrl: string; redisUrl: string }>
+  >;
+  let use: (made: Made) => Promise<void>;
+
+  before(async () => {
+    makeAuthority('other');
+    setDefaultCACertificates([...trusted, makeAuthority('ours')]);
+    makeCertificate({ authority: 'ours' });
+    const postgres = await startPostgresServer();
+    const tlsPort = await freePort();
+    const redis = await startRedisServer({
+      'tls-port': String(tlsPort),
+      'tls-auth-clients': 'no',
+      'tls-ca-cert-file': file('ours.crt'),
+      'tls-cert-file': file('server.crt'),
+      'tls-key-file': file('server.key'),
+    });
+    const databaseUrl = new URL(await postgres.createDatabase());
+    databaseUrl.hostname = 'localhost';
+    databaseUrl.searchParams.set('sslmode', 'verify-full');
+    stores = {
+      postgresql: async () => ({
+        databaseUrl: databaseUrl.href,
+        redisUrl: await freshRedisUrl(),
+      }),
+      redis: async () => ({
+        databaseUrl: await freshMigratedDatabaseUrl(),
+        redisUrl: `rediss://localhost:${tlsPort}`,
+      }),
+    };
+    use = async (made) => {
+      makeCertificate(made);
+      await giveToPostgres(postgres.url);
+      const administrator = new Redis(redis.url);
+      const files = ['tls-cert-file', file('server.crt'), 'tls-key-file', file('server.key')];
+      await administrator.call('CONFIG', 'SET', ...files);
+      administrator.disconnect();
+    };
+  });
+  after(() => setDefaultCACertificates(trusted));
+
+  for (const name of ['postgresql', 'redis'] as const) {
+    it(`a good certificate of ${name} is taken`, async () => {
+      await use({ authority: 'ours' });
+      const { issuer } = await start({ settings: { storage: await stores[name]() } });
+      expect((await createPerson(issuer).get('/login')).status).to.equal(200);
+    });
+
+    for (const [what, made, remedy] of WRONG) {
+      it(`a certificate of ${name} ${what} is refused at once, and the remedy told`, async () => {
+        await use(made);
+        const error = await failureOf(start({ settings: { storage: await stores[name]() } }));
+        expect(explained(error))
+          .to.match(remedy)
+          .and.include(name === 'redis' ? 'REDIS_URL' : '');
+        expect(troubleOf(error)?.mayPass, explained(error)).to.equal(false);
+      });
+    }
+  }
+});
