@@ -5,6 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { seedDemo } from './accounts/demo.ts';
 import { keyEmails } from './accounts/email-keys.ts';
+import { lastImport } from './accounts/import/outcome.ts';
 import { createApplication } from './application.ts';
 import { createEndings, reportRevived } from './authorizations/endings.ts';
 import type { Clock } from './clock.ts';
@@ -90,6 +91,7 @@ export async function startService(given: ServiceParts) {
     stores: readiness.stores,
     connections: () => database.connections(),
     isFeedLive: () => changes.isLive,
+    lastImport: () => lastImport(database),
   });
 
   // A clock that differs is said at the start, and not first when somebody asks.

@@ -38,6 +38,8 @@ export interface Revocations {
   tellMachineToken(clientId: string): Promise<void>;
   /** Undefined for one that was not ended by itself. */
   find(id: string): Promise<RecordedEnd | undefined>;
+  /** How many there are to look through. */
+  countSince(since: Date | undefined): Promise<number>;
   /** The latest first, at most `limit`, older than the one `before`. */
   latest(page: {
     readonly limit: number;
@@ -149,6 +151,15 @@ export function createRevocations(parts: {
         [id],
       );
       return row && recordedEndFrom(row);
+    },
+
+    async countSince(since) {
+      const [row] = await database.query<{ count: number }>(
+        `SELECT count(*)::integer AS count FROM ended_authorizations
+          WHERE $1::timestamptz IS NULL OR at >= $1`,
+        [since ?? null],
+      );
+      return row?.count ?? 0;
     },
 
     async latest({ limit, since, before }) {

@@ -5,7 +5,10 @@ import { openDatabase } from '../storage/database.ts';
 import { migrate, pendingMigrations } from '../storage/migrate.ts';
 import type { Operator } from './operator.ts';
 
-export function addMigrateCommand(program: Command, { print, environment }: Operator): void {
+export function addMigrateCommand(
+  program: Command,
+  { print, progress, environment }: Operator,
+): void {
   program
     .command('migrate')
     .description(
@@ -16,7 +19,15 @@ export function addMigrateCommand(program: Command, { print, environment }: Oper
       const { storage } = loadSettingsOfStores({ environment });
       const database = await openDatabase(storage);
       try {
-        const names = await (dryRun ? pendingMigrations(database) : migrate(database));
+        // While somebody else migrates it, the embedded database would not answer in time.
+        const isAsked = dryRun || !database.embedded;
+        const pending = isAsked ? await pendingMigrations(database) : undefined;
+        let begun = 0;
+        const tell = (): void => {
+          begun += 1;
+          progress.show('Migrations begun', begun, pending?.length);
+        };
+        const names = dryRun && pending ? pending : await migrate(database, tell);
         const done = dryRun ? 'Missing' : 'Applied';
         print({
           value: { dry_run: dryRun, migrations: names },

@@ -2,6 +2,7 @@
 import type { Readable, Writable } from 'node:stream';
 import type { OperatedBy } from '../accounts/activity.ts';
 import type { Variables } from '../config/environment.ts';
+import type { Progress } from './progress.ts';
 import type { Registries } from './registries.ts';
 import type { Report } from './report.ts';
 
@@ -22,6 +23,8 @@ export interface Operator extends Surroundings {
   readonly by: () => OperatedBy;
   /** For a command that needs no database. */
   readonly print: (report: Report) => void;
+  /** For a command that may take long. */
+  readonly progress: Progress;
   /** A line for people while a command works; nothing with `--json`. */
   readonly say: (line: string) => void;
 }

@@ -5,6 +5,7 @@ import type { Variables } from '../config/environment.ts';
 import { failureOf } from './failure.ts';
 import type { Operator, Surroundings } from './operator.ts';
 import { createProgram } from './program.ts';
+import { createProgress } from './progress.ts';
 import { withRegistries } from './registries.ts';
 import type { Report } from './report.ts';
 
@@ -21,9 +22,11 @@ export async function runOperator(
   const { stdout, stderr } = surroundings;
   // Looked up here because a command line that cannot be understood is answered in JSON as well.
   const json = args.includes('--json');
+  const progress = createProgress(stderr);
   let exitCode = 0;
 
   function print(report: Report): void {
+    progress.clear();
     stdout.write(`${json ? JSON.stringify(report.value) : report.text}\n`);
     exitCode = report.exitCode ?? 0;
   }
@@ -37,7 +40,11 @@ export async function runOperator(
       print(await withRegistries({ ...surroundings, by: operator.by() }, work));
     },
     print,
-    say: (line) => void (json || stdout.write(`${line}\n`)),
+    progress,
+    say(line) {
+      progress.clear();
+      if (!json) stdout.write(`${line}\n`);
+    },
   };
 
   const program = createProgram(operator, { json });
@@ -49,6 +56,7 @@ export async function runOperator(
   return exitCode;
 
   function fail(error: unknown): void {
+    progress.clear();
     const failure = failureOf(error);
     exitCode = failure.exitCode;
     if (failure.stack) stderr.write(`${failure.stack}\n`);

@@ -19,10 +19,14 @@ const EMBEDDED_CONNECT_LIMIT = 60_000;
  * of several nodes that start at once one migrates and the others wait. On the embedded database that
  * lock is everybody's, for all share one session; there one transaction keeps the turn until the end.
  *
+ * @param tell is called when a migration begins.
  * @returns the names of the migrations applied now.
  * @throws StorageUnavailable when the server cannot be reached.
  */
-export async function migrate(database: OpenDatabase): Promise<string[]> {
+export async function migrate(
+  database: OpenDatabase,
+  tell: () => void = () => {},
+): Promise<string[]> {
   const client = new pg.Client({
     ...database.connection,
     connectionTimeoutMillis: database.embedded ? EMBEDDED_CONNECT_LIMIT : CONNECT_LIMIT,
@@ -41,7 +45,9 @@ export async function migrate(database: OpenDatabase): Promise<string[]> {
       migrationsTable: TABLE,
       advisoryLockMode: 'wait',
       singleTransaction: database.embedded,
-      log: () => {},
+      log: (line) => {
+        if (line.startsWith('### MIGRATION')) tell();
+      },
     });
     if (database.embedded) await client.query('COMMIT');
     return applied.map((migration) => migration.name);

@@ -1,5 +1,7 @@
 /** What is counted: exactly what happened, under labels that no caller can multiply. */
 import { expect } from 'chai';
+import { fileOf, line } from '../operator/import-file.ts';
+import { operatorBeside } from '../operator/run-operator.ts';
 import { counted, scrape } from '../support/metrics.ts';
 import {
   authorizationUrl,
@@ -127,6 +129,24 @@ describe('metrics', () => {
     expect(build).to.match(/^\{version="\d+\.\d+\.\d+",node="v\d/);
     expect(samples.get('nodejs_eventloop_lag_p99_seconds')).to.be.a('number');
     expect(samples.has('gatehouse_cleaning_removed_total{job="tokens"}')).to.equal(true);
+  });
+
+  it('tell what the last import came to, which ran elsewhere: never a dry run, nor one that failed', async () => {
+    const time = 'gatehouse_import_last_success_timestamp_seconds';
+    const run = operatorBeside(on.service);
+    const good = fileOf(line.organization('O1'), line.organization('O2'));
+    await run(`import ${good} --dry-run`);
+    await run(`import ${fileOf('not json')}`);
+    expect((await scrape(on.service)).has(time)).to.equal(false);
+    expect((await run(`import ${good}`)).exitCode).to.equal(0);
+    const first = await scrape(on.service);
+    expect(first.get(time)).to.be.closeTo(Date.now() / 1000, 3_600);
+    const changes = 'gatehouse_import_last_changes';
+    expect(counted(first, changes)).to.deep.equal({ '{type="organization",change="added"}': 2 });
+    await run(`import ${good}`);
+    const second = await scrape(on.service);
+    expect(counted(second, changes)).to.deep.equal({});
+    expect(second.get(time)).to.be.above(first.get(time) ?? Number.NaN);
   });
 
   it('go on counting after a reload, and say whether it was taken over', async () => {

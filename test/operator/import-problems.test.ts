@@ -122,6 +122,18 @@ describe('a file that operator import refuses', () => {
     expect(lines).to.deep.equal([1, 2, 3, 6]);
   });
 
+  it('what refers to nothing is told beside what cannot be read, which it may be about', async () => {
+    const file = fileOf(organization('O1'), 'not json', membership('A9', 'O1'), '{}');
+    expectProblems(await problemsOf(file), [
+      [2, /^is not JSON/],
+      [
+        3,
+        /no account line has the external_id "A9".*, unless that is line 2, which cannot be read$/,
+      ],
+      [4, /^type: is missing/],
+    ]);
+  });
+
   it('whatever bytes the file holds', async () => {
     const file = path.join(temporaryDirectory('import'), 'bytes');
     const [one, two] = [JSON.stringify(organization('O1')), JSON.stringify(organization('O2'))];
@@ -165,7 +177,7 @@ describe('what only the database knows to be wrong with an import', () => {
       account('A2', { email: 'hand@example.test' }),
     );
     expectProblems(await problemsOf(file, run), [
-      [3, /^organization: the warehouse belongs to "O1", and a warehouse never moves/],
+      [3, /^organization: the warehouse belongs to "O1"; where it is to move, add "former_org/],
       [
         4,
         /^email: the account with the external_id "A1", which is not in the file, has this address/,

@@ -16,6 +16,7 @@ const idle = {
     run: async () => {},
     print: () => {},
     say: () => {},
+    progress: { show: () => {}, clear: () => {} },
     onInterrupt: () => {},
   },
 };

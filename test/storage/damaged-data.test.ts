@@ -108,7 +108,7 @@ describe('the very first start', () => {
     const guests = await Promise.all(
       [0, 1].map(() => openDatabase({ dataDirectory: directory, sharing: 'share' })),
     );
-    const applied = await Promise.all([owner, ...guests].map(migrate));
+    const applied = await Promise.all([owner, ...guests].map((one) => migrate(one)));
     expect(applied.filter((names) => names.length > 0)).to.have.length(1);
     expect(await pendingMigrations(owner)).to.deep.equal([]);
     const other = await startOtherProcess(directory, 'share');

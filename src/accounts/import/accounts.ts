@@ -2,7 +2,14 @@
 import { randomId } from '../../random-id.ts';
 import type { Queries } from '../../storage/queries.ts';
 import { emailKey } from '../email.ts';
-import type { ImportActivity, ImportChange, ImportFacts, ImportStep } from './change.ts';
+import {
+  adopt,
+  type ImportActivity,
+  type ImportChange,
+  type ImportFacts,
+  type ImportStep,
+  twoOfThem,
+} from './change.ts';
 import type { LineOf } from './line.ts';
 import type { Numbered } from './source.ts';
 
@@ -17,10 +24,11 @@ interface AccountRow {
   readonly suspended_by_import: boolean;
 }
 
-/** One line with the account that has its id, and the one that has its address now. */
+/** One line with the accounts that have its id, its former id, and its address now. */
 interface Match {
   readonly position: string;
   readonly account: AccountRow | null;
+  readonly former: AccountRow | null;
   readonly holder: AccountRow | null;
 }
 
@@ -37,8 +45,8 @@ interface Target {
 type Suspension = 'begin' | 'end' | 'keep';
 
 /**
- * An account is found by its external id, or else by its address where it was made by hand: such a
- * one is adopted. Where addresses go from one account of the file to another, they arrive.
+ * An account is found by its external id, or its former one, or else by its address where it was made
+ * by hand: such a one is adopted. Where addresses go from one account of the file to another, they arrive.
  */
 export async function compareAccounts(
   queries: Queries,
@@ -51,18 +59,17 @@ export async function compareAccounts(
   const movedOut: string[] = [];
   const changes: ImportChange[] = [];
 
-  for (const { position, account, holder } of matches) {
+  for (const { position, account, former, holder } of matches) {
     const line = lines[Number(position) - 1];
     if (!line) continue;
     const { external_id, email } = line;
-    const isFree = holder === null || holder.id === account?.id;
-    const found = account ?? (holder?.external_id === null ? holder : undefined);
-    if (!isFree && holder.id !== found?.id) {
-      const owner = holder.external_id;
+    if (account && former) facts.problems.add(line.number, twoOfThem(`${former.external_id}`));
+    const known = account ?? former;
+    const found = known ?? (holder?.external_id === null ? holder : undefined);
+    if (holder && holder.id !== found?.id) {
       // The line of its holder has another address: nobody has it in the end but this one.
-      if (owner !== null && facts.index.has({ type: 'account', external_id: owner })) {
-        movedOut.push(holder.id);
-      } else facts.problems.add(line.number, takenEmail(holder));
+      if (isInFile(facts, holder)) movedOut.push(holder.id);
+      else facts.problems.add(line.number, takenEmail(holder));
     }
     const key = { type: 'account', external_id } as const;
     if (!found) {
@@ -71,10 +78,7 @@ export async function compareAccounts(
       changes.push({ change: 'added', key, name: email, ...(fields && { fields }) });
       continue;
     }
-    if (!account) {
-      facts.adopted.set(external_id, found.id);
-      facts.adoptedAs.set(found.id, external_id);
-    }
+    if (!account) adopt(facts, key, found.id);
     const { target, fields } = targetOf(found, line);
     if (target.changed.length === 0) continue;
     targets.push(target);
@@ -92,6 +96,12 @@ export async function compareAccounts(
   };
 }
 
+function isInFile({ index }: ImportFacts, { external_id }: AccountRow): boolean {
+  if (external_id === null) return false;
+  const key = { type: 'account', external_id } as const;
+  return index.has(key) || index.isFormer(key);
+}
+
 function matchesOf(queries: Queries, lines: readonly AccountLine[]): Promise<Match[]> {
   const columns = (table: string): string =>
     `CASE WHEN ${table}.id IS NULL THEN NULL ELSE jsonb_build_object(
@@ -99,12 +109,19 @@ function matchesOf(queries: Queries, lines: readonly AccountLine[]): Promise<Mat
       'name', ${table}.name, 'is_suspended', ${table}.suspended_at IS NOT NULL,
       'suspended_by_import', ${table}.suspended_by_import) END`;
   return queries.query<Match>(
-    `SELECT line.position, ${columns('a')} AS account, ${columns('h')} AS holder
-      FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS line (external_id, email_key, position)
+    `SELECT line.position, ${columns('a')} AS account, ${columns('f')} AS former,
+        ${columns('h')} AS holder
+      FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY
+        AS line (external_id, email_key, former_external_id, position)
       LEFT JOIN accounts a ON a.external_id = line.external_id
+      LEFT JOIN accounts f ON f.external_id = line.former_external_id
       LEFT JOIN accounts h ON h.email_key = line.email_key
       ORDER BY line.position`,
-    [lines.map(({ external_id }) => external_id), lines.map(({ email }) => emailKey(email))],
+    [
+      lines.map(({ external_id }) => external_id),
+      lines.map(({ email }) => emailKey(email)),
+      lines.map(({ former_external_id = null }) => former_external_id),
+    ],
   );
 }
 

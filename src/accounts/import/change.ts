@@ -37,11 +37,41 @@ export interface ImportFacts {
   readonly now: Date;
   /** What only the database knows to be wrong. */
   readonly problems: FoundProblems;
-  /**
-   * Accounts that were made by hand and are in the file: the account's id for its external id. Until
-   * that is written, memberships are looked up with this.
-   */
-  readonly adopted: Map<string, string>;
-  /** The same the other way round. */
-  readonly adoptedAs: Map<string, string>;
+  /** Take an organization or a warehouse that was made by hand for the one of its name in the file. */
+  readonly adoptByName: boolean;
+  readonly adopted: Readonly<Record<AdoptedType, Adopted>>;
 }
+
+export type AdoptedType = 'organization' | 'warehouse' | 'account';
+
+/**
+ * What is in the file, and in the database without an external id or with a former one. Until that is
+ * written, what refers to it is looked up with this.
+ */
+export interface Adopted {
+  /** By the external id of the file. */
+  readonly ids: Map<string, string>;
+  /** The other way round. */
+  readonly externalIds: Map<string, string>;
+}
+
+export function adopt({ adopted }: ImportFacts, { type, external_id }: AdoptedKey, id: string) {
+  adopted[type].ids.set(external_id, id);
+  adopted[type].externalIds.set(id, external_id);
+}
+
+interface AdoptedKey {
+  readonly type: AdoptedType;
+  readonly external_id: string;
+}
+
+/** For `coalesce(line.adopted, …)`: the ids of those that have no such external id yet. */
+export const adoptedIds = (
+  { adopted }: ImportFacts,
+  type: AdoptedType,
+  externalIds: readonly string[],
+): (string | null)[] => externalIds.map((id) => adopted[type].ids.get(id) ?? null);
+
+export const twoOfThem = (former: string): string =>
+  `former_external_id: there is one with ${JSON.stringify(former)} and one with the external_id; ` +
+  'remove one of the two first, or leave former_external_id out';

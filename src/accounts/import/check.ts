@@ -13,9 +13,10 @@ import { type ImportKey, type ImportSource, isBroken, type Numbered } from './so
 export async function checkImport(source: ImportSource): Promise<ImportIndex> {
   const index = createImportIndex();
   const problems = createFoundProblems();
-  let isAllKnown = true;
+  let unread: number | undefined;
 
   for await (const lines of source.lines()) {
+    index.lines += lines.length;
     for (const line of lines) {
       if (!isBroken(line)) {
         for (const problem of enter(index, line)) problems.add(line.number, problem);
@@ -23,15 +24,20 @@ export async function checkImport(source: ImportSource): Promise<ImportIndex> {
       }
       for (const problem of line.problems) problems.add(line.number, problem);
       if (line.key) index.define(line.key, line.number);
-      else isAllKnown = false;
+      else unread ??= line.number;
     }
   }
+  for (const [former, number] of index.formers()) {
+    if (index.has(former)) problems.add(number, stillThere(index, former));
+  }
   // Behind a line that nobody understands may be what the others refer to.
-  if (isAllKnown) {
-    for await (const lines of source.lines()) {
-      for (const line of lines) {
-        if (isBroken(line)) continue;
-        for (const problem of wrongReferences(index, line)) problems.add(line.number, problem);
+  const unless =
+    unread === undefined ? '' : `, unless that is line ${unread}, which cannot be read`;
+  for await (const lines of source.lines()) {
+    for (const line of lines) {
+      if (isBroken(line)) continue;
+      for (const problem of wrongReferences(index, line)) {
+        problems.add(line.number, problem + unless);
       }
     }
   }
@@ -45,13 +51,30 @@ function enter(index: ImportIndex, line: Numbered): string[] {
   if (earlier !== undefined) {
     return [`line ${earlier} is about the same ${nameOf(line)}; remove one of the two`];
   }
-  if (line.type === 'warehouse') index.setOrganization(line.external_id, line.organization);
+  if (line.type === 'warehouse') {
+    index.setOrganization(line.external_id, line.organization);
+    index.hasMoves ||= line.former_organization !== undefined;
+  }
   if (line.type === 'membership') index.setRole(line, line.role);
+  return [...takenFormer(index, line), ...takenEmail(index, line)];
+}
+
+function takenEmail(index: ImportIndex, line: Numbered): string[] {
   if (line.type !== 'account') return [];
   const taken = index.claimEmail(line.email, line.number);
   if (taken === undefined) return [];
   return [`email: line ${taken} has the same address; each account needs one of its own`];
 }
+
+function takenFormer(index: ImportIndex, line: Numbered): string[] {
+  if (!('external_id' in line) || line.former_external_id === undefined) return [];
+  const { type, former_external_id: external_id } = line;
+  const taken = index.claimFormer({ type, external_id }, line.number);
+  return taken === undefined ? [] : [`former_external_id: line ${taken} has the same one`];
+}
+
+const stillThere = (index: ImportIndex, key: ImportKey): string =>
+  `former_external_id: line ${index.lineOf(key)} is about that ${key.type}; remove one of the two`;
 
 const nameOf = ({ type }: ImportKey): string =>
   type === 'warehouse_rights' ? 'rights in a warehouse' : type;

@@ -7,6 +7,7 @@ import { StorageUnavailable } from '../../storage/storage-unavailable.ts';
 import type { Activity } from '../activity.ts';
 import type { ImportFacts, ImportStep } from './change.ts';
 import type { ImportType } from './line.ts';
+import { noteImport } from './outcome.ts';
 import { createFoundProblems, ImportInterrupted, ImportProblems } from './problems.ts';
 import { PRUNED_TYPES } from './prune.ts';
 import { createImportTally, type ImportReport } from './report.ts';
@@ -18,15 +19,21 @@ export interface Importer {
    *
    * @throws ImportProblems, or Refusal `prune_removes_most`
    */
-  compare(plan: ImportPlan, options: { mayPruneMost: boolean }): Promise<ImportReport>;
+  compare(
+    plan: ImportPlan,
+    options: { readonly mayPruneMost: boolean; readonly tell?: Tell },
+  ): Promise<ImportReport>;
   /**
    * Writes what differs, some hundred lines in a transaction, so that a service beside it is not
-   * held up. Repeated, it writes nothing; broken off, it is to be repeated.
+   * held up. Repeated, it writes nothing but that it ran; broken off, it is to be repeated.
    *
    * @throws ImportInterrupted
    */
-  carryOut(plan: ImportPlan): Promise<void>;
+  carryOut(plan: ImportPlan, tell?: Tell): Promise<void>;
 }
+
+/** Is told of each step how many lines were looked at by then. */
+export type Tell = (lines: number) => void;
 
 /** Pauses before a batch is tried again, in milliseconds: a busy database is no reason to give up. */
 const PAUSES = [250, 1_000];
@@ -39,12 +46,13 @@ export function createImporter(parts: {
   readonly activity: Pick<Activity, 'recordAll'>;
 }): Importer {
   const { database, clock, activity } = parts;
-  const factsOf = ({ index }: ImportPlan): ImportFacts => ({
+  const nothing = () => ({ ids: new Map(), externalIds: new Map() });
+  const factsOf = ({ index, adoptByName }: ImportPlan): ImportFacts => ({
     index,
     now: new Date(clock()),
     problems: createFoundProblems(),
-    adopted: new Map(),
-    adoptedAs: new Map(),
+    adoptByName,
+    adopted: { organization: nothing(), warehouse: nothing(), account: nothing() },
   });
 
   /** Looks again inside of the transaction, and writes what it finds there. */
@@ -61,25 +69,33 @@ export function createImporter(parts: {
   }
 
   return {
-    async compare(plan, { mayPruneMost }) {
+    async compare(plan, { mayPruneMost, tell }) {
       const facts = factsOf(plan);
       const tally = createImportTally();
       const steps = stepsOf(plan, facts, (look) => withPatience(() => look(database)));
-      const present = new Map<ImportType, number>();
+      const pruned = new Map<ImportType, Pruned>();
+      let looked = 0;
       for await (const { type, step, lines, imported } of steps) {
         tally.note(type, step.changes, lines);
-        present.set(type, (present.get(type) ?? 0) + imported);
+        looked += lines;
+        tell?.(looked);
+        if (imported === undefined) continue;
+        const { of = 0, removed = 0 } = pruned.get(type) ?? {};
+        const gone = step.changes.filter(({ change }) => change === 'removed').length;
+        pruned.set(type, { of: of + imported, removed: removed + gone });
       }
       facts.problems.refuse();
       const report = tally.report();
-      const most = mostPruned(report, present);
+      const most = mostPruned(pruned);
       if (most && !mayPruneMost) throw most;
       return { ...report, ...(most && { prunesMost: most.message }) };
     },
 
-    async carryOut(plan) {
+    async carryOut(plan, tell) {
       const facts = factsOf(plan);
+      const tally = createImportTally();
       let kept = 0;
+      let looked = 0;
       try {
         const steps = stepsOf(plan, facts, (look) =>
           withPatience(() =>
@@ -91,9 +107,13 @@ export function createImporter(parts: {
             }),
           ),
         );
-        for await (const { step } of steps) {
+        for await (const { type, step, lines } of steps) {
+          tally.note(type, step.changes, lines);
           kept += step.changes.filter(({ change }) => change !== 'kept').length;
+          looked += lines;
+          tell?.(looked);
         }
+        await withPatience(() => noteImport(database, new Date(clock()), tally.report()));
       } catch (error) {
         throw interruption(error, kept) ?? error;
       }
@@ -139,16 +159,19 @@ function interruption(error: unknown, kept: number): ImportInterrupted | undefin
   return isOvertaken ? new ImportInterrupted(kept, meanwhile, error) : undefined;
 }
 
+interface Pruned {
+  readonly removed: number;
+  /** How many there are that were imported. */
+  readonly of: number;
+}
+
 /** An export that broke off must not remove everybody. */
-function mostPruned(
-  { counts }: ImportReport,
-  present: ReadonlyMap<ImportType, number>,
-): Refusal | undefined {
-  const most = PRUNED_TYPES.filter((type) => counts[type].removed > (present.get(type) ?? 0) / 2);
-  if (most.length === 0) return undefined;
-  const parts = most.map(
-    (type) => `${counts[type].removed} of ${present.get(type)} ${PLURALS[type]}`,
-  );
+function mostPruned(pruned: ReadonlyMap<ImportType, Pruned>): Refusal | undefined {
+  const parts = PRUNED_TYPES.flatMap((type) => {
+    const { removed, of } = pruned.get(type) ?? { removed: 0, of: 0 };
+    return removed > of / 2 ? [`${removed} of ${of} ${PLURALS[type]}`] : [];
+  });
+  if (parts.length === 0) return undefined;
   return new Refusal(
     'prune_removes_most',
     `--prune would remove more than half of what was imported: ${parts.join(', ')}.`,

@@ -16,9 +16,21 @@ export interface ImportIndex {
   setOrganization(warehouse: string, organization: string): void;
   /** Of a warehouse; undefined where its line is broken. */
   organizationOf(warehouse: string): string | undefined;
+  /** @returns the line that names the same former id already. */
+  claimFormer(key: FormerKey, line: number): number | undefined;
+  /** Whether a line names it as a former id. */
+  isFormer(key: FormerKey): boolean;
+  /** Every former id, with the line that names it. */
+  formers(): Iterable<readonly [FormerKey, line: number]>;
+  /** How many lines the file has. */
+  lines: number;
+  /** Some warehouse may leave its organization. */
+  hasMoves: boolean;
   /** @returns the line that has the same address already, in any spelling. */
   claimEmail(email: string, line: number): number | undefined;
 }
+
+type FormerKey = Extract<ImportKey, { readonly external_id: string }>;
 
 export function createImportIndex(): ImportIndex {
   const names = {
@@ -31,8 +43,16 @@ export function createImportIndex(): ImportIndex {
   const roles = new Map<number, number>();
   const organizations: string[] = [];
   const emails = new Map<string, number>();
+  const formers = {
+    organization: new Map(),
+    warehouse: new Map(),
+    account: new Map(),
+  } satisfies Names;
 
   return {
+    lines: 0,
+    hasMoves: false,
+
     define(key, line) {
       const earlier = this.lineOf(key);
       if (earlier !== undefined) return earlier;
@@ -58,6 +78,19 @@ export function createImportIndex(): ImportIndex {
       organizations[numberOf(names.warehouse, warehouse)] = organization;
     },
     organizationOf: (warehouse) => organizations[names.warehouse.get(warehouse) ?? -1],
+
+    claimFormer({ type, external_id }, line) {
+      const known: Map<string, number> = formers[type];
+      const earlier = known.get(external_id);
+      if (earlier === undefined) known.set(external_id, line);
+      return earlier;
+    },
+    isFormer: ({ type, external_id }) => formers[type].has(external_id),
+    *formers() {
+      for (const type of ['organization', 'warehouse', 'account'] as const) {
+        for (const [external_id, line] of formers[type]) yield [{ type, external_id }, line];
+      }
+    },
 
     claimEmail(email, line) {
       const address = emailKey(email);

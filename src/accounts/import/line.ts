@@ -16,6 +16,9 @@ const externalId = z
 const VISIBLE_TEXT = { minLength: 1, maxLength: 200 };
 
 const ownId = idOf('Its id in the system that this file comes from; it stays.');
+const formerId = idOf(
+  'The external_id that it had before, where that system has given it another one.',
+).optional();
 
 const name = z
   .string({ error: 'is not a text; write the name that pages show, in quotes' })
@@ -44,14 +47,23 @@ const email = z
   .meta({ description: 'The address to sign in with.', format: 'email' });
 
 const organizationLine = z
-  .strictObject({ type: z.literal('organization'), external_id: ownId, name })
+  .strictObject({
+    type: z.literal('organization'),
+    external_id: ownId,
+    former_external_id: formerId,
+    name,
+  })
   .describe('An organization, to which warehouses belong.');
 
 const warehouseLine = z
   .strictObject({
     type: z.literal('warehouse'),
     external_id: ownId,
-    organization: idOf('The external_id of its organization; it never changes.'),
+    former_external_id: formerId,
+    organization: idOf('The external_id of its organization.'),
+    former_organization: idOf(
+      'The external_id of the organization that it leaves: without it no warehouse moves.',
+    ).optional(),
     name,
   })
   .describe('A warehouse of an organization.');
@@ -60,6 +72,7 @@ const accountLine = z
   .strictObject({
     type: z.literal('account'),
     external_id: ownId,
+    former_external_id: formerId,
     email,
     name,
     suspended: z

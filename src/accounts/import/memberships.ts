@@ -1,7 +1,14 @@
 /** Memberships and rights of an import: compared with those that there are, and written. */
 import type { Queries } from '../../storage/queries.ts';
 import type { Right, Role } from '../access.ts';
-import type { ImportActivity, ImportChange, ImportFacts, ImportStep } from './change.ts';
+import {
+  type AdoptedType,
+  adoptedIds,
+  type ImportActivity,
+  type ImportChange,
+  type ImportFacts,
+  type ImportStep,
+} from './change.ts';
 import type { LineOf } from './line.ts';
 import type { Numbered } from './source.ts';
 
@@ -18,26 +25,25 @@ interface Place {
 
 const JOIN_ACCOUNT = `LEFT JOIN accounts a ON a.id = coalesce(line.adopted,
         (SELECT id FROM accounts WHERE external_id = line.account))`;
+const joinPlace = (table: 'organizations' | 'warehouses', as: string, column: string): string =>
+  `LEFT JOIN ${table} ${as} ON ${as}.id = coalesce(line.place,
+        (SELECT id FROM ${table} WHERE external_id = line.${column}))`;
 
 export async function compareMemberships(
   queries: Queries,
   lines: readonly MembershipLine[],
-  { adopted, now }: ImportFacts,
+  facts: ImportFacts,
 ): Promise<ImportStep> {
   const rows = await queries.query<Place & { role: Role | null }>(
     `SELECT line.position, a.id AS account_id, o.id AS organization_id,
         o.name AS organization_name, m.role
-      FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY
-        AS line (account, adopted, organization, position)
+      FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) WITH ORDINALITY
+        AS line (account, adopted, organization, place, position)
       ${JOIN_ACCOUNT}
-      LEFT JOIN organizations o ON o.external_id = line.organization
+      ${joinPlace('organizations', 'o', 'organization')}
       LEFT JOIN organization_memberships m ON m.account_id = a.id AND m.organization_id = o.id
       ORDER BY line.position`,
-    [
-      lines.map(({ account }) => account),
-      lines.map(({ account }) => adopted.get(account) ?? null),
-      lines.map(({ organization }) => organization),
-    ],
+    [...columnsOf(lines, 'account', facts), ...columnsOf(lines, 'organization', facts)],
   );
   const found = differing(lines, rows, ({ role }, row) => role !== row.role);
 
@@ -55,7 +61,7 @@ export async function compareMemberships(
           found.map(({ row }) => row.account_id),
           found.map(({ row }) => row.organization_id),
           found.map(({ line }) => line.role),
-          now,
+          facts.now,
         ],
       );
       return found.map(({ line, row }) => recordOf(row, { role: line.role }));
@@ -66,7 +72,7 @@ export async function compareMemberships(
 export async function compareRights(
   queries: Queries,
   lines: readonly RightsLine[],
-  { adopted }: ImportFacts,
+  facts: ImportFacts,
 ): Promise<ImportStep> {
   const rows = await queries.query<
     Place & {
@@ -77,18 +83,14 @@ export async function compareRights(
   >(
     `SELECT line.position, a.id AS account_id, o.id AS organization_id,
         o.name AS organization_name, w.id AS warehouse_id, w.name AS warehouse_name, r.rights
-      FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY
-        AS line (account, adopted, warehouse, position)
+      FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) WITH ORDINALITY
+        AS line (account, adopted, warehouse, place, position)
       ${JOIN_ACCOUNT}
-      LEFT JOIN warehouses w ON w.external_id = line.warehouse
+      ${joinPlace('warehouses', 'w', 'warehouse')}
       LEFT JOIN organizations o ON o.id = w.organization_id
       LEFT JOIN warehouse_rights r ON r.account_id = a.id AND r.warehouse_id = w.id
       ORDER BY line.position`,
-    [
-      lines.map(({ account }) => account),
-      lines.map(({ account }) => adopted.get(account) ?? null),
-      lines.map(({ warehouse }) => warehouse),
-    ],
+    [...columnsOf(lines, 'account', facts), ...columnsOf(lines, 'warehouse', facts)],
   );
   const found = differing(lines, rows, ({ rights }, row) => rights.join() !== row.rights?.join());
 
@@ -119,6 +121,16 @@ export async function compareRights(
       );
     },
   };
+}
+
+/** The external ids that lines refer to, and the ids of those that do not have them yet. */
+function columnsOf<Type extends AdoptedType>(
+  lines: readonly Readonly<Record<Type, string>>[],
+  type: Type,
+  facts: ImportFacts,
+): [string[], (string | null)[]] {
+  const externalIds = lines.map((line): string => line[type]);
+  return [externalIds, adoptedIds(facts, type, externalIds)];
 }
 
 function differing<Line, Row extends Place>(

@@ -30,13 +30,13 @@ const pageFrom = (table: 'organization_memberships' | 'warehouse_rights'): strin
 const COLUMNS = `it.id, a.id AS account_id, a.external_id AS account, o.id AS organization_id,
   o.external_id AS organization, o.name AS organization_name`;
 
-/** The same with the external ids that are there, or will be when the import has adopted the account. */
-const imported = <Row extends MembershipRow>(rows: readonly Row[], { adoptedAs }: ImportFacts) =>
+/** The same with the external ids that will be there when the import has adopted what it does. */
+const imported = <Row extends MembershipRow>(rows: readonly Row[], { adopted }: ImportFacts) =>
   rows.flatMap((row) => {
-    const account = row.account ?? adoptedAs.get(row.account_id);
-    const { organization } = row;
-    if (account === undefined || organization === null) return [];
-    return [{ ...row, account, organization }];
+    const account = adopted.account.externalIds.get(row.account_id) ?? row.account;
+    const organization =
+      adopted.organization.externalIds.get(row.organization_id) ?? row.organization;
+    return account === null || organization === null ? [] : [{ ...row, account, organization }];
   });
 
 export async function pruneRights(
@@ -51,9 +51,10 @@ export async function pruneRights(
       ORDER BY it.id`,
     [after, size],
   );
-  const present = imported(rows, facts).flatMap(({ warehouse, ...row }) =>
-    warehouse === null ? [] : [{ ...row, warehouse }],
-  );
+  const present = imported(rows, facts).flatMap((row) => {
+    const warehouse = facts.adopted.warehouse.externalIds.get(row.warehouse_id) ?? row.warehouse;
+    return warehouse === null ? [] : [{ ...row, warehouse }];
+  });
   const keyOf = ({ account, warehouse }: (typeof present)[number]) =>
     ({ type: 'warehouse_rights', account, warehouse }) as const;
   // With a membership its rights go by themselves.

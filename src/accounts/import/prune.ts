@@ -62,13 +62,16 @@ async function prunePlaces(
       WHERE external_id > $1 ORDER BY external_id LIMIT $2`,
     [after, size],
   );
-  const absent = rows.filter(({ external_id }) => !index.has({ type, external_id }));
+  const absent = rows.filter(
+    ({ id, external_id }) =>
+      !index.has({ type, external_id }) && !adopted[type].externalIds.has(id),
+  );
   const needed =
     absent.length === 0
       ? []
       : await queries.query<{ id: string }>(NEEDED[type], [
           absent.map(({ id }) => id),
-          [...adopted.values()],
+          [...adopted.account.ids.values()],
         ]);
   const neededIds = new Set(needed.map(({ id }) => id));
   const gone = absent.filter(({ id }) => !neededIds.has(id));
@@ -93,7 +96,7 @@ async function prunePlaces(
 async function pruneAccounts(
   queries: Queries,
   { after = '', size }: PageRequest,
-  { index, now }: ImportFacts,
+  { index, now, adopted }: ImportFacts,
 ): Promise<PrunePage> {
   const rows = await queries.query<{ id: string; external_id: string; email: string }>(
     `SELECT id, external_id, email FROM accounts
@@ -101,7 +104,10 @@ async function pruneAccounts(
     [after, size],
   );
   const type = 'account';
-  const gone = rows.filter(({ external_id }) => !index.has({ type, external_id }));
+  const gone = rows.filter(
+    ({ id, external_id }) =>
+      !index.has({ type, external_id }) && !adopted.account.externalIds.has(id),
+  );
   const step: ImportStep = {
     changes: gone.map(({ external_id, email }) => ({
       ...removal({ type, external_id }, { suspended: [false, true] }),

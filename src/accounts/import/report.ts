@@ -32,9 +32,10 @@ export function createImportTally(): ImportTally {
 
   return {
     note(type, changes, looked) {
-      for (const { change } of changes) counts[type][change] += 1;
+      for (const { change, key } of changes) counts[key.type][change] += 1;
       // Of something that is added or changed there is a line.
-      if (looked > 0) counts[type].unchanged += looked - changes.length;
+      const ofLines = changes.filter(({ key }) => key.type === type);
+      if (looked > 0) counts[type].unchanged += looked - ofLines.length;
       changeCount += changes.length;
       shown.push(...changes.slice(0, MOST_SHOWN - shown.length));
     },

@@ -3,7 +3,7 @@ import type { Queries } from '../../storage/queries.ts';
 import { compareAccounts } from './accounts.ts';
 import type { ImportFacts, ImportStep } from './change.ts';
 import type { ImportIndex } from './known-ids.ts';
-import { IMPORT_TYPES, type ImportType, type LineOf } from './line.ts';
+import type { ImportLine, ImportType, LineOf } from './line.ts';
 import { compareMemberships, compareRights } from './memberships.ts';
 import { compareOrganizations, compareWarehouses } from './places.ts';
 import { PRUNED_TYPES, prunePages } from './prune.ts';
@@ -18,6 +18,8 @@ export interface ImportPlan {
   readonly index: ImportIndex;
   /** Remove what was imported once and is not in the file. */
   readonly prune: boolean;
+  /** As of `ImportFacts`. */
+  readonly adoptByName: boolean;
 }
 
 /** Looks at the database, in the transaction in which the step may then be written. */
@@ -27,9 +29,22 @@ export interface RunStep {
   readonly type: ImportType;
   readonly step: ImportStep;
   readonly lines: number;
-  /** How many things were looked at that could be removed. */
-  readonly imported: number;
+  /** How many things were looked at that could be pruned; absent of what prunes nothing. */
+  readonly imported?: number;
 }
+
+/** Of what a line is, some wait for others: who is a member there keeps the rights in what moves. */
+const PASSES: readonly (readonly [type: ImportType, isLater?: boolean])[] = [
+  ['organization'],
+  ['warehouse', false],
+  ['account'],
+  ['membership'],
+  ['warehouse', true],
+  ['warehouse_rights'],
+];
+
+const isLater = (line: ImportLine): boolean =>
+  line.type === 'warehouse' && line.former_organization !== undefined;
 
 /** @param run looks, and writes what was found or does not. */
 export async function* stepsOf(
@@ -37,10 +52,13 @@ export async function* stepsOf(
   facts: ImportFacts,
   run: (look: Look) => Promise<ImportStep>,
 ): AsyncIterable<RunStep> {
-  for (const type of IMPORT_TYPES) {
-    for await (const lines of batchesOf(plan.source, type, BATCH_SIZE)) {
+  for (const [type, later = false] of PASSES) {
+    if (later && !plan.index.hasMoves) continue;
+    for await (const batch of batchesOf(plan.source, type, BATCH_SIZE)) {
+      const lines = batch.filter((line) => isLater(line) === later);
+      if (lines.length === 0) continue;
       const step = await run((queries) => compareLines(queries, type, lines, facts));
-      yield { type, step, lines: lines.length, imported: 0 };
+      yield { type, step, lines: lines.length };
     }
   }
   if (!plan.prune) return;

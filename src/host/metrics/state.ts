@@ -9,6 +9,14 @@ export interface WatchedState {
   readonly connections: () => { used: number; idle: number; waiting: number };
   /** Whether this process hears of changes. */
   readonly isFeedLive: () => boolean;
+  /** Undefined where there never was one. */
+  readonly lastImport: () => Promise<ImportOutcome | undefined>;
+}
+
+interface ImportOutcome {
+  readonly succeededAt: Date;
+  /** How many, by type and by what was done. */
+  readonly changes: Readonly<Record<string, Readonly<Record<string, number>>>>;
 }
 
 export function registerState(registry: Registry, state: WatchedState): void {
@@ -64,6 +72,36 @@ export function registerState(registry: Registry, state: WatchedState): void {
     registers,
     collect() {
       this.set(state.isFeedLive() ? 1 : 0);
+    },
+  });
+  registerImport(registry, state.lastImport);
+}
+
+/** An import is a command, another process: what it came to is in the database. */
+function registerImport(registry: Registry, ask: WatchedState['lastImport']): void {
+  const registers = [registry];
+  const lastImport = () => ask().catch(() => undefined);
+  new Gauge({
+    name: 'gatehouse_import_last_success_timestamp_seconds',
+    help: 'When an import last brought everything to the state of its file, in seconds since the epoch; absent before the first, and while the database is away.',
+    registers,
+    async collect() {
+      const outcome = await lastImport();
+      if (outcome) this.set(outcome.succeededAt.getTime() / 1_000);
+      else this.remove();
+    },
+  });
+  new Gauge({
+    name: 'gatehouse_import_last_changes',
+    help: 'What the last successful import changed, by type and kind of change.',
+    labelNames: ['type', 'change'],
+    registers,
+    async collect() {
+      const outcome = await lastImport();
+      this.reset();
+      for (const [type, kinds] of Object.entries(outcome?.changes ?? {})) {
+        for (const [change, count] of Object.entries(kinds)) this.set({ type, change }, count);
+      }
     },
   });
 }

@@ -30,7 +30,7 @@ interface DoctorOptions {
 }
 
 export function addDoctorCommand(program: Command, operator: Operator): void {
-  const { print, say, environment } = operator;
+  const { print, say, progress, environment } = operator;
   program
     .command('doctor')
     .description(
@@ -45,7 +45,10 @@ export function addDoctorCommand(program: Command, operator: Operator): void {
     .action(async (options: DoctorOptions) => {
       const interruption = new AbortController();
       operator.onInterrupt(() => interruption.abort());
-      const findings = createFindings(say);
+      const findings = createFindings((text) => {
+        say(text);
+        progress.show('Checked', findings.all.length);
+      });
       try {
         const { signal } = interruption;
         await examine(findings, { ...options, environment, signal, by: operator.by() });

@@ -12,6 +12,7 @@ interface ImportOptions extends ConfirmationOptions {
   readonly dryRun: boolean;
   readonly prune: boolean;
   readonly pruneMost: boolean;
+  readonly adoptByName: boolean;
   readonly schema?: true;
 }
 
@@ -35,11 +36,18 @@ export function addImportCommand(program: Command, operator: Operator): void {
       false,
     )
     .option('--prune-most', 'with --prune: also where that is more than half of it', false)
+    .option(
+      '--adopt-by-name',
+      'take an organization or warehouse that was made by hand for the one of its name in the file; ' +
+        'look at it with --dry-run first',
+      false,
+    )
     .addOption(
       new Option('--schema', 'print the JSON Schema of a line').conflicts([
         'dryRun',
         'prune',
         'pruneMost',
+        'adoptByName',
         'yes',
       ]),
     );
@@ -56,19 +64,27 @@ export function addImportCommand(program: Command, operator: Operator): void {
   });
 
   async function importFile(file: string, options: ImportOptions): Promise<void> {
-    const { dryRun: isDryRun, prune, pruneMost: mayPruneMost } = options;
+    const { dryRun: isDryRun, prune, pruneMost: mayPruneMost, adoptByName } = options;
+    const { progress } = operator;
     const source = await openImportFile(file, operator);
     try {
-      const plan = { source, index: await checkImport(source), prune };
+      const index = await checkImport(source);
+      const plan = { source, index, prune, adoptByName };
+      const telling = (what: string) => (lines: number) =>
+        progress.show(`${what}, lines`, lines, index.lines);
       await run(async ({ importer }) => {
-        const report = await importer.compare(plan, { mayPruneMost: mayPruneMost || isDryRun });
+        const report = await importer.compare(plan, {
+          mayPruneMost: mayPruneMost || isDryRun,
+          tell: telling('Comparing'),
+        });
         if (isDryRun) return importReport(report, { isDryRun });
         // Where nobody can be asked, a job without --yes fails at once, not when somebody has left.
         const removes = Object.values(report.counts).some(({ removed }) => removed > 0);
-        if (prune && (removes || !stdin.isTTY)) {
+        if (removes || (prune && !stdin.isTTY)) {
+          progress.clear();
           await confirmed(removalSentence(report), options, operator);
         }
-        await importer.carryOut(plan);
+        await importer.carryOut(plan, telling('Writing'));
         return importReport(report, { isDryRun });
       });
     } finally {

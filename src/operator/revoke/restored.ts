@@ -8,11 +8,12 @@ import type { Report } from '../report.ts';
 export async function revokeRecorded(
   registries: Registries,
   since: Date | undefined,
-  { say }: Pick<Operator, 'say'>,
+  { progress }: Pick<Operator, 'progress'>,
 ): Promise<Report> {
   const endings = await registries.endings();
+  const total = await registries.revocations.countSince(since);
   const { looked, ended } = await endings.repeatRecorded(since, (count) =>
-    say(`… ${count} recorded ends looked at`),
+    progress.show('Recorded ends looked at', count, total),
   );
   return {
     value: { recorded: looked, ended },

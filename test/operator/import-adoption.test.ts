@@ -1,0 +1,180 @@
+/** What an import takes for its own: by name, by a former id, and in another organization. */
+import { expect } from 'chai';
+import { createAccess } from '../../src/accounts/access.ts';
+import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
+import { besideDatabase } from './beside-database.ts';
+import { emptied, everythingIn, fileOf, type Line, line } from './import-file.ts';
+import { refusalFrom } from './run-operator.ts';
+
+const { account, membership, organization, rights, warehouse } = line;
+
+describe('an import takes for its own', () => {
+  const { run, value, parts } = besideDatabase();
+  beforeEach(() => emptied(parts().database));
+
+  /** Carried out, and the same as its dry run, which writes nothing; the second time nothing is left. */
+  async function imported(lines: readonly Line[], options = '') {
+    const file = fileOf(...lines);
+    const before = await everythingIn(parts().database);
+    const planned = await value(`import ${file} ${options} --dry-run`);
+    expect(await everythingIn(parts().database)).to.deep.equal(before);
+    const done = await value(`import ${file} ${options} --yes`);
+    expect(done).to.deep.equal({ ...planned, dry_run: false });
+    expect((await value(`import ${file} ${options} --yes`)).changes).to.deep.equal([]);
+    return done.changes;
+  }
+  async function problemsOf(lines: readonly Line[], options = ''): Promise<string[]> {
+    const { problems } = await refusalFrom(run, `import ${fileOf(...lines)} ${options}`);
+    return problems.map(
+      ({ line, message }: { line: number; message: string }) => `${line} ${message}`,
+    );
+  }
+  const reached = async (email: string) => {
+    const { id = '' } = (await createAccountRegistry(parts()).findByEmail(email)) ?? {};
+    const places = await createAccess(parts()).accessOf({ accountId: id });
+    return places.flatMap((place) =>
+      place.warehouses.map(
+        ({ external_id, rights }) => `${place.external_id} ${external_id} ${rights}`,
+      ),
+    );
+  };
+
+  it('what was made by hand and has its name, where that is asked, with all that reaches it', async () => {
+    const { id: acme } = await value(['organizations', 'add', '--name', 'Acme']);
+    const { id: riga } = await value([
+      'warehouses',
+      'add',
+      '--organization',
+      acme,
+      '--name',
+      'Riga',
+    ]);
+    await value('accounts add --email hand@example.test --name Hand --invite');
+    await value(`memberships set --account hand@example.test --organization ${acme} --role owner`);
+    const lines = [
+      ...[organization('O1', 'Acme'), warehouse('W1', 'O1', { name: 'Riga' })],
+      ...[account('A1'), membership('A1', 'O1'), rights('A1', 'W1', 'read')],
+    ];
+    const { output } = await run(`import ${fileOf(...lines)} --dry-run --adopt-by-name`);
+    expect(output)
+      .to.include('organization O1 (Acme): external_id none → "O1"\n')
+      .and.include('warehouse W1 (Riga): external_id none → "W1"\n');
+    const changes = await imported(lines, '--adopt-by-name --prune');
+    expect(changes).to.have.length(5);
+    const places = [...(await value('organizations list')), ...(await value('warehouses list'))];
+    expect(places.map(({ id, external_id }) => [id, external_id])).to.deep.equal([
+      [acme, 'O1'],
+      [riga, 'W1'],
+    ]);
+    expect(await reached('hand@example.test')).to.deep.equal(['O1 W1 read,write,manage']);
+    expect(await reached('a1@example.test')).to.deep.equal(['O1 W1 read']);
+  });
+
+  it('nothing by name where it is not asked, and none where two have it', async () => {
+    for (let count = 0; count < 2; count += 1)
+      await value(['organizations', 'add', '--name', 'Acme']);
+    await value(['organizations', 'add', '--name', 'Bolt']);
+    expect(
+      await problemsOf(
+        [organization('O1', 'Acme'), organization('O2', 'Bolt'), organization('O3', 'Bolt')],
+        '--adopt-by-name',
+      ),
+    ).to.deep.equal([
+      '1 name: 2 organizations that were made by hand have the name "Acme"; give the right one its external_id first (organizations rename)',
+      '3 name: the line of "O2" has the same name, of one that was made by hand; give the right one its external_id first (organizations rename)',
+    ]);
+    const [{ change }] = await imported([organization('O1', 'Bolt')]);
+    expect(change).to.equal('added');
+  });
+
+  it('what has another external id now, by a line that names the former one', async () => {
+    const access = [membership('A1', 'O1'), rights('A1', 'W1', 'read')];
+    await imported([organization('O1'), warehouse('W1', 'O1'), account('A1'), ...access]);
+    const former = (former_external_id: string) => ({ former_external_id });
+    const lines = [
+      { ...organization('O2', 'Organization O1'), ...former('O1') },
+      warehouse('W2', 'O2', { name: 'Warehouse W1', ...former('W1') }),
+      account('A2', { email: 'a1@example.test', name: 'Person A1', ...former('A1') }),
+      ...[membership('A2', 'O2'), rights('A2', 'W2', 'read')],
+    ];
+    const changes = await imported(lines, '--prune');
+    expect(changes).to.have.length(3);
+    for (const { change, external_id: id } of changes) {
+      expect({ change, id }).to.deep.equal({
+        change: 'changed',
+        id: { before: id.after.replace('2', '1'), after: id.after },
+      });
+    }
+    expect(await reached('a1@example.test')).to.deep.equal(['O2 W2 read']);
+    expect(
+      await problemsOf([
+        { ...organization('O1'), ...former('O2') },
+        organization('O2'),
+        { ...account('A3'), ...former('A9') },
+        { ...account('A4'), ...former('A9') },
+      ]),
+    ).to.deep.equal([
+      '1 former_external_id: line 2 is about that organization; remove one of the two',
+      '4 former_external_id: line 3 has the same one',
+    ]);
+    await imported([organization('O1', 'another'), organization('O2', 'Organization O1')]);
+    expect(await problemsOf([{ ...organization('O1'), ...former('O2') }])).to.deep.equal([
+      '1 former_external_id: there is one with "O2" and one with the external_id; remove one of the two first, or leave former_external_id out',
+    ]);
+  });
+
+  it('a warehouse in another organization, by a line that names the one it leaves', async () => {
+    const places = [organization('O1'), organization('O2')];
+    const people = [account('A1'), account('A2')];
+    const home = [
+      membership('A1', 'O1'),
+      membership('A2', 'O1'),
+      rights('A1', 'W1', 'read', 'write'),
+    ];
+    const before = [...places, ...people, ...home, warehouse('W1', 'O1')];
+    await imported([...before, rights('A2', 'W1', 'read')]);
+    for (const [person, roles] of [
+      ['stays', ['O1', 'O2']],
+      ['goes', ['O1']],
+    ] as const) {
+      await value(`accounts add --email ${person}@example.test --name ${person} --invite`);
+      for (const role of roles) {
+        const [{ id }] = await value(`organizations list --match ${role}`);
+        await value(
+          `memberships set --account ${person}@example.test --organization ${id} --role member`,
+        );
+      }
+      const [{ id }] = await value('warehouses list');
+      await value(
+        `memberships set --account ${person}@example.test --warehouse ${id} --rights read`,
+      );
+    }
+    const moved = (more: Line) => [
+      ...[...places, ...people, ...home.slice(0, 2), membership('A1', 'O2')],
+      ...[warehouse('W1', 'O2', more), rights('A1', 'W1', 'read', 'write')],
+    ];
+    expect(await problemsOf(moved({}))).to.deep.equal([
+      '8 organization: the warehouse belongs to "O1"; where it is to move, add "former_organization":"O1"',
+    ]);
+    const refused = await refusalFrom(
+      run,
+      `import ${fileOf(...moved({ former_organization: 'O1' }))}`,
+    );
+    expect(refused).to.include({ code: 'confirmation_needed' });
+    const changes = await imported(moved({ former_organization: 'O1', name: 'Riga' }));
+    expect(
+      changes.map(({ change, type, account = '' }: Line) => `${change} ${type} ${account}`),
+    ).to.have.members([
+      'added membership A1',
+      'changed warehouse ',
+      'removed warehouse_rights A2',
+      `removed warehouse_rights ${(await value('accounts show goes@example.test')).id}`,
+    ]);
+    expect(changes.find(({ type }: Line) => type === 'warehouse')).to.deep.include({
+      organization: { before: 'O1', after: 'O2' },
+      name: { before: 'Warehouse W1', after: 'Riga' },
+    });
+    const all = ['a1', 'a2', 'stays', 'goes'].map((name) => reached(`${name}@example.test`));
+    expect(await Promise.all(all)).to.deep.equal([['O2 W1 read,write'], [], ['O2 W1 read'], []]);
+  });
+});
