@@ -1,5 +1,5 @@
 /**
- * What the service answers per second (`npm run bench`), and what it keeps in memory
+ * What a request takes of the processor (`npm run bench`), and what it keeps in memory
  * (`npm run bench -- memory`), and how long a sign-in takes while somebody is in the way
  * (`npm run bench -- sign-in`).
  */
@@ -7,15 +7,16 @@ import { parseArgs } from 'node:util';
 import { endRun } from '../test/support/end-of-run.ts';
 import { postgresServer, redisServer } from '../test/support/requirements.ts';
 import { startBareKoa, startDeployment } from './deployment.ts';
-import type { Measurement } from './load.ts';
 import { measureMemory } from './memory.ts';
-import { runBareKoa, runScenarios, type Scale, type Scenario } from './scenarios.ts';
+import { isPinned } from './processor.ts';
+import { runScenarios, type Scale, type Scenario } from './scenarios.ts';
 import { measureSignIn } from './sign-in.ts';
 import { table } from './table.ts';
 
-const HELP = `npm run bench                       requests per second, beside a bare Koa
-npm run bench -- --seconds 10       each scenario for 10 seconds (default 5)
-npm run bench -- --authorizations N how many codes are made, exchanged and revoked (default 4000)
+const HELP = `npm run bench                       processor time per request, beside that of a bare Koa
+npm run bench -- --seconds 12       each scenario for 12 seconds (default 6)
+npm run bench -- --on embedded      on one of the two deployments
+npm run bench -- --authorizations N how many codes are made, exchanged and revoked (default 12000)
 npm run bench -- sign-in            sign-in of newcomers while one account at one address signs in
                                     at full speed, for 30 seconds or as long as --seconds says
 npm run bench -- memory             Redis memory of 200,000 live tokens, per million
@@ -27,8 +28,9 @@ async function main(): Promise<void> {
     allowPositionals: true,
     options: {
       seconds: { type: 'string' },
-      authorizations: { type: 'string', default: '4000' },
+      authorizations: { type: 'string', default: '12000' },
       tokens: { type: 'string', default: '200000' },
+      on: { type: 'string' },
       help: { type: 'boolean', default: false },
     },
   });
@@ -38,53 +40,71 @@ async function main(): Promise<void> {
   else if (subject === 'sign-in') await measureSignIn(count(values.seconds ?? '30'));
   else if (subject === 'requests') {
     await measureRequests({
-      seconds: count(values.seconds ?? '5'),
+      seconds: count(values.seconds ?? '6'),
       authorizations: count(values.authorizations),
+      on: DEPLOYMENTS.filter((kind) => kind === (values.on ?? kind)),
     });
   } else throw new Error(`nothing is measured by the name of ${subject}\n${HELP}`);
 }
 
-async function measureRequests(scale: Scale): Promise<void> {
+const DEPLOYMENTS = ['embedded', 'postgres+redis'] as const;
+
+async function measureRequests({
+  on,
+  ...scale
+}: Scale & { on: readonly (typeof DEPLOYMENTS)[number][] }): Promise<void> {
   const rows: string[][] = [];
-  for (const kind of ['embedded', 'postgres+redis'] as const) {
+  const koa = await startBareKoa();
+  for (const kind of on) {
     const needed = kind === 'embedded' ? [] : [postgresServer, redisServer];
     const missing = needed.filter(({ program }) => program === undefined);
     if (missing.length > 0) {
       rows.push([''], [`${kind}: not here, needs ${missing.map(({ remedy }) => remedy)}`]);
       continue;
     }
-    // Before and after: a machine that others use too is never as fast for long.
-    const before = await measureBareKoa(scale);
     const deployment = await startDeployment(kind);
-    const scenarios = await runScenarios(deployment, scale);
+    const scenarios = await runScenarios(deployment, koa, scale);
     await deployment.stop();
-    const after = await measureBareKoa(scale);
-    const bare = (before.requestsPerSecond + after.requestsPerSecond) / 2;
-    const all = [
-      { name: 'bare Koa, before', measurement: before },
-      ...scenarios,
-      { name: 'bare Koa, after', measurement: after },
-    ];
-    rows.push([''], [`${kind}:`], ...all.map((one) => row(one, bare)));
+    rows.push([''], [`${kind}:`], ...scenarios.map(row));
   }
-  console.log(table(['', 'requests/s', 'of bare Koa', 'p50 ms', 'p99 ms', 'failures'], rows));
-}
-
-async function measureBareKoa(scale: Scale): Promise<Measurement> {
-  const koa = await startBareKoa();
-  const measurement = await runBareKoa(koa.url, scale);
   await koa.stop();
-  return measurement;
+  console.log(isPinned ? PINNED : NOT_PINNED);
+  console.log(ABOUT);
+  console.log(table(HEAD, rows));
 }
 
-function row({ name, measurement }: Scenario, bare: number): string[] {
-  const { requestsPerSecond, p50, p99, failures } = measurement;
+const PINNED = 'The service has one core to itself; load and stores are on the other.';
+const NOT_PINNED = 'Service, load and stores share the cores (needs taskset and two of them).';
+const ABOUT = `Medians of five rounds, in each of which a bare Koa was measured too. "of Koa" is a ratio: what the Koa
+takes of the processor for a request, by what the service takes (all five rounds, the least first).
+Everything else is true of this machine at this time only.
+`;
+const HEAD = [
+  '',
+  'of Koa',
+  'from-to',
+  'CPU us',
+  'of Koa us',
+  '1/s',
+  'p50 ms',
+  'p99 ms',
+  'MB',
+  'failed',
+];
+
+function row({ name, comparison }: Scenario): string[] {
+  const { ratios, cpu, cpuOfKoa, requestsPerSecond, p50, p99, resident, failures } = comparison;
+  const [least = 0, , median = 0, , most = 0] = ratios;
   return [
     name,
+    median.toFixed(3),
+    `${least.toFixed(3)}-${most.toFixed(3)}`,
+    cpu.toFixed(0),
+    cpuOfKoa.toFixed(0),
     Math.round(requestsPerSecond).toLocaleString('en'),
-    (requestsPerSecond / bare).toFixed(2),
     p50.toFixed(1),
     p99.toFixed(1),
+    resident.toFixed(0),
     String(failures),
   ];
 }

@@ -1,6 +1,7 @@
 /** A deployment to measure: filled with people and clients, then served by `src/main.ts` itself. */
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import manifest from '../package.json' with { type: 'json' };
 import { createAccountRegistry } from '../src/accounts/account-registry.ts';
 import { createMemberships } from '../src/accounts/memberships.ts';
 import { createOrganizations } from '../src/accounts/organizations.ts';
@@ -14,19 +15,26 @@ import { atEndOfRun } from '../test/support/end-of-run.ts';
 import type { TestClient } from '../test/support/oauth.ts';
 import type { Credentials } from '../test/support/person.ts';
 import { freshMigratedDatabaseUrl } from '../test/support/postgres-server.ts';
-import { freePort, type Program, startProgram } from '../test/support/programs.ts';
+import { freePort, startProgram } from '../test/support/programs.ts';
 import { freshRedisUrl } from '../test/support/redis-server.ts';
 import { type Registries, type Seed, seed } from '../test/support/seed.ts';
 import { temporaryDirectory } from '../test/support/temporary-directory.ts';
+import { leaveItsCore, onItsCore } from './processor.ts';
 
-export interface RunningDeployment {
+/** A program that is measured, on a core of its own where there is one. */
+export interface StartedProgram {
+  readonly url: string;
+  readonly pid: number;
+  stop(): Promise<void>;
+}
+
+export interface RunningDeployment extends StartedProgram {
   readonly issuer: string;
   readonly seed: Seed;
   /** Many machine clients beside that of the seed. */
   readonly machines: readonly TestClient[];
   /** People whose passwords cost what those of real people cost; as many as were asked for. */
   readonly people: readonly Credentials[];
-  stop(): Promise<void>;
 }
 
 const MACHINES = 1_000;
@@ -36,6 +44,7 @@ export async function startDeployment(
   kind: 'embedded' | 'postgres+redis',
   { people = 0 }: { people?: number } = {},
 ): Promise<RunningDeployment> {
+  leaveItsCore();
   const isEmbedded = kind === 'embedded';
   const dataDirectory = isEmbedded ? await freshDataDirectory() : '';
   const databaseUrl = isEmbedded ? undefined : await freshMigratedDatabaseUrl();
@@ -46,7 +55,8 @@ export async function startDeployment(
 
   const port = await freePort();
   const issuer = `http://localhost:${port}`;
-  const service = await startNode('src/main.ts', [], issuer, {
+  // As `npm start` does.
+  const service = await startNode(manifest.scripts.start.split(' ').slice(2), issuer, {
     GATEHOUSE_CONFIG: config,
     GATEHOUSE_ISSUER: issuer,
     PORT: String(port),
@@ -57,25 +67,23 @@ export async function startDeployment(
     DATABASE_URL: databaseUrl,
     REDIS_URL: isEmbedded ? undefined : await freshRedisUrl(),
   });
-  return { issuer, ...filled, stop: () => service.end('SIGTERM') };
+  return { issuer, ...filled, ...service };
 }
 
-/** A Koa with nothing in it. @returns its URL and how to stop it. */
-export async function startBareKoa(): Promise<{ url: string; stop(): Promise<void> }> {
+/** A Koa with nothing in it. */
+export async function startBareKoa(): Promise<StartedProgram> {
   const port = await freePort();
-  const url = `http://127.0.0.1:${port}`;
-  const koa = await startNode('bench/bare-koa.ts', [String(port)], url, {});
-  return { url, stop: () => koa.end('SIGTERM') };
+  return startNode(['bench/bare-koa.ts', String(port)], `http://127.0.0.1:${port}`, {});
 }
 
 /** A Node program as a process of its own: what is measured must not share our event loop. */
 async function startNode(
-  file: string,
   args: readonly string[],
   url: string,
   variables: Readonly<Record<string, string | undefined>>,
-): Promise<Program> {
-  const program = startProgram(process.execPath, [file, ...args], {
+): Promise<StartedProgram> {
+  const [command, ...rest] = onItsCore([process.execPath, ...args]);
+  const program = startProgram(command, rest, {
     cwd: ROOT,
     environment: { PATH: process.env.PATH, ...variables },
     // It writes its log as it does in production, and nobody here reads it.
@@ -83,7 +91,7 @@ async function startNode(
   });
   atEndOfRun(() => program.end('SIGTERM'));
   await program.waitUntil(() => fetch(url, { redirect: 'manual' }));
-  return program;
+  return { url, pid: program.pid, stop: () => program.end('SIGTERM') };
 }
 
 async function fill(

@@ -1,5 +1,5 @@
 /** Load on one URL by a bounded number of connections, and what it measured. */
-import autocannon from 'autocannon';
+import { connect } from 'node:net';
 
 export interface LoadRequest {
   readonly method: 'GET' | 'POST';
@@ -22,6 +22,8 @@ export interface Conversation {
 }
 
 export interface Measurement {
+  /** Answered, however. */
+  readonly requests: number;
   readonly requestsPerSecond: number;
   /** Milliseconds within which half of the answers came, and 99 of 100. */
   readonly p50: number;
@@ -31,37 +33,83 @@ export interface Measurement {
 }
 
 const CONNECTIONS = 32;
+/** Milliseconds. */
+const LONGEST_WAIT = 10_000;
 
-/** @param limit how long in seconds, or how many requests. */
+/**
+ * Speaks HTTP by itself: what asks must be quicker than what answers, which would else be measured
+ * at its leisure. It reads answers that state their length, and no others.
+ *
+ * @param limit how long in seconds, or how many requests.
+ */
 export async function measure(
   url: string,
   limit: { readonly seconds: number } | { readonly requests: number },
   converse: () => Conversation,
 ): Promise<Measurement> {
   const durations: number[] = [];
+  let failures = 0;
+  let left = 'requests' in limit ? limit.requests : Number.POSITIVE_INFINITY;
   const started = performance.now();
-  let ended = started;
-  const result = await autocannon({
-    url,
-    connections: CONNECTIONS,
-    ...('seconds' in limit ? { duration: limit.seconds } : { amount: limit.requests }),
-    setupClient(client) {
-      const conversation = converse();
-      client.on('response', (_status, _bytes, duration) => {
-        durations.push(duration);
-        ended = performance.now();
+  const end = 'seconds' in limit ? started + limit.seconds * 1000 : Number.POSITIVE_INFINITY;
+  const { host, hostname, port } = new URL(url);
+
+  function converseOnce(conversation: Conversation): Promise<void> {
+    return new Promise((resolve) => {
+      const socket = connect({ host: hostname, port: Number(port), noDelay: true });
+      let asked = 0;
+      let isDone = false;
+      let received = '';
+      const ask = (): void => {
+        asked = performance.now();
+        if (left <= 0 || asked >= end) {
+          isDone = true;
+          socket.end();
+          return;
+        }
+        left -= 1;
+        socket.write(textOf(conversation.next(), host));
+      };
+      socket.setEncoding('latin1');
+      socket.on('connect', ask);
+      socket.on('data', (text: string) => {
+        received += text;
+        const answer = answerIn(received);
+        if (!answer) return;
+        received = '';
+        durations.push(performance.now() - asked);
+        if (answer.status >= 400) failures += 1;
+        conversation.answered?.(answer);
+        ask();
       });
-      client.setRequests([
-        {
-          setupRequest: (request) => ({ ...request, ...conversation.next() }),
-          onResponse: (status, body, _context, headers) =>
-            conversation.answered?.({ status, body, location: locationOf(headers) }),
-        },
-      ]);
-    },
-  });
-  const failures = result['4xx'] + result['5xx'] + result.errors + result.timeouts;
-  return measurementOf(durations, { milliseconds: ended - started, failures });
+      socket.setTimeout(LONGEST_WAIT, () => socket.destroy());
+      socket.on('error', () => {});
+      socket.on('close', () => {
+        if (!isDone) failures += 1;
+        resolve();
+      });
+    });
+  }
+  await Promise.all(Array.from({ length: CONNECTIONS }, () => converseOnce(converse())));
+  return measurementOf(durations, { milliseconds: performance.now() - started, failures });
+}
+
+function textOf({ method, path, headers = {}, body }: LoadRequest, host: string): string {
+  let text = `${method} ${path} HTTP/1.1\r\nHost: ${host}\r\n`;
+  for (const name in headers) text += `${name}: ${headers[name]}\r\n`;
+  if (body === undefined) return `${text}\r\n`;
+  return `${text}Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
+}
+
+/** Undefined while some of it is still on its way. */
+function answerIn(text: string): LoadAnswer | undefined {
+  const end = text.indexOf('\r\n\r\n') + 4;
+  if (end < 4) return undefined;
+  const head = text.slice(0, end);
+  const length = Number(/\r\ncontent-length: (\d+)/i.exec(head)?.[1] ?? 0);
+  if (text.length < end + length) return undefined;
+  const location = /\r\nlocation: (.*)\r\n/i.exec(head)?.[1];
+  return { status: Number(head.slice(9, 12)), body: text.slice(end), location };
 }
 
 /** @param durations of each request, in milliseconds. */
@@ -73,14 +121,10 @@ export function measurementOf(
   const quantile = (share: number): number =>
     sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0;
   return {
+    requests: sorted.length,
     requestsPerSecond: sorted.length / (milliseconds / 1000),
     p50: quantile(0.5),
     p99: quantile(0.99),
     failures,
   };
-}
-
-function locationOf(headers: object | undefined): string | undefined {
-  const found = Object.entries(headers ?? {}).find(([name]) => name.toLowerCase() === 'location');
-  return typeof found?.[1] === 'string' ? found[1] : undefined;
 }

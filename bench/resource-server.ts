@@ -1,7 +1,7 @@
 /** Introspection as an API sees it: through the resource server module, for many callers at once. */
 import { createIntrospector } from '../src/resource-server/resource-server.ts';
 import type { TestClient } from '../test/support/oauth.ts';
-import type { Measurement } from './load.ts';
+import { type Measurement, measurementOf } from './load.ts';
 
 const CALLERS = 100;
 /** Milliseconds. The question is how long an answer takes, not whether it is in time. */
@@ -41,15 +41,7 @@ export async function measureResourceServer(options: {
     }
   }
   await Promise.all(Array.from({ length: CALLERS }, call));
-  const took = (performance.now() - started) / 1000;
+  const milliseconds = performance.now() - started;
   introspector.close();
-
-  durations.sort((a, b) => a - b);
-  const within = (share: number): number => durations[Math.floor(durations.length * share)] ?? 0;
-  return {
-    requestsPerSecond: durations.length / took,
-    p50: within(0.5),
-    p99: within(0.99),
-    failures,
-  };
+  return measurementOf(durations, { milliseconds, failures });
 }

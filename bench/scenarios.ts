@@ -1,13 +1,14 @@
 /** What a client, a person and the GraphQL API ask for all day, as load. */
 import { authorizationUrl, basic, type TestClient } from '../test/support/oauth.ts';
 import { createPerson } from '../test/support/person.ts';
-import type { RunningDeployment } from './deployment.ts';
+import { besideKoa, type Comparison, PARTS } from './beside-koa.ts';
+import type { RunningDeployment, StartedProgram } from './deployment.ts';
 import { type LoadRequest, type Measurement, measure } from './load.ts';
 import { measureResourceServer } from './resource-server.ts';
 
 export interface Scenario {
   readonly name: string;
-  readonly measurement: Measurement;
+  readonly comparison: Comparison;
 }
 
 export interface Scale {
@@ -20,32 +21,30 @@ export interface Scale {
 /** Runs all scenarios, each on what the one before it left: codes, then their tokens. */
 export async function runScenarios(
   deployment: RunningDeployment,
+  koa: StartedProgram,
   scale: Scale,
 ): Promise<Scenario[]> {
   const { issuer, machines } = deployment;
   const { confidential, resourceServer, machine } = deployment.seed.clients;
-  const seconds = { seconds: scale.seconds };
-  const authorizations = { requests: scale.authorizations };
+  const seconds = { seconds: scale.seconds / PARTS };
+  const each = { requests: Math.floor(scale.authorizations / PARTS) };
   const scenarios: Scenario[] = [];
-  const run = async (name: string, work: Promise<Measurement>): Promise<void> => {
-    scenarios.push({ name, measurement: await work });
+  const run = async (name: string, part: () => Promise<Measurement>): Promise<void> => {
+    scenarios.push({ name, comparison: await besideKoa(koa, deployment, part) });
   };
 
-  // Not measured: the first requests of a process compile what all later ones use.
-  await measure(issuer, { seconds: 1 }, askForMachineTokens([machine]));
-
-  await run('client credentials', measure(issuer, seconds, askForMachineTokens([machine])));
-  await run(
-    `client credentials, ${machines.length} clients`,
-    measure(issuer, seconds, askForMachineTokens(machines)),
-  );
+  for (const [name, clients] of [
+    ['client credentials', [machine]],
+    [`client credentials, ${machines.length} clients`, machines],
+  ] as const) {
+    await run(name, () => measure(issuer, seconds, askForMachineTokens(clients)));
+  }
 
   const codes: string[] = [];
   const cookie = await signedIn(deployment);
   const authorize = authorizationUrl(issuer, confidential);
-  await run(
-    'authorization, signed in and approved before',
-    measure(issuer, authorizations, () => ({
+  await run('authorization, signed in and approved before', () =>
+    measure(issuer, each, () => ({
       next: () => ({
         method: 'GET',
         path: authorize.pathname + authorize.search,
@@ -65,9 +64,8 @@ export async function runScenarios(
     if (accessToken && refreshToken) tokens.push({ accessToken, refreshToken });
   };
   const nextCode = takeEach(codes);
-  await run(
-    'code exchange',
-    measure(issuer, { requests: codes.length }, () => ({
+  await run('code exchange', () =>
+    measure(issuer, each, () => ({
       next: () =>
         form('/oauth/token', {
           grant_type: 'authorization_code',
@@ -80,26 +78,23 @@ export async function runScenarios(
   );
 
   const nextToken = takeEach(tokens);
-  await run(
-    'introspection',
+  await run('introspection', () =>
     measure(issuer, seconds, () => ({
       next: () =>
         form('/oauth/introspect', { token: nextToken().accessToken }, basic(resourceServer)),
     })),
   );
 
-  await run(
-    'introspection, resource-server module, 100 callers',
+  await run('introspection, resource-server module, 100 callers', () =>
     measureResourceServer({
       issuer,
       resourceServer,
       nextToken: () => nextToken().accessToken,
-      seconds: scale.seconds,
+      ...seconds,
     }),
   );
 
-  await run(
-    'refresh',
+  await run('refresh', () =>
     measure(issuer, seconds, () => {
       let { refreshToken } = nextToken();
       return {
@@ -117,9 +112,8 @@ export async function runScenarios(
   );
 
   const nextRevoked = takeEach(tokens);
-  await run(
-    'revoke',
-    measure(issuer, { requests: tokens.length }, () => ({
+  await run('revoke', () =>
+    measure(issuer, each, () => ({
       next: () => ({
         method: 'POST',
         path: '/oauth/token/revoke',
@@ -128,16 +122,6 @@ export async function runScenarios(
     })),
   );
   return scenarios;
-}
-
-/** The same form post, answered by a Koa that does nothing. */
-export async function runBareKoa(url: string, { seconds }: Scale): Promise<Measurement> {
-  const post = () => ({
-    next: () => form('/', { grant_type: 'client_credentials', client_id: 'nobody' }),
-  });
-  // Warmed up like the service.
-  await measure(url, { seconds: 1 }, post);
-  return measure(url, { seconds }, post);
 }
 
 function askForMachineTokens(machines: readonly TestClient[]) {

@@ -1,0 +1,68 @@
+/** A service and a Koa that does nothing, by turns: what else the machine does meets both. */
+import type { StartedProgram } from './deployment.ts';
+import { type Measurement, measure } from './load.ts';
+import { processorTime, residentMemory } from './processor.ts';
+
+/** Medians of the rounds, but for the sums of requests and failures. */
+export interface Comparison extends Measurement {
+  /** Microseconds of the service's processor time per request. NaN where nothing tells. */
+  readonly cpu: number;
+  readonly cpuOfKoa: number;
+  /** How much of it the bare Koa takes for a request: of each round, the least first. */
+  readonly ratios: readonly number[];
+  /** Megabytes of the service, the most that were seen. */
+  readonly resident: number;
+}
+
+const ROUNDS = 5;
+/** In so many the load is asked for: the first is not counted, for it compiles what all others use. */
+export const PARTS = ROUNDS + 1;
+
+/** @param load asks the service for a while. */
+export async function besideKoa(
+  koa: StartedProgram,
+  service: Pick<StartedProgram, 'pid'>,
+  load: () => Promise<Measurement>,
+): Promise<Comparison> {
+  const rounds: (Measurement & { cpu: number; cpuOfKoa: number; resident: number })[] = [];
+  for (let part = 0; part < PARTS; part += 1) {
+    const bare = await withCpu(koa, () => loadBareKoa(koa));
+    const ours = await withCpu(service, load);
+    const resident = residentMemory(service.pid);
+    if (part > 0) rounds.push({ ...ours, cpuOfKoa: bare.cpu, resident });
+  }
+  const sorted = (of: (round: (typeof rounds)[number]) => number): number[] =>
+    rounds.map(of).sort((a, b) => a - b);
+  const median = (of: (round: (typeof rounds)[number]) => number): number =>
+    sorted(of)[ROUNDS >> 1] ?? Number.NaN;
+  const sum = (of: (round: (typeof rounds)[number]) => number): number =>
+    rounds.map(of).reduce((a, b) => a + b);
+  return {
+    cpu: median(({ cpu }) => cpu),
+    cpuOfKoa: median(({ cpuOfKoa }) => cpuOfKoa),
+    ratios: sorted(({ cpu, cpuOfKoa }) => cpuOfKoa / cpu),
+    resident: Math.max(...sorted(({ resident }) => resident)),
+    requestsPerSecond: median(({ requestsPerSecond }) => requestsPerSecond),
+    p50: median(({ p50 }) => p50),
+    p99: median(({ p99 }) => p99),
+    requests: sum(({ requests }) => requests),
+    failures: sum(({ failures }) => failures),
+  };
+}
+
+async function withCpu({ pid }: Pick<StartedProgram, 'pid'>, load: () => Promise<Measurement>) {
+  const before = processorTime(pid);
+  const measurement = await load();
+  return { ...measurement, cpu: (processorTime(pid) - before) / measurement.requests };
+}
+
+/** A form post like those of clients. */
+const loadBareKoa = ({ url }: StartedProgram): Promise<Measurement> =>
+  measure(url, { seconds: 1 }, () => ({
+    next: () => ({
+      method: 'POST',
+      path: '/',
+      headers: { 'content-type': 'application/x-www-form-urlencoded' },
+      body: 'grant_type=client_credentials&client_id=nobody&client_secret=none',
+    }),
+  }));
