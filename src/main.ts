@@ -7,7 +7,6 @@ import { loadSettings } from './config/load.ts';
 import { reloadInWords } from './config/reload.ts';
 import { explained, troubleOf } from './explained.ts';
 import { createProcessLog } from './host/process-log.ts';
-
 import { startPatiently } from './patient-start.ts';
 import { type Service, startService } from './service.ts';
 
