@@ -5,6 +5,8 @@ for (const input of document.querySelectorAll('input[type=password]')) offerToSh
 for (const element of document.querySelectorAll('[data-copy]')) offerToCopy(element);
 for (const link of document.querySelectorAll('a[data-takes]')) takeAlong(link);
 for (const element of document.querySelectorAll('[data-keep-alive]')) keepSessionAlive(element);
+// On a phone the sections are one row, of which a part is seen.
+document.querySelector('.sections [aria-current]')?.scrollIntoView({ block: 'nearest' });
 forgetSecrets(document.querySelectorAll('[data-secret]'));
 
 /** A form is sent once, however often its button is pressed. */
