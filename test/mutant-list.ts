@@ -508,6 +508,7 @@ const LIST: readonly (Place | readonly [rule: string, from: string, to: string])
   ['an answer that another node may have given too early is not used again',
     'const isSettled = askedAt >= settled;', 'const isSettled = true;'],
   ['a signal ends with the access', '    entry.caller.end();\n', ''],
+  ['a caller whose signal fired is handed out no more', '!this.#hasEnded && isDeep', 'isDeep'],
   { in: 'src/resource-server/introspector.ts', by: 'resource-server/live' },
   ['nothing is remembered that nobody tells of',
     'stream?.stands ? remembered.find(token) : undefined', 'remembered.find(token)'],

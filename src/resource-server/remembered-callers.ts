@@ -186,6 +186,8 @@ class KnownCaller {
   /** `undefined` before anybody asked. */
   #controller: AbortController | undefined;
   #hasEnded = false;
+  /** They would hold it in memory until the token expires. */
+  readonly #timers: NodeJS.Timeout[] = [];
   /** Until then a node may have answered from before a change; nobody has asked later yet. */
   #settles: number | undefined;
 
@@ -209,17 +211,19 @@ class KnownCaller {
     this.#settles = settles;
   }
 
+  /** One that has ended is nobody's any more. */
   isSame(fields: CallerFields): boolean {
-    return isDeepStrictEqual({ ...this }, { ...fields });
+    return !this.#hasEnded && isDeepStrictEqual({ ...this }, { ...fields });
   }
 
   end(): void {
     this.#hasEnded = true;
+    for (const timer of this.#timers) clearTimeout(timer);
     this.#controller?.abort();
   }
 
   #at(time: number, what: () => void): void {
     const left = Math.min(Math.max(time - this.#clock(), 0), LONGEST_TIMER);
-    setTimeout(what, left).unref();
+    this.#timers.push(setTimeout(what, left).unref());
   }
 }

@@ -222,6 +222,20 @@ describe('a caller is remembered', () => {
     expect(again?.aborted).to.equal(true);
   });
 
+  it('and who was told to come again is not told so a second time', async () => {
+    await remember(ADA);
+    const { signal } = await callerOf(ADA);
+    say('acc_ada');
+    await eventually(() => expect(signal?.aborted).to.equal(true));
+    const unsettled = await callerOf(ADA);
+    time.advance(5);
+    // Its time is over, whatever the timer would wait for.
+    const over = unsettled.signal;
+    await eventually(() => expect(over?.aborted).to.equal(true));
+    expect((await callerOf(ADA)).signal?.aborted).to.equal(false);
+    expect(await isAsked(ADA)).to.equal(false);
+  });
+
   it('not while the stream is broken, and nobody of before it stands again', async () => {
     await remember(ADA);
     const { signal } = await callerOf(ADA);
