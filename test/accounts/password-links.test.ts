@@ -110,6 +110,16 @@ describe('links to set a password', () => {
     expect(await links.find(await make())).to.be.ok;
   });
 
+  it('a link that was asked for by an address is not good once that is another one', async () => {
+    const before = await make();
+    await accounts.changeEmail(account.id, 'king@demo.test');
+    // By whoever looked the account up a moment ago, and mails it to the former address.
+    const meanwhile = await make();
+    for (const token of [before, meanwhile]) {
+      expect(await changes.changeByLink(token, PASSWORD, origin)).to.equal(undefined);
+    }
+  });
+
   it('what is no token is no link, without an error', async () => {
     const token = await make();
     for (const other of ['', token.slice(1), `${token}x`, `${token}\0`, 'x'.repeat(43)]) {

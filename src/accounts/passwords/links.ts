@@ -41,17 +41,18 @@ export function createPasswordLinks(parts: {
   const { database, clock, accounts, activity } = parts;
 
   return {
-    async make({ id: accountId }, purpose, by) {
+    async make({ id: accountId, email }, purpose, by) {
       const token = randomId('', 43);
       const now = clock();
       const expiresAt = new Date(now + LIFETIME);
       await database.transaction(async (tx) => {
         // One that is suspended at this moment gets a link that is dead, as a suspension leaves all.
+        // So does one whose address was changed since it was looked up: it goes to the former one.
         await tx.query(
           `INSERT INTO password_links (token_hash, account_id, purpose, created_at, expires_at)
             SELECT $1, id, $3, $4, $5 FROM accounts
-            WHERE id = $2 AND suspended_at IS NULL FOR SHARE`,
-          [sha256(token), accountId, purpose, new Date(now), expiresAt],
+            WHERE id = $2 AND suspended_at IS NULL AND email = $6 FOR SHARE`,
+          [sha256(token), accountId, purpose, new Date(now), expiresAt, email],
         );
         const who =
           by === 'operator'
