@@ -22,6 +22,7 @@ export function storeAdapter({
   /** Interactions per network that wait for a sign-in: nobody fills the store with them. */
   waiting: AttemptLimit;
 }): (model: string) => Adapter {
+  const interactions = recordsOf(store, 'interaction');
   const models: Record<string, ModelAdapter> = {
     ClientCredentials: {
       find: async () => undefined,
@@ -32,7 +33,12 @@ export function storeAdapter({
       destroy: async () => {},
     },
     Interaction: {
-      ...recordsOf(store, 'interaction'),
+      ...interactions,
+      async find(id) {
+        const found = await interactions.find(id);
+        // What interactions.ts remembers of an answered one is none.
+        return found?.params ? found : undefined;
+      },
       async upsert(id, { jti: _, exp = 0, session, ...data }) {
         // The engine adds the value of the session cookie, and never reads it.
         const { cookie: _cookie, ...known } = session ?? {};

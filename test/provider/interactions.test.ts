@@ -107,6 +107,10 @@ describe('interactions', () => {
       await person.get(consent.url),
       await person.get(approved.location ?? ''),
     ];
+    // What is remembered of it is no interaction itself.
+    for (const url of [`${consent.url}-answered`, `${approved.location}-answered`]) {
+      expectOver(await person.get(url));
+    }
     for (const page of again) {
       expectOver(page);
       expect(await outcomeOf(person, restartOf(page))).to.equal('consent');
