@@ -1,5 +1,6 @@
 /** `npm run soak -- --minutes 60 [--deployment …] [--seed N]`: random walks for as long as told. */
 import { parseArgs } from 'node:util';
+import { createProgress } from '../src/operator/progress.ts';
 import { walk } from './authorizations/random-walk.ts';
 import { endRun } from './support/end-of-run.ts';
 import type { Deployment } from './support/service.ts';
@@ -17,23 +18,30 @@ const { values } = parseArgs({
 });
 
 const chosen = DEPLOYMENTS.filter((deployment) => values.deployment.includes(deployment));
+const progress = createProgress(process.stderr);
 const share = (Number(values.minutes) * 60_000) / chosen.length;
 if (!(share > 0 && share < Infinity))
   throw new TypeError('say for how many minutes, and on which deployments');
 
 try {
   for (const deployment of chosen) {
-    const deadline = performance.now() + share;
+    const begun = performance.now();
+    const deadline = begun + share;
     let seed = Number(values.seed ?? Math.floor(Math.random() * 2 ** 31));
     let walks = 0;
     while (performance.now() < deadline) {
       // What fails is thrown with its seed and the shortest walk that fails.
       await walk(deployment, { walks: WALKS, steps: STEPS, seed });
       walks += WALKS;
-      console.log(`${deployment}: ${walks} walks of up to ${STEPS} steps, last seed ${seed}`);
+      // As many as the time will do for at this speed.
+      const expected = Math.round((walks * share) / (performance.now() - begun));
+      progress.show(`${deployment}: walks`, walks, Math.max(walks, expected));
       seed += 1;
     }
+    progress.clear();
+    console.log(`${deployment}: ${walks} walks of up to ${STEPS} steps, last seed ${seed - 1}`);
   }
 } finally {
+  progress.clear();
   await endRun();
 }

@@ -30,7 +30,7 @@ export function createProgress(
     show(what, done, total) {
       if (!terminal.isTTY) return;
       if (what !== begun.what) begun = { what, at: now(), done };
-      if (now() - drawnAt < PAUSE && done !== total) return;
+      else if (now() - drawnAt < PAUSE && done !== total) return;
       drawnAt = now();
       isDrawn = true;
       const line = textOf({ what, done, total, since: begun.done, ms: now() - begun.at });

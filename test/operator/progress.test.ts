@@ -1,0 +1,85 @@
+/** Long work on a terminal, and in a pipe. */
+import { Readable } from 'node:stream';
+import { expect } from 'chai';
+import { createProgress } from '../../src/operator/progress.ts';
+import { runOperator } from '../../src/operator/run-operator.ts';
+import { freshDatabaseUrl } from '../support/postgres-server.ts';
+import { describeOn, postgresServer } from '../support/requirements.ts';
+import { startSeeded } from '../support/seeded.ts';
+import { fileOf, line } from './import-file.ts';
+import { createPage, type Environment, keysOf, storesOf } from './run-operator.ts';
+
+const ERASE = '\r\u001B[K';
+
+describe('long work', () => {
+  it('is one line, redrawn ten times a second at most: what is done, what is left, and how fast', () => {
+    let time = 0;
+    const terminal = Object.assign(createPage(), { isTTY: true, columns: 60 });
+    const progress = createProgress(terminal, () => time);
+    const shown = (): string[] => terminal.text().split(ERASE).slice(1);
+    for (let done = 0; done <= 2_000; done += 20) {
+      progress.show('Writing, lines', done, 4_000);
+      time += 10;
+    }
+    expect(shown()).to.have.length(11);
+    expect([shown()[0], shown()[10]]).to.deep.equal([
+      'Writing, lines: 0 of 4000 (0 %)',
+      'Writing, lines: 2000 of 4000 (50 %), 2000 a second, 1 s lef',
+    ]);
+    progress.clear();
+    progress.clear();
+    expect(shown().slice(11)).to.deep.equal(['']);
+    // Other work has a speed of its own; where the end is unknown nothing is left.
+    progress.show('Checked', 1);
+    time += 2_000;
+    progress.show('Checked', 4);
+    expect(shown().slice(12)).to.deep.equal(['Checked: 1', 'Checked: 4, 1.5 a second']);
+  });
+});
+
+describeOn([postgresServer], 'commands that may take long', () => {
+  const on = startSeeded();
+
+  /** On a terminal, where standard output goes elsewhere. */
+  async function run(words: string, environment: Environment, isTTY: boolean) {
+    const stdout = createPage();
+    const stderr = Object.assign(createPage(), { isTTY });
+    const surroundings = { environment, stdin: Readable.from([]), stdout, stderr };
+    const exitCode = await runOperator(words.split(' '), { ...surroundings, onInterrupt() {} });
+    const output = stdout.text().replaceAll(/\(\d+ ms\)/g, '');
+    return { exitCode, output, errors: stderr.text() };
+  }
+
+  it('show themselves on a terminal, and leave nothing but the result in a pipe', async () => {
+    const beside = { ...storesOf(on.service), ...keysOf(on.service) };
+    const { accessToken } = await on.partner.tokens(on.clients.confidential);
+    await on.partner.tokens(on.clients.confidential);
+    const here = (environment: Environment) => (words: string, isTTY: boolean) =>
+      run(words, environment, isTTY);
+    await here(beside)(`revoke --token ${accessToken}`, false);
+    const file = fileOf(line.organization('O1'), line.account('A1'));
+    const commands: [words: string, environment: () => Promise<Environment>, shown: RegExp][] = [
+      [`import ${file}`, async () => beside, /Comparing, lines: 1 of 2 .*Writing, lines: 1 of 2/s],
+      ['revoke --recorded', async () => beside, /Recorded ends looked at: \d+ of \d+ \(100 %\)/],
+      [
+        'migrate',
+        async () => ({ DATABASE_URL: await freshDatabaseUrl() }),
+        /Migrations begun: 1 of \d+ \(\d %\)/,
+      ],
+      [
+        `doctor --address ${on.issuer}`,
+        async () => ({ ...beside, GATEHOUSE_ISSUER: on.issuer }),
+        /Checked: 1.*Checked: \d\d/s,
+      ],
+    ];
+    for (const [words, environment, shown] of commands) {
+      const piped = await run(words, await environment(), false);
+      const { output, errors } = await run(words, await environment(), true);
+      expect(errors, words).to.match(shown);
+      expect(errors.endsWith(ERASE), words).to.equal(true);
+      expect(errors, 'one line').not.to.include('\n');
+      expect(piped.errors, words).to.equal('');
+      expect(output.split('\n').length, words).to.be.closeTo(piped.output.split('\n').length, 3);
+    }
+  });
+});
