@@ -5,6 +5,7 @@ import { refuseViolations } from '../refusal.ts';
 import type { ChangeFeed } from '../storage/change-feed.ts';
 import { createMemory } from '../storage/memory.ts';
 import type { Alongside, Database } from '../storage/queries.ts';
+import { BEYOND_LOST } from '../storage/restored.ts';
 import {
   type Account,
   type AccountRow,
@@ -38,6 +39,13 @@ export interface AccountRegistry extends AccountEdits {
   resume(id: string, alongside?: Alongside<Account>): Promise<Account>;
   /** Ends every browser session of the account, everywhere. @throws Refusal `account_unknown` */
   endSessions(id: string, alongside?: Alongside<Account>): Promise<Account>;
+  /**
+   * Ends every browser session of everybody: after a store was restored, for which nobody knows who
+   * had signed out since.
+   *
+   * @returns of how many accounts.
+   */
+  endEverySession(alongside: Alongside): Promise<number>;
   /** @throws Refusal `account_unknown` or `name_invalid` */
   rename(id: string, name: string, alongside?: Alongside<Account>): Promise<Account>;
   /** For whoever wrote to the account elsewhere: the notification takes a moment longer. */
@@ -146,6 +154,16 @@ export function createAccountRegistry(parts: {
 
     endSessions: (id, alongside) =>
       change(id, 'session_generation = session_generation + 1', [], alongside),
+
+    async endEverySession(alongside) {
+      return database.transaction(async (tx) => {
+        const rows = await tx.query(
+          `UPDATE accounts SET session_generation = session_generation + ${BEYOND_LOST} RETURNING 1`,
+        );
+        await alongside(tx);
+        return rows.length;
+      });
+    },
 
     forget: memory.forget,
   };

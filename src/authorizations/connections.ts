@@ -5,6 +5,7 @@ import type { ChangeFeed } from '../storage/change-feed.ts';
 import type { WriteUses } from '../storage/last-used.ts';
 import { createMemory } from '../storage/memory.ts';
 import type { Alongside, Database, Queries } from '../storage/queries.ts';
+import { BEYOND_LOST } from '../storage/restored.ts';
 import {
   type ConnectedClient,
   type ListedConnection,
@@ -99,8 +100,6 @@ export interface ConnectionEnd {
 
 /** Connections of one step: a request elsewhere waits for a step, never for all. */
 const BATCH = 1_000;
-/** Nobody ends a connection so often. */
-const BEYOND = 1_000_000;
 
 /** The connection in one text. Neither id has a space. */
 export const connectionId = ({ accountId, clientId }: Connection): string =>
@@ -204,9 +203,8 @@ export function createConnections(parts: {
 
     async endEveryAuthorization(alongside) {
       return database.transaction(async (tx) => {
-        // Beyond every generation that the lost part of the history may have given out.
         const rows = await tx.query(
-          `UPDATE connections SET generation = generation + ${BEYOND} RETURNING 1`,
+          `UPDATE connections SET generation = generation + ${BEYOND_LOST} RETURNING 1`,
         );
         await alongside(tx);
         return rows.length;

@@ -4,7 +4,8 @@ import { isClientId } from '../random-id.ts';
 import { refuseViolations } from '../refusal.ts';
 import type { ChangeFeed } from '../storage/change-feed.ts';
 import { createMemory } from '../storage/memory.ts';
-import type { Alongside, Database } from '../storage/queries.ts';
+import type { Alongside, Database, Queries } from '../storage/queries.ts';
+import { BEYOND_LOST } from '../storage/restored.ts';
 import type { Client } from './client.ts';
 import {
   type ClientCreation,
@@ -38,6 +39,12 @@ export interface ClientRegistry extends ClientCreation, ClientSecrets, OwnedClie
    * @throws Refusal `client_unknown`
    */
   endMachineTokens(id: string, alongside?: Alongside): Promise<Client>;
+  /**
+   * The same for every client, for a database that was restored from before some were ended.
+   *
+   * @param tx of the caller, who ends more than that.
+   */
+  endEveryMachineToken(tx: Queries): Promise<void>;
   /**
    * Gives the client to another owner, or to the operator where there is none.
    *
@@ -128,6 +135,13 @@ export function createClientRegistry(parts: {
 
     endMachineTokens: (id, alongside) =>
       change(id, 'token_generation = token_generation + 1', [], alongside),
+
+    async endEveryMachineToken(tx) {
+      await tx.query(
+        `UPDATE clients SET token_generation = token_generation + ${BEYOND_LOST}
+          WHERE kind = 'machine'`,
+      );
+    },
 
     async transfer(id, owner, alongside) {
       refuseForeignAccountId(owner);

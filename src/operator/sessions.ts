@@ -1,7 +1,8 @@
 /** `operator sessions`: where somebody is signed in on our pages. */
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import { systemClock } from '../clock.ts';
 import { askedFirst, type ConfirmationOptions, confirmed } from './confirmation.ts';
+import { WrongUsage } from './failure.ts';
 import { type ListOptions, listed, listReport } from './lists.ts';
 import { accountNamed } from './names.ts';
 import type { Operator } from './operator.ts';
@@ -59,18 +60,33 @@ export function addSessionCommands(program: Command, operator: Operator): void {
     );
 
   askedFirst(sessions.command('end'))
-    .description('sign a person out everywhere; tokens of clients go on')
-    .requiredOption('--account <account>', 'the person: email address or account ID')
-    .action(({ account, ...options }: Whose & ConfirmationOptions) =>
-      run(async (registries) => {
-        const { id, email } = await accountNamed(registries, account);
-        await confirmed(`Ends every browser session of ${email}.`, options, operator);
-        const record = registries.recordChange('signed_out_everywhere', { accountId: id });
-        await registries.accounts.endSessions(id, record);
-        return {
-          value: { account_id: id, email, browser_sessions_ended: true },
-          text: `Signed ${email} out everywhere.`,
-        };
-      }),
+    .description('sign a person out everywhere, or everybody; tokens of clients go on')
+    .addOption(
+      new Option('--account <account>', 'the person: email address or account ID').conflicts('all'),
+    )
+    .option('--all', 'everybody: after an older store was restored')
+    .action(
+      ({ account, all, ...options }: Partial<Whose> & { all?: true } & ConfirmationOptions) => {
+        if (account === undefined && !all) throw new WrongUsage('say whose: --account or --all');
+        return run(async (registries) => {
+          if (account === undefined) {
+            await confirmed('Ends every browser session of everybody.', options, operator);
+            const record = registries.recordChange('signed_out_everywhere', {});
+            const count = await registries.accounts.endEverySession(record);
+            return {
+              value: { accounts: count, browser_sessions_ended: true },
+              text: `Signed all ${count} people out everywhere.`,
+            };
+          }
+          const { id, email } = await accountNamed(registries, account);
+          await confirmed(`Ends every browser session of ${email}.`, options, operator);
+          const record = registries.recordChange('signed_out_everywhere', { accountId: id });
+          await registries.accounts.endSessions(id, record);
+          return {
+            value: { account_id: id, email, browser_sessions_ended: true },
+            text: `Signed ${email} out everywhere.`,
+          };
+        });
+      },
     );
 }

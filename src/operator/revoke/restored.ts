@@ -23,17 +23,19 @@ export async function revokeRecorded(
 
 /**
  * After an older PostgreSQL was restored: it does not know which connections were ended since, so
- * every authorization is ended. What people approved stays, and they are not asked again.
+ * every authorization is ended, and every machine access token. What people approved stays, and they are not asked again.
  */
 export async function revokeAll(registries: Registries, confirm: Confirm): Promise<Report> {
-  await confirm('Ends every authorization of everybody.');
-  const count = await registries.connections.endEveryAuthorization(
-    registries.recordChange('everything_revoked', {}),
-  );
+  await confirm('Ends every authorization of everybody, and every machine access token.');
+  const record = registries.recordChange('everything_revoked', {});
+  const count = await registries.connections.endEveryAuthorization(async (tx) => {
+    await registries.clients.endEveryMachineToken(tx);
+    await record(tx);
+  });
   return {
     value: { connections: count },
     text:
-      `Ended the authorizations of all ${count} connections. The clients must send their people ` +
-      'through the authorization again; who approved before is not asked again.',
+      `Ended the authorizations of all ${count} connections, and every machine access token. The ` +
+      'clients must send their people through the authorization again; who approved before is not asked again.',
   };
 }
