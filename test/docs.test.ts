@@ -2,8 +2,12 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
+import pg from 'pg';
+import { openDatabase } from '../src/storage/database.ts';
 import { keysOf, operatorWith, storesOf, valueFrom } from './operator/run-operator.ts';
+import { startPostgresServer } from './support/postgres-server.ts';
 import { freePort, startProgram } from './support/programs.ts';
+import { describeOn, postgresServer } from './support/requirements.ts';
 import { startSeeded } from './support/seeded.ts';
 import { temporaryDirectory } from './support/temporary-directory.ts';
 import { writtenDocs } from './write-docs.ts';
@@ -136,6 +140,35 @@ describe('the docs', () => {
         }
       });
     }
+  });
+
+  describeOn([postgresServer], 'the SQL', () => {
+    it('makes a role and a database on which it can do all that a service does', async () => {
+      const server = await startPostgresServer();
+      const [, block = ''] =
+        /```sql\n(.*?)```/s.exec(textOf(path.join(ROOT, 'docs/operations.md'))) ?? [];
+      const client = new pg.Client({ connectionString: server.url });
+      await client.connect();
+      for (const statement of block.split(';\n').filter(Boolean)) await client.query(statement);
+      await client.end();
+      const url = new URL('/gatehouse', server.url);
+      url.username = 'gatehouse';
+      const run = operatorWith({ DATABASE_URL: url.href });
+      const migrated = await valueFrom(run, 'migrate');
+      expect(migrated.migrations).to.have.length.above(20);
+      await valueFrom(run, [
+        'accounts',
+        'add',
+        '--invite',
+        '--email',
+        'jo@example.com',
+        '--name',
+        'Jo',
+      ]);
+      const database = await openDatabase({ databaseUrl: url.href, dataDirectory: '' });
+      // What readiness asks of it: whether it keeps anything, with a file beside the tables.
+      expect(await database.ping().finally(() => database.close())).to.be.above(0);
+    });
   });
 
   describe('the program of the README', () => {

@@ -12,7 +12,13 @@ import { createPerson } from './support/person.ts';
 import { freshMigratedDatabaseUrl, startPostgresServer } from './support/postgres-server.ts';
 import { freePort } from './support/programs.ts';
 import { freshRedisUrl, startRedisServer } from './support/redis-server.ts';
-import { describeOn, postgresServer, redisServer } from './support/requirements.ts';
+import {
+  describeOn,
+  openssl,
+  postgresServer,
+  redisServer,
+  required,
+} from './support/requirements.ts';
 import { startsOn } from './support/service.ts';
 import { temporaryDirectory } from './support/temporary-directory.ts';
 
@@ -31,12 +37,12 @@ interface Made {
 
 const folder = temporaryDirectory('certificates');
 const file = (name: string): string => path.join(folder, name);
-const openssl = (...words: string[]): void => {
-  execFileSync('openssl', words, { cwd: folder, stdio: 'pipe' });
+const run = (...words: string[]): void => {
+  execFileSync(required(openssl), words, { cwd: folder, stdio: 'pipe' });
 };
 
 function makeAuthority(name: string): string {
-  openssl(
+  run(
     ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'],
     ...['-keyout', `${name}.key`, '-out', `${name}.crt`, '-days', '2', '-subj', `/CN=${name}`],
   );
@@ -48,11 +54,11 @@ function makeCertificate({ authority, days = '1', host = 'localhost' }: Made): v
   const signed = authority ? ['-CA', `${authority}.crt`, '-CAkey', `${authority}.key`] : [];
   const by = authority ? signed : ['-key', 'server.key'];
   writeFileSync(file('names'), `subjectAltName=DNS:${host}`);
-  openssl(
+  run(
     ...['req', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'],
     ...['-keyout', 'server.key', '-out', 'server.csr', '-subj', '/CN=a store'],
   );
-  openssl(
+  run(
     ...['x509', '-req', '-in', 'server.csr', '-out', 'server.crt', '-days', days],
     ...[
       '-extfile',
@@ -76,7 +82,7 @@ async function giveToPostgres(url: string): Promise<void> {
   await client.end();
 }
 
-describeOn([postgresServer, redisServer], 'TLS to the stores', () => {
+describeOn([postgresServer, redisServer, openssl], 'TLS to the stores', () => {
   const start = startsOn();
   const trusted = getCACertificates();
   let stores: Record<

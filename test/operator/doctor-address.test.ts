@@ -1,58 +1,20 @@
 import { execFileSync } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { expect } from 'chai';
 import { createOpened } from '../support/opened.ts';
-import { findProgram, freePort } from '../support/programs.ts';
-import {
-  describeOn,
-  postgresServer,
-  type Requirement,
-  redisServer,
-} from '../support/requirements.ts';
-import { startTestService, type TestService } from '../support/service.ts';
+import { freePort } from '../support/programs.ts';
+import { describeOn, openssl, postgresServer, redisServer } from '../support/requirements.ts';
+import type { TestService } from '../support/service.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
+import { environmentOf, nodeBehind, trusting } from './behind-proxy.ts';
 import { type Examination, examine, examineBy } from './doctor-findings.ts';
 import { type ReverseProxy, startReverseProxy } from './reverse-proxy.ts';
-import { keysOf, operatorProgramWith, storesOf } from './run-operator.ts';
-
-const openssl: Requirement = {
-  program: findProgram('openssl'),
-  remedy: 'openssl (Debian package openssl)',
-};
+import { operatorProgramWith } from './run-operator.ts';
 
 const opened = createOpened();
 const proxies = (tls?: { key: string; cert: string }): Promise<ReverseProxy> =>
   opened.add(startReverseProxy(tls), (proxy) => proxy.close());
-
-/** A node whose public address is the proxy's. */
-async function nodeBehind(
-  issuer: string,
-  options: { proxyHops?: number; beside?: TestService } = {},
-): Promise<TestService> {
-  const { proxyHops = 1, beside } = options;
-  const server = { port: await freePort(), proxyHops };
-  const settings = { issuer, isLoopback: true, server };
-  return opened.add(
-    startTestService({ deployment: 'postgres+redis', settings, ...(beside && { beside }) }),
-    (service) => service.close(),
-  );
-}
-
-function environmentOf(
-  service: TestService,
-  proxyHops = service.settings.server.proxyHops,
-): Record<string, string> {
-  const file = path.join(temporaryDirectory('doctor'), 'gatehouse.yaml');
-  writeFileSync(file, `server: { proxy_hops: ${proxyHops} }\n`);
-  return {
-    GATEHOUSE_CONFIG: file,
-    GATEHOUSE_ISSUER: service.issuer,
-    ...storesOf(service),
-    ...keysOf(service),
-  };
-}
 
 describeOn([postgresServer, redisServer], 'operator doctor, behind a proxy', () => {
   let proxy: ReverseProxy;
@@ -63,7 +25,7 @@ describeOn([postgresServer, redisServer], 'operator doctor, behind a proxy', () 
   before(async () => {
     proxy = await proxies();
     issuer = `http://localhost:${proxy.port}`;
-    node = await nodeBehind(issuer);
+    node = await nodeBehind(opened, issuer);
     environment = environmentOf(node);
   });
   after(opened.closeAll);
@@ -138,7 +100,7 @@ describeOn([postgresServer, redisServer], 'operator doctor, behind a proxy', () 
     [0, 'a proxy’s own address'],
   ] as const) {
     it(`finds that ${hops} hops are stated, and which address the service believes`, async () => {
-      const other = await nodeBehind(issuer, { proxyHops: hops, beside: node });
+      const other = await nodeBehind(opened, issuer, { proxyHops: hops, beside: node });
       Object.assign(proxy.conduct, { forwardedFor: 'append', leadTo: other.settings.server.port });
       const examination = await examine(environmentOf(other));
       expectOnly(examination, 'proxy_hops', 'problem');
@@ -159,7 +121,7 @@ describeOn([postgresServer, redisServer], 'operator doctor, behind a proxy', () 
   });
 
   it('finds that another deployment answers', async () => {
-    const other = await nodeBehind(issuer);
+    const other = await nodeBehind(opened, issuer);
     proxy.conduct.leadTo = other.settings.server.port;
     const examination = await examine(environment);
     expectOnly(examination, 'authorize', 'problem');
@@ -200,21 +162,10 @@ describeOn([postgresServer, redisServer, openssl], 'operator doctor, over TLS', 
 
   async function behind(tls: { key: string; cert: string }) {
     const proxy = await proxies(tls);
-    const node = await nodeBehind(`https://localhost:${proxy.port}`);
+    const node = await nodeBehind(opened, `https://localhost:${proxy.port}`);
     proxy.conduct.leadTo = node.settings.server.port;
     const environment = environmentOf(node);
     return { proxy, environment };
-  }
-
-  /** As with NODE_EXTRA_CA_CERTS, which a process reads at its start alone. */
-  async function trusting<Result>(work: () => Promise<Result>): Promise<Result> {
-    const before = getCACertificates();
-    setDefaultCACertificates([...before, readFileSync(ca, 'utf8')]);
-    try {
-      return await work();
-    } finally {
-      setDefaultCACertificates(before);
-    }
   }
 
   it('is content with a good certificate and Secure cookies, and says how to trust a private authority', async () => {
@@ -229,23 +180,23 @@ describeOn([postgresServer, redisServer, openssl], 'operator doctor, over TLS', 
     const distrusting = await examine(environment);
     expect(distrusting.of('public_address').remedy).to.contain('NODE_EXTRA_CA_CERTS');
     proxy.conduct.dropped = ['strict-transport-security'];
-    const bare = await trusting(() => examine(environment));
+    const bare = await trusting(ca, () => examine(environment));
     expect(bare.troubles.map(({ check, status }) => [check, status])).to.deep.equal([
       ['hsts', 'warning'],
     ]);
     expect(bare).to.include({ healthy: true, exitCode: 0 });
     Object.assign(proxy.conduct, { dropped: [], bares: true });
-    const unguarded = await trusting(() => examine(environment));
+    const unguarded = await trusting(ca, () => examine(environment));
     expect(unguarded.troubles.map(({ check }) => check)).to.deep.equal(['cookies']);
     expect(unguarded.of('cookies').message).to.contain('not Secure: ').and.contain('__Host-');
   });
 
   it('warns of a certificate that ends soon, and refuses one for another name', async () => {
     const { environment: ending } = await behind(certificate(5));
-    const soon = await trusting(() => examine(ending));
+    const soon = await trusting(ca, () => examine(ending));
     expect(soon.troubles.map(({ check }) => check)).to.deep.equal(['certificate']);
     const { environment: elsewhere } = await behind(certificate(30, 'other.example'));
-    const other = await trusting(() => examine(elsewhere));
+    const other = await trusting(ca, () => examine(elsewhere));
     expect(other.of('public_address').message).to.contain('another name');
   });
 });

@@ -50,6 +50,11 @@ export const postgresServer: Requirement = {
   remedy: 'postgres and its account (Debian package postgresql)',
 };
 
+export const openssl: Requirement = {
+  program: findProgram('openssl'),
+  remedy: 'openssl (Debian package openssl)',
+};
+
 export const chromium: Requirement = {
   program: findProgram('chromium') ?? findProgram('chromium-browser'),
   remedy: 'chromium (Debian package chromium)',

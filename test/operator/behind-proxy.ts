@@ -1,0 +1,54 @@
+/** Nodes whose public address is that of a reverse proxy, and how the doctor reaches them. */
+import { readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { getCACertificates, setDefaultCACertificates } from 'node:tls';
+import type { createOpened } from '../support/opened.ts';
+import { freePort } from '../support/programs.ts';
+import { startTestService, type TestService } from '../support/service.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
+import { keysOf, storesOf } from './run-operator.ts';
+
+type Opened = ReturnType<typeof createOpened>;
+
+/** A node whose public address is the proxy's. */
+export async function nodeBehind(
+  opened: Opened,
+  issuer: string,
+  options: { proxyHops?: number; beside?: TestService } = {},
+): Promise<TestService> {
+  const { proxyHops = 1, beside } = options;
+  const server = { port: await freePort(), proxyHops };
+  const settings = { issuer, isLoopback: true, server };
+  return opened.add(
+    startTestService({ deployment: 'postgres+redis', settings, ...(beside && { beside }) }),
+    (service) => service.close(),
+  );
+}
+
+export function environmentOf(
+  service: TestService,
+  proxyHops = service.settings.server.proxyHops,
+): Record<string, string> {
+  const file = path.join(temporaryDirectory('doctor'), 'gatehouse.yaml');
+  writeFileSync(file, `server: { proxy_hops: ${proxyHops} }\n`);
+  return {
+    GATEHOUSE_CONFIG: file,
+    GATEHOUSE_ISSUER: service.issuer,
+    ...storesOf(service),
+    ...keysOf(service),
+  };
+}
+
+/** As with NODE_EXTRA_CA_CERTS, which a process reads at its start alone. */
+export async function trusting<Result>(
+  authority: string,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  const before = getCACertificates();
+  setDefaultCACertificates([...before, readFileSync(authority, 'utf8')]);
+  try {
+    return await work();
+  } finally {
+    setDefaultCACertificates(before);
+  }
+}
