@@ -442,6 +442,8 @@ const LIST: readonly (Place | readonly [rule: string, from: string, to: string])
     "settings.issuer.startsWith('https:') && values.server.proxy_hops === undefined", 'false'],
   ['a demo stays on its own machine',
     'values.demo === true && !(isLoopback && values.storage.database_url === undefined)', 'false'],
+  ['without a data directory a database is named',
+    'storage.data_directory === NO_DATA_DIRECTORY && storage', 'false && storage'],
   ['a retry window is shorter than a refresh token',
     'retry_window >= values', 'retry_window > values'],
   { in: 'src/config/environment.ts', by: 'config/environment' },

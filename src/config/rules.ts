@@ -3,6 +3,7 @@ import type { Override } from './environment.ts';
 import { issuerProblem } from './issuer.ts';
 import type { ConfigurationProblem } from './problems.ts';
 import type { SettingsFile } from './schema/schema.ts';
+import { NO_DATA_DIRECTORY } from './schema/storage.ts';
 import type { SettingsWithoutSecrets } from './settings.ts';
 import { locationOf, shown, valueAt } from './validate.ts';
 
@@ -76,6 +77,16 @@ const rules: readonly Rule[] = [
       server.reuse_port && storage.database_url === undefined,
     message: 'shares the port between processes, and the embedded database belongs to one',
     remedy: 'set DATABASE_URL to use PostgreSQL, or write `false`',
+  },
+  {
+    setting: 'storage.database_url',
+    dependsOn: ['storage.data_directory'],
+    // A variable that was forgotten would start a second, empty service of its own.
+    isBroken: ({ values: { storage } }) =>
+      storage.data_directory === NO_DATA_DIRECTORY && storage.database_url === undefined,
+    message:
+      'is not stated, and storage.data_directory is off: there is no database in this process',
+    remedy: 'set DATABASE_URL, or DATABASE_URL_FILE to a file that holds it',
   },
   {
     setting: 'storage.redis_url',

@@ -68,6 +68,13 @@ describe('settings together', () => {
     }
   });
 
+  it('keep no database in a process that has no data directory', () => {
+    const off = 'storage: { data_directory: off }';
+    expect(pathsOf(off)).to.deep.equal(['storage.database_url']);
+    expect(pathsOf('', { GATEHOUSE_DATA_DIR: 'off' })).to.deep.equal(['storage.database_url']);
+    settingsOf(off, database);
+  });
+
   it('put tokens into Redis beside an embedded database only on a loopback issuer', () => {
     const redis = { REDIS_URL: 'redis://localhost' };
     expect(pathsOf(HTTPS, redis)).to.deep.equal(['storage.redis_url (from REDIS_URL)']);

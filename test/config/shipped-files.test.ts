@@ -9,7 +9,7 @@ import { settingsJsonSchema } from '../../src/config/schema/json-schema.ts';
 import { type KnownSetting, knownSettings } from '../../src/config/schema/known-settings.ts';
 import { sections, settingsFile } from '../../src/config/schema/schema.ts';
 import { defaultFile } from '../../src/config/settings-file.ts';
-import { keysOfEnvironment, settingsOf } from './configuration.ts';
+import { keysOfEnvironment, refusalOf, settingsOf } from './configuration.ts';
 
 const directory = path.dirname(defaultFile);
 const shipped = (name: string): string => readFileSync(path.join(directory, name), 'utf8');
@@ -68,6 +68,19 @@ describe('config/production.example.yaml', () => {
   });
 });
 
+describe('config/container.yaml', () => {
+  it('is reached from outside, keeps nothing inside, and takes the rest from the environment', () => {
+    const file = path.join(directory, 'container.yaml');
+    const environment = { ...keysOfEnvironment, GATEHOUSE_ISSUER: 'https://auth.example.com' };
+    expect(refusalOf(() => checkSettings({ file, environment })).message).to.include(
+      'DATABASE_URL',
+    );
+    const database = { DATABASE_URL: 'postgres://db/gatehouse', REDIS_URL: 'redis://redis' };
+    const { server } = checkSettings({ file, environment: { ...environment, ...database } });
+    expect(server).to.include({ host: '0.0.0.0', operatorsHost: '0.0.0.0', proxyHops: 1 });
+  });
+});
+
 describe('config/gatehouse.schema.json', () => {
   const schema = JSON.parse(shipped(SCHEMA));
   const validator = z.fromJSONSchema(schema);
@@ -92,7 +105,7 @@ describe('config/gatehouse.schema.json', () => {
   });
 
   it('accepts the shipped files, which name it for editors', () => {
-    expect(yamlFiles).to.have.lengthOf(2);
+    expect(yamlFiles).to.have.lengthOf(3);
     for (const name of yamlFiles) {
       const text = shipped(name);
       expect(accepts(text), name).to.equal(true);

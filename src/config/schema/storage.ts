@@ -3,12 +3,18 @@
 import { isDatabaseUrl, isRedisUrl, PASSWORDS_IN_URLS } from '../storage-urls.ts';
 import { flag, text, wholeNumber } from './kinds.ts';
 
+/** In place of a directory: nothing is kept in this process, and a database must be named. */
+export const NO_DATA_DIRECTORY = 'off';
+
 export const storage = {
-  data_directory: text({ accepts: 'a path', example: 'the path of a directory, such as `./data`' })
+  data_directory: text({
+    accepts: 'a path, or off',
+    example: 'the path of a directory, such as `./data`, or `off`',
+  })
     .default('./data')
     .describe(
       'Directory of the embedded database and its generated secrets, relative to the directory ' +
-        'of package.json.',
+        'of package.json; `off`: there is none, and nothing starts without a database_url.',
     ),
   database_url: text(
     {
