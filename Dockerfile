@@ -1,0 +1,30 @@
+# Gatehouse as an image: docs/operations.md, "In a container".
+FROM node:24-bookworm-slim AS build
+WORKDIR /opt/gatehouse
+COPY package.json package-lock.json ./
+# npm's settings for a registry of your own: --secret id=npmrc,src=$HOME/.npmrc
+RUN --mount=type=secret,id=npmrc NPM_CONFIG_USERCONFIG=/run/secrets/npmrc \
+    npm ci --omit=dev --ignore-scripts --no-audit --no-fund
+WORKDIR /own
+COPY . .
+# Whatever the umask of the checkout, everybody may read, and nobody but root may write.
+RUN chmod -R u+rwX,go+rX,go-w /own /opt/gatehouse
+
+FROM node:24-bookworm-slim
+LABEL org.opencontainers.image.title="Gatehouse" \
+      org.opencontainers.image.description="OAuth 2.0 authorization service of a warehouse GraphQL API" \
+      org.opencontainers.image.version="0.1.0" \
+      org.opencontainers.image.licenses="MIT"
+WORKDIR /opt/gatehouse
+COPY --from=build /opt/gatehouse/node_modules ./node_modules
+COPY --from=build /own ./
+COPY --from=build /own/config/container.yaml /etc/gatehouse/gatehouse.yaml
+ENV GATEHOUSE_CONFIG=/etc/gatehouse/gatehouse.yaml
+# By number, which Kubernetes can tell from root's. It owns nothing and writes nothing: the root file
+# system may be read-only.
+USER 1000:1000
+EXPOSE 3000 3001
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --retries=3 \
+  CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.GATEHOUSE_OPERATORS_PORT || 3001}/readyz`).then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))"]
+CMD ["node", "src/main.ts"]

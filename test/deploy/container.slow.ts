@@ -1,0 +1,99 @@
+import { readdirSync, readFileSync, statSync } from 'node:fs';
+import path from 'node:path';
+import { expect } from 'chai';
+import { keysOfEnvironment } from '../config/configuration.ts';
+import { freshDatabaseUrl } from '../support/postgres-server.ts';
+import { freePort, type Program } from '../support/programs.ts';
+import { rawRequest } from '../support/raw-request.ts';
+import { freshRedisUrl } from '../support/redis-server.ts';
+import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
+import { buildImage, containerTools, type Image } from './image.ts';
+
+const OPERATOR = ['npm', 'run', '--silent', 'operator', '--'];
+const HOST = 'auth.example.com';
+
+describeOn([...containerTools, postgresServer, redisServer], 'the image', () => {
+  let image: Image;
+  let environment: Readonly<Record<string, string>>;
+
+  before('build it', async () => {
+    image = await buildImage();
+    environment = {
+      GATEHOUSE_ISSUER: `https://${HOST}`,
+      PORT: String(await freePort()),
+      GATEHOUSE_OPERATORS_PORT: String(await freePort()),
+      DATABASE_URL: await freshDatabaseUrl(),
+      REDIS_URL: await freshRedisUrl(),
+      ...keysOfEnvironment,
+    };
+  });
+
+  const runs = async (command: readonly string[], given = environment) => {
+    const program = image.start(command, given);
+    return { exitCode: await program.exitCode, output: program.output() };
+  };
+  const health = () => runs(image.config.Healthcheck.Test.slice(1));
+
+  it('holds what the service needs, and nobody but root may write it', () => {
+    const { files, config } = image;
+    expect(config).to.include({ User: '1000:1000', StopSignal: 'SIGTERM' });
+    const { version } = JSON.parse(readFileSync('package.json', 'utf8'));
+    expect(config.Labels['org.opencontainers.image.version']).to.equal(version);
+    const own = path.join(files, config.WorkingDir);
+    expect(readdirSync(own).sort()).to.deep.equal(
+      'LICENSE config node_modules package-lock.json package.json src views'.split(' '),
+    );
+    expect(readdirSync(path.join(own, 'node_modules'))).to.not.include('mocha');
+    const open = readdirSync(own, { recursive: true, encoding: 'utf8' }).filter((name) => {
+      const { uid, mode } = statSync(path.join(own, name));
+      return uid !== 0 || (mode & 0o022) !== 0 || (mode & 0o004) === 0;
+    });
+    expect(open).to.deep.equal([]);
+  });
+
+  it('without a database says so and ends', async () => {
+    const { DATABASE_URL, ...others } = environment;
+    const { exitCode, output } = await runs(image.config.Cmd, others);
+    expect(exitCode).to.equal(1);
+    expect(output).to.include('set DATABASE_URL, or DATABASE_URL_FILE');
+  });
+
+  it('is administered in it, on a file system that nobody can write', async () => {
+    const migrated = await runs([...OPERATOR, 'migrate']);
+    expect(migrated.exitCode, migrated.output).to.equal(0);
+    const add = ['accounts', 'add', '--email', 'jo@example.com', '--name', 'Jo', '--invite'];
+    const { exitCode, output } = await runs([...OPERATOR, ...add, '--json']);
+    expect(exitCode, output).to.equal(0);
+    expect(JSON.parse(output).invite_link).to.include(`https://${HOST}/`);
+  });
+
+  describe('when it runs', () => {
+    let service: Program;
+
+    before(async () => {
+      service = image.start(image.config.Cmd, environment);
+      await service.waitUntil(async () => {
+        const url = `http://127.0.0.1:${environment.GATEHOUSE_OPERATORS_PORT}/readyz`;
+        expect((await fetch(url)).status).to.equal(200);
+      });
+    });
+
+    it('serves behind a proxy and calls itself healthy', async () => {
+      const headers = { host: HOST, 'x-forwarded-for': '192.0.2.1' };
+      const metadata = '/.well-known/oauth-authorization-server';
+      const { text } = await rawRequest(Number(environment.PORT), metadata, { headers });
+      expect(JSON.parse(text)).to.include({ issuer: `https://${HOST}` });
+      const { exitCode, output } = await health();
+      expect(exitCode, output).to.equal(0);
+    });
+
+    it('ends in order at the signal it names, though it is the first process, and is not healthy', async () => {
+      const [first] = service.children();
+      expect(first).to.be.a('number');
+      process.kill(first ?? 0, image.config.StopSignal);
+      expect(await service.exitCode, service.output()).to.equal(0);
+      expect(service.output()).to.include('"msg":"closing"');
+      expect((await health()).exitCode).to.equal(1);
+    });
+  });
+});

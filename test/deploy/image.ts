@@ -1,0 +1,162 @@
+/** The image of the Dockerfile, built and run here without a daemon and without any other registry. */
+import { execFile, execFileSync } from 'node:child_process';
+import { copyFileSync, cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import { findProgram, type Program, runsAsRoot, startProgram } from '../support/programs.ts';
+import { type Requirement, required } from '../support/requirements.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
+
+const run = promisify(execFile);
+const ROOT = path.join(import.meta.dirname, '../..');
+
+const program = (name: string, remedy = `${name} (Debian package ${name})`): Requirement => ({
+  program: findProgram(name),
+  remedy,
+});
+const buildah = program('buildah');
+const mmdebstrap = program('mmdebstrap');
+
+/** What `describeOn` asks for where an image is built and run. */
+export const containerTools: readonly Requirement[] = [
+  buildah,
+  mmdebstrap,
+  program('unshare', 'unshare (Debian package util-linux)'),
+  { program: runsAsRoot ? 'root' : undefined, remedy: 'root, who may mount' },
+];
+
+/** What the image says of itself. */
+export interface ImageConfig {
+  readonly User: string;
+  readonly Env: readonly string[];
+  readonly Cmd: readonly string[];
+  readonly WorkingDir: string;
+  readonly StopSignal: NodeJS.Signals;
+  readonly Labels: Readonly<Record<string, string>>;
+  readonly Healthcheck: { readonly Test: readonly [kind: string, ...command: string[]] };
+}
+
+export interface Image {
+  readonly config: ImageConfig;
+  /** Its files, as a folder of this machine. */
+  readonly files: string;
+  /**
+   * Starts a command in it as a container would be: as its user, first process of its own, on a root
+   * file system that is read-only, without a way to more rights. The network is that of this machine.
+   */
+  start(command: readonly string[], environment: Readonly<Record<string, string>>): Program;
+}
+
+/** Files of Debian that Node, npm and a shell need: what the real base has, and little else. */
+const PACKAGES = [
+  ...['base-files', 'base-passwd', 'ca-certificates', 'coreutils', 'dash', 'findutils'],
+  ...['libc-bin', 'libgcc-s1', 'libstdc++6'],
+];
+
+/** Builds the base under the name that the Dockerfile gives it, then the image on it. */
+export async function buildImage(): Promise<Image> {
+  const folder = temporaryDirectory('image');
+  const store = ['--root', path.join(folder, 'store'), '--runroot', path.join(folder, 'run')];
+  const build = async (...args: string[]): Promise<string> => {
+    const options = [...store, '--storage-driver', 'vfs', ...args];
+    const { stdout } = await run(required(buildah), options, { maxBuffer: 64 * 1024 * 1024 });
+    return stdout.trim();
+  };
+  const dockerfile = readFileSync(path.join(ROOT, 'Dockerfile'), 'utf8');
+  const [, base = '', suite = ''] = /^FROM (node:\d+-([a-z]+)-slim)/m.exec(dockerfile) ?? [];
+  const npmrc = path.join(folder, 'npmrc');
+  writeFileSync(npmrc, npmSettings());
+  const context = await baseContext(path.join(folder, 'base'), suite);
+  await build('bud', '--isolation', 'chroot', '--tag', `docker.io/library/${base}`, context);
+  const secret = `id=npmrc,src=${npmrc}`;
+  const own = [
+    '--pull-never',
+    '--format',
+    'docker',
+    '--secret',
+    secret,
+    '--tag',
+    'gatehouse',
+    ROOT,
+  ];
+  await build('bud', '--isolation', 'chroot', ...own);
+  const inspected = JSON.parse(await build('inspect', '--type', 'image', 'gatehouse'));
+  const config: ImageConfig = inspected.Docker.config;
+  const files = await build('mount', await build('from', '--pull-never', 'gatehouse'));
+  return { config, files, start: starterOf(files, config) };
+}
+
+/** Node's image is Debian with Node and npm in /usr/local. */
+async function baseContext(folder: string, suite: string): Promise<string> {
+  mkdirSync(folder);
+  const archive = path.join(folder, 'debian.tar');
+  const packages = `--include=${PACKAGES.join(',')}`;
+  await run(required(mmdebstrap), ['--quiet', '--variant=extract', packages, suite, archive]);
+  copyFileSync(process.execPath, path.join(folder, 'node'));
+  cpSync(npmFolder(), path.join(folder, 'npm'), { recursive: true, dereference: true });
+  copyFileSync(authorities() ?? '/dev/null', path.join(folder, 'authorities.pem'));
+  writeFileSync(
+    path.join(folder, 'Containerfile'),
+    `FROM scratch
+ADD debian.tar /
+COPY node /usr/local/bin/
+COPY npm /usr/local/lib/node_modules/npm
+COPY authorities.pem ${AUTHORITIES}
+RUN ln -s ../lib/node_modules/npm/bin/npm-cli.js /usr/local/bin/npm
+RUN echo 'node:x:1000:1000::/home/node:/bin/sh' > /etc/passwd && install -d -o 1000 ${HOME}
+`,
+  );
+  return folder;
+}
+
+function npmFolder(): string {
+  const { npm_execpath: program } = process.env;
+  return program
+    ? path.join(program, '../..')
+    : path.join(npmSays('root', '--global').trim(), 'npm');
+}
+
+/** Where the base keeps the certificates by which this machine trusts its registry. */
+const AUTHORITIES = '/usr/local/etc/authorities.pem';
+
+/** How this machine reaches its registry, as the secret that the Dockerfile takes. */
+function npmSettings(): string {
+  const known = npmConfig();
+  const passed = ['registry', 'proxy', 'https-proxy', 'noproxy', 'strict-ssl']
+    .filter((name) => known[name] !== null && known[name] !== '')
+    .map((name) => `${name}=${known[name]}`);
+  return [...passed, ...(authorities() ? [`cafile=${AUTHORITIES}`] : []), ''].join('\n');
+}
+
+const authorities = (): string | undefined =>
+  [npmConfig().cafile, process.env.NODE_EXTRA_CA_CERTS]
+    .map(String)
+    .find((name) => existsSync(name));
+
+const npmConfig = (): Readonly<Record<string, unknown>> =>
+  JSON.parse(npmSays('config', 'list', '--long', '--json'));
+
+const npmSays = (...args: string[]): string =>
+  execFileSync('npm', args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
+
+/** As every container runtime sets them where the image does not. */
+const HOME = '/home/node';
+const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+
+const ENTER = `
+mount --bind "$ROOT" "$ROOT" && mount -o remount,bind,ro "$ROOT" &&
+mount -t proc proc "$ROOT/proc" && mount --rbind /dev "$ROOT/dev" &&
+exec setpriv --no-new-privs chroot --userspec="$USER" --groups= "$ROOT" env -i "$@"`;
+
+const starterOf =
+  (files: string, { User, Env, WorkingDir }: ImageConfig): Image['start'] =>
+  (command, environment) => {
+    const own = [`HOME=${HOME}`, `PATH=${PATH}`, ...Env];
+    const given = Object.entries(environment).map(([name, value]) => `${name}=${value}`);
+    const entered = ['-C', WorkingDir, ...own, ...given, ...command];
+    const namespaces = ['--mount', '--pid', '--fork', '--kill-child'];
+    return startProgram('unshare', [...namespaces, 'sh', '-c', ENTER, 'sh', ...entered], {
+      cwd: files,
+      environment: { PATH: process.env.PATH, ROOT: files, USER: User },
+    });
+  };
