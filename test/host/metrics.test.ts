@@ -128,7 +128,7 @@ describe('metrics', () => {
     const [build] = Object.keys(counted(samples, 'gatehouse_build_info'));
     expect(build).to.match(/^\{version="\d+\.\d+\.\d+",node="v\d/);
     expect(samples.get('nodejs_eventloop_lag_p99_seconds')).to.be.a('number');
-    expect(samples.has('gatehouse_cleaning_removed_total{job="tokens"}')).to.equal(true);
+    expect(samples.has('gatehouse_cleaning_removed_total{task="tokens"}')).to.equal(true);
   });
 
   it('tell what the last import came to, which ran elsewhere: never a dry run, nor one that failed', async () => {

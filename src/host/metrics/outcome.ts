@@ -96,11 +96,11 @@ export function createOutcomeMetrics(registry: Registry): Outcomes {
     help: 'Mails with a password link.',
     values: ['sent', 'failed', 'dropped'],
   });
-  const removed = countBy('job', {
+  const removed = countBy('task', {
     name: 'gatehouse_cleaning_removed_total',
     help: 'Expired things that were removed.',
   });
-  const cleaningFailures = countBy('job', {
+  const cleaningFailures = countBy('task', {
     name: 'gatehouse_cleaning_failures_total',
     help: 'Rounds of removing expired things that failed.',
   });
