@@ -1,0 +1,125 @@
+/** Alerts and dashboard: they ask for what the service tells, and each alert is raised when it should. */
+import { execFileSync } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect } from 'chai';
+import { parse, stringify } from 'yaml';
+import { samplesOf } from '../support/metrics.ts';
+import { findProgram } from '../support/programs.ts';
+import { describeOn, type Requirement, required } from '../support/requirements.ts';
+import { startSeeded } from '../support/seeded.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
+
+const DEPLOY = path.join(import.meta.dirname, '../../deploy');
+const RULES = path.join(DEPLOY, 'prometheus/gatehouse.rules.yml');
+const TESTS = path.join(DEPLOY, 'prometheus/gatehouse.rules.test.yml');
+const textOf = (file: string): string => readFileSync(file, 'utf8');
+
+interface Rule {
+  readonly alert: string;
+  readonly expr: string;
+}
+
+interface Panel {
+  readonly id: number;
+  readonly targets?: readonly { readonly expr: string }[];
+}
+
+const rules: readonly Rule[] = parse(textOf(RULES)).groups.flatMap(
+  (group: { rules: Rule[] }) => group.rules,
+);
+const panels: readonly Panel[] = JSON.parse(
+  textOf(path.join(DEPLOY, 'grafana/gatehouse.json')),
+).panels;
+const asked = [
+  ...rules.map(({ expr }) => expr),
+  ...panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr)),
+];
+
+const WORDS = ['by', 'and', 'or', 'unless', 'on', 'ignoring', 'without'];
+/** Of the scrape, and not of what is scraped. */
+const LABELS_OF_TARGET = ['job', 'instance'];
+
+/** The metrics of a query: every name that is no function, no word of the language and no label. */
+const metricsIn = (expr: string): string[] =>
+  [
+    ...expr
+      .replaceAll(/\{[^}]*\}|\[[^\]]*\]|"[^"]*"/g, ' ')
+      .replaceAll(/\b(by|without)\s*\([^)]*\)/g, ' ')
+      .matchAll(/\b([a-z_][a-z_0-9]*)\b(?!\s*\()/g),
+  ]
+    .map(([, name = '']) => name)
+    .filter((name) => !WORDS.includes(name));
+
+/** Each label that a query looks for, and the values that it names. */
+function* selectorsIn(expr: string) {
+  for (const [, metric = '', list = ''] of expr.matchAll(/([a-z_0-9]+)\{([^}]*)\}/g)) {
+    for (const [, label = '', value = ''] of list.matchAll(
+      /([a-z_]+)\s*(?:=~|!=|!~|=)\s*"([^"]*)"/g,
+    )) {
+      const values = /^[\w/|]+$/.test(value) ? value.split('|') : [];
+      yield { metric, label, values };
+    }
+  }
+}
+
+const promtool: Requirement = {
+  program: findProgram('promtool'),
+  remedy: 'promtool (Debian package prometheus)',
+};
+
+describe('alerts and dashboard', () => {
+  const on = startSeeded();
+
+  it('ask for metrics, labels and values that the service tells', async () => {
+    const { issuer, service } = on;
+    await fetch(`${issuer}/oauth/introspect`, { method: 'POST' });
+    await fetch(`${issuer}/oauth/token`, { method: 'POST' });
+    await service.clean();
+    const text = await (await fetch(`${service.operatorsUrl}/metrics`)).text();
+    const told = [...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)].flatMap(([, name = '', type]) =>
+      type === 'histogram' ? [`${name}_bucket`, `${name}_sum`, `${name}_count`] : [name],
+    );
+    const samples = [...samplesOf(text).keys()];
+    for (const expr of asked) {
+      const metrics = metricsIn(expr);
+      expect(metrics, expr).to.have.length.above(0);
+      expect([...told, 'up'], expr).to.include.members(metrics);
+      for (const { metric, label, values } of selectorsIn(expr)) {
+        if (LABELS_OF_TARGET.includes(label)) continue;
+        const own = samples.filter((sample) => sample.startsWith(`${metric}{`)).join('\n');
+        expect(own, expr).to.include(`${label}="`);
+        for (const value of values) expect(own, expr).to.include(`${label}="${value}"`);
+      }
+    }
+  });
+
+  it('have a test for each alert, and a number of its own for each panel', () => {
+    const { tests } = parse(textOf(TESTS));
+    const raised = tests
+      .flatMap((test: { alert_rule_test: unknown[] }) => test.alert_rule_test)
+      .filter(({ exp_alerts }: { exp_alerts: unknown[] }) => exp_alerts.length > 0)
+      .map(({ alertname }: { alertname: string }) => alertname);
+    expect(raised).to.have.members(rules.map(({ alert }) => alert));
+    expect(new Set(panels.map(({ id }) => id))).to.have.lengthOf(panels.length);
+  });
+
+  describeOn([promtool], 'by promtool', () => {
+    const check = (...args: string[]): void => {
+      execFileSync(required(promtool), args, { stdio: 'pipe' });
+    };
+
+    it('are raised when they should be, and not before', () => {
+      check('check', 'rules', RULES);
+      check('test', 'rules', TESTS);
+    });
+
+    it('are written as Prometheus reads them', () => {
+      const exprs = asked.map((expr) => expr.replaceAll('$__rate_interval', '5m'));
+      const recorded = exprs.map((expr, at) => ({ record: `panel:${at}`, expr }));
+      const file = path.join(temporaryDirectory('rules'), 'dashboard.yml');
+      writeFileSync(file, stringify({ groups: [{ name: 'dashboard', rules: recorded }] }));
+      check('check', 'rules', file);
+    });
+  });
+});
