@@ -1,18 +1,25 @@
-import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
-import { keysOfEnvironment } from '../config/configuration.ts';
+import { parse } from 'yaml';
 import { freshDatabaseUrl } from '../support/postgres-server.ts';
 import { freePort, type Program } from '../support/programs.ts';
 import { rawRequest } from '../support/raw-request.ts';
 import { freshRedisUrl } from '../support/redis-server.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { buildImage, containerTools, type Image } from './image.ts';
 
+const ROOT = path.join(import.meta.dirname, '../..');
 const OPERATOR = ['npm', 'run', '--silent', 'operator', '--'];
 const HOST = 'auth.example.com';
+/** As compose.yaml mounts them. */
+const SECRETS = '/run/gatehouse';
+const READERS = { nodes: 1000, postgres: 0, redis: 999 };
 
 describeOn([...containerTools, postgresServer, redisServer], 'the image', () => {
+  const secrets = temporaryDirectory('secrets');
+  const volumes = { [SECRETS]: path.join(secrets, 'nodes') };
   let image: Image;
   let environment: Readonly<Record<string, string>>;
 
@@ -24,20 +31,23 @@ describeOn([...containerTools, postgresServer, redisServer], 'the image', () => 
       GATEHOUSE_OPERATORS_PORT: String(await freePort()),
       DATABASE_URL: await freshDatabaseUrl(),
       REDIS_URL: await freshRedisUrl(),
-      ...keysOfEnvironment,
+      GATEHOUSE_COOKIE_KEYS_FILE: `${SECRETS}/cookie-keys`,
+      GATEHOUSE_TOKEN_KEYS_FILE: `${SECRETS}/token-keys`,
     };
   });
 
-  const runs = async (command: readonly string[], given = environment) => {
-    const program = image.start(command, given);
-    return { exitCode: await program.exitCode, output: program.output() };
+  const outcomeOf = async (program: Program) => {
+    const exitCode = await program.exitCode;
+    return { exitCode, output: program.output() };
   };
+  const runs = (command: readonly string[], given = environment) =>
+    outcomeOf(image.start(command, { environment: given, volumes }));
   const health = () => runs(image.config.Healthcheck.Test.slice(1));
 
   it('holds what the service needs, and nobody but root may write it', () => {
     const { files, config } = image;
     expect(config).to.include({ User: '1000:1000', StopSignal: 'SIGTERM' });
-    const { version } = JSON.parse(readFileSync('package.json', 'utf8'));
+    const { version } = JSON.parse(readFileSync(path.join(ROOT, 'package.json'), 'utf8'));
     expect(config.Labels['org.opencontainers.image.version']).to.equal(version);
     const own = path.join(files, config.WorkingDir);
     expect(readdirSync(own).sort()).to.deep.equal(
@@ -49,6 +59,43 @@ describeOn([...containerTools, postgresServer, redisServer], 'the image', () => 
       return uid !== 0 || (mode & 0o022) !== 0 || (mode & 0o004) === 0;
     });
     expect(open).to.deep.equal([]);
+  });
+
+  it('makes the secrets of compose.yaml, once, each for its reader alone', async () => {
+    for (const name of Object.keys(READERS)) mkdirSync(path.join(secrets, name));
+    const script = '/make-secrets';
+    const start = () =>
+      image.start(['sh', path.join(script, 'make-secrets.sh')], {
+        user: '0:0',
+        volumes: { '/secrets': secrets, [script]: path.join(ROOT, 'deploy/compose') },
+      });
+    const made = await outcomeOf(start());
+    expect(made).to.deep.equal({ exitCode: 0, output: 'The secrets are made.\n' });
+    const files = readdirSync(secrets, { recursive: true, encoding: 'utf8' }).filter((name) =>
+      name.includes('/'),
+    );
+    const contentOf = (name: string) => readFileSync(path.join(secrets, name), 'utf8').trim();
+    const all = files.map(contentOf);
+    for (const name of files) {
+      const { uid, mode } = statSync(path.join(secrets, name));
+      expect(mode & 0o777, name).to.equal(0o600);
+      const [folder = ''] = name.split('/');
+      const reader = READERS[folder as keyof typeof READERS];
+      if (!name.endsWith('/complete')) expect(uid, name).to.equal(reader);
+    }
+    const { services } = parse(readFileSync(path.join(ROOT, 'compose.yaml'), 'utf8'), {
+      merge: true,
+    });
+    const named = Object.entries<string>(services.one.environment).filter(([variable]) =>
+      variable.endsWith('_FILE'),
+    );
+    for (const [, file] of named) expect(files).to.include(file.replace(SECRETS, 'nodes'));
+    const password = contentOf('postgres/password');
+    expect(new URL(contentOf('nodes/database-url'))).to.include({ hostname: 'postgres', password });
+    const redis = new URL(contentOf('nodes/redis-url'));
+    expect(contentOf('redis/redis.conf')).to.equal(`requirepass ${redis.password}`);
+    expect((await outcomeOf(start())).exitCode).to.equal(0);
+    expect(files.map(contentOf)).to.deep.equal(all);
   });
 
   it('without a database says so and ends', async () => {
@@ -71,7 +118,7 @@ describeOn([...containerTools, postgresServer, redisServer], 'the image', () => 
     let service: Program;
 
     before(async () => {
-      service = image.start(image.config.Cmd, environment);
+      service = image.start(image.config.Cmd, { environment, volumes });
       await service.waitUntil(async () => {
         const url = `http://127.0.0.1:${environment.GATEHOUSE_OPERATORS_PORT}/readyz`;
         expect((await fetch(url)).status).to.equal(200);
@@ -87,7 +134,7 @@ describeOn([...containerTools, postgresServer, redisServer], 'the image', () => 
       expect(exitCode, output).to.equal(0);
     });
 
-    it('ends in order at the signal it names, though it is the first process, and is not healthy', async () => {
+    it('ends in order at the signal it names, though it is the first process', async () => {
       const [first] = service.children();
       expect(first).to.be.a('number');
       process.kill(first ?? 0, image.config.StopSignal);

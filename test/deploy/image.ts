@@ -44,7 +44,15 @@ export interface Image {
    * Starts a command in it as a container would be: as its user, first process of its own, on a root
    * file system that is read-only, without a way to more rights. The network is that of this machine.
    */
-  start(command: readonly string[], environment: Readonly<Record<string, string>>): Program;
+  start(command: readonly string[], options: ContainerOptions): Program;
+}
+
+export interface ContainerOptions {
+  readonly environment?: Readonly<Record<string, string>>;
+  /** In place of the image's user. */
+  readonly user?: string;
+  /** Folders of this machine, by where they are mounted. */
+  readonly volumes?: Readonly<Record<string, string>>;
 }
 
 /** Files of Debian that Node, npm and a shell need: what the real base has, and little else. */
@@ -146,17 +154,23 @@ const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 const ENTER = `
 mount --bind "$ROOT" "$ROOT" && mount -o remount,bind,ro "$ROOT" &&
 mount -t proc proc "$ROOT/proc" && mount --rbind /dev "$ROOT/dev" &&
+while read -r target source; do mount --bind "$source" "$ROOT$target"; done <"$VOLUMES" &&
 exec setpriv --no-new-privs chroot --userspec="$USER" --groups= "$ROOT" env -i "$@"`;
 
 const starterOf =
   (files: string, { User, Env, WorkingDir }: ImageConfig): Image['start'] =>
-  (command, environment) => {
+  (command, { environment = {}, user = User, volumes = {} }) => {
     const own = [`HOME=${HOME}`, `PATH=${PATH}`, ...Env];
     const given = Object.entries(environment).map(([name, value]) => `${name}=${value}`);
     const entered = ['-C', WorkingDir, ...own, ...given, ...command];
+    const list = path.join(temporaryDirectory('volumes'), 'list');
+    const mounts = Object.entries(volumes).map((mount) => `${mount.join(' ')}\n`);
+    writeFileSync(list, mounts.join(''));
+    for (const target of Object.keys(volumes))
+      mkdirSync(path.join(files, target), { recursive: true });
     const namespaces = ['--mount', '--pid', '--fork', '--kill-child'];
     return startProgram('unshare', [...namespaces, 'sh', '-c', ENTER, 'sh', ...entered], {
       cwd: files,
-      environment: { PATH: process.env.PATH, ROOT: files, USER: User },
+      environment: { PATH: process.env.PATH, ROOT: files, USER: user, VOLUMES: list },
     });
   };

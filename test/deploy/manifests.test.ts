@@ -1,0 +1,241 @@
+/** What starts Gatehouse elsewhere: well-formed, complete, and of one mind with the settings. */
+import { execFileSync } from 'node:child_process';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import path from 'node:path';
+import { expect } from 'chai';
+import { parse, parseAllDocuments } from 'yaml';
+import { checkSettings } from '../../src/config/load.ts';
+import { mayBeInAFile, settingOf } from '../../src/config/variables.ts';
+import { keysOfEnvironment } from '../config/configuration.ts';
+import { findProgram } from '../support/programs.ts';
+import { describeOn, type Requirement } from '../support/requirements.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
+
+const ROOT = path.join(import.meta.dirname, '../..');
+const textOf = (name: string): string => readFileSync(path.join(ROOT, name), 'utf8');
+const { version } = JSON.parse(textOf('package.json'));
+
+const VARIABLES = [
+  ...Object.keys(settingOf),
+  ...mayBeInAFile,
+  ...mayBeInAFile.map((name) => `${name}_FILE`),
+];
+
+/** Seconds that a process takes from SIGTERM on, at most: main.ts ends it by itself then. */
+const CLOSING = 10;
+
+/** What the service makes of a settings file where the environment gives the rest. */
+const settingsIn = (name: string) =>
+  checkSettings({
+    file: path.join(ROOT, name),
+    environment: {
+      ...keysOfEnvironment,
+      DATABASE_URL: 'postgres://db/gatehouse',
+      REDIS_URL: 'redis://redis',
+    },
+  });
+
+interface ComposeService {
+  readonly image: string;
+  readonly volumes?: readonly string[];
+  readonly networks?: readonly string[];
+  readonly depends_on?: Readonly<Record<string, { readonly condition: string }>>;
+  readonly environment?: Readonly<Record<string, string>>;
+  readonly stop_grace_period?: string;
+}
+
+describe('compose.yaml', () => {
+  const { services, volumes, networks } = parse(textOf('compose.yaml'), { merge: true });
+  const each = Object.entries<ComposeService>(services);
+  const nodes = each.filter(([name]) => name === 'one' || name === 'two').map(([, node]) => node);
+  const image = textOf('Dockerfile');
+
+  it('has nothing that Compose does not know', () => {
+    const known = `build cap_add cap_drop command depends_on environment healthcheck image
+      network_mode networks ports read_only restart security_opt stop_grace_period stop_signal user
+      volumes`.split(/\s+/);
+    for (const [name, service] of each)
+      expect(known, name).to.include.members(Object.keys(service));
+  });
+
+  it('names only what is there, and uses all of it', () => {
+    const mounted = each.flatMap(([, { volumes: own = [] }]) =>
+      own.map((volume) => volume.replace(/:.*/, '')),
+    );
+    const files = mounted.filter((source) => source.startsWith('.'));
+    const named = mounted.filter((source) => !source.startsWith('.'));
+    for (const file of files) expect(existsSync(path.join(ROOT, file)), file).to.equal(true);
+    expect([...new Set(named)]).to.have.members(Object.keys(volumes));
+    const joined = new Set(each.flatMap(([, { networks: own = [] }]) => own));
+    expect([...joined]).to.have.members(Object.keys(networks));
+  });
+
+  it('waits only for what can be waited for', () => {
+    for (const [name, { depends_on: awaited = {} }] of each) {
+      for (const [other, { condition }] of Object.entries<{ condition: string }>(awaited)) {
+        const { healthcheck, image: from, restart } = services[other];
+        if (condition === 'service_healthy') {
+          const isChecked = healthcheck ?? (from === 'gatehouse' && image.includes('HEALTHCHECK'));
+          expect(isChecked, `${name}: ${other}`).to.be.ok;
+        } else
+          expect([condition, restart]).to.deep.equal(['service_completed_successfully', undefined]);
+      }
+    }
+  });
+
+  it('gives each node what it asks of a container, and Redis what it asks of Redis', () => {
+    expect(nodes).to.have.lengthOf(2);
+    const { server } = settingsIn('config/container.yaml');
+    for (const { environment = {}, ...node } of nodes) {
+      expect(VARIABLES).to.include.members(Object.keys(environment));
+      expect(node).to.include({ image: 'gatehouse', read_only: true });
+      const patience = Number.parseInt(node.stop_grace_period ?? '', 10);
+      expect(patience).to.be.above(server.shutdownDelaySeconds + CLOSING);
+    }
+    expect(textOf('deploy/compose/Caddyfile')).to.include(`one:${server.port} two:${server.port}`);
+    const command = services.redis.command.join(' ');
+    expect(command).to.include('--appendonly yes').and.to.include('--maxmemory-policy noeviction');
+  });
+});
+
+describe('deploy/kubernetes', () => {
+  const folder = path.join(ROOT, 'deploy/kubernetes');
+  const read = (name: string) =>
+    parseAllDocuments(readFileSync(path.join(folder, name), 'utf8')).map((one) => one.toJS());
+  const [kustomization] = read('kustomization.yaml');
+  const [generated] = kustomization.configMapGenerator;
+  const manifests = kustomization.resources.flatMap(read);
+  const of = (kind: string) => manifests.filter((one: { kind: string }) => one.kind === kind);
+  const [deployment] = of('Deployment');
+  const { metadata, spec: pod } = deployment.spec.template;
+  const [container] = pod.containers;
+  const { server } = settingsIn('deploy/kubernetes/gatehouse.yaml');
+
+  it('is what Kubernetes reads, and all that is in the folder', () => {
+    const files = ['kustomization.yaml', ...kustomization.resources, ...generated.files];
+    expect(readdirSync(folder)).to.have.members(files);
+    // The types of its API refuse what is missing, what is of another kind, and what it does not know.
+    const checked = temporaryDirectory('kubernetes');
+    symlinkSync(path.join(ROOT, 'node_modules'), path.join(checked, 'node_modules'));
+    const lines = manifests.map((manifest: { apiVersion: string; kind: string }) => {
+      const { apiVersion, kind } = manifest;
+      const type = `import('kubernetes-models/${apiVersion}/${kind}').I${kind}`;
+      return `export const a${manifests.indexOf(manifest)}: ${type} = ${JSON.stringify(manifest)};`;
+    });
+    writeFileSync(path.join(checked, 'manifests.ts'), lines.join('\n'));
+    const options = '--noEmit --strict --skipLibCheck --module nodenext --types'.split(' ');
+    const tsc = path.join(ROOT, 'node_modules/.bin/tsc');
+    try {
+      execFileSync(tsc, [...options, '', 'manifests.ts'], { cwd: checked, encoding: 'utf8' });
+    } catch (error) {
+      expect.fail((error as { stdout: string }).stdout);
+    }
+  });
+
+  it('selects the nodes, and not the job beside them', () => {
+    const { matchLabels } = deployment.spec.selector;
+    expect(metadata.labels).to.include(matchLabels);
+    const [job] = of('Job');
+    expect(job.spec.template.metadata.labels).to.not.include(matchLabels);
+    const selectors = [
+      ...of('Service').map(({ spec }: { spec: { selector: object } }) => spec.selector),
+      of('PodDisruptionBudget')[0].spec.selector.matchLabels,
+      of('NetworkPolicy')[0].spec.podSelector.matchLabels,
+      pod.topologySpreadConstraints[0].labelSelector.matchLabels,
+    ];
+    for (const selector of selectors) expect(selector).to.deep.equal(matchLabels);
+  });
+
+  it('leads to the ports where the service listens, by name', () => {
+    const ports = [
+      { name: 'http', containerPort: server.port },
+      { name: 'operators', containerPort: server.operatorsPort },
+    ];
+    expect(container.ports).to.deep.equal(ports);
+    const probes = [container.startupProbe, container.livenessProbe, container.readinessProbe];
+    expect(probes.map(({ httpGet }) => `${httpGet.port}${httpGet.path}`)).to.deep.equal([
+      ...['operators/healthz', 'operators/healthz', 'operators/readyz'],
+    ]);
+    const targets = of('Service').flatMap(
+      (service: { spec: { ports: { targetPort: string }[] } }) =>
+        service.spec.ports.map(({ targetPort }) => targetPort),
+    );
+    expect(targets).to.deep.equal(['http', 'operators']);
+    // Whoever is not named may reach the public listener, and no other.
+    const open = of('NetworkPolicy')[0].spec.ingress.filter(({ from }: { from?: object }) => !from);
+    expect(open).to.deep.equal([{ ports: [{ port: 'http' }] }]);
+  });
+
+  it('gives time to leave, and lets everybody know before', () => {
+    const { periodSeconds, failureThreshold } = container.readinessProbe;
+    expect(server.shutdownDelaySeconds).to.be.above(periodSeconds * failureThreshold);
+    const patience = pod.terminationGracePeriodSeconds;
+    expect(patience).to.be.above(server.shutdownDelaySeconds + CLOSING);
+  });
+
+  it('mounts the settings where the image looks, and the secrets that the docs tell to make', () => {
+    expect(textOf('Dockerfile')).to.include('GATEHOUSE_CONFIG=/etc/gatehouse/gatehouse.yaml');
+    const told = [...textOf('docs/operations.md').matchAll(/--from-file=(\S+?)=/g)];
+    for (const { spec } of [deployment.spec.template, of('Job')[0].spec.template]) {
+      const [settings, secrets] = spec.volumes;
+      expect(settings.configMap.name).to.equal(generated.name);
+      expect(generated.files).to.deep.equal(['gatehouse.yaml']);
+      expect(secrets.secret.secretName).to.equal('gatehouse');
+      const [{ env, volumeMounts }] = spec.containers;
+      expect(volumeMounts.map(({ name }: { name: string }) => name)).to.deep.equal([
+        ...[settings.name, secrets.name],
+      ]);
+      expect(volumeMounts[0].mountPath).to.equal('/etc/gatehouse');
+      for (const { name, value } of env) {
+        expect(VARIABLES).to.include(name);
+        expect(path.dirname(value)).to.equal(volumeMounts[1].mountPath);
+        expect(told.map(([, key]) => key)).to.include(path.basename(value));
+      }
+    }
+  });
+
+  it('runs the image of this version, as its user, on a file system that is read-only', () => {
+    const [image] = kustomization.images;
+    expect(image).to.include({ name: container.image, newTag: version });
+    for (const { spec } of [deployment.spec.template, of('Job')[0].spec.template]) {
+      const { runAsUser, runAsGroup } = spec.securityContext;
+      expect(textOf('Dockerfile')).to.include(`USER ${runAsUser}:${runAsGroup}`);
+      const [{ securityContext }] = spec.containers;
+      expect(securityContext).to.deep.include({
+        allowPrivilegeEscalation: false,
+        readOnlyRootFilesystem: true,
+      });
+    }
+    const [, program = ''] = of('Job')[0].spec.template.spec.containers[0].command;
+    expect(existsSync(path.join(ROOT, program))).to.equal(true);
+  });
+});
+
+const systemdAnalyze: Requirement = {
+  program: findProgram('systemd-analyze'),
+  remedy: 'systemd-analyze (Debian package systemd)',
+};
+
+describeOn([systemdAnalyze], 'deploy/systemd', () => {
+  it('has a unit that systemd reads without a word', () => {
+    const name = 'gatehouse@.service';
+    const text = textOf(`deploy/systemd/${name}`);
+    const folder = temporaryDirectory('systemd');
+    mkdirSync(folder, { recursive: true });
+    const unit = path.join(folder, name);
+    // It looks for the program, which this machine may have elsewhere.
+    writeFileSync(unit, text.replace('ExecStart=/usr/bin/node', `ExecStart=${process.execPath}`));
+    const said = execFileSync('sh', ['-c', 'systemd-analyze verify "$0" 2>&1', unit]);
+    expect(said.toString()).to.equal('');
+    const [, patience] = /^TimeoutStopSec=(\d+)$/m.exec(text) ?? [];
+    const { server } = settingsIn('config/production.example.yaml');
+    expect(Number(patience)).to.be.above(server.shutdownDelaySeconds + CLOSING);
+  });
+});
