@@ -29,9 +29,8 @@ export async function measureMemory(count: number): Promise<void> {
   const store = createRedisStore({ redis, clock: systemClock });
   const authorizations = createAuthorizations({
     store,
-    connections: { generationOf: async () => 1 },
     clients: { find: async () => undefined },
-    accounts: { find: async () => undefined },
+    people: { find: async () => undefined },
     clock: systemClock,
     keys: [randomId('', 43)],
     lifetimes: LIFETIMES,

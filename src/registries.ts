@@ -6,6 +6,7 @@ import { createAccountRegistry } from './accounts/account-registry.ts';
 import { createActivity, type OperatedBy } from './accounts/activity.ts';
 import { createApiKeys } from './accounts/api-keys/api-keys.ts';
 import { createPasswordLinks } from './accounts/passwords/links.ts';
+import { createPeople } from './accounts/people.ts';
 import { createClientRemoval } from './authorizations/client-removal.ts';
 import { createConnections } from './authorizations/connections.ts';
 import { createRevocations } from './authorizations/revocations.ts';
@@ -26,6 +27,7 @@ export function createRegistries({
   clock,
   log,
   by,
+  mostRemembered,
 }: {
   readonly database: Database;
   readonly changes: ChangeFeed;
@@ -33,14 +35,17 @@ export function createRegistries({
   readonly log: Pick<Logger, 'warn'>;
   /** Of the operator command. */
   readonly by?: OperatedBy;
+  /** People, and API keys. */
+  readonly mostRemembered?: number | undefined;
 }) {
   const clients = createClientRegistry({ database, changes, clock });
-  const accounts = createAccountRegistry({ database, changes, clock });
-  const access = createAccess({ database, changes, clock });
-  const connections = createConnections({ database, changes, clock });
+  const people = createPeople({ database, changes, clock, mostRemembered });
+  const accounts = createAccountRegistry({ database, changes, clock, people });
+  const access = createAccess({ database, changes, clock, people });
+  const connections = createConnections({ database, changes, clock, people });
   const activity = createActivity({ database, clock, ...(by && { by }) });
   const revocations = createRevocations({ database, clock, activity, log });
-  const apiKeys = createApiKeys({ database, changes, clock, activity });
+  const apiKeys = createApiKeys({ database, changes, clock, activity, mostRemembered });
   const passwordLinks = createPasswordLinks({ database, clock, accounts, activity });
   const clientProblems = createClientProblems({ database, clock, log });
   const lastUsed = createLastUsed({
@@ -54,6 +59,7 @@ export function createRegistries({
     },
   });
   return {
+    people,
     clients,
     removeClient: createClientRemoval({ clients, connections, activity }),
     accounts,

@@ -97,7 +97,8 @@ export async function startService(given: ServiceParts) {
   // A clock that differs is said at the start, and not first when somebody asks.
   await readiness.ask();
 
-  const registries = createRegistries({ database, changes, clock, log });
+  const { rememberedPeople: mostRemembered } = storage;
+  const registries = createRegistries({ database, changes, clock, log, mostRemembered });
   opened.defer(() => registries.close());
   const { activity, revocations } = registries;
   const isSeeded = settings.demo && (await seedDemo({ database, clock }));

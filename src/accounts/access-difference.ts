@@ -1,6 +1,7 @@
 /** What changed between two answers of `accessOf`, thing by thing. */
-import type { Organization, Right, Role, Warehouse } from './access.ts';
+
 import { byName } from './by-name.ts';
+import type { Organization, Right, Role, Warehouse } from './reach.ts';
 
 /** `added` and `removed` since the earlier answer; `changed` where the role or the rights did. */
 export type Change = 'added' | 'removed' | 'changed';

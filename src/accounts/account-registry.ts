@@ -3,7 +3,6 @@ import type { Clock } from '../clock.ts';
 import { randomId } from '../random-id.ts';
 import { refuseViolations } from '../refusal.ts';
 import type { ChangeFeed } from '../storage/change-feed.ts';
-import { createMemory } from '../storage/memory.ts';
 import type { Alongside, Database } from '../storage/queries.ts';
 import { BEYOND_LOST } from '../storage/restored.ts';
 import {
@@ -23,6 +22,7 @@ import {
 import { displayName } from './display-name.ts';
 import { emailKey } from './email.ts';
 import { hashPassword, refusePassword } from './passwords/password.ts';
+import { createPeople, type People } from './people.ts';
 
 export interface AccountRegistry extends AccountEdits {
   /** The account, suspended or not; undefined when there is none. */
@@ -63,14 +63,10 @@ export function createAccountRegistry(parts: {
   readonly database: Database;
   readonly changes: ChangeFeed;
   readonly clock: Clock;
+  readonly people?: People;
 }): AccountRegistry {
-  const { database, clock } = parts;
-  const memory = createMemory<Account | undefined>({ ...parts, topic: 'accounts' });
-
-  async function read(id: string): Promise<Account | undefined> {
-    const [row] = await database.query<AccountRow>(`${SELECT_ACCOUNTS} WHERE id = $1`, [id]);
-    return row && accountFrom(row);
-  }
+  const { database, clock, people = createPeople(parts) } = parts;
+  const forget = (id: string): void => people.forget('accounts', id);
 
   /** @param assignments of `SET`, with the values from `$2` on. */
   async function change(
@@ -91,14 +87,12 @@ export function createAccountRegistry(parts: {
       return account;
     });
     // For whoever wrote it: the notification takes a moment longer.
-    memory.forget(id);
+    forget(id);
     return changed;
   }
 
   return {
-    async find(id) {
-      return isAccountId(id) ? memory.find(id, () => read(id)) : undefined;
-    },
+    find: async (id) => (await people.find(id))?.account,
 
     async findByEmail(entered) {
       const [row] = await database.query<AccountRow>(`${SELECT_ACCOUNTS} WHERE email_key = $1`, [
@@ -148,7 +142,7 @@ export function createAccountRegistry(parts: {
     resume: (id, alongside) =>
       change(id, 'suspended_at = NULL, suspended_by_import = false', [], alongside),
 
-    ...createAccountEdits({ database, change, forget: memory.forget }),
+    ...createAccountEdits({ database, change, forget }),
 
     rename: async (id, name, alongside) => change(id, 'name = $2', [displayName(name)], alongside),
 
@@ -165,6 +159,6 @@ export function createAccountRegistry(parts: {
       });
     },
 
-    forget: memory.forget,
+    forget,
   };
 }

@@ -21,8 +21,9 @@ export interface Account {
 /** Other ids exist nowhere, and some (with a NUL byte) PostgreSQL would answer with an error. */
 export const isAccountId = (id: string): boolean => ACCOUNT_ID.test(id);
 
-export const SELECT_ACCOUNTS =
-  'SELECT id, email, email_key, name, password_hash, created_at, suspended_at, session_generation, external_id FROM accounts';
+export const ACCOUNT_COLUMNS =
+  'id, email, email_key, name, password_hash, created_at, suspended_at, session_generation, external_id';
+export const SELECT_ACCOUNTS = `SELECT ${ACCOUNT_COLUMNS} FROM accounts`;
 
 export interface AccountRow {
   readonly id: string;

@@ -2,13 +2,13 @@
 import type { Clock } from '../clock.ts';
 import { Refusal, refuseViolations } from '../refusal.ts';
 import type { Alongside, Database } from '../storage/queries.ts';
-import { RIGHTS, type Right, ROLES, type Role } from './access.ts';
 import {
   isOrganizationId,
   isWarehouseId,
   unknownOrganization,
   unknownWarehouse,
 } from './places.ts';
+import { RIGHTS, type Right, ROLES, type Role } from './reach.ts';
 import { type Subject, type SubjectColumn, subjectColumn } from './subject.ts';
 
 /**

@@ -1,13 +1,12 @@
 /** An authorization: what one person allowed one client, once, from approval to its end. */
-import type { Account } from '../accounts/account.ts';
-import type { AccountRegistry } from '../accounts/account-registry.ts';
+import type { People, Person } from '../accounts/people.ts';
 import type { Client } from '../clients/client.ts';
 import type { ClientRegistry } from '../clients/client-registry.ts';
 import type { Clock } from '../clock.ts';
 import { epochSeconds } from '../clock.ts';
 import { randomId, sha256 } from '../random-id.ts';
 import type { AuthorizationRecord, Issue, TokenStore } from '../storage/token-store.ts';
-import type { Connections } from './connections.ts';
+import { generationIn, hasGeneration } from './connections.ts';
 import {
   createTokenFormats,
   type PresentedAccessToken,
@@ -39,8 +38,7 @@ export interface Found<Value extends PresentedValue = PresentedValue> {
 }
 
 /** Those for whom an authorization counts. */
-export interface Holders {
-  readonly account: Account;
+export interface Holders extends Pick<Person, 'account' | 'organizations'> {
   readonly client: Client;
 }
 
@@ -102,15 +100,14 @@ export const hashOfRequest = (text: string): string => sha256(text).slice(0, 22)
 
 export function createAuthorizations(parts: {
   readonly store: TokenStore;
-  readonly connections: Pick<Connections, 'generationOf'>;
   readonly clients: Pick<ClientRegistry, 'find'>;
-  readonly accounts: Pick<AccountRegistry, 'find'>;
+  readonly people: Pick<People, 'find'>;
   readonly clock: Clock;
   /** The first signs, all are accepted: so that a key can be replaced. */
   readonly keys: readonly [string, ...string[]];
   readonly lifetimes: TokenLifetimes;
 }): Authorizations {
-  const { store, connections, clients, accounts, clock, lifetimes } = parts;
+  const { store, clients, people, clock, lifetimes } = parts;
   const formats = createTokenFormats(parts.keys);
   const { refreshTokenSeconds: refreshSeconds, retryWindowSeconds } = lifetimes;
   const confirming = new Map<string, Promise<void>>();
@@ -172,14 +169,14 @@ export function createAuthorizations(parts: {
     },
 
     async holdersOf({ accountId, clientId, generation }) {
-      const [client, account, current] = await Promise.all([
+      const [client, person] = await Promise.all([
         clients.find(clientId),
-        accounts.find(accountId),
-        generation && connections.generationOf(accountId, clientId, generation),
+        people.find(accountId, hasGeneration(clientId, generation ?? 0)),
       ]);
       if (!client || client.isSuspended) return 'client_unavailable';
-      if (!account || account.isSuspended) return 'account_unavailable';
-      return generation === current ? { client, account } : 'ended';
+      if (!person || person.account.isSuspended) return 'account_unavailable';
+      const isCurrent = generation === undefined || generation === generationIn(person, clientId);
+      return isCurrent ? { ...person, client } : 'ended';
     },
 
     async exchange(authorization) {

@@ -1,9 +1,9 @@
 /** Which person connected which client: what they approved, and until when its authorizations count. */
 import type { EndingCause } from '../accounts/activity-words.ts';
+import { createPeople, type People, type Person } from '../accounts/people.ts';
 import type { Clock } from '../clock.ts';
 import type { ChangeFeed } from '../storage/change-feed.ts';
 import type { WriteUses } from '../storage/last-used.ts';
-import { createMemory } from '../storage/memory.ts';
 import type { Alongside, Database, Queries } from '../storage/queries.ts';
 import { BEYOND_LOST } from '../storage/restored.ts';
 import {
@@ -105,13 +105,23 @@ const BATCH = 1_000;
 export const connectionId = ({ accountId, clientId }: Connection): string =>
   `${accountId} ${clientId}`;
 
+/** The generation that an authorization of this person and client must have to count. */
+export const generationIn = ({ connections }: Person, clientId: string): number | undefined =>
+  connections.find(([id]) => id === clientId)?.[1];
+
+/** For `find` of people: another node may have connected them a moment ago. */
+export const hasGeneration =
+  (clientId: string, seen: number) =>
+  (person: Person): boolean =>
+    (generationIn(person, clientId) ?? 0) >= seen;
+
 export function createConnections(parts: {
   readonly database: Database;
   readonly changes: ChangeFeed;
   readonly clock: Clock;
+  readonly people?: People;
 }): Connections {
-  const { database, changes, clock } = parts;
-  const memory = createMemory<number | undefined>({ changes, clock, topic: 'connections' });
+  const { database, clock, people = createPeople(parts) } = parts;
 
   return {
     async find(accountId, clientId) {
@@ -141,18 +151,8 @@ export function createConnections(parts: {
     },
 
     async generationOf(accountId, clientId, seen = 0) {
-      const key = connectionId({ accountId, clientId });
-      const read = async (): Promise<number | undefined> => {
-        const [row] = await database.query<{ generation: number }>(
-          'SELECT generation FROM connections WHERE account_id = $1 AND client_id = $2',
-          [accountId, clientId],
-        );
-        return row?.generation;
-      };
-      const known = await memory.find(key, read);
-      if (known === undefined || known >= seen) return known;
-      memory.forget(key);
-      return memory.find(key, read);
+      const person = await people.find(accountId, hasGeneration(clientId, seen));
+      return person && generationIn(person, clientId);
     },
 
     async countOf(clientId) {
@@ -182,7 +182,7 @@ export function createConnections(parts: {
       };
       const ended = within ? await end(within) : await database.transaction(end);
       // For whoever ended them: the notification takes a moment longer.
-      for (const connection of ended) memory.forget(connectionId(connection));
+      for (const connection of ended) people.forget('connections', connectionId(connection));
       return ended;
     },
 

@@ -66,10 +66,16 @@ export function createClientRegistry(parts: {
   readonly changes: ChangeFeed;
   readonly clock: Clock;
 }): ClientRegistry {
-  const { database, clock } = parts;
+  const { database, changes, clock } = parts;
   const memory = createMemory<Client | undefined>({
-    ...parts,
-    topic: 'clients',
+    changes,
+    clock,
+    topics: ['clients'],
+    // It carries its owner's name.
+    within: {
+      topic: 'accounts',
+      namesIn: (client) => (client?.ownerAccountId ? [client.ownerAccountId] : []),
+    },
     mostMissing: 1_000,
   });
 
@@ -80,7 +86,7 @@ export function createClientRegistry(parts: {
 
   /** What was just written, for whoever wrote it: the notification takes a moment longer. */
   async function readChanged(id: string): Promise<Client> {
-    memory.forget(id);
+    memory.forget('clients', id);
     const client = await read(id);
     if (client === undefined) throw unknownClient(id);
     return client;
@@ -159,7 +165,7 @@ export function createClientRegistry(parts: {
         if (gone.length === 0) throw unknownClient(id);
         await alongside?.(tx);
       });
-      memory.forget(id);
+      memory.forget('clients', id);
     },
   };
 }

@@ -34,6 +34,7 @@ export function settingsFrom(
       ...(storage.database_url === undefined ? {} : { databaseUrl: storage.database_url }),
       ...(storage.redis_url === undefined ? {} : { redisUrl: storage.redis_url }),
       databaseConnections: storage.database_connections,
+      rememberedPeople: storage.remembered_people,
       autoMigrate: storage.auto_migrate,
       acceptVolatileRedis: storage.accept_volatile_redis,
     },

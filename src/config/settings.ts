@@ -23,6 +23,8 @@ export interface Settings {
     readonly databaseUrl?: string;
     /** That each process may open to the database. */
     readonly databaseConnections: number;
+    /** By each process, and as many API keys. */
+    readonly rememberedPeople: number;
     readonly redisUrl?: string;
     readonly autoMigrate: boolean;
     readonly acceptVolatileRedis: boolean;

@@ -1,11 +1,11 @@
 /** `/profile/connections`: the clients that act for a person, what they reach, and how to end it. */
 import type { Context } from 'koa';
-import type { Organization } from '../accounts/access.ts';
 import {
   type ComparedOrganization,
   compareAccess,
   countChanges,
 } from '../accounts/access-difference.ts';
+import type { Organization } from '../accounts/reach.ts';
 import type { ConnectedClient } from '../authorizations/connected-clients.ts';
 import type { ConnectionRow } from './connections-view.ts';
 import { momentOf, momentOrNothing } from './moment.ts';

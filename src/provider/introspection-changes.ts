@@ -1,7 +1,7 @@
 /** `GET /oauth/introspect/changes`: resource servers hear which introspection answers are no longer true. */
 import { Readable } from 'node:stream';
 import type { Context, Middleware } from 'koa';
-import type { ChangeFeed, ChangeTopic } from '../storage/change-feed.ts';
+import type { ChangeFeed } from '../storage/change-feed.ts';
 import { authenticatedClient, type ClientAuthentication } from './client-authentication.ts';
 import { readOAuthForm } from './form.ts';
 import { OAuthError } from './oauth-error.ts';
@@ -10,8 +10,6 @@ import { OAuthError } from './oauth-error.ts';
 const HEARTBEAT = 1_000;
 /** Bytes that wait for a slow reader beside those of its socket; with more its stream ends. */
 const MOST_WAITING = 64 * 1024;
-
-const EVERYTHING = 'everything';
 
 /** Streams of events outlive a reload, and are those of one node. */
 export interface ChangeStreams {
@@ -42,8 +40,8 @@ export function createChangeStreams(changes: ChangeFeed): ChangeStreams {
   }
 
   changes.onChange((topic, key) => {
-    const what = named(topic, key);
-    if (what !== undefined) send(`data: ${what}\n\n`);
+    // By their ids, which are told after the hash.
+    if (topic !== 'api-keys') send(`data: ${key || topic}\n\n`);
     for (const [stream, clientId] of streams) {
       // Whether it may listen on is found out when it comes again.
       if (!changes.isLive || (topic === 'clients' && key === clientId)) end(stream);
@@ -69,20 +67,6 @@ export function createChangeStreams(changes: ChangeFeed): ChangeStreams {
       for (const stream of [...streams.keys()]) end(stream);
     },
   };
-}
-
-/**
- * What an answer names that the change has made untrue: one id, or the two of a connection.
- * Undefined where nothing of an answer changed, or another topic names it more exactly.
- */
-function named(topic: ChangeTopic, key: string | undefined): string | undefined {
-  // By their ids, which are told after the hash.
-  if (topic === 'api-keys') return undefined;
-  // Of everybody in an organization, which is told after it.
-  if (topic === 'access' && key === undefined) return undefined;
-  // The name of an owner, which no answer has.
-  if (topic === 'clients' && key === undefined) return undefined;
-  return topic === 'everything' || key === undefined ? EVERYTHING : key;
 }
 
 /** The steps of the request, in order. */

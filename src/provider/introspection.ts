@@ -2,9 +2,9 @@
 import type { Context, Middleware } from 'koa';
 import type { Access } from '../accounts/access.ts';
 import type { Account } from '../accounts/account.ts';
-import type { AccountRegistry } from '../accounts/account-registry.ts';
 import type { ApiKey } from '../accounts/api-keys/api-key.ts';
 import type { ApiKeys } from '../accounts/api-keys/api-keys.ts';
+import type { People } from '../accounts/people.ts';
 import type { Authorizations, Found } from '../authorizations/authorization.ts';
 import { connectionId } from '../authorizations/connections.ts';
 import type { MachineToken, MachineTokens } from '../authorizations/machine-tokens.ts';
@@ -25,7 +25,7 @@ export interface IntrospectionParts {
   readonly authorizations: Authorizations;
   readonly machineTokens: MachineTokens;
   readonly clients: ClientRegistry;
-  readonly accounts: AccountRegistry;
+  readonly people: Pick<People, 'find'>;
   readonly access: Access;
   readonly apiKeys: ApiKeys;
   readonly lastUsed: Pick<LastUsed<'api_key' | 'connection'>, 'note'>;
@@ -70,8 +70,9 @@ export const isAccessToken = (found: Found | undefined): found is Found<Presente
 /** A key has no client: it is for the resource servers alone. */
 async function describeKey(key: ApiKey, ctx: Context, parts: IntrospectionParts) {
   if (authenticatedClient(ctx).kind !== 'resource-server') return undefined;
-  const account = await parts.accounts.find(key.accountId);
-  if (!account || account.isSuspended) return undefined;
+  const person = await parts.people.find(key.accountId);
+  if (!person || person.account.isSuspended) return undefined;
+  const { account, organizations } = person;
   parts.lastUsed.note('api_key', key.id);
   return {
     active: true,
@@ -82,7 +83,7 @@ async function describeKey(key: ApiKey, ctx: Context, parts: IntrospectionParts)
     ...(key.expiresAt && { exp: secondsOf(key.expiresAt) }),
     iat: secondsOf(key.createdAt),
     iss: parts.issuer,
-    organizations: await parts.access.accessOf({ accountId: account.id }),
+    organizations,
   };
 }
 
@@ -120,7 +121,7 @@ async function describeMachine(token: MachineToken, ctx: Context, parts: Introsp
 async function describe(
   found: Found<PresentedAccessToken>,
   ctx: Context,
-  { authorizations, access, lastUsed, issuer }: IntrospectionParts,
+  { authorizations, lastUsed, issuer }: IntrospectionParts,
 ) {
   const { value, authorization } = found;
   const { id, accountId, clientId } = authorization;
@@ -145,6 +146,6 @@ async function describe(
     ...answer,
     authorization: id,
     ...personIn(holders.account),
-    organizations: await access.accessOf({ accountId }),
+    organizations: holders.organizations,
   };
 }

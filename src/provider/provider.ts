@@ -8,6 +8,7 @@ import type { Access } from '../accounts/access.ts';
 import type { AccountRegistry } from '../accounts/account-registry.ts';
 import type { Activity } from '../accounts/activity.ts';
 import type { ApiKeys } from '../accounts/api-keys/api-keys.ts';
+import type { People } from '../accounts/people.ts';
 import type { ShownOnce } from '../accounts/shown-once.ts';
 import type { CreateAttemptLimit } from '../attempt-limits.ts';
 import { type Authorizations, createAuthorizations } from '../authorizations/authorization.ts';
@@ -50,6 +51,7 @@ export interface ProviderParts {
   readonly store: TokenStore;
   readonly clients: ClientRegistry;
   readonly accounts: AccountRegistry;
+  readonly people: Pick<People, 'find'>;
   readonly access: Access;
   readonly connections: Connections;
   readonly apiKeys: ApiKeys;
@@ -101,9 +103,8 @@ export function createAuthorizationServer(parts: ProviderParts): AuthorizationSe
   const machineTokens = createMachineTokens(store);
   const authorizations = createAuthorizations({
     store,
-    connections,
     clients,
-    accounts,
+    people: parts.people,
     clock,
     keys: settings.secrets.tokenKeys,
     lifetimes: settings.tokens,

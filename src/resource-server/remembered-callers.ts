@@ -26,8 +26,8 @@ const LONGEST = 3_600_000;
  * than the one that told of it: till then what it answers is not used again.
  */
 const SETTLING = 5_000;
-/** Names of what changed within that time; with more of them everything has. */
-const MOST_CHANGES = 10_000;
+/** Names of what changed within that time, as of a large import; with more of them everything has. */
+const MOST_CHANGES = 100_000;
 /** Milliseconds. A timer waits no longer. */
 const LONGEST_TIMER = 2 ** 31 - 1;
 

@@ -21,10 +21,9 @@ export type ChangeTopic =
 
 /**
  * @param key what changed: the id of an account or a client, of whom the access is; the hash of an
- *   API key, or its id; account and client of a connection, with a space between. All of the topic
- *   without it.
+ *   API key, or its id; account and client of a connection, with a space between. Empty for `everything`.
  */
-type ChangeListener = (topic: ChangeTopic, key?: string) => void;
+type ChangeListener = (topic: ChangeTopic, key: string) => void;
 
 /**
  * PostgreSQL's NOTIFY as events.
@@ -155,7 +154,9 @@ function createListeners() {
   const listeners: ChangeListener[] = [];
   function hear(payload: string): void {
     const [topic = '', ...names] = payload.split(' ');
-    const key = names.length > 0 ? names.join(' ') : undefined;
+    const key = names.join(' ');
+    // For nodes of before: whose access it is, and which owner has another name, is told beside it.
+    if (key === '' && topic !== 'everything') return;
     for (const listener of listeners) listener(topic as ChangeTopic, key);
   }
   return {

@@ -79,7 +79,8 @@ function poolDatabase(
     connection,
     embedded: embedded !== undefined,
     listen: embedded?.listen,
-    query: (text, values) => run(pool, text, values),
+    // Connections of the embedded server share one session: nothing has a name there.
+    query: (text, values, name) => run(pool, text, values, embedded ? undefined : name),
 
     async ping() {
       const [row] = await run<{ now: string }>(
@@ -130,18 +131,19 @@ async function run<Row extends object>(
   target: pg.Pool | pg.PoolClient,
   text: string,
   values?: readonly unknown[],
+  name?: string,
 ): Promise<Row[]> {
-  return (await send<Row>(target, text, values)).rows;
+  return (await send<Row>(target, text, values, name)).rows;
 }
 
 async function send<Row extends object>(
   target: pg.Pool | pg.PoolClient,
   text: string,
   values: readonly unknown[] = [],
+  name?: string,
 ): Promise<pg.QueryResult<Row>> {
   try {
-    // Never a named statement: connections of the embedded server share one session.
-    return await target.query<Row>(text, [...values]);
+    return await target.query<Row>({ text, values: [...values], ...(name && { name }) });
   } catch (error) {
     throw unavailable(error) ?? error;
   }

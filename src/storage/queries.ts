@@ -4,9 +4,15 @@ export interface Queries {
   /**
    * Runs one statement with `$1`-style parameters.
    *
+   * @param name of a statement that is asked all day, always with this text: each connection has it
+   *   parsed once. Without effect in a transaction, and on the embedded database.
    * @throws StorageUnavailable when the server does not answer within the time limit.
    */
-  query<Row extends object>(text: string, values?: readonly unknown[]): Promise<Row[]>;
+  query<Row extends object>(
+    text: string,
+    values?: readonly unknown[],
+    name?: string,
+  ): Promise<Row[]>;
 }
 
 /** Runs in the transaction of a change: what it writes is kept with the change or not at all. */

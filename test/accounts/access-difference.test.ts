@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import type { Organization } from '../../src/accounts/access.ts';
 import { compareAccess, countChanges } from '../../src/accounts/access-difference.ts';
+import type { Organization } from '../../src/accounts/reach.ts';
 
 const warehouse = (name: string, ...rights: ('read' | 'write' | 'manage')[]) => ({
   ...{ id: `wh_${name}`, name, rights },

@@ -3,6 +3,7 @@ import { expect } from 'chai';
 import { Redis } from 'ioredis';
 import pg from 'pg';
 import { eventually } from '../support/eventually.ts';
+import { counted, scrape } from '../support/metrics.ts';
 import {
   authorizationUrl,
   clientCredentials,
@@ -186,6 +187,33 @@ describeOn([postgresServer, redisServer], 'store round trips', () => {
     const changed = await lastQueries();
     await requests();
     expect(await lastQueries()).to.not.deep.equal(changed);
+  });
+
+  it('an introspection about somebody not remembered asks PostgreSQL once', async () => {
+    const { person } = on.seeded;
+    const origin = { address: '::1', browser: '' };
+    const draft = { accountId: person.accountId, name: 'Cold', expiresInDays: 30 };
+    const { value: key } = await on.service.apiKeys.add(draft, origin);
+    const { accessToken } = await on.partner.tokens(on.clients.confidential);
+    await on.service.lastUsed.flush();
+    const asked = async (): Promise<unknown> => {
+      const found = counted(
+        await scrape(on.service),
+        'gatehouse_store_operation_duration_seconds_count',
+      );
+      return Object.entries(found).find(([labels]) => labels.includes('"query"'))?.[1];
+    };
+    for (const token of [accessToken, key]) {
+      // What the service does by itself may come in between.
+      await eventually(async () => {
+        expect(await on.partner.isActive(token)).to.equal(true);
+        on.service.accounts.forget(person.accountId);
+        const before = Number(await asked());
+        expect(await on.partner.isActive(token)).to.equal(true);
+        expect(await asked()).to.equal(before + 1);
+      });
+    }
+    expect(JSON.stringify(await lastQueries())).to.include('json_agg');
   });
 
   it('an API key takes none of Redis, and once warm none of PostgreSQL', async () => {

@@ -14,8 +14,11 @@ export interface TcpProxy {
    * @param passed how many bytes of the answer still come through.
    */
   breakAnswerTo(request: string, passed?: (answer: Buffer) => number): Promise<void>;
-  /** Keeps back, once, the first request that matches, and what follows it on its connection. */
-  hold(request: RegExp): { readonly held: Promise<void>; release(): void };
+  /** Keeps back, once, the first request that matches, or its answer, and what follows on its connection. */
+  hold(
+    request: RegExp,
+    what?: 'request' | 'answer',
+  ): { readonly held: Promise<void>; release(): void };
   close(): Promise<void>;
 }
 
@@ -23,7 +26,9 @@ export async function startTcpProxy(target: number): Promise<TcpProxy> {
   const port = await freePort();
   let leadsTo = target;
   let sabotage: Sabotage | undefined;
-  let holding: { request: RegExp; reached: () => void; released: Promise<void> } | undefined;
+  let holding:
+    | { request: RegExp; what: string; reached: () => void; released: Promise<void> }
+    | undefined;
   const pairs = new Set<readonly [Socket, Socket]>();
 
   const server = createServer((client) => {
@@ -35,14 +40,20 @@ export async function startTcpProxy(target: number): Promise<TcpProxy> {
       pairs.delete(pair);
     };
     let isMarked = false;
+    let beforeAnswer: { reached: () => void; released: Promise<void> } | undefined;
     client.on('data', (bytes) => {
       isMarked ||= sabotage !== undefined && bytes.includes(sabotage.request);
       if (!holding?.request.test(bytes.toString())) {
         upstream.write(bytes);
         return;
       }
-      const { reached, released } = holding;
+      const { what, reached, released } = holding;
       holding = undefined;
+      if (what === 'answer') {
+        beforeAnswer = { reached, released };
+        upstream.write(bytes);
+        return;
+      }
       client.pause();
       void released.then(() => {
         upstream.write(bytes);
@@ -51,6 +62,17 @@ export async function startTcpProxy(target: number): Promise<TcpProxy> {
       reached();
     });
     upstream.on('data', (bytes) => {
+      if (beforeAnswer) {
+        const { reached, released } = beforeAnswer;
+        beforeAnswer = undefined;
+        upstream.pause();
+        void released.then(() => {
+          client.write(bytes);
+          upstream.resume();
+        });
+        reached();
+        return;
+      }
       if (!isMarked || !sabotage) {
         client.write(bytes);
         return;
@@ -78,10 +100,10 @@ export async function startTcpProxy(target: number): Promise<TcpProxy> {
       new Promise((done) => {
         sabotage = { request, passed, done };
       }),
-    hold(request) {
+    hold(request, what = 'request') {
       const { promise: released, resolve: release } = Promise.withResolvers<void>();
       const { promise: held, resolve: reached } = Promise.withResolvers<void>();
-      holding = { request, reached, released };
+      holding = { request, what, reached, released };
       return { held, release };
     },
     async close() {

@@ -171,6 +171,7 @@ const DEFAULTS = {
   storage: {
     dataDirectory: '',
     databaseConnections: 10,
+    rememberedPeople: 100_000,
     autoMigrate: true,
     acceptVolatileRedis: false,
   },

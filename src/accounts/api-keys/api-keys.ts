@@ -47,9 +47,15 @@ export function createApiKeys(parts: {
   readonly changes: ChangeFeed;
   readonly clock: Clock;
   readonly activity: Activity;
+  readonly mostRemembered?: number | undefined;
 }): ApiKeys {
-  const { database, clock, activity } = parts;
-  const memory = createMemory<ApiKey | undefined>({ ...parts, topic: 'api-keys' });
+  const { database, changes, clock, activity, mostRemembered: most } = parts;
+  const memory = createMemory<ApiKey | undefined>({
+    changes,
+    clock,
+    topics: ['api-keys'],
+    ...(most && { most }),
+  });
   const isGood = ({ expiresAt }: ApiKey): boolean =>
     expiresAt === undefined || expiresAt.getTime() > clock();
 
@@ -100,8 +106,8 @@ export function createApiKeys(parts: {
       });
       // For whoever revoked it: the notification takes a moment longer.
       if (key) {
-        memory.forget(key.key_hash);
-        parts.changes.tell('api-key-ids', id);
+        memory.forget('api-keys', key.key_hash);
+        changes.tell('api-key-ids', id);
       }
       return key !== undefined;
     },

@@ -1,6 +1,7 @@
 /** What a file is about: ids and line numbers only, so that a large file needs little memory. */
-import { ROLES, type Role } from '../access.ts';
+
 import { emailKey } from '../email.ts';
+import { ROLES, type Role } from '../reach.ts';
 import type { ImportKey } from './source.ts';
 
 export interface ImportIndex {

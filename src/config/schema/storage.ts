@@ -33,6 +33,12 @@ export const storage = {
     .describe(
       'Connections that each process may open to PostgreSQL, beside one that hears of changes.',
     ),
+  remembered_people: wholeNumber(1_000, 10_000_000)
+    .default(100_000)
+    .describe(
+      'People, and as many API keys, that each process remembers, those asked about longest ago ' +
+        'forgotten first. Each takes 1.5 to 3 kB; who reaches more than ten places counts as several.',
+    ),
   redis_url: text(
     {
       accepts: 'a Redis URL',

@@ -1,0 +1,98 @@
+/** What somebody may reach, read from memberships and rights. */
+import { byName } from './by-name.ts';
+import type { SubjectColumn } from './subject.ts';
+
+export type Role = 'owner' | 'admin' | 'member' | 'viewer';
+export type Right = 'read' | 'write' | 'manage';
+
+/** As introspection shows it. */
+export interface Organization {
+  readonly id: string;
+  /** In the system it was imported from; absent for one made by hand. */
+  readonly external_id?: string;
+  readonly name: string;
+  readonly role: Role;
+  /** Only those with at least one right. */
+  readonly warehouses: readonly Warehouse[];
+}
+
+export interface Warehouse {
+  readonly id: string;
+  readonly external_id?: string;
+  readonly name: string;
+  /** In the order of `RIGHTS`. */
+  readonly rights: readonly Right[];
+}
+
+export const ROLES: readonly Role[] = ['owner', 'admin', 'member', 'viewer'];
+export const RIGHTS: readonly Right[] = ['read', 'write', 'manage'];
+
+/** @param id an expression: whose. Answers `ReachRow`s. */
+export const selectReach = (column: SubjectColumn[0], id: string): string =>
+  `SELECT m.role, o.id AS organization_id, o.name AS organization_name,
+      o.external_id AS organization_external_id, w.id AS warehouse_id,
+      w.name AS warehouse_name, w.external_id AS warehouse_external_id, r.rights
+    FROM organization_memberships m
+    JOIN organizations o ON o.id = m.organization_id
+    LEFT JOIN (
+      warehouses w LEFT JOIN warehouse_rights r ON r.warehouse_id = w.id AND r.${column} = ${id}
+    ) ON w.organization_id = m.organization_id
+      AND (m.role IN ('owner', 'admin') OR r.rights IS NOT NULL)
+    WHERE m.${column} = ${id}`;
+
+export interface ReachRow {
+  readonly role: Role;
+  readonly organization_id: string;
+  readonly organization_name: string;
+  readonly organization_external_id: string | null;
+  /** Null in the one row of an organization in which nothing can be reached. */
+  readonly warehouse_id: string | null;
+  readonly warehouse_name: string | null;
+  readonly warehouse_external_id: string | null;
+  readonly rights: Right[] | null;
+}
+
+export function organizationsFrom(rows: readonly ReachRow[]): Organization[] {
+  const organizations = Map.groupBy(rows, (row) => row.organization_id);
+  return [...organizations.values()]
+    .flatMap(([first, ...others]) => (first ? [organizationFrom(first, [first, ...others])] : []))
+    .sort(byName);
+}
+
+function organizationFrom(
+  { organization_id: id, organization_name: name, organization_external_id, role }: ReachRow,
+  rows: readonly ReachRow[],
+): Organization {
+  const warehouses = rows
+    .map((row) => ({
+      ...named(row.warehouse_id ?? '', row.warehouse_external_id, row.warehouse_name ?? ''),
+      rights: rightsOf(role, row),
+    }))
+    .filter(({ rights }) => rights.length > 0)
+    .sort(byName);
+  return { ...named(id, organization_external_id, name), role, warehouses };
+}
+
+const named = (id: string, external_id: string | null, name: string) =>
+  external_id === null ? { id, name } : { id, external_id, name };
+
+const rightsOf = (role: Role, row: ReachRow): readonly Right[] =>
+  row.warehouse_id === null ? [] : rightsBy(role, row.rights);
+
+/** @param rights given in the warehouse. */
+export function rightsBy(role: Role, rights: readonly Right[] | null): readonly Right[] {
+  if (role === 'owner' || role === 'admin') return RIGHTS;
+  const most = role === 'viewer' ? (['read'] as const) : RIGHTS;
+  return shared(most.filter((right) => rights?.includes(right)));
+}
+
+/** There are few sets of rights, and many who have one of them. */
+const SETS = new Map<string, readonly Right[]>();
+
+function shared(rights: readonly Right[]): readonly Right[] {
+  const key = rights.join();
+  const known = SETS.get(key);
+  if (known) return known;
+  SETS.set(key, Object.freeze(rights));
+  return rights;
+}

@@ -1,0 +1,123 @@
+/** What a node remembers of people, while another one changes it. */
+import { expect } from 'chai';
+import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
+import { createMemberships } from '../../src/accounts/memberships.ts';
+import { createOrganizations } from '../../src/accounts/organizations.ts';
+import { createPeople, type People } from '../../src/accounts/people.ts';
+import { systemClock } from '../../src/clock.ts';
+import { listenForChanges, silentChangeFeed } from '../../src/storage/change-feed.ts';
+import { openDatabase } from '../../src/storage/database.ts';
+import { startTcpProxy, type TcpProxy } from '../storage/tcp-proxy.ts';
+import { eventually } from '../support/eventually.ts';
+import { createOpened } from '../support/opened.ts';
+import { PATIENCE } from '../support/patience.ts';
+import { freshMigratedDatabaseUrl } from '../support/postgres-server.ts';
+import { describeOn, postgresServer } from '../support/requirements.ts';
+
+describeOn([postgresServer], 'people that a node remembers', () => {
+  const opened = createOpened();
+  after(opened.closeAll);
+  let proxy: TcpProxy;
+  let people: People;
+  let told: string[];
+  let elsewhere: Awaited<ReturnType<typeof open>>;
+
+  async function open(databaseUrl: string) {
+    const options = { databaseUrl, dataDirectory: '', patience: PATIENCE };
+    const database = await opened.add(openDatabase(options), (one) => one.close());
+    const parts = { database, clock: systemClock, changes: silentChangeFeed };
+    return {
+      database,
+      accounts: createAccountRegistry(parts),
+      memberships: createMemberships(parts),
+      organizations: createOrganizations(parts),
+    };
+  }
+
+  before(async () => {
+    const url = new URL(await freshMigratedDatabaseUrl());
+    elsewhere = await open(url.href);
+    proxy = await opened.add(startTcpProxy(Number(url.port)), (one) => one.close());
+    url.port = String(proxy.port);
+    const { database } = await open(url.href);
+    const changes = await opened.add(listenForChanges(database), (feed) => feed.close());
+    people = createPeople({ database, changes, clock: systemClock });
+    changes.onChange((...change) => told.push(change.join(' ')));
+  });
+
+  beforeEach(() => {
+    told = [];
+  });
+
+  /** Ada in the organization "Nord", which nobody of another test is in. */
+  async function furnish() {
+    const { accounts, organizations, memberships } = elsewhere;
+    const email = `${crypto.randomUUID()}@demo.test`;
+    const { id } = await accounts.add({ email, name: 'Ada' });
+    const nord = await organizations.add({ name: 'Nord' });
+    const hall = await organizations.addWarehouse({ organizationId: nord.id, name: 'Hall' });
+    await memberships.setRole({ accountId: id }, nord.id, 'owner');
+    await eventually(() => expect(told).to.include(`access ${id}`));
+    return { id, nord, hall };
+  }
+  type Place = Awaited<ReturnType<typeof furnish>>;
+
+  const shown = async (id: string): Promise<string> => {
+    const { account, organizations } = (await people.find(id)) ?? {};
+    const halls = organizations?.flatMap(({ warehouses }) => warehouses.map(({ name }) => name));
+    return `${account?.isSuspended ? 'suspended' : 'there'} ${halls}`;
+  };
+
+  const CHANGES: Readonly<
+    Record<
+      string,
+      { change(place: Place): Promise<unknown>; told(place: Place): string; after: string }
+    >
+  > = {
+    'an account': {
+      change: ({ id }) => elsewhere.accounts.suspend(id),
+      told: ({ id }) => `accounts ${id}`,
+      after: 'suspended Hall',
+    },
+    'a membership': {
+      change: ({ id, nord }) => elsewhere.memberships.remove({ accountId: id }, nord.id),
+      told: ({ id }) => `access ${id}`,
+      after: 'there ',
+    },
+    'a warehouse': {
+      change: ({ hall }) =>
+        elsewhere.database.query("UPDATE warehouses SET name = 'Yard' WHERE id = $1", [hall.id]),
+      told: ({ nord }) => `organizations ${nord.id}`,
+      after: 'there Yard',
+    },
+  };
+
+  for (const [name, { change, told: expected, after: become }] of Object.entries(CHANGES)) {
+    it(`${name} that another node changes while it is read is not remembered as it was`, async () => {
+      const place = await furnish();
+      const stranger = await furnish();
+      await shown(stranger.id);
+      const { held, release } = proxy.hold(new RegExp(place.id), 'answer');
+      const early = shown(place.id);
+      await held;
+      told = [];
+      await change(place);
+      await eventually(() => expect(told).to.include(expected(place)));
+      const late = shown(place.id);
+      release();
+      expect(await early).to.equal('there Hall');
+      expect(await late).to.equal(become);
+      expect(await shown(place.id)).to.equal(become);
+    });
+
+    it(`${name} that changes is forgotten, and nobody else`, async () => {
+      const [place, stranger] = [await furnish(), await furnish()];
+      const before = await Promise.all([place, stranger].map(({ id }) => people.find(id)));
+      told = [];
+      await change(place);
+      await eventually(() => expect(told).to.include(expected(place)));
+      expect(await shown(place.id)).to.equal(become);
+      expect(await people.find(stranger.id)).to.equal(before[1]);
+    });
+  }
+});
