@@ -16,7 +16,6 @@ export function answerJsonErrors({ issuer, log }: { issuer: string; log: Logger 
     } catch (error) {
       answerOAuthError(ctx, issuer, asOAuthError(ctx, error, log));
     }
-    // Also where the engine answered for itself.
     if (ctx.status === 503) ctx.set('Retry-After', RETRY_AFTER);
   };
 }

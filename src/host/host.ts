@@ -15,7 +15,7 @@ import { answerErrorPages, answerJsonErrors } from './failures.ts';
 import type { ObserveRequest } from './metrics/request.ts';
 import { refuseRepeatedHeaders } from './repeated-headers.ts';
 import { requestLog } from './request-log.ts';
-import { answerJson, ignoreOpenIdParameters, requireIssuerHost } from './requests.ts';
+import { ignoreOpenIdParameters, requireIssuerHost } from './requests.ts';
 import { securityHeaders } from './security-headers.ts';
 
 export interface HostParts {
@@ -79,7 +79,7 @@ function oauthRoutes({ settings, server, refreshSession }: HostParts): ExactRout
   return {
     [ENDPOINT.introspection]: { POST: server.introspection },
     [ENDPOINT.introspectionChanges]: { GET: server.introspectionChanges },
-    [ENDPOINT.token]: { POST: [answerJson, ...server.token], OPTIONS: preflight },
+    [ENDPOINT.token]: { POST: server.token, OPTIONS: preflight },
     [ENDPOINT.revokeCurrentToken]: { POST: server.revokeCurrentToken, OPTIONS: preflight },
     [ENDPOINT.revocation]: { POST: server.revocation, OPTIONS: preflight },
     [ENDPOINT.refreshSession]: { POST: refreshSession },

@@ -26,14 +26,6 @@ const LONGEST_HOST = 100;
 export const shownHost = (named = 'nobody'): string =>
   named.replace(/[^\x21-\x7e]/g, '?').slice(0, LONGEST_HOST);
 
-/** The token endpoint answers JSON, whatever a client library says it accepts. */
-export async function answerJson(ctx: Context, next: Next): Promise<void> {
-  ctx.req.headers.accept = 'application/json';
-  // RFC 6749 §5.1; Cache-Control comes from the engine.
-  ctx.set('Pragma', 'no-cache');
-  await next();
-}
-
 /** What OpenID Connect added to the authorization request; the engine would keep the rest of it. */
 const OPENID_PARAMETERS = [
   'acr_values',

@@ -28,6 +28,8 @@ const authenticated = requestState<Client>('requireClient');
 
 /** The client that `requireClient` found for this request. */
 export const authenticatedClient = authenticated.get;
+/** Undefined where it found none, or did not get so far. */
+export const findAuthenticatedClient = authenticated.find;
 
 export function createClientAuthentication({
   clients,
@@ -53,29 +55,35 @@ export function createClientAuthentication({
 
     async requireClient(ctx, next) {
       const { id, secret, byHeader } = presentedCredentials(ctx);
-      const refused = () =>
-        new OAuthError(401, 'invalid_client', 'client authentication failed', {
-          // RFC 6749 §5.2: a challenge for who tried the header, and for who tried nothing.
-          ...((byHeader || !id) && { 'WWW-Authenticate': `Basic realm="${issuer}"` }),
-        });
-      if (!id) throw refused();
+      // RFC 6749 §5.2: for who tried the header, and for who tried nothing.
+      const challenge = { 'WWW-Authenticate': `Basic realm="${issuer}"` };
+      if (!id)
+        throw new OAuthError(401, 'invalid_client', 'the request names no client', challenge);
+      const refusal = (cause: string): Promise<OAuthError> => {
+        const description = 'client authentication failed';
+        const headers = byHeader ? challenge : {};
+        const refused = new OAuthError(401, 'invalid_client', description, headers, cause);
+        return failures.answerOf(ctx, refused, id);
+      };
       const client = await clients.find(id);
       if (client) ctx.state.clientId = client.id;
       if (!client || client.isSuspended) {
         // The same work as for a known client, so that the time tells nothing.
         matchesSecret(undefined, secret ?? '');
-        throw await failures.answerOf(ctx, refused(), id);
+        throw await refusal(client ? 'the client is suspended' : 'there is no such client');
       }
-      const isRight =
-        client.kind === 'public'
-          ? secret === undefined
-          : secret !== undefined && hasSecret(client, secret);
-      if (!isRight) throw await failures.answerOf(ctx, refused(), id);
+      const isPublic = client.kind === 'public';
+      const isRight = isPublic ? secret === undefined : hasSecret(client, secret ?? '');
+      if (!isRight) throw await refusal(isPublic || !secret ? WRONG_METHOD : WRONG_SECRET);
       authenticated.set(ctx, client);
       await next();
     },
   };
 }
+
+const WRONG_METHOD =
+  'a confidential client must send its secret, and a public one has none to send';
+const WRONG_SECRET = 'client_secret is not one of the live secrets of the client';
 
 interface Credentials {
   readonly id?: string | undefined;
@@ -90,7 +98,7 @@ function presentedCredentials(ctx: Context): Credentials {
   const secret = form.get('client_secret') || undefined;
   if (!header) return { id, secret, byHeader: false };
   // RFC 6749 §2.3: one method per request.
-  if (secret) throw invalidRequest('client_secret and an Authorization header in one request');
+  if (secret) throw invalidRequest('a secret must be sent by one mechanism only');
   const [, encoded = ''] = /^basic ([A-Za-z0-9+/]+={0,2})$/i.exec(header) ?? [];
   const [, headerId, headerSecret] =
     /^([^:]*):(.*)$/s.exec(Buffer.from(encoded, 'base64').toString()) ?? [];

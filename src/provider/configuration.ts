@@ -11,10 +11,9 @@ import type { Clock } from '../clock.ts';
 import { epochSeconds } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
 import { isAlive } from './browser-sessions.ts';
-import { isOriginOf } from './cross-origin.ts';
 import { ENDPOINT } from './endpoints.ts';
 import { clientOf } from './engine-clients.ts';
-import { requireNoScope } from './no-scopes.ts';
+import { isScope, NO_SCOPES } from './no-scopes.ts';
 
 /** A sign-in or consent page that is left open ends after an hour. */
 const INTERACTION_SECONDS = 3_600;
@@ -32,11 +31,12 @@ export interface ConfigurationParts {
 
 export function engineConfiguration(parts: ConfigurationParts): Configuration {
   const { settings, clock, accounts } = parts;
-  const { tokens, sessions } = settings;
+  const { sessions } = settings;
   const off = { enabled: false };
   return {
     adapter: parts.adapter,
-    clientAuthMethods: ['client_secret_basic', 'client_secret_post', 'none'],
+    // Clients authenticate at our own endpoints.
+    clientAuthMethods: ['none'],
     responseTypes: ['code'],
     scopes: [],
     claims: {},
@@ -44,9 +44,8 @@ export function engineConfiguration(parts: ConfigurationParts): Configuration {
     // No ID tokens exist. A key that is never used keeps the engine from its development keys.
     jwks: { keys: [throwAwayKey()] },
     clientDefaults: { id_token_signed_response_alg: 'ES256' },
-    routes: { authorization: ENDPOINT.authorization, token: ENDPOINT.token },
+    routes: { authorization: ENDPOINT.authorization },
     features: {
-      clientCredentials: { enabled: true },
       claimsParameter: off,
       devInteractions: off,
       dPoP: off,
@@ -62,7 +61,9 @@ export function engineConfiguration(parts: ConfigurationParts): Configuration {
     // Runs although the parameter is usually absent, and after the redirect URI was found good.
     extraParams: {
       scope: (ctx) => {
-        requireNoScope(ctx.query.scope);
+        if (isScope(ctx.query.scope)) {
+          throw new errors.CustomOIDCProviderError('invalid_scope', NO_SCOPES);
+        }
         // RFC 6749 §3.1.1: the engine takes `code code` for `code`.
         if (ctx.query.response_type !== 'code') throw new errors.UnsupportedResponseType();
         const { state, code_challenge: challenge } = ctx.oidc.params ?? {};
@@ -96,7 +97,6 @@ export function engineConfiguration(parts: ConfigurationParts): Configuration {
     expiresWithSession: async () => false,
 
     ttl: {
-      ClientCredentials: tokens.machineAccessTokenSeconds,
       Interaction: INTERACTION_SECONDS,
       Session: (_ctx, session) => {
         const age = epochSeconds(clock) - (session.loginTs ?? epochSeconds(clock));
@@ -104,7 +104,6 @@ export function engineConfiguration(parts: ConfigurationParts): Configuration {
       },
     },
 
-    clientBasedCORS: (_ctx, origin, client) => isOriginOf(clientOf(client), origin),
     cookies: cookies(settings),
     renderError: parts.renderError,
   };

@@ -1,6 +1,7 @@
 /** Which web pages may read our answers (CORS): those of public clients, at their redirect URIs. */
 import type { Context, Middleware, Next } from 'koa';
 import type { Client } from '../clients/client.ts';
+import { authenticatedClient } from './client-authentication.ts';
 import { OAuthError } from './oauth-error.ts';
 
 /** Seconds for which a browser need not ask again. */
@@ -37,7 +38,7 @@ export function allowPages(ctx: Context, next: Next): Promise<void> {
  * A request without an `Origin` is no page's.
  *
  * @throws OAuthError `invalid_request` for the page of anybody but the client: what it cannot read
- *   the answer of, it shall not do either. The token endpoint refuses in the same way.
+ *   the answer of, it shall not do either.
  */
 export function requireOwnPage(client: Client | undefined, ctx: Context): void {
   const origin = ctx.get('origin');
@@ -47,15 +48,10 @@ export function requireOwnPage(client: Client | undefined, ctx: Context): void {
   throw new OAuthError(400, 'invalid_request', `origin ${origin} is not one of this client's`);
 }
 
-/** Route step around the engine, which decides by the same rules and exposes fewer headers. */
-export async function exposeHeaders(ctx: Context, next: Next): Promise<void> {
-  try {
-    await next();
-  } finally {
-    if (ctx.response.get('Access-Control-Allow-Origin')) {
-      ctx.set('Access-Control-Expose-Headers', EXPOSED_HEADERS);
-    }
-  }
+/** Route step after `requireClient`: `requireOwnPage` for the client it found. */
+export function refuseForeignPage(ctx: Context, next: Next): Promise<void> {
+  requireOwnPage(authenticatedClient(ctx), ctx);
+  return next();
 }
 
 /**

@@ -9,19 +9,10 @@ import {
 import type { Client } from '../clients/client.ts';
 import type { ClientRegistry } from '../clients/client-registry.ts';
 import { matchesSecret } from '../clients/client-secret.ts';
-import type { ClientAuthentication } from './client-authentication.ts';
 import type { ClientTests } from './client-tests.ts';
-import { requireNoScope } from './no-scopes.ts';
 
 /** Far more than are active at once; the engine itself keeps 100 and parses the others each time. */
 const MOST_PARSED_CLIENTS = 10_000;
-
-const GRANT_TYPES: Record<Client['kind'], readonly string[]> = {
-  confidential: ['authorization_code', 'refresh_token'],
-  public: ['authorization_code', 'refresh_token'],
-  machine: ['client_credentials'],
-  'resource-server': [],
-};
 
 /** Which client of ours stands behind the engine's. */
 const origins = new WeakMap<EngineClient, Client>();
@@ -40,17 +31,10 @@ function metadataOf(client: Client): ClientMetadata {
     client_id: client.id,
     client_name: client.name,
     application_type: client.isNative ? 'native' : 'web',
-    grant_types: redirectsPeople ? [...GRANT_TYPES[client.kind]] : ['client_credentials'],
+    grant_types: redirectsPeople ? ['authorization_code'] : [],
     response_types: redirectsPeople ? ['code'] : [],
     redirect_uris: [...client.redirectUris],
-    // The engine wants to see a secret before it counts a client as confidential. Secrets are
-    // compared by compareClientSecret below, with hashes; this text is none.
-    ...(client.kind === 'public'
-      ? { token_endpoint_auth_method: 'none' as const }
-      : {
-          token_endpoint_auth_method: 'client_secret_basic' as const,
-          client_secret: 'kept as a hash, never compared with this text',
-        }),
+    token_endpoint_auth_method: 'none',
   };
 }
 
@@ -60,12 +44,10 @@ export type EngineClients = ReturnType<typeof createEngineClients>;
 export function createEngineClients({
   provider,
   clients,
-  authentication,
   tests,
 }: {
   provider: Provider;
   clients: ClientRegistry;
-  authentication: ClientAuthentication;
   tests: ClientTests;
 }) {
   // The types leave out that the class is made of metadata.
@@ -90,9 +72,6 @@ export function createEngineClients({
       return engineClient;
     },
 
-    hasSecret: (client: EngineClient, presented: string): boolean =>
-      authentication.hasSecret(clientOf(client), presented),
-
     /**
      * Whoever asks for the redirect URI of tests without being one is told that it is not registered.
      *
@@ -101,24 +80,6 @@ export function createEngineClients({
     isOfTest(client: EngineClient, uri: string, ctx: EngineContext): boolean | undefined {
       if (uri !== tests.redirectUri) return undefined;
       return tests.isRecognized(ctx, clientOf(client));
-    },
-
-    /**
-     * Asked at the token endpoint once the client has authenticated and before a code or a token is
-     * touched: the place for what must be refused without consuming anything.
-     */
-    mayUseGrant(client: EngineClient, grantType: string, ctx: EngineContext): boolean {
-      const isAllowed = GRANT_TYPES[clientOf(client).kind].includes(grantType);
-      const { oidc } = ctx ?? {};
-      if (oidc?.route !== 'token' || oidc.params?.grant_type !== grantType) return isAllowed;
-      if (!isAllowed) {
-        throw new errors.CustomOIDCProviderError(
-          'unauthorized_client',
-          `this client may not use grant_type ${grantType}`,
-        );
-      }
-      requireNoScope(oidc.body?.scope);
-      return true;
     },
 
     mayAnswerIn(mode: string | undefined, ctx: EngineContext): boolean {

@@ -1,6 +1,8 @@
-/** Every patch of the engine, in one list: what it changes, why, and the test that falls without it. */
+/**
+ * Every patch of the engine, in one list: what it changes, why, and the test that falls without it.
+ * Of its endpoints we use the authorization endpoint only; the others are routes of our own.
+ */
 import { type Client as EngineClient, type KoaContextWithOIDC, Provider } from 'oidc-provider';
-import { FORMS } from '../random-id.ts';
 import type { AnswerRefusal } from './authorization-answers.ts';
 import type { EngineClients } from './engine-clients.ts';
 import type { SessionModel, SessionWrites } from './session-writes.ts';
@@ -17,8 +19,6 @@ export interface Ours {
   readonly sessions: SessionWrites;
   /** @returns the value of the code. */
   saveCode(code: Code, ctx: KoaContextWithOIDC | undefined): Promise<string>;
-  exchange(ctx: KoaContextWithOIDC): Promise<void>;
-  refresh(ctx: KoaContextWithOIDC): Promise<void>;
   readonly refuse: AnswerRefusal;
 }
 
@@ -47,20 +47,6 @@ export const OVERRIDES: readonly Override[] = [
     },
   },
   {
-    member: 'Client.prototype.compareClientSecret',
-    changes: 'a secret is compared with our hashes, of which two may be live',
-    because: 'the engine compares with one secret that it is given in clear',
-    test: [
-      'client-authentication.test.ts',
-      'takes the secret in the form, in a Basic header, and there form-encoded',
-    ],
-    install({ Client: { prototype } }, { clients }) {
-      prototype.compareClientSecret = function (presented) {
-        return clients.hasSecret(this, presented);
-      };
-    },
-  },
-  {
     member: 'Client.prototype.redirectUriAllowed',
     changes: 'the redirect URI of tests is good for one running test, and never else',
     because: 'the engine knows registered ones only',
@@ -72,17 +58,6 @@ export const OVERRIDES: readonly Override[] = [
       const { redirectUriAllowed } = prototype;
       prototype.redirectUriAllowed = function (uri) {
         return clients.isOfTest(this, uri, Provider.ctx) ?? redirectUriAllowed.call(this, uri);
-      };
-    },
-  },
-  {
-    member: 'Client.prototype.grantTypeAllowed',
-    changes: 'also refuses any scope, and says unauthorized_client (RFC 6749 §5.2)',
-    because: 'the token endpoint drops scopes that it does not know in silence',
-    test: ['no-scopes.test.ts', 'client credentials with a scope are refused'],
-    install({ Client: { prototype } }, { clients }) {
-      prototype.grantTypeAllowed = function (grantType) {
-        return clients.mayUseGrant(this, grantType, Provider.ctx);
       };
     },
   },
@@ -144,32 +119,6 @@ export const OVERRIDES: readonly Override[] = [
     },
   },
   {
-    member: 'ClientCredentials.prototype.generateTokenId',
-    changes: 'machine tokens carry their prefix',
-    because: 'secret scanners and the store know a value by it',
-    test: ['token-endpoint.test.ts', 'a machine client gets an access token and no refresh token'],
-    install({ ClientCredentials: { prototype } }) {
-      // The original also notes the token's format.
-      const { generateTokenId } = prototype;
-      prototype.generateTokenId = function () {
-        return FORMS.machine_token.prefix + generateTokenId.call(this);
-      };
-    },
-  },
-  {
-    member: 'registerGrantType',
-    changes:
-      'codes and refresh tokens are exchanged by our handlers, in one step of the store each',
-    because:
-      'the engine finds, checks and consumes one after the other: of parallel requests several win',
-    test: ['races.ts', 'all refreshes of one token answer 200 with one and the same successor'],
-    install(engine, { exchange, refresh }) {
-      const codeParameters = ['code', 'code_verifier', 'redirect_uri'];
-      engine.registerGrantType('authorization_code', exchange, codeParameters);
-      engine.registerGrantType('refresh_token', refresh, ['refresh_token', 'scope']);
-    },
-  },
-  {
     member: 'registerResponseMode',
     changes: 'a refused authorization request goes back in the query, with a page about the error',
     because:
@@ -188,23 +137,17 @@ export const OVERRIDES: readonly Override[] = [
 ];
 
 /** The engine with what its types leave out. */
-type Engine = Pick<
-  Provider,
-  'cookieName' | 'issuer' | 'on' | 'registerGrantType' | 'registerResponseMode'
-> & {
+type Engine = Pick<Provider, 'cookieName' | 'issuer' | 'on' | 'registerResponseMode'> & {
   readonly Client: { find: EngineClients['find']; readonly prototype: ClientModel };
   readonly Session: { readonly prototype: SessionHooks };
   readonly Grant: { readonly prototype: { getOIDCScopeFiltered(): string } };
   readonly AuthorizationCode: { readonly prototype: { save(this: Code): Promise<string> } };
-  readonly ClientCredentials: { readonly prototype: { generateTokenId(): string } };
 };
 
 type Code = InstanceType<Provider['AuthorizationCode']>;
 
 interface ClientModel {
-  compareClientSecret(this: EngineClient, presented: string): boolean;
   redirectUriAllowed(this: EngineClient, uri: string): boolean;
-  grantTypeAllowed(this: EngineClient, grantType: string): boolean;
   responseModeAllowed(this: EngineClient, mode: string | undefined): boolean;
 }
 

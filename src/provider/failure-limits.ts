@@ -1,6 +1,5 @@
 /** Too many refused requests of programs: 429 in the place of a refusal, and of nothing else. */
-import type { Context, Next } from 'koa';
-import type { KoaContextWithOIDC } from 'oidc-provider';
+import type { Context } from 'koa';
 import type { Logger } from 'pino';
 import type { CreateAttemptLimit } from '../attempt-limits.ts';
 import type { Settings } from '../config/settings.ts';
@@ -8,13 +7,16 @@ import { networkOf } from '../network-address.ts';
 import { isClientId } from '../random-id.ts';
 import { OAuthError } from './oauth-error.ts';
 import type { ProviderOutcomes } from './outcomes.ts';
-import { namedClient } from './request-problem.ts';
 
 /** RFC 6585 §4. The code is that of RFC 8628 §3.5, which says the same of another endpoint. */
 export class TooManyFailures extends OAuthError {
-  constructor(seconds: number) {
+  /** In the place of which it is answered. */
+  readonly refusal: OAuthError;
+
+  constructor(seconds: number, refusal: OAuthError) {
     const description = `too many failed attempts, try again in ${seconds} seconds`;
     super(429, 'slow_down', description, { 'Retry-After': String(seconds) });
+    this.refusal = refusal;
   }
 }
 
@@ -32,8 +34,6 @@ export interface FailureLimits {
    * @returns what to answer: the refusal itself, or that there were too many.
    */
   answerOf(ctx: Context, refusal: OAuthError, clientId?: string): Promise<OAuthError>;
-  /** Route step around the engine's token endpoint, which answers its refusals itself. */
-  limitRefusals(ctx: Context, next: Next): Promise<void>;
 }
 
 export function createFailureLimits({
@@ -78,28 +78,7 @@ export function createFailureLimits({
   return {
     async answerOf(ctx, refusal, clientId) {
       const seconds = await secondsToWait(ctx, clientId);
-      return seconds === undefined ? refusal : new TooManyFailures(seconds);
-    },
-
-    async limitRefusals(ctx, next) {
-      await next();
-      const engineContext = ctx as KoaContextWithOIDC;
-      if (!isGuess(engineContext)) return;
-      const seconds = await secondsToWait(ctx, namedClient(engineContext));
-      if (seconds === undefined) return;
-      ctx.remove('WWW-Authenticate');
-      throw new TooManyFailures(seconds);
+      return seconds === undefined ? refusal : new TooManyFailures(seconds, refusal);
     },
   };
-}
-
-/**
- * A wrong secret or id, or a wrong code or refresh token from somebody who showed no secret. A client that
- * did show it proved who it is, and its many people may well have old tokens.
- */
-function isGuess(ctx: KoaContextWithOIDC): boolean {
-  const { body, oidc } = ctx;
-  const { error } = (body ?? {}) as { error?: unknown };
-  if (error === 'invalid_client') return Boolean(namedClient(ctx));
-  return error === 'invalid_grant' && oidc.client?.clientAuthMethod === 'none';
 }

@@ -12,6 +12,8 @@ const forms = requestState<URLSearchParams>('readForm');
 
 /** The form that `readForm` or `readOAuthForm` read. */
 export const formOf = forms.get;
+/** Undefined where neither did, or could. */
+export const findForm = forms.find;
 
 /**
  * Route step: reads a form-encoded body.
@@ -20,7 +22,7 @@ export const formOf = forms.get;
  *   or does not arrive.
  */
 export async function readForm(ctx: Context, next: Next): Promise<void> {
-  forms.set(ctx, await formFrom(ctx));
+  forms.set(ctx, await formFrom(ctx, 413));
   return next();
 }
 
@@ -30,7 +32,8 @@ export async function readForm(ctx: Context, next: Next): Promise<void> {
  * @throws OAuthError `invalid_request`.
  */
 export async function readOAuthForm(ctx: Context, next: Next): Promise<void> {
-  const form = await formFrom(ctx);
+  // RFC 6749 §5.2 knows no 413.
+  const form = await formFrom(ctx, 400);
   const names = new Set<string>();
   for (const name of form.keys()) {
     if (names.has(name)) {
@@ -42,7 +45,8 @@ export async function readOAuthForm(ctx: Context, next: Next): Promise<void> {
   return next();
 }
 
-async function formFrom(ctx: Context): Promise<URLSearchParams> {
+/** @param tooLarge the status for a body that is. */
+async function formFrom(ctx: Context, tooLarge: 400 | 413): Promise<URLSearchParams> {
   const type = ctx.req.headers['content-type'];
   // Compared first, because nearly everybody sends just this. `is` answers null without a body,
   // whatever its type would be.
@@ -56,6 +60,6 @@ async function formFrom(ctx: Context): Promise<URLSearchParams> {
   } catch (cause) {
     const isTooLarge = (cause as { status?: number }).status === 413;
     const text = isTooLarge ? `the body is larger than ${LIMIT} bytes` : 'the body did not arrive';
-    throw new OAuthError(isTooLarge ? 413 : 400, 'invalid_request', text);
+    throw new OAuthError(isTooLarge ? tooLarge : 400, 'invalid_request', text);
   }
 }

@@ -1,18 +1,23 @@
 /** The errors of our own OAuth routes, as clients read them (RFC 6749 §5.2, RFC 6750 §3). */
 import type { Context } from 'koa';
 
-/** `headers` go out with the answer: a challenge, or when to come back. */
+/**
+ * `headers` go out with the answer: a challenge, or when to come back. `exactly` is more than the
+ * description tells: for who has authenticated, and for the owner of the client.
+ */
 export class OAuthError extends Error {
   readonly status: number;
   readonly code: string;
   readonly description: string;
   readonly headers: Readonly<Record<string, string>>;
+  readonly exactly: string;
 
   constructor(
     status: number,
     code: string,
     description: string,
     headers: Readonly<Record<string, string>> = {},
+    exactly = description,
   ) {
     super(description);
     this.name = 'OAuthError';
@@ -20,6 +25,7 @@ export class OAuthError extends Error {
     this.code = code;
     this.description = description;
     this.headers = headers;
+    this.exactly = exactly;
   }
 }
 

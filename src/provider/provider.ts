@@ -28,7 +28,6 @@ import { createClientAuthentication } from './client-authentication.ts';
 import { type ClientTests, createClientTests, testRedirectUri } from './client-tests.ts';
 import { engineConfiguration } from './configuration.ts';
 import { consentPolicy, saveCode } from './consent-policy.ts';
-import { exposeHeaders } from './cross-origin.ts';
 import { createEngineClients } from './engine-clients.ts';
 import { overrideEngine } from './engine-overrides.ts';
 import { listenToEvents } from './events.ts';
@@ -42,7 +41,7 @@ import { revocation } from './revocation.ts';
 import { revokeCurrentToken } from './revoke-current-token.ts';
 import { createSessionWrites } from './session-writes.ts';
 import { storeAdapter } from './store-adapter.ts';
-import { exchangeCode, refreshTokens } from './token-grants.ts';
+import { tokenEndpoint } from './token-endpoint.ts';
 
 export interface ProviderParts {
   readonly settings: Settings;
@@ -121,7 +120,7 @@ export function createAuthorizationServer(parts: ProviderParts): AuthorizationSe
     // Shorter than they may wait: past the limit nobody is asked before the window ends.
     ...{ windowSeconds: 600, whenAway: 'count here', log: parts.log },
   });
-  const adapter = storeAdapter({ store, machineTokens, waiting });
+  const adapter = storeAdapter({ store, waiting });
   const renderError: Configuration['renderError'] = async (ctx, out, cause) => {
     const isGone = cause instanceof errors.SessionNotFound;
     await parts.showError(ctx, {
@@ -153,11 +152,9 @@ export function createAuthorizationServer(parts: ProviderParts): AuthorizationSe
     keys: settings.secrets.cookieKeys,
   });
   overrideEngine(provider, {
-    clients: createEngineClients({ provider, clients, authentication, tests }),
+    clients: createEngineClients({ provider, clients, tests }),
     sessions: writes,
     saveCode: (code, ctx) => saveCode(authorizations, code, ctx),
-    exchange: exchangeCode({ ...parts, authorizations }),
-    refresh: refreshTokens({ ...parts, authorizations }),
     refuse: answerRefusals({
       issuer,
       testRedirectUri: testRedirectUri(issuer),
@@ -170,7 +167,14 @@ export function createAuthorizationServer(parts: ProviderParts): AuthorizationSe
   const engine = namingParties(compose(provider.middleware));
   return {
     engine,
-    token: [exposeHeaders, failures.limitRefusals, engine],
+    token: tokenEndpoint({
+      ...parts,
+      authentication,
+      failures,
+      authorizations,
+      machineTokens,
+      machineTokenLifetime: settings.tokens.machineAccessTokenSeconds,
+    }),
     introspection: introspection({
       ...parts,
       issuer,

@@ -1,47 +1,84 @@
 /** A refused authorize or token request, as the owner of its client is told of it. */
+import type { Context } from 'koa';
 import type { KoaContextWithOIDC } from 'oidc-provider';
 import type { NewClientProblem, SeenAuthMethod } from '../clients/client-problems.ts';
 import { isClientId } from '../random-id.ts';
-import { causeOf } from './token-errors.ts';
+import { findForm } from './form.ts';
 
 /**
- * @returns undefined when the request names no client that could be one.
+ * The exact cause of an error of the engine, for the owner of the client and the operator's log.
+ * Never a code, token or secret.
  */
-export function requestProblem(
+export const causeOf = (error: EngineError): string =>
+  error.error_detail ?? error.error_description ?? error.message;
+
+/** The members of the engine's errors that are read here. */
+interface EngineError extends Error {
+  readonly error_description?: string | undefined;
+  readonly error_detail?: string | undefined;
+}
+
+/** @returns undefined when the request names no client that could be one. */
+export function authorizationProblem(
   ctx: KoaContextWithOIDC,
-  step: NewClientProblem['step'],
   error: Error,
 ): NewClientProblem | undefined {
   const { client, params } = ctx.oidc;
-  const clientId = client?.clientId ?? namedClient(ctx);
-  if (clientId === undefined || !isClientId(clientId)) return undefined;
-  const redirectUri = params?.redirect_uri;
-  // The engine drops from its parameters what it does not know.
-  const scope = ctx.oidc.body?.scope ?? ctx.query.scope;
-  return {
-    clientId,
-    step,
+  return problemOf(client?.clientId ?? params?.client_id, {
+    step: 'authorize',
     error: error.message,
     // Not found, and yet it is a client: problems of unknown ones are dropped.
     cause: client ? causeOf(error) : causeOf(error).replace(/^client not found$/, SUSPENDED),
     requestId: ctx.state.requestId,
+    redirectUri: params?.redirect_uri,
+    // The engine drops from its parameters what it does not know.
+    scope: ctx.query.scope,
+  });
+}
+
+/** @returns as above. */
+export function tokenProblem(
+  ctx: Context,
+  error: string,
+  cause: string,
+): NewClientProblem | undefined {
+  const form = findForm(ctx);
+  const [, encoded] = BASIC.exec(ctx.get('authorization')) ?? [];
+  const [idInHeader] = Buffer.from(encoded ?? '', 'base64')
+    .toString()
+    .split(':');
+  return problemOf(form?.get('client_id') ?? idInHeader, {
+    step: 'token',
+    error,
+    cause,
+    requestId: ctx.state.requestId,
+    redirectUri: form?.get('redirect_uri'),
+    scope: form?.get('scope'),
+    authMethod: methodOf(encoded !== undefined, Boolean(form?.get('client_secret'))),
+  });
+}
+
+function problemOf(
+  clientId: unknown,
+  {
+    redirectUri,
+    scope,
+    ...known
+  }: Omit<NewClientProblem, 'clientId' | 'redirectUri' | 'scope'> & {
+    readonly redirectUri: unknown;
+    readonly scope: unknown;
+  },
+): NewClientProblem | undefined {
+  if (typeof clientId !== 'string' || !isClientId(clientId)) return undefined;
+  return {
+    clientId,
+    ...known,
     ...(typeof redirectUri === 'string' && { redirectUri }),
     ...(typeof scope === 'string' && scope && { scope }),
-    ...(step === 'token' && { authMethod: authMethodOf(ctx) }),
   };
 }
 
-/** The client of a request that was refused before the client was looked for, or found. */
-export function namedClient(ctx: KoaContextWithOIDC): string | undefined {
-  const id = ctx.oidc.params?.client_id ?? ctx.oidc.body?.client_id;
-  if (typeof id === 'string') return id;
-  const [, encoded = ''] = BASIC.exec(ctx.get('authorization')) ?? [];
-  return Buffer.from(encoded, 'base64').toString().split(':')[0];
-}
-
-function authMethodOf(ctx: KoaContextWithOIDC): SeenAuthMethod {
-  const isInHeader = BASIC.test(ctx.get('authorization'));
-  const isInBody = Boolean(ctx.oidc.body?.client_secret);
+function methodOf(isInHeader: boolean, isInBody: boolean): SeenAuthMethod {
   if (isInHeader && isInBody) return 'both';
   if (isInHeader) return 'basic';
   return isInBody ? 'body' : 'none';

@@ -4,7 +4,7 @@ import type { Authorizations } from '../authorizations/authorization.ts';
 import type { Endings } from '../authorizations/endings.ts';
 import type { MachineTokens } from '../authorizations/machine-tokens.ts';
 import { authenticatedClient, type ClientAuthentication } from './client-authentication.ts';
-import { allowPages, requireOwnPage } from './cross-origin.ts';
+import { allowPages, refuseForeignPage } from './cross-origin.ts';
 import { formOf, readOAuthForm } from './form.ts';
 import { OAuthError } from './oauth-error.ts';
 
@@ -20,10 +20,7 @@ export function revocation(
     allowPages,
     readOAuthForm,
     authentication.requireClient,
-    async function refuseForeignPage(ctx, next) {
-      requireOwnPage(authenticatedClient(ctx), ctx);
-      await next();
-    },
+    refuseForeignPage,
     async function revokeToken(ctx) {
       const value = formOf(ctx).get('token');
       if (!value) throw new OAuthError(400, 'invalid_request', 'token is required');

@@ -1,37 +1,25 @@
 /** The engine's adapter: its models, kept in the token store. */
 import { type Adapter, type AdapterPayload, errors, Provider } from 'oidc-provider';
 import type { AttemptLimit } from '../attempt-limits.ts';
-import type { MachineTokens } from '../authorizations/machine-tokens.ts';
 import { networkOf } from '../network-address.ts';
 import type { RecordKind, TokenStore } from '../storage/token-store.ts';
-import { clientOf } from './engine-clients.ts';
 
 type ModelAdapter = Pick<Adapter, 'find' | 'upsert' | 'destroy'> & Partial<Adapter>;
 
 /**
- * The adapter factory for the engine's `adapter` setting. Codes, refresh tokens, access tokens and
- * grants are no models here: they are values of an authorization.
+ * The adapter factory for the engine's `adapter` setting. Codes, tokens and grants are no models
+ * here: they are values of an authorization, or of a machine.
  */
 export function storeAdapter({
   store,
-  machineTokens,
   waiting,
 }: {
   store: TokenStore;
-  machineTokens: MachineTokens;
   /** Interactions per network that wait for a sign-in: nobody fills the store with them. */
   waiting: AttemptLimit;
 }): (model: string) => Adapter {
   const interactions = recordsOf(store, 'interaction');
   const models: Record<string, ModelAdapter> = {
-    ClientCredentials: {
-      find: async () => undefined,
-      async upsert(value, { exp: expiresAt = 0, iat: issuedAt = 0 }) {
-        const client = clientOf(Provider.ctx?.oidc.client);
-        await machineTokens.keep(value, { client, issuedAt, expiresAt });
-      },
-      destroy: async () => {},
-    },
     Interaction: {
       ...interactions,
       async find(id) {

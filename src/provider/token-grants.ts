@@ -1,8 +1,5 @@
-/**
- * The two grants that give out tokens of an authorization. The engine has authenticated the client
- * and read the parameters before, and answers what is thrown here.
- */
-import { errors, type KoaContextWithOIDC } from 'oidc-provider';
+/** The grants of the token endpoint: what an authenticated client is given for what it presents. */
+import type { Context } from 'koa';
 import type { Logger } from 'pino';
 import {
   type Authorization,
@@ -13,62 +10,98 @@ import {
   type NothingIssued,
 } from '../authorizations/authorization.ts';
 import type { Endings } from '../authorizations/endings.ts';
+import type { MachineTokens } from '../authorizations/machine-tokens.ts';
 import type { PresentedValue } from '../authorizations/token-formats.ts';
-import { sha256 } from '../random-id.ts';
+import type { Client } from '../clients/client.ts';
+import type { Clock } from '../clock.ts';
+import { epochSeconds } from '../clock.ts';
+import { newValue, sha256 } from '../random-id.ts';
+import { OAuthError } from './oauth-error.ts';
 import type { ProviderOutcomes } from './outcomes.ts';
 
 export interface TokenGrantParts {
   readonly authorizations: Authorizations;
+  readonly machineTokens: MachineTokens;
+  /** Seconds. */
+  readonly machineTokenLifetime: number;
   readonly endings: Pick<Endings, 'noteReplay'>;
   readonly outcomes: Pick<ProviderOutcomes, 'refreshRetried' | 'grantReplayed'>;
   readonly log: Logger;
+  readonly clock: Clock;
 }
 
+/** RFC 6749 §5.1. */
+interface TokenResponse {
+  readonly access_token: string;
+  readonly expires_in: number;
+  readonly refresh_token?: string;
+  readonly token_type: 'Bearer';
+}
+
+/** @throws OAuthError `invalid_grant` or `invalid_request`: then nothing is used up. */
+export type Grant = (
+  parts: TokenGrantParts,
+  client: Client,
+  form: URLSearchParams,
+  ctx: Context,
+) => Promise<TokenResponse>;
+
+/** By `grant_type`. */
+export const GRANTS = {
+  authorization_code: exchangeCode,
+  refresh_token: refreshTokens,
+  client_credentials: issueMachineToken,
+} satisfies Readonly<Record<string, Grant>>;
+
 /** RFC 6749 §4.1.3, RFC 7636 §4.6. What is refused here leaves the code as good as it was. */
-export function exchangeCode(parts: TokenGrantParts) {
-  return async function exchange(ctx: KoaContextWithOIDC): Promise<void> {
-    const { code, redirect_uri: redirectUri } = required(ctx, 'code', 'redirect_uri');
-    const authorization = await requireOwn(ctx, parts, code, 'code');
-    await requireCounted(authorization, parts);
-    requireVerifier(authorization, ctx.oidc.params?.code_verifier);
-    if (hashOfRequest(redirectUri) !== authorization.redirectUriHash) {
-      throw invalidGrant('redirect_uri is not the one of the authorization request');
-    }
-    // Used up last, so that a store that is away or a crash before costs the client nothing.
-    const issued = await parts.authorizations.exchange(authorization);
-    answer(ctx, parts, authorization, 'code', issued);
-  };
+async function exchangeCode(...[parts, client, form, ctx]: Parameters<Grant>) {
+  const { code, redirect_uri: redirectUri } = required(form, 'code', 'redirect_uri');
+  const authorization = await requireOwn(ctx, parts, client, code, 'code');
+  await requireCounted(authorization, parts);
+  requireVerifier(authorization, form.get('code_verifier'));
+  if (hashOfRequest(redirectUri) !== authorization.redirectUriHash) {
+    throw invalidGrant('redirect_uri is not the one of the authorization request');
+  }
+  // Used up last, so that a store that is away or a crash before costs the client nothing.
+  const issued = await parts.authorizations.exchange(authorization);
+  return answerWith(ctx, parts, authorization, 'code', issued);
 }
 
 /** RFC 6749 §6. */
-export function refreshTokens(parts: TokenGrantParts) {
-  return async function refresh(ctx: KoaContextWithOIDC): Promise<void> {
-    const { refresh_token: value } = required(ctx, 'refresh_token');
-    const authorization = await requireOwn(ctx, parts, value, 'refresh_token');
-    await requireCounted(authorization, parts);
-    const { rotation } = authorization.presented;
-    const issued = await parts.authorizations.refresh(authorization, rotation);
-    if (typeof issued !== 'string' && issued.isRetry) parts.outcomes.refreshRetried();
-    answer(ctx, parts, authorization, 'refresh_token', issued);
-  };
+async function refreshTokens(...[parts, client, form, ctx]: Parameters<Grant>) {
+  const { refresh_token: value } = required(form, 'refresh_token');
+  const authorization = await requireOwn(ctx, parts, client, value, 'refresh_token');
+  await requireCounted(authorization, parts);
+  const { rotation } = authorization.presented;
+  const issued = await parts.authorizations.refresh(authorization, rotation);
+  if (typeof issued !== 'string' && issued.isRetry) parts.outcomes.refreshRetried();
+  return answerWith(ctx, parts, authorization, 'refresh_token', issued);
+}
+
+/** RFC 6749 §4.4. */
+async function issueMachineToken(...[parts, client]: Parameters<Grant>): Promise<TokenResponse> {
+  const { machineTokens, machineTokenLifetime: lifetime, clock } = parts;
+  const value = newValue('machine_token');
+  const issuedAt = epochSeconds(clock);
+  await machineTokens.keep(value, { client, issuedAt, expiresAt: issuedAt + lifetime });
+  return { access_token: value, expires_in: lifetime, token_type: 'Bearer' };
 }
 
 type Kind = 'code' | 'refresh_token';
 
 const NAME = { code: 'authorization code', refresh_token: 'refresh token' } as const;
 
-/** @throws `invalid_request` that names every one that is missing. */
+/** @throws OAuthError `invalid_request` that names every one that is missing. */
 function required<Name extends string>(
-  ctx: KoaContextWithOIDC,
+  form: URLSearchParams,
   ...names: readonly Name[]
 ): Readonly<Record<Name, string>> {
-  const params = (ctx.oidc.params ?? {}) as Readonly<Record<string, string | undefined>>;
-  const missing = names.filter((name) => !params[name]);
+  const missing = names.filter((name) => !form.get(name));
   if (missing.length > 0) {
     const list = missing.map((name) => `'${name}'`).join(' and ');
-    throw new errors.InvalidRequest(`missing required parameter(s) ${list}`);
+    throw invalidRequest(`missing required parameter(s) ${list}`);
   }
-  return params as Readonly<Record<Name, string>>;
+  return Object.fromEntries(names.map((name) => [name, form.get(name)])) as Record<Name, string>;
 }
 
 interface PresentedAuthorization<Value> extends Authorization {
@@ -77,8 +110,9 @@ interface PresentedAuthorization<Value> extends Authorization {
 
 /** The authorization behind the value, where it is one of this client. */
 async function requireOwn<Wanted extends Kind>(
-  ctx: KoaContextWithOIDC,
+  ctx: Context,
   { authorizations }: TokenGrantParts,
+  client: Client,
   value: string,
   kind: Wanted,
 ): Promise<PresentedAuthorization<Extract<PresentedValue, { kind: Wanted }>>> {
@@ -87,7 +121,7 @@ async function requireOwn<Wanted extends Kind>(
     throw invalidGrant(`${NAME[kind]} is not known here, or its authorization was revoked`);
   }
   const { authorization } = found;
-  if (authorization.clientId !== ctx.oidc.client?.clientId) {
+  if (authorization.clientId !== client.id) {
     throw invalidGrant('it was issued to another client');
   }
   ctx.state.authorizationId = authorization.id;
@@ -113,13 +147,13 @@ async function requireCounted(
 /** RFC 7636 §4.1: 43 to 128 unreserved characters. */
 const VERIFIER = /^[A-Za-z0-9._~-]{43,128}$/;
 
-function requireVerifier({ codeChallengeHash }: Authorization, verifier: unknown): void {
-  if (typeof verifier !== 'string' || verifier === '') {
+function requireVerifier({ codeChallengeHash }: Authorization, verifier: string | null): void {
+  if (!verifier) {
     if (codeChallengeHash === undefined) return;
     throw invalidGrant('code_verifier is missing');
   }
   if (!VERIFIER.test(verifier)) {
-    throw new errors.InvalidRequest(
+    throw invalidRequest(
       'code_verifier must be 43 to 128 characters of A-Z, a-z, 0-9, "-", ".", "_" and "~"',
     );
   }
@@ -134,21 +168,20 @@ function requireVerifier({ codeChallengeHash }: Authorization, verifier: unknown
   }
 }
 
-function answer(
-  ctx: KoaContextWithOIDC,
+function answerWith(
+  ctx: Context,
   { endings, outcomes, log }: TokenGrantParts,
   authorization: Authorization,
   kind: Kind,
   issued: IssuedTokens | NothingIssued,
-): void {
+): TokenResponse {
   if (typeof issued !== 'string') {
-    ctx.body = {
+    return {
       access_token: issued.accessToken,
       expires_in: issued.expiresIn,
       refresh_token: issued.refreshToken,
       token_type: 'Bearer',
     };
-    return;
   }
   if (issued === 'replayed') {
     // RFC 6749 §4.1.2, RFC 9700 §4.14.2: somebody else may have it, so all of it is over.
@@ -176,5 +209,9 @@ const REFUSED: Readonly<Record<Kind, Readonly<Record<NothingIssued, string>>>> =
   },
 };
 
-/** The engine answers the code with a general sentence; the cause is for who authenticated. */
-const invalidGrant = (cause: string): Error => new errors.InvalidGrant(cause);
+const invalidRequest = (description: string): OAuthError =>
+  new OAuthError(400, 'invalid_request', description);
+
+/** Who has not authenticated is not told which of the values is wrong. */
+const invalidGrant = (cause: string): OAuthError =>
+  new OAuthError(400, 'invalid_grant', 'grant request is invalid', {}, cause);

@@ -11,7 +11,7 @@ const OWN_FORM = `${FORM} requireSignedIn requireOwnForm`;
 const TABLE = `
 POST /oauth/introspect: readOAuthForm requireClient refusePublicClient answerIntrospection
 GET /oauth/introspect/changes: readOAuthForm requireClient refuseOthers openStream
-POST /oauth/token: answerJson exposeHeaders limitRefusals engineNamingParties
+POST /oauth/token: allowPages tellRefusal requireContentType readOAuthForm requireClient refuseForeignPage issueTokens
 OPTIONS /oauth/token: preflight
 POST /oauth/token/revoke: allowPages challengeRefused readForm refuseTokenParameter requireBearer revoke
 OPTIONS /oauth/token/revoke: preflight

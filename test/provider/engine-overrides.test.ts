@@ -31,7 +31,6 @@ const metadata = (id: string) => ({
   client_id: id,
   client_secret: 'in clear',
   redirect_uris: [REDIRECT_URI],
-  grant_types: ['authorization_code', 'client_credentials'],
 });
 
 const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
@@ -39,9 +38,8 @@ const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
 /** The engine as it comes, in which nothing is replaced. */
 const stock = new Provider('http://localhost', {
   adapter: KeepingAdapter as unknown as NonNullable<Configuration['adapter']>,
-  features: { clientCredentials: { enabled: true }, devInteractions: { enabled: false } },
+  features: { devInteractions: { enabled: false } },
   cookies: { keys: ['k'] },
-  ttl: { ClientCredentials: 60 },
   jwks: { keys: [{ ...privateKey.export({ format: 'jwk' }), use: 'sig' }] },
   clientDefaults: { id_token_signed_response_alg: 'ES256' },
   // biome-ignore lint/suspicious/noExplicitAny: the types leave out most of what is replaced.
@@ -55,18 +53,10 @@ const REASONS: Readonly<Record<string, () => unknown>> = {
     for (let other = 0; other < 201; other += 1) await stock.Client.find(`other-${other}`);
     expect(await stock.Client.find('first'), 'forgets it among many').not.to.equal(first);
   },
-  async 'Client.prototype.compareClientSecret'() {
-    const client = await stock.Client.find('first');
-    expect(await client.compareClientSecret('in clear')).to.equal(true);
-  },
   async 'Client.prototype.redirectUriAllowed'() {
     const client = await stock.Client.find('first');
     expect(client.redirectUriAllowed(REDIRECT_URI)).to.equal(true);
     expect(client.redirectUriAllowed(`${REDIRECT_URI}/test`)).to.equal(false);
-  },
-  async 'Client.prototype.grantTypeAllowed'() {
-    const client = await stock.Client.find('first');
-    expect(client.grantTypeAllowed('refresh_token'), 'answers, and throws nothing').to.equal(false);
   },
   async 'Client.prototype.responseModeAllowed'() {
     const client = await stock.Client.find('first');
@@ -92,13 +82,6 @@ const REASONS: Readonly<Record<string, () => unknown>> = {
   },
   'Grant.prototype.getOIDCScopeFiltered'() {
     expect(new stock.Grant().getOIDCScopeFiltered(new Set()), 'grants none').to.equal('');
-  },
-  async 'ClientCredentials.prototype.generateTokenId'() {
-    const client = await stock.Client.find('first');
-    expect(await new stock.ClientCredentials({ client }).save(60)).not.to.include('gate');
-  },
-  registerGrantType() {
-    expect(stock.registerGrantType('authorization_code', () => {}, [])).to.equal(undefined);
   },
   registerResponseMode() {
     expect(stock.registerResponseMode('refusal', () => {})).to.equal(undefined);

@@ -107,7 +107,7 @@ describe('recent problems of a client', () => {
       ],
       [
         () => token(grant, { authorization: basic({ ...client, secret: '' }) }),
-        ...(['invalid_request', /client_secret must be provided/, 'basic'] as const),
+        ...(['invalid_client', /must send its secret/, 'basic'] as const),
       ],
     ];
     for (const [attempt, error, cause, authMethod] of attempts) {

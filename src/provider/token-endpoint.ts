@@ -1,0 +1,123 @@
+/** `POST /oauth/token` (RFC 6749 §3.2): what comes before a grant, and what becomes of its refusal. */
+import type { Context, Middleware, Next } from 'koa';
+import type { Client } from '../clients/client.ts';
+import type { ClientProblems } from '../clients/client-problems.ts';
+import type { LastUsed } from '../storage/last-used.ts';
+import { StorageUnavailable } from '../storage/storage-unavailable.ts';
+import {
+  authenticatedClient,
+  type ClientAuthentication,
+  findAuthenticatedClient,
+} from './client-authentication.ts';
+import { allowPages, refuseForeignPage } from './cross-origin.ts';
+import { type FailureLimits, TooManyFailures } from './failure-limits.ts';
+import { CONTENT_TYPE, findForm, formOf, readOAuthForm } from './form.ts';
+import { isScope, NO_SCOPES } from './no-scopes.ts';
+import { OAuthError } from './oauth-error.ts';
+import type { ProviderOutcomes } from './outcomes.ts';
+import { tokenProblem } from './request-problem.ts';
+import { GRANTS, type Grant, type TokenGrantParts } from './token-grants.ts';
+
+export interface TokenEndpointParts extends TokenGrantParts {
+  readonly authentication: ClientAuthentication;
+  readonly failures: Pick<FailureLimits, 'answerOf'>;
+  /** Told of every refused request. */
+  readonly problems: Pick<ClientProblems, 'note'>;
+  readonly lastUsed: Pick<LastUsed<'client'>, 'note'>;
+  readonly outcomes: TokenGrantParts['outcomes'] &
+    Pick<ProviderOutcomes, 'tokenIssued' | 'tokenRefused'>;
+}
+
+const GRANT_TYPES: Record<Client['kind'], readonly string[]> = {
+  confidential: ['authorization_code', 'refresh_token'],
+  public: ['authorization_code', 'refresh_token'],
+  machine: ['client_credentials'],
+  'resource-server': [],
+};
+
+/** The steps of a token request, in order. */
+export function tokenEndpoint(parts: TokenEndpointParts): Middleware[] {
+  const { authentication, outcomes, lastUsed } = parts;
+  return [
+    allowPages,
+    async function tellRefusal(ctx, next) {
+      // RFC 6749 §5.1.
+      ctx.set('Cache-Control', 'no-store');
+      ctx.set('Pragma', 'no-cache');
+      try {
+        await next();
+      } catch (error) {
+        throw await answerTo(error, ctx, parts);
+      }
+    },
+    requireContentType,
+    readOAuthForm,
+    authentication.requireClient,
+    refuseForeignPage,
+    async function issueTokens(ctx) {
+      const client = authenticatedClient(ctx);
+      const form = formOf(ctx);
+      const grantType = requireGrantType(client, form);
+      const grant: Grant = GRANTS[grantType];
+      ctx.body = await grant(parts, client, form, ctx);
+      outcomes.tokenIssued(grantType);
+      lastUsed.note('client', client.id);
+    },
+  ];
+}
+
+/** Without one it would be anybody's guess what the body is. */
+function requireContentType(ctx: Context, next: Next): Promise<void> {
+  if (ctx.req.headers['content-type']) return next();
+  const description = `the body must be ${CONTENT_TYPE}, and Content-Type must say so`;
+  throw new OAuthError(400, 'invalid_request', description);
+}
+
+/** What must be refused before a code or a token is touched. @throws OAuthError */
+function requireGrantType({ kind }: Client, form: URLSearchParams): keyof typeof GRANTS {
+  const grantType = form.get('grant_type');
+  if (!grantType) {
+    throw new OAuthError(400, 'invalid_request', "missing required parameter 'grant_type'");
+  }
+  if (!isGrantType(grantType)) {
+    throw new OAuthError(400, 'unsupported_grant_type', 'there is no such grant_type');
+  }
+  if (!GRANT_TYPES[kind].includes(grantType)) {
+    const description = `this client may not use grant_type ${grantType}`;
+    throw new OAuthError(400, 'unauthorized_client', description);
+  }
+  if (isScope(form.get('scope'))) throw new OAuthError(400, 'invalid_scope', NO_SCOPES);
+  return grantType;
+}
+
+const isGrantType = (text: string): text is keyof typeof GRANTS => Object.hasOwn(GRANTS, text);
+
+/**
+ * Counts the refusal and notes it for the owner of the client.
+ *
+ * @returns what to answer: the true cause, to a client that has proved who it is.
+ */
+async function answerTo(error: unknown, ctx: Context, parts: TokenEndpointParts): Promise<unknown> {
+  const { failures, outcomes, problems, log } = parts;
+  const refusal = error instanceof TooManyFailures ? error.refusal : error;
+  // Anything else is a fault of ours.
+  if (!(refusal instanceof OAuthError || refusal instanceof StorageUnavailable)) return error;
+  const { requestId, clientId } = ctx.state;
+  const isAway = refusal instanceof StorageUnavailable;
+  const code = isAway ? refusal.error : refusal.code;
+  outcomes.tokenRefused(findForm(ctx)?.get('grant_type') ?? '', code);
+  // A store's own words are for operators only.
+  const cause = isAway ? refusal.reason : refusal.exactly;
+  log.info({ requestId, clientId, error: code, cause }, 'token refused');
+  const problem = tokenProblem(ctx, code, isAway ? refusal.error_description : refusal.exactly);
+  if (problem) problems.note(problem);
+
+  const client = findAuthenticatedClient(ctx);
+  if (!client || isAway) return error;
+  if (client.kind !== 'public') {
+    return new OAuthError(refusal.status, refusal.code, refusal.exactly, refusal.headers);
+  }
+  // A wrong code or refresh token of somebody who showed no secret is a guess. A client that did
+  // show it proved who it is, and its many people may well have old tokens.
+  return refusal.code === 'invalid_grant' ? failures.answerOf(ctx, refusal, client.id) : error;
+}
