@@ -51,6 +51,8 @@ export interface Endings {
   /**
    * Ends one authorization at once, on every node: its record is removed in one step, and why is
    * recorded a moment later.
+   *
+   * @throws StorageUnavailable when nobody knows whether it is ended; it is then ended later.
    */
   end(
     authorization: Authorization,
@@ -96,9 +98,21 @@ export function createEndings({
 
   return {
     async end(authorization, why) {
-      const wasAlive = await store.endAuthorization(authorization.id);
-      changes.tell('authorizations', authorization.id);
-      if (wasAlive && !isTest(authorization)) revocations.note({ authorization, ...why });
+      const { id } = authorization;
+      const endIt = (): Promise<unknown> => store.endAuthorization(id);
+      const note = (first?: typeof endIt) => {
+        changes.tell('authorizations', id);
+        if (!isTest(authorization)) revocations.note({ authorization, ...why }, first);
+      };
+      try {
+        // Also where it says that there was none: the answer to who ended it may have been lost.
+        await endIt();
+      } catch (error) {
+        // It may be done all the same, and nobody would be told.
+        note(endIt);
+        throw error;
+      }
+      note();
     },
 
     async endRecorded(authorization, why) {

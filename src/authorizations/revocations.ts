@@ -29,8 +29,10 @@ export interface Revocations {
   /**
    * The same, for a request that neither waits for it nor depends on it: it is tried again until
    * it is written, for as long as this process lives.
+   *
+   * @param first what must be done before, each time.
    */
-  note(revocation: Revocation): void;
+  note(revocation: Revocation, first?: () => Promise<unknown>): void;
   /** Tells every node that this one is ended, recorded or not. */
   tell(id: string): Promise<void>;
   /** The same of the machine tokens of a client, one of which is; as with `note`. */
@@ -129,10 +131,14 @@ export function createRevocations(parts: {
   return {
     record,
 
-    note(revocation) {
+    note(revocation, first) {
       const { authorization, origin: _, ...about } = revocation;
       const { clientId } = authorization;
-      attempt({ write: () => record(revocation), about: { clientId, ...about } });
+      const write = async (): Promise<void> => {
+        await first?.();
+        await record(revocation);
+      };
+      attempt({ write, about: { clientId, ...about } });
     },
 
     async tell(id) {

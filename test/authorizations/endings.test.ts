@@ -137,11 +137,6 @@ describe('endings', () => {
     const known = { id: one.id, accountId, clientId, at, cause: 'client_revoked' };
     expect(await revocations.find(one.id)).to.deep.equal(known);
     expect(await revocations.find(other.id)).to.equal(undefined);
-    // One that was over by itself was not ended by anybody.
-    const over = { ...other, id: 'authorization_that_is_over' };
-    await endings.end(over, WHY);
-    await revocations.close();
-    expect(await revocations.find(over.id)).to.equal(undefined);
     expect(await recorded()).to.have.length(1);
   });
 

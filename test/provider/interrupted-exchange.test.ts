@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { Redis } from 'ioredis';
 import { startTcpProxy, type TcpProxy } from '../storage/tcp-proxy.ts';
 import { eventually } from '../support/eventually.ts';
-import { type Answer, exchangeCode } from '../support/oauth.ts';
+import { type Answer, exchangeCode, revokeCurrent } from '../support/oauth.ts';
 import { freePort } from '../support/programs.ts';
 import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
@@ -101,5 +101,24 @@ describeOn([postgresServer, redisServer], 'an exchange that breaks off, Redis', 
     await eventually(() => on.service.store.ping());
     // RFC 6749 §4.1.2: whoever holds the tokens of the first use, if any, must lose them.
     used(await exchangeCode(on.issuer, confidential, code));
+  });
+
+  it('is the same with a revocation: it is done and recorded, whatever was answered', async () => {
+    for (const isAwayThen of [false, true]) {
+      const { accessToken } = await on.partner.tokens(on.clients.confidential);
+      const [, id = ''] = /^gate_at_(.{22})/.exec(accessToken) ?? [];
+      const nobody = await freePort();
+      const lost = proxy.breakAnswerTo('getdel').then(() => isAwayThen && proxy.leadTo(nobody));
+      const { status } = await revokeCurrent(on.issuer, accessToken);
+      await lost;
+      proxy.leadTo(Number(new URL(redis.url).port));
+      await eventually(() => on.service.store.ping());
+      expect(status).to.equal(isAwayThen ? 503 : 204);
+      await eventually(async () => {
+        await on.service.revocations.close();
+        expect(await on.service.revocations.find(id)).to.include({ cause: 'client_revoked' });
+      });
+      expect(await on.partner.isActive(accessToken)).to.equal(false);
+    }
   });
 });
