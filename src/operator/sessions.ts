@@ -35,27 +35,26 @@ export function addSessionCommands(program: Command, operator: Operator): void {
           find('signed_out_everywhere'),
           find('password_changed'),
         ]);
-        const ended = Math.max(0, ...ends.flat().map(({ id }) => id));
-        return listReport(
-          signIns.filter(({ id }) => id > ended),
-          options,
-          {
-            heading: ['ID', 'SIGNED IN', 'FROM', 'BROWSER'],
-            row: ({ id, at, origin }) => [
-              `${id}`,
-              at.toISOString(),
-              origin?.address ?? '',
-              origin?.browser ?? '',
-            ],
-            value: ({ id, at, origin }) => ({
-              id,
-              signed_in_at: at,
-              address: origin?.address ?? null,
-              browser: origin?.browser ?? null,
-            }),
-            nothing: 'They are signed in nowhere.',
-          },
-        );
+        const [end] = ends.flat().toSorted((a, b) => b.id - a.id);
+        const good = signIns.filter(({ id }) => id > (end?.id ?? 0));
+        // The browser in which a person ends all others goes on with a session of its own.
+        const kept = end?.actor === 'person' ? [end] : [];
+        return listReport([...good, ...kept], options, {
+          heading: ['ID', 'SIGNED IN', 'FROM', 'BROWSER'],
+          row: ({ id, at, origin }) => [
+            `${id}`,
+            at.toISOString(),
+            origin?.address ?? '',
+            origin?.browser ?? '',
+          ],
+          value: ({ id, at, origin }) => ({
+            id,
+            signed_in_at: at,
+            address: origin?.address ?? null,
+            browser: origin?.browser ?? null,
+          }),
+          nothing: 'They are signed in nowhere.',
+        });
       }),
     );
 

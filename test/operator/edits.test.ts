@@ -2,6 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import { userInfo } from 'node:os';
 import { expect } from 'chai';
+import { signedIn } from '../pages/signed-in-person.ts';
 import { eventually } from '../support/eventually.ts';
 import { introspect } from '../support/oauth.ts';
 import { freshDatabaseUrl } from '../support/postgres-server.ts';
@@ -86,6 +87,10 @@ describe('operator edits, beside a running service', () => {
     );
 
     expect(await value(`sessions list --account ${person.email}`)).not.to.be.empty;
+    // The browser that signs out all others stays signed in.
+    const { send } = await signedIn(on.service, person);
+    await send('/profile/security/sign-out-everywhere');
+    expect(await value(`sessions list --account ${person.email}`)).to.have.length(1);
     await value(`sessions end --account ${person.email} --yes`);
     await eventually(async () => {
       expect((await on.partner.browser.get('/profile')).location?.pathname).to.equal('/login');
