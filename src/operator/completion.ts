@@ -19,14 +19,20 @@ export function addCompletionCommand(program: Command, { print }: Operator): voi
     });
 }
 
+/** What it has of bash stands on completion of its own, which a start file may not have begun. */
+const ZSH = [
+  '(( $+functions[compdef] )) || { autoload -Uz compinit && compinit -i }',
+  'autoload -Uz +X bashcompinit && bashcompinit',
+];
+
 function scriptFor(shell: 'bash' | 'zsh', program: Command): string {
   // The longest first: the first that fits is taken.
   const cases = choicesOf(program).toReversed();
   return [
-    ...(shell === 'zsh' ? ['autoload -Uz +X bashcompinit && bashcompinit'] : []),
+    ...(shell === 'zsh' ? ZSH : []),
     `gatehouse() { ${quoted(process.execPath)} ${quoted(PROGRAM)} "$@"; }`,
     '_gatehouse() {',
-    `  local choices before="\${COMP_WORDS[*]:1:COMP_CWORD-1} "`,
+    `  local choices before="\${COMP_WORDS[*]:1:$((COMP_CWORD-1))} "`,
     '  case "$before" in',
     ...cases.map(([words, choices]) => `    ${quoted(words)}*) choices=${quoted(choices)} ;;`),
     '  esac',

@@ -1,13 +1,16 @@
 /** Every edit by command: what it changes, what it ends at once, and what it leaves in the audit. */
 import { execFileSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
 import { userInfo } from 'node:os';
+import path from 'node:path';
 import { expect } from 'chai';
 import { signedIn } from '../pages/signed-in-person.ts';
 import { eventually } from '../support/eventually.ts';
 import { introspect } from '../support/oauth.ts';
 import { freshDatabaseUrl } from '../support/postgres-server.ts';
-import { describeOn, postgresServer } from '../support/requirements.ts';
+import { describeOn, postgresServer, required, zsh } from '../support/requirements.ts';
 import { startSeeded } from '../support/seeded.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { besideDatabase } from './beside-database.ts';
 import {
   expectWrongUsage,
@@ -220,6 +223,37 @@ describe('operator completion', () => {
     expect(offered('war')).to.equal('warehouses');
     expect(offered('accounts', 're')).to.equal('rename resume');
     expect(offered('accounts', 'list', '--li')).to.equal('--limit');
+  });
+
+  describeOn([zsh], 'in zsh, whose start file has begun no completion', () => {
+    it('completes what is typed', async () => {
+      const { output } = await operatorWith({})('completion zsh');
+      const folder = temporaryDirectory('zsh');
+      const file = (name: string, text: string): string => {
+        writeFileSync(path.join(folder, name), text);
+        return path.join(folder, name);
+      };
+      const script = file('completion', output);
+      // A terminal in which somebody types, and the Tab key.
+      const typing = file(
+        'typing',
+        `zmodload zsh/zpty
+        zpty typed zsh -f -i
+        zpty -w typed "HOME=${folder}; source ${script}; echo load''ed"
+        zpty -r typed seen '*loaded*'
+        for line rest in wareh ouses 'accounts sus' pend 'accounts list --st' ate; do
+          zpty -w -n typed "gatehouse $line"$'\\t'
+          zpty -r typed seen "*$line$rest*"
+          zpty -w -n typed $'\\x15'
+          print completed
+        done`,
+      );
+      const said = execFileSync(required(zsh), ['-f', typing], {
+        encoding: 'utf8',
+        timeout: 60_000,
+      });
+      expect(said).to.equal('completed\n'.repeat(3));
+    });
   });
 
   it('names the version', async () => {
