@@ -208,6 +208,8 @@ const LIST: readonly (Place | readonly [rule: string, from: string, to: string])
   { in: 'src/accounts/import/prune.ts', by: 'operator/import-adoption' },
   ['a dry run prunes no place that has another id now',
     '!index.has({ type, external_id }) && !adopted[type]', '!index.has({ type, external_id }) || !adopted[type]'],
+  { in: 'src/operator/sessions.ts', by: 'operator/edits' },
+  ['a session that was ended is not listed', 'isAlive(account, Number(acr))', 'true'],
   { in: 'src/operator/revoke/restored.ts', by: 'journeys/restore' },
   ['above an older PostgreSQL no machine access token comes back',
     'await registries.clients.endEveryMachineToken(tx);', ''],

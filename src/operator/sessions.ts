@@ -1,11 +1,14 @@
 /** `operator sessions`: where somebody is signed in on our pages. */
 import { type Command, Option } from 'commander';
-import { systemClock } from '../clock.ts';
+import type { Account } from '../accounts/account.ts';
+import { isAlive } from '../provider/browser-sessions.ts';
+import { sha256 } from '../random-id.ts';
 import { askedFirst, type ConfirmationOptions, confirmed } from './confirmation.ts';
 import { WrongUsage } from './failure.ts';
 import { type ListOptions, listed, listReport } from './lists.ts';
 import { accountNamed } from './names.ts';
 import type { Operator } from './operator.ts';
+import type { Registries } from './registries.ts';
 
 interface Whose {
   readonly account: string;
@@ -13,43 +16,32 @@ interface Whose {
 
 /** Sign-ins of one person that are looked at: many more than there are browsers. */
 const MOST = 1_000;
+/** Milliseconds between a sign-in and its record. */
+const NEAR = 5_000;
 
 export function addSessionCommands(program: Command, operator: Operator): void {
   const { run } = operator;
   const sessions = program.command('sessions').description('where people are signed in');
 
   listed(sessions.command('list'))
-    .description(
-      'the sign-ins of a person from which a session may still be good, the latest first',
-    )
+    .description('the browser sessions of a person that are good now, the latest sign-in first')
     .requiredOption('--account <account>', 'the person: email address or account ID')
     .action(({ account, ...options }: Whose & ListOptions) =>
       run(async (registries) => {
-        const { id: accountId } = await accountNamed(registries, account);
-        const { absoluteSeconds } = registries.settings.sessions;
-        const since = new Date(systemClock() - absoluteSeconds * 1000);
-        const find = (action: 'signed_in' | 'signed_out_everywhere' | 'password_changed') =>
-          registries.audit.find({ accountId, action, since, limit: MOST });
-        const [signIns, ...ends] = await Promise.all([
-          find('signed_in'),
-          find('signed_out_everywhere'),
-          find('password_changed'),
-        ]);
-        const [end] = ends.flat().toSorted((a, b) => b.id - a.id);
-        const good = signIns.filter(({ id }) => id > (end?.id ?? 0));
-        // The browser in which a person ends all others goes on with a session of its own.
-        const kept = end?.actor === 'person' ? [end] : [];
-        return listReport([...good, ...kept], options, {
-          heading: ['ID', 'SIGNED IN', 'FROM', 'BROWSER'],
-          row: ({ id, at, origin }) => [
-            `${id}`,
-            at.toISOString(),
+        const alive = await sessionsOf(registries, await accountNamed(registries, account));
+        return listReport(alive, options, {
+          heading: ['ID', 'SIGNED IN', 'ENDS', 'FROM', 'BROWSER'],
+          row: ({ id, signedInAt, endsAt, origin }) => [
+            id,
+            signedInAt.toISOString(),
+            endsAt.toISOString(),
             origin?.address ?? '',
             origin?.browser ?? '',
           ],
-          value: ({ id, at, origin }) => ({
+          value: ({ id, signedInAt, endsAt, origin }) => ({
             id,
-            signed_in_at: at,
+            signed_in_at: signedInAt,
+            ends_at: endsAt,
             address: origin?.address ?? null,
             browser: origin?.browser ?? null,
           }),
@@ -88,4 +80,28 @@ export function addSessionCommands(program: Command, operator: Operator): void {
         });
       },
     );
+}
+
+/** What the token store keeps of a session, as far as it is looked at. */
+interface KeptSession {
+  readonly uid: string;
+  readonly loginTs: number;
+  /** The generation of the account's sessions. */
+  readonly acr: string;
+}
+
+async function sessionsOf({ tokenStore, audit }: Registries, account: Account) {
+  const kept = await (await tokenStore()).sessionsOf<KeptSession>(account.id);
+  const signIns = await audit.find({ accountId: account.id, action: 'signed_in', limit: MOST });
+  return kept
+    .filter(({ data: { acr } }) => isAlive(account, Number(acr)))
+    .map(({ data: { uid, loginTs }, expiresAt }) => {
+      const signedInAt = new Date(loginTs * 1_000);
+      // Recorded beside it. A renewed session is as old as its sign-in.
+      const signIn = signIns.find(({ at }) => Math.abs(Number(at) - Number(signedInAt)) < NEAR);
+      // Names it and is no key to it.
+      const id = sha256(uid).slice(0, 12);
+      return { id, signedInAt, endsAt: new Date(expiresAt * 1_000), origin: signIn?.origin };
+    })
+    .sort((a, b) => Number(b.signedInAt) - Number(a.signedInAt) || (a.id < b.id ? -1 : 1));
 }

@@ -100,6 +100,15 @@ export function createPostgresStore({
       return isStorableId(uid) ? one(READ_BY_UID, [keyOf(uid)]) : undefined;
     },
 
+    async sessionsOf<Data>(accountId: string) {
+      const rows = await database.query<RecordRow>(
+        `SELECT data, expires_at FROM token_records
+          WHERE kind = 'session' AND expires_at > $1 AND data->>'accountId' = $2`,
+        [epochSeconds(clock), accountId],
+      );
+      return rows.map((row) => ({ data: row.data as Data, expiresAt: Number(row.expires_at) }));
+    },
+
     async removeExpired(limit) {
       const now = epochSeconds(clock);
       const records = await database.query(REMOVE_EXPIRED('token_records', 'expires_at'), [

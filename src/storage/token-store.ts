@@ -132,6 +132,11 @@ export interface TokenStore extends AuthorizationStore {
   /** As `replace`, for a session: one that was removed meanwhile does not come back. */
   replaceSession(id: string, uid: string, data: unknown, expiresAt: number): Promise<boolean>;
   readSessionByUid<Data>(uid: string): Promise<StoredRecord<Data> | undefined>;
+  /**
+   * The sessions whose data has this `accountId`. There is no list of them: it looks through all that
+   * is kept, some of it at a time, which is for a command and never for a request.
+   */
+  sessionsOf<Data>(accountId: string): Promise<StoredRecord<Data>[]>;
 
   /**
    * Deletes at most `limit` expired records, where the store does not do so by itself.

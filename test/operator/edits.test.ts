@@ -4,9 +4,9 @@ import { writeFileSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import path from 'node:path';
 import { expect } from 'chai';
-import { signedIn } from '../pages/signed-in-person.ts';
 import { eventually } from '../support/eventually.ts';
 import { introspect } from '../support/oauth.ts';
+import { createPerson } from '../support/person.ts';
 import { freshDatabaseUrl } from '../support/postgres-server.ts';
 import { describeOn, postgresServer, required, zsh } from '../support/requirements.ts';
 import { startSeeded } from '../support/seeded.ts';
@@ -89,16 +89,20 @@ describe('operator edits, beside a running service', () => {
       1,
     );
 
-    expect(await value(`sessions list --account ${person.email}`)).not.to.be.empty;
-    // The browser that signs out all others stays signed in.
-    const { send } = await signedIn(on.service, person);
-    await send('/profile/security/sign-out-everywhere');
-    expect(await value(`sessions list --account ${person.email}`)).to.have.length(1);
+    const elsewhere = createPerson(on.issuer);
+    await elsewhere.signIn(person);
+    const sessions = () => value(`sessions list --account ${person.email}`);
+    const [last, first] = await sessions();
+    expect(last.address).to.match(/127\.0\.0\.1$|^::1$/);
+    expect(Date.parse(last.signed_in_at)).to.be.at.least(Date.parse(first.signed_in_at));
+    expect(Date.parse(last.ends_at)).to.be.above(Date.parse(last.signed_in_at));
+    await elsewhere.submit(await elsewhere.get('/logout'), {});
+    expect(idsOf(await sessions()), 'one signed out').to.deep.equal([first.id]);
     await value(`sessions end --account ${person.email} --yes`);
     await eventually(async () => {
       expect((await on.partner.browser.get('/profile')).location?.pathname).to.equal('/login');
     });
-    expect(await value(`sessions list --account ${person.email}`)).to.be.empty;
+    expect(await sessions()).to.be.empty;
     expect(await on.partner.isActive(accessToken), 'tokens go on').to.equal(true);
 
     await value(['accounts', 'rename', person.email, '--name', 'Grace King']);

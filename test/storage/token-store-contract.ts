@@ -193,6 +193,27 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
     expect(await store.readSessionByUid(uid)).to.equal(undefined);
   });
 
+  it('the sessions of an account are found among all others, as long as they last', async () => {
+    const [accountId, other] = [newId(), newId()];
+    for (const [of, seconds] of [
+      [accountId, 60],
+      [accountId, 90],
+      [other, 90],
+    ] as const) {
+      await store.writeSession(newId(), newId(), { accountId: of, seconds }, now() + seconds);
+    }
+    await store.write('interaction', newId(), { accountId }, now() + 90);
+    const found = await otherNode.sessionsOf<{ seconds: number }>(accountId);
+    expect(
+      found.map(({ data, expiresAt }) => [data.seconds, expiresAt - now()]).sort(),
+    ).to.deep.equal([
+      [60, 60],
+      [90, 90],
+    ]);
+    time.advance(75);
+    expect(await store.sessionsOf(accountId)).to.have.length(1);
+  });
+
   it('a session is replaced while it is there, and never brought back', async () => {
     const [first, second, uid] = [newId(), newId(), newId()];
     expect(await store.replaceSession(first, uid, {}, now() + 60)).to.equal(false);

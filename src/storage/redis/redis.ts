@@ -212,6 +212,22 @@ export async function reply<Value>(pending: Promise<Value>): Promise<Value> {
   }
 }
 
+const mastersOf = (redis: Redis | Cluster): Redis[] =>
+  redis instanceof Cluster ? redis.nodes('master') : [redis];
+
+/** The keys of all masters, some at a time; one may be named twice, or be gone already. */
+export async function* keysLike(redis: Redis | Cluster, pattern: string): AsyncIterable<string[]> {
+  for (const master of mastersOf(redis)) {
+    let cursor = '0';
+    do {
+      const asked = master.scan(cursor, 'MATCH', pattern, 'COUNT', 1_000);
+      const [next, keys] = await reply(asked);
+      cursor = next;
+      yield keys;
+    } while (cursor !== '0');
+  }
+}
+
 /** A setting of Redis under which tokens would be lost, for the operator. */
 export interface RedisProblem {
   readonly setting: 'maxmemory-policy' | 'appendonly';
@@ -225,8 +241,7 @@ export interface RedisProblem {
  * @throws StorageUnavailable when one does not answer.
  */
 export async function redisProblems(redis: Redis | Cluster): Promise<RedisProblem[]> {
-  const masters = redis instanceof Cluster ? redis.nodes('master') : [redis];
-  const infos = await reply(Promise.all(masters.map((master) => master.info())));
+  const infos = await reply(Promise.all(mastersOf(redis).map((master) => master.info())));
   const problems: RedisProblem[] = [];
   const policies = infos.map((info) => /^maxmemory_policy:(\S+)/m.exec(info)?.[1] ?? 'unknown');
   const evicting = policies.find((policy) => policy !== 'noeviction');

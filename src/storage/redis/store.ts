@@ -13,7 +13,7 @@ import {
   type StoredRecord,
   type TokenStore,
 } from '../token-store.ts';
-import { reply } from './redis.ts';
+import { keysLike, reply } from './redis.ts';
 import { defineScripts } from './scripts.ts';
 
 /** `<expiry>:<JSON>`: a script reads the expiry without parsing JSON. */
@@ -158,6 +158,19 @@ export function createRedisStore({
       if (!isStorableId(uid)) return undefined;
       const pointer = await read<string>(nameOf('uid', uid));
       return pointer && read(pointer.data);
+    },
+
+    async sessionsOf<Data>(accountId: string) {
+      const found = new Map<string, StoredRecord<Data>>();
+      for await (const keys of keysLike(redis, `gh:${LETTER.session}:*`)) {
+        const values = await reply(Promise.all(keys.map((key) => redis.get(key))));
+        for (const [index, key] of keys.entries()) {
+          const value = values[index] ?? null;
+          const session = recordFrom<Data & { readonly accountId?: string }>(value);
+          if (session?.data.accountId === accountId) found.set(key, session);
+        }
+      }
+      return [...found.values()];
     },
 
     // Redis expires keys by itself.
