@@ -72,12 +72,11 @@ export async function startService(given: ServiceParts) {
     log.warn(conflict, 'two accounts have the same email address: one of them cannot sign in');
   }
   const tokens = await openTokenStore({ ...storage, database, clock, timeShift });
-  const { limits } = tokens;
+  const { limits, time } = tokens;
   const store = measuredStore(tokens.store, metrics.observeStore('tokens'));
   opened.defer(() => store.close());
   const changes = await listenForChanges(database);
   opened.defer(() => changes.close());
-  const { time } = tokens;
   const readiness = createReadiness({
     clock,
     timeShift,

@@ -212,21 +212,8 @@ export async function reply<Value>(pending: Promise<Value>): Promise<Value> {
   }
 }
 
-const mastersOf = (redis: Redis | Cluster): Redis[] =>
+export const mastersOf = (redis: Redis | Cluster): Redis[] =>
   redis instanceof Cluster ? redis.nodes('master') : [redis];
-
-/** The keys of all masters, some at a time; one may be named twice, or be gone already. */
-export async function* keysLike(redis: Redis | Cluster, pattern: string): AsyncIterable<string[]> {
-  for (const master of mastersOf(redis)) {
-    let cursor = '0';
-    do {
-      const asked = master.scan(cursor, 'MATCH', pattern, 'COUNT', 1_000);
-      const [next, keys] = await reply(asked);
-      cursor = next;
-      yield keys;
-    } while (cursor !== '0');
-  }
-}
 
 /** A setting of Redis under which tokens would be lost, for the operator. */
 export interface RedisProblem {

@@ -13,7 +13,8 @@ import {
   type StoredRecord,
   type TokenStore,
 } from '../token-store.ts';
-import { keysLike, reply } from './redis.ts';
+import { keysLike } from './keys.ts';
+import { reply } from './redis.ts';
 import { defineScripts } from './scripts.ts';
 
 /** `<expiry>:<JSON>`: a script reads the expiry without parsing JSON. */
