@@ -224,7 +224,6 @@ export interface RedisProblem {
 
 /**
  * Asks every master for the two settings that decide whether an acknowledged token stays.
- *
  * @throws StorageUnavailable when one does not answer.
  */
 export async function redisProblems(redis: Redis | Cluster): Promise<RedisProblem[]> {
