@@ -73,9 +73,14 @@ function listenToSignals(service: Service, log: Logger): void {
     );
   }
 
-  process.on('SIGTERM', close);
-  process.on('SIGINT', close);
+  process.on('SIGTERM', close).off('SIGTERM', endAtOnce);
+  process.on('SIGINT', close).off('SIGINT', endAtOnce);
   process.on('SIGHUP', () => void hangUp());
+}
+
+/** While it starts. The first process of a container ends at no signal that it does not listen to. */
+function endAtOnce(signal: NodeJS.Signals): void {
+  process.exit(signal === 'SIGINT' ? 130 : 143);
 }
 
 /** A terminal that is closed sends SIGHUP, too: then nobody asks for a reload. */
@@ -88,6 +93,8 @@ function isTerminalThere(): boolean {
   }
 }
 
+process.on('SIGTERM', endAtOnce);
+process.on('SIGINT', endAtOnce);
 await main().catch((error: unknown) => {
   const why = explained(error);
   say(why);

@@ -1,7 +1,10 @@
+import { once } from 'node:events';
 import { mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
 import path from 'node:path';
 import { expect } from 'chai';
 import { parse } from 'yaml';
+import { atEndOfFile } from '../support/end-of-run.ts';
 import { freshDatabaseUrl } from '../support/postgres-server.ts';
 import { freePort, type Program } from '../support/programs.ts';
 import { rawRequest } from '../support/raw-request.ts';
@@ -23,8 +26,17 @@ describeOn([...containerTools, postgresServer, redisServer], 'the image', () => 
   let image: Image;
   let environment: Readonly<Record<string, string>>;
 
+  const makeSecrets = () =>
+    image.start(['sh', '/make-secrets/make-secrets.sh'], {
+      user: '0:0',
+      volumes: { '/secrets': secrets, '/make-secrets': path.join(ROOT, 'deploy/compose') },
+    });
+
   before('build it', async () => {
     image = await buildImage();
+    for (const name of Object.keys(READERS)) mkdirSync(path.join(secrets, name));
+    const made = await outcomeOf(makeSecrets());
+    expect(made).to.deep.equal({ exitCode: 0, output: 'The secrets are made.\n' });
     environment = {
       GATEHOUSE_ISSUER: `https://${HOST}`,
       PORT: String(await freePort()),
@@ -62,15 +74,6 @@ describeOn([...containerTools, postgresServer, redisServer], 'the image', () => 
   });
 
   it('makes the secrets of compose.yaml, once, each for its reader alone', async () => {
-    for (const name of Object.keys(READERS)) mkdirSync(path.join(secrets, name));
-    const script = '/make-secrets';
-    const start = () =>
-      image.start(['sh', path.join(script, 'make-secrets.sh')], {
-        user: '0:0',
-        volumes: { '/secrets': secrets, [script]: path.join(ROOT, 'deploy/compose') },
-      });
-    const made = await outcomeOf(start());
-    expect(made).to.deep.equal({ exitCode: 0, output: 'The secrets are made.\n' });
     const files = readdirSync(secrets, { recursive: true, encoding: 'utf8' }).filter((name) =>
       name.includes('/'),
     );
@@ -94,7 +97,7 @@ describeOn([...containerTools, postgresServer, redisServer], 'the image', () => 
     expect(new URL(contentOf('nodes/database-url'))).to.include({ hostname: 'postgres', password });
     const redis = new URL(contentOf('nodes/redis-url'));
     expect(contentOf('redis/redis.conf')).to.equal(`requirepass ${redis.password}`);
-    expect((await outcomeOf(start())).exitCode).to.equal(0);
+    expect((await outcomeOf(makeSecrets())).exitCode).to.equal(0);
     expect(files.map(contentOf)).to.deep.equal(all);
   });
 
@@ -103,6 +106,26 @@ describeOn([...containerTools, postgresServer, redisServer], 'the image', () => 
     const { exitCode, output } = await runs(image.config.Cmd, others);
     expect(exitCode).to.equal(1);
     expect(output).to.include('set DATABASE_URL, or DATABASE_URL_FILE');
+  });
+
+  it('ends at once when it is told to before it serves, though it is the first process', async () => {
+    const silent = createServer().listen(0, '127.0.0.1');
+    atEndOfFile(() => void silent.close());
+    await once(silent, 'listening');
+    const { port } = silent.address() as AddressInfo;
+    const DATABASE_URL = `postgres://nobody@127.0.0.1:${port}/nothing`;
+    const service = image.start(image.config.Cmd, {
+      environment: { ...environment, DATABASE_URL },
+      volumes,
+    });
+    let isAsked = false;
+    silent.once('connection', () => {
+      isAsked = true;
+    });
+    await service.waitUntil(async () => expect(isAsked).to.equal(true));
+    const [first = 0] = service.children();
+    process.kill(first, image.config.StopSignal);
+    expect(await service.exitCode, service.output()).to.equal(143);
   });
 
   it('is administered in it, on a file system that nobody can write', async () => {
@@ -135,9 +158,8 @@ describeOn([...containerTools, postgresServer, redisServer], 'the image', () => 
     });
 
     it('ends in order at the signal it names, though it is the first process', async () => {
-      const [first] = service.children();
-      expect(first).to.be.a('number');
-      process.kill(first ?? 0, image.config.StopSignal);
+      const [first = 0] = service.children();
+      process.kill(first, image.config.StopSignal);
       expect(await service.exitCode, service.output()).to.equal(0);
       expect(service.output()).to.include('"msg":"closing"');
       expect((await health()).exitCode).to.equal(1);
