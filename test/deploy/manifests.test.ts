@@ -1,13 +1,6 @@
 /** What starts Gatehouse elsewhere: well-formed, complete, and of one mind with the settings. */
 import { execFileSync } from 'node:child_process';
-import {
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
+import { existsSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
 import { parse, parseAllDocuments } from 'yaml';
@@ -224,17 +217,26 @@ const systemdAnalyze: Requirement = {
 };
 
 describeOn([systemdAnalyze], 'deploy/systemd', () => {
-  it('has a unit that systemd reads without a word', () => {
-    const name = 'gatehouse@.service';
-    const text = textOf(`deploy/systemd/${name}`);
+  const units = readdirSync(path.join(ROOT, 'deploy/systemd'));
+  const unitText = (name: string): string => textOf(`deploy/systemd/${name}`);
+
+  it('has units that systemd reads without a word', () => {
     const folder = temporaryDirectory('systemd');
-    mkdirSync(folder, { recursive: true });
-    const unit = path.join(folder, name);
-    // It looks for the program, which this machine may have elsewhere.
-    writeFileSync(unit, text.replace('ExecStart=/usr/bin/node', `ExecStart=${process.execPath}`));
-    const said = execFileSync('sh', ['-c', 'systemd-analyze verify "$0" 2>&1', unit]);
-    expect(said.toString()).to.equal('');
-    const [, patience] = /^TimeoutStopSec=(\d+)$/m.exec(text) ?? [];
+    for (const name of units) {
+      // It looks for the program, which this machine may have elsewhere.
+      const here = unitText(name).replace(
+        'ExecStart=/usr/bin/node',
+        `ExecStart=${process.execPath}`,
+      );
+      writeFileSync(path.join(folder, name), here);
+    }
+    const files = units.map((name) => path.join(folder, name));
+    const verify = ['-c', 'systemd-analyze verify "$@" 2>&1', 'sh', ...files];
+    expect(execFileSync('sh', verify, { encoding: 'utf8' })).to.equal('');
+  });
+
+  it('gives a process time to leave', () => {
+    const [, patience] = /^TimeoutStopSec=(\d+)$/m.exec(unitText('gatehouse@.service')) ?? [];
     const { server } = settingsIn('config/production.example.yaml');
     expect(Number(patience)).to.be.above(server.shutdownDelaySeconds + CLOSING);
   });
