@@ -10,7 +10,7 @@ export function settingsFrom(
   file: SettingsFile,
   overrides: readonly Override[],
 ): SettingsWithoutSecrets {
-  const { server, storage, tokens, sessions, limits, mail } = file;
+  const { server, storage, tokens, sessions, limits, mail, api } = file;
   const issuer = file.issuer ?? `http://localhost:${server.port}`;
   const isLoopback = isLoopbackOrigin(issuer);
   const isEmbedded = storage.database_url === undefined;
@@ -62,6 +62,9 @@ export function settingsFrom(
     },
     ...(mail.smtp_url !== undefined && {
       mail: { smtpUrl: mail.smtp_url, from: mail.from ?? '' },
+    }),
+    ...(api.graphql_url !== undefined && {
+      api: { graphqlUrl: api.graphql_url, exampleQuery: api.example_query },
     }),
     activity: { retentionSeconds: file.activity.retention },
     demo: file.demo ?? (isEmbedded && isLoopback),

@@ -54,6 +54,8 @@ export interface Settings {
   };
   /** Absent where no mail is sent. */
   readonly mail?: { readonly smtpUrl: string; readonly from: string };
+  /** Absent where owners of clients are shown no API. */
+  readonly api?: { readonly graphqlUrl: string; readonly exampleQuery: string };
   readonly activity: { readonly retentionSeconds: number };
   readonly demo: boolean;
   readonly log: {

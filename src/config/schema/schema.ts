@@ -1,5 +1,6 @@
 /** Every setting of the file: its kind, default, unit and effect. The one source of all three. */
 import { z } from 'zod';
+import { api } from './api.ts';
 import { duration, durationOrOff, flag, oneOf, text, wholeNumber } from './kinds.ts';
 import { limits } from './limit.ts';
 import { mail } from './mail.ts';
@@ -115,7 +116,7 @@ const demo = flag()
   );
 
 /** The headings of the file and the settings under each. */
-export const sections = { server, storage, tokens, sessions, limits, mail, activity, log };
+export const sections = { server, storage, tokens, sessions, limits, mail, api, activity, log };
 
 /** Where a change of a setting is seen: `reload` at once, `restart` at the next start. */
 export type Effect = 'reload' | 'restart';
@@ -142,6 +143,7 @@ export const effects = {
   sessions: 'reload',
   limits: 'reload',
   mail: 'reload',
+  api: 'reload',
   activity: 'reload',
   demo: 'restart',
   log: { level: 'reload', format: 'restart' },
@@ -159,6 +161,7 @@ export const settingsFile = z.strictObject({
     .prefault({})
     .describe('What one person, client or address may do.'),
   mail: z.strictObject(mail).prefault({}).describe('How mail leaves.'),
+  api: z.strictObject(api).prefault({}).describe('The GraphQL API that the tokens are for.'),
   activity: z.strictObject(activity).prefault({}).describe('The security log.'),
   demo,
   log: z.strictObject(log).prefault({}).describe('What is written to standard output.'),
