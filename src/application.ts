@@ -12,6 +12,7 @@ import type { CreateAttemptLimit } from './attempt-limits.ts';
 import { createDisconnect, type Endings } from './authorizations/endings.ts';
 import type { Clock } from './clock.ts';
 import type { Settings } from './config/settings.ts';
+import { createApiCalls } from './host/api-calls.ts';
 import { createFormTokens } from './host/form-token.ts';
 import { createHost } from './host/host.ts';
 import { createMetrics, type Metrics } from './host/metrics/metrics.ts';
@@ -83,6 +84,7 @@ export function createApplication(parts: ApplicationParts): Application {
     shownOnce,
     outcomes,
     problems: parts.clientProblems,
+    requests: parts.clientRequests,
     showError: errorPage.showAuthorizationError,
   });
 
@@ -176,6 +178,7 @@ export function createApplication(parts: ApplicationParts): Application {
       seals: createSeals('consent', secrets.cookieKeys),
       lifetimes: settings.tokens,
       postForm: createOwnRequests({ issuer, handler: () => handle }),
+      api: settings.api && { ...settings.api, call: createApiCalls(settings.api) },
     }),
   });
   const handle = app.callback();

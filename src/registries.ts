@@ -12,7 +12,9 @@ import { createConnections } from './authorizations/connections.ts';
 import { createRevocations } from './authorizations/revocations.ts';
 import { createClientProblems } from './clients/client-problems.ts';
 import { createClientRegistry } from './clients/client-registry.ts';
+import { createClientRequests } from './clients/client-requests.ts';
 import { writeClientUses, writeSecretUses } from './clients/client-uses.ts';
+import { createRequestStreams } from './clients/request-streams.ts';
 import type { Clock } from './clock.ts';
 import type { ChangeFeed } from './storage/change-feed.ts';
 import { createLastUsed } from './storage/last-used.ts';
@@ -32,7 +34,7 @@ export function createRegistries({
   readonly database: Database;
   readonly changes: ChangeFeed;
   readonly clock: Clock;
-  readonly log: Pick<Logger, 'warn'>;
+  readonly log: Pick<Logger, 'warn' | 'debug'>;
   /** Of the operator command. */
   readonly by?: OperatedBy;
   /** People, and API keys. */
@@ -48,6 +50,8 @@ export function createRegistries({
   const apiKeys = createApiKeys({ database, changes, clock, activity, mostRemembered });
   const passwordLinks = createPasswordLinks({ database, clock, accounts, activity });
   const clientProblems = createClientProblems({ database, clock, log });
+  const clientRequests = createClientRequests({ database, changes, clock, log });
+  const requestStreams = createRequestStreams({ requests: clientRequests, changes });
   const lastUsed = createLastUsed({
     clock,
     log,
@@ -70,6 +74,8 @@ export function createRegistries({
     passwordLinks,
     revocations,
     clientProblems,
+    clientRequests,
+    requestStreams,
     lastUsed,
     /** Writes what was noted, and ends what is done beside the requests; the last one first. */
     async close(): Promise<void> {

@@ -99,12 +99,13 @@ export async function startService(given: ServiceParts) {
   const { rememberedPeople: mostRemembered } = storage;
   const registries = createRegistries({ database, changes, clock, log, mostRemembered });
   opened.defer(() => registries.close());
-  const { activity, revocations } = registries;
+  const { activity, revocations, requestStreams } = registries;
   const isSeeded = settings.demo && (await seedDemo({ database, clock }));
 
   const { createAttemptLimit } = limits;
   const endings = createEndings({ store, revocations, changes });
   const changeStreams = createChangeStreams(changes);
+  const endStreams = () => void [changeStreams, requestStreams].map((streams) => streams.end());
   const parts = {
     clock,
     log,
@@ -177,7 +178,7 @@ export async function startService(given: ServiceParts) {
     await Promise.all(listeners.map(drain));
   });
   // Each would be in flight until it is cut.
-  opened.defer(() => changeStreams.end());
+  opened.defer(endStreams);
   const { server } = settings;
   const departure = createDeparture();
   const everyone = await listen(
@@ -228,7 +229,7 @@ export async function startService(given: ServiceParts) {
     /** Says that it is about to end, takes requests for the shutdown delay, then lets nobody in. */
     async leave() {
       readiness.startDraining();
-      changeStreams.end();
+      endStreams();
       departure.announce();
       await delay(shutdownDelayMs());
       await departure.leave(everyone);

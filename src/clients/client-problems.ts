@@ -35,6 +35,8 @@ export interface ClientProblems {
   note(problem: NewClientProblem): void;
   /** The last 100 of the last 7 days, newest first. */
   of(clientId: string): Promise<ClientProblem[]>;
+  /** How many there are of each of these; 0 is left out. */
+  countsOf(clientIds: readonly string[]): Promise<ReadonlyMap<string, number>>;
   /** Deletes at most `limit` that are older. @returns how many it were. */
   removeExpired(limit: number): Promise<number>;
   /** Writes what was noted, and stops. */
@@ -117,6 +119,16 @@ export function createClientProblems(parts: {
       return rows.map(problemFrom);
     },
 
+    async countsOf(clientIds) {
+      await flush();
+      const rows = await database.query<{ client_id: string; count: number }>(
+        `SELECT client_id, count(*)::integer AS count FROM client_problems
+          WHERE client_id = ANY($1) AND at > $2 GROUP BY client_id`,
+        [clientIds, new Date(clock() - LIFETIME)],
+      );
+      return new Map(rows.map((row) => [row.client_id, row.count]));
+    },
+
     async removeExpired(limit) {
       const removed = await database.query(
         `DELETE FROM client_problems WHERE id IN (
@@ -157,11 +169,11 @@ function withoutValue(parameter: string): string {
 }
 
 /** Without our own tokens and secrets, and without characters that do not show or cannot be kept. */
-const withoutSecrets = (text: string): string =>
+export const withoutSecrets = (text: string): string =>
   text.replace(/(gate_(?!ci_)[a-z]+_)[A-Za-z0-9_-]+/g, '$1…').replace(/\p{C}/gu, '\uFFFD');
 
 /** Cut inside a character of two units, half of it would stay, which PostgreSQL refuses. */
-const cut = (text: string, longest: number): string => text.slice(0, longest).toWellFormed();
+export const cut = (text: string, longest: number): string => text.slice(0, longest).toWellFormed();
 
 /**
  * Adds the problems of clients that exist, and deletes in the same step what each of these then has

@@ -69,7 +69,7 @@ export async function withRegistries<Result>(
   // A command asks once and ends: there is nothing to remember, so nothing to be told. It waits
   // for what it records, and says itself where that fails.
   const parts = { database, changes: silentChangeFeed, clock: systemClock };
-  const log = { warn: () => {} };
+  const log = { warn: () => {}, debug: () => {} };
   const registries = createRegistries({ ...parts, log, ...(by && { by }) });
   opened.defer(() => registries.close());
   const { activity, connections, revocations, passwordLinks: links } = registries;

@@ -77,6 +77,23 @@ export async function visitorOf(
   return visitor;
 }
 
+/**
+ * Whether a session of this account is still there, for an answer that takes longer than a session
+ * may: the store is asked anew.
+ */
+export async function isAliveFor(
+  ctx: Context,
+  accountId: string,
+  {
+    sessions,
+    accounts,
+  }: { sessions: Pick<BrowserSessions, 'lookAgain'>; accounts: Pick<AccountRegistry, 'find'> },
+): Promise<boolean> {
+  const session = await sessions.lookAgain(ctx);
+  if (session?.accountId !== accountId) return false;
+  return isAlive(await accounts.find(accountId), session.generation);
+}
+
 /** Who was found before in this request, without asking a store. */
 export const foundVisitor = visitors.find;
 

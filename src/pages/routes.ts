@@ -15,6 +15,8 @@ import type { Connections } from '../authorizations/connections.ts';
 import type { Disconnect, Endings } from '../authorizations/endings.ts';
 import type { ClientProblems } from '../clients/client-problems.ts';
 import type { ClientRegistry } from '../clients/client-registry.ts';
+import type { ClientRequests } from '../clients/client-requests.ts';
+import type { RequestStreams } from '../clients/request-streams.ts';
 import type { Clock } from '../clock.ts';
 import type { BrowserSessions } from '../provider/browser-sessions.ts';
 import type { ClientTests } from '../provider/client-tests.ts';
@@ -85,6 +87,8 @@ export interface PageParts {
   readonly lifetimes: Lifetimes;
   readonly clients: ClientRegistry;
   readonly clientProblems: ClientProblems;
+  readonly clientRequests: ClientRequests;
+  readonly requestStreams: RequestStreams;
   readonly accounts: AccountRegistry;
   readonly access: Access;
   readonly activity: Activity;
@@ -116,11 +120,34 @@ export interface PageParts {
   /** For what a page showed, which its form brings back. */
   readonly seals: Seals;
   readonly postForm: PostForm;
+  /** The GraphQL API that the tokens are for; absent where the operator names none. */
+  readonly api: ShownApi | undefined;
 }
+
+export interface ShownApi {
+  readonly graphqlUrl: string;
+  /** What the operator chose for everybody to begin with. */
+  readonly exampleQuery: string;
+  readonly call: CallApi;
+}
+
+/** Sends the example query of the API with this access token. Never rejects. */
+export type CallApi = (accessToken: string) => Promise<ApiAnswer>;
+
+export type ApiAnswer =
+  | {
+      readonly status: number;
+      readonly body: string;
+      /** It was longer than a page shows. */
+      readonly isCut: boolean;
+    }
+  /** Why there is none, in words that follow a colon. */
+  | { readonly failure: string };
 
 /** Of the settings in force, in seconds. */
 export interface Lifetimes {
   readonly authorizationCodeSeconds: number;
+  readonly accessTokenSeconds: number;
   readonly refreshTokenSeconds: number;
   readonly retryWindowSeconds: number;
 }

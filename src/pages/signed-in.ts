@@ -82,8 +82,9 @@ export function pageSteps(parts: {
       return seeOther(ctx, loginPath(ctx.path, form));
     }
     if (ctx.query.form !== undefined) await findTyped(ctx, visitor.account);
-    // Whoever visits pages is not idle, with JavaScript or without.
-    if (ctx.method === 'GET') await sessions.keepAlive(ctx);
+    // Whoever visits pages is not idle, with JavaScript or without. What a page listens to, is no visit.
+    const isVisit = ctx.method === 'GET' && ctx.get('accept') !== 'text/event-stream';
+    if (isVisit) await sessions.keepAlive(ctx);
     await next();
   }
 

@@ -65,7 +65,6 @@ export interface SecretShownView {
     /** What it is called: `API key`, `Client secret`. */
     readonly label: string;
     readonly value: string;
-    readonly clientId?: string;
     readonly advice: string;
   };
   /** What to do when it was not copied. */

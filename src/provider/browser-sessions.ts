@@ -30,6 +30,8 @@ export const isAlive = (account: Account | undefined, generation: number): accou
 export interface BrowserSessions {
   /** As the request found it, read once, or as the request left it. */
   current(ctx: Context): Promise<BrowserSession | undefined>;
+  /** As the store has it now, for an answer that takes longer than its session may. */
+  lookAgain(ctx: Context): Promise<BrowserSession | undefined>;
   /** Begins a session with an identifier of its own; one that was there before ends. */
   signIn(ctx: Context, account: Account): Promise<void>;
   /**
@@ -98,6 +100,8 @@ export function createBrowserSessions({
       known.set(ctx, session);
       return session;
     },
+
+    lookAgain: (ctx) => find(ctx).then(shown),
 
     async signIn(ctx, account) {
       await (await find(ctx))?.destroy();

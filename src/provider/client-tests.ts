@@ -18,6 +18,8 @@ export interface ClientTest {
   readonly secret?: string;
   /** RFC 7636 §4.1. Nobody else ever has it, so nobody else can exchange the code. */
   readonly verifier: string;
+  /** The tokens are shown at the end, and not revoked. */
+  readonly keepsTokens: boolean;
 }
 
 export interface ClientTests {
@@ -28,10 +30,7 @@ export interface ClientTests {
    *
    * @returns the query of its authorization request.
    */
-  begin(
-    session: BrowserSession,
-    test: Pick<ClientTest, 'clientId' | 'secret'>,
-  ): Promise<URLSearchParams>;
+  begin(session: BrowserSession, test: Omit<ClientTest, 'verifier'>): Promise<URLSearchParams>;
   /** The query that the test began with. */
   requestOf(test: ClientTest, state: string): URLSearchParams;
   /** Step of the authorization endpoint: notes that this is the request of a test. */
@@ -96,10 +95,9 @@ export function createClientTests({
     redirectUri,
     requestOf,
 
-    async begin(session, { clientId, secret }) {
+    async begin(session, begun) {
       const state = randomId('', 43);
-      const verifier = randomId('', 43);
-      const test: ClientTest = { clientId, verifier, ...(secret !== undefined && { secret }) };
+      const test: ClientTest = { ...begun, verifier: randomId('', 43) };
       await shownOnce.keep(session.accountId, test, nameOf(session, state));
       return requestOf(test, state);
     },

@@ -3,6 +3,7 @@ import type Provider from 'oidc-provider';
 import type { KoaContextWithOIDC } from 'oidc-provider';
 import type { Logger } from 'pino';
 import type { ClientProblems } from '../clients/client-problems.ts';
+import type { ClientRequests } from '../clients/client-requests.ts';
 import { StorageUnavailable } from '../storage/storage-unavailable.ts';
 import type { ProviderOutcomes } from './outcomes.ts';
 import { authorizationProblem, causeOf } from './request-problem.ts';
@@ -10,18 +11,23 @@ import { authorizationProblem, causeOf } from './request-problem.ts';
 export interface Listeners {
   readonly log: Logger;
   readonly problems: Pick<ClientProblems, 'note'>;
+  readonly requests: Pick<ClientRequests, 'note'>;
   readonly outcomes: Pick<ProviderOutcomes, 'authorizationIssued' | 'authorizationRefused'>;
 }
 
 /** Logs what was refused and notes it for the client's owner. */
 export function listenToEvents(provider: Provider, parts: Listeners): void {
-  const { log, problems, outcomes } = parts;
+  const { log, problems, requests, outcomes } = parts;
   const about = (ctx: KoaContextWithOIDC) => ({
     requestId: ctx.state.requestId,
     clientId: ctx.oidc.client?.clientId,
   });
 
-  provider.on('authorization.success', () => outcomes.authorizationIssued());
+  provider.on('authorization.success', (ctx) => {
+    outcomes.authorizationIssued();
+    const { clientId, requestId } = about(ctx);
+    if (clientId !== undefined) requests.note({ clientId, requestId, step: 'authorize' });
+  });
   provider.on('authorization.error', (ctx, error) => {
     outcomes.authorizationRefused(error.message);
     log.info(
@@ -29,7 +35,10 @@ export function listenToEvents(provider: Provider, parts: Listeners): void {
       'authorization refused',
     );
     const problem = authorizationProblem(ctx, error);
-    if (problem) problems.note(problem);
+    if (!problem) return;
+    requests.note(problem);
+    // The person said no: the client was told so as it should be, and nothing is to be mended.
+    if (problem.error !== 'access_denied') problems.note(problem);
   });
   provider.on('server_error', (ctx, error) => {
     log.error({ ...about(ctx), err: error }, 'request failed');

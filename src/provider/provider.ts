@@ -17,6 +17,7 @@ import type { Endings } from '../authorizations/endings.ts';
 import { createMachineTokens } from '../authorizations/machine-tokens.ts';
 import type { ClientProblems } from '../clients/client-problems.ts';
 import type { ClientRegistry } from '../clients/client-registry.ts';
+import type { ClientRequests } from '../clients/client-requests.ts';
 import type { Clock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
 import type { LastUsed } from '../storage/last-used.ts';
@@ -62,6 +63,8 @@ export interface ProviderParts {
   readonly changeStreams: ChangeStreams;
   /** Told of every refused authorize and token request. */
   readonly problems: Pick<ClientProblems, 'note'>;
+  /** Told of every authorize and token request. */
+  readonly requests: Pick<ClientRequests, 'note'>;
   readonly lastUsed: Pick<LastUsed<UsedThing>, 'note'>;
   /** Draws a refused authorization request that must not be redirected. */
   showError(ctx: Context, refusal: AuthorizationRefusal): Promise<void>;

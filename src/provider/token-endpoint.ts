@@ -2,6 +2,7 @@
 import type { Context, Middleware, Next } from 'koa';
 import type { Client } from '../clients/client.ts';
 import type { ClientProblems } from '../clients/client-problems.ts';
+import type { ClientRequests } from '../clients/client-requests.ts';
 import type { LastUsed } from '../storage/last-used.ts';
 import { StorageUnavailable } from '../storage/storage-unavailable.ts';
 import {
@@ -23,6 +24,8 @@ export interface TokenEndpointParts extends TokenGrantParts {
   readonly failures: Pick<FailureLimits, 'answerOf'>;
   /** Told of every refused request. */
   readonly problems: Pick<ClientProblems, 'note'>;
+  /** Told of every request, for who watches them. */
+  readonly requests: Pick<ClientRequests, 'note'>;
   readonly lastUsed: Pick<LastUsed<'client'>, 'note'>;
   readonly outcomes: TokenGrantParts['outcomes'] &
     Pick<ProviderOutcomes, 'tokenIssued' | 'tokenRefused'>;
@@ -37,7 +40,7 @@ const GRANT_TYPES: Record<Client['kind'], readonly string[]> = {
 
 /** The steps of a token request, in order. */
 export function tokenEndpoint(parts: TokenEndpointParts): Middleware[] {
-  const { authentication, outcomes, lastUsed } = parts;
+  const { authentication, outcomes, requests, lastUsed } = parts;
   return [
     allowPages,
     async function tellRefusal(ctx, next) {
@@ -62,6 +65,8 @@ export function tokenEndpoint(parts: TokenEndpointParts): Middleware[] {
       ctx.body = await grant(parts, client, form, ctx);
       outcomes.tokenIssued(grantType);
       lastUsed.note('client', client.id);
+      const { requestId } = ctx.state;
+      requests.note({ clientId: client.id, requestId, step: 'token', grantType });
     },
   ];
 }
@@ -98,19 +103,23 @@ const isGrantType = (text: string): text is keyof typeof GRANTS => Object.hasOwn
  * @returns what to answer: the true cause, to a client that has proved who it is.
  */
 async function answerTo(error: unknown, ctx: Context, parts: TokenEndpointParts): Promise<unknown> {
-  const { failures, outcomes, problems, log } = parts;
+  const { failures, outcomes, problems, requests, log } = parts;
   const refusal = error instanceof TooManyFailures ? error.refusal : error;
   // Anything else is a fault of ours.
   if (!(refusal instanceof OAuthError || refusal instanceof StorageUnavailable)) return error;
   const { requestId, clientId } = ctx.state;
   const isAway = refusal instanceof StorageUnavailable;
   const code = isAway ? refusal.error : refusal.code;
-  outcomes.tokenRefused(findForm(ctx)?.get('grant_type') ?? '', code);
+  const grantType = findForm(ctx)?.get('grant_type') ?? '';
+  outcomes.tokenRefused(grantType, code);
   // A store's own words are for operators only.
   const cause = isAway ? refusal.reason : refusal.exactly;
   log.info({ requestId, clientId, error: code, cause }, 'token refused');
   const problem = tokenProblem(ctx, code, isAway ? refusal.error_description : refusal.exactly);
-  if (problem) problems.note(problem);
+  if (problem) {
+    problems.note(problem);
+    requests.note({ ...problem, grantType: grantType || undefined });
+  }
 
   const client = findAuthenticatedClient(ctx);
   if (!client || isAway) return error;

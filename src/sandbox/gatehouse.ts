@@ -30,9 +30,12 @@ const FAREWELL = 10_000;
  */
 export async function startGatehouse({
   port,
+  apiUrl,
   stop,
 }: {
   readonly port: number;
+  /** Where the warehouse API will be. */
+  readonly apiUrl: string;
   readonly stop: AbortSignal;
 }): Promise<Gatehouse> {
   const directory = await mkdtemp(path.join(tmpdir(), 'gatehouse-sandbox-'));
@@ -43,6 +46,10 @@ export async function startGatehouse({
     // The first port is the public one, the other is nobody's business here.
     server: { port, operators_port: 0 },
     storage: { data_directory: path.join(directory, 'data') },
+    api: {
+      graphql_url: apiUrl,
+      example_query: '{ caller { username } organizations { name warehouses { name rights } } }',
+    },
     demo: true,
     log: { level: 'warn' },
   };

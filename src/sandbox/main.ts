@@ -54,6 +54,9 @@ function instructions({ gatehouse, provisions, partner, api }: Sandbox): string 
      -d '{"query":"{ caller { method } organizations { name warehouses { name rights } } }"}' \\
      ${api.url.href}
 
+4. Connect an app of your own: ${issuer}/profile/oauth-clients/new has a test and programs to
+   copy, each ending with a query to the same API.
+
 Ctrl-C stops all three and forgets everything.
 `;
 }

@@ -4,7 +4,7 @@ import { type Gatehouse, startGatehouse } from './gatehouse.ts';
 import { availablePort } from './listening.ts';
 import { type PartnerApp, startPartnerApp } from './partner-app.ts';
 import { type Provisions, provision } from './provisioning.ts';
-import { startWarehouseApi, type WarehouseApi } from './warehouse-api.ts';
+import { apiUrlAt, startWarehouseApi, type WarehouseApi } from './warehouse-api.ts';
 
 export interface Sandbox {
   readonly gatehouse: Gatehouse;
@@ -26,7 +26,8 @@ export async function startSandbox({ stop }: { readonly stop: AbortSignal }): Pr
   }
   try {
     const port = await availablePort(PREFERRED.gatehouse, 'localhost');
-    const gatehouse = await startGatehouse({ port, stop });
+    const apiPort = await availablePort(PREFERRED.api, '127.0.0.1');
+    const gatehouse = await startGatehouse({ port, apiUrl: apiUrlAt(apiPort), stop });
     closings.push(gatehouse.close);
     const { issuer } = gatehouse;
 
@@ -36,7 +37,6 @@ export async function startSandbox({ stop }: { readonly stop: AbortSignal }): Pr
 
     const introspector = createIntrospector({ issuer, ...provisions.api, live: true });
     closings.push(introspector.close);
-    const apiPort = await availablePort(PREFERRED.api, '127.0.0.1');
     const api = await startWarehouseApi({ introspector, port: apiPort });
     closings.push(api.close);
 

@@ -12,6 +12,8 @@ export interface WarehouseApi {
   close(): Promise<void>;
 }
 
+export const apiUrlAt = (port: number): string => `http://127.0.0.1:${port}/graphql`;
+
 export async function startWarehouseApi({
   introspector,
   port = 0,
@@ -34,7 +36,7 @@ export async function startWarehouseApi({
     { host: '127.0.0.1', port },
   );
   return {
-    url: new URL(`http://127.0.0.1:${listening.port}/graphql`),
+    url: new URL(apiUrlAt(listening.port)),
     close: listening.close,
   };
 }

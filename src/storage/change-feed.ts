@@ -35,6 +35,8 @@ export interface ChangeFeed {
   readonly isLive: boolean;
   /** Calls `listener` after each committed change, of this node too. */
   onChange(listener: ChangeListener): void;
+  /** Calls `listener` with each text of `messageEveryNode`. Some are lost while the feed is not live. */
+  onMessage(listener: (text: string) => void): void;
   /** Says this on this node, for whoever answers a request sooner than the database tells of it. */
   tell(topic: ChangeTopic, key: string): void;
   /** Says `everything`, for an operator who knows of a change that nobody told. */
@@ -44,6 +46,8 @@ export interface ChangeFeed {
 
 /** Of the triggers of migration 0024. Nodes of before it listen to `gatehouse_changes`. */
 const CHANNEL = 'gatehouse_named_changes';
+/** Apart, because whoever hears of a change forgets something. */
+const MESSAGES = 'gatehouse_messages';
 /** A connection that is silently gone is noticed this late at most, in milliseconds. */
 const HEARTBEAT = 2_000;
 const ANSWER_LIMIT = 1_000;
@@ -56,10 +60,15 @@ export const tellEveryNode = (
   key: string,
 ): Promise<unknown> => queries.query('SELECT pg_notify($1, $2)', [CHANNEL, `${topic} ${key}`]);
 
+/** What is shown while it happens, and not kept. @param text at most 7,999 bytes, without NUL. */
+export const messageEveryNode = (queries: Queries, text: string): Promise<unknown> =>
+  queries.query('SELECT pg_notify($1, $2)', [MESSAGES, text]);
+
 /** The feed of an operator command, which is over before anything changes: never live. */
 export const silentChangeFeed: ChangeFeed = {
   isLive: false,
   onChange: () => {},
+  onMessage: () => {},
   tell: () => {},
   forgetEverything: () => {},
   close: async () => {},
@@ -73,9 +82,10 @@ export async function listenForChanges(database: OpenDatabase): Promise<ChangeFe
 
 /** Nothing can be missed: who changes something is answered after it was told. */
 async function listenHere(listen: Listen): Promise<ChangeFeed> {
-  const { hear, ...listeners } = createListeners();
+  const { hear, receive, ...listeners } = createListeners();
   let isLive = true;
   await listen(CHANNEL, hear);
+  await listen(MESSAGES, receive);
   return {
     get isLive() {
       return isLive;
@@ -89,7 +99,7 @@ async function listenHere(listen: Listen): Promise<ChangeFeed> {
 
 /** Keeps its connection, or comes back. Resolves after the first attempt, however that went. */
 async function listenOnConnection(connection: pg.ClientConfig): Promise<ChangeFeed> {
-  const { hear, ...listeners } = createListeners();
+  const { hear, receive, ...listeners } = createListeners();
   const { forgetEverything } = listeners;
   const closing = new AbortController();
   let isLive = false;
@@ -108,9 +118,12 @@ async function listenOnConnection(connection: pg.ClientConfig): Promise<ChangeFe
         client.on('end', () => reject(new Error('connection ended')));
       });
       lost.catch(() => {});
-      client.on('notification', ({ payload }) => hear(payload ?? 'everything'));
+      client.on('notification', ({ channel, payload }) => {
+        if (channel === MESSAGES) receive(payload ?? '');
+        else hear(payload ?? 'everything');
+      });
       await Promise.race([client.connect(), lost]);
-      await client.query(`LISTEN ${CHANNEL}`);
+      await client.query(`LISTEN ${CHANNEL}; LISTEN ${MESSAGES}`);
       // Whatever changed while nobody listened is unknown: forget first, then trust the feed.
       forgetEverything();
       isLive = true;
@@ -152,6 +165,7 @@ async function listenOnConnection(connection: pg.ClientConfig): Promise<ChangeFe
 
 function createListeners() {
   const listeners: ChangeListener[] = [];
+  const receivers: ((text: string) => void)[] = [];
   function hear(payload: string): void {
     const [topic = '', ...names] = payload.split(' ');
     const key = names.join(' ');
@@ -161,6 +175,10 @@ function createListeners() {
   }
   return {
     hear,
+    receive(text: string): void {
+      for (const receiver of receivers) receiver(text);
+    },
+    onMessage: (receiver: (text: string) => void) => void receivers.push(receiver),
     onChange: (listener: ChangeListener) => void listeners.push(listener),
     tell: (topic: ChangeTopic, key: string) => hear(`${topic} ${key}`),
     forgetEverything: () => hear('everything'),

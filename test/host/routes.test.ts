@@ -38,11 +38,18 @@ GET /profile/oauth-clients: requireSignedIn show
 GET /profile/oauth-clients/new: requireSignedIn show
 POST /profile/oauth-clients/new: OWN FORM check requireRecentSignIn create
 GET /profile/oauth-clients/:id: requireSignedIn requireOwnClient show
-POST /profile/oauth-clients/:id: OWN FORM requireOwnClient check requireRecentSignIn save
-GET /profile/oauth-clients/:id/rotate-secret: requireSignedIn requireOwnClient backToClient
+GET /profile/oauth-clients/:id/requests: requireSignedIn requireOwnClient openStream
+GET /profile/oauth-clients/:id/connect: requireSignedIn requireOwnClient show
+GET /profile/oauth-clients/:id/settings: requireSignedIn requireOwnClient show
+POST /profile/oauth-clients/:id/settings: OWN FORM requireOwnClient check requireRecentSignIn save
+GET /profile/oauth-clients/:id/redirect-uris: requireSignedIn requireOwnClient backToClient
+POST /profile/oauth-clients/:id/redirect-uris: OWN FORM requireOwnClient checkOneMore requireRecentSignIn register
+GET /profile/oauth-clients/:id/secrets: requireSignedIn requireOwnClient show
+GET /profile/oauth-clients/:id/rotate-secret: requireSignedIn requireOwnClient backToSecrets
 POST /profile/oauth-clients/:id/rotate-secret: OWN FORM requireOwnClient requireRecentSignIn rotateSecret
 GET /profile/oauth-clients/:id/remove-secret: requireSignedIn requireOwnClient askToRemoveSecret
 POST /profile/oauth-clients/:id/remove-secret: OWN FORM requireOwnClient requireRecentSignIn removeSecret
+GET /profile/oauth-clients/:id/problems: requireSignedIn requireOwnClient show
 GET /profile/oauth-clients/:id/created: requireSignedIn requireOwnClient show
 GET /profile/oauth-clients/test/callback: requireSignedIn finish
 GET /profile/oauth-clients/:id/test: requireSignedIn requireOwnClient show

@@ -54,7 +54,8 @@ const samples: Samples = {
     clients: list(many, (index) => ({
       ...{ url: '/profile/oauth-clients/gate_ci_', id: text, name: text },
       ...{ isSuspended: index % 2 === 0, created: MOMENT, connectedPeople: index },
-      lastUsed: some(MOMENT, index),
+      ...{ lastUsed: some(MOMENT, index), problems: index },
+      problemsUrl: '/profile/oauth-clients/gate_ci_/problems',
     })),
     limit: many,
     hasRoom: many === 1,
@@ -64,27 +65,60 @@ const samples: Samples = {
     form: clientForm(text, many),
   }),
   'oauth-client': (text, many) => ({
-    notice: some(text, many),
+    ...clientPage(text, many),
     client: {
-      ...{ id: text, name: text, isSuspended: many > 0, created: MOMENT, connectedPeople: many },
+      ...{ id: text, created: MOMENT, connectedPeople: many },
       lastUsed: some(MOMENT, many),
     },
-    endpoints: list(many, () => ({ label: text, url: text })),
+    connectUrl: '/profile/oauth-clients/gate_ci_/connect',
+    problems: some(
+      {
+        url: '/profile/oauth-clients/gate_ci_/problems',
+        latest: { error: text, cause: text, last: MOMENT },
+        others: many - 1,
+      },
+      many,
+    ),
+    requests: list(many, (index) => ({
+      ...{ at: MOMENT, time: '04:23:17', step: text, outcome: text, requestId: text },
+      ...{ isRefused: index % 2 === 0, cause: index > 0 ? text : '' },
+    })),
+    requestsUrl: '/profile/oauth-clients/gate_ci_/requests',
+  }),
+  'oauth-client-connect': (text, many) => ({
+    ...clientPage(text, many),
+    ...clientConnection(text, many),
+    ...{ id: text, test: some(clientTestForm(text, many), many) },
+  }),
+  'oauth-client-created': (text, many) => ({
+    ...clientConnection(text, many),
+    ...{ heading: text, advice: text, name: text, id: text, secret: text },
     test: some(clientTestForm(text, many), many),
-    snippets: list(many, () => ({ name: text, language: 'bash', code: text })),
+    nextUrl: '/profile/oauth-clients/gate_ci_?from=secret',
+  }),
+  'oauth-client-settings': (text, many) => ({
+    ...clientPage(text, many),
     form: clientForm(text, many),
-    secrets: {
-      live: list(many, (index) => ({
-        ...{ id: text, lastFour: text, created: MOMENT, lastUsed: some(MOMENT, index) },
-        isSafeToRemove: index > 0,
-      })),
-      rotateUrl: some('/profile/oauth-clients/gate_ci_/rotate-secret', 1 - many),
-      removeUrl: some('/profile/oauth-clients/gate_ci_/remove-secret', many),
-    },
-    problems: list(many, (index) => ({
-      ...{ at: MOMENT, step: text, error: text, cause: text, requestId: text },
+    deleteUrl: '/profile/oauth-clients/gate_ci_/delete',
+  }),
+  'oauth-client-secrets': (text, many) => ({
+    ...clientPage(text, many),
+    problem: some(text, many),
+    live: list(many, (index) => ({
+      ...{ id: text, lastFour: text, created: MOMENT, lastUsed: some(MOMENT, index) },
+      isSafeToRemove: index > 0,
+    })),
+    rotateUrl: some('/profile/oauth-clients/gate_ci_/rotate-secret', 1 - many),
+    removeUrl: some('/profile/oauth-clients/gate_ci_/remove-secret', many),
+  }),
+  'oauth-client-problems': (text, many) => ({
+    ...clientPage(text, many),
+    registerUrl: '/profile/oauth-clients/gate_ci_/redirect-uris',
+    groups: list(many, (index) => ({
+      ...{ count: index, first: MOMENT, last: MOMENT },
+      ...{ step: text, error: text, cause: text, requestId: text },
       errorUrl: some('/errors/invalid_client', index),
-      ...{ authMethod: some(text, index), scope: some(text, index) },
+      ...{ authMethod: some(text, index), scope: some(text, index), toRegister: some(text, index) },
       redirectUri: some(
         {
           sent: list(many, (part) => ({ text, isMarked: part % 2 === 0 })),
@@ -94,15 +128,13 @@ const samples: Samples = {
         index,
       ),
     })),
-    deleteUrl: '/profile/oauth-clients/gate_ci_/delete',
   }),
   'oauth-client-test': (text, many) => ({
     client: { name: text, url: '/profile/oauth-clients/gate_ci_' },
     form: clientTestForm(text, many),
     result: some(
       {
-        isPassed: many === 1,
-        summary: text,
+        ...{ isPassed: many === 1, isKept: many > 1, summary: text },
         steps: list(many, (index) => ({
           ...{ title: text, request: text, answer: text, verdict: text },
           isExpected: index % 2 === 0,
@@ -110,6 +142,7 @@ const samples: Samples = {
       },
       many,
     ),
+    tokens: some({ accessToken: text, refreshToken: text, goodFor: text }, many),
     isGone: many === 0,
     organizations: organizations(text, many),
   }),
@@ -161,7 +194,7 @@ const samples: Samples = {
     section: 'api-keys',
     heading: text,
     ...(many > 0 && {
-      secret: { name: text, label: text, value: text, clientId: text, advice: text },
+      secret: { name: text, label: text, value: text, advice: text },
     }),
     remedy: text,
     next: { href: '/profile/api-keys', label: text },
@@ -329,6 +362,7 @@ describe('views', () => {
   it('each documented error has its page and its place in the index', async () => {
     const lifetimes = {
       authorizationCodeSeconds: 600,
+      accessTokenSeconds: 3_600,
       refreshTokenSeconds: 86_400,
       retryWindowSeconds: 60,
     };
@@ -425,6 +459,27 @@ const clientTestForm = (text: string, many: number) => ({
   needsSecret: many > 0,
   keptFor: text,
   problem: some(text, many),
+  keepsTokens: many > 0,
+});
+
+const clientPage = (text: string, many: number) => ({
+  head: {
+    ...{ name: text, isSuspended: many > 0 },
+    parts: list(many + 1, (index) => ({
+      ...{ url: '/profile/oauth-clients/gate_ci_', label: index === 0 ? 'Overview' : text },
+      ...{ isCurrent: index === many, count: index },
+    })),
+  },
+  notice: some(text, many),
+});
+
+const clientConnection = (text: string, many: number) => ({
+  endpoints: list(many, () => ({ label: text, url: text })),
+  api: some({ url: text, query: text }, many),
+  localAddress: some(text, many),
+  environment: text,
+  snippets: list(many, () => ({ name: text, code: text })),
+  toRegister: some({ uri: text, action: '/profile/oauth-clients/gate_ci_/redirect-uris' }, many),
 });
 
 /** For nobody, or for somebody of this name. */

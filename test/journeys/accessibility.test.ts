@@ -162,10 +162,13 @@ describeInBrowser('pages in the browser', (visit) => {
       await expectPage(page, 'OAuth Clients');
       await page.locator(`a[href$="${client.id}"]`).click();
       await expectPage(page, LONG);
+      const parts = ['connect', 'settings', 'problems', 'secrets'];
+      const own = `/profile/oauth-clients/${client.id}`;
+      await expectPages(page, Object.fromEntries(parts.map((part) => [`${own}/${part}`, 200])));
       await page.getByRole('link', { name: 'Remove the secret' }).first().click();
       await page.getByRole('button', { name: 'Remove secret' }).waitFor();
       await expectAccessible(page);
-      await page.goBack();
+      await page.goto(`${on.issuer}${own}/settings`);
       await page.getByRole('link', { name: 'Delete client' }).click();
       await press(page, 'Delete client');
       await page.getByLabel(/^Type its name/).fill('not its name');

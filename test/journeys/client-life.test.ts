@@ -76,11 +76,12 @@ describeInBrowser('the life of an OAuth client', (visit) => {
       let refreshToken = String(exchanged.body.refresh_token);
 
       // Rotate: both secrets work, then only the newer one.
-      await page.goto(`${issuer}/profile/oauth-clients/${id}`);
+      await page.goto(`${issuer}/profile/oauth-clients/${id}/secrets`);
       await press(page, 'Rotate secret');
       await page.getByRole('heading', { name: 'Your new client secret' }).waitFor();
       const newer = { ...client, secret: await shownSecret(page) };
       await page.getByRole('link', { name: 'I have copied it' }).click();
+      await page.getByRole('link', { name: 'Secrets' }).click();
       for (const either of [client, newer]) {
         const { status, body } = await refresh(issuer, either, refreshToken);
         expect(status).to.equal(200);
@@ -94,16 +95,17 @@ describeInBrowser('the life of an OAuth client', (visit) => {
       expect((await refresh(issuer, client, refreshToken)).status).to.equal(401);
 
       // What went wrong is there, with its cause.
-      await page.reload();
+      await page.getByRole('link', { name: 'Problems' }).click();
       await page.getByText('client_secret is not one of the live secrets').waitFor();
       await page.goto(
         `${authorizationUrl(issuer, { ...client, redirectUri: `${partner.redirectUri}/` })}`,
       );
       await page.getByText('asked to send you to an unknown address').waitFor();
-      await page.goto(`${issuer}/profile/oauth-clients/${id}`);
+      await page.goto(`${issuer}/profile/oauth-clients/${id}/problems`);
       await page.getByText('“/” should not be there.').waitFor();
 
       // Edit.
+      await page.getByRole('link', { name: 'Settings' }).click();
       await page.getByLabel('Name').fill('Stock Sync 2');
       await press(page, 'Remove redirect URI 2');
       expect(await page.getByLabel('Name').inputValue()).to.equal('Stock Sync 2');

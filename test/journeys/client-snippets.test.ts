@@ -2,39 +2,43 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { symlinkSync, writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
 import path from 'node:path';
 import { expect } from 'chai';
 import { type SignedInPerson, signedIn } from '../pages/signed-in-person.ts';
+import { atEndOfFile } from '../support/end-of-run.ts';
 import { introspect, type TestClient } from '../support/oauth.ts';
-import { findProgram } from '../support/programs.ts';
+import { findProgram, freePort } from '../support/programs.ts';
 import { pythonWithAuthlib } from '../support/python.ts';
 import { describeOn } from '../support/requirements.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
-
-const PLAIN_URI = 'https://partner.example';
-const REDIRECT_URIS = {
-  // What it may hold that means something to a shell, inside quotes, or to a library.
-  'a redirect URI that could be taken for code':
-    "https://partner.example/it's/$(id)/;&!=+,@~:[x]/?y=$(id)&z=%22",
-  'a redirect URI without a path': PLAIN_URI,
-};
+import { nameWarehouseApi } from '../support/warehouse-api.ts';
 
 /** What a developer runs the program of this name with, and the name it is saved under. */
 interface Runtime {
   readonly name: string;
-  readonly program: string;
+  /** Absent where the language is not installed. */
+  readonly program: string | undefined;
+  readonly arguments?: readonly string[];
   readonly file: string;
 }
 
-const RUNTIMES = {
-  curl: { name: 'curl', program: 'bash', file: 'try.sh' },
-  Node: { name: 'Node', program: process.execPath, file: 'try.mjs' },
-} as const satisfies Record<string, Runtime>;
+const RUNTIMES: readonly Runtime[] = [
+  { name: 'curl', program: findProgram('bash'), file: 'try.sh' },
+  { name: 'Node', program: process.execPath, file: 'try.mjs' },
+  { name: 'Go', program: findProgram('go'), arguments: ['run'], file: 'try.go' },
+  { name: 'Java', program: findProgram('java'), file: 'Try.java' },
+  { name: 'PHP', program: findProgram('php'), file: 'try.php' },
+  { name: 'C#', program: findProgram('dotnet'), arguments: ['run'], file: 'try.cs' },
+  { name: 'Ruby', program: findProgram('ruby'), file: 'try.rb' },
+];
 
-const withPython = (program: string): Runtime => ({ name: 'Python', program, file: 'try.py' });
+const PYTHON: Runtime = { name: 'Python', program: undefined, file: 'try.py' };
 
-const needed = ['bash', 'curl', 'openssl'].map((name) => ({
+type Ready = Runtime & { readonly program: string };
+
+const needed = ['bash', 'curl', 'openssl', 'perl'].map((name) => ({
   program: findProgram(name),
   remedy: name,
 }));
@@ -46,67 +50,90 @@ describeOn(needed, 'the ready-to-run programs of a client', () => {
 
   before(async () => {
     owner = await signedIn(on.service, on.seeded.other);
+    await nameWarehouseApi(on);
     folder = temporaryDirectory('snippets');
     // Where a developer would have installed what the program says that it needs.
     const installed = path.join(import.meta.dirname, '../../node_modules');
     symlinkSync(installed, path.join(folder, 'node_modules'));
   });
 
-  for (const [title, redirectUri] of Object.entries(REDIRECT_URIS)) {
-    for (const runtime of ['curl', 'Node'] as const) {
-      it(`${runtime}: goes through the flow, with ${title}`, () =>
-        expectFlow(RUNTIMES[runtime], redirectUri));
-    }
+  for (const runtime of [...RUNTIMES, PYTHON]) {
+    describe(runtime.name, () => {
+      it('goes through the flow to an answer of the API, and ends what it began', async function () {
+        this.timeout(180_000);
+        await expectFlow(await installed(this, runtime));
+      });
 
-    it(`Python: goes through the flow, with ${title}`, async function () {
-      this.timeout(180_000);
-      const python = await pythonWithAuthlib();
-      if ('reason' in python) {
-        if (this.test) this.test.title += ` (${python.reason})`;
-        this.skip();
-      }
-      await expectFlow(withPython(python.program), redirectUri);
+      it('keeps the tokens where it is told to', async function () {
+        const client = await addClient();
+        const run = await start(await installed(this, runtime), client, { KEEP_TOKENS: '1' });
+        await run.answer(await approve(await run.addressToOpen()));
+        expect(await run.ended, run.output()).to.equal(0);
+        expect(run.output()).to.include('Kept').and.not.include('Revoked');
+        const token =
+          run
+            .output()
+            .match(/gate_at_[\w-]{89}/g)
+            ?.at(-1) ?? '';
+        const { body } = await introspect(on.issuer, client, token);
+        expect(body.active).to.equal(true);
+      });
+
+      it('fails without the secret, and for every answer that is not as it should be', async function () {
+        const ready = await installed(this, runtime);
+        const client = await addClient();
+        const without = await start(ready, { ...client, secret: '' }, {});
+        expect(await without.ended).not.to.equal(0);
+        expect(without.output()).to.include('CLIENT_SECRET').and.not.include('Open this address');
+
+        // Before anything is approved: afterwards nobody is asked.
+        const denied = await start(ready, client, {});
+        await denied.answer(await approve(await denied.addressToOpen(), 'deny'));
+        expect(await denied.ended, denied.output()).not.to.equal(0);
+
+        const wrong = await start(ready, { ...client, secret: `gate_cs_${'x'.repeat(43)}` }, {});
+        await wrong.answer(await approve(await wrong.addressToOpen()));
+        expect(await wrong.ended, wrong.output()).not.to.equal(0);
+        expect(wrong.output()).not.to.match(/Exchanged|Refreshed|Revoked/);
+
+        const foreign = await start(ready, client, {});
+        const callback = await approve(await foreign.addressToOpen());
+        callback.searchParams.set('state', 'of-somebody-else');
+        await foreign.answer(callback);
+        expect(await foreign.ended, foreign.output()).not.to.equal(0);
+        expect(foreign.output()).not.to.include('Exchanged');
+      });
     });
   }
 
-  it('none of them asks for anything without the secret', async () => {
-    const client = await addClient(PLAIN_URI);
-    for (const runtime of await allRuntimes()) {
-      const run = await start(runtime, client, {});
-      expect(await run.ended, runtime.name).not.to.equal(0);
-      expect(run.output()).to.include('CLIENT_SECRET').and.not.include('Open this address');
+  /** The same with what runs it. */
+  async function installed(test: Mocha.Context, runtime: Runtime): Promise<Ready> {
+    if (runtime.name === 'Python') {
+      const python = await pythonWithAuthlib();
+      if ('program' in python) return { ...runtime, program: python.program };
+      return leaveOut(test, python.reason);
     }
-  });
-
-  it('none of them takes the answer to another request', async () => {
-    const client = await addClient(PLAIN_URI);
-    for (const runtime of await allRuntimes()) {
-      const run = await start(runtime, client, secretOf(client));
-      const callback = await approve(await run.addressToOpen());
-      callback.searchParams.set('state', 'of-somebody-else');
-      run.answer(callback.href);
-      expect(await run.ended, runtime.name).not.to.equal(0);
-      expect(run.output()).not.to.include('Exchanged');
-    }
-  });
-
-  async function allRuntimes(): Promise<Runtime[]> {
-    const python = await pythonWithAuthlib();
-    return [
-      ...Object.values(RUNTIMES),
-      ...('program' in python ? [withPython(python.program)] : []),
-    ];
+    const { program } = runtime;
+    return program === undefined
+      ? leaveOut(test, `needs what runs ${runtime.file}`)
+      : { ...runtime, program };
   }
 
-  async function expectFlow(runtime: Runtime, redirectUri: string): Promise<void> {
-    const client = await addClient(redirectUri);
-    const run = await start(runtime, client, secretOf(client));
-    const callback = await approve(await run.addressToOpen());
-    run.answer(callback.href);
+  function leaveOut({ test, skip }: Mocha.Context, reason: string): never {
+    if (test) test.title += ` (${reason})`;
+    return skip.call({ test }) as never;
+  }
+
+  async function expectFlow(runtime: Ready): Promise<void> {
+    const client = await addClient();
+    const run = await start(runtime, client, {});
+    const said = await run.answer(await approve(await run.addressToOpen()), true);
+    expect(said).to.include('You may close this window');
     const status = await run.ended;
     const output = run.output();
     expect(status, output).to.equal(0);
-    expect(output).to.match(/Exchanged.*Refreshed.*Revoked/s);
+    expect(output).to.match(/Exchanged.*Refreshed.*The API answered.*Revoked/s);
+    expect(output).to.include(`{"username":"${on.seeded.other.email}"}`);
     expect(output).not.to.include(client.secret);
     const accessTokens = new Set(output.match(/gate_at_[\w-]{89}/g));
     const refreshTokens = new Set(output.match(/gate_rt_[\w-]+/g));
@@ -118,13 +145,17 @@ describeOn(needed, 'the ready-to-run programs of a client', () => {
     }
   }
 
-  const secretOf = ({ secret = '' }: TestClient) => ({ CLIENT_SECRET: secret });
+  const approve = (address: string, decision?: 'deny'): Promise<URL> =>
+    owner.authorize(address, on.seeded.other, decision);
 
-  const approve = (address: string): Promise<URL> => owner.authorize(address, on.seeded.other);
-
-  async function addClient(redirectUri: string): Promise<TestClient> {
+  async function addClient(): Promise<TestClient> {
+    const redirectUri = `http://127.0.0.1:${await freePort()}/it's/$(id)`;
     const { client, secret = '' } = await on.service.clients.add({
-      ...{ kind: 'confidential', name: 'Copied', isNative: false, redirectUris: [redirectUri] },
+      kind: 'confidential',
+      name: 'Copied',
+      isNative: false,
+      // The programs take the one that they can wait at.
+      redirectUris: ['https://partner.example/cb', redirectUri],
       ownerAccountId: on.seeded.other.accountId,
     });
     return { id: client.id, secret, redirectUri };
@@ -132,37 +163,50 @@ describeOn(needed, 'the ready-to-run programs of a client', () => {
 
   /** The text that the copy button of the page would copy. */
   async function programOn(client: TestClient, name: string): Promise<string> {
-    const { html } = await owner.get(`/profile/oauth-clients/${client.id}`);
+    const { html } = await owner.get(`/profile/oauth-clients/${client.id}/connect`);
     const shown = new RegExp(`<pre [^>]*The flow with ${name}"[^>]*><code>([^]*?)</code></pre>`);
     const [, escaped = ''] = shown.exec(html) ?? [];
     return escaped.replace(/&(amp|lt|gt|#34|#39);/g, (entity) => ENTITIES[entity] ?? entity);
   }
 
   async function start(
-    { name, program, file }: Runtime,
+    { name, program, file, arguments: before = [] }: Ready,
     client: TestClient,
     environment: NodeJS.ProcessEnv,
   ) {
     writeFileSync(path.join(folder, file), await programOn(client, name));
-    const { PATH } = process.env;
-    const child = spawn(program, [file], { cwd: folder, env: { PATH, ...environment } });
+    const { PATH, HOME } = process.env;
+    const secret = client.secret && { CLIENT_SECRET: client.secret };
+    const child = spawn(program, [...before, file], {
+      cwd: folder,
+      env: { PATH, HOME, ...secret, ...environment },
+    });
+    atEndOfFile(() => void child.kill());
     let output = '';
     const keep = (text: Buffer): void => {
       output += text;
     };
     child.stdout.on('data', keep);
     child.stderr.on('data', keep);
-    const ended = once(child, 'close').then(([status]) => Number(status));
+    const ended = once(child, 'close').then(([status]) => Number(status ?? 1));
     return {
       ended,
       output: () => output,
-      answer: (text: string) => child.stdin.end(`${text}\n`),
+      /** What the browser is shown. `startsIdle`: it opens a connection before that it does not use. */
+      async answer(callback: URL, startsIdle = false): Promise<string> {
+        const idle =
+          startsIdle && connect(Number(callback.port), callback.hostname).on('error', () => {});
+        const said = await (await fetch(callback)).text();
+        if (idle) idle.destroy();
+        return said;
+      },
       /** The address that it prints, as soon as it does. */
       async addressToOpen(): Promise<string> {
         for (;;) {
           const [, address] = /approve:\s+(http\S+)\s/.exec(output) ?? [];
           if (address !== undefined) return address;
-          const isOver = await Promise.race([ended, once(child.stdout, 'data').then(() => false)]);
+          const more = [child.stdout, child.stderr].map((stream) => once(stream, 'data'));
+          const isOver = await Promise.race([ended, ...more.map((next) => next.then(() => false))]);
           if (isOver !== false) throw new Error(`${program} ended: ${output}`);
         }
       },

@@ -1,6 +1,7 @@
 /** "Test this client" and the programs to copy, by the developer who owns the client, in Chromium. */
 import { expect } from 'chai';
 import type { Page } from 'playwright-core';
+import { SUGGESTED_REDIRECT_URI } from '../../src/pages/oauth-clients/programs/values.ts';
 import { clientSnippets } from '../../src/pages/oauth-clients/snippets.ts';
 import { expectAccessible, PHONE } from '../support/axe.ts';
 import { describeInBrowser, enterAs, type VisitOptions } from '../support/browser.ts';
@@ -20,7 +21,7 @@ describeInBrowser('testing a client in the browser', (visit) => {
     const developer = createPerson(on.issuer);
     await developer.signIn(on.seeded.other);
     await enterAs(page, on.issuer, developer);
-    await page.goto(`${on.issuer}/profile/oauth-clients/${client.id}`);
+    await page.goto(`${on.issuer}/profile/oauth-clients/${client.id}/connect`);
     await heading(page, 'Route Planner').waitFor();
   }
   const heading = (page: Page, name: string) =>
@@ -65,7 +66,7 @@ describeInBrowser('testing a client in the browser', (visit) => {
       await page.getByText('This client works.').waitFor();
 
       await page.getByRole('link', { name: 'Back to Route Planner' }).click();
-      await heading(page, 'Route Planner').waitFor();
+      await page.getByRole('link', { name: 'Overview' }).click();
       const connected = page.locator('dt', { hasText: 'People connected' }).locator('+ dd');
       expect(await connected.textContent()).to.equal('0');
       expect(problems.filter((problem) => !problem.includes('422'))).to.deep.equal([]);
@@ -87,7 +88,12 @@ describeInBrowser('testing a client in the browser', (visit) => {
     await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
     await openClient(page);
     const { issuer } = on;
-    const values = { issuer, clientId: client.id, redirectUri: client.redirectUri };
+    const values = {
+      issuer,
+      clientId: client.id,
+      redirectUri: SUGGESTED_REDIRECT_URI,
+      api: undefined,
+    };
     for (const { name, code } of clientSnippets(values)) {
       await page.locator('summary', { hasText: name }).click();
       await page.getByRole('button', { name: `Copy the program for ${name}` }).click();

@@ -80,7 +80,7 @@ describeInBrowser('what people type', (visit) => {
     });
     for (const javaScript of [true, false]) {
       const page = await signedInPage(javaScript);
-      await page.goto(`${on.issuer}${LIST}/${client.id}`);
+      await page.goto(`${on.issuer}${LIST}/${client.id}/settings`);
       await page.getByLabel('Redirect URI 1').fill('nowhere');
       await press(page, 'Save changes');
       await page.getByText('Redirect URI 1:').waitFor();

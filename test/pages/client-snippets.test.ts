@@ -2,17 +2,19 @@
 import { execFileSync } from 'node:child_process';
 import { runInNewContext } from 'node:vm';
 import { expect } from 'chai';
-import { clientSnippets, type SnippetValues } from '../../src/pages/oauth-clients/snippets.ts';
+import { listensAt, type ProgramValues } from '../../src/pages/oauth-clients/programs/values.ts';
+import { clientSnippets } from '../../src/pages/oauth-clients/snippets.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { signedIn } from './signed-in-person.ts';
 
 const VALUES = {
   issuer: 'https://auth.example.com',
   clientId: 'gate_ci_0123456789abcdefghijkl',
-  redirectUri: 'https://partner.example/callback',
+  redirectUri: 'http://127.0.0.1:4000/callback',
+  api: undefined,
 };
 
-const codeOf = (name: string, values: Partial<SnippetValues> = {}): string =>
+const codeOf = (name: string, values: Partial<ProgramValues> = {}): string =>
   clientSnippets({ ...VALUES, ...values }).find((snippet) => snippet.name === name)?.code ?? '';
 
 /** What stands between `before` and the end of its line. */
@@ -22,26 +24,29 @@ const lineAfter = (code: string, before: string): string =>
 describe('the programs of a client', () => {
   it('any value is one string of its language', () => {
     const value = `it's "$(id)" \`id\` \\' \\" \\ \${HOME} %s é \u2028 #`;
-    const inNode = lineAfter(codeOf('Node', { clientId: value }), 'client.discovery(\n');
-    expect(inNode).to.equal(`  new URL('https://auth.example.com')`);
-    const literal = lineAfter(
-      codeOf('Node', { clientId: value }),
-      `'https://auth.example.com'),\n`,
-    );
-    expect(runInNewContext(literal)).to.equal(value);
-    expect(lineAfter(codeOf('Python', { clientId: value }), 'OAuth2Session(\n')).to.equal(
-      `  ${literal}`,
-    );
-    const inShell = lineAfter(codeOf('curl', { clientId: value }), 'client_id=');
+    const api = { graphqlUrl: 'https://api.example.com', exampleQuery: value };
+    const body = JSON.stringify({ query: value });
+    const inNode = lineAfter(codeOf('Node', { api }), '  body: ');
+    expect(runInNewContext(inNode)).to.equal(body);
+    expect(codeOf('Python', { api })).to.include(`data=${inNode}.encode()`);
+    const inShell = codeOf('curl', { api }).split('--data ')[1]?.split(' \\\n')[0];
     const printed = execFileSync('bash', ['-c', `printf %s ${inShell}`], { encoding: 'utf8' });
-    expect(printed).to.equal(value);
+    expect(printed).to.equal(body);
+    for (const name of ['Go', 'Java', 'C#']) {
+      expect(codeOf(name, { api }), name).to.include(JSON.stringify(body));
+    }
+    for (const name of ['PHP', 'Ruby']) {
+      const literal = `'${body.replace(/[\\']/g, '\\$&')}'`;
+      expect(codeOf(name, { api }), name).to.include(literal);
+    }
   });
 
-  it('a redirect URI goes through the shell percent-encoded', () => {
-    const redirectUri = "https://partner.example/it's/(a)!;$(id)?y=%22";
-    const written = lineAfter(codeOf('curl', { redirectUri }), 'redirect_uri=').split(' ')[0] ?? '';
-    expect(written).to.match(/^'[A-Za-z0-9%._~-]+'$/);
-    expect(decodeURIComponent(written.slice(1, -1))).to.equal(redirectUri);
+  it('call the API where there is one', () => {
+    const api = { graphqlUrl: 'https://api.example.com/graphql', exampleQuery: '{ me }' };
+    for (const { name, code } of clientSnippets({ ...VALUES, api })) {
+      expect(code, name).to.include(api.graphqlUrl);
+      expect(codeOf(name), name).not.to.include('API');
+    }
   });
 
   it('plain http is allowed for a loopback issuer only', () => {
@@ -49,6 +54,25 @@ describe('the programs of a client', () => {
     for (const name of ['Node', 'Python']) {
       expect(codeOf(name)).not.to.match(insecure);
       expect(codeOf(name, { issuer: 'http://localhost:3000' })).to.match(insecure);
+    }
+  });
+
+  it('wait at addresses of the own computer that anybody may listen at', () => {
+    const listening = [
+      'http://127.0.0.1:4000/',
+      'http://localhost:1024/a/b',
+      'http://[::1]:4000/x',
+    ];
+    expect(listening.map((uri) => listensAt(uri)?.host)).to.deep.equal([
+      '127.0.0.1',
+      'localhost',
+      '::1',
+    ]);
+    for (const uri of [
+      ...['https://127.0.0.1:4000/', 'http://127.0.0.1/', 'http://127.0.0.1:80/'],
+      ...['http://127.0.0.1:4000', 'http://127.0.0.1:4000/?a=b', 'http://127.0.0.1.example:4000/'],
+    ]) {
+      expect(listensAt(uri), uri).to.equal(undefined);
     }
   });
 
@@ -60,11 +84,11 @@ describe('the programs of a client', () => {
       const { clients } = on.service;
       const shown: Record<string, boolean> = {};
       for (const kind of ['confidential', 'public', 'machine'] as const) {
-        const redirectUris = kind === 'machine' ? [] : [VALUES.redirectUri];
+        const redirectUris = kind === 'machine' ? [] : ['https://partner.example/callback'];
         const ownerAccountId = on.seeded.other.accountId;
         const draft = { kind, name: kind, redirectUris, isNative: false, ownerAccountId };
         const { client, secret } = await clients.add(draft);
-        const { html } = await owner.get(`/profile/oauth-clients/${client.id}`);
+        const { html } = await owner.get(`/profile/oauth-clients/${client.id}/connect`);
         shown[kind] = html.includes('The flow with curl');
         if (secret !== undefined) expect(html).not.to.include(secret);
         if (shown[kind]) {

@@ -1,11 +1,14 @@
 /** `/profile/oauth-clients/:id/test`: the owner goes through the flow, and leaves nothing behind. */
+import type { ServerResponse } from 'node:http';
 import { expect } from 'chai';
 import type { ClientKind } from '../../src/clients/client.ts';
+import { listen } from '../../src/sandbox/listening.ts';
 import { authorizationUrl, exchangeCode, introspect, type TestClient } from '../support/oauth.ts';
 import type { Page } from '../support/person.ts';
 import { seed } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { startsOn } from '../support/service.ts';
+import { nameWarehouseApi } from '../support/warehouse-api.ts';
 import { textOf } from './client-owner.ts';
 import { CALLBACK, type TestBrowser, testBrowser, testPath } from './test-browser.ts';
 
@@ -77,6 +80,63 @@ describe('the test of a client', () => {
     await connections.end({ accountId, clientId: client.id }, 'person_disconnected');
   });
 
+  it('ends with a real query of the API, where the operator names one', async () => {
+    const graphqlUrl = await nameWarehouseApi(on);
+    const page = await browser.run(client);
+    expect(titlesOf(page)[5]).to.equal('Call the warehouse API: as it should be');
+    const text = textOf(page.html);
+    expect(text).to.include(WORKS).and.include(`POST ${graphqlUrl}`);
+    expect(text).to.include(`"username": &#34;${on.seeded.other.email}`.replaceAll('"', '&#34;'));
+    await on.service.apply(on.service.settings);
+  });
+
+  it('an API that fails stops the test, with what it said, and nothing stays', async () => {
+    const answers: readonly (readonly [(response: ServerResponse) => void, string])[] = [
+      [(response) => response.writeHead(302, { location: on.issuer }).end(), '302 Found'],
+      [(response) => response.end('{"errors":[{"message":"<b>no"}]}'), '&lt;b&gt;no'],
+      [(response) => response.end(`{"data":"${'x'.repeat(40_000)}`), 'which is not shown'],
+      [(response) => response.destroy(), 'no connection'],
+    ];
+    for (const [answer, shown] of answers) {
+      const api = await listen((_, response) => answer(response), { host: '127.0.0.1', port: 0 });
+      const graphqlUrl = `http://127.0.0.1:${api.port}/`;
+      await on.service.apply({ ...on.service.settings, api: { graphqlUrl, exampleQuery: '{a}' } });
+      const page = await browser.run(client);
+      await api.close();
+      expect(page.html, shown).to.include(shown);
+      expect(page.html.length).to.be.below(60_000);
+      // What is cut cannot be read, and what was read was fine so far.
+      expect(textOf(page.html).includes(WORKS), shown).to.equal(shown === 'which is not shown');
+    }
+    await on.service.apply(on.service.settings);
+    expect(await on.service.connections.listOf(on.seeded.other.accountId)).to.deep.equal([]);
+  });
+
+  it('keeps the tokens where that is asked for, shows them once, and connects nobody', async () => {
+    const page = await browser.run(client, 'approve', { keep_tokens: '1' });
+    expect(textOf(page.html)).to.include(WORKS).and.include('for 70 minutes at most');
+    const [token = ''] = /gate_at_[\w-]{89}/.exec(page.html) ?? [];
+    expect((await introspect(on.issuer, client, token)).body.active).to.equal(true);
+    expect(titlesOf(page).at(-1)).to.include('Refresh with the old token again');
+    expect(await on.service.connections.listOf(on.seeded.other.accountId)).to.deep.equal([]);
+    const again = await browser.get(page.url);
+    expect(textOf(again.html)).to.include(WORKS);
+    expect(again.html).not.to.include(token);
+  });
+
+  it('begins from the page of a new secret, without pasting it', async () => {
+    const { id } = await add('confidential');
+    const form = await browser.follow(
+      await browser.send(`/profile/oauth-clients/${id}/rotate-secret`),
+    );
+    const begun = await browser.submit(form, { keep_tokens: [] });
+    expect(begun.location?.pathname).to.equal('/oauth/authorize');
+    const page = await browser.follow(
+      await browser.get(await browser.decide(begun.location as URL)),
+    );
+    expect(textOf(page.html)).to.include(WORKS);
+  });
+
   it('the person who denies sees what a client is told, and nothing is issued', async () => {
     const page = await browser.run(client, 'deny');
     expect(textOf(page.html)).to.include('You denied the request, so nothing was issued.');
@@ -145,7 +205,7 @@ describe('the test of a client', () => {
   it('a suspended client has no test', async () => {
     const { id, secret = '' } = await add('confidential');
     await on.service.clients.suspend(id);
-    const page = await browser.get(`/profile/oauth-clients/${id}`);
+    const page = await browser.get(`/profile/oauth-clients/${id}/connect`);
     expect(page.html).not.to.include(CALLBACK).and.not.include(testPath(id));
     const sent = await browser.send(testPath(id), { client_secret: secret });
     expect(sent.status).to.equal(422);

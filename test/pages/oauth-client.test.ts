@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { TestClient } from '../support/oauth.ts';
+import { authorizationUrl, type TestClient } from '../support/oauth.ts';
 import { startSeeded } from '../support/seeded.ts';
 import {
   type ClientOwner,
@@ -30,7 +30,7 @@ describe('the page of an OAuth client', () => {
   const lastRecord = async () =>
     (await on.service.activity.of(on.seeded.person.accountId, { limit: 1 }))[0];
   const section = async (id: string) => {
-    const { html } = await owner.get(path);
+    const { html } = await owner.get(`${path}/${id}`);
     const [, text = ''] = new RegExp(`<h2 id="${id}">(.*?)</section>`, 's').exec(html) ?? [];
     return text;
   };
@@ -44,13 +44,14 @@ describe('the page of an OAuth client', () => {
   it('has the values that a library asks for', async () => {
     const connect = textOf(await section('connect'));
     expect(connect).to.include(client.id);
-    for (const endpoint of ['authorize', 'token']) {
+    for (const endpoint of ['authorize', 'token', 'revoke', 'introspect']) {
       expect(connect).to.include(`${on.issuer}/oauth/${endpoint}`);
     }
+    expect(connect).to.include(`Issuer ${on.issuer} `).and.include('oauth-authorization-server');
   });
 
   it('name and redirect URIs are edited, and nothing else', async () => {
-    const page = await owner.get(path);
+    const page = await owner.get(`${path}/settings`);
     const redirect_uris = ['https://new.example/cb', 'http://new.example/cb'];
     const saved = await owner.submit(page, { name: 'Renamed', redirect_uris });
     const drawn = await owner.follow(saved);
@@ -61,7 +62,7 @@ describe('the page of an OAuth client', () => {
       action: 'client_changed',
       details: { client_id: client.id, client_name: 'Renamed', redirect_uris },
     });
-    await owner.send(path, {
+    await owner.send(`${path}/settings`, {
       ...{ name: 'Renamed', redirect_uris, kind: 'machine', owner: on.seeded.other.accountId },
       ...{ scope: 'openid', grant_types: 'client_credentials', suspended: '' },
     });
@@ -76,12 +77,12 @@ describe('the page of an OAuth client', () => {
   it('changes that are refused keep what was typed, and change nothing', async () => {
     const before = await kept();
     const redirect_uris = [REDIRECT_URI, 'https://Partner.example:443/x'];
-    const page = await owner.send(path, { name: '<b>', redirect_uris });
+    const page = await owner.send(`${path}/settings`, { name: '<b>', redirect_uris });
     expect(page.status).to.equal(422);
     expect(page.html).to.include('value="https://Partner.example:443/x"');
     expect(page.html).to.include('value="&lt;b&gt;"').and.include('<h1><bdi>Stock Sync<');
     expect(page.html).to.include('id="redirect-uri-2-problem"');
-    const more = await owner.send(path, { name: 'More', redirect_uris, more: '1' });
+    const more = await owner.send(`${path}/settings`, { name: 'More', redirect_uris, more: '1' });
     expect(more.status).to.equal(200);
     expect(more.html.match(/name="redirect_uris"/g)).to.have.length(3);
     expect(await kept()).to.deep.equal(before);
@@ -117,10 +118,10 @@ describe('the page of an OAuth client', () => {
   it('asks before it removes a secret, and says when that was last used', async () => {
     const asks = async (id = '') => owner.get(`${path}/remove-secret?secret_id=${id}`);
     const [first] = (await kept())?.secrets ?? [];
-    expect((await asks(first?.id)).location?.pathname, 'the only one').to.equal(path);
+    expect((await asks(first?.id)).location?.pathname).to.equal(`${path}/secrets`);
     await rotate();
     const [link] =
-      /[^"]*remove-secret[^"]*/.exec((await owner.get(path)).html.split('…')[2] ?? '') ?? [];
+      /[^"]*remove-secret[^"]*/.exec((await section('secrets')).split('…')[2] ?? '') ?? [];
     expect(link).to.equal(`${path}/remove-secret?secret_id=${first?.id}`);
     const ending = client.secret.slice(-4);
     const page = await asks(first?.id);
@@ -196,7 +197,17 @@ describe('the page of an OAuth client', () => {
     const before = await kept();
     const other = await signInOwner(on.service, on.seeded.other);
     const headers = { cookie: other.cookieHeader(path), origin: on.issuer };
-    for (const below of ['', '/created', '/rotate-secret', '/remove-secret', '/delete', '/x']) {
+    const parts = [
+      '',
+      '/connect',
+      '/settings',
+      '/secrets',
+      '/problems',
+      '/requests',
+      '/redirect-uris',
+    ];
+    const others = ['/created', '/rotate-secret', '/remove-secret', '/delete', '/x'];
+    for (const below of [...parts, ...others]) {
       for (const method of ['GET', 'PUT', 'PATCH', 'DELETE']) {
         const answer = await fetch(on.issuer + path + below, { method, headers });
         // A method that no page has is 405 for everybody, whoever has the client, if it is there at all.
@@ -212,8 +223,62 @@ describe('the page of an OAuth client', () => {
 
   it('is led back to by a button that was pressed before signing in', async () => {
     for (const below of ['/rotate-secret', '/remove-secret']) {
-      expect((await owner.get(path + below)).location?.pathname).to.equal(path);
+      const { location } = await owner.get(path + below);
+      expect(location?.pathname).to.equal(`${path}/secrets`);
     }
+    expect((await owner.get(`${path}/redirect-uris`)).location?.pathname).to.equal(path);
+  });
+
+  it('equal problems are one, with their count, and registering what was sent mends it', async () => {
+    const sent = 'https://partner.example/back';
+    const ask = (redirectUri: string) =>
+      fetch(authorizationUrl(on.issuer, { ...client, redirectUri }));
+    await ask(sent);
+    on.clock.advance(60);
+    await ask(sent);
+    await ask('https://stranger.example/back');
+    await ask('https://partner.example/back?of=somebody');
+    const page = await owner.get(`${path}/problems`);
+    expect(textOf(page.html)).to.match(/2 times .*First .* UTC , last .* UTC/);
+    expect(page.html.match(/<form [^>]*redirect-uris/g), 'one offer').to.have.length(1);
+    expect(textOf((await owner.get(LIST)).html)).to.match(/Stock Sync 4 problems of Stock Sync/);
+    expect(textOf((await owner.get(path)).html)).to.include('2 other causes');
+
+    const mended = await owner.follow(await owner.submit(page, { redirect_uri: sent }));
+    expect(textOf(mended.html)).to.include('The redirect URI is registered.');
+    expect((await kept())?.redirectUris).to.deep.equal([REDIRECT_URI, sent]);
+    expect((await lastRecord())?.action).to.equal('client_changed');
+    expect(mended.html).not.to.include('Register this URI');
+    const again = await owner.send(`${path}/redirect-uris`, { redirect_uri: sent });
+    expect(again.location?.pathname).to.equal(`${path}/connect`);
+    expect((await kept())?.redirectUris).to.have.length(2);
+    const bad = await owner.send(`${path}/redirect-uris`, { redirect_uri: 'https://*.example/' });
+    expect(bad.status).to.equal(422);
+    expect(bad.html).to.include('value="https://*.example/"');
+  });
+
+  it('says what a program needs before it is run: an address, and somebody who listens', async () => {
+    const page = await owner.get(`${path}/connect`);
+    expect(textOf(page.html)).not.to.include('Before you approve');
+    await owner.follow(
+      await owner.submit(page, { redirect_uri: 'http://127.0.0.1:4000/callback' }),
+    );
+    const registered = await owner.get(`${path}/connect`);
+    expect(textOf(registered.html)).to.include(
+      'Before you approve: 127.0.0.1:4000 is the computer',
+    );
+    expect(registered.html).not.to.include('Register this URI');
+  });
+
+  it('the page of the secret has it in a file to copy, and the others have its place', async () => {
+    const fileOn = ({ html }: { html: string }) =>
+      /The .env file"[^>]*><code>([^<]*)</.exec(html)?.[1]?.split('\n');
+    const shown = await owner.follow(await owner.send(`${path}/rotate-secret`));
+    expect(fileOn(shown)).to.include(`CLIENT_SECRET=${shownOn(shown).secret}`);
+    const later = fileOn(await owner.get(`${path}/connect`));
+    expect(later).to.include('CLIENT_SECRET=').and.include(`CLIENT_ID=${client.id}`);
+    expect(later).to.include(`OAUTH_TOKEN_ENDPOINT=${on.issuer}/oauth/token`);
+    expect(later).to.include(`REDIRECT_URI=${REDIRECT_URI}`);
   });
 
   it('says so when the operator has suspended it', async () => {
@@ -229,16 +294,17 @@ describe('the page of an OAuth client', () => {
     const { client: phone } = await on.service.clients.add({
       ...{ ...draft, kind: 'public', isNative: true, redirectUris: ['com.example.app:/cb'] },
     });
-    const page = await owner.get(`${LIST}/${robot.id}`);
+    const page = await owner.get(`${LIST}/${robot.id}/settings`);
     expect(page.html).not.to.include('name="redirect_uris"');
     const fields = { name: 'Renamed', redirect_uris: 'https://evil.example/' };
-    expect((await owner.send(`${LIST}/${robot.id}`, fields)).status).to.equal(303);
+    expect((await owner.send(`${LIST}/${robot.id}/settings`, fields)).status).to.equal(303);
     expect(await on.service.clients.find(robot.id)).to.deep.include({
       ...{ name: 'Renamed', kind: 'machine', redirectUris: [] },
     });
-    const ofPhone = await owner.get(`${LIST}/${phone.id}`);
+    const ofPhone = await owner.get(`${LIST}/${phone.id}/settings`);
     expect(fieldOf(ofPhone, 'redirect_uris')).to.equal('com.example.app:/cb');
-    expect(ofPhone.html).not.to.include('rotate-secret');
+    expect(ofPhone.html).not.to.include('/secrets');
+    expect((await owner.get(`${LIST}/${phone.id}/secrets`)).status).to.equal(404);
     expect((await owner.send(`${LIST}/${phone.id}/rotate-secret`)).status).to.equal(422);
   });
 });

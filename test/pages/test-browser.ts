@@ -1,6 +1,6 @@
 /** The owner of clients in one browser, who tries a client step by step and stops where they like. */
 import type { TestClient } from '../support/oauth.ts';
-import type { Credentials, Page } from '../support/person.ts';
+import type { Credentials, Fields, Page } from '../support/person.ts';
 import type { TestService } from '../support/service.ts';
 import { signedIn } from './signed-in-person.ts';
 
@@ -8,11 +8,11 @@ export const CALLBACK = '/profile/oauth-clients/test/callback';
 
 export interface TestBrowser extends Awaited<ReturnType<typeof signedIn>> {
   /** Sends the form. @returns the authorization request that the browser is sent to. */
-  begin(client: TestClient): Promise<URL>;
+  begin(client: TestClient, fields?: Fields): Promise<URL>;
   /** Opens an authorization request and decides. @returns where the browser is sent to then. */
   decide(request: URL, decision?: 'approve' | 'deny'): Promise<URL>;
   /** The whole test. @returns the page with its result. */
-  run(client: TestClient, decision?: 'approve' | 'deny'): Promise<Page>;
+  run(client: TestClient, decision?: 'approve' | 'deny', fields?: Fields): Promise<Page>;
 }
 
 export async function testBrowser(
@@ -24,8 +24,8 @@ export async function testBrowser(
   const browser: TestBrowser = {
     ...person,
 
-    async begin({ id, secret }) {
-      const fields = secret === undefined ? {} : { client_secret: secret };
+    async begin({ id, secret }, more) {
+      const fields = { ...more, ...(secret !== undefined && { client_secret: secret }) };
       return redirectOf(await person.send(testPath(id), fields));
     },
 
@@ -38,8 +38,8 @@ export async function testBrowser(
       return redirectOf(page);
     },
 
-    async run(client, decision) {
-      const callback = await browser.decide(await browser.begin(client), decision);
+    async run(client, decision, fields) {
+      const callback = await browser.decide(await browser.begin(client, fields), decision);
       return person.follow(await person.get(callback));
     },
   };

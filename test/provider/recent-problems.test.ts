@@ -65,7 +65,7 @@ describe('recent problems of a client', () => {
     expect(await only(headers.get('x-request-id'))).not.to.have.property('authMethod');
   });
 
-  it('what is wrong with an authorization request is recorded, also what the person decided', async () => {
+  it('what is wrong with an authorization request is recorded, and what the person decided is none', async () => {
     const causes: readonly (readonly [Record<string, string | undefined>, string, RegExp])[] = [
       [{ scope: 'openid' }, 'invalid_scope', /leave scope out/],
       [{ state: undefined }, 'invalid_request', /state or code_challenge/],
@@ -81,7 +81,7 @@ describe('recent problems of a client', () => {
     }
     const url = authorizationUrl(on.issuer, client);
     await createPerson(on.issuer).authorize(url, on.seeded.person, 'deny');
-    expect((await problems())[0]).to.include({ error: 'access_denied' });
+    expect(await problems()).to.have.length(causes.length);
   });
 
   it('a failed client authentication is recorded with its cause and its method', async () => {
@@ -190,7 +190,7 @@ describe('recent problems of a client', () => {
     await authorize({ redirect_uri: 'http://partner.example/callback?tenant=7' });
     await exchangeCode(on.issuer, client, NO_CODE);
     const owner = await signInOwner(on.service, on.seeded.person);
-    const { html } = await owner.get(`${LIST}/${client.id}`);
+    const { html } = await owner.get(`${LIST}/${client.id}/problems`);
     expect(html).to.include(
       '<code><mark>http</mark>://partner.example/callback<mark>?tenant=…</mark></code>',
     );
@@ -212,13 +212,13 @@ describe('recent problems of a client', () => {
     const shortened = 'undefined gate_cs_…';
     expect(scopes).to.deep.equal([undefined, 'offline_access', shortened, 'openid profile email']);
     const owner = await signInOwner(on.service, on.seeded.person);
-    const text = textOf((await owner.get(`${LIST}/${client.id}`)).html);
+    const text = textOf((await owner.get(`${LIST}/${client.id}/problems`)).html);
     expect(text).to.include('Scope sent openid profile email');
   });
 
   it('a client without problems says so', async () => {
     const owner = await signInOwner(on.service, on.seeded.person);
-    const { html } = await owner.get(`${LIST}/${client.id}`);
+    const { html } = await owner.get(`${LIST}/${client.id}/problems`);
     expect(textOf(html)).to.include('None in the last 7 days.');
   });
 });

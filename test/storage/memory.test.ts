@@ -26,6 +26,7 @@ describe('memory of people, clients and keys', () => {
     changes = {
       isLive: true,
       onChange: (listener) => void listeners.push(listener),
+      onMessage: () => {},
       tell: (...change) => tell(...change),
       forgetEverything: () => tell('everything'),
       close: async () => {},

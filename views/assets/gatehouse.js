@@ -7,7 +7,9 @@ for (const link of document.querySelectorAll('a[data-takes]')) takeAlong(link);
 for (const element of document.querySelectorAll('[data-keep-alive]')) keepSessionAlive(element);
 // On a phone the sections are one row, of which a part is seen.
 document.querySelector('.sections [aria-current]')?.scrollIntoView({ block: 'nearest' });
-forgetSecrets(document.querySelectorAll('[data-secret]'));
+forgetSecrets(document.querySelectorAll('[data-secret], [data-forget]'));
+for (const list of document.querySelectorAll('[data-requests]')) showRequests(list);
+for (const form of document.querySelectorAll('form[data-unsaved]')) warnOfUnsaved(form);
 
 /** A form is sent once, however often its button is pressed. */
 function lockSubmittedForms() {
@@ -97,11 +99,78 @@ function offerToCopy(element) {
 function forgetSecrets(elements) {
   if (elements.length === 0) return;
   const forget = () => {
-    for (const element of elements) element.textContent = 'It was shown once.';
+    for (const element of elements) {
+      if (element.tagName === 'INPUT') element.value = '';
+      else element.textContent = 'It was shown once.';
+    }
   };
   window.addEventListener('pagehide', forget);
   window.addEventListener('pageshow', (event) => {
     if (event.persisted) forget();
+  });
+}
+
+/** Requests appear in the list while the page is in view; `data-requests` is where they come from. */
+function showRequests(list) {
+  const most = 50;
+  const state = document.querySelector('[data-live]');
+  const template = document.getElementById('request');
+  let source;
+
+  const say = (sentence) => {
+    state.textContent = sentence;
+  };
+  const stop = () => {
+    source?.close();
+    source = undefined;
+  };
+  function start() {
+    if (source) return;
+    source = new EventSource(list.dataset.requests);
+    source.onopen = () => say('New ones appear by themselves.');
+    source.onmessage = ({ data }) => show(JSON.parse(data));
+    // Ended, or refused: the browser comes again by itself only after a lost connection.
+    source.onerror = () => say('Reload to see new ones.');
+    source.addEventListener('over', () => {
+      stop();
+      say('Reload to see new ones.');
+    });
+  }
+  function show(request) {
+    // Heard again after the page was drawn with it.
+    for (const { textContent } of list.querySelectorAll('[data-field=requestId]')) {
+      if (textContent === request.requestId) return;
+    }
+    const item = template.content.cloneNode(true);
+    for (const field of item.querySelectorAll('[data-field]')) {
+      field.textContent = request[field.dataset.field];
+    }
+    item.querySelector('time').dateTime = request.at.iso;
+    const outcome = item.querySelector('[data-field=outcome]');
+    outcome.classList.toggle('removed', request.isRefused);
+    outcome.classList.toggle('added', !request.isRefused);
+    list.prepend(item);
+    while (list.children.length > most) list.lastElementChild.remove();
+    announce(`${request.step}: ${request.outcome}`);
+  }
+
+  // A browser keeps few connections to one host, so pages nobody looks at have none.
+  const follow = () => (document.visibilityState === 'visible' ? start() : stop());
+  document.addEventListener('visibilitychange', follow);
+  window.addEventListener('pagehide', stop);
+  window.addEventListener('pageshow', follow);
+  follow();
+}
+
+/** Asks before the page is left with something typed into its form that was not sent. */
+function warnOfUnsaved(form) {
+  let isSent = false;
+  form.addEventListener('submit', () => {
+    isSent = true;
+  });
+  window.addEventListener('beforeunload', (event) => {
+    const isChanged = [...form.elements].some(({ value, defaultValue }) => value !== defaultValue);
+    if (isChanged && !isSent) event.preventDefault();
   });
 }
 

@@ -2,7 +2,9 @@
 import type { Context } from 'koa';
 import { get, type PageParts, type Route } from '../routes.ts';
 import { accountOf } from '../signed-in.ts';
+import { connectionOf } from './connect.ts';
 import { CLIENT, type OwnClientSteps, ownClientOf, urlOf } from './own-client.ts';
+import { isTestable, testFormOf } from './test.ts';
 
 /** What `ShownOnce` keeps for this page. */
 export interface ShownSecret {
@@ -12,7 +14,9 @@ export interface ShownSecret {
   readonly isOfNewClient: boolean;
 }
 
-export function createdRoutes({ host, shownOnce }: PageParts, own: OwnClientSteps): Route[] {
+export function createdRoutes(parts: PageParts, own: OwnClientSteps): Route[] {
+  const { host, shownOnce } = parts;
+
   async function take(ctx: Context): Promise<ShownSecret | undefined> {
     // A look at the headers alone would use up what nobody then sees.
     if (ctx.method !== 'GET') return undefined;
@@ -22,34 +26,31 @@ export function createdRoutes({ host, shownOnce }: PageParts, own: OwnClientStep
   }
 
   async function show(ctx: Context): Promise<void> {
-    const { id, name } = ownClientOf(ctx);
+    const client = ownClientOf(ctx);
     const shown = await take(ctx);
-    const url = urlOf({ id });
-    await host.render(ctx, 'secret-shown', {
-      section: 'oauth-clients',
-      heading: headingOf(shown),
-      ...(shown && {
-        secret: {
-          name,
-          label: 'Client secret',
-          clientId: id,
-          value: shown.value,
-          advice: shown.isOfNewClient
-            ? 'Copy the secret now, to where your server keeps its secrets. It is not shown again.'
-            : 'Copy it now and put it to use everywhere. The secret before it stays good until you remove it.',
-        },
-      }),
-      remedy: 'If you did not copy it, rotate the secret and remove the lost one.',
-      next: shown
-        ? { href: `${url}?from=secret`, label: 'I have copied it' }
-        : { href: url, label: 'Go to the client' },
+    if (!shown) return showGone(ctx);
+    const { value: secret, isOfNewClient } = shown;
+    await host.render(ctx, 'oauth-client-created', {
+      heading: isOfNewClient ? 'Your new OAuth client' : 'Your new client secret',
+      advice: isOfNewClient
+        ? 'Copy the secret now, to where your server keeps its secrets. It is not shown again.'
+        : 'Copy it now and put it to use everywhere. The secret before it stays good until you remove it.',
+      name: client.name,
+      id: client.id,
+      secret,
+      test: isTestable(client) ? testFormOf(client) : undefined,
+      nextUrl: `${urlOf(client)}?from=secret`,
+      ...connectionOf(client, parts, secret),
     });
   }
 
-  return [get(`${CLIENT}/created`, ...own.page, show)];
-}
+  const showGone = (ctx: Context): Promise<void> =>
+    host.render(ctx, 'secret-shown', {
+      section: 'oauth-clients',
+      heading: 'This client secret was shown already',
+      remedy: 'If you did not copy it, rotate the secret and remove the lost one.',
+      next: { href: urlOf(ownClientOf(ctx), 'secrets'), label: 'Go to the client' },
+    });
 
-function headingOf(shown: ShownSecret | undefined): string {
-  if (!shown) return 'This client secret was shown already';
-  return shown.isOfNewClient ? 'Your new OAuth client' : 'Your new client secret';
+  return [get(`${CLIENT}/created`, ...own.page, show)];
 }

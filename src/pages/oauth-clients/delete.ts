@@ -23,7 +23,7 @@ export function deleteRoutes(
       action: ctx.path,
       typedName,
       problem,
-      cancel: urlOf({ id }),
+      cancel: urlOf({ id }, 'settings'),
     });
   }
 

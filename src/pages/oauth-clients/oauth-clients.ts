@@ -4,10 +4,15 @@ import { momentOf, momentOrNothing } from '../moment.ts';
 import { get, type PageParts, type Route } from '../routes.ts';
 import { accountOf } from '../signed-in.ts';
 import { oauthClientRoutes } from './client.ts';
+import { connectRoutes } from './connect.ts';
 import { createdRoutes } from './created.ts';
 import { deleteRoutes } from './delete.ts';
 import { newClientRoutes } from './new.ts';
 import { LIST, ownClientSteps, urlOf } from './own-client.ts';
+import { problemRoutes } from './problems.ts';
+import { requestRoutes } from './requests.ts';
+import { secretRoutes } from './secrets.ts';
+import { settingsRoutes } from './settings.ts';
 import { testRoutes } from './test.ts';
 
 /** The list, and every page below it. */
@@ -17,6 +22,7 @@ export function oauthClientsPage(parts: PageParts): Route[] {
 
   async function show(ctx: Context): Promise<void> {
     const owned = await clients.listByOwner(accountOf(ctx).id);
+    const counts = await parts.clientProblems.countsOf(owned.map(({ id }) => id));
     await host.render(ctx, 'oauth-clients', {
       notice: await host.notices.take(ctx),
       clients: owned.map((client) => ({
@@ -27,6 +33,8 @@ export function oauthClientsPage(parts: PageParts): Route[] {
         created: momentOf(client.createdAt),
         connectedPeople: client.connectedPeople,
         lastUsed: momentOrNothing(client.lastUsedAt),
+        problems: counts.get(client.id) ?? 0,
+        problemsUrl: urlOf(client, 'problems'),
       })),
       limit,
       hasRoom: owned.length < limit,
@@ -38,6 +46,11 @@ export function oauthClientsPage(parts: PageParts): Route[] {
     get(LIST, parts.steps.requireSignedIn, show),
     ...newClientRoutes(parts),
     ...oauthClientRoutes(parts, own),
+    ...requestRoutes(parts, own),
+    ...connectRoutes(parts, own),
+    ...settingsRoutes(parts, own),
+    ...secretRoutes(parts, own),
+    ...problemRoutes(parts, own),
     ...createdRoutes(parts, own),
     ...testRoutes(parts, own),
     ...deleteRoutes(parts, own),

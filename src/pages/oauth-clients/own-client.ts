@@ -1,15 +1,30 @@
 /** Where the pages of a person's clients are, and the step of those about one: only its owner gets on. */
 import type { Context, Middleware, Next } from 'koa';
+import { hasSecret } from '../../clients/client.ts';
 import type { OwnedClient } from '../../clients/owned-clients.ts';
 import { requestState } from '../../request-state.ts';
 import type { PageParts, Redraw } from '../routes.ts';
 import { accountOf } from '../signed-in.ts';
+import type { ClientHead } from './client-view.ts';
 
 export const LIST = '/profile/oauth-clients';
 /** The route of one client. */
 export const CLIENT = `${LIST}/:id`;
 
-export const urlOf = ({ id }: Pick<OwnedClient, 'id'>): string => `${LIST}/${id}`;
+/** The pages of one client, by the last part of their path; that of the first is the client's own. */
+const PARTS = {
+  '': 'Overview',
+  connect: 'Connect',
+  settings: 'Settings',
+  secrets: 'Secrets',
+  problems: 'Problems',
+} as const;
+
+export type ClientPart = keyof typeof PARTS;
+
+/** @param part of its pages; its overview without one. */
+export const urlOf = ({ id }: Pick<OwnedClient, 'id'>, part: ClientPart = ''): string =>
+  part === '' ? `${LIST}/${id}` : `${LIST}/${id}/${part}`;
 
 const ownClients = requestState<OwnedClient>('requireOwnClient');
 
@@ -39,5 +54,28 @@ export function ownClientSteps({ steps, clients }: PageParts): OwnClientSteps {
     requireOwnClient,
     page: [steps.requireSignedIn, requireOwnClient],
     form: (redraw) => [...steps.ownForm(redraw), requireOwnClient],
+  };
+}
+
+/** What all pages of one client show around their own. */
+export async function headOf(
+  ctx: Context,
+  part: ClientPart,
+  { clientProblems }: Pick<PageParts, 'clientProblems'>,
+): Promise<ClientHead> {
+  const client = ownClientOf(ctx);
+  const counts = await clientProblems.countsOf([client.id]);
+  const names = Object.keys(PARTS) as ClientPart[];
+  return {
+    name: client.name,
+    isSuspended: client.isSuspended,
+    parts: names
+      .filter((name) => name !== 'secrets' || name === part || hasSecret(client.kind))
+      .map((name) => ({
+        url: urlOf(client, name),
+        label: PARTS[name],
+        isCurrent: name === part,
+        ...(name === 'problems' && { count: counts.get(client.id) ?? 0 }),
+      })),
   };
 }

@@ -1,9 +1,11 @@
-/** Recent problems of a client in the words of its page, what was sent held against what is registered. */
+/** Recent problems of a client by their cause, in the words of its page, and what would mend each. */
+import { type Client, redirectsPeople } from '../../clients/client.ts';
 import {
   type ClientProblem,
   type SeenAuthMethod,
   withoutValues,
 } from '../../clients/client-problems.ts';
+import { checkRedirectUris } from '../../clients/client-rules.ts';
 import {
   isDifferent,
   redirectUriDifference,
@@ -11,7 +13,8 @@ import {
 } from '../../clients/redirect-uri-difference.ts';
 import { isDocumentedError } from '../error-reference/error-reference.ts';
 import { momentOf } from '../moment.ts';
-import type { ClientProblemRow, SentRedirectUri } from './view.ts';
+import type { ClientProblemGroup, SentRedirectUri } from './client-view.ts';
+import { listensAt } from './programs/values.ts';
 
 const STEPS = { authorize: 'Authorize', token: 'Token' } as const;
 
@@ -22,23 +25,59 @@ const AUTH_METHODS: Readonly<Record<SeenAuthMethod, string>> = {
   none: 'no client secret',
 };
 
-export function problemRowsOf(
+/** The latest first. Equal ones are one, however often they came. */
+export function problemGroupsOf(
   problems: readonly ClientProblem[],
-  redirectUris: readonly string[],
-): ClientProblemRow[] {
+  client: Pick<Client, 'kind' | 'isNative' | 'redirectUris'>,
+): ClientProblemGroup[] {
   // Those that were sent have lost the values of their query, too.
-  const registered = redirectUris.map(withoutValues);
-  return problems.map((problem) => ({
-    at: momentOf(problem.at),
-    step: STEPS[problem.step],
-    error: problem.error,
-    errorUrl: isDocumentedError(problem.error) ? `/errors/${problem.error}` : undefined,
-    cause: problem.cause,
-    authMethod: problem.authMethod && AUTH_METHODS[problem.authMethod],
-    scope: problem.scope,
-    redirectUri: redirectUriOf(problem, registered),
-    requestId: problem.requestId,
-  }));
+  const registered = client.redirectUris.map(withoutValues);
+  const groups = new Map<string, ClientProblem[]>();
+  for (const problem of problems) {
+    const { step, error, cause, redirectUri, scope, authMethod } = problem;
+    const key = JSON.stringify([step, error, cause, redirectUri, scope, authMethod]);
+    groups.set(key, [...(groups.get(key) ?? []), problem]);
+  }
+  return [...groups.values()].flatMap((all) => {
+    const [latest] = all;
+    const oldest = all.at(-1);
+    if (!latest || !oldest) return [];
+    return {
+      count: all.length,
+      first: momentOf(oldest.at),
+      last: momentOf(latest.at),
+      step: STEPS[latest.step],
+      error: latest.error,
+      errorUrl: isDocumentedError(latest.error) ? `/errors/${latest.error}` : undefined,
+      cause: latest.cause,
+      authMethod: latest.authMethod && AUTH_METHODS[latest.authMethod],
+      scope: latest.scope,
+      redirectUri: redirectUriOf(latest, registered),
+      requestId: latest.requestId,
+      toRegister: isToRegister(latest, client) ? latest.redirectUri : undefined,
+    };
+  });
+}
+
+/**
+ * Whether registering what was sent is offered with one click. Anybody can send a request with any
+ * address, so only of a host that the owner has registered, or of their own computer; and only
+ * what is known in full.
+ */
+function isToRegister(
+  { error, redirectUri }: ClientProblem,
+  { kind, isNative, redirectUris }: Pick<Client, 'kind' | 'isNative' | 'redirectUris'>,
+): boolean {
+  if (error !== 'invalid_redirect_uri' || redirectUri === undefined) return false;
+  if (!redirectsPeople(kind) || redirectUris.includes(redirectUri)) return false;
+  const { problems } = checkRedirectUris([...redirectUris, redirectUri], { native: isNative });
+  // What was cut, or has lost a value, holds a sign that no URI may.
+  if (problems.length > 0) return false;
+  const { protocol, host } = new URL(redirectUri);
+  return (
+    (protocol === 'http:' && listensAt(redirectUri) !== undefined) ||
+    redirectUris.some((uri) => new URL(uri).protocol === protocol && new URL(uri).host === host)
+  );
 }
 
 function redirectUriOf(

@@ -1,7 +1,7 @@
 /** The live secrets of a client as its page shows them, and which of them is not needed any more. */
 import type { ClientSecret } from '../../clients/client.ts';
 import { momentOf, momentOrNothing } from '../moment.ts';
-import type { SecretRow } from './view.ts';
+import type { SecretRow } from './client-view.ts';
 
 /** Milliseconds. What runs once a day has used the newer secret by then. */
 const UNUSED_LONG = 86_400_000;

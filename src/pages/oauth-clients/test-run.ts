@@ -9,7 +9,7 @@ import {
 } from '../../provider/client-flow.ts';
 import { ENDPOINT } from '../../provider/endpoints.ts';
 import { durationText } from '../moment.ts';
-import type { PostForm } from '../routes.ts';
+import type { ApiAnswer, PostForm, ShownApi } from '../routes.ts';
 import { bodyInLines, objectOf, parametersInLines } from './wire-message.ts';
 
 export interface TestStep {
@@ -25,6 +25,13 @@ export interface TestStep {
 export interface TestOutcome {
   readonly outcome: 'passed' | 'denied' | 'stopped';
   readonly steps: readonly TestStep[];
+  /** Of a test that passed and keeps its tokens. */
+  readonly tokens?: KeptTokens;
+}
+
+export interface KeptTokens {
+  readonly accessToken: string;
+  readonly refreshToken: string;
 }
 
 export interface ClientTestRun {
@@ -40,7 +47,10 @@ export interface ClientTestRun {
   /** Seconds. */
   readonly retryWindow: number;
   readonly postForm: PostForm;
-  /** Ends the authorization of this refresh token; called at the end, however that came. */
+  readonly api: ShownApi | undefined;
+  /** Nothing is revoked where all goes well. */
+  readonly keepsTokens: boolean;
+  /** Ends the authorization of this refresh token; called at the end, unless its tokens are kept. */
   end(refreshToken: string): Promise<void>;
 }
 
@@ -52,9 +62,9 @@ export async function runClientTest(run: ClientTestRun): Promise<TestOutcome> {
     const isDenied = run.callback.get('error') === 'access_denied';
     return { outcome: isDenied ? 'denied' : 'stopped', steps: [authorized] };
   }
-  const steps = [authorized, ...(await askEverything(run, code))];
-  const isPassed = steps.every(({ isExpected }) => isExpected);
-  return { outcome: isPassed ? 'passed' : 'stopped', steps };
+  const { steps, tokens } = await askEverything(run, code);
+  const outcome = steps.every(({ isExpected }) => isExpected) ? 'passed' : 'stopped';
+  return { outcome, steps: [authorized, ...steps], ...(tokens && { tokens }) };
 }
 
 function authorizationStep({ issuer, redirectUri, request, callback }: ClientTestRun): TestStep {
@@ -76,46 +86,103 @@ const MEANINGS: Readonly<Record<string, string>> = {
     'You denied it. A client is told access_denied, together with its state, and nothing is issued.',
 };
 
-async function askEverything(run: ClientTestRun, code: string): Promise<TestStep[]> {
-  const { issuer, clientId, secret, postForm, redirectUri, verifier } = run;
+async function askEverything(
+  run: ClientTestRun,
+  code: string,
+): Promise<Pick<TestOutcome, 'steps' | 'tokens'>> {
+  const { redirectUri, verifier, api } = run;
+  const post = posting(run);
+  const steps: TestStep[] = [];
+  let held: Held = { code, redirectUri, verifier };
+  let isKept = false;
+  try {
+    for (const name of stepsOf(run)) {
+      if (name === 'query') {
+        if (!api) continue;
+        steps.push(apiStep(api, await api.call(held.accessToken ?? '')));
+      } else {
+        const { answer, isExpected, ...next } = await take(name, held, post);
+        ({ held } = next);
+        const { sent, status, text } = answer;
+        steps.push({
+          title: TITLES[name],
+          request: `POST ${run.issuer}${STEPS[name].path}\n\n${parametersInLines(new URLSearchParams(sent), '')}`,
+          answer: `${statusLine(status)}\n\n${bodyInLines(text)}`.trim(),
+          verdict: isExpected ? meaningOf(name, run) : refusalOf(answer),
+          isExpected,
+        });
+      }
+      if (!steps.at(-1)?.isExpected) return { steps };
+    }
+    const { accessToken, refreshToken } = held;
+    if (!run.keepsTokens || accessToken === undefined || refreshToken === undefined)
+      return { steps };
+    isKept = true;
+    return { steps, tokens: { accessToken, refreshToken } };
+  } finally {
+    if (!isKept && held.refreshToken !== undefined) await run.end(held.refreshToken);
+  }
+}
+
+/** Sends a form with the credentials of the client. */
+function posting({ clientId, secret, postForm }: ClientTestRun) {
   const credentials = {
     client_id: clientId,
     ...(secret !== undefined && { client_secret: secret }),
   };
-  const post = async (path: string, form: Readonly<Record<string, string>>) => {
+  return async (path: string, form: Readonly<Record<string, string>>) => {
     const sent = { ...form, ...credentials };
     const { status, body: text } = await postForm(path, sent);
     return { sent, status, text, body: objectOf(text) ?? {} };
   };
-  const steps: TestStep[] = [];
-  let held: Held = { code, redirectUri, verifier };
-  try {
-    for (const name of stepsOf(run)) {
-      const { answer, isExpected, ...next } = await take(name, held, post);
-      ({ held } = next);
-      const { sent, status, text } = answer;
-      steps.push({
-        title: TITLES[name],
-        request: `POST ${issuer}${STEPS[name].path}\n\n${parametersInLines(new URLSearchParams(sent), '')}`,
-        answer: `${status} ${STATUS_CODES[status] ?? ''}\n\n${bodyInLines(text)}`.trim(),
-        verdict: isExpected ? meaningOf(name, run) : refusalOf(answer),
-        isExpected,
-      });
-      if (!isExpected) break;
-    }
-    return steps;
-  } finally {
-    if (held.refreshToken !== undefined) await run.end(held.refreshToken);
-  }
 }
 
-function stepsOf({ secret, retryWindow }: ClientTestRun): StepName[] {
-  const again = retryWindow > 0 ? 'retry' : 'replay';
-  // RFC 7662 §2.1: only a client that can prove who it is may ask about a token.
-  return secret === undefined
-    ? ['exchange', 'refresh', again, 'revoke']
-    : ['exchange', 'introspect', 'refresh', again, 'revoke', 'introspect_revoked'];
+const statusLine = (status: number): string => `${status} ${STATUS_CODES[status] ?? ''}`.trim();
+
+/** The query of the operator's choosing, to the API that the tokens are for. */
+function apiStep({ graphqlUrl, exampleQuery }: ShownApi, answer: ApiAnswer): TestStep {
+  const request = `POST ${graphqlUrl}\nAuthorization: Bearer gate_at_…\n\n${JSON.stringify({ query: exampleQuery })}`;
+  const title = 'Call the warehouse API';
+  if ('failure' in answer) {
+    const verdict =
+      `The tokens are good, and the API did not answer: ${answer.failure}. ` +
+      'The operator of this service knows where it should be.';
+    return { title, request, answer: 'No answer', verdict, isExpected: false };
+  }
+  const { status, body, isCut } = answer;
+  const { data, errors } = objectOf(body) ?? {};
+  const isExpected = status === 200 && (isCut || (Boolean(data) && errors === undefined));
+  const shown = isCut ? `${body}\n… and more, which is not shown.` : bodyInLines(body);
+  return {
+    title,
+    request,
+    answer: `${statusLine(status)}\n\n${shown}`.trim(),
+    verdict: isExpected
+      ? 'Your first answer: as the person who approved, with what they may reach at this moment.'
+      : 'The tokens are good, and the API did not answer the query as it should. The answer says why.',
+    isExpected,
+  };
 }
+
+function stepsOf({ secret, retryWindow, keepsTokens }: ClientTestRun): (StepName | 'query')[] {
+  // RFC 7662 §2.1: only a client that can prove who it is may ask about a token.
+  const isConfidential = secret !== undefined;
+  return [
+    'exchange',
+    ...(isConfidential ? (['introspect'] as const) : []),
+    'refresh',
+    ...(retryWindow > 0 ? (['retry'] as const) : []),
+    'query',
+    ...(keepsTokens ? [] : endOf(retryWindow, isConfidential)),
+  ];
+}
+
+/** What shows that it is over. A replay has ended it already. */
+const endOf = (retryWindow: number, isConfidential: boolean): readonly StepName[] => [
+  ...(retryWindow > 0 ? [] : (['replay'] as const)),
+  'revoke',
+  ...(isConfidential ? (['introspect_revoked'] as const) : []),
+];
 
 /** What the answer of a step shows where it is as it should be. */
 const meaningOf = (name: StepName, { retryWindow }: ClientTestRun): string =>

@@ -10,32 +10,49 @@ import { durationText } from '../moment.ts';
 import { originOf, seeOther } from '../page.ts';
 import { get, type PageParts, post, type Route } from '../routes.ts';
 import { accountOf } from '../signed-in.ts';
+import type { ClientTestForm, ClientTestResultView, KeptTokensView } from './client-view.ts';
 import { CLIENT, type OwnClientSteps, ownClientOf, urlOf } from './own-client.ts';
-import { runClientTest, type TestOutcome } from './test-run.ts';
-import type { ClientTestForm, ClientTestResultView } from './view.ts';
+import { type KeptTokens, runClientTest, type TestOutcome } from './test-run.ts';
 
 /** What is kept for the page that shows it. */
-interface KeptResult extends TestOutcome {
+interface KeptResult extends Omit<TestOutcome, 'tokens'> {
   readonly clientId: string;
+  readonly isKept: boolean;
+}
+
+/** What of the form is drawn again. */
+interface SentTestForm {
+  readonly problem?: string | undefined;
+  readonly keepsTokens?: boolean;
 }
 
 export function testRoutes(parts: PageParts, own: OwnClientSteps): Route[] {
   const { issuer, host, clients, access, shownOnce } = parts;
   const { sessions, clientTests: tests, authorizations } = parts;
 
-  async function draw(ctx: Context, problem?: string): Promise<void> {
+  async function draw(ctx: Context, sent: SentTestForm = {}): Promise<void> {
     const client = testableClient(ctx);
     const { id: accountId } = accountOf(ctx);
     const { run } = ctx.query;
     const kept = typeof run === 'string' && (await shownOnce.look<KeptResult>(accountId, run));
     const result = kept && kept.clientId === client.id ? resultView(kept) : undefined;
     await host.render(ctx, 'oauth-client-test', {
-      client: { name: client.name, url: urlOf(client) },
-      form: testFormOf(client, problem),
+      client: { name: client.name, url: urlOf(client, 'connect') },
+      form: testFormOf(client, sent),
+      tokens: result && (await takeTokens(ctx)),
       result,
       isGone: run !== undefined && !result,
       organizations: result?.isPassed ? await access.accessOf({ accountId }) : [],
     });
+  }
+
+  /** Those of a test that keeps them, once. */
+  async function takeTokens(ctx: Context): Promise<KeptTokensView | undefined> {
+    if (ctx.method !== 'GET' || typeof ctx.query.tokens !== 'string') return undefined;
+    const tokens = await shownOnce.take<KeptTokens>(accountOf(ctx).id, ctx.query.tokens);
+    if (!tokens) return undefined;
+    const { authorizationCodeSeconds, accessTokenSeconds } = parts.lifetimes;
+    return { ...tokens, goodFor: durationText(authorizationCodeSeconds + accessTokenSeconds) };
   }
 
   async function sessionOf(ctx: Context): Promise<BrowserSession> {
@@ -49,14 +66,17 @@ export function testRoutes(parts: PageParts, own: OwnClientSteps): Route[] {
   /** Sends the browser to the authorization endpoint, as the client would. */
   async function begin(ctx: Context): Promise<void> {
     const client = testableClient(ctx);
-    const secret = formOf(ctx).get('client_secret')?.trim() ?? '';
+    const form = formOf(ctx);
+    const secret = form.get('client_secret')?.trim() ?? '';
+    const keepsTokens = form.has('keep_tokens');
     const problem = problemWith(client, secret);
     if (problem !== undefined) {
       ctx.status = 422;
-      return draw(ctx, problem);
+      return draw(ctx, { problem, keepsTokens });
     }
     const query = await tests.begin(await sessionOf(ctx), {
       clientId: client.id,
+      keepsTokens,
       ...(hasSecret(client.kind) && { secret }),
     });
     seeOther(ctx, `${ENDPOINT.authorization}?${query}`);
@@ -77,9 +97,10 @@ export function testRoutes(parts: PageParts, own: OwnClientSteps): Route[] {
       details: { client_id: client.id, client_name: client.name },
       origin: originOf(ctx),
     });
-    const outcome = await runClientTest({
+    const { tokens, ...outcome } = await runClientTest({
       ...test,
       issuer,
+      api: parts.api,
       callback,
       postForm: parts.postForm,
       retryWindow: parts.lifetimes.retryWindowSeconds,
@@ -91,9 +112,11 @@ export function testRoutes(parts: PageParts, own: OwnClientSteps): Route[] {
         if (left) await parts.endings.end(left.authorization, why);
       },
     });
-    const kept: KeptResult = { ...outcome, clientId: client.id };
+    const isKept = tokens !== undefined;
+    const kept: KeptResult = { ...outcome, clientId: client.id, isKept };
     const run = await shownOnce.keep(accountId, kept);
-    seeOther(ctx, `${urlOf(client)}/test?run=${run}`);
+    const shown = tokens ? `&tokens=${await shownOnce.keep(accountId, tokens)}` : '';
+    seeOther(ctx, `${urlOf(client)}/test?run=${run}${shown}`);
   }
 
   return [
@@ -115,11 +138,12 @@ export const isTestable = ({ kind, isSuspended }: Client): boolean =>
 
 export const testFormOf = (
   client: Pick<Client, 'id' | 'kind'>,
-  problem?: string,
+  { problem, keepsTokens = false }: SentTestForm = {},
 ): ClientTestForm => ({
   action: `${urlOf(client)}/test`,
   needsSecret: hasSecret(client.kind),
   problem,
+  keepsTokens,
   keptFor: durationText(LIFETIME_SECONDS),
 });
 
@@ -141,7 +165,8 @@ const SUMMARIES: Readonly<Record<TestOutcome['outcome'], string>> = {
   stopped: 'The test stopped at the last step below.',
 };
 
-const resultView = ({ outcome, steps }: TestOutcome): ClientTestResultView => ({
+const resultView = ({ outcome, steps, isKept }: KeptResult): ClientTestResultView => ({
+  isKept,
   isPassed: outcome === 'passed',
   summary: SUMMARIES[outcome],
   steps,

@@ -1,0 +1,129 @@
+/** `/profile/oauth-clients/:id/secrets`: those a client has, a second one, and the end of the first. */
+import type { Context } from 'koa';
+import { hasSecret } from '../../clients/client.ts';
+import { LIVE_SECRETS } from '../../clients/client-secret.ts';
+import type { OwnedClient } from '../../clients/owned-clients.ts';
+import { formOf } from '../../provider/form.ts';
+import { Refusal } from '../../refusal.ts';
+import { seeOther } from '../page.ts';
+import { get, type PageParts, post, type Route } from '../routes.ts';
+import { accountOf } from '../signed-in.ts';
+import type { ConfirmView } from '../view-data.ts';
+import type { SecretRow } from './client-view.ts';
+import type { ShownSecret } from './created.ts';
+import { CLIENT, headOf, type OwnClientSteps, ownClientOf, urlOf } from './own-client.ts';
+import { recordingOf } from './record.ts';
+import { secretRowsOf } from './secret-rows.ts';
+
+const PATH = `${CLIENT}/secrets`;
+const ROTATE = `${CLIENT}/rotate-secret`;
+const REMOVE = `${CLIENT}/remove-secret`;
+const REMOVED = 'The secret is removed. Requests that use it are refused from now on.';
+
+const partOf = (client: OwnedClient): string => urlOf(client, 'secrets');
+
+export function secretRoutes(parts: PageParts, own: OwnClientSteps): Route[] {
+  const { host, clock, clients, shownOnce } = parts;
+  const { requireRecentSignIn } = parts.steps;
+  const record = recordingOf(parts);
+
+  async function draw(ctx: Context, problem?: string): Promise<void> {
+    const client = ownClientOf(ctx);
+    const count = client.secrets.length;
+    await host.render(ctx, 'oauth-client-secrets', {
+      head: await headOf(ctx, 'secrets', parts),
+      notice: await host.notices.take(ctx),
+      problem,
+      live: secretRowsOf(client.secrets, clock()),
+      rotateUrl:
+        hasSecret(client.kind) && count < LIVE_SECRETS
+          ? `${urlOf(client)}/rotate-secret`
+          : undefined,
+      removeUrl: count > 1 ? `${urlOf(client)}/remove-secret` : undefined,
+    });
+  }
+
+  const show = (ctx: Context): Promise<void> => {
+    if (!hasSecret(ownClientOf(ctx).kind)) ctx.throw(404, 'this client has no secrets');
+    return draw(ctx);
+  };
+
+  /** Draws the page again with what was refused; nothing was changed. */
+  async function drawRefusal(ctx: Context, error: unknown): Promise<void> {
+    if (!(error instanceof Refusal)) throw error;
+    ctx.status = 422;
+    await draw(ctx, `${error.message} ${error.remedy}`);
+  }
+
+  async function rotateSecret(ctx: Context): Promise<void> {
+    const client = ownClientOf(ctx);
+    try {
+      const { secret } = await clients.addSecret(client.id, (tx, { lastFour }) =>
+        record(ctx, 'client_secret_added', { last_four: lastFour }, tx),
+      );
+      const shown: ShownSecret = { clientId: client.id, value: secret, isOfNewClient: false };
+      const once = await shownOnce.keep(accountOf(ctx).id, shown);
+      seeOther(ctx, `${urlOf(client)}/created?once=${once}`);
+    } catch (error) {
+      await drawRefusal(ctx, error);
+    }
+  }
+
+  /** `?secret_id=…` */
+  async function askToRemoveSecret(ctx: Context): Promise<void> {
+    const client = ownClientOf(ctx);
+    const { secret_id: id } = ctx.query;
+    // Whoever had to sign in before a button worked comes back without it.
+    if (id === undefined || client.secrets.length < 2) return seeOther(ctx, partOf(client));
+    const secret = secretRowsOf(client.secrets, clock()).find((row) => row.id === id);
+    if (!secret) ctx.throw(404, 'no such secret of this client');
+    await host.render(ctx, 'confirm', {
+      section: 'oauth-clients',
+      question: 'Remove',
+      subject: `the secret ending in ${secret.lastFour} of ${client.name}`,
+      ...lastUseOf(secret),
+      action: ctx.path,
+      fields: [{ name: 'secret_id', value: secret.id }],
+      button: 'Remove secret',
+      cancel: partOf(client),
+    });
+  }
+
+  async function removeSecret(ctx: Context): Promise<void> {
+    const client = ownClientOf(ctx);
+    try {
+      await clients.removeSecret(client.id, formOf(ctx).get('secret_id') ?? '', (tx, secret) =>
+        record(ctx, 'client_secret_removed', { last_four: secret.lastFour }, tx),
+      );
+      await host.notices.tell(ctx, partOf(client), REMOVED);
+    } catch (error) {
+      if (error instanceof Refusal && error.code === 'secret_unknown') ctx.throw(404);
+      await drawRefusal(ctx, error);
+    }
+  }
+
+  /** Whoever had to sign in before a button worked comes back with GET, to press it again. */
+  const backToSecrets = (ctx: Context): void => seeOther(ctx, partOf(ownClientOf(ctx)));
+
+  return [
+    get(PATH, ...own.page, show),
+    get(ROTATE, ...own.page, backToSecrets),
+    post(ROTATE, ...own.form(), requireRecentSignIn, rotateSecret),
+    get(REMOVE, ...own.page, askToRemoveSecret),
+    post(REMOVE, ...own.form(), requireRecentSignIn, removeSecret),
+  ];
+}
+
+/** Whether something would stop. */
+function lastUseOf(secret: SecretRow): Pick<ConfirmView, 'warning' | 'consequences'> {
+  const { lastFour, lastUsed, created, isSafeToRemove } = secret;
+  const what = `gate_cs_…${lastFour}`;
+  const end =
+    'Requests that use it are refused from the next one on; those that use the other secret are ' +
+    'not. This cannot be undone.';
+  const use = lastUsed
+    ? `${what} was last used on ${lastUsed.text}`
+    : `${what} was made on ${created.text} and never used`;
+  if (isSafeToRemove) return { consequences: [`${use}: it is safe to remove.`, end] };
+  return { warning: `${use}. Make sure that nothing needs it any more.`, consequences: [end] };
+}

@@ -1,0 +1,138 @@
+/** `/profile/oauth-clients/:id/settings`: what people see of a client, and where they come back to. */
+import type { Context, Next } from 'koa';
+import { normalizeClientName } from '../../clients/client-rules.ts';
+import type { OwnedClient } from '../../clients/owned-clients.ts';
+import { formOf } from '../../provider/form.ts';
+import { Refusal } from '../../refusal.ts';
+import { seeOther } from '../page.ts';
+import { get, type PageParts, post, type Redraw, type Route } from '../routes.ts';
+import { NOTHING_SENT, typedOf } from '../signed-in.ts';
+import {
+  type ClientFormFindings,
+  checkClientForm,
+  clientFormView,
+  isFine,
+  readClientForm,
+  type TypedClient,
+} from './form.ts';
+import { CLIENT, headOf, type OwnClientSteps, ownClientOf, urlOf } from './own-client.ts';
+import { recordingOf } from './record.ts';
+
+const PATH = `${CLIENT}/settings`;
+const REGISTER = `${CLIENT}/redirect-uris`;
+const SAVED = 'The changes are saved.';
+const REGISTERED = 'The redirect URI is registered.';
+
+interface Refused {
+  readonly typed?: TypedClient;
+  readonly findings?: ClientFormFindings;
+  readonly problem?: string;
+}
+
+export function settingsRoutes(parts: PageParts, own: OwnClientSteps): Route[] {
+  const { host, clients } = parts;
+  const { requireRecentSignIn } = parts.steps;
+  const record = recordingOf(parts);
+
+  async function draw(ctx: Context, refused: Refused = {}): Promise<void> {
+    const client = ownClientOf(ctx);
+    const { typed = { ...client, rows: 'sent' }, ...findings } = refused;
+    const frame = { action: urlOf(client, 'settings'), button: 'Save changes', ...findings };
+    await host.render(ctx, 'oauth-client-settings', {
+      head: await headOf(ctx, 'settings', parts),
+      notice: typedOf(ctx) ? NOTHING_SENT : await host.notices.take(ctx),
+      form: clientFormView(typed, client, frame),
+      deleteUrl: `${urlOf(client)}/delete`,
+    });
+  }
+
+  /** With what was sent. Nobody else has this client. */
+  const redraw: Redraw = {
+    isForEverybody: false,
+    draw: (ctx, problem) =>
+      own.requireOwnClient(ctx, () =>
+        draw(ctx, { typed: readClientForm(formOf(ctx), ownClientOf(ctx)), problem }),
+      ),
+  };
+
+  function show(ctx: Context): Promise<void> {
+    const typed = typedOf(ctx);
+    return draw(ctx, typed && { typed: readClientForm(typed, ownClientOf(ctx)) });
+  }
+
+  /** Goes on with changes that were sent and are fine. */
+  async function check(ctx: Context, next: Next): Promise<void> {
+    const client = ownClientOf(ctx);
+    const typed = readClientForm(formOf(ctx), client);
+    if (typed.rows !== 'sent') return draw(ctx, { typed });
+    if (isUnchanged(typed, client)) return host.notices.tell(ctx, urlOf(client, 'settings'), SAVED);
+    const findings = checkClientForm(typed, client);
+    if (isFine(findings)) return next();
+    ctx.status = 422;
+    await draw(ctx, { typed, findings });
+  }
+
+  const save = (ctx: Context): Promise<void> =>
+    change(ctx, readClientForm(formOf(ctx), ownClientOf(ctx)), 'settings', SAVED);
+
+  /** Who may change a redirect URI, gets the codes of other people. */
+  async function change(
+    ctx: Context,
+    typed: TypedClient,
+    part: 'settings' | 'connect' | 'problems',
+    notice: string,
+  ): Promise<void> {
+    const client = ownClientOf(ctx);
+    const { name, redirectUris } = typed;
+    const details = { client_name: normalizeClientName(name), redirect_uris: redirectUris };
+    try {
+      await clients.edit(client.id, { name, redirectUris }, (tx) =>
+        record(ctx, 'client_changed', details, tx),
+      );
+      await host.notices.tell(ctx, urlOf(client, part), notice);
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error;
+      ctx.status = 422;
+      await draw(ctx, { typed, problem: `${error.message} ${error.remedy}` });
+    }
+  }
+
+  /** One URI beside those that are registered, from a button of another page: `redirect_uri`. */
+  const withOneMore = (ctx: Context): TypedClient => {
+    const { name, redirectUris } = ownClientOf(ctx);
+    const uri = formOf(ctx).get('redirect_uri') ?? '';
+    return { name, redirectUris: [...new Set([...redirectUris, uri])], rows: 'sent' };
+  };
+
+  /** What may not be registered is shown with what is wrong, as if it had been typed. */
+  async function checkOneMore(ctx: Context, next: Next): Promise<void> {
+    const client = ownClientOf(ctx);
+    const typed = withOneMore(ctx);
+    const findings = checkClientForm(typed, client);
+    if (isFine(findings)) return next();
+    ctx.status = 422;
+    await draw(ctx, { typed, findings });
+  }
+
+  const register = (ctx: Context): Promise<void> =>
+    change(ctx, withOneMore(ctx), cameFrom(ctx), REGISTERED);
+
+  /** Whoever had to sign in before the button worked comes back with GET, to press it again. */
+  const backToClient = (ctx: Context): void => seeOther(ctx, urlOf(ownClientOf(ctx)));
+
+  return [
+    get(PATH, ...own.page, show),
+    post(PATH, ...own.form(redraw), check, requireRecentSignIn, save),
+    get(REGISTER, ...own.page, backToClient),
+    post(REGISTER, ...own.form(), checkOneMore, requireRecentSignIn, register),
+  ];
+}
+
+const cameFrom = (ctx: Context): 'connect' | 'problems' =>
+  formOf(ctx).get('from') === 'problems' ? 'problems' : 'connect';
+
+/** Nothing is asked and nothing recorded for it. */
+const isUnchanged = ({ name, redirectUris }: TypedClient, client: OwnedClient): boolean =>
+  normalizeClientName(name) === client.name &&
+  redirectUris.length === client.redirectUris.length &&
+  redirectUris.every((uri, row) => uri === client.redirectUris[row]);

@@ -1,0 +1,22 @@
+/** The GraphQL API of the sandbox beside a service, as the API that its clients are shown. */
+import { createIntrospector } from '../../src/resource-server/resource-server.ts';
+import { startWarehouseApi } from '../../src/sandbox/warehouse-api.ts';
+import { atEndOfFile } from './end-of-run.ts';
+import type { Seeded } from './seeded.ts';
+
+/** What everybody may ask. */
+const QUERY = '{ caller { username } }';
+
+/** Starts it, and puts the settings in force that name it. @returns its address. */
+export async function nameWarehouseApi({ service, issuer, clients }: Seeded): Promise<string> {
+  const { id: clientId, secret: clientSecret = '' } = clients.resourceServer;
+  const introspector = createIntrospector({ issuer, clientId, clientSecret });
+  const api = await startWarehouseApi({ introspector });
+  atEndOfFile(async () => {
+    await api.close();
+    await introspector.close();
+  });
+  const { href: graphqlUrl } = api.url;
+  await service.apply({ ...service.settings, api: { graphqlUrl, exampleQuery: QUERY } });
+  return graphqlUrl;
+}
