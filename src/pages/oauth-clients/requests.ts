@@ -36,6 +36,8 @@ export function requestRoutes(parts: PageParts, own: OwnClientSteps): Route[] {
     // A proxy that compresses or collects it would hold the heartbeat back.
     ctx.set('Cache-Control', 'no-store, no-transform');
     ctx.set('X-Accel-Buffering', 'no');
+    // Or the connection of a stream that ended with its node would be waited for.
+    ctx.set('Connection', 'close');
     ctx.body = stream;
   }
 

@@ -1,0 +1,132 @@
+/** Requests of a client, told to its owner while they happen, whichever node answers them. */
+import { expect } from 'chai';
+import { eventually } from '../support/eventually.ts';
+import { authorizationUrl, exchangeCode, type TestClient } from '../support/oauth.ts';
+import { type SeededPerson, seed } from '../support/seed.ts';
+import { startsOn, type TestService } from '../support/service.ts';
+import { type ClientOwner, LIST, REDIRECT_URI, signInOwner, textOf } from './client-owner.ts';
+
+const NO_CODE = `gate_ac_${'x'.repeat(43)}`;
+
+describe('the requests of a client, live', () => {
+  const start = startsOn('postgres+redis');
+  let nodes: readonly [TestService, TestService];
+  let owner: ClientOwner;
+  let person: SeededPerson;
+  let client: Required<TestClient>;
+
+  before(async () => {
+    const first = await start();
+    nodes = [first, await start({ beside: first })];
+    ({ person } = await seed(first));
+    owner = await signInOwner(first, person);
+  });
+  beforeEach(async () => {
+    client = await addClient();
+  });
+
+  async function addClient(): Promise<Required<TestClient>> {
+    const { client: added, secret = '' } = await nodes[0].clients.add({
+      ...{ kind: 'confidential', name: 'Watched', isNative: false },
+      ownerAccountId: person.accountId,
+      redirectUris: [REDIRECT_URI],
+    });
+    return { id: added.id, secret, redirectUri: REDIRECT_URI };
+  }
+
+  const pathOf = ({ id }: TestClient) => `${LIST}/${id}`;
+  const shownRows = async () =>
+    (await owner.get(pathOf(client))).html.split('<template')[0]?.match(/<li class="request"/g) ??
+    [];
+  const watched = (node: TestService) =>
+    eventually(async () => {
+      await exchangeCode(node.issuer, client, NO_CODE);
+      expect(await shownRows()).not.to.deep.equal([]);
+    });
+
+  /** Opens the stream as the page does. */
+  async function listen(of: TestClient = client, by = owner) {
+    const path = `${pathOf(of)}/requests`;
+    const headers = { accept: 'text/event-stream', cookie: by.cookieHeader(path) };
+    const response = await fetch(nodes[0].issuer + path, { headers, redirect: 'manual' });
+    let text = '';
+    const ended = (async () => {
+      const decoder = new TextDecoder();
+      for await (const chunk of response.body ?? []) text += decoder.decode(chunk as Uint8Array);
+    })().catch(() => {});
+    const events = () =>
+      text.match(/^data: \{.*\}$/gm)?.map((line) => JSON.parse(line.slice('data: '.length))) ?? [];
+    return { response, ended, events, text: () => text };
+  }
+
+  it('appear in the open page and on reload, with the cause, from every node', async () => {
+    const { response, events } = await listen();
+    expect(response.headers.get('content-type')).to.include('text/event-stream');
+    expect(response.headers.get('content-security-policy')).to.include("connect-src 'self'");
+    for (const node of nodes) {
+      await watched(node);
+      await fetch(authorizationUrl(node.issuer, { ...client, redirectUri: `${REDIRECT_URI}/x` }));
+    }
+    await eventually(async () => {
+      const steps = events().map(({ step, outcome }) => `${step}: ${outcome}`);
+      expect(steps).to.include('Token authorization_code: invalid_grant');
+      expect(steps.filter((step) => step === 'Authorize: invalid_redirect_uri')).to.have.length(2);
+    });
+    const refused = events().find(({ outcome }) => outcome === 'invalid_grant');
+    expect(refused).to.include({ isRefused: true });
+    expect(refused.cause).to.match(/authorization code/);
+    expect(refused.requestId).to.match(/^req_/);
+    expect(JSON.stringify(events())).not.to.match(/gate_(?!ci_)/);
+    expect(textOf((await owner.get(pathOf(client))).html)).to.include(refused.requestId);
+  });
+
+  it('that succeed appear too', async () => {
+    const { events } = await listen();
+    await watched(nodes[0]);
+    const callback = await owner.authorize(authorizationUrl(nodes[0].issuer, client), person);
+    await exchangeCode(nodes[0].issuer, client, callback.searchParams.get('code') ?? '');
+    await eventually(async () => {
+      const outcomes = events().map(({ outcome }) => outcome);
+      expect(outcomes).to.include.members(['code sent', 'tokens issued']);
+    });
+  });
+
+  it('are told of no client that nobody watches', async () => {
+    await exchangeCode(nodes[0].issuer, client, NO_CODE);
+    expect(await shownRows()).to.deep.equal([]);
+    await watched(nodes[0]);
+  });
+
+  it('flow in four streams of a person at most, of which the oldest ends for the next', async () => {
+    const opened = [];
+    for (let count = 0; count < 5; count += 1) opened.push(await listen());
+    const [first, ...others] = opened;
+    await first?.ended;
+    expect(first?.text()).to.include('event: over');
+    await watched(nodes[0]);
+    await eventually(async () => {
+      for (const { events } of others) expect(events()).not.to.deep.equal([]);
+    });
+  });
+
+  it('end with the session, and with the client of somebody else, and keep no session alive', async () => {
+    const other = await signInOwner(nodes[0], person);
+    const given = await addClient();
+    const [signedOut, transferred] = [await listen(client, other), await listen(given)];
+    expect(signedOut.response.headers.get('set-cookie')).to.equal(null);
+    expect((await other.get(pathOf(client))).headers.get('set-cookie')).to.match(/session/);
+    await other.send('/logout');
+    await nodes[0].clients.transfer(given.id, undefined);
+    await Promise.all([signedOut.ended, transferred.ended]);
+    expect(signedOut.text()).to.include('event: over');
+    expect(transferred.text()).to.include('event: over');
+    const again = await listen(client, other);
+    expect(again.response.status).to.equal(303);
+  });
+
+  it('end with their node', async () => {
+    const { ended } = await listen();
+    await nodes[0].close();
+    await ended;
+  });
+});
