@@ -1,0 +1,107 @@
+/** From an account to the first answer of the GraphQL API, by a developer who was told one address. */
+import { expect } from 'chai';
+import type { Locator, Page } from 'playwright-core';
+import { expectAccessible, PHONE } from '../support/axe.ts';
+import { describeInBrowser } from '../support/browser.ts';
+import { authorizationUrl } from '../support/oauth.ts';
+import { startSeeded } from '../support/seeded.ts';
+import { nameWarehouseApi } from '../support/warehouse-api.ts';
+
+/** What a person has patience for. */
+const MOST_CLICKS = 12;
+const PASSWORD = 'nine green pallets';
+
+describeInBrowser('a developer who is new here', (visit) => {
+  const on = startSeeded();
+  let clicks = 0;
+
+  before(() => nameWarehouseApi(on));
+
+  async function click(target: Locator): Promise<void> {
+    clicks += 1;
+    await target.click();
+  }
+  const button = (page: Page, name: string) =>
+    page.getByRole('main').getByRole('button', { name, exact: true });
+
+  it('reaches the first answer of the API in a few clicks, and sees their requests as they happen', async () => {
+    const { page, problems } = await visit(PHONE);
+    const { service, issuer } = on;
+    const account = await service.accounts.add({ email: 'new@example.test', name: 'Nia New' });
+    const { token } = await service.passwordLinks.make(account, 'invitation', ORIGIN);
+    await page.goto(`${issuer}/password?token=${token}`);
+    await page.getByLabel('New password').fill(PASSWORD);
+    await click(button(page, 'Set password'));
+    if (page.url().includes('/login')) {
+      await page.getByLabel('Email address').fill('new@example.test');
+      await page.getByLabel('Password', { exact: true }).fill(PASSWORD);
+      await click(button(page, 'Sign in'));
+    }
+    await click(page.getByRole('navigation').getByRole('link', { name: 'OAuth Clients' }));
+    await click(page.getByRole('link', { name: 'Create OAuth Client' }));
+    await page.getByLabel('Name').fill('Stock Sync');
+    await page.getByLabel('Redirect URI 1').fill('http://127.0.0.1:4000/callback');
+    await click(button(page, 'Create OAuth Client'));
+    await page.getByRole('heading', { name: 'Your new OAuth client' }).waitFor();
+    const id = (await page.locator('[data-client-id]').textContent()) ?? '';
+    await expectAccessible(page, 'the new client');
+
+    const opening = page.waitForEvent('popup');
+    await click(page.getByRole('button', { name: /^Test now/ }));
+    const test = await opening;
+    await click(button(test, 'Approve'));
+    await test.getByText('This client works.').waitFor();
+    await test.getByText('"username": "new@example.test"').waitFor();
+    expect(clicks, 'clicks').to.be.at.most(MOST_CLICKS);
+    await expectAccessible(test, 'the answer');
+    // The page with the secret is still there, and forgets it when it is left.
+    expect(await page.locator('[data-secret]').textContent()).to.match(/^gate_cs_/);
+    await page.getByRole('link', { name: 'I have copied it' }).click();
+
+    await page.getByText('New ones appear by themselves.').waitFor();
+    const client = { id, redirectUri: 'http://127.0.0.1:4000/other' };
+    await fetch(authorizationUrl(issuer, client));
+    await page.locator('.request', { hasText: 'invalid_redirect_uri' }).waitFor();
+    await expectAccessible(page, 'the requests');
+    await page.goBack();
+    expect(await page.content()).not.to.include('gate_cs_');
+
+    // And what was wrong is mended with a click.
+    await page.goto(`${issuer}/profile/oauth-clients`);
+    await page.getByRole('link', { name: '1 problem of Stock Sync' }).click();
+    await expectAccessible(page, 'the problems');
+    await button(page, 'Register this URI').click();
+    await page.getByText('The redirect URI is registered.').waitFor();
+    expect((await service.clients.find(id))?.redirectUris).to.include(client.redirectUri);
+    expect(problems).to.deep.equal([]);
+  });
+
+  it('is asked before leaving settings with something that was not saved', async () => {
+    const { page } = await visit();
+    const asked: string[] = [];
+    page.on('dialog', (dialog) => {
+      asked.push(dialog.type());
+      void dialog.accept();
+    });
+    const { client } = await on.service.clients.add({
+      ...{ kind: 'confidential', name: 'Unsaved', isNative: false },
+      redirectUris: ['https://partner.example/cb'],
+      ownerAccountId: on.seeded.person.accountId,
+    });
+    await page.goto(`${on.issuer}/profile/oauth-clients/${client.id}/settings`);
+    await page.getByLabel('Email address').fill(on.seeded.person.email);
+    await page.getByLabel('Password', { exact: true }).fill(on.seeded.person.password);
+    await button(page, 'Sign in').click();
+    await page.getByLabel('Name').fill('Typed');
+    await page.getByRole('link', { name: 'Connect', exact: true }).click();
+    await page.getByRole('heading', { name: 'Connect it' }).waitFor();
+    expect(asked).to.deep.equal(['beforeunload']);
+    await page.getByRole('link', { name: 'Settings' }).click();
+    await page.getByLabel('Name').fill('Typed');
+    await button(page, 'Save changes').last().click();
+    await page.getByText('The changes are saved.').waitFor();
+    expect(asked).to.have.length(1);
+  });
+});
+
+const ORIGIN = { address: '127.0.0.1', browser: 'test' };
