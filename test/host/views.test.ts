@@ -134,7 +134,7 @@ const samples: Samples = {
     form: clientTestForm(text, many),
     result: some(
       {
-        ...{ isPassed: many === 1, isKept: many > 1, summary: text },
+        ...{ isPassed: many === 1, isKept: many > 1, summary: text, apiAnswer: some(text, many) },
         steps: list(many, (index) => ({
           ...{ title: text, request: text, answer: text, verdict: text },
           isExpected: index % 2 === 0,

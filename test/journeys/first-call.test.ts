@@ -51,7 +51,8 @@ describeInBrowser('a developer who is new here', (visit) => {
     const test = await opening;
     await click(button(test, 'Approve'));
     await test.getByText('This client works.').waitFor();
-    await test.getByText('"username": "new@example.test"').waitFor();
+    const answer = test.getByRole('region', { name: 'What the API answered' });
+    await answer.getByText('"username": "new@example.test"').waitFor();
     expect(clicks, 'clicks').to.be.at.most(MOST_CLICKS);
     await expectAccessible(test, 'the answer');
     // The page with the secret is still there, and forgets it when it is left.

@@ -200,5 +200,6 @@ export interface ClientTestResultView {
   readonly isKept: boolean;
   readonly isPassed: boolean;
   readonly summary: string;
+  readonly apiAnswer: string | undefined;
   readonly steps: readonly TestStep[];
 }

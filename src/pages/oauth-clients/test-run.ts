@@ -25,6 +25,8 @@ export interface TestStep {
 export interface TestOutcome {
   readonly outcome: 'passed' | 'denied' | 'stopped';
   readonly steps: readonly TestStep[];
+  /** What the developer came for, where there is an API and it answered as it should. */
+  readonly apiAnswer?: string;
   /** Of a test that passed and keeps its tokens. */
   readonly tokens?: KeptTokens;
 }
@@ -62,9 +64,9 @@ export async function runClientTest(run: ClientTestRun): Promise<TestOutcome> {
     const isDenied = run.callback.get('error') === 'access_denied';
     return { outcome: isDenied ? 'denied' : 'stopped', steps: [authorized] };
   }
-  const { steps, tokens } = await askEverything(run, code);
+  const { steps, ...gained } = await askEverything(run, code);
   const outcome = steps.every(({ isExpected }) => isExpected) ? 'passed' : 'stopped';
-  return { outcome, steps: [authorized, ...steps], ...(tokens && { tokens }) };
+  return { outcome, steps: [authorized, ...steps], ...gained };
 }
 
 function authorizationStep({ issuer, redirectUri, request, callback }: ClientTestRun): TestStep {
@@ -89,17 +91,20 @@ const MEANINGS: Readonly<Record<string, string>> = {
 async function askEverything(
   run: ClientTestRun,
   code: string,
-): Promise<Pick<TestOutcome, 'steps' | 'tokens'>> {
+): Promise<Omit<TestOutcome, 'outcome'>> {
   const { redirectUri, verifier, api } = run;
   const post = posting(run);
   const steps: TestStep[] = [];
   let held: Held = { code, redirectUri, verifier };
   let isKept = false;
+  let gained: Pick<TestOutcome, 'apiAnswer'> = {};
   try {
     for (const name of stepsOf(run)) {
       if (name === 'query') {
         if (!api) continue;
-        steps.push(apiStep(api, await api.call(held.accessToken ?? '')));
+        const { shown, ...step } = apiStep(api, await api.call(held.accessToken ?? ''));
+        steps.push(step);
+        if (step.isExpected) gained = { apiAnswer: shown };
       } else {
         const { answer, isExpected, ...next } = await take(name, held, post);
         ({ held } = next);
@@ -112,13 +117,14 @@ async function askEverything(
           isExpected,
         });
       }
-      if (!steps.at(-1)?.isExpected) return { steps };
+      if (!steps.at(-1)?.isExpected) return { steps, ...gained };
     }
     const { accessToken, refreshToken } = held;
-    if (!run.keepsTokens || accessToken === undefined || refreshToken === undefined)
-      return { steps };
+    if (!run.keepsTokens || accessToken === undefined || refreshToken === undefined) {
+      return { steps, ...gained };
+    }
     isKept = true;
-    return { steps, tokens: { accessToken, refreshToken } };
+    return { steps, ...gained, tokens: { accessToken, refreshToken } };
   } finally {
     if (!isKept && held.refreshToken !== undefined) await run.end(held.refreshToken);
   }
@@ -140,14 +146,17 @@ function posting({ clientId, secret, postForm }: ClientTestRun) {
 const statusLine = (status: number): string => `${status} ${STATUS_CODES[status] ?? ''}`.trim();
 
 /** The query of the operator's choosing, to the API that the tokens are for. */
-function apiStep({ graphqlUrl, exampleQuery }: ShownApi, answer: ApiAnswer): TestStep {
+function apiStep(
+  { graphqlUrl, exampleQuery }: ShownApi,
+  answer: ApiAnswer,
+): TestStep & { readonly shown: string } {
   const request = `POST ${graphqlUrl}\nAuthorization: Bearer gate_at_…\n\n${JSON.stringify({ query: exampleQuery })}`;
   const title = 'Call the warehouse API';
   if ('failure' in answer) {
     const verdict =
       `The tokens are good, and the API did not answer: ${answer.failure}. ` +
       'The operator of this service knows where it should be.';
-    return { title, request, answer: 'No answer', verdict, isExpected: false };
+    return { title, request, answer: 'No answer', verdict, isExpected: false, shown: '' };
   }
   const { status, body, isCut } = answer;
   const { data, errors } = objectOf(body) ?? {};
@@ -161,6 +170,7 @@ function apiStep({ graphqlUrl, exampleQuery }: ShownApi, answer: ApiAnswer): Tes
       ? 'Your first answer: as the person who approved, with what they may reach at this moment.'
       : 'The tokens are good, and the API did not answer the query as it should. The answer says why.',
     isExpected,
+    shown,
   };
 }
 

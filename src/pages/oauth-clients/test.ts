@@ -165,8 +165,9 @@ const SUMMARIES: Readonly<Record<TestOutcome['outcome'], string>> = {
   stopped: 'The test stopped at the last step below.',
 };
 
-const resultView = ({ outcome, steps, isKept }: KeptResult): ClientTestResultView => ({
+const resultView = ({ outcome, isKept, apiAnswer, steps }: KeptResult): ClientTestResultView => ({
   isKept,
+  apiAnswer,
   isPassed: outcome === 'passed',
   summary: SUMMARIES[outcome],
   steps,
