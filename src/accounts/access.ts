@@ -4,6 +4,7 @@ import { isClientId } from '../random-id.ts';
 import type { ChangeFeed } from '../storage/change-feed.ts';
 import { createMemory } from '../storage/memory.ts';
 import type { Queries } from '../storage/queries.ts';
+import { type Bars, createBars } from './bars.ts';
 import { byName } from './by-name.ts';
 import { createPeople, type People } from './people.ts';
 import { PLACES, type PlaceKind } from './places.ts';
@@ -24,12 +25,19 @@ export interface Access {
    * the caller to ask: an unknown one reaches nothing.
    */
   accessOf(subject: Subject): Promise<readonly Organization[]>;
+  /** What a person reaches through a client: nothing of the organizations that bar it. */
+  accessThrough(clientId: string, accountId: string): Promise<readonly Organization[]>;
+  /** The same, of what the person reaches. */
+  through(clientId: string, reached: readonly Organization[]): Promise<readonly Organization[]>;
+  readonly bars: Bars;
   /**
    * The other way round: who is in the organization, or reaches the warehouse, people first, by name.
    *
    * @throws Refusal `organization_unknown` or `warehouse_unknown`
    */
   reachedBy(kind: PlaceKind, id: string): Promise<readonly Member[]>;
+  /** For who changed the access of this account, and answers sooner than the database tells. */
+  forget(accountId: string): void;
 }
 
 export interface Member {
@@ -57,18 +65,32 @@ export function createAccess(parts: {
     topics: ['access'],
     within: { topic: 'organizations', namesIn: (reached) => reached.map(({ id }) => id) },
   });
+  const bars = createBars(parts);
 
   async function readMachine(id: string): Promise<Organization[]> {
     return organizationsFrom(await database.query<ReachRow>(selectReach('client_id', '$1'), [id]));
   }
 
+  const accessOf: Access['accessOf'] = async (subject) => {
+    if ('accountId' in subject) return (await people.find(subject.accountId))?.organizations ?? [];
+    const { clientId: id } = subject;
+    return isClientId(id) ? machines.find(id, () => readMachine(id)) : [];
+  };
+
+  const through: Access['through'] = async (clientId, reached) => {
+    const barred = await bars.of(clientId);
+    return barred.size === 0 ? reached : reached.filter(({ id }) => !barred.has(id));
+  };
+
   return {
-    async accessOf(subject) {
-      if ('accountId' in subject)
-        return (await people.find(subject.accountId))?.organizations ?? [];
-      const { clientId: id } = subject;
-      return isClientId(id) ? machines.find(id, () => readMachine(id)) : [];
+    accessOf,
+    bars,
+    forget: (accountId) => people.forget('access', accountId),
+
+    async accessThrough(clientId, accountId) {
+      return through(clientId, await accessOf({ accountId }));
     },
+    through,
 
     async reachedBy(kind, id) {
       const { isId, table, unknown } = PLACES[kind];

@@ -74,6 +74,7 @@ export function createAccountEdits({
               WHERE account_id = $1`,
             [id],
           );
+          await tx.query(FORGET_NAME_ELSEWHERE, [id]);
           await alongside?.(tx, accountFrom(row));
           return accountFrom(row);
         }),
@@ -84,6 +85,13 @@ export function createAccountEdits({
     },
   };
 }
+
+/** In the logs of those with whom the person ended something, or they with the person. */
+const FORGET_NAME_ELSEWHERE = `
+  UPDATE activity SET details = details
+      - CASE WHEN details ->> 'by_account_id' = $1 THEN 'by_name' ELSE 'person_name' END
+    WHERE action IN ('membership_removed', 'member_removed', 'client_barred', 'client_admitted')
+      AND (details ->> 'by_account_id' = $1 OR details ->> 'person_id' = $1)`;
 
 /** @throws Refusal `email_invalid` or `email_ambiguous` */
 export function acceptedEmail(entered: string): string {

@@ -36,8 +36,18 @@ const changed = ({ changed: fields = [] }: Details): string =>
     .replace('email', 'email address')
     .replace('external_id', 'external id');
 
-/** `as admin`, or `Rotterdam: read, write` */
-function access({ role, rights, warehouse_name: warehouse }: Details): string | undefined {
+/** `by Ada`, where an owner or admin of the organization did it */
+const byWhom = ({ by_name: name }: Details): string | undefined =>
+  name === undefined ? undefined : `by ${name}`;
+
+/** `from Storm Logistics, by Ada` */
+const whence = (details: Details): string =>
+  [`from ${details.organization_name}`, byWhom(details)].filter(Boolean).join(', ');
+
+/** `as admin`, `Rotterdam: read, write`, or `by Ada` */
+function access(details: Details): string | undefined {
+  const { role, rights, warehouse_name: warehouse } = details;
+  if (details.by_name !== undefined) return byWhom(details);
   if (role !== undefined) return `as ${role}`;
   if (warehouse === undefined) return undefined;
   return rights === undefined ? `${warehouse}` : `${warehouse}: ${[rights].flat().join(', ')}`;
@@ -76,6 +86,17 @@ const WORDS: Readonly<Record<Action, Words>> = {
   api_key_revoked: { what: 'API key revoked', about: 'api_key_name', note: ending },
   membership_set: { what: 'Access given', about: 'organization_name', note: access },
   membership_removed: { what: 'Access taken', about: 'organization_name', note: access },
+  member_removed: {
+    what: 'Membership ended',
+    about: 'organization_name',
+    note: ({ person_name: name }) => (name === undefined ? undefined : `of ${name}`),
+  },
+  client_barred: { what: 'Client shut out', about: 'client_name', note: whence },
+  client_admitted: {
+    what: 'Client let in again',
+    about: 'client_name',
+    note: (details) => whence(details).replace(/^from/, 'to'),
+  },
   organization_added: { what: 'Organization added', about: 'organization_name' },
   organization_changed: { what: 'Organization changed', about: 'organization_name' },
   organization_removed: { what: 'Organization removed', about: 'organization_name' },

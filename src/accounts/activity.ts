@@ -32,6 +32,10 @@ export type Action =
   | 'api_key_revoked'
   | 'membership_set'
   | 'membership_removed'
+  /** The same, in the log of who did it. */
+  | 'member_removed'
+  | 'client_barred'
+  | 'client_admitted'
   | 'organization_added'
   | 'organization_changed'
   | 'organization_removed'
@@ -48,7 +52,8 @@ export interface Origin {
 
 export interface NewActivity {
   readonly action: Action;
-  readonly actor: 'person' | 'operator' | 'client' | 'service';
+  /** `organization`: an owner or admin of one, in the log of somebody else. */
+  readonly actor: 'person' | 'operator' | 'client' | 'service' | 'organization';
   /** In whose log it appears; absent for what concerns no person. */
   readonly accountId?: string | undefined;
   /** Ids and names of what it was about. Never a secret. */

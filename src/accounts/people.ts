@@ -28,7 +28,7 @@ export interface People {
    */
   find(accountId: string, isGood?: (person: Person) => boolean): Promise<Person | undefined>;
   /** For whoever changed something of them, which the notification tells a moment later. */
-  forget(topic: 'accounts' | 'connections', what: string): void;
+  forget(topic: 'accounts' | 'access' | 'connections', what: string): void;
 }
 
 export interface PeopleParts {

@@ -20,7 +20,13 @@ interface AuditOptions {
   readonly limit: number;
 }
 
-const ACTORS: readonly ActivityRecord['actor'][] = ['person', 'operator', 'client', 'service'];
+const ACTORS: readonly ActivityRecord['actor'][] = [
+  'person',
+  'operator',
+  'client',
+  'service',
+  'organization',
+];
 const MOST = 10_000;
 
 export function addAuditCommand(program: Command, { run }: Operator): void {

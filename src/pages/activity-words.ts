@@ -36,4 +36,5 @@ const ACTORS: Readonly<Record<ActivityRecord['actor'], string>> = {
   operator: 'The operator of this service',
   client: 'The client',
   service: 'This service',
+  organization: 'An owner or admin of the organization',
 };

@@ -46,7 +46,7 @@ export function consentAnswers(parts: PageParts) {
       const { uid, client, account, redirectUri, askedBefore } = interaction;
       const accountId = account.id;
       const [organizations, remembered, generation] = await Promise.all([
-        access.accessOf({ accountId }),
+        access.accessThrough(client.id, accountId),
         connections.find(accountId, client.id),
         connections.generationOf(accountId, client.id),
       ]);

@@ -78,7 +78,7 @@ export function createApprovals(parts: {
         clientId,
         name,
         hosts,
-        access: await access.accessOf({ accountId }),
+        access: await access.accessThrough(clientId, accountId),
         page: { sessionGeneration, generation: asked.generation },
       });
       if (generation === undefined) return undefined;

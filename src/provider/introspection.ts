@@ -121,7 +121,7 @@ async function describeMachine(token: MachineToken, ctx: Context, parts: Introsp
 async function describe(
   found: Found<PresentedAccessToken>,
   ctx: Context,
-  { authorizations, lastUsed, issuer }: IntrospectionParts,
+  { access, authorizations, lastUsed, issuer }: IntrospectionParts,
 ) {
   const { value, authorization } = found;
   const { id, accountId, clientId } = authorization;
@@ -146,6 +146,6 @@ async function describe(
     ...answer,
     authorization: id,
     ...personIn(holders.account),
-    organizations: holders.organizations,
+    organizations: await access.through(clientId, holders.organizations),
   };
 }

@@ -12,6 +12,8 @@ export type ChangeTopic =
   | 'access'
   | 'api-keys'
   | 'connections'
+  /** By client. */
+  | 'bars'
   /** Told by who ends one, for it ends in the token store. */
   | 'authorizations'
   /** By public ids, for resource servers. */

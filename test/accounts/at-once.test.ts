@@ -1,5 +1,6 @@
 /** Changes that come at once are made one after the other, whichever database keeps them. */
 import { expect } from 'chai';
+import { createAccess } from '../../src/accounts/access.ts';
 import {
   type AccountRegistry,
   createAccountRegistry,
@@ -8,6 +9,7 @@ import { createActivity } from '../../src/accounts/activity.ts';
 import { createApiKeys } from '../../src/accounts/api-keys/api-keys.ts';
 import { seedDemo } from '../../src/accounts/demo.ts';
 import { createMemberships } from '../../src/accounts/memberships.ts';
+import { createOrganizationEnds } from '../../src/accounts/organization-ends.ts';
 import { createOrganizations } from '../../src/accounts/organizations.ts';
 import { createPasswordChanges } from '../../src/accounts/passwords/changes.ts';
 import { createPasswordLinks } from '../../src/accounts/passwords/links.ts';
@@ -151,6 +153,24 @@ forEachDatabase('at once', (open) => {
       ),
     );
     expect(set.filter(Boolean)).to.have.length(1);
+  });
+
+  it('owners who all leave an organization leave one behind', async () => {
+    const { id: organizationId } = await createOrganizations(parts).add({ name: 'Nord' });
+    const memberships = createMemberships(parts);
+    const people = await Promise.all(
+      times(3, (index) => accounts.add({ email: `${index}@demo.test`, name: 'Owner' })),
+    );
+    for (const { id: accountId } of people) {
+      await memberships.setRole({ accountId }, organizationId, 'owner');
+    }
+    const ends = createOrganizationEnds({ ...parts, access: createAccess(parts) });
+    const outcomes = await meeting(database, 'organization_memberships', () =>
+      people.map(({ id }) =>
+        refusalOf(ends.endMembership({ organizationId, by: id, accountId: id })),
+      ),
+    );
+    expect(outcomes.sort()).to.deep.equal(['accepted', 'accepted', 'last_owner']);
   });
 
   it('a person gets one role', async () => {

@@ -24,7 +24,8 @@ const SEED = `
     VALUES ('gate_ci_d', 'org', 'member', now());
   INSERT INTO connections
     (account_id, client_id, connected_at, approved_at, consented_name, consented_hosts)
-    VALUES ('acc_a', 'gate_ci_c', now(), now(), '', '{}')`;
+    VALUES ('acc_a', 'gate_ci_c', now(), now(), '', '{}');
+  INSERT INTO barred_clients VALUES ('org', 'gate_ci_c', now())`;
 
 const NOBODYS = `INSERT INTO clients (id, kind, name, redirect_uris, native, created_at, updated_at)
   VALUES ('gate_ci_e', 'machine', '', '{}', false, now(), now())`;
@@ -61,6 +62,8 @@ const CHANGES: readonly (readonly [statement: string, ...told: string[]])[] = [
   ],
   ["UPDATE organizations SET name = 'N'", 'organizations org'],
   ["UPDATE warehouses SET name = 'N'", 'organizations org'],
+  ["INSERT INTO barred_clients VALUES ('org', 'gate_ci_d', now(), 'acc_a')", 'bars gate_ci_d'],
+  ['DELETE FROM barred_clients', 'bars gate_ci_c'],
   ['TRUNCATE accounts CASCADE', 'everything'],
 ];
 

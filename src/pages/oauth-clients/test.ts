@@ -42,7 +42,7 @@ export function testRoutes(parts: PageParts, own: OwnClientSteps): Route[] {
       tokens: result && (await takeTokens(ctx)),
       result,
       isGone: run !== undefined && !result,
-      organizations: result?.isPassed ? await access.accessOf({ accountId }) : [],
+      organizations: result?.isPassed ? await access.accessThrough(client.id, accountId) : [],
     });
   }
 

@@ -1,0 +1,165 @@
+/** What owners and admins of an organization may end in it, and whom they may not. */
+import type { Clock } from '../clock.ts';
+import { isClientId } from '../random-id.ts';
+import { Refusal } from '../refusal.ts';
+import type { Alongside, Database, Queries } from '../storage/queries.ts';
+import type { Access } from './access.ts';
+import { isAccountId } from './account.ts';
+import { isOrganizationId } from './places.ts';
+import type { Role } from './reach.ts';
+
+export interface OrganizationEnds {
+  /**
+   * Ends a membership with the rights in every warehouse.
+   *
+   * @returns false where `by` is in charge no more, or nobody of this id is a member.
+   * @throws Refusal `owner_protected` or `last_owner`
+   */
+  endMembership(change: Change & { readonly accountId: string }): Promise<boolean>;
+  /**
+   * Bars a client from the organization, whoever approved it.
+   *
+   * @returns false where `by` is in charge no more, there is no such client, or it is barred.
+   */
+  bar(change: Change & { readonly clientId: string }): Promise<boolean>;
+  /** Lets it in again. @returns false where `by` is in charge no more, or it is not barred. */
+  admit(change: Change & { readonly clientId: string }): Promise<boolean>;
+}
+
+interface Change {
+  readonly organizationId: string;
+  /** The account of the owner or admin. */
+  readonly by: string;
+  /** Runs in the same transaction, where something changed. */
+  readonly alongside?: Alongside;
+}
+
+/** Whether this role is in charge of the organization. */
+export const isInCharge = (role: Role | undefined): boolean => role === 'owner' || role === 'admin';
+
+export function createOrganizationEnds(parts: {
+  readonly database: Database;
+  readonly access: Access;
+  readonly clock: Clock;
+}): OrganizationEnds {
+  const { database, access, clock } = parts;
+
+  /** Looks who is in charge and changes in one transaction. */
+  async function change(
+    { organizationId, by, alongside }: Change,
+    work: (tx: Queries, present: Present) => Promise<readonly unknown[]>,
+    accountId = by,
+  ): Promise<boolean> {
+    if (!isOrganizationId(organizationId)) return false;
+    return database.transaction(async (tx) => {
+      const present = await lockedMembers(tx, organizationId, [by, accountId]);
+      if (!isInCharge(present.roleOf(by))) return false;
+      const changed = await work(tx, present);
+      if (changed.length === 0) return false;
+      await alongside?.(tx);
+      return true;
+    });
+  }
+
+  return {
+    async endMembership({ accountId, ...whose }) {
+      if (!isAccountId(accountId)) return false;
+      const { organizationId, by } = whose;
+      const isEnded = await change(
+        whose,
+        async (tx, { roleOf, owners }) => {
+          if (roleOf(accountId) === 'owner') {
+            if (roleOf(by) !== 'owner') throw protectedOwner();
+            if (owners.every((owner) => owner === accountId)) throw lastOwner();
+          }
+          return tx.query(
+            `DELETE FROM organization_memberships WHERE organization_id = $1 AND account_id = $2
+              RETURNING 1`,
+            [organizationId, accountId],
+          );
+        },
+        accountId,
+      );
+      if (isEnded) access.forget(accountId);
+      return isEnded;
+    },
+
+    async bar({ clientId, ...whose }) {
+      if (!isClientId(clientId)) return false;
+      const { organizationId, by } = whose;
+      const isBarred = await change(whose, (tx) =>
+        tx.query(
+          `INSERT INTO barred_clients (organization_id, client_id, barred_at, barred_by)
+            SELECT $1, id, $3, $4 FROM clients WHERE id = $2
+            ON CONFLICT DO NOTHING RETURNING 1`,
+          [organizationId, clientId, new Date(clock()), by],
+        ),
+      );
+      if (isBarred) access.bars.forget(clientId);
+      return isBarred;
+    },
+
+    async admit({ clientId, ...whose }) {
+      if (!isClientId(clientId)) return false;
+      const isAdmitted = await change(whose, (tx) =>
+        tx.query(
+          'DELETE FROM barred_clients WHERE organization_id = $1 AND client_id = $2 RETURNING 1',
+          [whose.organizationId, clientId],
+        ),
+      );
+      if (isAdmitted) access.bars.forget(clientId);
+      return isAdmitted;
+    },
+  };
+}
+
+interface Present {
+  roleOf(accountId: string): Role | undefined;
+  /** Who can sign in. */
+  readonly owners: readonly string[];
+}
+
+/**
+ * These members and all owners, as they are until the transaction ends. Of several who end something
+ * in one organization each waits here for the one before it, and for whoever ends them meanwhile by
+ * other means.
+ */
+async function lockedMembers(
+  tx: Queries,
+  organizationId: string,
+  accountIds: readonly string[],
+): Promise<Present> {
+  // Accounts first: whoever erases one goes from it to its memberships.
+  await tx.query('SELECT FROM accounts WHERE id = ANY($1) ORDER BY id FOR KEY SHARE', [accountIds]);
+  const members = await tx.query<{ id: string; role: Role }>(
+    `SELECT account_id AS id, role FROM organization_memberships
+      WHERE organization_id = $1 AND (account_id = ANY($2) OR (role = 'owner' AND client_id IS NULL))
+      ORDER BY id FOR UPDATE`,
+    [organizationId, accountIds],
+  );
+  const active = await tx.query<{ id: string }>(
+    'SELECT id FROM accounts WHERE id = ANY($1) AND suspended_at IS NULL',
+    [members.map(({ id }) => id)],
+  );
+  const isActive = new Set(active.map(({ id }) => id));
+  return {
+    roleOf: (accountId) => members.find(({ id }) => id === accountId)?.role,
+    owners: members.filter(({ id, role }) => role === 'owner' && isActive.has(id)).map(idOf),
+  };
+}
+
+const idOf = ({ id }: { readonly id: string }): string => id;
+
+const protectedOwner = (): Refusal =>
+  new Refusal(
+    'owner_protected',
+    'Only an owner can end the membership of an owner.',
+    'Ask an owner of the organization.',
+  );
+
+const lastOwner = (): Refusal =>
+  new Refusal(
+    'last_owner',
+    'This is the last owner who can sign in.',
+    'Ask the operator of this service to make somebody else an owner first.',
+  );

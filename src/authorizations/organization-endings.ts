@@ -1,0 +1,99 @@
+/** What those in charge of an organization see of its access and end in it, with the lines of all logs. */
+import type { Account } from '../accounts/account.ts';
+import type { Action, Activity, NewActivity, Origin } from '../accounts/activity.ts';
+import type { OrganizationEnds } from '../accounts/organization-ends.ts';
+import type { Clock } from '../clock.ts';
+import type { Queries } from '../storage/queries.ts';
+import {
+  membersConnectedTo,
+  type OrganizationReach,
+  reachOfOrganization,
+} from './organization-reach.ts';
+
+/** Who does it, from where and in which organization. */
+export interface InCharge {
+  readonly account: Pick<Account, 'id' | 'name'>;
+  readonly origin: Origin;
+  readonly organization: Named;
+}
+
+interface Named {
+  readonly id: string;
+  readonly name: string;
+}
+
+/** As `OrganizationEnds`. */
+export interface OrganizationEndings {
+  reachOf(organizationId: string): Promise<OrganizationReach>;
+  endMembership(by: InCharge, person: Named): Promise<boolean>;
+  bar(by: InCharge, client: Named): Promise<boolean>;
+  admit(by: InCharge, client: Named): Promise<boolean>;
+}
+
+export function createOrganizationEndings(parts: {
+  readonly database: Queries;
+  readonly clock: Clock;
+  readonly activity: Activity;
+  readonly ends: OrganizationEnds;
+}): OrganizationEndings {
+  const { database, clock, activity, ends } = parts;
+
+  const whose = ({ account, organization }: InCharge) => ({
+    organizationId: organization.id,
+    by: account.id,
+  });
+
+  /** In the log of who does it, and of those whom it concerns: there without from where. */
+  async function record(
+    tx: Queries,
+    { account, origin, organization }: InCharge,
+    [own, others]: readonly [Action, Action],
+    details: NewActivity['details'],
+    concerned: readonly string[],
+  ): Promise<void> {
+    const all = {
+      ...details,
+      organization_id: organization.id,
+      organization_name: organization.name,
+    };
+    await activity.record(
+      { action: own, actor: 'person', accountId: account.id, details: all, origin },
+      tx,
+    );
+    const told = { ...all, by_account_id: account.id, by_name: account.name };
+    const entries = concerned
+      .filter((id) => id !== account.id)
+      .map((accountId) => ({ action: others, actor: 'organization', accountId, details: told }));
+    await activity.recordAll(entries as NewActivity[], tx);
+  }
+
+  const changing =
+    (change: 'bar' | 'admit', action: Action) =>
+    (by: InCharge, { id: clientId, name }: Named): Promise<boolean> =>
+      ends[change]({
+        ...whose(by),
+        clientId,
+        async alongside(tx) {
+          const concerned = await membersConnectedTo(tx, by.organization.id, clientId);
+          const details = { client_id: clientId, client_name: name };
+          await record(tx, by, [action, action], details, concerned);
+        },
+      });
+
+  return {
+    reachOf: (organizationId) => reachOfOrganization(database, organizationId, new Date(clock())),
+
+    endMembership: (by, { id: accountId, name }) =>
+      ends.endMembership({
+        ...whose(by),
+        accountId,
+        async alongside(tx) {
+          const details = { person_id: accountId, person_name: name };
+          await record(tx, by, ['member_removed', 'membership_removed'], details, [accountId]);
+        },
+      }),
+
+    bar: changing('bar', 'client_barred'),
+    admit: changing('admit', 'client_admitted'),
+  };
+}

@@ -1,0 +1,138 @@
+/** Everybody and everything that reaches an organization, for those in charge of it. */
+import type { Role } from '../accounts/reach.ts';
+import type { Queries } from '../storage/queries.ts';
+
+export interface OrganizationReach {
+  /** How many the organization has. */
+  readonly warehouses: number;
+  readonly people: readonly ReachingPerson[];
+  /** Those that members have connected, and those that are barred. */
+  readonly clients: readonly ReachingClient[];
+  readonly machines: readonly ReachingMachine[];
+  /** Those that have not expired. */
+  readonly apiKeys: readonly ReachingKey[];
+}
+
+interface Reaching {
+  readonly id: string;
+  readonly name: string;
+}
+
+export interface ReachingPerson extends Reaching {
+  readonly email: string;
+  readonly role: Role;
+  readonly isSuspended: boolean;
+  readonly since: Date;
+  /** How many of the organization they reach. */
+  readonly warehouses: number;
+  /** As long as the log goes back. */
+  readonly lastSignedInAt: Date | null;
+}
+
+export interface ReachingClient extends Reaching {
+  /** Null where the operator provides it. */
+  readonly ownerName: string | null;
+  readonly isSuspended: boolean;
+  /** The members who have it connected, who used it last first. */
+  readonly people: readonly string[];
+  /** By any of them. */
+  readonly lastUsedAt: Date | null;
+  /** Null where it is let in. */
+  readonly barredAt: Date | null;
+  readonly barredBy: string | null;
+}
+
+export interface ReachingMachine extends Reaching {
+  readonly role: Role;
+  readonly isSuspended: boolean;
+  readonly warehouses: number;
+  readonly lastUsedAt: Date | null;
+}
+
+export interface ReachingKey extends Reaching {
+  readonly lastFour: string;
+  readonly personId: string;
+  readonly person: string;
+  readonly createdAt: Date;
+  readonly lastUsedAt: Date | null;
+}
+
+/** In the words of `access.ts`: who is in charge reaches all, a viewer what may be read. */
+const WAREHOUSES = `(SELECT count(*)::integer FROM warehouses w
+    LEFT JOIN warehouse_rights r ON r.warehouse_id = w.id
+      AND (r.account_id = m.account_id OR r.client_id = m.client_id)
+    WHERE w.organization_id = m.organization_id AND (m.role IN ('owner', 'admin')
+      OR (m.role = 'member' AND r.rights IS NOT NULL) OR 'read' = ANY(r.rights))) AS warehouses`;
+
+/** Five queries, whatever there is. @param now of which an expired API key is none. */
+export async function reachOfOrganization(
+  database: Queries,
+  organizationId: string,
+  now: Date,
+): Promise<OrganizationReach> {
+  const [[counted], people, clients, machines, apiKeys] = await Promise.all([
+    database.query<{ warehouses: number }>(
+      'SELECT count(*)::integer AS warehouses FROM warehouses WHERE organization_id = $1',
+      [organizationId],
+    ),
+    database.query<ReachingPerson>(
+      `SELECT a.id, a.name, a.email, m.role, a.suspended_at IS NOT NULL AS "isSuspended",
+          m.created_at AS since, s.at AS "lastSignedInAt", ${WAREHOUSES}
+        FROM organization_memberships m JOIN accounts a ON a.id = m.account_id
+        LEFT JOIN LATERAL (SELECT at FROM activity
+          WHERE account_id = a.id AND action = 'signed_in' ORDER BY id DESC LIMIT 1) s ON true
+        WHERE m.organization_id = $1`,
+      [organizationId],
+    ),
+    database.query<ReachingClient>(
+      `SELECT c.id, c.name, o.name AS "ownerName", c.suspended_at IS NOT NULL AS "isSuspended",
+          coalesce(n.people, '{}') AS people, n.last_used_at AS "lastUsedAt",
+          b.barred_at AS "barredAt", a.name AS "barredBy"
+        FROM (
+          SELECT n.client_id, max(n.last_used_at) AS last_used_at,
+            array_agg(a.name ORDER BY n.last_used_at DESC NULLS LAST, a.name, a.id) AS people
+          FROM organization_memberships m
+          JOIN connections n ON n.account_id = m.account_id AND n.ended_at IS NULL
+          JOIN accounts a ON a.id = n.account_id
+          WHERE m.organization_id = $1 GROUP BY n.client_id
+        ) n
+        FULL JOIN (SELECT * FROM barred_clients WHERE organization_id = $1) b
+          ON b.client_id = n.client_id
+        JOIN clients c ON c.id = coalesce(n.client_id, b.client_id)
+        LEFT JOIN accounts o ON o.id = c.owner_account_id
+        LEFT JOIN accounts a ON a.id = b.barred_by`,
+      [organizationId],
+    ),
+    database.query<ReachingMachine>(
+      `SELECT c.id, c.name, m.role, c.suspended_at IS NOT NULL AS "isSuspended",
+          c.last_used_at AS "lastUsedAt", ${WAREHOUSES}
+        FROM organization_memberships m JOIN clients c ON c.id = m.client_id
+        WHERE m.organization_id = $1`,
+      [organizationId],
+    ),
+    database.query<ReachingKey>(
+      `SELECT k.id, k.name, k.last_four AS "lastFour", a.id AS "personId", a.name AS person,
+          k.created_at AS "createdAt", k.last_used_at AS "lastUsedAt"
+        FROM organization_memberships m JOIN accounts a ON a.id = m.account_id
+        JOIN api_keys k ON k.account_id = a.id
+        WHERE m.organization_id = $1 AND (k.expires_at IS NULL OR k.expires_at > $2)`,
+      [organizationId, now],
+    ),
+  ]);
+  return { warehouses: counted?.warehouses ?? 0, people, clients, machines, apiKeys };
+}
+
+/** The ids of the members who have the client connected. */
+export async function membersConnectedTo(
+  queries: Queries,
+  organizationId: string,
+  clientId: string,
+): Promise<string[]> {
+  const rows = await queries.query<{ id: string }>(
+    `SELECT n.account_id AS id FROM connections n
+      JOIN organization_memberships m ON m.account_id = n.account_id AND m.organization_id = $1
+      WHERE n.client_id = $2 AND n.ended_at IS NULL`,
+    [organizationId, clientId],
+  );
+  return rows.map(({ id }) => id);
+}
