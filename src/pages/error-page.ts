@@ -101,6 +101,14 @@ const AUTHORIZATION_TEXTS: Readonly<Record<string, ErrorText>> = {
   },
 };
 
+/** A client of a suspended owner. */
+const PROVIDER_SUSPENDED: ErrorText = {
+  heading: 'This app cannot ask you at the moment',
+  explanation: 'The account of whoever provides it is suspended here, so it gets no new approvals.',
+  advice:
+    'What you approved before is under “Connections”, where you can end it. Nothing was shared now.',
+};
+
 export interface ErrorPage {
   /** Answers with the page for an HTTP status. */
   show(ctx: Context, status: number): Promise<void>;
@@ -148,9 +156,14 @@ export function createErrorPage(host: Pick<PageHost, 'render'>): ErrorPage {
       return draw(ctx, status, TEXTS[status] ?? UNEXPECTED);
     },
 
-    showAuthorizationError(ctx, { code, description, isGone, restart }) {
+    showAuthorizationError(ctx, { code, description, isGone, restart, back }) {
       if (isGone) return requestIsOver(ctx, restart);
       const { status } = ctx;
+      if (back)
+        return draw(ctx, status, {
+          ...PROVIDER_SUSPENDED,
+          links: [PROFILE, { href: back, label: 'Back to the app' }],
+        });
       const text = AUTHORIZATION_TEXTS[code];
       if (text) return draw(ctx, status, text);
       if (status >= 500) return draw(ctx, status, TEXTS[status] ?? UNEXPECTED);

@@ -27,13 +27,18 @@ export const answerRefusals =
       ctx.status = 400;
       return parts.showError(ctx, { code: 'invalid_redirect_uri', isGone: false });
     }
-    const { error, error_description: description, ...others } = payload as Refusal;
-    const uri = new URL(redirectUri);
-    const told = { ...errorBody(parts.issuer, error, description ?? error), ...others };
-    for (const [name, value] of Object.entries(told)) uri.searchParams.set(name, value);
     ctx.status = 303;
-    ctx.redirect(uri.href);
+    ctx.redirect(refusalUrl(parts.issuer, redirectUri, payload));
   };
+
+/** Where a client hears of it. */
+export function refusalUrl(issuer: string, redirectUri: string, payload: object): string {
+  const { error, error_description: description, ...others } = payload as Refusal;
+  const uri = new URL(redirectUri);
+  const told = { ...errorBody(issuer, error, description ?? error), ...others };
+  for (const [name, value] of Object.entries(told)) uri.searchParams.set(name, value);
+  return uri.href;
+}
 
 type Refusal = Readonly<Record<string, string>> & {
   readonly error: string;

@@ -1,6 +1,7 @@
 /** When a person must sign in or approve, and how an approval becomes an authorization. */
 import type Provider from 'oidc-provider';
 import { errors, interactionPolicy, type KoaContextWithOIDC } from 'oidc-provider';
+import type { AccountRegistry } from '../accounts/account-registry.ts';
 import type { Authorizations } from '../authorizations/authorization.ts';
 import type { ConnectedConsent, Connections } from '../authorizations/connections.ts';
 import type { ValueSource } from '../authorizations/token-formats.ts';
@@ -14,14 +15,23 @@ export interface ConsentPolicyParts {
   readonly connections: Pick<Connections, 'find'>;
   readonly authorizations: Pick<Authorizations, 'draft'>;
   readonly approvals: Approvals;
+  readonly accounts: Pick<AccountRegistry, 'find'>;
   /** By which the authorization requests of tests are known. */
   readonly testRedirectUri: string;
 }
 
 /** Replaces the engine's policy, which without scopes asks web clients for no consent at all. */
 export function consentPolicy(parts: ConsentPolicyParts): interactionPolicy.Prompt[] {
+  const { accounts } = parts;
   const login = new Prompt(
     { name: 'login', requestable: true },
+    // Before anybody is asked for anything, and again before anything is issued.
+    new Check('owner_suspended', 'the client collects no approvals', async (ctx) => {
+      const { ownerAccountId } = clientOf(ctx.oidc.client);
+      const owner = ownerAccountId === undefined ? undefined : await accounts.find(ownerAccountId);
+      if (owner?.isSuspended) throw new OwnerSuspended(ctx.oidc.prompts.has('none'));
+      return Check.NO_NEED_TO_PROMPT;
+    }),
     new Check(
       'no_account',
       'the person must sign in',
@@ -40,6 +50,16 @@ export function consentPolicy(parts: ConsentPolicyParts): interactionPolicy.Prom
   // so that nothing is issued beside an open question.
   consent.checks.remove('consent_prompt');
   return [login, consent];
+}
+
+/** The client asks for approvals, and its owner is suspended. */
+export class OwnerSuspended extends errors.CustomOIDCProviderError {
+  /** @param mayRedirect no page may be shown; otherwise nobody is sent to the address unasked. */
+  constructor(mayRedirect: boolean) {
+    super('unauthorized_client', 'the owner of this client is suspended');
+    this.allow_redirect = mayRedirect;
+    this.status = this.statusCode = 403;
+  }
 }
 
 async function isApproved(ctx: KoaContextWithOIDC, parts: ConsentPolicyParts): Promise<boolean> {

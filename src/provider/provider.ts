@@ -23,12 +23,12 @@ import type { Settings } from '../config/settings.ts';
 import type { LastUsed } from '../storage/last-used.ts';
 import type { TokenStore } from '../storage/token-store.ts';
 import { createApprovals } from './approvals.ts';
-import { answerRefusals } from './authorization-answers.ts';
+import { answerRefusals, refusalUrl } from './authorization-answers.ts';
 import { type BrowserSessions, createBrowserSessions } from './browser-sessions.ts';
 import { createClientAuthentication } from './client-authentication.ts';
 import { type ClientTests, createClientTests, testRedirectUri } from './client-tests.ts';
 import { engineConfiguration } from './configuration.ts';
-import { consentPolicy, saveCode } from './consent-policy.ts';
+import { consentPolicy, OwnerSuspended, saveCode } from './consent-policy.ts';
 import { createEngineClients } from './engine-clients.ts';
 import { overrideEngine } from './engine-overrides.ts';
 import { listenToEvents } from './events.ts';
@@ -78,6 +78,8 @@ export interface AuthorizationRefusal {
   /** The interaction was used or has expired; `restart` begins its request again. */
   readonly isGone: boolean;
   readonly restart?: string | undefined;
+  /** Of a client that hears of it only if the person goes there. */
+  readonly back?: string;
 }
 
 /** What is noted as used, to be shown to whoever it belongs to. */
@@ -112,6 +114,7 @@ export function createAuthorizationServer(parts: ProviderParts): AuthorizationSe
     lifetimes: settings.tokens,
   });
   const policy = consentPolicy({
+    accounts,
     connections,
     authorizations,
     approvals: createApprovals(parts),
@@ -131,6 +134,9 @@ export function createAuthorizationServer(parts: ProviderParts): AuthorizationSe
       description: out.error_description,
       isGone,
       restart: isGone ? await interactions.restartOf(String(ctx.params.uid)) : undefined,
+      ...(cause instanceof OwnerSuspended && {
+        back: refusalUrl(issuer, String(ctx.oidc.params?.redirect_uri), out),
+      }),
     });
   };
   const provider = new Provider(

@@ -173,6 +173,27 @@ describe('consent policy', () => {
     });
   });
 
+  it('a client whose owner is suspended collects no approvals, and keeps what it has', async () => {
+    const known = on.clients.confidential;
+    const tokens = await on.partner.tokens(known);
+    const waiting = await browser.follow(await browser.get(request(known, { prompt: 'consent' })));
+    await on.service.accounts.suspend(on.seeded.other.accountId);
+    const page = await browser.follow(await browser.get(request(known, { state: 'a b' })));
+    expect(page.status).to.equal(403);
+    expect(page.html).to.include('This app cannot ask you at the moment');
+    const href = page.html.match(/href="(https:[^"]*)"/)?.[1]?.replaceAll('&amp;', '&') ?? '';
+    expect(Object.fromEntries(new URL(href).searchParams)).to.include({
+      ...{ error: 'unauthorized_client', state: 'a b', iss: on.issuer },
+    });
+    expect(await outcome(known, { prompt: 'none' })).to.equal('unauthorized_client');
+    expect(await outcome(known, {}, createPerson(on.issuer))).to.equal('page 403');
+    const approved = await browser.submit(waiting, { decision: 'approve' });
+    expect(await outcomeOf(browser, approved)).to.equal('page 403');
+    expect((await refresh(on.issuer, known, tokens.refreshToken)).status).to.equal(200);
+    await on.service.accounts.resume(on.seeded.other.accountId);
+    expect(await outcome(known)).to.equal('code');
+  });
+
   it('a suspended account is asked to sign in, cannot, and approves nothing', async () => {
     const known = await connectedClient();
     const unknown = await newClient();

@@ -120,7 +120,7 @@ export const tokenErrorTexts = {
     ],
   },
   unauthorized_client: {
-    title: 'This client may not use this grant type',
+    title: 'This client may not ask for this',
     meaning: 'The client is known and authenticated, but its kind does not allow what it asks for.',
     causes: [
       {
@@ -132,6 +132,10 @@ export const tokenErrorTexts = {
       {
         cause: 'A machine client started an authorization request or sent a refresh token.',
         remedy: 'Ask for a new access token with client_credentials whenever one expires.',
+      },
+      {
+        cause: 'The account of the client’s owner is suspended, so it collects no approvals.',
+        remedy: 'Ask the operator of this service; what was approved before goes on.',
       },
     ],
   },
