@@ -3,6 +3,7 @@ import type { RequestListener } from 'node:http';
 import type { Context } from 'koa';
 import type { Logger } from 'pino';
 import { createSendMail } from './accounts/mail.ts';
+import { createOrganizationEnds } from './accounts/organization-ends.ts';
 import { createPasswordChanges } from './accounts/passwords/changes.ts';
 import { createPasswordLinkRequests } from './accounts/passwords/link-requests.ts';
 import { createShownOnce } from './accounts/shown-once.ts';
@@ -10,6 +11,7 @@ import { createSignIn } from './accounts/sign-in.ts';
 import { createSignInLimits } from './accounts/sign-in-limits.ts';
 import type { CreateAttemptLimit } from './attempt-limits.ts';
 import { createDisconnect, type Endings } from './authorizations/endings.ts';
+import { createOrganizationEndings } from './authorizations/organization-endings.ts';
 import type { Clock } from './clock.ts';
 import type { Settings } from './config/settings.ts';
 import { createApiCalls } from './host/api-calls.ts';
@@ -173,6 +175,10 @@ export function createApplication(parts: ApplicationParts): Application {
       authorizations: server.authorizations,
       clientTests: server.clientTests,
       disconnect: createDisconnect(parts.connections, activity),
+      organizationEndings: createOrganizationEndings({
+        ...parts,
+        ends: createOrganizationEnds(parts),
+      }),
       passwordChanges: createPasswordChanges({ ...parts, links: parts.passwordLinks }),
       waiting: createWaitingSignIn({ issuer, interactions }),
       seals: createSeals('consent', secrets.cookieKeys),

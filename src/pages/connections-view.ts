@@ -31,6 +31,8 @@ export interface ConnectionRow {
    * what was approved is not known.
    */
   readonly changes: string | undefined;
+  /** Organizations of the person that do not let it in any more. */
+  readonly bars: readonly { readonly organization: string; readonly since: Moment }[];
   readonly disconnectUrl: string;
 }
 

@@ -5,6 +5,7 @@ import {
   compareAccess,
   countChanges,
 } from '../accounts/access-difference.ts';
+import type { Bar } from '../accounts/bars.ts';
 import type { Organization } from '../accounts/reach.ts';
 import type { ConnectedClient } from '../authorizations/connected-clients.ts';
 import type { ConnectionRow } from './connections-view.ts';
@@ -30,20 +31,22 @@ export function connectionsPage(parts: PageParts): Route[] {
     return all.find(({ clientId }) => clientId === id);
   }
 
-  const reachOf = (ctx: Context): Promise<readonly Organization[]> =>
-    access.accessOf({ accountId: accountOf(ctx).id });
+  /** What the person reaches, and what of it each client does not, for it is barred. */
+  async function reachOf(ctx: Context): Promise<Reach> {
+    const all = await access.accessOf({ accountId: accountOf(ctx).id });
+    const bars = await access.bars.within(all.map(({ id }) => id));
+    return { all, barsOf: (clientId) => bars.get(clientId) ?? [] };
+  }
 
   async function list(ctx: Context): Promise<void> {
-    const [connected, now] = await Promise.all([
+    const [connected, reach] = await Promise.all([
       connections.listOf(accountOf(ctx).id),
       reachOf(ctx),
     ]);
     await host.render(ctx, 'connections', {
       notice: await host.notices.take(ctx),
-      connections: connected.map((client) =>
-        rowOf(client, compareAccess(client.approvedAccess, now)),
-      ),
-      reach: amountOf(now),
+      connections: connected.map((client) => rowOf(client, compared(client, reach), reach)),
+      reach: amountOf(reach.all),
       disconnectAllUrl: ALL,
     });
   }
@@ -51,12 +54,13 @@ export function connectionsPage(parts: PageParts): Route[] {
   async function show(ctx: Context): Promise<void> {
     const client = await ownConnection(ctx);
     if (!client) return;
-    const compared = compareAccess(client.approvedAccess, await reachOf(ctx));
+    const reach = await reachOf(ctx);
+    const organizations = compared(client, reach);
     const { approvedAt, connectedAt } = client;
     await host.render(ctx, 'connection', {
-      ...rowOf(client, compared),
+      ...rowOf(client, organizations, reach),
       approved: approvedAt > connectedAt ? momentOf(approvedAt) : undefined,
-      organizations: compared.map(withWords),
+      organizations: organizations.map(withWords),
     });
   }
 
@@ -117,7 +121,24 @@ export function connectionsPage(parts: PageParts): Route[] {
   ];
 }
 
-function rowOf(client: ConnectedClient, compared: readonly ComparedOrganization[]): ConnectionRow {
+interface Reach {
+  readonly all: readonly Organization[];
+  barsOf(clientId: string): readonly Bar[];
+}
+
+function compared(client: ConnectedClient, { all, barsOf }: Reach): ComparedOrganization[] {
+  const barred = barsOf(client.clientId).map(({ organizationId }) => organizationId);
+  return compareAccess(
+    client.approvedAccess,
+    all.filter(({ id }) => !barred.includes(id)),
+  );
+}
+
+function rowOf(
+  client: ConnectedClient,
+  compared: readonly ComparedOrganization[],
+  { all, barsOf }: Reach,
+): ConnectionRow {
   const url = `${PATH}/${client.clientId}`;
   const { added, removed, changed } = countChanges(compared);
   const changes = [
@@ -133,6 +154,10 @@ function rowOf(client: ConnectedClient, compared: readonly ComparedOrganization[
     connected: momentOf(client.connectedAt),
     lastUsed: momentOrNothing(client.lastUsedAt),
     changes: client.approvedAccess && changes.filter(Boolean).join(', '),
+    bars: barsOf(client.clientId).map(({ organizationId, at }) => ({
+      organization: all.find(({ id }) => id === organizationId)?.name ?? '',
+      since: momentOf(at),
+    })),
     disconnectUrl: `${url}/disconnect`,
   };
 }

@@ -6,6 +6,7 @@ import { errorReferencePage } from './error-reference/error-reference.ts';
 import { forgotPasswordPage } from './forgot-password.ts';
 import { interactionPage } from './interaction.ts';
 import { oauthClientsPage } from './oauth-clients/oauth-clients.ts';
+import { organizationsPage } from './organizations/organizations.ts';
 import { passwordPage } from './password.ts';
 import { profilePage } from './profile.ts';
 import type { PageParts, Route } from './routes.ts';
@@ -22,6 +23,7 @@ const PAGES: readonly ((parts: PageParts) => Route[])[] = [
   profilePage,
   oauthClientsPage,
   connectionsPage,
+  organizationsPage,
   apiKeysPage,
   activityPage,
   securityPage,

@@ -13,6 +13,7 @@ import type { Authorizations } from '../authorizations/authorization.ts';
 import type { RemoveClient } from '../authorizations/client-removal.ts';
 import type { Connections } from '../authorizations/connections.ts';
 import type { Disconnect, Endings } from '../authorizations/endings.ts';
+import type { OrganizationEndings } from '../authorizations/organization-endings.ts';
 import type { ClientProblems } from '../clients/client-problems.ts';
 import type { ClientRegistry } from '../clients/client-registry.ts';
 import type { ClientRequests } from '../clients/client-requests.ts';
@@ -97,6 +98,7 @@ export interface PageParts {
   readonly removeClient: RemoveClient;
   readonly disconnect: Disconnect;
   readonly endings: Endings;
+  readonly organizationEndings: OrganizationEndings;
   readonly authorizations: Authorizations;
   readonly clientTests: ClientTests;
   readonly interactions: Interactions;

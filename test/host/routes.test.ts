@@ -62,6 +62,14 @@ POST /profile/connections/disconnect-all: OWN FORM disconnectAll
 GET /profile/connections/:id: requireSignedIn show
 GET /profile/connections/:id/disconnect: requireSignedIn askToDisconnect
 POST /profile/connections/:id/disconnect: OWN FORM disconnectOne
+GET /profile/organizations: requireSignedIn list
+GET /profile/organizations/:id: requireSignedIn requireInCharge show
+GET /profile/organizations/:id/people/:person/end: requireSignedIn requireInCharge askToEndMembership
+POST /profile/organizations/:id/people/:person/end: OWN FORM requireInCharge requireRecentSignIn endMembership
+GET /profile/organizations/:id/clients/:client/end: requireSignedIn requireInCharge askToEndClient
+POST /profile/organizations/:id/clients/:client/end: OWN FORM requireInCharge requireRecentSignIn endClient
+GET /profile/organizations/:id/clients/:client/let-in: requireSignedIn requireInCharge askToLetIn
+POST /profile/organizations/:id/clients/:client/let-in: OWN FORM requireInCharge requireRecentSignIn letIn
 GET /profile/api-keys: requireSignedIn show
 POST /profile/api-keys: OWN FORM requireRecentSignIn create
 GET /profile/api-keys/created: requireSignedIn showCreated
@@ -121,10 +129,11 @@ describe('routes', () => {
     ]);
   });
 
-  it('about one client are for its owner', () => {
-    const others = under('/profile/oauth-clients/:id').filter(
-      (row) => !/requireSignedIn (requireOwnForm )?requireOwnClient /.test(row),
-    );
+  it('about one client are for its owner, and about an organization for who is in charge', () => {
+    const others = [
+      ...under('/profile/oauth-clients/:id'),
+      ...under('/profile/organizations/:id'),
+    ].filter((row) => !/requireSignedIn (requireOwnForm )?require(OwnClient|InCharge) /.test(row));
     expect(others).to.deep.equal([]);
   });
 });

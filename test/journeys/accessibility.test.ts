@@ -21,6 +21,7 @@ describeInBrowser('pages in the browser', (visit) => {
   let person: SeededPerson;
   let client: TestClient;
   let session: Person;
+  let organizationUrl: string;
 
   before(async () => {
     partner = await startPartner();
@@ -34,6 +35,7 @@ describeInBrowser('pages in the browser', (visit) => {
     await exchangeCode(issuer, client, answer.searchParams.get('code') ?? '');
     const organization = await service.organizations.add({ name: LONG });
     await service.memberships.setRole({ accountId }, organization.id, 'owner');
+    organizationUrl = `/profile/organizations/${organization.id}`;
     await service.apiKeys.add({ accountId, name: LONG, expiresInDays: undefined }, ORIGIN);
     await service.clients.addSecret(client.id);
     // A problem to be shown on the page of the client.
@@ -128,6 +130,11 @@ describeInBrowser('pages in the browser', (visit) => {
         [`${connection}/disconnect`]: 200,
         '/profile/connections/disconnect-all': 200,
         '/profile/api-keys/created': 200,
+        '/profile/organizations': 200,
+        [organizationUrl]: 200,
+        [`${organizationUrl}?show=clients`]: 200,
+        [`${organizationUrl}/people/${person.accountId}/end`]: 200,
+        [`${organizationUrl}/clients/${client.id}/end`]: 200,
         '/profile/activity': 200,
         '/profile/activity?before=1': 200,
         '/profile/security': 200,

@@ -1,0 +1,220 @@
+/** `/profile/organizations`: what a person belongs to, and for those in charge who reaches it, and how to end it. */
+import type { Context, Next } from 'koa';
+import { isInCharge } from '../../accounts/organization-ends.ts';
+import type { Organization } from '../../accounts/reach.ts';
+import type { InCharge } from '../../authorizations/organization-endings.ts';
+import { Refusal } from '../../refusal.ts';
+import { requestState } from '../../request-state.ts';
+import { byText, type ListForm, listOf } from '../lists.ts';
+import { originOf } from '../page.ts';
+import { get, type PageParts, post, type Route } from '../routes.ts';
+import { accountOf } from '../signed-in.ts';
+import { reachParts } from './reach-parts.ts';
+
+const PATH = '/profile/organizations';
+const ONE = `${PATH}/:id`;
+const MEMBERSHIP = `${ONE}/people/:person/end`;
+const END = `${ONE}/clients/:client/end`;
+const LET_IN = `${ONE}/clients/:client/let-in`;
+
+const inCharge = requestState<Organization>('requireInCharge');
+
+export function organizationsPage(parts: PageParts): Route[] {
+  const { host, access, organizationEndings: endings } = parts;
+  const { requireSignedIn, ownForm, requireRecentSignIn } = parts.steps;
+
+  /** Goes on for its owners and admins (see `inCharge`). To anybody else there is no such organization. */
+  async function requireInCharge(ctx: Context, next: Next): Promise<void> {
+    const all = await access.accessOf({ accountId: accountOf(ctx).id });
+    const organization = all.find(({ id }) => id === ctx.params.id);
+    if (!organization || !isInCharge(organization.role)) {
+      ctx.throw(404, 'no such organization of this person');
+    }
+    inCharge.set(ctx, organization);
+    await next();
+  }
+
+  const whoEnds = (ctx: Context): InCharge => ({
+    account: accountOf(ctx),
+    origin: originOf(ctx),
+    organization: inCharge.get(ctx),
+  });
+
+  async function list(ctx: Context): Promise<void> {
+    const all = await access.accessOf({ accountId: accountOf(ctx).id });
+    const { rows, list } = listOf(all, ctx.query, ORGANIZATIONS);
+    await host.render(ctx, 'organizations', {
+      notice: await host.notices.take(ctx),
+      organizations: rows.map((organization) => ({
+        name: organization.name,
+        role: organization.role,
+        warehouses: counted(organization.warehouses.length),
+        url: isInCharge(organization.role) ? urlOf(organization) : undefined,
+      })),
+      list,
+    });
+  }
+
+  async function draw(ctx: Context, problem?: string): Promise<void> {
+    const organization = inCharge.get(ctx);
+    const url = urlOf(organization);
+    const { id: accountId } = accountOf(ctx);
+    const reach = await endings.reachOf(organization.id);
+    const shown = reachParts(reach, { accountId, organization, url, query: ctx.query });
+    await host.render(ctx, 'organization', {
+      name: organization.name,
+      role: organization.role,
+      notice: await host.notices.take(ctx),
+      problem,
+      wholeUrl: shown.length === 1 ? url : undefined,
+      parts: shown,
+    });
+  }
+
+  const show = (ctx: Context): Promise<void> => draw(ctx);
+
+  /** The member that the path names; undefined, for Koa's 404, where nobody is. */
+  async function member(ctx: Context) {
+    const { people } = await endings.reachOf(inCharge.get(ctx).id);
+    return people.find(({ id }) => id === ctx.params.person);
+  }
+
+  /** The same of a client that is listed. */
+  async function client(ctx: Context) {
+    const { clients } = await endings.reachOf(inCharge.get(ctx).id);
+    return clients.find(({ id }) => id === ctx.params.client);
+  }
+
+  /** @param end answers whether something ended. */
+  async function ending(
+    ctx: Context,
+    end: (by: InCharge) => Promise<boolean>,
+    said: string,
+    next = urlOf(inCharge.get(ctx)),
+  ): Promise<void> {
+    try {
+      if (await end(whoEnds(ctx))) await host.notices.tell(ctx, next, said);
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error;
+      ctx.status = 409;
+      await draw(ctx, `${error.message} ${error.remedy}`);
+    }
+  }
+
+  async function askToEndMembership(ctx: Context): Promise<void> {
+    const organization = inCharge.get(ctx);
+    const person = await member(ctx);
+    if (!person) return;
+    const isSelf = person.id === accountOf(ctx).id;
+    await host.render(ctx, 'confirm', {
+      section: 'organizations',
+      question: isSelf ? 'End your own membership in' : 'End the membership of',
+      subject: isSelf ? organization.name : `${person.name} in ${organization.name}`,
+      ...(isSelf && {
+        warning: 'You cannot undo this: you will not see this organization any more.',
+      }),
+      consequences: [
+        'All that they reach here ends at once, with their clients and API keys. What they reach in other organizations stays.',
+        ...(organization.external_id === undefined
+          ? []
+          : [
+              'This organization is imported from another system: end it there too, or the next import gives it back.',
+            ]),
+      ],
+      action: ctx.path,
+      button: 'End membership',
+      cancel: urlOf(organization),
+    });
+  }
+
+  async function endMembership(ctx: Context): Promise<void> {
+    const person = await member(ctx);
+    if (!person) return;
+    const { id, name } = person;
+    const { name: organization } = inCharge.get(ctx);
+    const isSelf = id === accountOf(ctx).id;
+    const said = isSelf
+      ? `Your membership in ${organization} is ended.`
+      : `The membership of ${name} is ended.`;
+    const next = isSelf ? PATH : undefined;
+    await ending(ctx, (by) => endings.endMembership(by, { id, name }), said, next);
+  }
+
+  async function askToEndClient(ctx: Context): Promise<void> {
+    const organization = inCharge.get(ctx);
+    const found = await client(ctx);
+    if (!found) return;
+    await host.render(ctx, 'confirm', {
+      section: 'organizations',
+      question: 'End for everybody',
+      subject: `${found.name} in ${organization.name}`,
+      consequences: [
+        'From the next call on it reaches nothing here, whoever approved it or approves it later, until you let it in again.',
+        `${people(found.people.length)} told so. Their connections stay, for what they reach elsewhere.`,
+      ],
+      action: ctx.path,
+      button: 'End for everybody',
+      cancel: urlOf(organization),
+    });
+  }
+
+  async function endClient(ctx: Context): Promise<void> {
+    const found = await client(ctx);
+    if (!found) return;
+    const said = `${found.name} reaches nothing here any more.`;
+    await ending(ctx, (by) => endings.bar(by, found), said);
+  }
+
+  async function askToLetIn(ctx: Context): Promise<void> {
+    const organization = inCharge.get(ctx);
+    const found = await client(ctx);
+    if (!found) return;
+    await host.render(ctx, 'confirm', {
+      section: 'organizations',
+      question: 'Let in again',
+      subject: `${found.name} in ${organization.name}`,
+      consequences: ['At once it reaches again what those reach who approved it.'],
+      action: ctx.path,
+      button: 'Let in again',
+      cancel: urlOf(organization),
+    });
+  }
+
+  async function letIn(ctx: Context): Promise<void> {
+    const found = await client(ctx);
+    if (!found) return;
+    await ending(ctx, (by) => endings.admit(by, found), `${found.name} is let in again.`);
+  }
+
+  const page = [requireSignedIn, requireInCharge];
+  const form = [...ownForm(), requireInCharge, requireRecentSignIn];
+  return [
+    get(PATH, requireSignedIn, list),
+    get(ONE, ...page, show),
+    get(MEMBERSHIP, ...page, askToEndMembership),
+    post(MEMBERSHIP, ...form, endMembership),
+    get(END, ...page, askToEndClient),
+    post(END, ...form, endClient),
+    get(LET_IN, ...page, askToLetIn),
+    post(LET_IN, ...form, letIn),
+  ];
+}
+
+const ORGANIZATIONS: ListForm<Organization> = {
+  path: PATH,
+  idOf: ({ id }) => id,
+  textOf: ({ name, role, warehouses }) =>
+    [name, role, ...warehouses.map((warehouse) => warehouse.name)].join(' '),
+  orders: [byText('name', 'Name', ({ name }) => name), byText('role', 'Role', ({ role }) => role)],
+  filters: [
+    { name: 'charge', label: 'Those I am in charge of', has: ({ role }) => isInCharge(role) },
+  ],
+};
+
+const urlOf = ({ id }: Pick<Organization, 'id'>): string => `${PATH}/${id}`;
+
+const counted = (warehouses: number): string =>
+  warehouses === 1 ? '1 warehouse' : `${warehouses} warehouses`;
+
+const people = (count: number): string =>
+  count === 1 ? 'The one person who approved it is' : `The ${count} people who approved it are`;

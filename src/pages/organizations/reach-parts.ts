@@ -1,0 +1,223 @@
+/** Everybody and everything that reaches an organization, as its page lists it. */
+import type { Organization } from '../../accounts/reach.ts';
+import type {
+  OrganizationReach,
+  ReachingClient,
+  ReachingKey,
+  ReachingMachine,
+  ReachingPerson,
+} from '../../authorizations/organization-reach.ts';
+import { byText, byTime, type ListForm, listOf } from '../lists.ts';
+import { momentOf, momentOrNothing } from '../moment.ts';
+import type { ReachFact, ReachPart, ReachRow } from './view.ts';
+
+/** Of each part, where all parts are shown. */
+const FIRST = 10;
+/** Names of those through whom a client reaches it. */
+const NAMES = 3;
+
+/** For whom the page is drawn. */
+export interface Looking {
+  readonly accountId: string;
+  readonly organization: Organization;
+  /** Of the page. */
+  readonly url: string;
+  readonly query: Parameters<typeof listOf>[1];
+}
+
+/** All four, or the one that the query asks for (`show`). */
+export function reachParts(reach: OrganizationReach, looking: Looking): ReachPart[] {
+  const all = [
+    partOf(PEOPLE, reach.people, looking, personRow(reach, looking)),
+    partOf(CLIENTS, reach.clients, looking, (client) => clientRow(client, looking)),
+    partOf(MACHINES, reach.machines, looking, (machine) => machineRow(machine, reach)),
+    partOf(KEYS, reach.apiKeys, looking, keyRow),
+  ];
+  const shown = all.filter(({ id }) => id === looking.query.show);
+  return shown.length > 0 ? shown : all;
+}
+
+/** What a part is about, in words, and how its entries are found. */
+interface Kind<Row> extends Omit<ListForm<Row>, 'path' | 'kept' | 'idOf'> {
+  readonly id: string;
+  readonly heading: string;
+  readonly note: string;
+  readonly empty: string;
+}
+
+function partOf<Row extends { readonly id: string }>(
+  { id, heading, note, empty, ...form }: Kind<Row>,
+  rows: readonly Row[],
+  { url, query }: Looking,
+  rowOf: (row: Row) => ReachRow,
+): ReachPart {
+  const isAlone = query.show === id;
+  const kept = { show: id };
+  const whole: ListForm<Row> = { ...form, path: url, kept, idOf };
+  const found = listOf(rows, isAlone ? query : {}, whole);
+  const shown = isAlone ? found.rows : found.rows.slice(0, FIRST);
+  return {
+    ...{ id, heading, note, empty, total: rows.length },
+    rows: shown.map(rowOf),
+    allUrl: shown.length < rows.length && !isAlone ? found.list.allUrl : undefined,
+    list: isAlone ? found.list : undefined,
+  };
+}
+
+const idOf = ({ id }: { readonly id: string }): string => id;
+const byName = byText('name', 'Name', ({ name }: { readonly name: string }) => name);
+const byLastUse = byTime(
+  'used',
+  'Last used',
+  ({ lastUsedAt }: { readonly lastUsedAt: Date | null }) => lastUsedAt,
+);
+const NEVER_USED = {
+  name: 'unused',
+  label: 'Never used',
+  has: ({ lastUsedAt }: { readonly lastUsedAt: Date | null }) => lastUsedAt === null,
+};
+
+const PEOPLE: Kind<ReachingPerson> = {
+  id: 'people',
+  heading: 'People',
+  note: 'Ending a membership ends all that the person reaches here, with their clients and API keys.',
+  empty: 'Nobody fits.',
+  textOf: ({ name, email, role }) => `${name} ${email} ${role}`,
+  orders: [
+    byName,
+    byTime('signed-in', 'Last signed in', ({ lastSignedInAt }) => lastSignedInAt),
+    byTime('since', 'Newest members', ({ since }) => since),
+  ],
+  filters: [
+    { name: 'charge', label: 'Owners and admins', has: ({ role }) => /owner|admin/.test(role) },
+    { name: 'suspended', label: 'Suspended', has: ({ isSuspended }) => isSuspended },
+  ],
+};
+
+const CLIENTS: Kind<ReachingClient> = {
+  id: 'clients',
+  heading: 'Connected clients',
+  note: 'Each reaches what those reach who approved it. Ended for everybody, it reaches nothing here, whoever approved it or approves it later, until it is let in again.',
+  empty: 'Nobody here has connected a client.',
+  textOf: ({ name, ownerName, people }) => [name, ownerName, ...people].join(' '),
+  orders: [byName, byLastUse],
+  filters: [
+    NEVER_USED,
+    { name: 'out', label: 'Shut out', has: ({ barredAt }) => barredAt !== null },
+  ],
+};
+
+const MACHINES: Kind<ReachingMachine> = {
+  id: 'machines',
+  heading: 'Machine clients',
+  note: 'They act for themselves. The operator of this service gave them their access, and ends it.',
+  empty: 'None.',
+  textOf: ({ name, role }) => `${name} ${role}`,
+  orders: [byName, byLastUse],
+  filters: [NEVER_USED],
+};
+
+const KEYS: Kind<ReachingKey> = {
+  id: 'api-keys',
+  heading: 'API keys',
+  note: 'Each acts as the person who made it, who can revoke it; here it ends with their membership.',
+  empty: 'Nobody here has one.',
+  textOf: ({ name, person, lastFour }) => `${name} ${person} ${lastFour}`,
+  orders: [byName, byLastUse, byText('person', 'Person', ({ person }) => person)],
+  filters: [NEVER_USED],
+};
+
+function personRow({ people, warehouses }: OrganizationReach, looking: Looking) {
+  const { accountId, organization, url } = looking;
+  const owners = people.filter(({ role, isSuspended }) => role === 'owner' && !isSuspended);
+  return ({ id, name, email, role, ...person }: ReachingPerson): ReachRow => {
+    const isLast = owners.every((owner) => owner.id === id);
+    const isProtected = role === 'owner' && (organization.role !== 'owner' || isLast);
+    return {
+      ...{ name, detail: email, role },
+      marks: [
+        ...(id === accountId ? [{ text: 'you', isWarning: false }] : []),
+        ...suspended(person),
+      ],
+      facts: [
+        reached(person.warehouses, warehouses),
+        { label: 'Member since', moment: momentOf(person.since) },
+        last('Last signed in', person.lastSignedInAt),
+      ],
+      action: isProtected
+        ? undefined
+        : { url: `${url}/people/${id}/end`, label: 'End membership', isEnd: true },
+    };
+  };
+}
+
+function clientRow({ id, name, ...client }: ReachingClient, { url }: Looking): ReachRow {
+  const isOut = client.barredAt !== null;
+  const act = isOut ? 'let-in' : 'end';
+  return {
+    ...{ name, role: undefined },
+    detail: `Provided by ${client.ownerName ?? 'the operator of this service'}`,
+    marks: [...suspended(client), ...(isOut ? [{ text: 'shut out', isWarning: true }] : [])],
+    facts: [
+      { label: 'Through', text: through(client.people) },
+      last('Last used', client.lastUsedAt),
+      ...(client.barredAt === null
+        ? []
+        : [
+            { label: 'Shut out since', moment: momentOf(client.barredAt) },
+            { label: 'By', text: client.barredBy ?? 'somebody who is gone' },
+          ]),
+    ],
+    action: {
+      url: `${url}/clients/${id}/${act}`,
+      label: isOut ? 'Let in again' : 'End for everybody',
+      isEnd: !isOut,
+    },
+  };
+}
+
+const machineRow = (
+  { name, role, ...machine }: ReachingMachine,
+  { warehouses }: OrganizationReach,
+): ReachRow => ({
+  ...{ name, role, detail: 'Provided by the operator of this service' },
+  marks: suspended(machine),
+  facts: [reached(machine.warehouses, warehouses), last('Last used', machine.lastUsedAt)],
+  action: undefined,
+});
+
+const keyRow = ({ name, lastFour, person, createdAt, lastUsedAt }: ReachingKey): ReachRow => ({
+  ...{ name, role: undefined, marks: [], action: undefined },
+  detail: `gate_key_…${lastFour}`,
+  facts: [
+    { label: 'Acts as', text: person },
+    { label: 'Created', moment: momentOf(createdAt) },
+    last('Last used', lastUsedAt),
+  ],
+});
+
+const suspended = ({ isSuspended }: { readonly isSuspended: boolean }): ReachRow['marks'] =>
+  isSuspended ? [{ text: 'suspended', isWarning: true }] : [];
+
+function last(label: string, at: Date | null): ReachFact {
+  const moment = momentOrNothing(at ?? undefined);
+  return moment ? { label, moment } : { label, text: 'Never' };
+}
+
+const reached = (count: number, all: number): ReachFact => ({
+  label: 'Warehouses',
+  text:
+    count === all
+      ? all === 0
+        ? 'None'
+        : `All ${all}`
+      : `${count === 0 ? 'None' : count} of ${all}`,
+});
+
+/** `Ada, Grace, Oscar and 12 others` */
+function through(people: readonly string[]): string {
+  if (people.length === 0) return 'Nobody any more';
+  const others = people.length - NAMES;
+  if (others <= 0) return people.join(', ');
+  return `${people.slice(0, NAMES).join(', ')} and ${others} ${others === 1 ? 'other' : 'others'}`;
+}

@@ -1,0 +1,237 @@
+/** `/profile/organizations`: who sees what reaches an organization, what they may end, and what it ends. */
+import { expect } from 'chai';
+import type { Role } from '../../src/accounts/reach.ts';
+import { eventually } from '../support/eventually.ts';
+import { authorizationUrl, basic, exchangeCode, introspect } from '../support/oauth.ts';
+import { addPerson, type SeededPerson } from '../support/seed.ts';
+import { startSeeded } from '../support/seeded.ts';
+import { startsOn } from '../support/service.ts';
+import { textOf } from './client-owner.ts';
+import { type SignedInPerson, signedIn } from './signed-in-person.ts';
+
+const PATH = '/profile/organizations';
+
+type Member = SignedInPerson & SeededPerson;
+
+describe('the page of an organization', () => {
+  const start = startsOn();
+  const on = startSeeded({ on: start, clock: true });
+  let owner: Member;
+  let admin: Member;
+  let member: Member;
+  let people = 0;
+
+  before(async () => {
+    owner = await join('Olga Owner', 'owner');
+    admin = await join('Adam Admin', 'admin');
+    member = Object.assign(await signedIn(on.service, on.seeded.person), on.seeded.person);
+  });
+
+  const storm = (): string => on.seeded.organization.id;
+  const url = (more = '', id = storm()): string => `${PATH}/${id}${more}`;
+  const endOf = ({ accountId }: SeededPerson): string => url(`/people/${accountId}/end`);
+  const clientPath = (act: 'end' | 'let-in'): string =>
+    url(`/clients/${on.clients.confidential.id}/${act}`);
+
+  async function join(name: string, role: Role): Promise<Member> {
+    people += 1;
+    const person = await addPerson(on.service, name, `member${people}@example.test`);
+    await on.service.memberships.setRole({ accountId: person.accountId }, storm(), role);
+    on.service.access.forget(person.accountId);
+    return Object.assign(await signedIn(on.service, person), person);
+  }
+  const roleOf = async ({ accountId }: SeededPerson): Promise<Role | undefined> => {
+    const members = await on.service.access.reachedBy('organization', storm());
+    return members.find(({ id }) => id === accountId)?.role;
+  };
+  async function connect(who: Member): Promise<string> {
+    const request = authorizationUrl(on.issuer, on.clients.confidential, { prompt: 'consent' });
+    const answer = await who.authorize(request, who);
+    const code = answer.searchParams.get('code') ?? '';
+    const { body } = await exchangeCode(on.issuer, on.clients.confidential, code);
+    return String(body.access_token);
+  }
+  const reachedWith = async (token: string, issuer = on.issuer): Promise<unknown> => {
+    const { body } = await introspect(issuer, on.clients.resourceServer, token);
+    return (body.organizations as { name: string }[]).map(({ name }) => name);
+  };
+  /** What resource servers are told of at this node. */
+  async function listen(issuer: string): Promise<{ text: string }> {
+    const headers = { authorization: basic(on.clients.resourceServer) };
+    const { body } = await fetch(new URL('/oauth/introspect/changes', issuer), { headers });
+    const heard = { text: '' };
+    const read = async (): Promise<void> => {
+      for await (const chunk of body ?? []) heard.text += Buffer.from(chunk).toString();
+    };
+    read().catch(() => {});
+    return heard;
+  }
+  const logOf = ({ accountId }: SeededPerson) => on.service.activity.of(accountId, { limit: 5 });
+
+  it('is nothing to anybody but its owners and admins, as one that there is not', async () => {
+    const bystander = Object.assign(await signedIn(on.service, on.seeded.other), on.seeded.other);
+    const paths = ['', `/people/${owner.accountId}/end`, `/clients/${on.clients.public.id}/end`];
+    for (const who of [member, bystander]) {
+      for (const more of paths) {
+        const unknown = await who.get(url(more, `org_${'x'.repeat(16)}`));
+        const known = await who.get(url(more));
+        expect(known.status, more).to.equal(404).and.to.equal(unknown.status);
+        expect(known.html.replace(/<code data-copy.*/, '')).to.equal(
+          unknown.html.replace(/<code data-copy.*/, ''),
+        );
+        if (more) expect((await who.send(url(more))).status).to.equal(404);
+      }
+    }
+    expect(textOf((await member.get(PATH)).html)).to.include('Northern Logistics member');
+    expect((await member.get(PATH)).html).to.not.include(`href="${url()}"`);
+    expect((await admin.get(PATH)).html).to.include(`href="${url()}"`);
+  });
+
+  it('lists every person, client, machine client and API key, with last use', async () => {
+    const token = await connect(member);
+    await on.service.apiKeys.add(
+      { accountId: member.accountId, name: 'Nightly export', expiresInDays: 30 },
+      { address: '203.0.113.7', browser: '' },
+    );
+    await reachedWith(token);
+    await on.service.lastUsed.flush();
+    const text = textOf((await owner.get(url())).html);
+    expect(text).to.match(/Grace Person member grace@example\.test Warehouses All 1/);
+    expect(text).to.match(/Olga Owner owner you .* Last signed in \d/);
+    expect(text).to.match(
+      /Route Planner Provided by Oscar Other Through Grace Person Last used \d/,
+    );
+    expect(text).to.match(
+      /Night Sync member Provided by the operator .* None of 1 Last used Never/,
+    );
+    expect(text).to.match(/Nightly export gate_key_…\S{4} Acts as Grace Person .* Last used Never/);
+    expect(text).to.not.include('Stock Reports').and.not.include('Warehouse API');
+  });
+
+  it('ends a membership: at once, for good, and in the logs of both', async () => {
+    const guest = await join('Gina Guest', 'member');
+    const token = await connect(guest);
+    expect(await reachedWith(token)).to.deep.equal(['Northern Logistics']);
+    const heard = await listen(on.issuer);
+    const asked = await admin.get(endOf(guest));
+    expect(textOf(asked.html)).to.include(
+      'End the membership of Gina Guest in Northern Logistics ?',
+    );
+    expect(await roleOf(guest)).to.equal('member');
+    const done = await admin.follow(await admin.submit(asked, {}));
+    expect(textOf(done.html)).to.include('The membership of Gina Guest is ended.');
+    expect(await reachedWith(token)).to.deep.equal([]);
+    await eventually(() => expect(heard.text).to.include(`data: ${guest.accountId}\n`));
+    const [told] = await logOf(guest);
+    expect(told).to.include({ action: 'membership_removed', actor: 'organization' });
+    expect(told?.details).to.include({ by_name: 'Adam Admin', by_account_id: admin.accountId });
+    expect(told).to.not.have.property('origin');
+    const [did] = await logOf(admin);
+    expect(did).to.include({ action: 'member_removed', actor: 'person' });
+    expect(did?.details).to.include({ person_name: 'Gina Guest' });
+    expect(did?.origin?.address).to.be.a('string');
+    expect((await admin.send(endOf(guest))).status).to.equal(404);
+    await on.service.accounts.remove(guest.accountId);
+    expect((await logOf(admin))[0]?.details).to.not.have.property('person_name');
+  });
+
+  it('an admin ends no owner, and nobody the last one who can sign in', async () => {
+    const text = textOf((await admin.get(url())).html);
+    expect(text).to.include('End membership Grace').and.not.include('End membership Olga');
+    const gone = await join('Suspended Owner', 'owner');
+    expect((await admin.send(endOf(gone))).status).to.equal(409);
+    expect(await roleOf(gone)).to.equal('owner');
+    await on.service.accounts.suspend(gone.accountId);
+    const refused = await owner.send(endOf(owner));
+    expect(refused.status).to.equal(409);
+    expect(textOf(refused.html)).to.include('the last owner who can sign in');
+    expect([await roleOf(owner), await roleOf(gone)]).to.deep.equal(['owner', 'owner']);
+    expect((await owner.send(endOf(gone))).status).to.equal(303);
+  });
+
+  it('of those who end each other at once one is left', async () => {
+    for (const role of ['admin', 'owner'] as const) {
+      const pair = [await join('First', role), await join('Second', role)] as const;
+      const pages = await Promise.all([pair[0].get(endOf(pair[1])), pair[1].get(endOf(pair[0]))]);
+      const answers = await Promise.all(pages.map((page, one) => pair[one]?.submit(page, {})));
+      expect(answers.map((answer) => answer?.status).sort()).to.deep.equal([303, 404]);
+      const left = (await Promise.all(pair.map(roleOf))).filter(Boolean);
+      expect(left).to.deep.equal([role]);
+    }
+  });
+
+  it('a form that is open counts no more when its person is in charge no more', async () => {
+    const former = await join('Fred Former', 'admin');
+    const guest = await join('Hal Guest', 'member');
+    const page = await former.get(endOf(guest));
+    await on.service.memberships.setRole({ accountId: former.accountId }, storm(), 'member');
+    expect((await former.submit(page, {})).status).to.equal(404);
+    expect(await roleOf(guest)).to.equal('member');
+    // Somebody else at the same browser, in charge as well, did not mean it.
+    const asked = await admin.get(endOf(guest));
+    await admin.submit(await admin.get('/logout'), {});
+    await admin.signIn(owner);
+    const answer = await admin.submit(asked, {});
+    expect(answer.status).to.equal(409);
+    expect(await roleOf(guest)).to.equal('member');
+    admin = Object.assign(await signedIn(on.service, admin), credentialsOf(admin));
+  });
+
+  it('a client that is ended for everybody reaches nothing here, at every node, until it is let in', async () => {
+    const both = await join('Bea Both', 'member');
+    const { elsewhere } = on.seeded;
+    await on.service.memberships.setRole({ accountId: both.accountId }, elsewhere.id, 'member');
+    await eventually(async () => {
+      expect(await on.service.access.accessOf({ accountId: both.accountId })).to.have.length(2);
+    });
+    const token = await connect(both);
+    const { clock } = on.clock;
+    const isAlone = on.service.database.embedded;
+    const node = isAlone ? on.service : await start({ beside: on.service, clock });
+    const heard = await listen(node.issuer);
+    const all = ['Elsewhere Storage', 'Northern Logistics'];
+    const reachedThere = () => reachedWith(token, node.issuer);
+    expect([await reachedWith(token), await reachedThere()]).to.deep.equal([all, all]);
+
+    const asked = await owner.get(clientPath('end'));
+    expect(textOf(asked.html)).to.include(
+      'End for everybody Route Planner in Northern Logistics ?',
+    );
+    await owner.submit(asked, {});
+    expect(await reachedWith(token)).to.deep.equal(['Elsewhere Storage']);
+    await eventually(async () => {
+      expect(await reachedThere()).to.deep.equal(['Elsewhere Storage']);
+      expect(heard.text).to.include(`data: ${on.clients.confidential.id}\n`);
+    });
+    // Nor what is approved now, and the page does not say otherwise.
+    expect(await reachedWith(await connect(both))).to.deep.equal(['Elsewhere Storage']);
+    const [told] = (await logOf(both)).filter(({ action }) => action === 'client_barred');
+    expect(told).to.include({ actor: 'organization' });
+    const connections = textOf((await both.get('/profile/connections')).html);
+    expect(connections).to.include('Northern Logistics does not let it in : an owner or admin');
+    expect(textOf((await both.get('/profile/activity')).html)).to.include(
+      'Client shut out Route Planner from Northern Logistics, by Olga Owner',
+    );
+    expect((await owner.send(clientPath('end'))).status).to.equal(404);
+
+    await admin.fillIn(clientPath('let-in'));
+    expect(await reachedWith(token)).to.deep.equal(all);
+    await eventually(async () => expect(await reachedThere()).to.deep.equal(all));
+    expect((await admin.send(clientPath('let-in'))).status).to.equal(404);
+  });
+
+  it('what it ends asks first who it is, when the sign-in is old', async () => {
+    const guest = await join('Ida Guest', 'member');
+    const page = await owner.get(endOf(guest));
+    on.clock.advance(601);
+    const asked = await owner.submit(page, {});
+    expect(textOf(asked.html)).to.include('Confirm it is you');
+    expect(await roleOf(guest)).to.equal('member');
+    await owner.submit(asked, { current_password: owner.password });
+    expect(await roleOf(guest)).to.equal(undefined);
+  });
+});
+
+const credentialsOf = ({ accountId, name, email, password }: SeededPerson): SeededPerson => ({
+  ...{ accountId, name, email, password },
+});
