@@ -88,6 +88,7 @@ export function createApplication(parts: ApplicationParts): Application {
     problems: parts.clientProblems,
     requests: parts.clientRequests,
     showError: errorPage.showAuthorizationError,
+    showHandover: (ctx, app) => render(ctx, 'handed-over', app),
   });
 
   const { interactions, sessions } = server;

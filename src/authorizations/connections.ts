@@ -12,11 +12,19 @@ import {
   listConnectedClients,
   listConnections,
 } from './connected-clients.ts';
-import { type NewConsent, type RememberedConsent, rememberConsent } from './consents.ts';
+import {
+  type EarlierConsent,
+  findEarlierConsent,
+  type NewConsent,
+  type RememberedConsent,
+  rememberConsent,
+} from './consents.ts';
 
 export interface Connections {
   /** What the person last approved for this client; undefined when they are not connected. */
   find(accountId: string, clientId: string): Promise<ConnectedConsent | undefined>;
+  /** The same, with what they reached then, for the page that asks again. */
+  findEarlier(accountId: string, clientId: string): Promise<EarlierConsent | undefined>;
   /**
    * Connects the person and the client, or renews what was approved.
    *
@@ -133,6 +141,7 @@ export function createConnections(parts: {
       return row;
     },
 
+    findEarlier: (...ids) => findEarlierConsent(database, ...ids),
     rememberConsent: (consent) => rememberConsent(database, new Date(clock()), consent),
 
     listOf: (accountId) => listConnectedClients(database, accountId),

@@ -24,11 +24,14 @@ export interface ClientRegistry extends ClientCreation, ClientSecrets, OwnedClie
   /** Every client as it is now, oldest first. */
   list(): Promise<Client[]>;
   /**
-   * Changes what people see and where they are sent back to, and nothing else of the client.
+   * Changes what people see and where they are sent back to, and nothing else of the client. The
+   * operator's mark was for what it was.
    *
    * @throws Refusal `client_invalid` (with every problem) or `client_unknown`
    */
   edit(id: string, changes: ClientChanges, alongside?: Alongside): Promise<Client>;
+  /** Says that the operator looked at it as it is, or takes that back. @throws Refusal `client_unknown` */
+  verify(id: string, isVerified: boolean, alongside?: Alongside): Promise<Client>;
   /** From the next request on nothing issued to the client is accepted. @throws Refusal `client_unknown` */
   suspend(id: string, alongside?: Alongside): Promise<Client>;
   /** @throws Refusal `client_unknown` */
@@ -59,7 +62,16 @@ export interface ClientRegistry extends ClientCreation, ClientSecrets, OwnedClie
   remove(id: string, alongside?: Alongside): Promise<void>;
 }
 
-export type ClientChanges = Pick<ClientDraft, 'name' | 'redirectUris'>;
+/** Links that are not given stay. */
+export type ClientChanges = Pick<ClientDraft, 'name' | 'redirectUris' | 'links'>;
+
+const EDIT = `
+  name = $3, redirect_uris = $4, homepage_url = $5, support_url = $6, privacy_url = $7,
+  verified_at = CASE
+    WHEN (name, redirect_uris, homepage_url, support_url, privacy_url)
+      IS NOT DISTINCT FROM ($3::text, $4::text[], $5::text, $6::text, $7::text)
+    THEN verified_at END`;
+const TRANSFER = 'owner_account_id = $3, creation_key = NULL, verified_at = NULL';
 
 export function createClientRegistry(parts: {
   readonly database: Database;
@@ -125,18 +137,24 @@ export function createClientRegistry(parts: {
       return rows.map(clientFrom);
     },
 
-    async edit(id, { name, redirectUris }, alongside) {
+    async edit(id, { name, redirectUris, links }, alongside) {
       const client = isClientId(id) ? await read(id) : undefined;
       if (!client) throw unknownClient(id);
       // By the rules of its kind, which never changes.
-      refuseInvalidClient({ ...client, name, redirectUris });
-      const values = [normalizeClientName(name), redirectUris];
-      return change(id, 'name = $3, redirect_uris = $4', values, alongside);
+      const { homepage, support, privacy } = links ?? client.links;
+      refuseInvalidClient({ ...client, name, redirectUris, links: links ?? {} });
+      const values = [normalizeClientName(name), redirectUris, homepage, support, privacy];
+      const orNull = values.map((value) => value ?? null);
+      return change(id, EDIT, orNull, alongside);
     },
 
     // Suspended twice, a client stays suspended since the first time.
     suspend: (id, alongside) =>
       change(id, 'suspended_at = coalesce(suspended_at, $2)', [], alongside),
+
+    verify: (id, isVerified, alongside) =>
+      change(id, 'verified_at = $3', [isVerified ? new Date(clock()) : null], alongside),
+
     resume: (id, alongside) => change(id, 'suspended_at = NULL', [], alongside),
 
     endMachineTokens: (id, alongside) =>
@@ -154,7 +172,7 @@ export function createClientRegistry(parts: {
       return refuseViolations(
         { clients_owner_account_id_fkey: () => unknownOwner(owner) },
         // What the former owner's form made is no concern of the next one.
-        change(id, 'owner_account_id = $3, creation_key = NULL', [owner ?? null], alongside),
+        change(id, TRANSFER, [owner ?? null], alongside),
       );
     },
 

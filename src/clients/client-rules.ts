@@ -1,6 +1,7 @@
 /** What may be registered as a client: its name and its redirect URIs, whoever registers it. */
 import { type Problem, Refusal } from '../refusal.ts';
 import { type ClientKind, redirectsPeople } from './client.ts';
+import { type ClientLinks, checkLinks } from './client-links.ts';
 import {
   type RedirectUriCode,
   type RedirectUriOptions,
@@ -24,6 +25,7 @@ export interface ClientDraft {
   readonly name: string;
   readonly redirectUris: readonly string[];
   readonly isNative: boolean;
+  readonly links?: ClientLinks;
 }
 
 /** Looks at a whole list: 1 to 20 distinct URIs, each by the rules of `redirectUriProblem`. */
@@ -77,7 +79,11 @@ export const normalizeClientName = (name: string): string => name.normalize('NFC
 
 /** @throws Refusal `client_invalid` with every problem of the draft. */
 export function refuseInvalidClient(draft: ClientDraft): void {
-  const problems = [...checkClientName(draft.name), ...kindProblems(draft)];
+  const links = checkLinks(draft.links ?? {}).map(({ code, message }) => ({
+    code: `${code}_invalid`,
+    message: `${code}: ${message}`,
+  }));
+  const problems = [...checkClientName(draft.name), ...kindProblems(draft), ...links];
   if (problems.length === 0) return;
   const remedy = problems.map((problem) => remedyLine(problem, draft.redirectUris)).join('\n');
   throw new Refusal('client_invalid', 'The client cannot be registered like this.', remedy, {

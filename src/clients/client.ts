@@ -1,5 +1,6 @@
 /** A registered OAuth client, as the rest of the service sees it. */
 import { createHash } from 'node:crypto';
+import type { ClientLinks } from './client-links.ts';
 
 export type ClientKind = 'confidential' | 'public' | 'machine' | 'resource-server';
 
@@ -25,6 +26,10 @@ export interface Client {
   /** A public client on the person's own device (RFC 8252): loopback ports and private schemes. */
   readonly isNative: boolean;
   readonly isSuspended: boolean;
+  /** Of its owner. */
+  readonly links: ClientLinks;
+  /** The operator looked at it as it is. */
+  readonly isVerified: boolean;
   readonly createdAt: Date;
   /** As of when the client was read, and to a few minutes; absent when it never did anything. */
   readonly lastUsedAt?: Date;
@@ -69,6 +74,8 @@ export function clientVersion(client: Omit<Client, 'version'>): string {
     isSuspended,
     secrets,
     client.tokenGeneration,
+    client.links,
+    client.isVerified,
   ];
   return createHash('sha256').update(JSON.stringify(values)).digest('base64url');
 }

@@ -10,8 +10,13 @@ export function clientText(client: Client): string {
     ['Kind', client.isNative ? `${client.kind}, native` : client.kind],
     ['Owner', client.ownerName ?? 'provided by the operator'],
     ['State', stateOf(client)],
+    ['Verified', client.isVerified ? 'by the operator' : 'no'],
     ['Created', client.createdAt.toISOString()],
     ...client.redirectUris.map((uri) => ['Redirect URI', uri]),
+    ...Object.entries(client.links).map(([kind, url]) => [
+      `${kind[0]?.toUpperCase()}${kind.slice(1)}`,
+      url,
+    ]),
     ...client.secrets.map(({ lastFour, createdAt, lastUsedAt }) => [
       'Secret',
       `…${lastFour}, made ${createdAt.toISOString()}, ` +
@@ -32,6 +37,8 @@ export const clientValue = (client: Client) => ({
   redirect_uris: client.redirectUris,
   native: client.isNative,
   suspended: client.isSuspended,
+  verified: client.isVerified,
+  links: client.links,
   created_at: client.createdAt,
   secrets: client.secrets.map(({ id, lastFour, createdAt, lastUsedAt }) => ({
     id,

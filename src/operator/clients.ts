@@ -1,6 +1,7 @@
 /** `operator clients`: clients of every kind. Public ones and machines come to be only here. */
 import { type Command, Option } from 'commander';
 import type { ClientKind } from '../clients/client.ts';
+import { type ClientLinks, isSameLinks, normalizeLinks } from '../clients/client-links.ts';
 import { checkRedirectUris, normalizeClientName } from '../clients/client-rules.ts';
 import { aboutOne, report } from './about-client.ts';
 import { clientRecord } from './change-records.ts';
@@ -89,28 +90,47 @@ function addUpdate(clients: Command, operator: Operator): void {
       another,
       [],
     )
+    .option('--homepage <url>', 'a page about it, shown when people approve it; empty: none')
+    .option('--support <url>', 'where its users get help; empty: none')
+    .option('--privacy <url>', 'what it does with data; empty: none')
+    .option('--verified', 'you looked at it as it is: shown when people approve it')
+    .addOption(new Option('--unverified', 'take that back').conflicts('verified'))
     .hook('preAction', (command) => {
-      const { name, redirectUri } = command.opts<UpdateOptions>();
-      if (name !== undefined || redirectUri.length > 0) return;
-      throw new WrongUsage('say --name or --redirect-uri');
+      if (Object.values(command.opts()).some((value) => value?.length !== 0)) return;
+      throw new WrongUsage('say what is to be different: see --help');
     });
   aboutOne(update, operator, async (client, registries, options: UpdateOptions) => {
-    const { name = client.name, redirectUri } = options;
+    const { verified, unverified, name = client.name, redirectUri } = options;
     const redirectUris = redirectUri.length > 0 ? redirectUri : client.redirectUris;
-    const record = clientRecord(registries, 'client_changed', client, {
-      client_name: normalizeClientName(name),
-      redirect_uris: redirectUris,
-    });
+    const links = normalizeLinks({ ...client.links, ...options });
+    const isSame = name === client.name && redirectUri.length === 0;
+    const edited =
+      isSame && isSameLinks(links, client.links)
+        ? client
+        : await registries.clients.edit(
+            client.id,
+            { name, redirectUris, links },
+            clientRecord(registries, 'client_changed', client, {
+              client_name: normalizeClientName(name),
+              redirect_uris: redirectUris,
+              ...links,
+            }),
+          );
+    if (!verified && !unverified) return report(edited, 'Changed.');
+    const mark = { verified: verified ? 'yes' : 'no' };
+    const record = clientRecord(registries, 'client_changed', edited, mark);
     return report(
-      await registries.clients.edit(client.id, { name, redirectUris }, record),
+      await registries.clients.verify(client.id, verified === true, record),
       'Changed.',
     );
   });
 }
 
-interface UpdateOptions {
+interface UpdateOptions extends ClientLinks {
   readonly name?: string;
   readonly redirectUri: readonly string[];
+  readonly verified?: true;
+  readonly unverified?: true;
 }
 
 function addShow(clients: Command, operator: Operator): void {

@@ -11,9 +11,9 @@ import type { ConnectedClient } from '../authorizations/connected-clients.ts';
 import type { ConnectionRow } from './connections-view.ts';
 import { momentOf, momentOrNothing } from './moment.ts';
 import { originOf, seeOther } from './page.ts';
+import { reachedInWords } from './reached-words.ts';
 import { get, type PageParts, post, type Route } from './routes.ts';
 import { accountOf } from './signed-in.ts';
-import type { AccessChange, ReachedOrganization } from './view-data.ts';
 
 const PATH = '/profile/connections';
 const ALL = `${PATH}/disconnect-all`;
@@ -60,7 +60,7 @@ export function connectionsPage(parts: PageParts): Route[] {
     await host.render(ctx, 'connection', {
       ...rowOf(client, organizations, reach),
       approved: approvedAt > connectedAt ? momentOf(approvedAt) : undefined,
-      organizations: organizations.map(withWords),
+      organizations: organizations.map(reachedInWords),
     });
   }
 
@@ -169,32 +169,3 @@ function amountOf(organizations: readonly Organization[]): string {
 
 const counted = (count: number, noun: string): string =>
   `${count} ${count === 1 ? noun : `${noun}s`}`;
-
-/** The changes, in the words of the page. */
-function withWords({
-  name,
-  role,
-  change,
-  formerRole,
-  warehouses,
-}: ComparedOrganization): ReachedOrganization {
-  return {
-    name,
-    role,
-    ...changeOf(change, formerRole),
-    warehouses: warehouses.map(({ name, rights, change, formerRights }) => ({
-      name,
-      rights,
-      ...changeOf(change, formerRights?.join(', ')),
-    })),
-  };
-}
-
-function changeOf(
-  kind: ComparedOrganization['change'],
-  former: string | undefined,
-): { change?: AccessChange } {
-  if (kind === undefined) return {};
-  const words = { added: 'added', removed: 'no longer', changed: `was ${former}` };
-  return { change: { kind, words: words[kind] } };
-}

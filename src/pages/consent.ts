@@ -1,13 +1,20 @@
 /** The consent step of an authorization request: may this client act for this person? */
 import type { Context } from 'koa';
+import { type ComparedOrganization, compareAccess } from '../accounts/access-difference.ts';
+import type { EarlierConsent } from '../authorizations/consents.ts';
+import type { Client } from '../clients/client.ts';
+import { isSameLinks, LINKS, type LinkKind } from '../clients/client-links.ts';
 import { type Asked, askedOf } from '../provider/approvals.ts';
 import { formOf } from '../provider/form.ts';
 import type { PendingConsent } from '../provider/interactions.ts';
 import { seeOther } from './page.ts';
+import { changesInWords, reachedInWords } from './reached-words.ts';
 import type { PageParts } from './routes.ts';
 
 declare module './view-data.ts' {
   interface ViewData {
+    /** After the decision, where an app on the device gets the answer. */
+    readonly 'handed-over': { readonly name: string; readonly url: string };
     readonly consent: {
       readonly action: string;
       readonly client: {
@@ -15,6 +22,14 @@ declare module './view-data.ts' {
         /** The owner's name, or 'the operator'. */
         readonly providedBy: string;
         readonly providedByOperator: boolean;
+        /** The operator looked at it. */
+        readonly isVerified: boolean;
+        /** Pages of whoever provides it, with the host each is at. */
+        readonly links: readonly {
+          readonly label: string;
+          readonly host: string;
+          readonly url: string;
+        }[];
       };
       readonly account: AccountSummary;
       readonly redirect: {
@@ -27,6 +42,10 @@ declare module './view-data.ts' {
       readonly shown: string;
       /** The person approved this client before and is asked again. */
       readonly isRepeat: boolean;
+      /** What is different from then, each a clause; the rest is marked where it stands. */
+      readonly since: readonly string[];
+      /** How many of those are not told. */
+      readonly more: number;
       /** Sentences: what is different from the page they approved a moment ago, if it is. */
       readonly changes: readonly string[];
     };
@@ -34,6 +53,8 @@ declare module './view-data.ts' {
 }
 
 const OPERATOR = 'the operator';
+/** More than these nobody reads before a decision. */
+const MOST_CLAUSES = 6;
 /** The hidden field with what the page showed, sealed. */
 export const SHOWN_FIELD = 'shown';
 
@@ -45,12 +66,14 @@ export function consentAnswers(parts: PageParts) {
     async show(ctx: Context, interaction: PendingConsent): Promise<void> {
       const { uid, client, account, redirectUri, askedBefore } = interaction;
       const accountId = account.id;
-      const [organizations, remembered, generation] = await Promise.all([
+      const [reached, earlier, generation] = await Promise.all([
         access.accessThrough(client.id, accountId),
-        connections.find(accountId, client.id),
+        connections.findEarlier(accountId, client.id),
         connections.generationOf(accountId, client.id),
       ]);
       const asked = askedOf(uid, accountId, client, generation);
+      const organizations = compareAccess(earlier?.access, reached);
+      const since = earlier ? sinceThen(earlier, asked, organizations) : [];
       await host.render(ctx, 'consent', {
         action: ctx.path,
         shown: seals.seal(asked),
@@ -58,11 +81,15 @@ export function consentAnswers(parts: PageParts) {
           name: client.name,
           providedBy: client.ownerName ?? OPERATOR,
           providedByOperator: client.ownerName === undefined,
+          isVerified: client.isVerified,
+          links: linksOf(client),
         },
         account: { name: account.name, email: account.email },
         redirect: { host: new URL(redirectUri).host, uri: redirectUri },
-        organizations,
-        isRepeat: remembered !== undefined,
+        organizations: organizations.map(reachedInWords),
+        isRepeat: earlier !== undefined,
+        since: since.slice(0, MOST_CLAUSES),
+        more: Math.max(0, since.length - MOST_CLAUSES),
         changes: askedBefore ? changesOf(askedBefore, asked) : [],
       });
     },
@@ -89,9 +116,40 @@ export function consentAnswers(parts: PageParts) {
   };
 }
 
+/** In clauses: what is different from the last approval. */
+function sinceThen(
+  before: EarlierConsent,
+  now: Asked,
+  organizations: readonly ComparedOrganization[],
+): string[] {
+  const added = now.hosts.filter((host) => !before.hosts.includes(host));
+  const removed = before.hosts.filter((host) => !now.hosts.includes(host));
+  return [
+    ...(before.name === now.name ? [] : [`Name was ${before.name}, now ${now.name}`]),
+    ...(added.length > 0 ? [`It may now send you to ${added.join(', ')} as well`] : []),
+    ...(removed.length > 0 ? [`It no longer sends you to ${removed.join(', ')}`] : []),
+    ...changesInWords(organizations),
+  ];
+}
+
+const LABELS: Readonly<Record<LinkKind, string>> = {
+  homepage: 'Website',
+  support: 'Help',
+  privacy: 'Privacy',
+};
+
+const linksOf = ({ links }: Client) =>
+  LINKS.flatMap((kind) => {
+    const url = links[kind];
+    return url === undefined ? [] : [{ label: LABELS[kind], host: new URL(url).host, url }];
+  });
+
 /** In sentences: what is different from what was approved. */
 function changesOf(before: Asked, now: Asked): string[] {
   const sentences: string[] = [];
+  if (before.isVerified && !now.isVerified) sentences.push('It is no longer marked as verified.');
+  // A node of the version before sealed none.
+  if (!isSameLinks(before.links ?? {}, now.links)) sentences.push('Its links were changed.');
   if (before.name !== now.name) sentences.push(`It was called “${before.name}”.`);
   if (before.providedBy !== now.providedBy) {
     sentences.push(`It was provided by ${before.providedBy ?? OPERATOR}.`);

@@ -37,6 +37,9 @@ const TYPED_FIELDS = [
   'expires_in_days',
   'confirm_name',
   'end_connections',
+  'homepage_url',
+  'support_url',
+  'privacy_url',
 ];
 /** Above a form that is drawn again after a sign-in. */
 export const NOTHING_SENT = 'You had to sign in again. Nothing was sent: here is what you typed.';

@@ -5,6 +5,7 @@ import type { Access } from '../accounts/access.ts';
 import type { Activity } from '../accounts/activity.ts';
 import type { Connections } from '../authorizations/connections.ts';
 import { type Client, redirectHosts } from '../clients/client.ts';
+import { type ClientLinks, isSameLinks } from '../clients/client-links.ts';
 
 /** What one page showed. The redirect URI and the session are those of its interaction. */
 export interface Asked {
@@ -17,6 +18,8 @@ export interface Asked {
   readonly hosts: readonly string[];
   /** Absent where the operator provides the client. */
   readonly providedBy?: string;
+  readonly isVerified: boolean;
+  readonly links: ClientLinks;
   /** Of the connection, ended or not; absent where there never was one. */
   readonly generation?: number;
 }
@@ -34,6 +37,8 @@ export function askedOf(
     clientId: client.id,
     name: client.name,
     hosts: redirectHosts(client),
+    isVerified: client.isVerified,
+    links: client.links,
     ...(client.ownerName !== undefined && { providedBy: client.ownerName }),
     ...(generation !== undefined && { generation }),
   };
@@ -44,6 +49,8 @@ export const isStillSo = (asked: Asked, client: Client): boolean =>
   asked.clientId === client.id &&
   asked.name === client.name &&
   asked.providedBy === client.ownerName &&
+  asked.isVerified === client.isVerified &&
+  isSameLinks(asked.links, client.links) &&
   asked.hosts.join() === redirectHosts(client).join();
 
 /** As the engine carries it from the answer of a page to where it counts. */

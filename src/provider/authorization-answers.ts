@@ -1,6 +1,7 @@
 /** How a refused authorization request goes back to its client: in the query, with a page about it. */
 import type { Context } from 'koa';
 import type { KoaContextWithOIDC } from 'oidc-provider';
+import { clientOf } from './engine-clients.ts';
 import { errorBody } from './oauth-error.ts';
 
 /** @param payload of the answer, RFC 6749 §4.1.2.1. */
@@ -39,6 +40,29 @@ export function refusalUrl(issuer: string, redirectUri: string, payload: object)
   for (const [name, value] of Object.entries(told)) uri.searchParams.set(name, value);
   return uri.href;
 }
+
+/** Draws the page that sends the person on to an app on their device. */
+export type ShowHandover = (
+  ctx: Context,
+  app: { readonly name: string; readonly url: string },
+) => Promise<void>;
+
+/**
+ * Step before the engine. A browser that is sent to a private-use scheme (RFC 8252 §7.1) leaves its
+ * page where it was: so it gets one that says so, and goes on from there. A program gets the redirect.
+ */
+export const handOverToApp = (show: ShowHandover) =>
+  async function handOver(ctx: KoaContextWithOIDC, next: () => Promise<void>): Promise<void> {
+    await next();
+    const url = ctx.response.get('location');
+    if (ctx.status !== 303 || !URL.canParse(url) || ctx.get('sec-fetch-mode') !== 'navigate')
+      return;
+    if (/^https?:$/.test(new URL(url).protocol)) return;
+    ctx.status = 200;
+    ctx.remove('Location');
+    ctx.set('Refresh', `0; url=${url}`);
+    await show(ctx, { name: clientOf(ctx.oidc.client).name, url });
+  };
 
 type Refusal = Readonly<Record<string, string>> & {
   readonly error: string;

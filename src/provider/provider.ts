@@ -23,7 +23,12 @@ import type { Settings } from '../config/settings.ts';
 import type { LastUsed } from '../storage/last-used.ts';
 import type { TokenStore } from '../storage/token-store.ts';
 import { createApprovals } from './approvals.ts';
-import { answerRefusals, refusalUrl } from './authorization-answers.ts';
+import {
+  answerRefusals,
+  handOverToApp,
+  refusalUrl,
+  type ShowHandover,
+} from './authorization-answers.ts';
 import { type BrowserSessions, createBrowserSessions } from './browser-sessions.ts';
 import { createClientAuthentication } from './client-authentication.ts';
 import { type ClientTests, createClientTests, testRedirectUri } from './client-tests.ts';
@@ -66,6 +71,7 @@ export interface ProviderParts {
   /** Told of every authorize and token request. */
   readonly requests: Pick<ClientRequests, 'note'>;
   readonly lastUsed: Pick<LastUsed<UsedThing>, 'note'>;
+  readonly showHandover: ShowHandover;
   /** Draws a refused authorization request that must not be redirected. */
   showError(ctx: Context, refusal: AuthorizationRefusal): Promise<void>;
 }
@@ -173,7 +179,9 @@ export function createAuthorizationServer(parts: ProviderParts): AuthorizationSe
   listenToEvents(provider, parts);
 
   const interactions = createInteractions({ provider, store, accounts, sessions, clock });
-  const engine = namingParties(compose(provider.middleware));
+  const engine = namingParties(
+    compose([handOverToApp(parts.showHandover) as Middleware, ...provider.middleware]),
+  );
   return {
     engine,
     token: tokenEndpoint({

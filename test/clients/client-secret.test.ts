@@ -59,6 +59,8 @@ function clientWith(...secrets: NewClientSecret[]): Client {
     ...partner,
     isSuspended: false,
     tokenGeneration: 0,
+    links: {},
+    isVerified: false,
     createdAt: new Date(0),
     secrets: secrets.map((secret) => ({ ...secret, createdAt: new Date(0) })),
     version: '1',

@@ -54,6 +54,8 @@ GET /profile/oauth-clients/:id/created: requireSignedIn requireOwnClient show
 GET /profile/oauth-clients/test/callback: requireSignedIn finish
 GET /profile/oauth-clients/:id/test: requireSignedIn requireOwnClient show
 POST /profile/oauth-clients/:id/test: OWN FORM requireOwnClient begin
+GET /profile/oauth-clients/:id/links: requireSignedIn requireOwnClient show
+POST /profile/oauth-clients/:id/links: OWN FORM requireOwnClient check requireRecentSignIn save
 GET /profile/oauth-clients/:id/delete: requireSignedIn requireOwnClient show
 POST /profile/oauth-clients/:id/delete: OWN FORM requireOwnClient check requireRecentSignIn submit
 GET /profile/connections: requireSignedIn list

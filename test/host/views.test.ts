@@ -31,14 +31,20 @@ const samples: Samples = {
   }),
   consent: (text, many) => ({
     action: `/interaction/${encodeURIComponent(text)}`,
-    client: { name: text, providedBy: text, providedByOperator: many === 0 },
+    client: {
+      ...{ name: text, providedBy: text, providedByOperator: many === 0, isVerified: many > 0 },
+      links: list(many, () => ({ label: text, host: text, url: 'https://app.example/' })),
+    },
     account: { name: text, email: text },
     redirect: { host: many === 0 ? '' : text, uri: `https://${text}/` },
     organizations: organizations(text, many),
     isRepeat: many > 0,
+    since: list(many - 1, () => text),
+    more: many,
     shown: 'sealed',
     changes: Array.from({ length: many }, () => 'It was called “Old”.'),
   }),
+  'handed-over': (text) => ({ name: text, url: `com.example.app:/cb?state=${text}` }),
   'confirm-password': (text, many) => ({
     action: '/profile',
     email: text,
@@ -172,6 +178,15 @@ const samples: Samples = {
     tokens: some({ accessToken: text, refreshToken: text, goodFor: text }, many),
     isGone: many === 0,
     organizations: organizations(text, many),
+  }),
+  'oauth-client-links': (text, many) => ({
+    client: { name: text, url: '/profile/oauth-clients/gate_ci_' },
+    ...{ notice: some(text, many), isVerified: many > 0, action: '/profile' },
+    problems: list(many, () => ({ field: 'field-0', message: text })),
+    fields: list(many, (index) => ({
+      ...{ name: `field-${index}`, label: text, hint: text, value: text },
+      problem: some(text, index),
+    })),
   }),
   'oauth-client-delete': (text, many) => ({
     ...{ name: text, connectedPeople: many, typedName: text },
@@ -573,7 +588,9 @@ function expectWellFormed(html: string): void {
   expect(html.match(/<script/g)).to.have.length(1);
   expect(html).to.include(`<script src="${assetUrls.script}" defer></script>`);
   expect(html).not.to.match(/<(?:img|style|iframe|base)[ >]/);
-  expect(html).not.to.match(/(?:src|href)="(?:https?:)?\/\//);
+  // The links of a client lead elsewhere, in a page of their own that knows nothing of this one.
+  const own = html.replace(/<a href="https:[^"]*" target="_blank" rel="noopener noreferrer">/g, '');
+  expect(own).not.to.match(/(?:src|href)="(?:https?:)?\/\//);
   for (const form of html.match(/<form[\s\S]*?<\/form>/g) ?? []) {
     // A search changes nothing, and its address may be kept.
     if (form.includes('method="get"')) expect(form).to.not.include('form_token');

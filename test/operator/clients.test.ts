@@ -157,4 +157,30 @@ describe('operator clients, over the life of a client', () => {
     const { code } = await refusal(`clients rotate-secret ${phone.id}`);
     expect(code).to.equal('secret_unused');
   });
+
+  it('marks a client as verified, until somebody changes it', async () => {
+    const owned = await addOwned();
+    const update = (options: string) => value(`clients update ${owned.id} ${options}`);
+    expect(await update('--verified')).to.include({ verified: true });
+    await update('--verified --homepage https://app.example/ --privacy https://app.example/p');
+    expect((await find(owned.id))?.isVerified).to.equal(true);
+    expect(await update('--unverified')).to.include({ verified: false });
+    await update('--verified');
+    const renamed = await update('--name Renamed --privacy=');
+    expect(renamed).to.deep.include({
+      verified: false,
+      links: { homepage: 'https://app.example/' },
+    });
+    for (const url of [
+      'http://app.example/',
+      'https://a@app.example/',
+      'https://app.example/é',
+      'x',
+    ]) {
+      expect(await refusal(`clients update ${owned.id} --support ${url}`), url).to.include({
+        code: 'client_invalid',
+      });
+    }
+    await expectWrongUsage(run, [`clients update ${owned.id}`]);
+  });
 });

@@ -1,6 +1,8 @@
 /** An approval stands for what the page showed, to whom and for which request it was shown. */
 import { expect } from 'chai';
+import { textOf } from '../pages/client-owner.ts';
 import { fieldOf } from '../pages/signed-in-person.ts';
+import { eventually } from '../support/eventually.ts';
 import { authorizationUrl, type TestClient } from '../support/oauth.ts';
 import { createPerson, type Page, type Person } from '../support/person.ts';
 import { addPerson, REDIRECT_URI, type SeededPerson } from '../support/seed.ts';
@@ -124,5 +126,53 @@ describe('an approval stands for what the page showed', () => {
     }
     expect(await remembered()).to.equal(undefined);
     expect(answerIn(await approve(first))).to.have.property('code');
+  });
+
+  it('asked again, it says what changed since, strikes what is reached no more, and does not count it', async () => {
+    const subject = { accountId: credentials.accountId };
+    const { organizations, memberships, access } = on.service;
+    const { id } = await organizations.add({ name: 'Storm Logistics' });
+    for (const name of ['Hamburg', 'Riga']) {
+      await organizations.addWarehouse({ organizationId: id, name });
+    }
+    await memberships.setRole(subject, id, 'admin');
+    const reach = async (): Promise<number> =>
+      (await access.accessOf(subject)).flatMap(({ warehouses }) => warehouses).length;
+    await eventually(async () => expect(await reach()).to.equal(2));
+    await approve(await open());
+    await edit('Stock Sync');
+    await memberships.setRole(subject, id, 'member');
+    await eventually(async () => expect(await reach()).to.equal(0));
+    const text = textOf((await open({ prompt: 'consent' })).html);
+    expect(text).to.include('Name was Shown Name, now Stock Sync');
+    expect(text).to.include('Your role in Storm Logistics was admin, now member');
+    expect(text).to.include('It no longer reaches Riga in Storm Logistics');
+    expect((await open()).html)
+      .to.include('<del>Riga</del>')
+      .and.include('no warehouses');
+    await approve(await open());
+    const calm = textOf((await open({ prompt: 'consent' })).html);
+    expect(calm).to.include('Check that everything is as you expect').and.not.include('Since then');
+  });
+
+  it('the operator’s mark and the links of the owner are part of it', async () => {
+    const links = { homepage: 'https://sync.example/', privacy: 'https://sync.example/privacy' };
+    const shown = { name: 'Stock Sync', redirectUris: [REDIRECT_URI] };
+    await on.service.clients.edit(client.id, { ...shown, links });
+    await on.service.clients.verify(client.id, true);
+    const page = await open();
+    expect(textOf(page.html)).to.include('Verified').and.include('Website (sync.example)');
+    expect(page.html).to.include(
+      `<a href="${links.privacy}" target="_blank" rel="noopener noreferrer">`,
+    );
+    // What it was verified as is gone with an edit.
+    await on.service.clients.edit(client.id, {
+      ...shown,
+      links: { homepage: 'https://b.example/' },
+    });
+    const again = await approve(page);
+    expect(await outcomeOf(person, again)).to.equal('consent');
+    expect(textOf(again.html)).to.include('no longer marked as verified. Its links were changed.');
+    expect(again.html).to.not.include('>Verified<');
   });
 });

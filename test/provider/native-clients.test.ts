@@ -3,6 +3,7 @@ import { expect } from 'chai';
 import { Refusal } from '../../src/refusal.ts';
 import { authorizationUrl, exchangeCode, pkce, type TestClient } from '../support/oauth.ts';
 import type { Person } from '../support/person.ts';
+import { rawRequest } from '../support/raw-request.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { outcomeOf } from './authorization-outcome.ts';
 import { expectRefusal } from './refusals.ts';
@@ -148,5 +149,38 @@ describe('native clients', () => {
       await person.authorize(url, on.seeded.person);
       expect(await outcomeOf(person, url)).to.equal('consent');
     }
+  });
+
+  it('a browser that is sent to an app is shown that it may be closed; a program is only sent', async () => {
+    for (const decision of ['approve', 'deny']) {
+      const request = authorizationUrl(on.issuer, on.clients.native, pkce().parameters);
+      const page = await person.follow(await person.get(request));
+      const { location } = await person.submit(page, { decision });
+      const path = location?.pathname ?? '';
+      const {
+        status,
+        headers,
+        text: html,
+      } = await rawRequest(Number(new URL(on.issuer).port), path, {
+        headers: {
+          ...{ host: new URL(on.issuer).host, cookie: person.cookieHeader(path) },
+          'sec-fetch-mode': 'navigate',
+        },
+      });
+      expect(status).to.equal(200);
+      expect(html).to.include('You may close this window').and.include('Warehouse Phone');
+      const [, url = ''] =
+        /^0; url=(com\.example\.warehouse:.*)$/.exec(headers.get('refresh') ?? '') ?? [];
+      const told = decision === 'approve' ? 'code' : 'error';
+      expect(new URL(url).searchParams.has(told)).to.equal(true);
+      expect(html).to.include(`href="${url.replaceAll('&', '&amp;')}"`);
+      expect(headers.get('cache-control')).to.equal('no-store');
+      expect(headers.has('location')).to.equal(false);
+    }
+    const sent = await person.authorize(
+      authorizationUrl(on.issuer, on.clients.native, pkce().parameters),
+      on.seeded.person,
+    );
+    expect(sent.protocol).to.equal('com.example.warehouse:');
   });
 });

@@ -7,6 +7,7 @@ import { oauthClientRoutes } from './client.ts';
 import { connectRoutes } from './connect.ts';
 import { createdRoutes } from './created.ts';
 import { deleteRoutes } from './delete.ts';
+import { linkRoutes } from './links.ts';
 import { newClientRoutes } from './new.ts';
 import { LIST, ownClientSteps, urlOf } from './own-client.ts';
 import { problemRoutes } from './problems.ts';
@@ -53,6 +54,7 @@ export function oauthClientsPage(parts: PageParts): Route[] {
     ...problemRoutes(parts, own),
     ...createdRoutes(parts, own),
     ...testRoutes(parts, own),
+    ...linkRoutes(parts, own),
     ...deleteRoutes(parts, own),
   ];
 }

@@ -1,0 +1,123 @@
+/** `/profile/oauth-clients/:id/links`: the owner's pages about a client, which people see at approval. */
+import type { Context, Next } from 'koa';
+import {
+  type ClientLinks,
+  checkLinks,
+  isSameLinks,
+  LINKS,
+  type LinkKind,
+  normalizeLinks,
+} from '../../clients/client-links.ts';
+import { formOf } from '../../provider/form.ts';
+import { originOf } from '../page.ts';
+import { get, type PageParts, post, type Redraw, type Route } from '../routes.ts';
+import { accountOf, NOTHING_SENT, typedOf } from '../signed-in.ts';
+import { CLIENT, type OwnClientSteps, ownClientOf, urlOf } from './own-client.ts';
+
+declare module '../view-data.ts' {
+  interface ViewData {
+    readonly 'oauth-client-links': {
+      readonly client: { readonly name: string; readonly url: string };
+      readonly notice: string | undefined;
+      readonly isVerified: boolean;
+      readonly action: string;
+      readonly problems: readonly FormProblem[];
+      readonly fields: readonly {
+        readonly name: string;
+        readonly label: string;
+        readonly hint: string;
+        readonly value: string;
+        readonly problem: string | undefined;
+      }[];
+    };
+  }
+}
+
+const PATH = `${CLIENT}/links`;
+const SAVED = 'The links are saved.';
+const FIELDS: Readonly<Record<LinkKind, { readonly label: string; readonly hint: string }>> = {
+  homepage: { label: 'Website', hint: 'What it is, and who makes it.' },
+  support: { label: 'Help', hint: 'Where people get help with it.' },
+  privacy: { label: 'Privacy', hint: 'What it does with what it reads.' },
+};
+
+const fieldName = (kind: LinkKind): string => `${kind}_url`;
+
+/** Every field, as it was typed. */
+const linksIn = (form: URLSearchParams): ClientLinks =>
+  Object.fromEntries(LINKS.map((kind) => [kind, form.get(fieldName(kind)) ?? '']));
+
+export function linkRoutes(parts: PageParts, own: OwnClientSteps): Route[] {
+  const { host, clients, activity } = parts;
+
+  async function draw(ctx: Context, typed: ClientLinks, problem?: string): Promise<void> {
+    const client = ownClientOf(ctx);
+    const found = checkLinks(normalizeLinks(typed));
+    const problemOf = (kind: LinkKind) => found.find(({ code }) => code === kind)?.message;
+    await host.render(ctx, 'oauth-client-links', {
+      client: { name: client.name, url: urlOf(client) },
+      notice: typedOf(ctx) ? NOTHING_SENT : undefined,
+      isVerified: client.isVerified,
+      action: ctx.path,
+      problems: [
+        ...(problem === undefined ? [] : [{ message: problem }]),
+        ...found.map(({ code, message }) => ({
+          field: fieldName(code),
+          message: `${FIELDS[code].label}: ${message}`,
+        })),
+      ],
+      fields: LINKS.map((kind) => ({
+        name: fieldName(kind),
+        ...FIELDS[kind],
+        value: typed[kind] ?? '',
+        problem: problemOf(kind),
+      })),
+    });
+  }
+
+  function show(ctx: Context): Promise<void> {
+    const typed = typedOf(ctx);
+    return draw(ctx, typed ? linksIn(typed) : ownClientOf(ctx).links);
+  }
+
+  const redraw: Redraw = {
+    isForEverybody: false,
+    draw: (ctx, problem) =>
+      own.requireOwnClient(ctx, () => draw(ctx, linksIn(formOf(ctx)), problem)),
+  };
+
+  /** Goes on with changes that are fine. */
+  async function check(ctx: Context, next: Next): Promise<void> {
+    const client = ownClientOf(ctx);
+    const typed = linksIn(formOf(ctx));
+    const links = normalizeLinks(typed);
+    if (isSameLinks(links, client.links)) return host.notices.tell(ctx, urlOf(client), SAVED);
+    if (checkLinks(links).length === 0) return next();
+    ctx.status = 422;
+    await draw(ctx, typed);
+  }
+
+  async function save(ctx: Context): Promise<void> {
+    const client = ownClientOf(ctx);
+    const { id, name, redirectUris } = client;
+    const links = normalizeLinks(linksIn(formOf(ctx)));
+    await clients.edit(id, { name, redirectUris, links }, (tx) =>
+      activity.record(
+        {
+          action: 'client_changed',
+          actor: 'person',
+          accountId: accountOf(ctx).id,
+          details: { client_id: id, client_name: name, ...links },
+          origin: originOf(ctx),
+        },
+        tx,
+      ),
+    );
+    await host.notices.tell(ctx, urlOf(client), SAVED);
+  }
+
+  return [
+    get(PATH, ...own.page, show),
+    post(PATH, ...own.form(redraw), check, parts.steps.requireRecentSignIn, save),
+  ];
+}
