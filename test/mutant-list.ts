@@ -750,6 +750,7 @@ const LIST: readonly (Place | readonly [rule: string, from: string, to: string])
   ['a wrong password is not carried back',
     " && name !== 'current_password'", ''],
   { in: 'src/accounts/passwords/work.ts', by: 'accounts/password-work' },
+  ['the turns of a round without end are forgotten', ' || tooMany > 0', ''],
   ['beyond a number whoever asks for a password is sent away',
     'MOST_WAITING = 24', 'MOST_WAITING = 2400'],
   { in: 'src/host/listeners.ts', by: 'failed-start' },

@@ -84,6 +84,22 @@ describe('the turns of hashing passwords', () => {
     expect(begun).to.deep.equal(['eve', 'ada', 'bob', 'eve', 'eve']);
   });
 
+  it('and once a thousand others had one, that is forgotten: nobody fills the memory with turns', async () => {
+    const takeTurn = createTurns({ atOnce: 1, mostWaiting: 10 });
+    const begun: string[] = [];
+    const ask = (account: string) =>
+      held(takeTurn, by(account, account), () => begun.push(account));
+    const passOn = async ({ outcome, release }: ReturnType<typeof ask>) => {
+      release();
+      await outcome;
+    };
+    await passOn(ask('eve'));
+    for (let other = 0; other < 1_000; other += 1) await passOn(ask(`other-${other}`));
+    const works = ['zoe', 'eve', 'ada'].map(ask);
+    for (const work of works) await passOn(work);
+    expect(begun.slice(-3)).to.deep.equal(['zoe', 'eve', 'ada']);
+  });
+
   it('known people and strangers take turns, each in the order in which they came', async () => {
     const crowd = (rank: 'known' | 'stranger') =>
       times(3, (index) => by(`${rank}-${index}`, `192.0.2.${rank.length}${index}`, rank));

@@ -14,6 +14,9 @@ const AT_ONCE = Math.min(3, Math.max(1, availableParallelism() - 1));
  */
 const MOST_WAITING = 24 * AT_ONCE;
 
+/** Of each line. A round has no end while everybody who comes is new, and all are looked through. */
+const MOST_SERVED = 1_000;
+
 /**
  * Too many wait already, or came before whoever has fewer waiting: nothing was hashed.
  * `isOwn` says that it was for what waits for this account or from this address already.
@@ -62,7 +65,7 @@ interface Line {
   readonly waiting: Waiting[];
   /** Of the one that was started last. */
   round: number;
-  /** In which each party had its last turn; none that is over. */
+  /** In which each party had its last turn, the latest last; none that is over. */
   readonly served: Map<string, number>;
 }
 
@@ -121,9 +124,14 @@ export function createTurns(limits: {
     underWay.add(next);
     lastRank = rank;
     line.round = Math.max(line.round, next.round);
-    for (const party of next.parties) line.served.set(party, next.round);
+    for (const party of next.parties) {
+      line.served.delete(party);
+      line.served.set(party, next.round);
+    }
+    let tooMany = line.served.size - MOST_SERVED;
     for (const [party, round] of line.served) {
-      if (round < line.round) line.served.delete(party);
+      if (round < line.round || tooMany > 0) line.served.delete(party);
+      tooMany -= 1;
     }
     next.start();
     return true;
