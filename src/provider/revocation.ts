@@ -59,9 +59,13 @@ export async function findToken(
   if (machineToken) {
     const { clientId } = machineToken;
     const end = async (): Promise<void> => {
-      await machineTokens.end(value);
-      // Not recorded: a machine may get another one the next moment, so it may do what it might.
-      endings.noteMachineToken(clientId);
+      try {
+        await machineTokens.end(value);
+      } finally {
+        // Also where nobody knows whether it is ended. Not recorded: a machine may get another one
+        // the next moment, so it may do what it might.
+        endings.noteMachineToken(clientId);
+      }
     };
     return { clientId, kind: 'access_token', end };
   }

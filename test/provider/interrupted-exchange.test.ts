@@ -3,7 +3,13 @@ import { expect } from 'chai';
 import { Redis } from 'ioredis';
 import { startTcpProxy, type TcpProxy } from '../storage/tcp-proxy.ts';
 import { eventually } from '../support/eventually.ts';
-import { type Answer, exchangeCode, revokeCurrent } from '../support/oauth.ts';
+import {
+  type Answer,
+  basic,
+  clientCredentials,
+  exchangeCode,
+  revokeCurrent,
+} from '../support/oauth.ts';
 import { freePort } from '../support/programs.ts';
 import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
@@ -103,22 +109,42 @@ describeOn([postgresServer, redisServer], 'an exchange that breaks off, Redis', 
     used(await exchangeCode(on.issuer, confidential, code));
   });
 
+  /** Revokes; Redis does it, its answer is lost, and where `isAwayThen` it is away after that. */
+  async function revokeUnheard(accessToken: string, isAwayThen: boolean): Promise<void> {
+    const nobody = await freePort();
+    const lost = proxy.breakAnswerTo('getdel').then(() => isAwayThen && proxy.leadTo(nobody));
+    const { status } = await revokeCurrent(on.issuer, accessToken);
+    await lost;
+    proxy.leadTo(Number(new URL(redis.url).port));
+    await eventually(() => on.service.store.ping());
+    expect(status).to.equal(isAwayThen ? 503 : 204);
+  }
+
   it('is the same with a revocation: it is done and recorded, whatever was answered', async () => {
     for (const isAwayThen of [false, true]) {
       const { accessToken } = await on.partner.tokens(on.clients.confidential);
       const [, id = ''] = /^gate_at_(.{22})/.exec(accessToken) ?? [];
-      const nobody = await freePort();
-      const lost = proxy.breakAnswerTo('getdel').then(() => isAwayThen && proxy.leadTo(nobody));
-      const { status } = await revokeCurrent(on.issuer, accessToken);
-      await lost;
-      proxy.leadTo(Number(new URL(redis.url).port));
-      await eventually(() => on.service.store.ping());
-      expect(status).to.equal(isAwayThen ? 503 : 204);
+      await revokeUnheard(accessToken, isAwayThen);
       await eventually(async () => {
         await on.service.revocations.close();
         expect(await on.service.revocations.find(id)).to.include({ cause: 'client_revoked' });
       });
       expect(await on.partner.isActive(accessToken)).to.equal(false);
     }
+  });
+
+  it('and who remembers answers about a machine is told, whatever was answered', async () => {
+    const { machine, resourceServer } = on.clients;
+    const { body } = await clientCredentials(on.issuer, machine);
+    const headers = { authorization: basic(resourceServer) };
+    const stream = await fetch(new URL('/oauth/introspect/changes', on.issuer), { headers });
+    await revokeUnheard(String(body.access_token), true);
+    let said = '';
+    for await (const chunk of stream.body ?? []) {
+      said += Buffer.from(chunk).toString();
+      // One word a second comes by itself.
+      if (said.includes(machine.id) || said.split('\n\n').length > 20) break;
+    }
+    expect(said).to.include(`data: ${machine.id}\n`);
   });
 });
