@@ -64,10 +64,11 @@ export function createRememberedCallers({
     }
   }
 
-  const entriesOf = (name: string): readonly Remembered[] => {
+  /** Not copied: most who ask want the first, of as many as a client has tokens. */
+  const entriesOf = (name: string): Iterable<Remembered> => {
     const found = named.get(name);
     if (found === undefined) return [];
-    return found instanceof Set ? [...found] : [found];
+    return found instanceof Set ? found : [found];
   };
 
   /** When the last change of what the answer names was told. */
