@@ -55,6 +55,8 @@ const LIST: readonly (Place | readonly [rule: string, from: string, to: string])
     '${kind}:${id}:${secret}:${claims}', '${kind}:${id}:${secret}'],
   ['a former key still verifies', 'return keys.some((key)', 'return keys.slice(0, 1).some((key)'],
   ['a rotation has one spelling', 'rotation.toString(36) === claims && ', ''],
+  { in: 'src/operator/revoke/account.ts', by: 'operator/confirmation' },
+  ['API keys are those of after the question', 'of await apiKeys.listOf(id)', 'of [] as { id: string }[]'],
   { in: 'src/authorizations/endings.ts', by: 'provider/interrupted-exchange' },
   ['an end whose answer was lost is carried out and recorded', '        note(endIt);\n', ''],
   { in: 'src/authorizations/endings.ts', by: 'provider/revocation-records' },

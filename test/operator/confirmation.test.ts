@@ -1,5 +1,7 @@
 import { PassThrough } from 'node:stream';
 import { expect } from 'chai';
+import { createActivity } from '../../src/accounts/activity.ts';
+import { createApiKeys } from '../../src/accounts/api-keys/api-keys.ts';
 import { runOperator } from '../../src/operator/run-operator.ts';
 import { besideDatabase } from './beside-database.ts';
 import { createPage, type Environment, variablesOf } from './run-operator.ts';
@@ -12,15 +14,20 @@ describe('what is asked on a terminal', () => {
     ({ id } = await value('clients add --kind machine --name Robot'));
   });
 
+  type Typed = string | undefined | (() => Promise<string>);
   /** Types the next of these whenever something is asked; `undefined` closes the terminal. */
-  async function onTerminal(line: string, ...typed: readonly (string | undefined)[]) {
+  async function onTerminal(line: string, ...typed: readonly Typed[]) {
     const environment: Environment = variablesOf(parts().database);
     const stdin = Object.assign(new PassThrough(), { isTTY: true });
     const rest = [...typed];
     const stderr = createPage((text) => {
       if (!/: $/.test(text) || rest.length === 0) return;
-      const next = rest.shift();
-      setImmediate(() => (next === undefined ? stdin.end() : stdin.write(next)));
+      const given = rest.shift();
+      setImmediate(async () => {
+        const next = typeof given === 'function' ? await given() : given;
+        if (next === undefined) stdin.end();
+        else stdin.write(next);
+      });
     });
     const stdout = createPage();
     const exitCode = await runOperator(line.split(' '), {
@@ -52,6 +59,21 @@ describe('what is asked on a terminal', () => {
     expect(deleted.exitCode).to.equal(0);
     expect(JSON.parse(deleted.output)).to.include({ deleted: true });
     expect(await isThere()).to.equal(false);
+  });
+
+  it('what came to be while the question stood ends as well', async () => {
+    const { account_id: accountId } = await value(
+      'accounts add --email eve@example.test --name Eve --generate-password',
+    );
+    const keys = createApiKeys({ ...parts(), activity: createActivity(parts()) });
+    const { exitCode } = await onTerminal(`revoke --account ${accountId}`, async () => {
+      const origin = { address: '192.0.2.9', browser: 'Firefox' };
+      await keys.add({ accountId, name: 'Meanwhile', expiresInDays: undefined }, origin);
+      return 'yes\n';
+    });
+    expect(exitCode).to.equal(0);
+    expect(await keys.listOf(accountId)).to.deep.equal([]);
+    await value(`accounts delete ${accountId} --yes`);
   });
 
   it('a password that is typed differently the second time, or not at all, adds nobody', async () => {

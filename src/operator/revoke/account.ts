@@ -11,10 +11,10 @@ export async function revokeAccount(
 ): Promise<Report> {
   const { accounts, apiKeys, passwordLinks, recordChange } = registries;
   const { id, email } = await accountNamed(registries, name);
-  const keys = await apiKeys.listOf(id);
+  const { length: keys } = await apiKeys.listOf(id);
   const connected = await registries.connections.listOf(id);
   await confirm(
-    `Ends ${connected.length} connections, ${keys.length} API keys and every browser session of ${email}.`,
+    `Ends ${connected.length} connections, ${keys} API keys and every browser session of ${email}.`,
   );
   // The sessions first: with one of them somebody could connect a client again meanwhile.
   const signedOut = recordChange('signed_out_everywhere', { accountId: id });
@@ -23,7 +23,9 @@ export async function revokeAccount(
     await signedOut(tx);
   });
   let revokedKeys = 0;
-  for (const key of keys) if (await apiKeys.revoke(id, key.id)) revokedKeys += 1;
+  // As they are now: the question may have stood for long.
+  for (const key of await apiKeys.listOf(id))
+    if (await apiKeys.revoke(id, key.id)) revokedKeys += 1;
   const ended = await registries.disconnect({ accountId: id });
   return {
     value: {
