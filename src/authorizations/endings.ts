@@ -58,7 +58,7 @@ export interface Endings {
     authorization: Authorization,
     why: Pick<Revocation, 'cause' | 'actor' | 'origin'>,
   ): Promise<void>;
-  /** The same for a command, which waits until it is recorded. */
+  /** The same for a command, which waits until it is recorded, and may be repeated where it fails. */
   endRecorded(
     authorization: Authorization,
     why: Pick<Revocation, 'cause' | 'actor'>,
@@ -116,8 +116,11 @@ export function createEndings({
     },
 
     async endRecorded(authorization, why) {
-      await store.endAuthorization(authorization.id);
+      // Before: who repeats what failed half-way finds nothing alive that could be recorded.
       if (!isTest(authorization)) await revocations.record({ authorization, ...why });
+      await store.endAuthorization(authorization.id);
+      // Whoever asked in between was told that it is good.
+      await revocations.tell(authorization.id);
     },
 
     noteMachineToken(clientId) {

@@ -150,6 +150,18 @@ describe('endings', () => {
     expect(await recorded()).to.have.length(1);
   });
 
+  it('a command that cannot record an end has ended nothing, and may be repeated', async () => {
+    const one = await begin();
+    failing = /ended_authorizations/;
+    expect(await endings.endRecorded(one, WHY).catch(String)).to.equal('Error: away');
+    failing = undefined;
+    expect(await store.readAuthorization(one.id)).not.to.equal(undefined);
+    await endings.endRecorded(one, WHY);
+    expect(await store.readAuthorization(one.id)).to.equal(undefined);
+    expect(await revocations.find(one.id)).to.include({ cause: 'client_revoked' });
+    expect(await recorded()).to.have.length(1);
+  });
+
   for (const [kind, cause] of [
     ['code', 'code_replayed'],
     ['refresh_token', 'refresh_token_replayed'],

@@ -66,6 +66,8 @@ async function endMachineToken(registries: Registries, value: string): Promise<R
   if (!token) throw notAlive('machine_token');
   const { clientId } = token;
   const client = await registries.clients.find(clientId);
+  // Before as well: who repeats what failed half-way finds nothing alive.
+  await registries.revocations.tellMachineToken(clientId);
   await machineTokens.end(value);
   await registries.revocations.tellMachineToken(clientId);
   await registries.recordChange('tokens_revoked', {
