@@ -37,9 +37,13 @@ export interface IntrospectorOptions {
   readonly clock?: () => number;
 }
 
-export type Identified =
+export type Identified = (
   | { readonly caller: Caller; readonly refusal?: undefined }
-  | { readonly refusal: Refusal; readonly caller?: undefined };
+  | { readonly refusal: Refusal; readonly caller?: undefined }
+) & {
+  /** What decided: an answer that is remembered, the service, or the request, which has no token. */
+  readonly decidedBy: 'memory' | 'service' | 'request';
+};
 
 export interface Introspector {
   /** Who is calling, or what to answer instead. Whatever goes wrong, nobody is let in by it. */
@@ -115,15 +119,16 @@ export function createIntrospector(options: IntrospectorOptions): Introspector {
   return {
     async identify(request) {
       const { token, refusal } = receivedToken(request);
-      if (refusal) return { refusal: withMetadata(refusal, parameter) };
+      if (refusal) return { refusal: withMetadata(refusal, parameter), decidedBy: 'request' };
       const found = stream?.stands ? remembered.find(token) : undefined;
-      if (found) return { caller: found };
+      if (found) return { caller: found, decidedBy: 'memory' };
       const outcome = await lookUps.find(token);
       if (outcome instanceof IntrospectionFailure) {
-        return { refusal: cannotTell(outcome.retryAfterSeconds ?? RETRY_AFTER) };
+        const refusal = cannotTell(outcome.retryAfterSeconds ?? RETRY_AFTER);
+        return { refusal, decidedBy: 'service' };
       }
-      if (outcome.caller) return { caller: outcome.caller };
-      return { refusal: withMetadata(invalidToken(), parameter) };
+      if (outcome.caller) return { caller: outcome.caller, decidedBy: 'service' };
+      return { refusal: withMetadata(invalidToken(), parameter), decidedBy: 'service' };
     },
     close() {
       stream?.close();

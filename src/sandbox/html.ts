@@ -16,6 +16,10 @@ export function html(literals: TemplateStringsArray, ...parts: readonly Part[]):
   return new Html(literals.map((literal, index) => literal + (texts[index] ?? '')).join(''));
 }
 
+/** To the millisecond: what is to be seen in the sandbox is how soon. */
+export const clockTime = (time: Date): string =>
+  `${time.toLocaleTimeString('en-GB')}.${String(time.getMilliseconds()).padStart(3, '0')}`;
+
 function printed(part: Part): string {
   if (part === undefined) return '';
   if (part instanceof Html) return part.text;

@@ -37,6 +37,9 @@ function instructions({ gatehouse, provisions, partner, api }: Sandbox): string 
 1. Open the partner app, connect, and show the stock. Hamburg may be adjusted, Riga only read.
    Refresh, retry the old refresh token, and see what goes over the wire.
 
+   Watch it, and revoke in another tab: the subscription ends before you see it. How each call was
+   decided, remembered or asked, is to be seen at ${new URL('/', api.url).href}
+
 2. Remove the membership, in another terminal, and show the stock again: it is gone.
 
    ${operator} memberships remove ${whose}

@@ -4,6 +4,7 @@ import Koa, { type Context } from 'koa';
 import Router from 'koa-router';
 import getRawBody from 'raw-body';
 import { randomId } from '../random-id.ts';
+import { clockTime } from './html.ts';
 import { listen } from './listening.ts';
 import {
   createPartner,
@@ -21,7 +22,10 @@ export interface PartnerApp {
 const COOKIE = 'stock_planner';
 /** Browsers, the latest of them. */
 const MOST = 100;
-const STYLESHEET = '/partner.css';
+const STYLESHEET = '/sandbox.css';
+const SCRIPT = '/watching.js';
+const CONTENT_POLICY =
+  "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; base-uri 'none'";
 
 /** Answers at the origin of the redirect URI. */
 export async function startPartnerApp({
@@ -35,7 +39,8 @@ export async function startPartnerApp({
   const { origin, hostname, port, pathname } = new URL(redirectUri);
   const connect = await createPartner(registration, apiUrl);
   const connections = new Map<string, PartnerConnection>();
-  const style = await readFile(new URL('partner.css', import.meta.url), 'utf8');
+  const read = (name: string) => readFile(new URL(name, import.meta.url), 'utf8');
+  const [style, script] = await Promise.all([read('sandbox.css'), read('watching.js')]);
 
   /** The connection of this browser: nobody is connected by a link that somebody else made. */
   function connectionOf(ctx: Context): PartnerConnection {
@@ -44,7 +49,10 @@ export async function startPartnerApp({
     const id = randomId('', 22);
     const connection = connect();
     const [oldest] = connections.keys();
-    if (oldest !== undefined && connections.size >= MOST) connections.delete(oldest);
+    if (oldest !== undefined && connections.size >= MOST) {
+      connections.get(oldest)?.close();
+      connections.delete(oldest);
+    }
     connections.set(id, connection);
     // Lax: the redirect back from the service brings it, a post from another site does not.
     ctx.cookies.set(COOKIE, id, { sameSite: 'lax' });
@@ -56,6 +64,7 @@ export async function startPartnerApp({
     ctx.type = 'html';
     ctx.body = partnerPage(connectionOf(ctx), {
       stylesheet: STYLESHEET,
+      script: SCRIPT,
       issuer,
       apiUrl: apiUrl.href,
     });
@@ -63,6 +72,10 @@ export async function startPartnerApp({
   router.get(STYLESHEET, (ctx) => {
     ctx.type = 'css';
     ctx.body = style;
+  });
+  router.get(SCRIPT, (ctx) => {
+    ctx.type = 'js';
+    ctx.body = script;
   });
   router.get('/connect', async (ctx) => {
     ctx.redirect((await connectionOf(ctx).begin()).href);
@@ -76,12 +89,17 @@ export async function startPartnerApp({
     ['/refresh', 'refresh'],
     ['/retry', 'retry'],
     ['/revoke', 'revoke'],
+    ['/watch', 'watchStock'],
   ] as const) {
     router.post(path, async (ctx) => {
       await connectionOf(ctx)[step]();
       goBack(ctx);
     });
   }
+  router.get('/watching', (ctx) => {
+    ctx.respond = false;
+    sendAsItComes(connectionOf(ctx), ctx);
+  });
   router.post('/adjust', async (ctx) => {
     const form = new URLSearchParams(
       await getRawBody(ctx.req, { limit: 10_000, encoding: 'utf-8' }),
@@ -93,13 +111,35 @@ export async function startPartnerApp({
 
   const app = new Koa();
   app.use(async (ctx, next) => {
-    ctx.set('Content-Security-Policy', "default-src 'none'; style-src 'self'; base-uri 'none'");
+    ctx.set('Content-Security-Policy', CONTENT_POLICY);
     ctx.set('Cache-Control', 'no-store');
     await next();
   });
   app.use(router.routes());
-  const { close } = await listen(app.callback(), { host: hostname, port: Number(port) });
-  return { origin, close };
+  const listening = await listen(app.callback(), { host: hostname, port: Number(port) });
+  return {
+    origin,
+    async close() {
+      for (const connection of connections.values()) connection.close();
+      await listening.close();
+    },
+  };
+}
+
+/** What is said of the subscription from here on, as server-sent events that a page can resume. */
+function sendAsItComes({ watch }: PartnerConnection, { req, res, query }: Context): void {
+  let sent = Number(req.headers['last-event-id'] ?? query.after) || 0;
+  res.writeHead(200, { 'content-type': 'text/event-stream' });
+  const send = (): void => {
+    for (const { at, text } of watch?.lines.slice(sent) ?? []) {
+      sent += 1;
+      const line = JSON.stringify({ at: clockTime(at), text });
+      res.write(`id: ${sent}\ndata: ${line}\n\n`);
+    }
+    if (!watch || watch.isOver) res.end('event: over\ndata:\n\n');
+  };
+  if (watch) res.once('close', watch.onChange(send));
+  send();
 }
 
 /** RFC 9110 §15.4.4: the page is asked for by GET, and a reload repeats nothing. */

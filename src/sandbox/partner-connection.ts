@@ -1,5 +1,7 @@
 /** One person's connection to Gatehouse, as a partner app keeps it: the whole life of its tokens. */
 import * as oauth from 'openid-client';
+import { clockTime } from './html.ts';
+import { type Watch, watchStock } from './watch.ts';
 import { createWireLog, type WireLog } from './wire-log.ts';
 
 /** What a partner app is told when it is registered. */
@@ -43,6 +45,8 @@ export interface PartnerConnection {
   readonly tokens: Tokens | undefined;
   /** What the API answered last. */
   readonly organizations: readonly Organization[] | undefined;
+  /** A subscription to what changes. */
+  readonly watch: Watch | undefined;
   /** Where to send the browser, so that the person can approve. */
   begin(): Promise<URL>;
   /** @param callback where the browser came back to. */
@@ -53,6 +57,10 @@ export interface PartnerConnection {
   /** Sends the refresh token that was replaced, as if the answer had been lost on its way. */
   retry(): Promise<void>;
   revoke(): Promise<void>;
+  /** Subscribes anew. */
+  watchStock(): Promise<void>;
+  /** Ends what is open. */
+  close(): void;
 }
 
 /** Reads the metadata of the service once. @returns what makes a connection for each browser. */
@@ -74,6 +82,7 @@ export async function createPartner(registration: PartnerRegistration, apiUrl: U
     let notice: string | undefined;
     let tokens: Tokens | undefined;
     let organizations: readonly Organization[] | undefined;
+    let watch: Watch | undefined;
 
     function keep(answer: oauth.TokenEndpointResponse, replaced?: string): void {
       // Both are always there; the types of the library know every kind of server.
@@ -125,6 +134,10 @@ export async function createPartner(registration: PartnerRegistration, apiUrl: U
       },
       get organizations() {
         return organizations;
+      },
+
+      get watch() {
+        return watch;
       },
 
       async begin() {
@@ -186,8 +199,16 @@ export async function createPartner(registration: PartnerRegistration, apiUrl: U
       revoke: () =>
         attempt(async () => {
           await oauth.tokenRevocation(config, tokens?.refreshToken ?? '');
-          return 'Revoked. The authorization is over; the access token is still here to be tried.';
+          return `Revoked, answered at ${clockTime(new Date())}. The authorization is over; the access token is still here to be tried.`;
         }),
+
+      async watchStock() {
+        watch?.close();
+        watch = watchStock({ apiUrl, log, accessToken: () => tokens?.accessToken ?? '' });
+        notice = 'Subscribed to the stock. Adjust it, or end the access in another tab.';
+      },
+
+      close: () => watch?.close(),
     };
     return connection;
   };

@@ -1,17 +1,19 @@
 /** The one page of the partner app: the connection, what to do with it, and what went over the wire. */
-import { type Html, html } from './html.ts';
+import { clockTime, type Html, html } from './html.ts';
 import type { Organization, PartnerConnection, Tokens } from './partner-connection.ts';
+import type { Watch } from './watch.ts';
 import { type Exchange, shortened } from './wire-log.ts';
 
 export interface PartnerAddresses {
   /** Of the app itself. */
   readonly stylesheet: string;
+  readonly script: string;
   readonly issuer: string;
   readonly apiUrl: string;
 }
 
 export function partnerPage(connection: PartnerConnection, addresses: PartnerAddresses): string {
-  const { notice, tokens, organizations, log } = connection;
+  const { notice, tokens, organizations, watch, log } = connection;
   return html`<!doctype html>
 <html lang="en">
 <head>
@@ -28,6 +30,7 @@ export function partnerPage(connection: PartnerConnection, addresses: PartnerAdd
   <main>
     ${notice === undefined ? undefined : html`<p role="status">${notice}</p>`}
     ${tokens ? connected(tokens) : welcome(addresses)}
+    ${watch && watching(watch, addresses.script)}
     ${organizations && stock(organizations)}
     ${log.exchanges.length > 0 ? wire(log.exchanges) : undefined}
   </main>
@@ -57,6 +60,7 @@ const connected = ({ accessToken, refreshToken, replaced, expiresAt }: Tokens): 
     </dl>
     <div class="steps">
       ${step('stock', 'Show my stock')}
+      ${step('watch', 'Watch my stock')}
       ${step('refresh', 'Refresh the tokens')}
       ${replaced === undefined ? undefined : step('retry', 'Retry the old refresh token')}
       ${step('revoke', 'Revoke')}
@@ -69,6 +73,17 @@ const connected = ({ accessToken, refreshToken, replaced, expiresAt }: Tokens): 
       successor, in case the answer was lost. After that it counts as stolen and ends the
       authorization.</p>`
     }`;
+
+/** What comes later a script adds; without it the page is asked for again. */
+const watching = (
+  { lines, isOver }: Watch,
+  script: string,
+): Html => html`<h2>Changes, as they come</h2>
+    <div role="log" aria-label="Changes of the stock" tabindex="0" data-shown="${lines.length}">
+      ${lines.map(({ at, text }) => html`<p><time>${clockTime(at)}</time> ${text}</p>`)}
+    </div>
+    ${isOver ? undefined : html`<script src="${script}"></script>`}
+    <noscript><p><a class="button" href="/">Look again</a></p></noscript>`;
 
 const step = (name: string, label: string): Html =>
   html`<form method="post" action="/${name}"><button>${label}</button></form>`;
@@ -86,7 +101,7 @@ function stock(organizations: readonly Organization[]): Html {
 type Warehouse = Organization['warehouses'][number];
 
 const warehouseTable = ({ id, name, rights, stock: levels }: Warehouse): Html => html`
-    <table>
+    <table class="stock">
       <caption>${name} <small>may ${rights.join(', ')}</small></caption>
       <tr><th scope="col">Article</th><th scope="col">Count</th><th scope="col">Adjust</th></tr>
       ${(levels ?? []).map(

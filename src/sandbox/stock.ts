@@ -1,10 +1,12 @@
 /** What the warehouse API knows: how much of which article lies where, for who may see it. */
+import { EventEmitter, on } from 'node:events';
 import { buildSchema, GraphQLError } from 'graphql';
 import {
   type Caller,
   type Organization,
   requireRight,
   type Warehouse,
+  warehousesOf,
 } from '../resource-server/resource-server.ts';
 
 export const SCHEMA = buildSchema(`
@@ -37,6 +39,11 @@ export const SCHEMA = buildSchema(`
     "Needs the right to write."
     adjustStock(warehouse: ID!, article: String!, by: Int!): StockLevel!
   }
+  type StockChange { warehouse: Warehouse!, level: StockLevel! }
+  type Subscription {
+    "Of every warehouse that the caller may read, until that changes."
+    stockChanged: StockChange!
+  }
 `);
 
 interface Context {
@@ -54,6 +61,7 @@ const DELIVERED = { 'Euro pallets': 120, 'Barrels, 200 l': 36, 'Parcel crates': 
 /** The resolvers, over stock that is forgotten with the process. */
 export function createStock() {
   const warehouses = new Map<string, Map<string, number>>();
+  const changes = new EventEmitter().setMaxListeners(0);
 
   function levelsIn(id: string): Map<string, number> {
     const levels = warehouses.get(id) ?? new Map(Object.entries(DELIVERED));
@@ -90,10 +98,27 @@ export function createStock() {
       const count = before + by;
       if (count < 0) throw refused(`only ${before} of ${article} lie there`);
       levels.set(article, count);
-      return { article, count };
+      const level = { article, count };
+      changes.emit('changed', { warehouse, level });
+      return level;
+    },
+
+    async *stockChanged(_: object, { caller }: Context) {
+      const readable = new Map(warehousesOf(caller, 'read').map((one) => [one.id, one]));
+      try {
+        for await (const [{ warehouse, level }] of on(changes, 'changed', signalOf(caller))) {
+          const shown = readable.get(warehouse);
+          if (shown) yield { stockChanged: { warehouse: shownWarehouse(shown), level } };
+        }
+      } catch (error) {
+        // The access ended or changed: whoever comes again is looked at again.
+        if (!caller.signal?.aborted) throw error;
+      }
     },
   };
 }
+
+const signalOf = ({ signal }: Caller) => (signal ? { signal } : {});
 
 const refused = (message: string): GraphQLError =>
   new GraphQLError(message, { extensions: { code: 'BAD_USER_INPUT' } });

@@ -1,8 +1,16 @@
 /** A GraphQL API of warehouses and their stock, protected by the resource server module. */
-import type { ServerResponse } from 'node:http';
-import { printSchema } from 'graphql';
+import { readFile } from 'node:fs/promises';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { subscribe } from 'graphql';
 import { createHandler } from 'graphql-http/lib/use/http';
-import { callerContext, type Introspector } from '../resource-server/resource-server.ts';
+import { createHandler as createStreamHandler } from 'graphql-sse/lib/use/http';
+import {
+  type Caller,
+  callerContext,
+  type Introspector,
+} from '../resource-server/resource-server.ts';
+import { apiPage } from './api-page.ts';
+import { type Call, createCalls } from './calls.ts';
 import { listen } from './listening.ts';
 import { createStock, SCHEMA } from './stock.ts';
 
@@ -13,6 +21,11 @@ export interface WarehouseApi {
 }
 
 export const apiUrlAt = (port: number): string => `http://127.0.0.1:${port}/graphql`;
+const STYLESHEET = '/sandbox.css';
+const HEADERS = {
+  'content-security-policy': "default-src 'none'; style-src 'self'; base-uri 'none'",
+  'cache-control': 'no-store',
+};
 
 export async function startWarehouseApi({
   introspector,
@@ -21,31 +34,78 @@ export async function startWarehouseApi({
   readonly introspector: Introspector;
   readonly port?: number;
 }): Promise<WarehouseApi> {
+  const calls = createCalls(introspector);
+  const rootValue = createStock();
+  const style = await readFile(new URL('sandbox.css', import.meta.url), 'utf8');
+
   const graphql = createHandler({
     schema: SCHEMA,
-    rootValue: createStock(),
-    context: callerContext(introspector),
+    rootValue,
+    context: (request, { query }) =>
+      callerContext(
+        calls.noting((call) => {
+          call.operation = inOneLine(query);
+        }),
+      )(request),
   });
-  const listening = await listen(
-    (request, response) => {
-      const [path] = (request.url ?? '').split('?');
-      if (path === '/graphql') graphql(request, response);
-      else if (path === '/') describe(response);
-      else response.writeHead(404).end();
-    },
-    { host: '127.0.0.1', port },
-  );
+  const graphqlStream = createSubscriptions(calls, rootValue);
+
+  function answer(request: IncomingMessage, response: ServerResponse): void {
+    const [path] = (request.url ?? '').split('?');
+    const isStream = request.headers.accept === 'text/event-stream';
+    // Who is gone needs no answer.
+    const drop = (): void => void response.destroy();
+    if (path === '/graphql') (isStream ? graphqlStream : graphql)(request, response).catch(drop);
+    else if (path === '/') send(response, 'text/html', apiPage(calls.list, STYLESHEET));
+    else if (path === STYLESHEET) send(response, 'text/css', style);
+    else response.writeHead(404).end();
+  }
+  const listening = await listen(answer, { host: '127.0.0.1', port });
   return {
     url: new URL(apiUrlAt(listening.port)),
     close: listening.close,
   };
 }
 
-/** For whoever opens the address in a browser. */
-function describe(response: ServerResponse): void {
-  response.writeHead(200, { 'content-type': 'text/plain; charset=utf-8' });
-  response.end(
-    `The warehouse API of the Gatehouse sandbox. POST GraphQL as JSON to /graphql, with
-Authorization: Bearer <access token or API key>.\n\n${printSchema(SCHEMA)}\n`,
-  );
+/** GraphQL over server-sent events: a subscription ends with the access of its caller. */
+function createSubscriptions(calls: ReturnType<typeof createCalls>, rootValue: object) {
+  const known = new WeakMap<object, { readonly caller: Caller; readonly call: Call }>();
+  return createStreamHandler<{ caller: Caller }>({
+    schema: SCHEMA,
+
+    async authenticate(request) {
+      let call: Call | undefined;
+      const found = await callerContext(calls.noting((noted) => (call = noted)))(request as never);
+      if ('caller' in found) known.set(request.raw, { caller: found.caller, call: call as Call });
+      return 'caller' in found ? undefined : found;
+    },
+
+    context(request, { query }) {
+      const { caller, call } = known.get(request.raw) ?? {};
+      if (!caller || !call) throw new Error('nobody was identified');
+      call.operation = inOneLine(query);
+      call.subscription = { events: 0 };
+      return { caller };
+    },
+
+    subscribe: (args) => subscribe({ ...args, rootValue }),
+
+    onNext(_, request) {
+      const { subscription } = known.get(request.raw)?.call ?? {};
+      if (subscription) subscription.events += 1;
+    },
+
+    onComplete({ caller }, request) {
+      const { subscription } = known.get(request.raw)?.call ?? {};
+      const because = caller.signal?.aborted ? 'access' : 'left';
+      if (subscription) subscription.end = { at: new Date(), because };
+    },
+  });
+}
+
+const inOneLine = (query: unknown): string => String(query).replace(/\s+/g, ' ').slice(0, 100);
+
+function send(response: ServerResponse, type: string, text: string): void {
+  response.writeHead(200, { ...HEADERS, 'content-type': `${type}; charset=utf-8` });
+  response.end(text);
 }

@@ -13,6 +13,8 @@ export interface WireLog {
   readonly exchanges: readonly Exchange[];
   /** `fetch`, with a note of what was sent and what came back. */
   readonly fetch: (url: string, options: WireRequest) => Promise<Response>;
+  /** The same of an answer that stays open, of which nothing but its head is noted. */
+  readonly fetchStream: (url: string, options: WireRequest) => Promise<Response>;
   /** A redirect, which the browser carries from one side to the other. */
   noteRedirect(url: URL): void;
 }
@@ -50,6 +52,19 @@ export function createWireLog(): WireLog {
       const body = await response.clone().text();
       keep({
         title: `${asked} → ${answered}`,
+        request: message(asked, new Headers(options.headers), String(options.body ?? '')),
+        answer: message(answered, response.headers, body),
+      });
+      return response;
+    },
+
+    async fetchStream(url, options) {
+      const response = await fetch(url, { ...options, body: options.body ?? null });
+      const asked = `${options.method} ${url}`;
+      const answered = `${response.status} ${response.statusText}`;
+      const body = response.ok ? 'stays open' : await response.clone().text();
+      keep({
+        title: `${asked} → ${answered}${response.ok ? ', stays open' : ''}`,
         request: message(asked, new Headers(options.headers), String(options.body ?? '')),
         answer: message(answered, response.headers, body),
       });

@@ -8,20 +8,21 @@ import { eventually } from '../support/eventually.ts';
 import { ask } from '../support/oauth.ts';
 import { freePort } from '../support/programs.ts';
 import { startSeeded } from '../support/seeded.ts';
-import { startCalledApi } from './called-api.ts';
+import { apiKeyOf, type CalledApi, startCalledApi } from './called-api.ts';
 
 describe('the partner app', () => {
   const on = startSeeded();
   let app: PartnerApp;
+  let api: CalledApi;
 
   before(async () => {
-    const { url: apiUrl } = await startCalledApi(on.service, on.clients.resourceServer);
+    api = await startCalledApi(on.service, on.clients.resourceServer, true);
     const redirectUri = `http://127.0.0.1:${await freePort()}/callback`;
     const draft = { kind: 'confidential', name: 'Stock Planner', isNative: false } as const;
     const added = await on.service.clients.add({ ...draft, redirectUris: [redirectUri] });
     const { client, secret: clientSecret = '' } = added;
     const registration = { issuer: on.issuer, clientId: client.id, clientSecret, redirectUri };
-    app = await startPartnerApp({ registration, apiUrl });
+    app = await startPartnerApp({ registration, apiUrl: api.url });
     atEndOfFile(app.close);
   });
 
@@ -106,8 +107,29 @@ describe('the partner app', () => {
       await press('One of Euro pallets more in Riga');
       await says('Euro pallets is 121 now');
 
-      await press('Revoke');
-      await says('The authorization is over');
+      await press('Watch my stock');
+      const watched = page.getByRole('log');
+      await watched.getByText('The subscription is open.').first().waitFor();
+      // What changed a moment ago the API looks at again, which ends a subscription as well.
+      await eventually(async () => {
+        await press('One of Euro pallets more in Riga');
+        await says('Adjusted');
+        expect(await watched.textContent()).to.match(/Riga: Euro pallets is 12\d now/);
+      });
+      const otherTab = await page.context().newPage();
+      await otherTab.goto(app.origin);
+      await otherTab.getByRole('button', { name: 'Revoke', exact: true }).click();
+      await watched.getByText('The API ended the subscription').last().waitFor();
+      await watched.getByText('refused with 401: it is over').waitFor();
+      await otherTab.getByText('The authorization is over').waitFor();
+      await api.expectLetIn((await apiKeyOf(on.service, on.seeded.person)).value);
+      await otherTab.goto(new URL('/', api.url).href);
+      const calls = otherTab.getByRole('table', { name: 'Calls, the latest first' });
+      for (const text of ['remembered', 'asked Gatehouse, refused with 401', 'access ended']) {
+        await calls.getByText(text).first().waitFor();
+      }
+      await otherTab.close();
+
       await press('Show my stock');
       await says('The API answered 401, UNAUTHENTICATED');
       await press('Refresh the tokens');

@@ -1,0 +1,103 @@
+/** An open subscription of the partner app, and what became of it: kept to be shown. */
+import { setTimeout as delay } from 'node:timers/promises';
+import { createClient, NetworkError } from 'graphql-sse';
+import type { WireLog } from './wire-log.ts';
+
+export interface Watch {
+  readonly lines: readonly WatchLine[];
+  /** Once it is, nothing more is said. */
+  readonly isOver: boolean;
+  /** @returns what ends the listening. */
+  onChange(listener: () => void): () => void;
+  close(): void;
+}
+
+export interface WatchLine {
+  readonly at: Date;
+  readonly text: string;
+}
+
+/** Milliseconds. An API that never hears of changes ends every subscription at once. */
+const PAUSE = 1_000;
+
+const STOCK_CHANGED =
+  'subscription { stockChanged { warehouse { name } level { article count } } }';
+
+interface Changed {
+  readonly stockChanged: {
+    readonly warehouse: { readonly name: string };
+    readonly level: { readonly article: string; readonly count: number };
+  };
+}
+
+/** Opens it, and opens it again when it ends, until whoever holds the token is refused. */
+export function watchStock({
+  apiUrl,
+  accessToken,
+  log,
+}: {
+  readonly apiUrl: URL;
+  /** The one of that moment. */
+  readonly accessToken: () => string;
+  readonly log: WireLog;
+}): Watch {
+  const lines: WatchLine[] = [];
+  const listeners = new Set<() => void>();
+  let isOver = false;
+
+  function say(text: string): void {
+    lines.push({ at: new Date(), text });
+    for (const listener of listeners) listener();
+  }
+
+  const client = createClient({
+    url: apiUrl.href,
+    headers: () => ({ authorization: `Bearer ${accessToken()}` }),
+    retryAttempts: 0,
+    async fetchFn(url: string, options: Parameters<WireLog['fetchStream']>[1]) {
+      const response = await log.fetchStream(url, options);
+      if (response.ok) say('The subscription is open.');
+      return response;
+    },
+  });
+
+  async function watch(): Promise<void> {
+    while (!isOver) {
+      const opened = performance.now();
+      for await (const { data } of client.iterate<Changed>({ query: STOCK_CHANGED })) {
+        const { warehouse, level } = data?.stockChanged ?? {};
+        if (level) say(`${warehouse?.name}: ${level.article} is ${level.count} now.`);
+      }
+      if (isOver) return;
+      say('The API ended the subscription: the access behind it ended or changed.');
+      if (performance.now() - opened < PAUSE) await delay(PAUSE);
+    }
+  }
+
+  watch().catch((error: unknown) => {
+    if (isOver) return;
+    isOver = true;
+    const isAnswer = error instanceof NetworkError && error.response;
+    say(
+      isAnswer
+        ? `Asked again, and refused with ${error.response?.status}: it is over.`
+        : 'The API cannot be reached: it is over.',
+    );
+  });
+
+  return {
+    lines,
+    get isOver() {
+      return isOver;
+    },
+    onChange(listener) {
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
+    },
+    close() {
+      isOver = true;
+      client.dispose();
+      for (const listener of listeners) listener();
+    },
+  };
+}
