@@ -1,0 +1,127 @@
+/** Subscriptions end with the access: the servers of the guide, as they stand there. */
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import type { AddressInfo, Server } from 'node:net';
+import path from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { expect } from 'chai';
+import { createClient as createStreamClient, type NetworkError } from 'graphql-sse';
+import { type Client, createClient as createSocketClient } from 'graphql-ws';
+import { atEndOfFile } from '../support/end-of-run.ts';
+import { eventually } from '../support/eventually.ts';
+import { revokeCurrent } from '../support/oauth.ts';
+import { startSeeded } from '../support/seeded.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
+
+const ROOT = path.join(import.meta.dirname, '../..');
+const query = 'subscription { stockChanged }';
+
+type Iterate = Pick<Client, 'iterate'>['iterate'];
+
+const overEvents = (url: URL, authorization: string): Iterate => {
+  const headers = { authorization };
+  return createStreamClient({ url: url.href, headers, retryAttempts: 0 }).iterate as Iterate;
+};
+const overSocket = (url: URL, authorization: string): Iterate => {
+  const address = url.href.replace('http', 'ws');
+  return createSocketClient({ url: address, connectionParams: { authorization }, retryAttempts: 0 })
+    .iterate;
+};
+
+const CLIENTS = { sse: overEvents, ws: overSocket, yoga: overEvents };
+
+describe('a subscription of the guide ends with the access of its caller', () => {
+  // Before the service is.
+  after(() => guide?.introspector.close());
+  const on = startSeeded({ clock: true });
+  const project = temporaryDirectory('subscriptions');
+  let guide: {
+    introspector: import('../../src/resource-server/resource-server.ts').Introspector;
+    stock: import('node:events').EventEmitter;
+  };
+
+  const load = (file: string) => import(pathToFileURL(path.join(project, file)).href);
+
+  before(async () => {
+    writeGuideTo(project);
+    const { id, secret } = on.clients.resourceServer;
+    Object.assign(process.env, {
+      ISSUER: on.issuer,
+      CLIENT_ID: id,
+      CLIENT_SECRET: secret,
+      PORT: '0',
+    });
+    guide = await load('schema.mjs');
+    atEndOfFile(() => {
+      for (const name of ['ISSUER', 'CLIENT_ID', 'CLIENT_SECRET', 'PORT']) delete process.env[name];
+    });
+  });
+
+  /** Someone whom the API remembers. */
+  async function remembered(): Promise<{ token: string; authorization: string }> {
+    const { accessToken: token } = await on.partner.tokens(on.clients.confidential);
+    const authorization = `Bearer ${token}`;
+    await eventually(async () => {
+      // What changed a moment ago another node may not have heard.
+      on.clock.advance(6);
+      const headers = { authorization };
+      await guide.introspector.identify({ headers });
+      const { caller, decidedBy } = await guide.introspector.identify({ headers });
+      expect(decidedBy).to.equal('memory');
+      expect(caller?.signal?.aborted).to.equal(false);
+    });
+    return { token, authorization };
+  }
+
+  for (const [name, over] of Object.entries(CLIENTS)) {
+    it(`${name}.mjs`, async () => {
+      const { server } = (await load(`${name}.mjs`)) as { server: Server };
+      atEndOfFile(() => void server.close());
+      if (!server.address()) await new Promise((resolve) => server.once('listening', resolve));
+      const { port } = server.address() as AddressInfo;
+      const url = new URL(`http://localhost:${port}/graphql`);
+      const { token, authorization } = await remembered();
+
+      const heard: unknown[] = [];
+      let end: unknown;
+      const reading = (async () => {
+        for await (const { data } of over(url, authorization)({ query })) heard.push(data);
+      })().then(
+        () => (end = 'complete'),
+        (error: unknown) => (end = error),
+      );
+      await eventually(() => {
+        guide.stock.emit('changed', 'pallets');
+        expect(heard).to.deep.include({ stockChanged: 'pallets' });
+      });
+      expect(end).to.equal(undefined);
+      expect((await revokeCurrent(on.issuer, token)).status).to.equal(204);
+      await reading;
+      if (name === 'ws') expect(end).to.include({ code: 4403 });
+      else expect(end).to.equal('complete');
+
+      const again = over(url, authorization)({ query });
+      const refusal: unknown = await again.next().catch((error: unknown) => error);
+      if (name === 'ws') expect(refusal).to.include({ code: 4403 });
+      else expect((refusal as NetworkError).response?.status).to.equal(401);
+    });
+  }
+});
+
+/** Each block of JavaScript after the file that it is for, in a project that has the packages. */
+function writeGuideTo(project: string): void {
+  const text = readFileSync(path.join(ROOT, 'docs/graphql-api.md'), 'utf8');
+  for (const name of ['schema', ...Object.keys(CLIENTS)]) {
+    const file = `${name}.mjs`;
+    const [, code] = new RegExp(`\`${file}\`[^]*?\`\`\`js\n([^]*?)\`\`\``).exec(text) ?? [];
+    if (code === undefined) throw new Error(`the guide has no ${file}`);
+    writeFileSync(path.join(project, file), code);
+  }
+  const modules = path.join(project, 'node_modules');
+  mkdirSync(path.join(modules, 'gatehouse'), { recursive: true });
+  for (const name of ['graphql', 'graphql-sse', 'graphql-ws', 'graphql-yoga', 'ws']) {
+    symlinkSync(path.join(ROOT, 'node_modules', name), path.join(modules, name));
+  }
+  symlinkSync(path.join(ROOT, 'src/resource-server'), path.join(modules, 'gatehouse/lib'));
+  const exports = { './resource-server': './lib/resource-server.ts' };
+  writeFileSync(path.join(modules, 'gatehouse/package.json'), JSON.stringify({ exports }));
+}
