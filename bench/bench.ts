@@ -1,12 +1,14 @@
 /**
  * What a request takes of the processor (`npm run bench`), and what it keeps in memory
  * (`npm run bench -- memory`), and how long a sign-in takes while somebody is in the way
- * (`npm run bench -- sign-in`).
+ * (`npm run bench -- sign-in`); with many people (`many`) and with an API that remembers (`live`).
  */
 import { parseArgs } from 'node:util';
 import { endRun } from '../test/support/end-of-run.ts';
 import { postgresServer, redisServer } from '../test/support/requirements.ts';
 import { startBareKoa, startDeployment } from './deployment.ts';
+import { measureLive } from './live.ts';
+import { measureMany } from './many.ts';
 import { measureMemory } from './memory.ts';
 import { isPinned } from './processor.ts';
 import { runScenarios, type Scale, type Scenario } from './scenarios.ts';
@@ -19,6 +21,9 @@ npm run bench -- --on embedded      on one of the two deployments
 npm run bench -- --authorizations N how many codes are made, exchanged and revoked (default 12000)
 npm run bench -- sign-in            sign-in of newcomers while one account at one address signs in
                                     at full speed, for 30 seconds or as long as --seconds says
+npm run bench -- many               introspection of 30,000 people in turn, ten of whom change each second,
+                                    or of as many as --people says
+npm run bench -- live               an API that remembers its callers, beside one that asks
 npm run bench -- memory             Redis memory of 200,000 live tokens, per million
 npm run bench -- memory --tokens 1000000
 `;
@@ -30,6 +35,7 @@ async function main(): Promise<void> {
       seconds: { type: 'string' },
       authorizations: { type: 'string', default: '12000' },
       tokens: { type: 'string', default: '200000' },
+      people: { type: 'string', default: '30000' },
       on: { type: 'string' },
       help: { type: 'boolean', default: false },
     },
@@ -38,6 +44,9 @@ async function main(): Promise<void> {
   if (values.help) console.log(HELP);
   else if (subject === 'memory') await measureMemory(count(values.tokens));
   else if (subject === 'sign-in') await measureSignIn(count(values.seconds ?? '30'));
+  else if (subject === 'many')
+    await measureMany({ seconds: count(values.seconds ?? '12'), people: count(values.people) });
+  else if (subject === 'live') await measureLive(count(values.seconds ?? '5'));
   else if (subject === 'requests') {
     await measureRequests({
       seconds: count(values.seconds ?? '6'),

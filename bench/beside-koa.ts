@@ -50,7 +50,11 @@ export async function besideKoa(
   };
 }
 
-async function withCpu({ pid }: Pick<StartedProgram, 'pid'>, load: () => Promise<Measurement>) {
+/** The load, with the processor time per request that the program took. */
+export async function withCpu(
+  { pid }: Pick<StartedProgram, 'pid'>,
+  load: () => Promise<Measurement>,
+) {
   const before = processorTime(pid);
   const measurement = await load();
   return { ...measurement, cpu: (processorTime(pid) - before) / measurement.requests };

@@ -35,8 +35,11 @@ export interface RunningDeployment extends StartedProgram {
   readonly machines: readonly TestClient[];
   /** People whose passwords cost what those of real people cost; as many as were asked for. */
   readonly people: readonly Credentials[];
+  /** Where a program beside it finds the same. */
+  readonly storage: DatabaseOptions & { readonly redisUrl: string | undefined };
 }
 
+export const TOKEN_KEY = 'token-key-of-the-bench-0123456789abcdefg';
 const MACHINES = 1_000;
 const ROOT = path.join(import.meta.dirname, '..');
 
@@ -53,6 +56,7 @@ export async function startDeployment(
   const config = path.join(temporaryDirectory('bench'), 'gatehouse.yaml');
   await writeFile(config, 'server:\n  proxy_hops: 1\n');
 
+  const redisUrl = isEmbedded ? undefined : await freshRedisUrl();
   const port = await freePort();
   const issuer = `http://localhost:${port}`;
   // As `npm start` does.
@@ -62,12 +66,13 @@ export async function startDeployment(
     PORT: String(port),
     GATEHOUSE_OPERATORS_PORT: '0',
     GATEHOUSE_COOKIE_KEYS: 'cookie-key-of-the-bench-0123456789abcdef',
-    GATEHOUSE_TOKEN_KEYS: 'token-key-of-the-bench-0123456789abcdefg',
+    GATEHOUSE_TOKEN_KEYS: TOKEN_KEY,
     GATEHOUSE_DATA_DIR: dataDirectory,
     DATABASE_URL: databaseUrl,
-    REDIS_URL: isEmbedded ? undefined : await freshRedisUrl(),
+    REDIS_URL: redisUrl,
   });
-  return { issuer, ...filled, ...service };
+  const storage = { dataDirectory, databaseUrl, redisUrl };
+  return { issuer, storage, ...filled, ...service };
 }
 
 /** A Koa with nothing in it. */
@@ -98,7 +103,8 @@ async function fill(
   place: DatabaseOptions,
   count: number,
 ): Promise<Pick<RunningDeployment, 'seed' | 'machines' | 'people'>> {
-  const database = await openDatabase(place);
+  // Nobody waits for it.
+  const database = await openDatabase({ ...place, patience: 60 });
   const parts = { database, changes: silentChangeFeed, clock: systemClock };
   const registries: Registries = {
     database,

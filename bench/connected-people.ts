@@ -1,0 +1,107 @@
+/** Many people who connected a client, as fast as their stores can be filled, and a token of each. */
+import { createAuthorizations } from '../src/authorizations/authorization.ts';
+import { systemClock } from '../src/clock.ts';
+import { openDatabase } from '../src/storage/database.ts';
+import { openTokenStore } from '../src/storage/open-token-store.ts';
+import type { Database } from '../src/storage/queries.ts';
+import type { TestClient } from '../test/support/oauth.ts';
+import { type RunningDeployment, TOKEN_KEY } from './deployment.ts';
+
+export interface ConnectedPeople {
+  readonly accountIds: readonly string[];
+  /** An access token of each. */
+  readonly tokens: readonly string[];
+  readonly database: Database;
+  close(): Promise<void>;
+}
+
+/** In an organization are so many, with three warehouses, of which each reaches two. */
+const MEMBERS = 100;
+/** Written at the same time. */
+const BATCH = 100;
+/** Nobody waits for it. */
+const PATIENCE = 60;
+const LIFETIMES = {
+  authorizationCodeSeconds: 600,
+  accessTokenSeconds: 3_600,
+  refreshTokenSeconds: 86_400,
+  retryWindowSeconds: 60,
+};
+
+const FILL = [
+  `INSERT INTO accounts (id, email, email_key, name, created_at)
+    SELECT 'acc_' || lpad(n::text, 16, '0'), email, email, 'Person ' || n, now()
+    FROM generate_series(1, $1::int) n, concat('person-of-many-', n, '@example.test') email`,
+  `INSERT INTO organizations (id, name, created_at)
+    SELECT 'org_' || lpad(n::text, 16, '0'), 'Organization ' || n, now()
+    FROM generate_series(0, $1::int / ${MEMBERS}) n`,
+  `INSERT INTO warehouses (id, organization_id, name, created_at)
+    SELECT 'wh_' || lpad((3 * n + w)::text, 16, '0'), 'org_' || lpad(n::text, 16, '0'),
+      'Warehouse ' || w, now()
+    FROM generate_series(0, $1::int / ${MEMBERS}) n, generate_series(0, 2) w`,
+  `INSERT INTO organization_memberships (account_id, organization_id, role, created_at)
+    SELECT 'acc_' || lpad(n::text, 16, '0'), 'org_' || lpad((n / ${MEMBERS})::text, 16, '0'),
+      'member', now()
+    FROM generate_series(1, $1::int) n`,
+  `INSERT INTO warehouse_rights (account_id, organization_id, warehouse_id, rights)
+    SELECT 'acc_' || lpad(n::text, 16, '0'), 'org_' || lpad((n / ${MEMBERS})::text, 16, '0'),
+      'wh_' || lpad((3 * (n / ${MEMBERS}) + w)::text, 16, '0'), '{read,write}'
+    FROM generate_series(1, $1::int) n, generate_series(0, 1) w`,
+];
+const CONNECT = `INSERT INTO connections
+    (account_id, client_id, connected_at, approved_at, consented_name, consented_hosts)
+  SELECT 'acc_' || lpad(n::text, 16, '0'), $2, now(), now(), 'Partner', '{}'
+  FROM generate_series(1, $1::int) n`;
+
+export async function connectPeople(
+  { storage }: Pick<RunningDeployment, 'storage'>,
+  client: TestClient,
+  count: number,
+): Promise<ConnectedPeople> {
+  const database = await openDatabase({ ...storage, patience: PATIENCE });
+  for (const statement of FILL) await database.query(statement, [count]);
+  await database.query(CONNECT, [count, client.id]);
+  for (const table of ['accounts', 'organization_memberships', 'warehouse_rights', 'connections']) {
+    await database.query(`ANALYZE ${table}`);
+  }
+  const { store } = await openTokenStore({
+    ...{ ...storage, database, clock: systemClock },
+    acceptVolatileRedis: true,
+    patience: PATIENCE,
+  });
+  const authorizations = createAuthorizations({
+    store,
+    clients: { find: async () => undefined },
+    people: { find: async () => undefined },
+    clock: systemClock,
+    keys: [TOKEN_KEY],
+    lifetimes: LIFETIMES,
+  });
+  const accountIds = Array.from(
+    { length: count },
+    (_, index) => `acc_${String(index + 1).padStart(16, '0')}`,
+  );
+
+  async function tokenOf(accountId: string): Promise<string> {
+    const draft = authorizations.draft();
+    const { id: clientId, redirectUri } = client;
+    await authorizations.begin(draft, { accountId, clientId, generation: 1, redirectUri });
+    const found = await authorizations.find(authorizations.codeOf(draft));
+    const issued = found && (await authorizations.exchange(found.authorization));
+    if (typeof issued !== 'object') throw new Error(`no token was issued: ${issued}`);
+    return issued.accessToken;
+  }
+  const tokens: string[] = [];
+  for (let first = 0; first < count; first += BATCH) {
+    tokens.push(...(await Promise.all(accountIds.slice(first, first + BATCH).map(tokenOf))));
+  }
+  return {
+    accountIds,
+    tokens,
+    database,
+    async close() {
+      await store.close();
+      await database.close();
+    },
+  };
+}

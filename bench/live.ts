@@ -1,0 +1,140 @@
+/** An API that remembers its callers beside one that asks about every call. */
+import { setTimeout as delay } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { createIntrospector, type Introspector } from '../src/resource-server/resource-server.ts';
+import { postgresServer, redisServer } from '../test/support/requirements.ts';
+import { connectPeople } from './connected-people.ts';
+import { startDeployment } from './deployment.ts';
+import { processorTime } from './processor.ts';
+import { measureResourceServer } from './resource-server.ts';
+import { table } from './table.ts';
+
+const CALLERS = 10_000;
+const ROUNDS = 5;
+const AT_ONCE = 50;
+/** Calls between two looks at the clock. */
+const STRIDE = 1_000;
+
+interface Rate {
+  readonly callsPerSecond: number;
+  /** Microseconds of processor time in the API, for each. */
+  readonly cpu: number;
+}
+
+/** @param seconds of each turn. */
+export async function measureLive(seconds: number): Promise<void> {
+  const isHere = postgresServer.program !== undefined && redisServer.program !== undefined;
+  const deployment = await startDeployment(isHere ? 'postgres+redis' : 'embedded');
+  const { issuer, seed } = deployment;
+  const { confidential, resourceServer } = seed.clients;
+  const people = await connectPeople(deployment, confidential, CALLERS);
+  const { tokens } = people;
+  const requests = tokens.map((token) => ({ headers: { authorization: `Bearer ${token}` } }));
+  let turn = 0;
+  const next = () => {
+    const request = requests[turn++ % requests.length];
+    if (!request) throw new Error('there is nobody');
+    return request;
+  };
+
+  let ahead = 0;
+  const api = createIntrospector({
+    ...{ issuer, clientId: resourceServer.id, clientSecret: resourceServer.secret ?? '' },
+    ...{ live: true, timeoutMs: 10_000, clock: () => Date.now() + ahead },
+  });
+  while ((await api.identify(next())).caller?.signal?.aborted !== false) await delay(50);
+
+  const before = heapUsed();
+  await rememberAll();
+  const perCaller = (heapUsed() - before) / CALLERS;
+
+  /** Resolves once all of them are: on a machine that is busy the stream may have fallen silent. */
+  async function rememberAll(): Promise<void> {
+    // What was answered in the first seconds of a stream is not used again.
+    ahead += 60_000;
+    let asked = 0;
+    const askSome = async (): Promise<void> => {
+      for (let call = 0; call < CALLERS / AT_ONCE; call += 1) {
+        const { caller, decidedBy } = await api.identify(next());
+        if (!caller) throw new Error('a caller was refused');
+        if (decidedBy !== 'memory') asked += 1;
+      }
+    };
+    do {
+      asked = 0;
+      await Promise.all(Array.from({ length: AT_ONCE }, askSome));
+    } while (asked > 0);
+  }
+
+  const remembered: Rate[] = [];
+  const asking: Rate[] = [];
+  await identify(api, next, 1);
+  for (let round = 0; round < ROUNDS; round += 1) {
+    await rememberAll();
+    remembered.push(await identify(api, next, seconds));
+    const cpuBefore = processorTime(process.pid);
+    const nextToken = () => tokens[turn++ % tokens.length] ?? '';
+    const asked = await measureResourceServer({ issuer, resourceServer, nextToken, seconds });
+    if (asked.failures > 0) throw new Error(`${asked.failures} callers were refused`);
+    const cpu = (processorTime(process.pid) - cpuBefore) / asked.requests;
+    asking.push({ callsPerSecond: asked.requestsPerSecond, cpu });
+  }
+  api.close();
+  await people.close();
+  await deployment.stop();
+
+  const row = (name: string, rates: readonly Rate[]): string[] => [
+    name,
+    Math.round(middle(rates.map(({ callsPerSecond }) => callsPerSecond))).toLocaleString('en'),
+    middle(rates.map(({ cpu }) => cpu)).toFixed(2),
+    middle(
+      rates.map(({ callsPerSecond }, at) => callsPerSecond / (asking[at]?.callsPerSecond ?? 0)),
+    ).toFixed(1),
+  ];
+  console.log(`identify() of ${CALLERS.toLocaleString('en')} callers in turn, medians of ${ROUNDS} rounds.
+A remembered caller takes ${perCaller.toFixed(0)} bytes, organizations included.
+`);
+  console.log(
+    table(
+      ['', 'calls/s', 'CPU us of the API', 'times as many'],
+      [row('asking, 100 at once', asking), row('remembered', remembered)],
+    ),
+  );
+}
+
+async function identify(
+  api: Introspector,
+  next: () => Parameters<Introspector['identify']>[0],
+  seconds: number,
+): Promise<Rate> {
+  const cpuBefore = processorTime(process.pid);
+  const began = performance.now();
+  let calls = 0;
+  let asked = 0;
+  do {
+    for (let call = 0; call < STRIDE; call += 1) {
+      if ((await api.identify(next())).decidedBy !== 'memory') asked += 1;
+    }
+    calls += STRIDE;
+    // The stream is heard in between, as in an API that has anything else to do.
+    await new Promise(setImmediate);
+  } while (performance.now() - began < seconds * 1_000);
+  if (asked > 0)
+    console.error(`${asked} of ${calls} calls asked: the machine is too busy for the stream`);
+  const took = (performance.now() - began) / 1_000;
+  return { callsPerSecond: calls / took, cpu: (processorTime(process.pid) - cpuBefore) / calls };
+}
+
+function heapUsed(): number {
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc') as () => void;
+  collect();
+  collect();
+  return process.memoryUsage().heapUsed;
+}
+
+function middle(values: readonly number[]): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  return sorted[sorted.length >> 1] ?? Number.NaN;
+}
