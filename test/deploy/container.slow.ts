@@ -1,29 +1,48 @@
+import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';
-import { type AddressInfo, createServer } from 'node:net';
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { type AddressInfo, connect, createServer } from 'node:net';
 import path from 'node:path';
 import { expect } from 'chai';
 import { parse } from 'yaml';
 import { atEndOfFile } from '../support/end-of-run.ts';
 import { freshDatabaseUrl } from '../support/postgres-server.ts';
-import { freePort, type Program } from '../support/programs.ts';
-import { rawRequest } from '../support/raw-request.ts';
+import { findProgram, freePort, type Program, startProgram } from '../support/programs.ts';
 import { freshRedisUrl } from '../support/redis-server.ts';
-import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
+import {
+  describeOn,
+  postgresServer,
+  type Requirement,
+  redisServer,
+} from '../support/requirements.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { buildImage, containerTools, type Image } from './image.ts';
 
 const ROOT = path.join(import.meta.dirname, '../..');
 const OPERATOR = ['npm', 'run', '--silent', 'operator', '--'];
-const HOST = 'auth.example.com';
 /** As compose.yaml mounts them. */
 const SECRETS = '/run/gatehouse';
 const READERS = { nodes: 1000, postgres: 0, redis: 999 };
+
+const caddy: Requirement = {
+  program: findProgram('caddy'),
+  remedy: 'caddy (Debian package caddy)',
+};
 
 describeOn([...containerTools, postgresServer, redisServer], 'the image', () => {
   const secrets = temporaryDirectory('secrets');
   const volumes = { [SECRETS]: path.join(secrets, 'nodes') };
   let image: Image;
+  let host: string;
   let environment: Readonly<Record<string, string>>;
 
   const makeSecrets = () =>
@@ -37,10 +56,10 @@ describeOn([...containerTools, postgresServer, redisServer], 'the image', () => 
     for (const name of Object.keys(READERS)) mkdirSync(path.join(secrets, name));
     const made = await outcomeOf(makeSecrets());
     expect(made).to.deep.equal({ exitCode: 0, output: 'The secrets are made.\n' });
+    host = `localhost:${await freePort()}`;
     environment = {
-      GATEHOUSE_ISSUER: `https://${HOST}`,
-      PORT: String(await freePort()),
-      GATEHOUSE_OPERATORS_PORT: String(await freePort()),
+      GATEHOUSE_ISSUER: `https://${host}`,
+      ...(await freePorts()),
       DATABASE_URL: await freshDatabaseUrl(),
       REDIS_URL: await freshRedisUrl(),
       GATEHOUSE_COOKIE_KEYS_FILE: `${SECRETS}/cookie-keys`,
@@ -134,35 +153,100 @@ describeOn([...containerTools, postgresServer, redisServer], 'the image', () => 
     const add = ['accounts', 'add', '--email', 'jo@example.com', '--name', 'Jo', '--invite'];
     const { exitCode, output } = await runs([...OPERATOR, ...add, '--json']);
     expect(exitCode, output).to.equal(0);
-    expect(JSON.parse(output).invite_link).to.include(`https://${HOST}/`);
+    expect(JSON.parse(output).invite_link).to.include(`https://${host}/`);
   });
 
-  describe('when it runs', () => {
-    let service: Program;
+  describe('when two of it run', () => {
+    const nodes: { readonly program: Program; readonly port: string }[] = [];
 
     before(async () => {
-      service = image.start(image.config.Cmd, { environment, volumes });
-      await service.waitUntil(async () => {
-        const url = `http://127.0.0.1:${environment.GATEHOUSE_OPERATORS_PORT}/readyz`;
-        expect((await fetch(url)).status).to.equal(200);
-      });
+      for (const others of [{}, await freePorts()]) {
+        const own: Readonly<Record<string, string>> = { ...environment, ...others };
+        const program = image.start(image.config.Cmd, { environment: own, volumes });
+        await program.waitUntil(async () => {
+          const url = `http://127.0.0.1:${own.GATEHOUSE_OPERATORS_PORT}/readyz`;
+          expect((await fetch(url)).status).to.equal(200);
+        });
+        nodes.push({ program, port: own.PORT ?? '' });
+      }
     });
 
-    it('serves behind a proxy and calls itself healthy', async () => {
-      const headers = { host: HOST, 'x-forwarded-for': '192.0.2.1' };
-      const metadata = '/.well-known/oauth-authorization-server';
-      const { text } = await rawRequest(Number(environment.PORT), metadata, { headers });
-      expect(JSON.parse(text)).to.include({ issuer: `https://${HOST}` });
+    it('each calls itself healthy', async () => {
       const { exitCode, output } = await health();
       expect(exitCode, output).to.equal(0);
     });
 
-    it('ends in order at the signal it names, though it is the first process', async () => {
-      const [first = 0] = service.children();
-      process.kill(first, image.config.StopSignal);
-      expect(await service.exitCode, service.output()).to.equal(0);
-      expect(service.output()).to.include('"msg":"closing"');
-      expect((await health()).exitCode).to.equal(1);
+    describeOn([caddy], 'behind the Caddy of compose.yaml', () => {
+      it('people and partners are served as they should be, says the doctor', async () => {
+        const [one = '', two = ''] = nodes.map(({ port }) => port);
+        const home = temporaryDirectory('caddy');
+        const file = path.join(home, 'Caddyfile');
+        const understood = CADDY_BEFORE_2_7.test(execFileSync('caddy', ['version']).toString())
+          ? caddyfile.replace('request_buffers 64KiB', 'buffer_requests')
+          : caddyfile;
+        const here = understood
+          .replace('one:3000', `localhost:${one}`)
+          .replace('two:3000', `localhost:${two}`);
+        // Nothing of this machine is to trust what a test signs.
+        const global = `admin off\nskip_install_trust\nhttp_port ${await freePort()}`;
+        writeFileSync(file, `{\n${global}\n}\n${here}`);
+        const { GATEHOUSE_ISSUER } = environment;
+        const proxy = startProgram('caddy', ['run', '--adapter', 'caddyfile', '--config', file], {
+          cwd: home,
+          environment: { PATH: process.env.PATH, HOME: home, GATEHOUSE_ISSUER },
+        });
+        const authority = path.join(home, '.local/share/caddy/pki/authorities/local');
+        await proxy.waitUntil(async () => {
+          expect(existsSync(path.join(authority, 'root.crt'))).to.equal(true);
+          await connected(host);
+        });
+        const trusted = '/run/authority';
+        const { exitCode, output } = await outcomeOf(
+          image.start([...OPERATOR, 'doctor'], {
+            environment: { ...environment, NODE_EXTRA_CA_CERTS: `${trusted}/root.crt` },
+            volumes: { ...volumes, [trusted]: copied(path.join(authority, 'root.crt')) },
+          }),
+        );
+        expect(exitCode, output).to.equal(0);
+        await proxy.end('SIGTERM');
+      });
+    });
+
+    describe('and are told to end', () => {
+      it('each ends in order at the signal that the image names, though it is the first process', async () => {
+        for (const { program } of nodes) {
+          const [first = 0] = program.children();
+          process.kill(first, image.config.StopSignal);
+          expect(await program.exitCode, program.output()).to.equal(0);
+          expect(program.output()).to.include('"msg":"closing"');
+        }
+        expect((await health()).exitCode).to.equal(1);
+      });
     });
   });
 });
+
+const caddyfile = readFileSync(path.join(ROOT, 'deploy/compose/Caddyfile'), 'utf8');
+const CADDY_BEFORE_2_7 = /^v?2\.[0-6]\./;
+
+const freePorts = async () => ({
+  PORT: String(await freePort()),
+  GATEHOUSE_OPERATORS_PORT: String(await freePort()),
+});
+
+/** Whoever is in the container may read it there: not so in Caddy's own folder. */
+function copied(file: string): string {
+  const folder = temporaryDirectory('authority');
+  chmodSync(folder, 0o755);
+  copyFileSync(file, path.join(folder, path.basename(file)));
+  chmodSync(path.join(folder, path.basename(file)), 0o644);
+  return folder;
+}
+
+/** Rejects where nobody listens. */
+async function connected(address: string): Promise<void> {
+  const { hostname, port } = new URL(`https://${address}`);
+  const socket = connect(Number(port), hostname);
+  await once(socket, 'connect');
+  socket.destroy();
+}
