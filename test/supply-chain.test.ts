@@ -13,18 +13,21 @@ const PERMISSIVE = '0BSD Apache-2.0 BSD-2-Clause BSD-3-Clause BlueOak-1.0.0 ISC 
 const json = (name: string) => JSON.parse(readFileSync(path.join(ROOT, name), 'utf8'));
 const locked = lockedForProduction();
 
+/** The lines of a file before its first that is no import and no comment: below are programs for others. */
+const BELOW_IMPORTS = /^(?!import |\} from | {2}|export .* from |\/\*\*| \*|\/\/|$).*/ms;
+
 /** The packages that files of src load, not counting types. */
 function loaded(): ReadonlySet<string> {
-  const files = readdirSync(path.join(ROOT, 'src'), { recursive: true, encoding: 'utf8' });
-  const text = files
-    // In no deployment: they run beside a GraphQL server, or in a partner's program.
-    .filter((name) => name.endsWith('.ts') && !/^(sandbox|resource-server)\/|snippets/.test(name))
-    .map((name) => readFileSync(path.join(ROOT, 'src', name), 'utf8'))
-    .join('\n');
-  const imports = text.matchAll(/^(?:import (?!type )|\} from |export .* from ).*?'([^']+)';$/gm);
-  const later = text.matchAll(/\bimport\('([^']+)'\)/g);
+  const texts = readdirSync(path.join(ROOT, 'src'), { recursive: true, encoding: 'utf8' })
+    // Both are run beside a GraphQL server, and are in no deployment of the service.
+    .filter((name) => name.endsWith('.ts') && !/^(sandbox|resource-server)\//.test(name))
+    .map((name) => readFileSync(path.join(ROOT, 'src', name), 'utf8'));
+  const specifiers = texts.flatMap((text) => [
+    ...text.replace(BELOW_IMPORTS, '').matchAll(/^(?:import (?!type )|\} from ).*?'([^']+)'/gm),
+    ...text.matchAll(/\bimport\('([^']+)'\)/g),
+  ]);
   return new Set(
-    [...imports, ...later]
+    specifiers
       .map(([, specifier = '']) => specifier)
       .filter((specifier) => !specifier.startsWith('.') && !isBuiltin(specifier))
       .map((specifier) => /^(@[^/]+\/)?[^/]+/.exec(specifier)?.[0] ?? specifier),
