@@ -92,7 +92,7 @@ export async function buildImage(): Promise<Image> {
   const config: ImageConfig = inspected.Docker.config;
   const files = await build('mount', await build('from', '--pull-never', 'gatehouse'));
   // Every container is given one.
-  writeFileSync(path.join(files, 'etc/hosts'), '127.0.0.1 localhost\n');
+  writeFileSync(path.join(files, 'etc/hosts'), '127.0.0.1 localhost\n::1 localhost\n');
   return { config, files, start: starterOf(files, config) };
 }
 
