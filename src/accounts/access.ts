@@ -3,9 +3,9 @@ import type { Clock } from '../clock.ts';
 import { isClientId } from '../random-id.ts';
 import type { ChangeFeed } from '../storage/change-feed.ts';
 import { createMemory } from '../storage/memory.ts';
+import { byName, mapPage, type Page, type PageRequest, pageOf } from '../storage/pages.ts';
 import type { Queries } from '../storage/queries.ts';
 import { type Bars, createBars } from './bars.ts';
-import { byName } from './by-name.ts';
 import { createPeople, type People } from './people.ts';
 import { PLACES, type PlaceKind } from './places.ts';
 import {
@@ -14,7 +14,6 @@ import {
   type ReachRow,
   type Right,
   type Role,
-  rightsBy,
   selectReach,
 } from './reach.ts';
 import type { Subject } from './subject.ts';
@@ -33,9 +32,14 @@ export interface Access {
   /**
    * The other way round: who is in the organization, or reaches the warehouse, people first, by name.
    *
+   * @param page `role`: only those who have it there.
    * @throws Refusal `organization_unknown` or `warehouse_unknown`
    */
-  reachedBy(kind: PlaceKind, id: string): Promise<readonly Member[]>;
+  reachedBy(
+    kind: PlaceKind,
+    id: string,
+    page?: PageRequest & { readonly role?: Role | undefined },
+  ): Promise<Page<Member>>;
   /** For who changed the access of this account, and answers sooner than the database tells. */
   forget(accountId: string): void;
 }
@@ -92,7 +96,7 @@ export function createAccess(parts: {
     },
     through,
 
-    async reachedBy(kind, id) {
+    async reachedBy(kind, id, { role, ...page } = {}) {
       const { isId, table, unknown } = PLACES[kind];
       const column = kind === 'organization' ? 'id' : 'organization_id';
       const [place] = isId(id)
@@ -102,23 +106,33 @@ export function createAccess(parts: {
           )
         : [];
       if (place === undefined) throw unknown(id);
-      const rows = await database.query<MemberRow>(
-        `SELECT coalesce(m.account_id, m.client_id) AS id, m.client_id IS NOT NULL AS is_machine,
-            coalesce(a.name, c.name) AS name, a.email, m.role, r.rights,
+      const query = {
+        select: `SELECT * FROM (
+          SELECT coalesce(m.account_id, m.client_id) AS id, m.client_id IS NOT NULL AS is_machine,
+            coalesce(a.name, c.name) AS name, a.email, m.role,
+            CASE WHEN m.role IN ('owner', 'admin') THEN ARRAY['read', 'write', 'manage']
+              WHEN m.role = 'viewer' THEN array(SELECT unnest(r.rights) INTERSECT SELECT 'read')
+              ELSE coalesce(r.rights, '{}') END AS rights,
             coalesce(a.suspended_at, c.suspended_at) IS NOT NULL AS is_suspended
           FROM organization_memberships m
           LEFT JOIN accounts a ON a.id = m.account_id
           LEFT JOIN clients c ON c.id = m.client_id
           LEFT JOIN warehouse_rights r ON r.warehouse_id = $2
             AND (r.account_id = m.account_id OR r.client_id = m.client_id)
-          WHERE m.organization_id = $1`,
-        [place.home, id],
-      );
-      const members = rows.map(memberFrom).sort(byName);
-      const isAsked = ({ rights }: Member): boolean => kind === 'organization' || rights.length > 0;
-      return ['person', 'machine'].flatMap((one) =>
-        members.filter((member) => member.kind === one && isAsked(member)),
-      );
+          WHERE m.organization_id = $1 AND ($3::text IS NULL OR m.role = $3)
+        ) AS member WHERE ${kind === 'organization'} OR rights <> '{}'`,
+        order: `is_machine, ${byName('name')}, id`,
+        // As the operator is shown them.
+        cells: [
+          'id',
+          "coalesce(email, name || ' (machine)')",
+          'role',
+          ...(kind === 'warehouse' ? ["array_to_string(rights, ',')"] : []),
+          "CASE WHEN is_suspended THEN 'suspended' ELSE 'active' END",
+        ],
+        values: [place.home, id, role ?? null],
+      };
+      return mapPage(await pageOf<MemberRow>(database, query, page), memberFrom);
     },
   };
 }
@@ -129,7 +143,7 @@ interface MemberRow {
   readonly name: string;
   readonly email: string | null;
   readonly role: Role;
-  readonly rights: Right[] | null;
+  readonly rights: Right[];
   readonly is_suspended: boolean;
 }
 
@@ -139,6 +153,6 @@ const memberFrom = (row: MemberRow): Member => ({
   name: row.name,
   ...(row.email !== null && { email: row.email }),
   role: row.role,
-  rights: rightsBy(row.role, row.rights),
+  rights: row.rights,
   isSuspended: row.is_suspended,
 });

@@ -3,11 +3,14 @@ import type { Clock } from '../clock.ts';
 import { randomId } from '../random-id.ts';
 import { refuseViolations } from '../refusal.ts';
 import type { ChangeFeed } from '../storage/change-feed.ts';
+import { mapPage, type Page, type PageRequest, pageOf } from '../storage/pages.ts';
 import type { Alongside, Database } from '../storage/queries.ts';
 import { BEYOND_LOST } from '../storage/restored.ts';
 import {
+  ACCOUNT_STATE,
   type Account,
   type AccountRow,
+  type AccountState,
   accountFrom,
   isAccountId,
   SELECT_ACCOUNTS,
@@ -29,8 +32,8 @@ export interface AccountRegistry extends AccountEdits {
   find(id: string): Promise<Account | undefined>;
   /** In any spelling (see email.ts). */
   findByEmail(email: string): Promise<Account | undefined>;
-  /** Every account as it is now, oldest first. */
-  list(): Promise<Account[]>;
+  /** The accounts as they are now, oldest first; those in this state, where one is named. */
+  list(page?: PageRequest & { readonly state?: AccountState | undefined }): Promise<Page<Account>>;
   /** @throws Refusal `email_invalid`, `email_ambiguous`, `email_taken`, `name_invalid` or `password_refused` */
   add(account: NewAccount, alongside?: Alongside<Account>): Promise<Account>;
   /** From the next request on the person and all their clients are refused. @throws Refusal `account_unknown` */
@@ -101,9 +104,15 @@ export function createAccountRegistry(parts: {
       return row && accountFrom(row);
     },
 
-    async list() {
-      const rows = await database.query<AccountRow>(`${SELECT_ACCOUNTS} ORDER BY created_at, id`);
-      return rows.map(accountFrom);
+    async list({ state, ...page } = {}) {
+      const query = {
+        select: `SELECT * FROM (SELECT *, ${ACCOUNT_STATE} AS state FROM accounts) AS known
+          WHERE $1::text IS NULL OR state = $1`,
+        order: 'created_at, id',
+        cells: ['id', 'email', 'name', 'state'],
+        values: [state ?? null],
+      };
+      return mapPage(await pageOf<AccountRow>(database, query, page), accountFrom);
     },
 
     async add({ email: entered, name: enteredName, password }, alongside) {

@@ -18,6 +18,20 @@ export interface Account {
   readonly externalId?: string;
 }
 
+export const ACCOUNT_STATES = ['active', 'suspended', 'address taken', 'no password yet'] as const;
+export type AccountState = (typeof ACCOUNT_STATES)[number];
+
+export function stateOf({ isSuspended, isEmailTaken, hasPassword }: Account): AccountState {
+  if (isSuspended) return 'suspended';
+  if (isEmailTaken) return 'address taken';
+  return hasPassword ? 'active' : 'no password yet';
+}
+
+/** The same, of a row. */
+export const ACCOUNT_STATE = `CASE WHEN suspended_at IS NOT NULL THEN 'suspended'
+  WHEN email_key IS NULL THEN 'address taken'
+  WHEN password_hash IS NULL THEN 'no password yet' ELSE 'active' END`;
+
 /** Other ids exist nowhere, and some (with a NUL byte) PostgreSQL would answer with an error. */
 export const isAccountId = (id: string): boolean => ACCOUNT_ID.test(id);
 

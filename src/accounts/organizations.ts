@@ -2,8 +2,8 @@
 import type { Clock } from '../clock.ts';
 import { randomId } from '../random-id.ts';
 import { refuseViolations } from '../refusal.ts';
+import { byName, mapPage, type Page, type PageRequest, pageOf } from '../storage/pages.ts';
 import type { Alongside, Database } from '../storage/queries.ts';
-import { byName } from './by-name.ts';
 import { displayName } from './display-name.ts';
 import {
   acceptedExternalId,
@@ -28,12 +28,24 @@ export interface OrganizationRecord {
   readonly name: string;
   readonly createdAt: Date;
   readonly externalId?: string;
-  readonly warehouses: readonly WarehouseRecord[];
+  /** How many it has. */
+  readonly warehouses: number;
+}
+
+export interface ListedWarehouse extends WarehouseRecord {
+  readonly organizationName: string;
 }
 
 export interface Organizations extends Places {
-  /** Every organization with its warehouses, by name. */
-  list(): Promise<OrganizationRecord[]>;
+  /** By name. */
+  list(page?: PageRequest): Promise<Page<OrganizationRecord>>;
+  /**
+   * By the name of the organization, and by its own.
+   *
+   * @param organizationId only those of this one.
+   * @throws Refusal `organization_unknown`
+   */
+  listWarehouses(page?: PageRequest, organizationId?: string): Promise<Page<ListedWarehouse>>;
   /** @throws Refusal `name_invalid` or `external_id_taken` */
   add(
     organization: { readonly name: string; readonly externalId?: string | undefined },
@@ -55,27 +67,39 @@ export function createOrganizations(parts: {
   readonly clock: Clock;
 }): Organizations {
   const { database, clock } = parts;
+  const places = createPlaces(database);
 
   return {
-    ...createPlaces(database),
+    ...places,
 
-    async list() {
-      const organizations = await database.query<OrganizationRow>(
-        'SELECT id, name, created_at, external_id FROM organizations',
-      );
-      const warehouses = await database.query<WarehouseRow>(
-        'SELECT id, name, organization_id, created_at, external_id FROM warehouses',
-      );
-      const byOrganization = Map.groupBy(warehouses, (row) => row.organization_id);
-      return organizations
-        .map(({ id, name, created_at: createdAt, external_id }) => ({
-          id,
-          name,
-          createdAt,
-          ...(external_id !== null && { externalId: external_id }),
-          warehouses: (byOrganization.get(id) ?? []).map(warehouseFrom).sort(byName),
-        }))
-        .sort(byName);
+    async list(page = {}) {
+      const query = {
+        select: `SELECT o.id, o.name, o.created_at, o.external_id,
+          (SELECT count(*)::integer FROM warehouses w WHERE w.organization_id = o.id) AS warehouses
+          FROM organizations o`,
+        order: `${byName('name')}, id`,
+        cells: ['id', 'name', 'warehouses::text', 'external_id'],
+      };
+      return mapPage(await pageOf<OrganizationRow>(database, query, page), organizationFrom);
+    },
+
+    async listWarehouses(page = {}, organizationId) {
+      const isKnown =
+        organizationId === undefined || (await places.find('organization', organizationId));
+      if (!isKnown) throw unknownOrganization(organizationId);
+      const query = {
+        select: `SELECT w.id, w.name, w.organization_id, w.created_at, w.external_id,
+            o.name AS organization_name
+          FROM warehouses w JOIN organizations o ON o.id = w.organization_id
+          WHERE $1::text IS NULL OR o.id = $1`,
+        order: `${byName('organization_name')}, organization_id, ${byName('name')}, id`,
+        cells: ['id', 'name', 'organization_name', 'external_id'],
+        values: [organizationId ?? null],
+      };
+      return mapPage(await pageOf<WarehouseRow>(database, query, page), (row) => ({
+        ...warehouseFrom(row),
+        organizationName: row.organization_name,
+      }));
     },
 
     async add({ name: entered, externalId }, alongside) {
@@ -84,7 +108,7 @@ export function createOrganizations(parts: {
         name: displayName(entered),
         createdAt: new Date(clock()),
         ...acceptedExternalId(externalId),
-        warehouses: [],
+        warehouses: 0,
       };
       await refuseViolations(
         takenBy(externalId),
@@ -139,10 +163,20 @@ interface OrganizationRow {
   readonly name: string;
   readonly created_at: Date;
   readonly external_id: string | null;
+  readonly warehouses: number;
 }
 
-interface WarehouseRow extends OrganizationRow {
+const organizationFrom = (row: OrganizationRow): OrganizationRecord => ({
+  id: row.id,
+  name: row.name,
+  createdAt: row.created_at,
+  ...(row.external_id !== null && { externalId: row.external_id }),
+  warehouses: row.warehouses,
+});
+
+interface WarehouseRow extends Omit<OrganizationRow, 'warehouses'> {
   readonly organization_id: string;
+  readonly organization_name: string;
 }
 
 function warehouseFrom(row: WarehouseRow): WarehouseRecord {

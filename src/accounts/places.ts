@@ -4,6 +4,8 @@ import type { Alongside, Database } from '../storage/queries.ts';
 import { displayName } from './display-name.ts';
 
 export interface Places {
+  /** Undefined where there is none. */
+  find(kind: PlaceKind, id: string): Promise<FoundPlace | undefined>;
   /**
    * Changes what it is called, here or in the system that imports it: with an external id the next
    * import takes it for its own.
@@ -34,6 +36,11 @@ export interface Place {
   readonly externalId?: string;
 }
 
+export interface FoundPlace extends Place {
+  /** That a warehouse belongs to; of an organization itself. */
+  readonly organization: { readonly id: string; readonly name: string };
+}
+
 export interface PlaceChanges {
   readonly name?: string | undefined;
   readonly externalId?: string | undefined;
@@ -48,6 +55,18 @@ export interface Dependents {
 
 export function createPlaces(database: Database): Places {
   return {
+    async find(kind, id) {
+      const { table, isId } = PLACES[kind];
+      if (!isId(id)) return undefined;
+      const home = kind === 'organization' ? 'id' : 'organization_id';
+      const [row] = await database.query<PlaceRow & { home: string; home_name: string }>(
+        `SELECT it.name, it.external_id, o.id AS home, o.name AS home_name
+          FROM ${table} it JOIN organizations o ON o.id = it.${home} WHERE it.id = $1`,
+        [id],
+      );
+      return row && { ...placeFrom(id, row), organization: { id: row.home, name: row.home_name } };
+    },
+
     edit: (kind, id, { name, externalId }, alongside) =>
       refuseViolations(
         takenBy(externalId),
@@ -96,8 +115,7 @@ export function createPlaces(database: Database): Places {
     return database.transaction(async (tx) => {
       const [row] = await tx.query<PlaceRow>(statement, [id, ...values]);
       if (row === undefined) throw unknown(id);
-      const { name, external_id: externalId } = row;
-      const place = { id, name, ...(externalId !== null && { externalId }) };
+      const place = placeFrom(id, row);
       await alongside?.(tx, place);
       return place;
     });
@@ -108,6 +126,12 @@ interface PlaceRow {
   readonly name: string;
   readonly external_id: string | null;
 }
+
+const placeFrom = (id: string, { name, external_id: externalId }: PlaceRow): Place => ({
+  id,
+  name,
+  ...(externalId !== null && { externalId }),
+});
 
 /** As an import takes one: visible text (import-line.ts). @throws Refusal `name_invalid` */
 export const acceptedExternalId = (entered: string | undefined): { externalId?: string } =>

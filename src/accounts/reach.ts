@@ -80,7 +80,7 @@ const rightsOf = (role: Role, row: ReachRow): readonly Right[] =>
   row.warehouse_id === null ? [] : rightsBy(role, row.rights);
 
 /** @param rights given in the warehouse. */
-export function rightsBy(role: Role, rights: readonly Right[] | null): readonly Right[] {
+function rightsBy(role: Role, rights: readonly Right[] | null): readonly Right[] {
   if (role === 'owner' || role === 'admin') return RIGHTS;
   const most = role === 'viewer' ? (['read'] as const) : RIGHTS;
   return shared(most.filter((right) => rights?.includes(right)));

@@ -1,5 +1,6 @@
 /** What is connected to a person now, as they see it. */
 import type { Organization } from '../accounts/reach.ts';
+import { type Page, type PageRequest, pageOf } from '../storage/pages.ts';
 import type { Queries } from '../storage/queries.ts';
 
 /** A connection as the person sees it. */
@@ -62,6 +63,8 @@ function connectedClientFrom(row: ConnectedClientRow): ConnectedClient {
 
 /** A connection with both its sides, for whoever runs the service. */
 export interface ListedConnection {
+  /** Both ids, with a stroke between. */
+  readonly id: string;
   readonly accountId: string;
   readonly email: string;
   readonly clientId: string;
@@ -75,14 +78,25 @@ export interface ListedConnection {
 export const listConnections = (
   database: Queries,
   { accountId, clientId }: { accountId?: string | undefined; clientId?: string | undefined },
-): Promise<ListedConnection[]> =>
-  database.query<ListedConnection>(
-    `SELECT n.account_id AS "accountId", a.email, n.client_id AS "clientId",
-        c.name AS "clientName", n.connected_at AS "connectedAt", n.approved_at AS "approvedAt",
-        n.last_used_at AS "lastUsedAt"
-      FROM connections n JOIN clients c ON c.id = n.client_id JOIN accounts a ON a.id = n.account_id
-      WHERE n.ended_at IS NULL
-        AND (n.account_id = $1 OR $1::text IS NULL) AND (n.client_id = $2 OR $2::text IS NULL)
-      ORDER BY n.connected_at DESC, n.account_id, n.client_id`,
-    [accountId ?? null, clientId ?? null],
+  page: PageRequest,
+): Promise<Page<ListedConnection>> =>
+  pageOf<ListedConnection>(
+    database,
+    {
+      select: `SELECT n.account_id || '/' || n.client_id AS id, n.account_id AS "accountId", a.email,
+          n.client_id AS "clientId", c.name AS "clientName", n.connected_at AS "connectedAt",
+          n.approved_at AS "approvedAt", n.last_used_at AS "lastUsedAt"
+        FROM connections n
+        JOIN clients c ON c.id = n.client_id JOIN accounts a ON a.id = n.account_id
+        WHERE n.ended_at IS NULL
+          AND (n.account_id = $1 OR $1::text IS NULL) AND (n.client_id = $2 OR $2::text IS NULL)`,
+      order: '"connectedAt" DESC, id',
+      cells: ['id', 'email', '"clientName"', dayOf('"connectedAt"'), dayOf('"lastUsedAt"')],
+      values: [accountId ?? null, clientId ?? null],
+    },
+    page,
   );
+
+/** As the operator is shown it. */
+const dayOf = (column: string): string =>
+  `coalesce(to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD'), 'never')`;

@@ -4,6 +4,7 @@ import { createPeople, type People, type Person } from '../accounts/people.ts';
 import type { Clock } from '../clock.ts';
 import type { ChangeFeed } from '../storage/change-feed.ts';
 import type { WriteUses } from '../storage/last-used.ts';
+import type { Page, PageRequest } from '../storage/pages.ts';
 import type { Alongside, Database, Queries } from '../storage/queries.ts';
 import { BEYOND_LOST } from '../storage/restored.ts';
 import {
@@ -35,7 +36,10 @@ export interface Connections {
   /** Every client a person has connected now, the latest first. */
   listOf(accountId: string): Promise<ConnectedClient[]>;
   /** What is connected now of a person, of a client, or of both; the latest first. */
-  listBoth(whose: Parameters<typeof listConnections>[1]): Promise<ListedConnection[]>;
+  listBoth(
+    whose: Parameters<typeof listConnections>[1],
+    page?: PageRequest,
+  ): Promise<Page<ListedConnection>>;
   /** To be noted with `connectionId` as the id. */
   readonly writeUses: WriteUses;
   /**
@@ -145,7 +149,7 @@ export function createConnections(parts: {
     rememberConsent: (consent) => rememberConsent(database, new Date(clock()), consent),
 
     listOf: (accountId) => listConnectedClients(database, accountId),
-    listBoth: (whose) => listConnections(database, whose),
+    listBoth: (whose, page = {}) => listConnections(database, whose, page),
 
     async writeUses(uses) {
       const ids = uses.map(({ id }) => id.split(' '));

@@ -4,9 +4,10 @@ import { isClientId } from '../random-id.ts';
 import { refuseViolations } from '../refusal.ts';
 import type { ChangeFeed } from '../storage/change-feed.ts';
 import { createMemory } from '../storage/memory.ts';
+import { mapPage, type Page, type PageRequest, pageOf } from '../storage/pages.ts';
 import type { Alongside, Database, Queries } from '../storage/queries.ts';
 import { BEYOND_LOST } from '../storage/restored.ts';
-import type { Client } from './client.ts';
+import type { Client, ClientKind } from './client.ts';
 import {
   type ClientCreation,
   createClientCreation,
@@ -21,8 +22,8 @@ import { createOwnedClients, type OwnedClients } from './owned-clients.ts';
 export interface ClientRegistry extends ClientCreation, ClientSecrets, OwnedClients {
   /** The client with its secrets, suspended or not; undefined when there is none. */
   find(id: string): Promise<Client | undefined>;
-  /** Every client as it is now, oldest first. */
-  list(): Promise<Client[]>;
+  /** The clients as they are now, oldest first; those that all of `only` is true of. */
+  list(page?: PageRequest, only?: ClientFilter): Promise<Page<Client>>;
   /**
    * Changes what people see and where they are sent back to, and nothing else of the client. The
    * operator's mark was for what it was.
@@ -72,6 +73,14 @@ const EDIT = `
       IS NOT DISTINCT FROM ($3::text, $4::text[], $5::text, $6::text, $7::text)
     THEN verified_at END`;
 const TRANSFER = 'owner_account_id = $3, creation_key = NULL, verified_at = NULL';
+export interface ClientFilter {
+  readonly kind?: ClientKind | undefined;
+  readonly ownerAccountId?: string | undefined;
+  readonly isSuspended?: true | undefined;
+}
+
+/** As the operator is shown it. */
+const CLIENT_STATE = "CASE WHEN suspended_at IS NULL THEN 'active' ELSE 'suspended' END";
 
 export function createClientRegistry(parts: {
   readonly database: Database;
@@ -132,9 +141,16 @@ export function createClientRegistry(parts: {
       return isClientId(id) ? memory.find(id, () => read(id)) : undefined;
     },
 
-    async list() {
-      const rows = await database.query<ClientRow>(`${SELECT_CLIENTS} ORDER BY c.created_at, c.id`);
-      return rows.map(clientFrom);
+    async list(page = {}, { kind, ownerAccountId, isSuspended } = {}) {
+      const query = {
+        select: `${SELECT_CLIENTS} WHERE ($1::text IS NULL OR c.kind = $1)
+          AND ($2::text IS NULL OR c.owner_account_id = $2)
+          AND ($3::boolean IS NULL OR c.suspended_at IS NOT NULL)`,
+        order: 'created_at, id',
+        cells: ['id', 'kind', 'name', "coalesce(owner_name, '(operator)')", CLIENT_STATE],
+        values: [kind ?? null, ownerAccountId ?? null, isSuspended ?? null],
+      };
+      return mapPage(await pageOf<ClientRow>(database, query, page), clientFrom);
     },
 
     async edit(id, { name, redirectUris, links }, alongside) {

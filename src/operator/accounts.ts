@@ -1,9 +1,9 @@
 /** `operator accounts`: the people who may sign in. */
 import { type Command, Option } from 'commander';
-import type { Account } from '../accounts/account.ts';
+import { ACCOUNT_STATES, type Account, type AccountState, stateOf } from '../accounts/account.ts';
 import { Refusal } from '../refusal.ts';
 import { askedFirst, type ConfirmationOptions, confirmed } from './confirmation.ts';
-import { type ListOptions, listed, listReport } from './lists.ts';
+import { type ListOptions, listed, listReport, pageAsked } from './lists.ts';
 import { accountNamed, oneName } from './names.ts';
 import type { Operator } from './operator.ts';
 import { type PasswordOptions, passwordFrom } from './password-source.ts';
@@ -62,18 +62,16 @@ export function addAccountCommands(program: Command, operator: Operator): void {
 
   listed(accounts.command('list'))
     .description('every account, oldest first')
-    .addOption(new Option('--state <state>', 'only those in this state').choices(STATES))
-    .action(({ state, ...options }: ListOptions & { state?: string }) =>
-      run(async (registries) => {
-        const all = await registries.accounts.list();
-        const chosen = all.filter((one) => stateOf(one) === (state ?? stateOf(one)));
-        return listReport(chosen, options, {
+    .addOption(new Option('--state <state>', 'only those in this state').choices(ACCOUNT_STATES))
+    .action(({ state, ...options }: ListOptions & { state?: AccountState }) =>
+      run(async ({ accounts }) =>
+        listReport(await accounts.list({ ...pageAsked(options, operator), state }), {
           heading: ['ID', 'EMAIL', 'NAME', 'STATE'],
           row: (one) => [one.id, one.email, one.name, stateOf(one)],
           value: accountValue,
           nothing: 'There are no accounts.',
-        });
-      }),
+        }),
+      ),
     );
 
   aboutOne(accounts.command('show'), operator, async (account, registries) => {
@@ -217,14 +215,6 @@ function suspended({ email }: Account): Refusal {
 function accountReport(done: string, account: Account): Report & { readonly value: object } {
   const { id, email, name } = account;
   return { value: accountValue(account), text: `${done} account ${id}: ${name} <${email}>.` };
-}
-
-const STATES = ['active', 'suspended', 'address taken', 'no password yet'] as const;
-
-function stateOf({ isSuspended, isEmailTaken, hasPassword }: Account): (typeof STATES)[number] {
-  if (isSuspended) return 'suspended';
-  if (isEmailTaken) return 'address taken';
-  return hasPassword ? 'active' : 'no password yet';
 }
 
 const accountValue = ({

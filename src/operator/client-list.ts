@@ -2,7 +2,7 @@
 import { type Command, Option } from 'commander';
 import type { ClientKind } from '../clients/client.ts';
 import { clientValue, stateOf } from './client-report.ts';
-import { type ListOptions, listed, listReport } from './lists.ts';
+import { type ListOptions, listed, listReport, pageAsked } from './lists.ts';
 import { accountNamed } from './names.ts';
 import type { Operator } from './operator.ts';
 
@@ -13,7 +13,8 @@ export const KINDS: readonly ClientKind[] = [
   'resource-server',
 ];
 
-export function addClientList(clients: Command, { run }: Operator): void {
+export function addClientList(clients: Command, operator: Operator): void {
+  const { run } = operator;
   listed(clients.command('list'))
     .description('every client, oldest first')
     .addOption(new Option('--kind <kind>', 'of this kind').choices(KINDS))
@@ -21,14 +22,9 @@ export function addClientList(clients: Command, { run }: Operator): void {
     .option('--suspended', 'only those that are suspended')
     .action(({ kind, owner, suspended, ...options }: ClientListOptions) =>
       run(async (registries) => {
-        const ownerId = owner && (await accountNamed(registries, owner)).id;
-        const all = (await registries.clients.list()).filter(
-          (client) =>
-            client.kind === (kind ?? client.kind) &&
-            client.ownerAccountId === (ownerId ?? client.ownerAccountId) &&
-            (client.isSuspended || !suspended),
-        );
-        return listReport(all, options, {
+        const ownerAccountId = owner && (await accountNamed(registries, owner)).id;
+        const only = { kind, ownerAccountId, isSuspended: suspended };
+        return listReport(await registries.clients.list(pageAsked(options, operator), only), {
           heading: ['ID', 'KIND', 'NAME', 'OWNER', 'STATE'],
           row: (client) => {
             const { id, kind, name, ownerName = '(operator)' } = client;

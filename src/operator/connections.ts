@@ -1,7 +1,7 @@
 /** `operator connections`: who connected what. */
 import { type Command, Option } from 'commander';
 import { WrongUsage } from './failure.ts';
-import { type ListOptions, listed, listReport } from './lists.ts';
+import { type ListOptions, listed, listReport, pageAsked } from './lists.ts';
 import { accountNamed, clientNamed } from './names.ts';
 import type { Operator } from './operator.ts';
 
@@ -10,7 +10,8 @@ interface Whose {
   readonly client?: string;
 }
 
-export function addConnectionCommands(program: Command, { run }: Operator): void {
+export function addConnectionCommands(program: Command, operator: Operator): void {
+  const { run } = operator;
   const connections = program
     .command('connections')
     .description('which people connected which clients');
@@ -26,18 +27,19 @@ export function addConnectionCommands(program: Command, { run }: Operator): void
       return run(async (registries) => {
         const accountId = account && (await accountNamed(registries, account)).id;
         const clientId = client && (await clientNamed(registries, client)).id;
-        const found = await registries.connections.listBoth({ accountId, clientId });
-        return listReport(found, options, {
+        const page = pageAsked(options, operator);
+        const found = await registries.connections.listBoth({ accountId, clientId }, page);
+        return listReport(found, {
           heading: ['ID', 'EMAIL', 'CLIENT', 'CONNECTED', 'LAST USED'],
           row: (one) => [
-            `${one.accountId}/${one.clientId}`,
+            one.id,
             one.email,
             one.clientName,
             dayOf(one.connectedAt),
             dayOf(one.lastUsedAt),
           ],
           value: (one) => ({
-            id: `${one.accountId}/${one.clientId}`,
+            id: one.id,
             account_id: one.accountId,
             email: one.email,
             client_id: one.clientId,

@@ -1,6 +1,7 @@
 /** What every list takes and prints: some of it by a word, and page by page. */
 import { type Command, InvalidArgumentError } from 'commander';
-import { Refusal } from '../refusal.ts';
+import type { Page, PageRequest } from '../storage/pages.ts';
+import type { Operator } from './operator.ts';
 import { type Report, table } from './report.ts';
 
 export interface ListOptions {
@@ -31,34 +32,20 @@ export const listed = (command: Command): Command =>
     )
     .option('--after <id>', 'what comes after the one of this ID: the next page');
 
-/** @throws Refusal `after_unknown` */
-export function listReport<Item>(
-  all: readonly Item[],
+/** As a registry is asked: people are shown some, programs are told all. */
+export const pageAsked = (
   { match, limit, after }: ListOptions,
+  { json }: Pick<Operator, 'json'>,
+): PageRequest => ({ match, after, limit: limit ?? (json ? undefined : SHOWN) });
+
+export function listReport<Item>(
+  { items, more }: Page<Item>,
   { heading, row, value, nothing }: ListForm<Item>,
 ): Report {
-  const rows = all.map((item) => ({ item, cells: row(item) }));
-  const start = after === undefined ? 0 : rows.findIndex(({ cells }) => cells[0] === after) + 1;
-  if (after !== undefined && start === 0) {
-    const remedy = 'Begin again without --after: it may have been removed meanwhile.';
-    throw new Refusal('after_unknown', `${after} is not in this list.`, remedy);
-  }
-  const word = match?.toLowerCase() ?? '';
-  const found = rows
-    .slice(start)
-    .filter(({ cells }) => cells.some((cell) => cell.toLowerCase().includes(word)));
-  const shown = found.slice(0, limit ?? SHOWN);
-  const more = found.length - shown.length;
-  const text = table(
-    heading,
-    shown.map(({ cells }) => cells),
-    nothing,
-  );
-  const next = `\n\nThere are ${more} more: add --after ${shown.at(-1)?.cells[0]}`;
-  return {
-    value: found.slice(0, limit).map(({ item }) => value(item)),
-    text: more > 0 ? text + next : text,
-  };
+  const rows = items.map(row);
+  const text = table(heading, rows, nothing);
+  const next = `\n\nThere are ${more} more: add --after ${rows.at(-1)?.[0]}`;
+  return { value: items.map(value), text: more > 0 ? text + next : text };
 }
 
 export const wholeNumber =

@@ -6,7 +6,7 @@ import { type Organization, RIGHTS, type Right, ROLES, type Role } from '../acco
 import type { Subject } from '../accounts/subject.ts';
 import type { ChangeRecord } from './change-records.ts';
 import { WrongUsage } from './failure.ts';
-import { type ListForm, type ListOptions, listed, listReport } from './lists.ts';
+import { type ListForm, type ListOptions, listed, listReport, pageAsked } from './lists.ts';
 import { accountNamed, clientNamed } from './names.ts';
 import type { Operator } from './operator.ts';
 import type { Registries } from './registries.ts';
@@ -27,7 +27,8 @@ interface What extends Where {
   readonly rights?: readonly Right[];
 }
 
-export function addMembershipCommands(program: Command, { run }: Operator): void {
+export function addMembershipCommands(program: Command, operator: Operator): void {
+  const { run } = operator;
   const memberships = program
     .command('memberships')
     .description('what people and machine clients may reach');
@@ -46,14 +47,15 @@ export function addMembershipCommands(program: Command, { run }: Operator): void
       return run(async (registries) => {
         const subject = await subjectOf(registries, options);
         const { memberships } = registries;
-        const recordOf = await recordsOf(registries, subject);
+        const record = (where: Parameters<typeof recordOf>[3]) =>
+          recordOf(registries, subject, 'membership_set', where);
         if (organization !== undefined && role !== undefined) {
-          const record = recordOf('membership_set', { organization }, { role });
-          await memberships.setRole(subject, organization, role, record);
+          const recorded = await record({ kind: 'organization', id: organization, role });
+          await memberships.setRole(subject, organization, role, recorded);
         }
         if (warehouse !== undefined && rights !== undefined) {
-          const record = recordOf('membership_set', { warehouse }, { rights });
-          await memberships.setRights(subject, warehouse, rights, record);
+          const recorded = await record({ kind: 'warehouse', id: warehouse, rights });
+          await memberships.setRights(subject, warehouse, rights, recorded);
         }
         return accessReport(registries, subject, options);
       });
@@ -70,14 +72,15 @@ export function addMembershipCommands(program: Command, { run }: Operator): void
       }
       return run(async (registries) => {
         const subject = await subjectOf(registries, options);
-        const recordOf = await recordsOf(registries, subject);
+        const record = (kind: PlaceKind, id: string) =>
+          recordOf(registries, subject, 'membership_removed', { kind, id });
         if (organization !== undefined) {
-          const record = recordOf('membership_removed', { organization });
-          await registries.memberships.remove(subject, organization, record);
+          const recorded = await record('organization', organization);
+          await registries.memberships.remove(subject, organization, recorded);
         }
         if (warehouse !== undefined) {
-          const record = recordOf('membership_removed', { warehouse });
-          await registries.memberships.removeRights(subject, warehouse, record);
+          const recorded = await record('warehouse', warehouse);
+          await registries.memberships.removeRights(subject, warehouse, recorded);
         }
         return accessReport(registries, subject);
       });
@@ -104,9 +107,8 @@ export function addMembershipCommands(program: Command, { run }: Operator): void
       }
       const kind = organization === undefined ? 'warehouse' : 'organization';
       return run(async ({ access }) => {
-        const members = await access.reachedBy(kind, id);
-        const chosen = members.filter((member) => member.role === (role ?? member.role));
-        return listReport(chosen, options, memberList(kind));
+        const page = { ...pageAsked(options, operator), role };
+        return listReport(await access.reachedBy(kind, id, page), memberList(kind));
       });
     });
 }
@@ -167,36 +169,27 @@ async function subjectOf(registries: Registries, { account, client }: Whose): Pr
   return { clientId: (await clientNamed(registries, client)).id };
 }
 
-/** The records of changes of one subject's memberships, with the names of where they are. */
-async function recordsOf({ organizations, recordChange }: Registries, subject: Subject) {
-  const all = await organizations.list();
-  const warehouses = all.flatMap((organization) =>
-    organization.warehouses.map((warehouse) => ({ ...warehouse, organization })),
-  );
-  return (
-    action: 'membership_set' | 'membership_removed',
-    where: { organization: string } | { warehouse: string },
-    what: { role?: Role; rights?: readonly Right[] } = {},
-  ): ChangeRecord => {
-    const warehouse =
-      'warehouse' in where ? warehouses.find(({ id }) => id === where.warehouse) : undefined;
-    const organization =
-      'organization' in where
-        ? all.find(({ id }) => id === where.organization)
-        : warehouse?.organization;
-    return recordChange(action, {
-      ...('accountId' in subject && { accountId: subject.accountId }),
-      details: {
-        ...('clientId' in subject && { client_id: subject.clientId }),
-        ...(organization && {
-          organization_id: organization.id,
-          organization_name: organization.name,
-        }),
-        ...(warehouse && { warehouse_id: warehouse.id, warehouse_name: warehouse.name }),
-        ...what,
-      },
-    });
-  };
+/** The record of a change of one subject's memberships, with the names of where it is. */
+async function recordOf(
+  { organizations, recordChange }: Registries,
+  subject: Subject,
+  action: 'membership_set' | 'membership_removed',
+  where: { readonly kind: PlaceKind; readonly id: string } & Pick<What, 'role' | 'rights'>,
+): Promise<ChangeRecord> {
+  const { kind, id, ...what } = where;
+  const place = await organizations.find(kind, id);
+  return recordChange(action, {
+    ...('accountId' in subject && { accountId: subject.accountId }),
+    details: {
+      ...('clientId' in subject && { client_id: subject.clientId }),
+      ...(place && {
+        organization_id: place.organization.id,
+        organization_name: place.organization.name,
+      }),
+      ...(place && kind === 'warehouse' && { warehouse_id: id, warehouse_name: place.name }),
+      ...what,
+    },
+  });
 }
 
 /** What the subject reaches now, in the form that introspection gives to the GraphQL API. */
@@ -231,9 +224,8 @@ async function notDone(
   { warehouse, rights = [] }: Pick<What, 'warehouse' | 'rights'>,
 ): Promise<string | undefined> {
   if (warehouse === undefined) return undefined;
-  const all = await registries.organizations.list();
-  const home = all.find(({ warehouses }) => warehouses.some(({ id }) => id === warehouse));
-  const { role, warehouses = [] } = organizations.find(({ id }) => id === home?.id) ?? {};
+  const home = (await registries.organizations.find('warehouse', warehouse))?.organization.id;
+  const { role, warehouses = [] } = organizations.find(({ id }) => id === home) ?? {};
   const reached = warehouses.find(({ id }) => id === warehouse)?.rights ?? [];
   const missing = rights.filter((right) => !reached.includes(right));
   if (missing.length > 0) {

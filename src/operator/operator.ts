@@ -23,6 +23,8 @@ export interface Operator extends Surroundings {
   readonly by: () => OperatedBy;
   /** For a command that needs no database. */
   readonly print: (report: Report) => void;
+  /** Whether a program reads the answer. */
+  readonly json: boolean;
   /** For a command that may take long. */
   readonly progress: Progress;
   /** A line for people while a command works; nothing with `--json`. */

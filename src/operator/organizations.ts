@@ -1,7 +1,7 @@
 /** `operator organizations`: whose warehouses there are. */
 import type { Command } from 'commander';
 import type { OrganizationRecord } from '../accounts/organizations.ts';
-import { type ListOptions, listed, listReport } from './lists.ts';
+import { type ListOptions, listed, listReport, pageAsked } from './lists.ts';
 import type { Operator } from './operator.ts';
 import { addPlaceCommands, EXTERNAL_ID } from './places.ts';
 
@@ -33,12 +33,12 @@ export function addOrganizationCommands(program: Command, operator: Operator): v
     .description('every organization, by name')
     .action((options: ListOptions) =>
       run(async (registries) =>
-        listReport(await registries.organizations.list(), options, {
+        listReport(await registries.organizations.list(pageAsked(options, operator)), {
           heading: ['ID', 'NAME', 'WAREHOUSES', 'EXTERNAL ID'],
           row: ({ id, name, warehouses, externalId = '' }) => [
             id,
             name,
-            `${warehouses.length}`,
+            `${warehouses}`,
             externalId,
           ],
           value: organizationValue,

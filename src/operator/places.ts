@@ -63,10 +63,8 @@ async function placeNamed(
   kind: PlaceKind,
   id: string,
 ): Promise<Place> {
-  const all = await organizations.list();
-  const places = kind === 'organization' ? all : all.flatMap(({ warehouses }) => warehouses);
   // Refused by whoever knows what to say of it, and nothing is changed by an edit of nothing.
-  return places.find((place) => place.id === id) ?? organizations.edit(kind, id, {});
+  return (await organizations.find(kind, id)) ?? organizations.edit(kind, id, {});
 }
 
 function inWords(kind: PlaceKind, { warehouses, people, machines }: Dependents): string {

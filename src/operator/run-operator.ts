@@ -40,6 +40,7 @@ export async function runOperator(
       print(await withRegistries({ ...surroundings, by: operator.by() }, work));
     },
     print,
+    json,
     progress,
     say(line) {
       progress.clear();

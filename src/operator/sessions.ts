@@ -3,9 +3,10 @@ import { type Command, Option } from 'commander';
 import type { Account } from '../accounts/account.ts';
 import { isAlive } from '../provider/browser-sessions.ts';
 import { sha256 } from '../random-id.ts';
+import { cutPage } from '../storage/pages.ts';
 import { askedFirst, type ConfirmationOptions, confirmed } from './confirmation.ts';
 import { WrongUsage } from './failure.ts';
-import { type ListOptions, listed, listReport } from './lists.ts';
+import { type ListOptions, listed, listReport, pageAsked } from './lists.ts';
 import { accountNamed } from './names.ts';
 import type { Operator } from './operator.ts';
 import type { Registries } from './registries.ts';
@@ -29,15 +30,9 @@ export function addSessionCommands(program: Command, operator: Operator): void {
     .action(({ account, ...options }: Whose & ListOptions) =>
       run(async (registries) => {
         const alive = await sessionsOf(registries, await accountNamed(registries, account));
-        return listReport(alive, options, {
+        return listReport(cutPage(alive, cellsOf, pageAsked(options, operator)), {
           heading: ['ID', 'SIGNED IN', 'ENDS', 'FROM', 'BROWSER'],
-          row: ({ id, signedInAt, endsAt, origin }) => [
-            id,
-            signedInAt.toISOString(),
-            endsAt.toISOString(),
-            origin?.address ?? '',
-            origin?.browser ?? '',
-          ],
+          row: cellsOf,
           value: ({ id, signedInAt, endsAt, origin }) => ({
             id,
             signed_in_at: signedInAt,
@@ -81,6 +76,16 @@ export function addSessionCommands(program: Command, operator: Operator): void {
       },
     );
 }
+
+type ListedSession = Awaited<ReturnType<typeof sessionsOf>>[number];
+
+const cellsOf = ({ id, signedInAt, endsAt, origin }: ListedSession): string[] => [
+  id,
+  signedInAt.toISOString(),
+  endsAt.toISOString(),
+  origin?.address ?? '',
+  origin?.browser ?? '',
+];
 
 /** What the token store keeps of a session, as far as it is looked at. */
 interface KeptSession {

@@ -1,8 +1,7 @@
 /** `operator warehouses`: the warehouses of each organization. */
 import type { Command } from 'commander';
 import type { WarehouseRecord } from '../accounts/organizations.ts';
-import { unknownOrganization } from '../accounts/places.ts';
-import { type ListOptions, listed, listReport } from './lists.ts';
+import { type ListOptions, listed, listReport, pageAsked } from './lists.ts';
 import type { Operator } from './operator.ts';
 import { addPlaceCommands, EXTERNAL_ID } from './places.ts';
 
@@ -38,14 +37,15 @@ export function addWarehouseCommands(program: Command, operator: Operator): void
     .option('--organization <id>', 'only those of this organization')
     .action(({ organization: only, ...options }: ListOptions & { organization?: string }) =>
       run(async ({ organizations }) => {
-        const chosen = (await organizations.list()).filter(({ id }) => id === (only ?? id));
-        if (only !== undefined && chosen.length === 0) throw unknownOrganization(only);
-        const all = chosen.flatMap((organization) =>
-          organization.warehouses.map((warehouse) => ({ ...warehouse, of: organization.name })),
-        );
-        return listReport(all, options, {
+        const page = await organizations.listWarehouses(pageAsked(options, operator), only);
+        return listReport(page, {
           heading: ['ID', 'NAME', 'ORGANIZATION', 'EXTERNAL ID'],
-          row: ({ id, name, of, externalId = '' }) => [id, name, of, externalId],
+          row: ({ id, name, organizationName, externalId = '' }) => [
+            id,
+            name,
+            organizationName,
+            externalId,
+          ],
           value: warehouseValue,
           nothing: 'There are no warehouses.',
         });

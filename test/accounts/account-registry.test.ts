@@ -20,7 +20,23 @@ describe('account registry', () => {
     expect(ada.createdAt.getTime()).to.equal(clock());
     expect(await accounts.find(ada.id)).to.deep.equal(ada);
     expect(await accounts.findByEmail('aDA@demo.TEST')).to.deep.equal(ada);
-    expect(await accounts.list()).to.deep.equal([ada]);
+    expect(await accounts.list()).to.deep.equal({ items: [ada], more: 0 });
+  });
+
+  it('of a list only the page that was asked for leaves the database', async () => {
+    for (const name of ['b', 'c', 'd']) await accounts.add({ email: `${name}@demo.test`, name });
+    let rows = 0;
+    const counting: typeof database = {
+      ...database,
+      async query(...asked) {
+        const found = await database.query(...asked);
+        rows += found.length;
+        return found as never;
+      },
+    };
+    const parts = { database: counting, changes: silentChangeFeed, clock };
+    const page = await createAccountRegistry(parts).list({ limit: 1, match: 'demo' });
+    expect({ rows, more: page.more }).to.deep.equal({ rows: 1, more: 3 });
   });
 
   it('an address outside of ASCII is the same one however it was typed', async () => {

@@ -118,7 +118,7 @@ forEachDatabase('accounts and the spellings of their addresses', (open) => {
     expect(await nameAt('ipek@laden.test')).to.equal('4');
     // Whatever was kept is found by that.
     expect(await nameAt('no address')).to.equal('5');
-    const all = await accounts().list();
+    const { items: all } = await accounts().list();
     expect(all.filter(({ isEmailTaken }) => isEmailTaken).map(({ name }) => name)).to.deep.equal([
       ...['2', '1'],
     ]);

@@ -16,9 +16,14 @@ describe('organizations', () => {
       const added = await organizations.addWarehouse({ organizationId: nord.id, name });
       expect(added.id).to.match(/^wh_[A-Za-z0-9_-]{16}$/);
     }
-    const listed = await organizations.list();
-    expect(listed.map(({ id }) => id)).to.deep.equal([nord.id, sued.id]);
-    const names = listed[0]?.warehouses.map(({ name }) => name);
+    const { items: listed } = await organizations.list();
+    expect(listed.map(({ id, warehouses }) => [id, warehouses])).to.deep.equal([
+      ...[
+        [nord.id, 3],
+        [sued.id, 0],
+      ],
+    ]);
+    const names = (await organizations.listWarehouses()).items.map(({ name }) => name);
     expect(names).to.deep.equal(['Annex', 'Hall 9', 'Hall 10']);
   });
 

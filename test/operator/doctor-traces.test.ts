@@ -85,7 +85,7 @@ forEachDeployment('operator doctor, beside a running service', (start) => {
     expect(await throwAway.remove(account.id)).to.equal(false);
     await memberships.remove({ accountId: account.id }, id);
     expect(await throwAway.remove(account.id)).to.equal(true);
-    expect((await accounts.list()).map(({ email }) => email)).not.to.include(account.email);
+    expect((await accounts.list()).items.map(({ email }) => email)).not.to.include(account.email);
   });
 });
 

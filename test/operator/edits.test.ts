@@ -154,6 +154,69 @@ describe('operator edits, beside a running service', () => {
   });
 });
 
+describe('operator lists, each of them', () => {
+  const on = startSeeded();
+
+  it('is cut by the database: one at a time it is the same, and each column is searched', async () => {
+    const value = (words: string) => valueFrom(operatorBeside(on.service), words);
+    for (const client of [on.clients.confidential, on.clients.otherConfidential]) {
+      await on.partner.tokens(client);
+    }
+    const { accountId, email } = on.seeded.person;
+    const { organization, warehouse } = on.seeded;
+    await value(`accounts add --email ÄRGER@example.test --name Ärger --invite`);
+    await value(`clients suspend ${on.clients.public.id}`);
+    await value(`organizations rename ${organization.id} --external-id O-1`);
+    await value(`warehouses rename ${warehouse.id} --external-id W-1`);
+    const { id: bergen } = await value(
+      `warehouses add --organization ${on.seeded.elsewhere.id} --name Bergen`,
+    );
+    const today = new Date().toISOString().slice(0, 8);
+    const lists: [words: string, found: readonly string[], from: number][] = [
+      ['accounts list', [accountId, 'GRACE@', 'grace PERS', 'Active', 'ärger', 'no password'], 3],
+      [
+        'clients list',
+        ['gate_ci_', 'MACHINE', 'night sync', 'Oscar', '(operator)', 'suspended'],
+        6,
+      ],
+      ['organizations list', [organization.id, 'NORTHERN', 'o-1'], 2],
+      ['warehouses list', [bergen, 'rotter', 'ELSEWHERE', 'w-1'], 2],
+      [
+        `connections list --account ${email}`,
+        [`${accountId}/`, 'GRACE', 'route', today, 'never'],
+        2,
+      ],
+      [
+        `memberships list --organization ${organization.id}`,
+        [accountId, 'night sync (m', 'member'],
+        2,
+      ],
+      [`memberships list --warehouse ${warehouse.id}`, ['grace', 'READ,write', 'active'], 1],
+    ];
+    for (const [list, found, size] of lists) {
+      const all = idsOf(await value(list));
+      expect(all, list).to.have.length(size);
+      const pages: unknown[] = [];
+      for (const after of ['', ...all.map((id) => ` --after ${id}`)]) {
+        pages.push(...idsOf(await value(`${list} --limit 1${after}`)));
+      }
+      expect(pages, list).to.deep.equal(all);
+      for (const word of found) {
+        const { length } = await valueFrom(operatorBeside(on.service), [
+          ...[...list.split(' '), '--match', word],
+        ]);
+        expect(length, `${list} --match ${word}`).to.be.within(1, size);
+      }
+      expect(await value(`${list} --match nothing-like-it`), list).to.deep.equal([]);
+    }
+    expect(idsOf(await value('clients list --suspended'))).to.deep.equal([on.clients.public.id]);
+    const owned = await value(`clients list --owner ${on.seeded.other.email} --kind confidential`);
+    expect(idsOf(owned)).to.deep.equal([on.clients.confidential.id]);
+    const of = `memberships list --organization ${organization.id}`;
+    expect(await value(`${of} --role owner`)).to.deep.equal([]);
+  });
+});
+
 describe('operator lists', () => {
   const { run, value, refusal, parts } = besideDatabase();
 

@@ -16,6 +16,7 @@ const idle = {
     run: async () => {},
     print: () => {},
     say: () => {},
+    json: false,
     progress: { show: () => {}, clear: () => {} },
     onInterrupt: () => {},
   },

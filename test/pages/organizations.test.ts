@@ -41,8 +41,8 @@ describe('the page of an organization', () => {
     return Object.assign(await signedIn(on.service, person), person);
   }
   const roleOf = async ({ accountId }: SeededPerson): Promise<Role | undefined> => {
-    const members = await on.service.access.reachedBy('organization', storm());
-    return members.find(({ id }) => id === accountId)?.role;
+    const { items } = await on.service.access.reachedBy('organization', storm());
+    return items.find(({ id }) => id === accountId)?.role;
   };
   async function connect(who: Member): Promise<string> {
     const request = authorizationUrl(on.issuer, on.clients.confidential, { prompt: 'consent' });

@@ -1,0 +1,89 @@
+/** A list, page by page: the database finds what fits and counts what follows. */
+import { Refusal } from '../refusal.ts';
+import type { Queries } from './queries.ts';
+
+export interface PageRequest {
+  /** Only what has this text in one of its cells, in any letter case. */
+  readonly match?: string | undefined;
+  /** What comes after the one of this id. */
+  readonly after?: string | undefined;
+  readonly limit?: number | undefined;
+}
+
+export interface Page<Item> {
+  readonly items: readonly Item[];
+  /** How many come after them. */
+  readonly more: number;
+}
+
+export interface ListQuery {
+  /** Of columns with a name each, `id` among them. */
+  readonly select: string;
+  /** Of those columns: ends with what tells any two rows apart. */
+  readonly order: string;
+  /** Those that `match` looks into: expressions of text. */
+  readonly cells: readonly string[];
+  readonly values?: readonly unknown[];
+}
+
+/** Letter case as people know it, whatever the locale of the database. */
+export const BY_PEOPLE = 'COLLATE "und-x-icu"';
+
+/** To order by, as people read names: numbers in them count as such. */
+export const byName = (column: string): string =>
+  `regexp_replace(regexp_replace(${column}, '(\\d+)', '0000000000\\1', 'g'), '0*(\\d{10})', '\\1', 'g')
+    ${BY_PEOPLE}`;
+
+/** @throws Refusal `after_unknown` */
+export async function pageOf<Row extends object>(
+  queries: Queries,
+  { select, order, cells, values = [] }: ListQuery,
+  { match, after, limit }: PageRequest,
+): Promise<Page<Row>> {
+  const [$match, $after, $limit] = [1, 2, 3].map((place) => `$${values.length + place}`);
+  const text = `lower(concat_ws(E'\\n', ${cells.join(', ')}) ${BY_PEOPLE})`;
+  const rows = await queries.query<Row & { found: number }>(
+    `WITH list AS (
+        SELECT it.*, row_number() OVER (ORDER BY ${order}) AS place FROM (${select}) AS it
+      )
+      SELECT *, count(*) OVER ()::integer AS found FROM list
+      WHERE (${$match}::text IS NULL OR strpos(${text}, lower(${$match}::text ${BY_PEOPLE})) > 0)
+        AND (${$after}::text IS NULL OR place > (SELECT place FROM list WHERE id = ${$after}))
+      ORDER BY place LIMIT ${$limit}`,
+    [...values, match ?? null, after ?? null, limit ?? null],
+  );
+  if (rows.length === 0 && after !== undefined) {
+    const idOf = `SELECT FROM (${select}) AS it WHERE id = $${values.length + 1}`;
+    const known = await queries.query(idOf, [...values, after]);
+    if (known.length === 0) throw unknownAfter(after);
+  }
+  return { items: rows, more: (rows[0]?.found ?? 0) - rows.length };
+}
+
+function unknownAfter(after: string): Refusal {
+  const remedy = 'Begin again without --after: it may have been removed meanwhile.';
+  return new Refusal('after_unknown', `${after} is not in this list.`, remedy);
+}
+
+/** The page of a list that is small and at hand. @throws Refusal `after_unknown` */
+export function cutPage<Item>(
+  all: readonly Item[],
+  cellsOf: (item: Item) => readonly string[],
+  { match = '', after, limit }: PageRequest,
+): Page<Item> {
+  const start = after === undefined ? 0 : all.findIndex((item) => cellsOf(item)[0] === after) + 1;
+  if (after !== undefined && start === 0) throw unknownAfter(after);
+  const fits = (cell: string): boolean => cell.toLowerCase().includes(match.toLowerCase());
+  const found = all.slice(start).filter((item) => cellsOf(item).some(fits));
+  const items = found.slice(0, limit);
+  return { items, more: found.length - items.length };
+}
+
+/** The same page of other things. */
+export const mapPage = <From, To>(
+  { items, more }: Page<From>,
+  to: (item: From) => To,
+): Page<To> => ({
+  items: items.map(to),
+  more,
+});
