@@ -36,7 +36,7 @@ describe('client registry', () => {
     expect(client.secrets[0]?.createdAt.getTime()).to.equal(clock());
     expect(matchesSecret(client, secret ?? '')).to.equal(true);
     expect(await registry.find(client.id)).to.deep.equal(client);
-    expect(await registry.list()).to.deep.include(client);
+    expect((await registry.list()).items).to.deep.include(client);
   });
 
   it('no secret is in the database in clear', async () => {
