@@ -34,7 +34,7 @@ export function createProgress(
       drawnAt = now();
       isDrawn = true;
       const line = textOf({ what, done, total, since: begun.done, ms: now() - begun.at });
-      terminal.write(ERASE + line.slice(0, (terminal.columns ?? WIDTH) - 1));
+      terminal.write(ERASE + line.slice(0, (terminal.columns || WIDTH) - 1));
     },
     clear() {
       if (isDrawn) terminal.write(ERASE);

@@ -34,6 +34,11 @@ describe('long work', () => {
     time += 2_000;
     progress.show('Checked', 4);
     expect(shown().slice(12)).to.deep.equal(['Checked: 1', 'Checked: 4, 1.5 a second']);
+    // As some terminals say of a width that they do not know.
+    terminal.columns = 0;
+    time += 2_000;
+    progress.show('Checked', 5);
+    expect(shown().at(-1)).to.equal('Checked: 5, 1.0 a second');
   });
 });
 
