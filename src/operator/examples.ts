@@ -46,7 +46,7 @@ const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
     'connections list --client gate_ci_Vc0bq7mWcXk2f1SqXk0V7b --limit 50',
   ],
   'sessions list': ['sessions list --account ada@example.com'],
-  'sessions end': ['sessions end --account ada@example.com --yes'],
+  'sessions end': ['sessions end --account ada@example.com --yes', 'sessions end --all --yes'],
   'clients add': [
     'clients add --kind confidential --name "Acme Sync" --redirect-uri https://acme.example/callback',
     'clients add --kind public --native --name "Acme Mobile" --redirect-uri com.acme.mobile:/callback',
@@ -76,7 +76,11 @@ const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
     'audit --account ada@example.com --action sign_in_failed --limit 20',
     'audit --client gate_ci_Vc0bq7mWcXk2f1SqXk0V7b --json',
   ],
-  import: ['import people.jsonl --dry-run', 'import people.jsonl --prune --yes'],
+  import: [
+    'import people.jsonl --dry-run',
+    'import people.jsonl --prune --yes',
+    'import people.jsonl --adopt-by-name --dry-run',
+  ],
   'check-config': ['check-config', 'check-config config/production.yaml'],
   reload: ['reload'],
   'keys list': ['keys'],
