@@ -11,7 +11,7 @@ export interface ClientRequest {
   /** Milliseconds since the epoch. */
   readonly at: number;
   readonly requestId: string;
-  readonly step: 'authorize' | 'token';
+  readonly step: 'authorize' | 'token' | 'revoke';
   /** Of a token request. */
   readonly grantType?: string | undefined;
   /** The code the client was answered, with its exact cause; absent where all went well. */

@@ -41,6 +41,7 @@ import { createFailureLimits } from './failure-limits.ts';
 import { createInteractions, type Interactions } from './interactions.ts';
 import { introspection } from './introspection.ts';
 import { type ChangeStreams, introspectionChanges } from './introspection-changes.ts';
+import { noteRevocation } from './noted-requests.ts';
 import type { ProviderOutcomes } from './outcomes.ts';
 import { namingParties } from './request-parties.ts';
 import { revocation } from './revocation.ts';
@@ -200,14 +201,14 @@ export function createAuthorizationServer(parts: ProviderParts): AuthorizationSe
       machineTokens,
     }),
     introspectionChanges: introspectionChanges({ ...parts, authentication }),
-    revocation: revocation({ authentication, authorizations, machineTokens, endings }),
-    revokeCurrentToken: revokeCurrentToken({
-      authorizations,
-      machineTokens,
-      endings,
-      clients,
-      failures,
-    }),
+    revocation: [
+      noteRevocation(parts.requests),
+      ...revocation({ authentication, authorizations, machineTokens, endings }),
+    ],
+    revokeCurrentToken: [
+      noteRevocation(parts.requests),
+      ...revokeCurrentToken({ authorizations, machineTokens, endings, clients, failures }),
+    ],
     interactions,
     sessions,
     authorizations,

@@ -13,9 +13,9 @@ POST /oauth/introspect: readOAuthForm requireClient refusePublicClient answerInt
 GET /oauth/introspect/changes: readOAuthForm requireClient refuseOthers openStream
 POST /oauth/token: allowPages tellRefusal requireContentType readOAuthForm requireClient refuseForeignPage issueTokens
 OPTIONS /oauth/token: preflight
-POST /oauth/token/revoke: allowPages challengeRefused readForm refuseTokenParameter requireBearer revoke
+POST /oauth/token/revoke: noteRequest allowPages challengeRefused readForm refuseTokenParameter requireBearer revoke
 OPTIONS /oauth/token/revoke: preflight
-POST /oauth/revoke: allowPages readOAuthForm requireClient refuseForeignPage revokeToken
+POST /oauth/revoke: noteRequest allowPages readOAuthForm requireClient refuseForeignPage revokeToken
 OPTIONS /oauth/revoke: preflight
 POST /oauth/token/refresh: refuseOtherBodies readForm refuseOAuth requireSameOrigin keepAlive
 OPTIONS /.well-known/oauth-authorization-server: preflight

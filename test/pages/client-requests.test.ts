@@ -1,7 +1,7 @@
 /** Requests of a client, told to its owner while they happen, whichever node answers them. */
 import { expect } from 'chai';
 import { eventually } from '../support/eventually.ts';
-import { authorizationUrl, exchangeCode, type TestClient } from '../support/oauth.ts';
+import { authorizationUrl, exchangeCode, postForm, type TestClient } from '../support/oauth.ts';
 import { type SeededPerson, seed } from '../support/seed.ts';
 import { startsOn, type TestService } from '../support/service.ts';
 import { type ClientOwner, LIST, REDIRECT_URI, signInOwner, textOf } from './client-owner.ts';
@@ -84,10 +84,15 @@ describe('the requests of a client, live', () => {
     const { events } = await listen();
     await watched(nodes[0]);
     const callback = await owner.authorize(authorizationUrl(nodes[0].issuer, client), person);
-    await exchangeCode(nodes[0].issuer, client, callback.searchParams.get('code') ?? '');
+    const { issuer } = nodes[0];
+    const { body } = await exchangeCode(issuer, client, callback.searchParams.get('code') ?? '');
+    await postForm(issuer, '/oauth/revoke', { token: String(body.refresh_token) }, { client });
+    await postForm(issuer, '/oauth/revoke', {}, { client });
     await eventually(async () => {
-      const outcomes = events().map(({ outcome }) => outcome);
-      expect(outcomes).to.include.members(['code sent', 'tokens issued']);
+      const outcomes = events().map(({ step, outcome }) => `${step}: ${outcome}`);
+      expect(outcomes).to.include.members(['Authorize: code sent', 'Revoke: revoked']);
+      expect(outcomes).to.include.members(['Revoke: invalid_request']);
+      expect(outcomes).to.include('Token authorization_code: tokens issued');
     });
   });
 

@@ -2,6 +2,7 @@
 import type { ServerResponse } from 'node:http';
 import { expect } from 'chai';
 import type { ClientKind } from '../../src/clients/client.ts';
+import { createApiCalls } from '../../src/host/api-calls.ts';
 import { listen } from '../../src/sandbox/listening.ts';
 import { authorizationUrl, exchangeCode, introspect, type TestClient } from '../support/oauth.ts';
 import type { Page } from '../support/person.ts';
@@ -110,6 +111,14 @@ describe('the test of a client', () => {
     }
     await on.service.apply(on.service.settings);
     expect(await on.service.connections.listOf(on.seeded.other.accountId)).to.deep.equal([]);
+  });
+
+  it('an API that does not answer in time is given up', async () => {
+    const api = await listen((_, response) => response.write('{'), { host: '127.0.0.1', port: 0 });
+    const graphqlUrl = `http://127.0.0.1:${api.port}/`;
+    const answer = await createApiCalls({ graphqlUrl, exampleQuery: '{a}' }, 50)('token');
+    expect(answer).to.deep.equal({ failure: 'it took too long to answer' });
+    await api.close();
   });
 
   it('keeps the tokens where that is asked for, shows them once, and connects nobody', async () => {

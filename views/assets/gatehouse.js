@@ -116,6 +116,7 @@ function showRequests(list) {
   const state = document.querySelector('[data-live]');
   const template = document.getElementById('request');
   let source;
+  let announcedAt = -Infinity;
 
   const say = (sentence) => {
     state.textContent = sentence;
@@ -151,6 +152,9 @@ function showRequests(list) {
     outcome.classList.toggle('added', !request.isRefused);
     list.prepend(item);
     while (list.children.length > most) list.lastElementChild.remove();
+    // Nobody can listen to more.
+    if (performance.now() - announcedAt < 5_000) return;
+    announcedAt = performance.now();
     announce(`${request.step}: ${request.outcome}`);
   }
 
@@ -214,8 +218,9 @@ function quietButton(verb, object) {
   return button;
 }
 
+/** To screen readers alone: what the page itself says stays as it is. */
 function announce(sentence) {
-  let status = document.querySelector('[role=status]');
+  let status = document.querySelector('.unseen[role=status]');
   if (!status) {
     status = document.createElement('p');
     status.className = 'unseen';

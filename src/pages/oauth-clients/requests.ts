@@ -44,14 +44,16 @@ export function requestRoutes(parts: PageParts, own: OwnClientSteps): Route[] {
   return [get(`${CLIENT}/requests`, ...own.page, openStream)];
 }
 
-const STEPS = { authorize: 'Authorize', token: 'Token' } as const;
+const STEPS = { authorize: 'Authorize', token: 'Token', revoke: 'Revoke' } as const;
+/** Of what went well. */
+const OUTCOMES = { authorize: 'code sent', token: 'tokens issued', revoke: 'revoked' } as const;
 
 /** In the words of the page. */
 export const shownRequest = (request: ClientRequest): ShownRequest => ({
   at: momentOf(new Date(request.at)),
   time: new Date(request.at).toISOString().slice(11, 19),
   step: request.grantType ? `${STEPS[request.step]} ${request.grantType}` : STEPS[request.step],
-  outcome: request.error ?? (request.step === 'token' ? 'tokens issued' : 'code sent'),
+  outcome: request.error ?? OUTCOMES[request.step],
   isRefused: request.error !== undefined,
   cause: request.cause === request.error ? '' : (request.cause ?? ''),
   requestId: request.requestId,
