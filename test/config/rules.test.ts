@@ -60,6 +60,17 @@ describe('settings together', () => {
     expect(pathsOf('', { PORT: '3001' })).to.deep.equal(['server.operators_port']);
   });
 
+  it('send access tokens to an API by https only, or on this machine', () => {
+    const paths = (url: string) => pathsOf(`api: { graphql_url: "${url}" }`);
+    for (const url of ['https://api.example/graphql?v=1', 'http://127.0.0.1:4402/graphql']) {
+      expect(settingsOf(`api: { graphql_url: "${url}" }`).api?.graphqlUrl).to.equal(url);
+    }
+    const refused = ['http://api.example/', 'https://me:pw@api.example/', 'https://api.example/#x'];
+    for (const url of [...refused, 'ftp://api.example/', 'api.example', 'http://localhost.evil/']) {
+      expect(paths(url), url).to.deep.equal(['api.graphql_url']);
+    }
+  });
+
   it('send no mail without a sender', () => {
     expect(pathsOf('', { SMTP_URL: 'smtp://mail.example.com:587' })).to.deep.equal(['mail.from']);
     const senders = ['gate', 'a@b c', 'Gate gate@b.c', '<gate@b.c>', 'a@b.c\r\nBcc: x@y.z'];

@@ -194,7 +194,9 @@ describe('where a change of a setting is seen', () => {
     REDIS_URL: 'redis://redis',
     SMTP_URL: 'smtp://mail',
   };
-  const file = fileWith('mail: { from: a@b.example }\n');
+  const file = fileWith(
+    'mail: { from: a@b.example }\napi: { graphql_url: "https://api.example" }\n',
+  );
   const before = loadSettings({ environment, file });
   const changed = (value: unknown): unknown => {
     if (Array.isArray(value)) return [...value, 'k'.repeat(32)];

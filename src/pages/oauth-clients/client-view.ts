@@ -2,8 +2,9 @@
 import type { Moment } from '../moment.ts';
 import type { ReachedOrganization } from '../view-data.ts';
 import type { ClientSnippet } from './snippets.ts';
-import type { KeptTokens, TestStep } from './test-run.ts';
+import type { KeptTokens } from './test-run.ts';
 import type { ClientFormView } from './view.ts';
+import type { TestStep } from './wire-message.ts';
 
 declare module '../view-data.ts' {
   interface ViewData {

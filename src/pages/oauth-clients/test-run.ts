@@ -1,5 +1,4 @@
 /** The flow of a client, gone through as its own server would: each request with its answer. */
-import { STATUS_CODES } from 'node:http';
 import {
   type FlowAnswer,
   type Held,
@@ -9,18 +8,15 @@ import {
 } from '../../provider/client-flow.ts';
 import { ENDPOINT } from '../../provider/endpoints.ts';
 import { durationText } from '../moment.ts';
-import type { ApiAnswer, PostForm, ShownApi } from '../routes.ts';
-import { bodyInLines, objectOf, parametersInLines } from './wire-message.ts';
-
-export interface TestStep {
-  readonly title: string;
-  /** As they went over the wire, with tokens, code, verifier and secret shortened. */
-  readonly request: string;
-  readonly answer: string;
-  /** What it shows, or what is wrong. */
-  readonly verdict: string;
-  readonly isExpected: boolean;
-}
+import type { PostForm, ShownApi } from '../routes.ts';
+import { apiStep } from './api-step.ts';
+import {
+  bodyInLines,
+  objectOf,
+  parametersInLines,
+  statusLine,
+  type TestStep,
+} from './wire-message.ts';
 
 export interface TestOutcome {
   readonly outcome: 'passed' | 'denied' | 'stopped';
@@ -92,39 +88,45 @@ async function askEverything(
   run: ClientTestRun,
   code: string,
 ): Promise<Omit<TestOutcome, 'outcome'>> {
-  const { redirectUri, verifier, api } = run;
+  const { redirectUri, verifier, api, keepsTokens } = run;
   const post = posting(run);
   const steps: TestStep[] = [];
   let held: Held = { code, redirectUri, verifier };
   let isKept = false;
-  let gained: Pick<TestOutcome, 'apiAnswer'> = {};
+  let apiAnswer: string | undefined;
+
+  async function askService(name: StepName): Promise<TestStep> {
+    const { answer, isExpected, ...next } = await take(name, held, post);
+    ({ held } = next);
+    const sent = parametersInLines(new URLSearchParams(answer.sent), '');
+    return {
+      title: TITLES[name],
+      request: `POST ${run.issuer}${STEPS[name].path}\n\n${sent}`,
+      answer: `${statusLine(answer.status)}\n\n${bodyInLines(answer.text)}`.trim(),
+      verdict: isExpected ? meaningOf(name, run) : refusalOf(answer),
+      isExpected,
+    };
+  }
+
+  async function askApi(at: ShownApi): Promise<TestStep> {
+    const { shown, ...step } = apiStep(at, await at.call(held.accessToken ?? ''));
+    if (step.isExpected) apiAnswer = shown;
+    return step;
+  }
+
   try {
     for (const name of stepsOf(run)) {
-      if (name === 'query') {
-        if (!api) continue;
-        const { shown, ...step } = apiStep(api, await api.call(held.accessToken ?? ''));
-        steps.push(step);
-        if (step.isExpected) gained = { apiAnswer: shown };
-      } else {
-        const { answer, isExpected, ...next } = await take(name, held, post);
-        ({ held } = next);
-        const { sent, status, text } = answer;
-        steps.push({
-          title: TITLES[name],
-          request: `POST ${run.issuer}${STEPS[name].path}\n\n${parametersInLines(new URLSearchParams(sent), '')}`,
-          answer: `${statusLine(status)}\n\n${bodyInLines(text)}`.trim(),
-          verdict: isExpected ? meaningOf(name, run) : refusalOf(answer),
-          isExpected,
-        });
-      }
-      if (!steps.at(-1)?.isExpected) return { steps, ...gained };
+      if (name !== 'query') steps.push(await askService(name));
+      else if (api) steps.push(await askApi(api));
+      if (!steps.at(-1)?.isExpected) return { steps };
     }
     const { accessToken, refreshToken } = held;
-    if (!run.keepsTokens || accessToken === undefined || refreshToken === undefined) {
-      return { steps, ...gained };
-    }
-    isKept = true;
-    return { steps, ...gained, tokens: { accessToken, refreshToken } };
+    isKept = keepsTokens && accessToken !== undefined && refreshToken !== undefined;
+    return {
+      steps,
+      ...(apiAnswer !== undefined && { apiAnswer }),
+      ...(isKept && { tokens: { accessToken, refreshToken } as KeptTokens }),
+    };
   } finally {
     if (!isKept && held.refreshToken !== undefined) await run.end(held.refreshToken);
   }
@@ -140,37 +142,6 @@ function posting({ clientId, secret, postForm }: ClientTestRun) {
     const sent = { ...form, ...credentials };
     const { status, body: text } = await postForm(path, sent);
     return { sent, status, text, body: objectOf(text) ?? {} };
-  };
-}
-
-const statusLine = (status: number): string => `${status} ${STATUS_CODES[status] ?? ''}`.trim();
-
-/** The query of the operator's choosing, to the API that the tokens are for. */
-function apiStep(
-  { graphqlUrl, exampleQuery }: ShownApi,
-  answer: ApiAnswer,
-): TestStep & { readonly shown: string } {
-  const request = `POST ${graphqlUrl}\nAuthorization: Bearer gate_at_…\n\n${JSON.stringify({ query: exampleQuery })}`;
-  const title = 'Call the warehouse API';
-  if ('failure' in answer) {
-    const verdict =
-      `The tokens are good, and the API did not answer: ${answer.failure}. ` +
-      'The operator of this service knows where it should be.';
-    return { title, request, answer: 'No answer', verdict, isExpected: false, shown: '' };
-  }
-  const { status, body, isCut } = answer;
-  const { data, errors } = objectOf(body) ?? {};
-  const isExpected = status === 200 && (isCut || (Boolean(data) && errors === undefined));
-  const shown = isCut ? `${body}\n… and more, which is not shown.` : bodyInLines(body);
-  return {
-    title,
-    request,
-    answer: `${statusLine(status)}\n\n${shown}`.trim(),
-    verdict: isExpected
-      ? 'Your first answer: as the person who approved, with what they may reach at this moment.'
-      : 'The tokens are good, and the API did not answer the query as it should. The answer says why.',
-    isExpected,
-    shown,
   };
 }
 

@@ -1,5 +1,18 @@
 /** What went over the wire, as a person reads it: one parameter per line, secret values shortened. */
 
+import { STATUS_CODES } from 'node:http';
+
+/** One request of a test with its answer. */
+export interface TestStep {
+  readonly title: string;
+  /** As they went over the wire, with tokens, code, verifier and secret shortened. */
+  readonly request: string;
+  readonly answer: string;
+  /** What it shows, or what is wrong. */
+  readonly verdict: string;
+  readonly isExpected: boolean;
+}
+
 /** The members of requests and answers whose value opens something. */
 const SECRET_MEMBERS = new Set([
   'access_token',
@@ -30,6 +43,10 @@ export function bodyInLines(body: string): string {
   const shown = Object.entries(parsed).map(([name, value]) => [name, shownValue(name, value)]);
   return JSON.stringify(Object.fromEntries(shown), null, 2);
 }
+
+/** `404 Not Found` */
+export const statusLine = (status: number): string =>
+  `${status} ${STATUS_CODES[status] ?? ''}`.trim();
 
 /** The JSON object that this text is, or undefined. */
 export function objectOf(text: string): Readonly<Record<string, unknown>> | undefined {
