@@ -3,6 +3,7 @@ import { expect } from 'chai';
 import { eventually } from '../support/eventually.ts';
 import { authorizationUrl, exchangeCode, postForm, type TestClient } from '../support/oauth.ts';
 import { type SeededPerson, seed } from '../support/seed.ts';
+import { startSeeded } from '../support/seeded.ts';
 import { startsOn, type TestService } from '../support/service.ts';
 import { type ClientOwner, LIST, REDIRECT_URI, signInOwner, textOf } from './client-owner.ts';
 
@@ -133,5 +134,22 @@ describe('the requests of a client, live', () => {
     const { ended } = await listen();
     await nodes[0].close();
     await ended;
+  });
+});
+
+describe('the requests of a client on the embedded database', () => {
+  const on = startSeeded({ on: 'embedded' });
+
+  it('appear on reload', async () => {
+    const { confidential } = on.clients;
+    const path = `${LIST}/${confidential.id}`;
+    const owner = await signInOwner(on.service, on.seeded.other);
+    await owner.get(path);
+    await exchangeCode(on.issuer, confidential, NO_CODE);
+    await eventually(async () => {
+      expect(textOf((await owner.get(path)).html)).to.match(
+        /Token authorization_code invalid_grant/,
+      );
+    });
   });
 });
