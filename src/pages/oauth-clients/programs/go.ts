@@ -99,7 +99,10 @@ func authorize(query url.Values) url.Values {
 			http.NotFound(w, r)
 			return
 		}
-		fmt.Fprint(w, "You may close this window, and go back to the program.")
+		says := "You may close this window, and go back to the program."
+		w.Header().Set("Content-Length", fmt.Sprint(len(says)))
+		fmt.Fprint(w, says)
+		// The program may end at once.
 		w.(http.Flusher).Flush()
 		answers <- r.URL.Query()
 	}))
