@@ -2,7 +2,9 @@
 import type { RequestListener } from 'node:http';
 import type { Context } from 'koa';
 import type { Logger } from 'pino';
+import { createAccountMail } from './accounts/account-mail.ts';
 import { createSendMail } from './accounts/mail.ts';
+import { createMailBeside } from './accounts/mail-beside.ts';
 import { createOrganizationEnds } from './accounts/organization-ends.ts';
 import { createPasswordChanges } from './accounts/passwords/changes.ts';
 import { createPasswordLinkRequests } from './accounts/passwords/link-requests.ts';
@@ -21,6 +23,7 @@ import { createMetrics, type Metrics } from './host/metrics/metrics.ts';
 import { createOwnRequests } from './host/own-requests.ts';
 import { securityHeaders } from './host/security-headers.ts';
 import { createRender } from './host/views.ts';
+import { fromOf } from './pages/browser-words.ts';
 import { refreshSession } from './pages/current-session.ts';
 import { createErrorPage } from './pages/error-page.ts';
 import { FORGOT_PASSWORD } from './pages/forgot-password.ts';
@@ -79,10 +82,17 @@ export function createApplication(parts: ApplicationParts): Application {
       visitorOf(ctx, { sessions: server.sessions, accounts }).catch(() => foundVisitor(ctx)),
   };
   const render = createRender({ formTokens, ...seen });
-  const errorPage = createErrorPage({ render });
+  const errorPage = createErrorPage({ render, clients: parts.clients, ...seen });
   const shownOnce = createShownOnce({ store, clock });
+  const beside = createMailBeside({ log, outcomes });
+  const sendMail = settings.mail && createSendMail(settings.mail);
+  const mail = sendMail && createAccountMail({ issuer, accounts, sendMail, beside, clock });
   const server = createAuthorizationServer({
     ...parts,
+    mail: mail && {
+      tell: (ctx, accountId, about) =>
+        mail.tell(accountId, 'new_connection', { ...fromOf(ctx), about }),
+    },
     shownOnce,
     outcomes,
     problems: parts.clientProblems,
@@ -104,14 +114,13 @@ export function createApplication(parts: ApplicationParts): Application {
   const hourlyLimit = (name: string, attempts: number) =>
     createAttemptLimit({ name, attempts, windowSeconds: 3_600, whenAway: 'count here', log });
   const requests =
-    settings.mail &&
+    sendMail &&
     createPasswordLinkRequests({
       issuer,
       accounts,
       links: parts.passwordLinks,
-      log,
-      outcomes,
-      sendMail: createSendMail(settings.mail),
+      beside,
+      sendMail,
       perAccount: hourlyLimit('forgot_account', 3),
     });
   const linkRequests = requests && {
@@ -126,6 +135,7 @@ export function createApplication(parts: ApplicationParts): Application {
     log,
     outcomes,
     forgotPasswordUrl,
+    mail,
     signIn: createSignIn({ database }),
     limits: createSignInLimits({ settings: limits, createAttemptLimit, log }),
   });
@@ -171,6 +181,7 @@ export function createApplication(parts: ApplicationParts): Application {
       devices,
       errorPage,
       forgotPasswordUrl,
+      mail,
       keptForms,
       linkRequests,
       authorizations: server.authorizations,
@@ -195,7 +206,7 @@ export function createApplication(parts: ApplicationParts): Application {
     routes,
     async close() {
       await server.authorizations.close();
-      await requests?.close();
+      await beside.close();
     },
   };
 }

@@ -7,6 +7,7 @@ import { createActivity, type OperatedBy } from './accounts/activity.ts';
 import { createApiKeys } from './accounts/api-keys/api-keys.ts';
 import { createPasswordLinks } from './accounts/passwords/links.ts';
 import { createPeople } from './accounts/people.ts';
+import { createSessionList } from './accounts/session-list.ts';
 import { createClientRemoval } from './authorizations/client-removal.ts';
 import { createConnections } from './authorizations/connections.ts';
 import { createRevocations } from './authorizations/revocations.ts';
@@ -45,6 +46,7 @@ export function createRegistries({
   const accounts = createAccountRegistry({ database, changes, clock, people });
   const access = createAccess({ database, changes, clock, people });
   const connections = createConnections({ database, changes, clock, people });
+  const sessionList = createSessionList({ database, accounts });
   const activity = createActivity({ database, clock, ...(by && { by }) });
   const revocations = createRevocations({ database, clock, activity, log });
   const apiKeys = createApiKeys({ database, changes, clock, activity, mostRemembered });
@@ -68,6 +70,7 @@ export function createRegistries({
     removeClient: createClientRemoval({ clients, connections, activity }),
     accounts,
     access,
+    sessionList,
     connections,
     activity,
     apiKeys,

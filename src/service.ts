@@ -139,6 +139,11 @@ export async function startService(given: ServiceParts) {
       client_problems: registries.clientProblems.removeExpired,
       api_keys: registries.apiKeys.removeExpired,
       password_links: registries.passwordLinks.removeExpired,
+      browser_sessions: (limit) =>
+        registries.sessionList.removeOlderThan(
+          before(current.settings.sessions.absoluteSeconds),
+          limit,
+        ),
       activity: (limit) =>
         activity.removeOlderThan(before(current.settings.activity.retentionSeconds), limit),
       revocations: (limit) =>

@@ -51,6 +51,8 @@ export interface AccountRegistry extends AccountEdits {
   endEverySession(alongside: Alongside): Promise<number>;
   /** @throws Refusal `account_unknown` or `name_invalid` */
   rename(id: string, name: string, alongside?: Alongside<Account>): Promise<Account>;
+  /** What the person does not want to be mailed from now on. @throws Refusal `account_unknown` */
+  setUnwantedMail(id: string, unwanted: readonly string[]): Promise<Account>;
   /** For whoever wrote to the account elsewhere: the notification takes a moment longer. */
   forget(id: string): void;
 }
@@ -154,6 +156,8 @@ export function createAccountRegistry(parts: {
     ...createAccountEdits({ database, change, forget }),
 
     rename: async (id, name, alongside) => change(id, 'name = $2', [displayName(name)], alongside),
+
+    setUnwantedMail: (id, unwanted) => change(id, 'unwanted_mail = $2', [unwanted]),
 
     endSessions: (id, alongside) =>
       change(id, 'session_generation = session_generation + 1', [], alongside),

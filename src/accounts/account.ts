@@ -14,6 +14,10 @@ export interface Account {
   readonly createdAt: Date;
   /** A session begun under an earlier generation is over. */
   readonly sessionGeneration: number;
+  /** Uids of sessions of this generation that are over as well (session-list.ts). */
+  readonly endedSessions: readonly string[];
+  /** What the person does not want to be mailed (account-mail.ts). */
+  readonly unwantedMail: readonly string[];
   /** The person's id in the system that accounts are imported from; absent for one made by hand. */
   readonly externalId?: string;
 }
@@ -36,7 +40,7 @@ export const ACCOUNT_STATE = `CASE WHEN suspended_at IS NOT NULL THEN 'suspended
 export const isAccountId = (id: string): boolean => ACCOUNT_ID.test(id);
 
 export const ACCOUNT_COLUMNS =
-  'id, email, email_key, name, password_hash, created_at, suspended_at, session_generation, external_id';
+  'id, email, email_key, name, password_hash, created_at, suspended_at, session_generation, ended_sessions, unwanted_mail, external_id';
 export const SELECT_ACCOUNTS = `SELECT ${ACCOUNT_COLUMNS} FROM accounts`;
 
 export interface AccountRow {
@@ -48,6 +52,8 @@ export interface AccountRow {
   readonly created_at: Date;
   readonly suspended_at: Date | null;
   readonly session_generation: number;
+  readonly ended_sessions: string[];
+  readonly unwanted_mail: string[];
   readonly external_id: string | null;
 }
 
@@ -61,6 +67,8 @@ export function accountFrom(row: AccountRow): Account {
     hasPassword: row.password_hash !== null,
     createdAt: row.created_at,
     sessionGeneration: row.session_generation,
+    endedSessions: row.ended_sessions,
+    unwantedMail: row.unwanted_mail,
     ...(row.external_id !== null && { externalId: row.external_id }),
   };
 }

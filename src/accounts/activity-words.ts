@@ -57,6 +57,10 @@ const WORDS: Readonly<Record<Action, Words>> = {
   signed_in: { what: 'Signed in' },
   sign_in_failed: { what: 'Wrong password', isWarning: true },
   signed_out_everywhere: { what: 'Signed out everywhere' },
+  signed_out_elsewhere: {
+    what: 'Signed out in another browser',
+    note: ({ browser }) => `${browser}`,
+  },
   account_added: { what: 'Account opened' },
   account_changed: { what: 'Account changed', note: changed },
   account_suspended: { what: 'Account suspended', isWarning: true },

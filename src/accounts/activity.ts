@@ -7,6 +7,7 @@ export type Action =
   | 'signed_in'
   | 'sign_in_failed'
   | 'signed_out_everywhere'
+  | 'signed_out_elsewhere'
   | 'account_added'
   | 'account_changed'
   | 'account_suspended'

@@ -13,6 +13,7 @@ export interface RememberedConsent {
 export interface ApprovedPage {
   /** Of the account, in the session that saw the page. */
   readonly sessionGeneration: number;
+  readonly sessionUid: string;
   /** As `generationOf` answered. */
   readonly generation: number | undefined;
 }
@@ -41,8 +42,10 @@ export async function rememberConsent(
   { accountId, clientId, name, hosts, access, page }: NewConsent,
 ): Promise<number | undefined> {
   const approved = access ? JSON.stringify(access) : null;
-  const seen = page && [page.sessionGeneration, page.generation ?? FIRST_GENERATION];
-  const [sessionGeneration, generation] = seen ?? [null, null];
+  const seen =
+    page &&
+    ([page.sessionGeneration, page.generation ?? FIRST_GENERATION, page.sessionUid] as const);
+  const [sessionGeneration, generation, uid] = seen ?? [null, null, null];
   // One that was ended begins anew, with the generation that its end left. The account is held
   // until this is written: an end of its sessions comes before it, and is seen, or after it.
   const [row] = await database.query<{ generation: number }>(
@@ -51,7 +54,7 @@ export async function rememberConsent(
         SELECT $1, $2, $3::timestamptz, $3::timestamptz, $4, $5::text[], $6::jsonb
           FROM accounts
           WHERE id = $1 AND ($7::int IS NULL
-            OR (suspended_at IS NULL AND session_generation <= $7))
+            OR (suspended_at IS NULL AND session_generation <= $7 AND $9::text <> ALL(ended_sessions)))
           FOR SHARE
         ON CONFLICT (account_id, client_id) DO UPDATE
           SET approved_at = excluded.approved_at,
@@ -63,7 +66,7 @@ export async function rememberConsent(
             ended_at = NULL
           WHERE $8::int IS NULL OR n.generation = $8
         RETURNING generation`,
-    [accountId, clientId, now, name, hosts, approved, sessionGeneration, generation],
+    [accountId, clientId, now, name, hosts, approved, sessionGeneration, generation, uid],
   );
   return row?.generation;
 }

@@ -99,7 +99,7 @@ async function sessionsOf({ tokenStore, audit }: Registries, account: Account) {
   const kept = await (await tokenStore()).sessionsOf<KeptSession>(account.id);
   const signIns = await audit.find({ accountId: account.id, action: 'signed_in', limit: MOST });
   return kept
-    .filter(({ data: { acr } }) => isAlive(account, Number(acr)))
+    .filter(({ data: { acr, uid } }) => isAlive(account, { generation: Number(acr), uid }))
     .map(({ data: { uid, loginTs }, expiresAt }) => {
       const signedInAt = new Date(loginTs * 1_000);
       // Recorded beside it. A renewed session is as old as its sign-in.

@@ -6,6 +6,7 @@ import { displayName } from '../accounts/display-name.ts';
 import { formOf } from '../provider/form.ts';
 import { Refusal } from '../refusal.ts';
 import type { ApiKeyForm, ApiKeyRow } from './api-keys-view.ts';
+import { fromOf } from './browser-words.ts';
 import { momentOf, momentOrNothing } from './moment.ts';
 import { originOf, seeOther } from './page.ts';
 import { get, type PageParts, post, type Redraw, type Route } from './routes.ts';
@@ -24,7 +25,7 @@ interface Typed {
 }
 
 export function apiKeysPage(parts: PageParts): Route[] {
-  const { host, clock, apiKeys, shownOnce } = parts;
+  const { host, clock, apiKeys, shownOnce, mail } = parts;
   const { requireSignedIn, ownForm, requireRecentSignIn } = parts.steps;
   const { apiKeysPerPerson: limit } = parts.limits;
 
@@ -114,6 +115,7 @@ export function apiKeysPage(parts: PageParts): Route[] {
           key: sent.key,
           keep: (keyId, value) =>
             shownOnce.keep(accountId, { name: displayName(name), value }, sent.shownAs(keyId)),
+          made: (key) => mail?.tell(accountId, 'new_api_key', { ...fromOf(ctx), about: key.name }),
         },
         origin,
       );

@@ -1,5 +1,9 @@
 /** A User-Agent header in words a person recognizes: `Firefox on Windows`. */
 
+import type { Context } from 'koa';
+import type { Origin } from '../accounts/activity.ts';
+import { originOf } from './page.ts';
+
 /** The first that fits: browsers name those they descend from as well. */
 const BROWSERS: readonly (readonly [RegExp, string])[] = [
   [/\bEdg(?:e|A|iOS)?\//, 'Edge'],
@@ -30,6 +34,12 @@ export function browserInWords(userAgent: string): string {
   const [, program] = /^(?!Mozilla\/)([A-Za-z][\w.-]{0,39})\//.exec(userAgent) ?? [];
   return program ?? (system ? `A browser on ${system}` : 'An unknown browser');
 }
+
+/** From where a request came, as a mail tells it. */
+export const fromOf = (ctx: Context): { readonly origin: Origin; readonly browser: string } => {
+  const origin = originOf(ctx);
+  return { origin, browser: browserInWords(origin.browser) };
+};
 
 const wordFor = (
   userAgent: string,

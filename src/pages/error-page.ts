@@ -2,6 +2,7 @@
 import type { Context } from 'koa';
 import { formOf } from '../provider/form.ts';
 import type { AuthorizationRefusal } from '../provider/provider.ts';
+import { type NearMiss, nearMissIn } from './near-miss.ts';
 import type { PageHost } from './page.ts';
 
 declare module './view-data.ts' {
@@ -18,13 +19,15 @@ interface ErrorView {
   readonly advice: string;
   /** What was filled in and is not done, so that it is not lost. */
   readonly typed: readonly { readonly label: string; readonly value: string }[];
+  /** For the owner of the client. */
+  readonly nearMiss?: NearMiss;
   /** Ways on; the first is the one most people want. */
   readonly links: readonly { readonly href: string; readonly label: string }[];
   readonly requestId: string;
 }
 
 type ErrorText = Pick<ErrorView, 'heading' | 'explanation' | 'advice'> &
-  Partial<Pick<ErrorView, 'links' | 'typed'>>;
+  Partial<Pick<ErrorView, 'links' | 'typed' | 'nearMiss'>>;
 
 const PROFILE = { href: '/profile', label: 'Go to your profile' };
 
@@ -101,6 +104,15 @@ const AUTHORIZATION_TEXTS: Readonly<Record<string, ErrorText>> = {
   },
 };
 
+/** To the owner of the client. */
+const OWN_REDIRECT_URI: ErrorText = {
+  heading: 'This redirect URI is not registered',
+  explanation:
+    'You own this client, so here is what is different. Anybody else is told only that the address is unknown.',
+  advice:
+    'Register the URI that was sent, or send the one that is registered, character by character.',
+};
+
 /** A client of a suspended owner. */
 const PROVIDER_SUSPENDED: ErrorText = {
   heading: 'This app cannot ask you at the moment',
@@ -129,7 +141,9 @@ export interface ErrorPage {
 /** Of these fields a page that cannot be drawn again tells what was typed: no secret is among them. */
 const TYPED: Readonly<Record<string, string>> = { name: 'Name', redirect_uris: 'Redirect URI' };
 
-export function createErrorPage(host: Pick<PageHost, 'render'>): ErrorPage {
+export function createErrorPage(
+  host: Pick<PageHost, 'render'> & Parameters<typeof nearMissIn>[1],
+): ErrorPage {
   const draw = (
     ctx: Context,
     status: number,
@@ -156,7 +170,7 @@ export function createErrorPage(host: Pick<PageHost, 'render'>): ErrorPage {
       return draw(ctx, status, TEXTS[status] ?? UNEXPECTED);
     },
 
-    showAuthorizationError(ctx, { code, description, isGone, restart, back }) {
+    async showAuthorizationError(ctx, { code, description, isGone, restart, back }) {
       if (isGone) return requestIsOver(ctx, restart);
       const { status } = ctx;
       if (back)
@@ -165,6 +179,11 @@ export function createErrorPage(host: Pick<PageHost, 'render'>): ErrorPage {
           links: [PROFILE, { href: back, label: 'Back to the app' }],
         });
       const text = AUTHORIZATION_TEXTS[code];
+      const nearMiss = code === 'invalid_redirect_uri' ? await nearMissIn(ctx, host) : undefined;
+      if (nearMiss) {
+        const links = [{ href: nearMiss.clientUrl, label: 'Go to your client' }];
+        return draw(ctx, status, { ...OWN_REDIRECT_URI, nearMiss, links });
+      }
       if (text) return draw(ctx, status, text);
       if (status >= 500) return draw(ctx, status, TEXTS[status] ?? UNEXPECTED);
       return draw(ctx, status, {

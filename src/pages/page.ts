@@ -69,7 +69,7 @@ export async function visitorOf(
 ): Promise<Visitor | undefined> {
   const session = await sessions.current(ctx);
   const account = session && (await accounts.find(session.accountId));
-  if (!session || !isAlive(account, session.generation)) return undefined;
+  if (!session || !isAlive(account, session)) return undefined;
   // For the log line of the request.
   ctx.state.accountId = account.id;
   const visitor = { account, session };
@@ -91,7 +91,7 @@ export async function isAliveFor(
 ): Promise<boolean> {
   const session = await sessions.lookAgain(ctx);
   if (session?.accountId !== accountId) return false;
-  return isAlive(await accounts.find(accountId), session.generation);
+  return isAlive(await accounts.find(accountId), session);
 }
 
 /** Who was found before in this request, without asking a store. */

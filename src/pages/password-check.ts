@@ -2,11 +2,13 @@
 import type { Context } from 'koa';
 import type { Logger } from 'pino';
 import type { Account } from '../accounts/account.ts';
+import type { AccountMail } from '../accounts/account-mail.ts';
 import type { AccountRegistry } from '../accounts/account-registry.ts';
 import type { Activity } from '../accounts/activity.ts';
 import { TooManyPasswords } from '../accounts/passwords/work.ts';
 import type { SignIn } from '../accounts/sign-in.ts';
 import type { SignInLimits, TooManySignIns } from '../accounts/sign-in-limits.ts';
+import { fromOf } from './browser-words.ts';
 import type { KnownDevices } from './known-devices.ts';
 import { originOf } from './page.ts';
 
@@ -39,6 +41,7 @@ export interface PasswordCheckParts {
   readonly outcomes: PasswordOutcomes;
   /** Absent where no mail is sent. */
   readonly forgotPasswordUrl: string | undefined;
+  readonly mail: AccountMail | undefined;
 }
 
 /** Answers 429 or 503 with `Retry-After`. @returns the sentence for the person. */
@@ -51,7 +54,7 @@ export function sayBusy(ctx: Context, { isOwn, seconds }: TooManyPasswords): str
 }
 
 export function createPasswordCheck(parts: PasswordCheckParts): PasswordCheck {
-  const { signIn, accounts, activity, limits, devices, log, outcomes } = parts;
+  const { signIn, accounts, activity, limits, devices, log, outcomes, mail } = parts;
   const wayIn = parts.forgotPasswordUrl
     ? 'choose a new password now: “Forgot your password?” mails you a link'
     : 'ask whoever opened your account for a link to set a password, which lets you in now';
@@ -115,6 +118,8 @@ export function createPasswordCheck(parts: PasswordCheckParts): PasswordCheck {
       outcomes.passwordChecked('succeeded');
       ctx.state.accountId = outcome.id;
       await attempt.succeed();
+      if (device === undefined && accountId === undefined)
+        mail?.tell(outcome.id, 'new_device', fromOf(ctx));
       devices.remember(ctx, outcome);
       return outcome;
     }

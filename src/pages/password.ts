@@ -5,6 +5,7 @@ import { TooManyPasswords } from '../accounts/passwords/work.ts';
 import { endConnections } from '../authorizations/endings.ts';
 import { formOf } from '../provider/form.ts';
 import { Refusal } from '../refusal.ts';
+import { fromOf } from './browser-words.ts';
 import { connectionsInWords } from './connections-view.ts';
 import { originOf } from './page.ts';
 import { sayBusy } from './password-check.ts';
@@ -89,6 +90,7 @@ export function passwordPage(parts: PageParts): Route[] {
       if (!changed) return await sayOver(ctx);
       // However many strangers guess, whoever got the link can now sign in here.
       devices.remember(ctx, changed);
+      parts.mail?.tell(changed.id, 'password_changed', fromOf(ctx));
       await leadOn(ctx, changed);
     } catch (error) {
       if (error instanceof TooManyPasswords)

@@ -1,12 +1,14 @@
 /** What a page is made of: what it is given, and how it says which requests it answers. */
 import type { Context, Middleware, Next } from 'koa';
 import type { Access } from '../accounts/access.ts';
+import type { AccountMail } from '../accounts/account-mail.ts';
 import type { AccountRegistry } from '../accounts/account-registry.ts';
 import type { Activity } from '../accounts/activity.ts';
 import type { ApiKeys } from '../accounts/api-keys/api-keys.ts';
 import type { PasswordChanges } from '../accounts/passwords/changes.ts';
 import type { PasswordLinkRequests } from '../accounts/passwords/link-requests.ts';
 import type { PasswordLinks } from '../accounts/passwords/links.ts';
+import type { SessionList } from '../accounts/session-list.ts';
 import type { ShownOnce } from '../accounts/shown-once.ts';
 import type { AttemptLimit } from '../attempt-limits.ts';
 import type { Authorizations } from '../authorizations/authorization.ts';
@@ -92,6 +94,7 @@ export interface PageParts {
   readonly requestStreams: RequestStreams;
   readonly accounts: AccountRegistry;
   readonly access: Access;
+  readonly sessionList: SessionList;
   readonly activity: Activity;
   readonly apiKeys: ApiKeys;
   readonly connections: Connections;
@@ -115,6 +118,8 @@ export interface PageParts {
       }
     | undefined;
   readonly forgotPasswordUrl: string | undefined;
+  /** Absent where no mail is sent. */
+  readonly mail: AccountMail | undefined;
   readonly devices: KnownDevices;
   readonly keptForms: KeptForms;
   readonly shownOnce: ShownOnce;

@@ -1,9 +1,11 @@
 /** `/profile/security`: changing the password, and signing out everywhere. */
 import type { Context } from 'koa';
+import { UNWANTED_MAIL, type UnwantedMail } from '../accounts/account-mail.ts';
 import { TooManyPasswords } from '../accounts/passwords/work.ts';
 import { endConnections } from '../authorizations/endings.ts';
 import { formOf } from '../provider/form.ts';
 import { Refusal } from '../refusal.ts';
+import { browserInWords, fromOf } from './browser-words.ts';
 import { connectionsInWords } from './connections-view.ts';
 import { type Moment, momentOf } from './moment.ts';
 import { originOf, seeOther } from './page.ts';
@@ -18,6 +20,11 @@ declare module './view-data.ts' {
       readonly email: string;
       /** When the password was given in this browser. */
       readonly signedIn: Moment;
+      /** This one first, then the latest. */
+      readonly sessions: readonly SessionRow[];
+      /** What is mailed and may be switched off; absent where no mail is sent. */
+      readonly mail: readonly MailChoice[] | undefined;
+      readonly mailUrl: string;
       readonly changePasswordUrl: string;
       readonly signOutEverywhereUrl: string;
       /** What could be disconnected at the same time: `all 3 clients that act for you`. */
@@ -30,12 +37,38 @@ declare module './view-data.ts' {
   }
 }
 
+interface MailChoice {
+  readonly value: UnwantedMail;
+  readonly label: string;
+  readonly isWanted: boolean;
+}
+
+const MAIL: Readonly<Record<UnwantedMail, string>> = {
+  new_device: 'A browser that is not known yet signs in',
+  new_connection: 'A client begins to act for me',
+  new_api_key: 'An API key is created',
+};
+
+interface SessionRow {
+  /** `Firefox on Windows` */
+  readonly browser: string;
+  readonly address: string;
+  readonly signedIn: Moment;
+  readonly lastSeen: Moment;
+  readonly isThis: boolean;
+  readonly signOutUrl: string;
+}
+
 const PATH = '/profile/security';
+const SESSION = `${PATH}/sessions/:uid/sign-out`;
 const PASSWORD = `${PATH}/password`;
+const MAILS = `${PATH}/mail`;
+const MAIL_SAVED = 'What is mailed to you is saved.';
 const EVERYWHERE = `${PATH}/sign-out-everywhere`;
 const CHANGED = 'Your password is changed, and every other browser is signed out.';
 const CHANGED_AND_DISCONNECTED =
   'Your password is changed, every other browser is signed out, and nothing acts for you any more.';
+const SIGNED_OUT_THERE = 'That browser is signed out.';
 const SIGNED_OUT = 'Every other browser is signed out. This one stays signed in.';
 
 interface Refused {
@@ -45,19 +78,69 @@ interface Refused {
 }
 
 export function securityPage(parts: PageParts): Route[] {
-  const { host, accounts, activity, sessions, connections, disconnect } = parts;
+  const { host, accounts, activity, sessions, sessionList, connections, disconnect } = parts;
   const { requireSignedIn, ownForm } = parts.steps;
+
+  /** Where the person is signed in now: what was noted, as far as the token store still has it. */
+  async function sessionsOf(ctx: Context): Promise<SessionRow[]> {
+    const begun = await sessionList.of(accountOf(ctx));
+    const [own, seen] = await Promise.all([
+      sessions.current(ctx),
+      sessions.lastSeen(begun.map(({ uid }) => uid)),
+    ]);
+    const rows = begun.flatMap(({ uid, begunAt, origin }) => {
+      const lastSeen = seen.get(uid);
+      if (!lastSeen) return [];
+      const row: SessionRow = {
+        browser: browserInWords(origin.browser),
+        address: origin.address,
+        signedIn: momentOf(begunAt),
+        lastSeen: momentOf(lastSeen > begunAt ? lastSeen : begunAt),
+        isThis: uid === own?.uid,
+        signOutUrl: `${PATH}/sessions/${uid}/sign-out`,
+      };
+      return [row];
+    });
+    return rows.sort((a, b) => Number(b.isThis) - Number(a.isThis));
+  }
+
+  async function signOutThere(ctx: Context): Promise<void> {
+    const { id: accountId } = accountOf(ctx);
+    const uid = String(ctx.params.uid);
+    if (uid === (await sessions.current(ctx))?.uid) return seeOther(ctx, '/logout');
+    const known = await sessionList.of(accountOf(ctx));
+    const ended = known.find((one) => one.uid === uid);
+    const isEnded =
+      ended !== undefined &&
+      (await sessionList.end(accountId, uid, (tx) =>
+        activity.record(
+          {
+            action: 'signed_out_elsewhere',
+            actor: 'person',
+            accountId,
+            details: { browser: browserInWords(ended.origin.browser) },
+            origin: originOf(ctx),
+          },
+          tx,
+        ),
+      ));
+    if (isEnded) await host.notices.tell(ctx, PATH, SIGNED_OUT_THERE);
+  }
 
   async function draw(ctx: Context, refused: Refused = {}): Promise<void> {
     const account = accountOf(ctx);
-    const [session, connected] = await Promise.all([
+    const [session, listed, connected] = await Promise.all([
       sessions.current(ctx),
+      sessionsOf(ctx),
       connections.listOf(account.id),
     ]);
     await host.render(ctx, 'security', {
       notice: typedOf(ctx) ? NOTHING_SENT : await host.notices.take(ctx),
       email: account.email,
       signedIn: momentOf(new Date((session?.signedInAt ?? 0) * 1000)),
+      sessions: listed,
+      mail: parts.mail && UNWANTED_MAIL.map((value) => choiceOf(value, account.unwantedMail)),
+      mailUrl: MAILS,
       changePasswordUrl: PASSWORD,
       signOutEverywhereUrl: EVERYWHERE,
       connections: connectionsInWords(connected.length),
@@ -99,6 +182,7 @@ export function securityPage(parts: PageParts): Route[] {
       const changed = await parts.passwordChanges.change(account, newPassword, origin, ending);
       await sessions.signIn(ctx, changed);
       parts.devices.remember(ctx, changed);
+      parts.mail?.tell(accountId, 'password_changed', fromOf(ctx));
       const said = isEndingConnections ? CHANGED_AND_DISCONNECTED : CHANGED;
       await host.notices.tell(ctx, PATH, said);
     } catch (error) {
@@ -106,6 +190,13 @@ export function securityPage(parts: PageParts): Route[] {
       const problem = error instanceof Refusal ? error.remedy : sayBusy(ctx, error);
       await refuse(ctx, { new: problem, isEndingConnections });
     }
+  }
+
+  async function chooseMail(ctx: Context): Promise<void> {
+    const wanted = formOf(ctx).getAll('mail');
+    const unwanted = UNWANTED_MAIL.filter((kind) => !wanted.includes(kind));
+    await accounts.setUnwantedMail(accountOf(ctx).id, unwanted);
+    await host.notices.tell(ctx, PATH, MAIL_SAVED);
   }
 
   async function signOutEverywhere(ctx: Context): Promise<void> {
@@ -126,14 +217,26 @@ export function securityPage(parts: PageParts): Route[] {
     await host.notices.tell(ctx, PATH, SIGNED_OUT);
   }
 
+  /** Where password managers look (W3C, A Well-Known URL for Changing Passwords). */
+  const toPage = (ctx: Context): void => seeOther(ctx, PATH);
+
   /** Whoever had to sign in before a form was taken lands at its address. */
   const backToPage = (ctx: Context): void => seeOther(ctx, `${PATH}${ctx.search}`);
 
   return [
+    get('/.well-known/change-password', toPage),
     get(PATH, requireSignedIn, show),
     get(PASSWORD, requireSignedIn, backToPage),
     post(PASSWORD, ...ownForm(), changePassword),
+    get(SESSION, requireSignedIn, backToPage),
+    post(SESSION, ...ownForm(), signOutThere),
+    get(MAILS, requireSignedIn, backToPage),
+    post(MAILS, ...ownForm(), parts.steps.requireRecentSignIn, chooseMail),
     get(EVERYWHERE, requireSignedIn, backToPage),
     post(EVERYWHERE, ...ownForm(), signOutEverywhere),
   ];
 }
+
+const choiceOf = (value: UnwantedMail, unwanted: readonly string[]): MailChoice => ({
+  ...{ value, label: MAIL[value], isWanted: !unwanted.includes(value) },
+});

@@ -6,6 +6,7 @@ import type { Activity } from '../accounts/activity.ts';
 import type { Connections } from '../authorizations/connections.ts';
 import { type Client, redirectHosts } from '../clients/client.ts';
 import { type ClientLinks, isSameLinks } from '../clients/client-links.ts';
+import type { BrowserSession } from './browser-sessions.ts';
 
 /** What one page showed. The redirect URI and the session are those of its interaction. */
 export interface Asked {
@@ -64,29 +65,43 @@ export interface Approvals {
   /**
    * Connects the person and the client, as the page said.
    *
-   * @param sessionGeneration of the session in which it was approved.
+   * @param session in which it was approved.
    * @returns the generation of the connection; undefined, with nothing kept, where the account's
    *   sessions or the connection were ended since.
    */
-  keep(ctx: Context, asked: Asked, sessionGeneration: number): Promise<number | undefined>;
+  keep(
+    ctx: Context,
+    asked: Asked,
+    session: Pick<BrowserSession, 'generation' | 'uid'>,
+  ): Promise<number | undefined>;
 }
 
-export function createApprovals(parts: {
+export interface ApprovalsParts {
   readonly access: Access;
   readonly activity: Activity;
-  readonly connections: Pick<Connections, 'rememberConsent'>;
-}): Approvals {
-  const { access, activity, connections } = parts;
+  /** Absent where no mail is sent. */
+  readonly mail?: { tell(ctx: Context, accountId: string, client: string): void } | undefined;
+  readonly connections: Pick<Connections, 'find' | 'rememberConsent'>;
+}
+
+export function createApprovals(parts: ApprovalsParts): Approvals {
+  const { access, activity, connections, mail } = parts;
   return {
-    async keep(ctx, asked, sessionGeneration) {
+    async keep(ctx, asked, session) {
       const { accountId, clientId, name, hosts } = asked;
+      // Nobody is told of what is only renewed.
+      const isNew = mail && (await connections.find(accountId, clientId)) === undefined;
       const generation = await connections.rememberConsent({
         accountId,
         clientId,
         name,
         hosts,
         access: await access.accessThrough(clientId, accountId),
-        page: { sessionGeneration, generation: asked.generation },
+        page: {
+          sessionGeneration: session.generation,
+          sessionUid: session.uid,
+          generation: asked.generation,
+        },
       });
       if (generation === undefined) return undefined;
       await activity.record({
@@ -96,6 +111,7 @@ export function createApprovals(parts: {
         details: { client_id: clientId, client_name: name },
         origin: { address: ctx.ip, browser: ctx.get('user-agent') },
       });
+      if (isNew) mail.tell(ctx, accountId, name);
       return generation;
     },
   };

@@ -21,11 +21,17 @@ export interface BrowserSession {
 
 /**
  * Whether a session of this account still counts: neither was the account suspended, nor were its
- * sessions ended since. A node that has not heard of that yet may know an earlier generation than
+ * sessions ended since, or this one signed out from elsewhere. A node that has not heard of that yet may know an earlier generation than
  * the session's. A session without a number for it compares as false, and does not count.
  */
-export const isAlive = (account: Account | undefined, generation: number): account is Account =>
-  account !== undefined && !account.isSuspended && generation >= account.sessionGeneration;
+export const isAlive = (
+  account: Account | undefined,
+  { generation, uid }: Pick<BrowserSession, 'generation' | 'uid'>,
+): account is Account =>
+  account !== undefined &&
+  !account.isSuspended &&
+  generation >= account.sessionGeneration &&
+  !account.endedSessions.includes(uid);
 
 export interface BrowserSessions {
   /** As the request found it, read once, or as the request left it. */
@@ -46,6 +52,8 @@ export interface BrowserSessions {
    * @returns the seconds until the session ends by itself, or undefined when there is none.
    */
   keepAlive(ctx: Context): Promise<number | undefined>;
+  /** Of those of these sessions that are still kept when each was last seen, to within a request. */
+  lastSeen(uids: readonly string[]): Promise<ReadonlyMap<string, Date>>;
 }
 
 export function createBrowserSessions({
@@ -81,7 +89,7 @@ export function createBrowserSessions({
   async function keep(ctx: Context, session: SessionModel): Promise<number | undefined> {
     const age = epochSeconds(clock) - (session.loginTs ?? 0);
     const seconds = Math.min(idleSeconds, absoluteSeconds - age);
-    if (!(await save(session, seconds))) return undefined;
+    if (!(await save(session, seconds, ctx))) return undefined;
     ctx.cookies.set(cookieName, session.jti, { ...cookieOptions, maxAge: seconds * 1000 });
     return seconds;
   }
@@ -119,6 +127,18 @@ export function createBrowserSessions({
       await (await find(ctx))?.destroy();
       ctx.cookies.set(cookieName, null, cookieOptions);
       known.set(ctx, Promise.resolve(undefined));
+    },
+
+    async lastSeen(uids) {
+      const records = await Promise.all(uids.map((uid) => store.readSessionByUid(uid)));
+      return new Map(
+        uids.flatMap((uid, index) => {
+          const expiresAt = records[index]?.expiresAt;
+          return expiresAt === undefined
+            ? []
+            : [[uid, new Date((expiresAt - idleSeconds) * 1000)] as const];
+        }),
+      );
     },
 
     async keepAlive(ctx) {

@@ -84,7 +84,7 @@ export function createClientTests({
     const test = await shownOnce.look<ClientTest>(accountId, nameOf(session, state));
     if (test?.clientId !== clientId || challengeOf(test.verifier) !== challenge) return undefined;
     const [account, client] = await Promise.all([accounts.find(accountId), clients.find(clientId)]);
-    if (!isAlive(account, session.generation)) return undefined;
+    if (!isAlive(account, session)) return undefined;
     return client?.ownerAccountId === accountId ? clientId : undefined;
   }
 

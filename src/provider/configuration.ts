@@ -82,7 +82,8 @@ export function engineConfiguration(parts: ConfigurationParts): Configuration {
       const account = await accounts.find(accountId);
       // At the authorization endpoint there is a session, and it may be over for the account.
       const { session } = ctx.oidc;
-      if (!isAlive(account, session ? Number(session.acr) : Number.POSITIVE_INFINITY)) {
+      const generation = session ? Number(session.acr) : Number.POSITIVE_INFINITY;
+      if (!isAlive(account, { generation, uid: session?.uid ?? '' })) {
         return undefined;
       }
       return { accountId, claims: (): AccountClaims => ({ sub: accountId }) };

@@ -105,7 +105,11 @@ async function generationFor(
   { connections, approvals }: ConsentPolicyParts,
 ): Promise<number | undefined> {
   const { client, account, session } = ctx.oidc;
-  if (asked) return approvals.keep(ctx, asked, Number(session?.acr));
+  if (asked)
+    return approvals.keep(ctx, asked, {
+      generation: Number(session?.acr),
+      uid: session?.uid ?? '',
+    });
   const remembered = await connections.find(account?.accountId ?? '', clientOf(client).id);
   return remembered && !mustAsk(ctx, remembered) ? remembered.generation : undefined;
 }

@@ -147,7 +147,7 @@ export function createInteractions({
       const session = await sessions.current(ctx);
       if (!session || session.uid !== interaction.session?.uid) return gone(uid);
       const account = await accounts.find(session.accountId);
-      if (!isAlive(account, session.generation)) return overtaken;
+      if (!isAlive(account, session)) return overtaken;
       const before = askedIn(interaction.lastSubmission);
       const askedBefore = before?.accountId === account.id && { askedBefore: before };
       return { ...pending, prompt: 'consent', isTest, account, ...askedBefore };
@@ -155,8 +155,11 @@ export function createInteractions({
 
     async signIn(ctx, account) {
       // Of now: another tab may have signed somebody in since this page was drawn.
-      const present = (await sessions.current(ctx))?.accountId;
-      if (present === undefined || present === account.id) {
+      const present = await sessions.current(ctx);
+      // Signed out from elsewhere, its identifier counts no more: it is replaced as another's is.
+      const isOwn =
+        present?.accountId === account.id && !account.endedSessions.includes(present.uid);
+      if (!present || isOwn) {
         // With its time: the engine takes it up again with every later answer to this request.
         return answer(ctx, { login: { ...loginOf(account), ts: epochSeconds(clock) } });
       }

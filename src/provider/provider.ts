@@ -9,6 +9,7 @@ import type { AccountRegistry } from '../accounts/account-registry.ts';
 import type { Activity } from '../accounts/activity.ts';
 import type { ApiKeys } from '../accounts/api-keys/api-keys.ts';
 import type { People } from '../accounts/people.ts';
+import type { SessionList } from '../accounts/session-list.ts';
 import type { ShownOnce } from '../accounts/shown-once.ts';
 import type { CreateAttemptLimit } from '../attempt-limits.ts';
 import { type Authorizations, createAuthorizations } from '../authorizations/authorization.ts';
@@ -22,7 +23,7 @@ import type { Clock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
 import type { LastUsed } from '../storage/last-used.ts';
 import type { TokenStore } from '../storage/token-store.ts';
-import { createApprovals } from './approvals.ts';
+import { type ApprovalsParts, createApprovals } from './approvals.ts';
 import {
   answerRefusals,
   handOverToApp,
@@ -59,6 +60,7 @@ export interface ProviderParts {
   readonly accounts: AccountRegistry;
   readonly people: Pick<People, 'find'>;
   readonly access: Access;
+  readonly sessionList: SessionList;
   readonly connections: Connections;
   readonly apiKeys: ApiKeys;
   readonly activity: Activity;
@@ -72,6 +74,7 @@ export interface ProviderParts {
   /** Told of every authorize and token request. */
   readonly requests: Pick<ClientRequests, 'note'>;
   readonly lastUsed: Pick<LastUsed<UsedThing>, 'note'>;
+  readonly mail?: ApprovalsParts['mail'];
   readonly showHandover: ShowHandover;
   /** Draws a refused authorization request that must not be redirected. */
   showError(ctx: Context, refusal: AuthorizationRefusal): Promise<void>;
@@ -157,7 +160,7 @@ export function createAuthorizationServer(parts: ProviderParts): AuthorizationSe
     lastUsed: parts.lastUsed,
     issuer,
   });
-  const writes = createSessionWrites({ store, clock });
+  const writes = createSessionWrites({ store, clock, sessionList: parts.sessionList });
   const sessions = createBrowserSessions({ provider, store, settings, clock, save: writes.save });
   const tests = createClientTests({
     issuer,

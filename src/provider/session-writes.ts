@@ -1,6 +1,8 @@
 /** How sessions are written: signing in begins one, and no other write brings one back. */
+import type { Context } from 'koa';
 import type Provider from 'oidc-provider';
 import type { AdapterPayload, KoaContextWithOIDC } from 'oidc-provider';
+import type { SessionList } from '../accounts/session-list.ts';
 import type { Clock } from '../clock.ts';
 import { epochSeconds } from '../clock.ts';
 import type { TokenStore } from '../storage/token-store.ts';
@@ -9,11 +11,11 @@ type Session = InstanceType<Provider['Session']>;
 
 export interface SessionWrites {
   /**
-   * Keeps a session for so many seconds from now.
+   * Keeps a session for so many seconds from now, and notes one that begins.
    *
    * @returns whether it is kept: one that was ended since it was read is not.
    */
-  save(session: SessionModel, seconds: number): Promise<boolean>;
+  save(session: SessionModel, seconds: number, ctx: Context | undefined): Promise<boolean>;
   /** At the end of a request of the engine's that has a session. */
   saveAfter(
     session: SessionModel,
@@ -28,11 +30,17 @@ export interface SessionWrites {
 export function createSessionWrites({
   store,
   clock,
+  sessionList,
 }: {
   store: TokenStore;
   clock: Clock;
+  sessionList: Pick<SessionList, 'note'>;
 }): SessionWrites {
-  async function save(session: SessionModel, seconds: number): Promise<boolean> {
+  async function save(
+    session: SessionModel,
+    seconds: number,
+    ctx: Context | undefined,
+  ): Promise<boolean> {
     const { oldId } = session;
     const begins = isBegun(session);
     session.exp = epochSeconds(clock) + seconds;
@@ -41,6 +49,12 @@ export function createSessionWrites({
     const kept = [session.jti, session.uid, data, session.exp] as const;
     if (!begins) return store.replaceSession(...kept);
     if (oldId !== undefined) await store.remove('session', oldId);
+    const { accountId, acr, uid } = session;
+    if (accountId !== undefined && ctx) {
+      const origin = { address: ctx.ip, browser: ctx.get('user-agent') };
+      const begun = { uid, begunAt: new Date(clock()), origin };
+      await sessionList.note(accountId, Number(acr), begun);
+    }
     await store.writeSession(...kept);
     return true;
   }
@@ -51,7 +65,7 @@ export function createSessionWrites({
     async saveAfter(session, seconds, { ctx, cookieName }) {
       const isResumed = ctx?.oidc.route === 'resume' && !isBegun(session);
       // Nobody is signed in, so there is nothing to keep.
-      const isKept = session.accountId !== undefined && (await save(session, seconds));
+      const isKept = session.accountId !== undefined && (await save(session, seconds, ctx));
       // The engine has set it already. Of several resumptions at once one may begin a session, and
       // the answer of another, that comes late, would put the cookie of before in its place.
       if (ctx && (!isKept || isResumed)) dropCookie(ctx, cookieName);

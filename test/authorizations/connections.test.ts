@@ -59,7 +59,7 @@ forEachDatabase('connections', (open) => {
     const approve = (sessionGeneration: number, seen?: number) =>
       connections.rememberConsent({
         ...{ ...connection, ...consent },
-        page: { sessionGeneration, generation: seen },
+        page: { sessionGeneration, sessionUid: 'a', generation: seen },
       });
     await accounts.endSessions(connection.accountId);
     expect(await approve(0)).to.equal(undefined);

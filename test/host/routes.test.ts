@@ -78,9 +78,14 @@ GET /profile/api-keys/created: requireSignedIn showCreated
 GET /profile/api-keys/:id/revoke: requireSignedIn askToRevoke
 POST /profile/api-keys/:id/revoke: OWN FORM requireRecentSignIn revoke
 GET /profile/activity: requireSignedIn show
+GET /.well-known/change-password: toPage
 GET /profile/security: requireSignedIn show
 GET /profile/security/password: requireSignedIn backToPage
 POST /profile/security/password: OWN FORM changePassword
+GET /profile/security/sessions/:uid/sign-out: requireSignedIn backToPage
+POST /profile/security/sessions/:uid/sign-out: OWN FORM signOutThere
+GET /profile/security/mail: requireSignedIn backToPage
+POST /profile/security/mail: OWN FORM requireRecentSignIn chooseMail
 GET /profile/security/sign-out-everywhere: requireSignedIn backToPage
 POST /profile/security/sign-out-everywhere: OWN FORM signOutEverywhere
 GET /errors: index
@@ -127,6 +132,7 @@ describe('routes', () => {
       'POST /profile/connections/disconnect-all',
       'POST /profile/connections/:id/disconnect',
       'POST /profile/security/password',
+      'POST /profile/security/sessions/:uid/sign-out',
       'POST /profile/security/sign-out-everywhere',
     ]);
   });

@@ -258,6 +258,15 @@ const samples: Samples = {
     notice: some(text, many),
     email: text,
     signedIn: MOMENT,
+    mail: some(
+      list(many, () => ({ value: 'new_device', label: text, isWanted: true })),
+      many,
+    ),
+    mailUrl: '/profile/security/mail',
+    sessions: list(many, (index) => ({
+      ...{ browser: text, address: text, signedIn: MOMENT, lastSeen: MOMENT },
+      ...{ isThis: index === 0, signOutUrl: '/profile/security/sessions/a/sign-out' },
+    })),
     changePasswordUrl: '/profile/security/password',
     signOutEverywhereUrl: '/profile/security/sign-out-everywhere',
     connections: some(text, many),
@@ -305,6 +314,12 @@ const samples: Samples = {
     explanation: text,
     advice: text,
     typed: list(many, () => ({ label: text, value: text })),
+    ...(many > 0 && {
+      nearMiss: {
+        ...{ sent: [{ text, isMarked: true }], nearest: [{ text, isMarked: false }] },
+        clientUrl: '/profile/oauth-clients/gate_ci_',
+      },
+    }),
     links: Array.from({ length: many }, () => ({ href: '/login', label: text })),
     requestId: text,
   }),
@@ -455,7 +470,7 @@ describe('views', () => {
     );
     expect(dangerous.sort()).to.deep.equal([
       ...['<%= page.button %>', 'Delete client', 'Delete client', 'Disconnect', 'Disconnect'],
-      ...['Disconnect all', 'Remove', 'Revoke', 'Sign out everywhere else'],
+      ...['Disconnect all', 'Remove', 'Revoke', 'Sign out', 'Sign out everywhere else'],
     ]);
   });
 
@@ -531,6 +546,7 @@ function renderFor(name?: string): Render {
     account: {
       ...{ id, email: name, name, createdAt: new Date() },
       ...{ isSuspended: false, hasPassword: true, isEmailTaken: false, sessionGeneration: 1 },
+      ...{ endedSessions: [], unwantedMail: [] },
     },
     session: { accountId: id, signedInAt: 0, uid: 'uid', generation: 1 },
   };

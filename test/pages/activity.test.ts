@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import { browserInWords } from '../../src/pages/browser-words.ts';
+import { describeInBrowser, enterAs } from '../support/browser.ts';
 import { createTestClock, type TestClock } from '../support/clock.ts';
 import { eventually } from '../support/eventually.ts';
 import { createPerson } from '../support/person.ts';
@@ -38,6 +39,32 @@ describe('the page of activity', () => {
     expect(html).to.match(
       /<time datetime="\d{4}-\d\d-\d\dT[\d:.]+Z">\d+ \w{3} \d{4}, \d\d:\d\d UTC</,
     );
+  });
+
+  describeInBrowser('in a browser', (visit) => {
+    it('times are those of the person, with the exact one on hover; without JavaScript in UTC', async () => {
+      for (const javaScript of [true, false]) {
+        const { page } = await visit({ javaScript });
+        const zone = { timezoneId: 'Asia/Tokyo' };
+        await (await page.context().newCDPSession(page)).send(
+          'Emulation.setTimezoneOverride',
+          zone,
+        );
+        await enterAs(page, on.issuer, await signedIn(on.service, on.seeded.other));
+        await page.goto(`${on.issuer}/profile/activity`);
+        const time = page.locator('time').first();
+        const at = new Date((await time.getAttribute('datetime')) ?? '');
+        const [text, title] = [await time.textContent(), await time.getAttribute('title')];
+        const utc = at.toISOString().slice(11, 16);
+        const tokyo = new Date(at.getTime() + 9 * 3_600_000).toISOString().slice(11, 16);
+        if (javaScript) {
+          expect(text).to.match(new RegExp(`, ${tokyo} \\((just now|.* ago)\\)$`));
+          expect(title).to.include('GMT+9').and.include(`${utc} UTC`);
+        } else {
+          expect([text?.endsWith(`, ${utc} UTC`), title]).to.deep.equal([true, null]);
+        }
+      }
+    });
   });
 
   it('is one’s own log, never anybody else’s', async () => {

@@ -10,6 +10,7 @@ describe('who is signed in', () => {
     ...{ id: 'acc_0123456789abcdef', email: 'ada@demo.test', name: 'Ada' },
     ...{ isSuspended: false, isEmailTaken: false, hasPassword: true },
     ...{ createdAt: new Date(), sessionGeneration: 3 },
+    ...{ endedSessions: [], unwantedMail: [] },
   };
 
   /** Whom a session of this generation signs in, at a node that knows the account like this. */

@@ -1,8 +1,9 @@
 import { expect } from 'chai';
+import { outcomeOf } from '../provider/authorization-outcome.ts';
 import { describeInBrowser } from '../support/browser.ts';
 import { eventually } from '../support/eventually.ts';
 import { authorizationUrl, exchangeCode, introspect } from '../support/oauth.ts';
-import { createPerson } from '../support/person.ts';
+import { createPerson, type Person } from '../support/person.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
 import { addPerson, type SeededPerson, seed } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
@@ -62,6 +63,66 @@ describe('the page of password and sessions', () => {
     for (const form of ['password', 'sign-out-everywhere']) {
       expect((await person.get(`${PATH}/${form}`)).location?.pathname).to.equal(PATH);
     }
+  });
+
+  describe('lists where the person is signed in', () => {
+    const other = 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0';
+
+    /** The person in another browser. */
+    async function elsewhere(): Promise<Person> {
+      const there = createPerson(on.issuer);
+      const page = await there.follow(await there.get('/profile'));
+      const { email, password } = credentials;
+      await there.submit(page, { email, password }, { 'user-agent': other });
+      return there;
+    }
+    const signOutPath = async (): Promise<string> =>
+      (await person.get(PATH)).html.match(/action="([^"]*\/sessions\/[^"]*)"/)?.[1] ?? '';
+
+    it('and signs one of them out, at every node, with what it was about to approve', async () => {
+      const there = await elsewhere();
+      const url = authorizationUrl(on.issuer, on.clients.confidential);
+      const waiting = await there.follow(await there.get(url));
+      const answered = await there.submit(waiting, { decision: 'approve' });
+      const text = textOf((await person.get(PATH)).html);
+      expect(text).to.match(/this browser .* Firefox on Linux 127\.0\.0\.1 Signed in \d/);
+      const path = await signOutPath();
+      const page = await person.follow(await person.send(path));
+      expect(textOf(page.html))
+        .to.include('That browser is signed out.')
+        .and.not.include('Firefox on');
+      expect([await isSignedIn(person), (await there.get('/profile')).status]).to.deep.equal([
+        ...[true, 303],
+      ]);
+      expect(await outcomeOf(there, answered)).to.equal('sign-in');
+      const { accountId } = credentials;
+      expect(await on.service.connections.find(accountId, on.clients.confidential.id)).to.equal(
+        undefined,
+      );
+      expect(await logged()).to.include('signed_out_elsewhere');
+      expect((await person.send(path)).status).to.equal(404);
+      // The same browser signs in again, on our page and on the way to a client.
+      const asked = await there.follow(await there.get(url));
+      const { email, password } = credentials;
+      const back = await there.follow(await there.submit(asked, { email, password }));
+      expect(await outcomeOf(there, back)).to.equal('consent');
+      expect((await there.get('/profile')).status).to.equal(200);
+    });
+
+    it('of nobody else, and forgets them in time', async () => {
+      const there = await elsewhere();
+      const path = await signOutPath();
+      const stranger = await signedIn(on.service, on.seeded.other);
+      expect((await stranger.send(path)).status).to.equal(404);
+      expect((await there.get('/profile')).status).to.equal(200);
+      await there.submit(await there.get('/logout'), {});
+      expect(await signOutPath()).to.equal('');
+      const left = () => on.service.database.query('SELECT FROM browser_sessions');
+      expect(await left()).to.not.have.length(0);
+      on.clock.advance(ABSOLUTE + 1);
+      await on.service.clean();
+      expect(await left()).to.have.length(0);
+    });
   });
 
   it('a changed password is the only one from now on, and ends the other sessions', async () => {

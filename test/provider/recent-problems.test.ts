@@ -221,6 +221,24 @@ describe('recent problems of a client', () => {
     const { html } = await owner.get(`${LIST}/${client.id}/problems`);
     expect(textOf(html)).to.include('None in the last 7 days.');
   });
+
+  it('who owns the client and is signed in sees the near miss at once, nobody else does', async () => {
+    const { confidential } = on.clients;
+    const near = { ...confidential, redirectUri: 'https://partner.example/callback/' };
+    const url = authorizationUrl(on.issuer, near);
+    const [owner, stranger] = [createPerson(on.issuer), createPerson(on.issuer)];
+    await owner.signIn(on.seeded.other);
+    await stranger.signIn(on.seeded.person);
+    const page = await owner.get(url);
+    expect(page.status).to.equal(400);
+    expect(page.html).to.include('callback<mark>/</mark>').and.include('Nearest registered');
+    expect(page.html).to.include(`href="/profile/oauth-clients/${confidential.id}"`);
+    for (const who of [stranger, createPerson(on.issuer)]) {
+      const { status, html } = await who.get(url);
+      expect(status).to.equal(400);
+      expect(html).to.include('an unknown address').and.not.include('partner.example');
+    }
+  });
 });
 
 describe('recent problems while the database is away', () => {

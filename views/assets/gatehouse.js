@@ -7,6 +7,7 @@ for (const link of document.querySelectorAll('a[data-takes]')) takeAlong(link);
 for (const element of document.querySelectorAll('[data-keep-alive]')) keepSessionAlive(element);
 // On a phone the sections are one row, of which a part is seen.
 document.querySelector('.sections [aria-current]')?.scrollIntoView({ block: 'nearest' });
+for (const element of document.querySelectorAll('time[datetime]')) showLocally(element);
 forgetSecrets(document.querySelectorAll('[data-secret], [data-forget]'));
 for (const list of document.querySelectorAll('[data-requests]')) showRequests(list);
 for (const form of document.querySelectorAll('form[data-unsaved]')) warnOfUnsaved(form);
@@ -93,6 +94,35 @@ function offerToCopy(element) {
       button.firstChild.data = 'Copy';
     }, 2000);
   });
+}
+
+/** The time where the person is, how long ago or ahead that is, and the exact one on hover. */
+function showLocally(element) {
+  const time = new Date(element.dateTime);
+  if (Number.isNaN(time.getTime())) return;
+  const format = (options) => new Intl.DateTimeFormat('en-GB', options).format(time);
+  const exact = format({ dateStyle: 'full', timeStyle: 'long' });
+  element.title = `${exact} (${element.textContent.trim()})`;
+  element.textContent = format({ dateStyle: 'medium', timeStyle: 'short' });
+  const relative = document.createElement('span');
+  relative.className = 'relative';
+  relative.textContent = ` (${fromNow(time)})`;
+  element.append(relative);
+}
+
+/** `3 hours ago`, `in 30 days` */
+function fromNow(time) {
+  const seconds = (time - Date.now()) / 1000;
+  const units = [
+    ['year', 31_536_000],
+    ['month', 2_592_000],
+    ['day', 86_400],
+    ['hour', 3_600],
+    ['minute', 60],
+  ];
+  const [unit, size] = units.find(([, size]) => Math.abs(seconds) >= size) ?? ['second', 0];
+  const format = new Intl.RelativeTimeFormat('en', { numeric: 'auto' });
+  return size === 0 ? 'just now' : format.format(Math.round(seconds / size), unit);
 }
 
 /** A secret is gone when its page is left: Back may show the page as it was, but without it. */

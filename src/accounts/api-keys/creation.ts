@@ -47,6 +47,8 @@ export interface CreationForm {
    * that the key was made.
    */
   keep(id: string, value: string): Promise<unknown>;
+  /** Told of the key once there is one, and not when the form is sent again. */
+  made?(key: ApiKey): void;
 }
 
 /** What a person may choose; a key may also have no expiry. */
@@ -109,6 +111,7 @@ export function createApiKeyCreation(parts: {
       await activity.record(keyActivity('api_key_added', added, origin), tx);
       return added;
     });
+    if (key.id === id) form?.made?.(key);
     return { key, value };
   }
 

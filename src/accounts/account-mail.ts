@@ -1,0 +1,86 @@
+/** What people are mailed about their account, so that they notice what they did not do. */
+import type { AccountRegistry } from './account-registry.ts';
+import type { Origin } from './activity.ts';
+import type { SendMail } from './mail.ts';
+import type { MailBeside } from './mail-beside.ts';
+
+/** What each may switch off. A changed password is always told. */
+export const UNWANTED_MAIL = ['new_device', 'new_connection', 'new_api_key'] as const;
+
+export type UnwantedMail = (typeof UNWANTED_MAIL)[number];
+
+export interface AccountMail {
+  /**
+   * Returns at once. Whether the person wants it is looked up then.
+   *
+   * @param about the client or the key by name, where it is about one.
+   * @param browser in words.
+   */
+  tell(
+    accountId: string,
+    what: UnwantedMail | 'password_changed',
+    from: { readonly origin: Origin; readonly browser: string; readonly about?: string },
+  ): void;
+}
+
+export function createAccountMail(parts: {
+  readonly issuer: string;
+  readonly accounts: Pick<AccountRegistry, 'find'>;
+  readonly sendMail: SendMail;
+  readonly beside: MailBeside;
+  readonly clock: () => number;
+}): AccountMail {
+  const { issuer, accounts, sendMail, beside, clock } = parts;
+  return {
+    tell(accountId, what, { origin, browser, about }) {
+      const at = `${new Date(clock()).toISOString().slice(0, 16).replace('T', ' ')} UTC`;
+      beside.begin(`a notice (${what})`, async () => {
+        const account = await accounts.find(accountId);
+        if (!account || account.unwantedMail.includes(what)) return false;
+        const { subject, happened, remedy, path } = TEXTS[what];
+        await sendMail({
+          to: { name: account.name, address: account.email },
+          subject,
+          text: [
+            `Hello ${account.name},`,
+            `${happened}${about === undefined ? '' : `: ${about}`}.`,
+            `When: ${at}\nWhere: ${browser}, ${origin.address}\nAccount: ${account.email} at ${issuer}`,
+            `If it was you, there is nothing to do. If not: ${remedy}\n${issuer}${path}`,
+            ...(what === 'password_changed'
+              ? []
+              : [`You can switch off mail like this at ${issuer}/profile/security.`]),
+          ].join('\n\n'),
+        });
+        return true;
+      });
+    },
+  };
+}
+
+const TEXTS = {
+  password_changed: {
+    subject: 'Your Gatehouse password was changed',
+    happened: 'the password of your account was changed, and every other browser was signed out',
+    remedy:
+      'choose a new one now, with “Forgot your password?” or by asking who opened your account.',
+    path: '/login',
+  },
+  new_device: {
+    subject: 'A new browser signed in to your Gatehouse account',
+    happened: 'somebody signed in with your password in a browser that was not known yet',
+    remedy: 'sign that browser out, and change your password.',
+    path: '/profile/security',
+  },
+  new_connection: {
+    subject: 'A client now acts for you at Gatehouse',
+    happened: 'a client was approved to act for you',
+    remedy: 'disconnect it, and change your password.',
+    path: '/profile/connections',
+  },
+  new_api_key: {
+    subject: 'A new Gatehouse API key acts as you',
+    happened: 'an API key was created that acts as you',
+    remedy: 'revoke it, and change your password.',
+    path: '/profile/api-keys',
+  },
+} as const;

@@ -1,0 +1,105 @@
+/** Where each person is signed in: their sessions by their beginning, and those that they signed out. */
+import type { Alongside, Database } from '../storage/queries.ts';
+import type { Account } from './account.ts';
+import type { Origin } from './activity.ts';
+
+export interface BegunSession {
+  /** As the session has it; its cookie is another value. */
+  readonly uid: string;
+  readonly begunAt: Date;
+  readonly origin: Origin;
+}
+
+export interface SessionList {
+  /** Somebody has signed in, or their session was replaced by this one. */
+  note(accountId: string, generation: number, session: BegunSession): Promise<void>;
+  /** Those that may still count, the latest first. Whether one is alive, the token store knows. */
+  of(account: Account): Promise<BegunSession[]>;
+  /**
+   * From the next request on the session does not count, at every node and whatever is restored.
+   *
+   * @returns false where this account has no such session.
+   */
+  end(accountId: string, uid: string, alongside: Alongside): Promise<boolean>;
+  /** @returns how many rows it were, at most `limit`. */
+  removeOlderThan(olderThan: Date, limit: number): Promise<number>;
+}
+
+/** Of one person; those before are over, or nobody looks that far. */
+const MOST_LISTED = 20;
+/** Ended one by one by a person, long after which none of the first can be alive. */
+const MOST_ENDED = 1_000;
+const LONGEST_BROWSER = 200;
+
+export function createSessionList(parts: {
+  readonly database: Database;
+  /** For who changed the account, and answers sooner than the database tells. */
+  readonly accounts: { forget(id: string): void };
+}): SessionList {
+  const { database, accounts } = parts;
+  return {
+    async note(accountId, generation, { uid, begunAt, origin }) {
+      await database.query(
+        `INSERT INTO browser_sessions (uid, account_id, generation, begun_at, address, browser)
+          SELECT $1, id, $3, $4, $5, $6 FROM accounts WHERE id = $2
+          ON CONFLICT (uid) DO UPDATE SET generation = excluded.generation,
+            begun_at = excluded.begun_at, address = excluded.address, browser = excluded.browser
+            WHERE browser_sessions.account_id = excluded.account_id`,
+        [
+          uid,
+          accountId,
+          generation,
+          begunAt,
+          origin.address,
+          // The header may hold anything, a NUL byte among it, which PostgreSQL refuses.
+          origin.browser.replace(/[^\x20-\x7e]/g, '?').slice(0, LONGEST_BROWSER),
+        ],
+      );
+    },
+
+    async of({ id, sessionGeneration, endedSessions }) {
+      const rows = await database.query<BegunSessionRow>(
+        `SELECT uid, begun_at, address, browser FROM browser_sessions
+          WHERE account_id = $1 AND generation >= $2 AND uid <> ALL($3)
+          ORDER BY begun_at DESC, uid LIMIT ${MOST_LISTED}`,
+        [id, sessionGeneration, endedSessions],
+      );
+      return rows.map(({ uid, begun_at: begunAt, ...origin }) => ({ uid, begunAt, origin }));
+    },
+
+    async end(accountId, uid, alongside) {
+      const isEnded = await database.transaction(async (tx) => {
+        const ended = await tx.query(
+          `UPDATE accounts
+            SET ended_sessions = (ended_sessions || $2::text)[
+              greatest(1, cardinality(ended_sessions) + 2 - ${MOST_ENDED}):]
+            WHERE id = $1 AND $2 <> ALL(ended_sessions) AND EXISTS (
+              SELECT FROM browser_sessions WHERE uid = $2 AND account_id = $1)
+            RETURNING 1`,
+          [accountId, uid],
+        );
+        if (ended.length > 0) await alongside(tx);
+        return ended.length > 0;
+      });
+      if (isEnded) accounts.forget(accountId);
+      return isEnded;
+    },
+
+    async removeOlderThan(olderThan, limit) {
+      const rows = await database.query(
+        `DELETE FROM browser_sessions WHERE uid IN (
+          SELECT uid FROM browser_sessions WHERE begun_at < $1 ORDER BY begun_at LIMIT $2
+          FOR UPDATE SKIP LOCKED) RETURNING 1`,
+        [olderThan, limit],
+      );
+      return rows.length;
+    },
+  };
+}
+
+interface BegunSessionRow {
+  readonly uid: string;
+  readonly begun_at: Date;
+  readonly address: string;
+  readonly browser: string;
+}

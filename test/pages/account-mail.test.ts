@@ -1,0 +1,72 @@
+/** What people are mailed about their account, and what they may switch off. */
+import { expect } from 'chai';
+import { atEndOfFile } from '../support/end-of-run.ts';
+import { eventually } from '../support/eventually.ts';
+import { type MailServer, startMailServer } from '../support/mail-server.ts';
+import { authorizationUrl } from '../support/oauth.ts';
+import { createPerson } from '../support/person.ts';
+import { startSeeded } from '../support/seeded.ts';
+import { startsOn } from '../support/service.ts';
+import { signedIn } from './signed-in-person.ts';
+
+describe('mail about an account', () => {
+  let mail: MailServer;
+  const start = startsOn();
+  const on = startSeeded({
+    async on(options) {
+      mail = await startMailServer();
+      atEndOfFile(mail.close);
+      const from = 'gatehouse@localhost';
+      return start({ ...options, settings: { mail: { smtpUrl: mail.url, from } } });
+    },
+  });
+
+  const subjects = (): string[] =>
+    mail.received.map(({ raw }) => /^Subject: (.*)$/m.exec(raw)?.[1]?.trim() ?? '');
+
+  it('tells of a new browser, connection, key and password, each once', async () => {
+    const { person } = on.seeded;
+    const owner = await signedIn(on.service, person);
+    await owner.submit(await owner.get('/logout'), {});
+    await owner.signIn(person);
+    const request = () =>
+      authorizationUrl(on.issuer, on.clients.confidential, { prompt: 'consent' });
+    await owner.authorize(request(), person);
+    await owner.authorize(request(), person);
+    const form = await owner.get('/profile/api-keys');
+    for (const _ of [1, 2]) await owner.submit(form, { name: 'Export', expires_in_days: '30' });
+    await owner.fillIn('/profile/security', {
+      ...{ current_password: person.password, new_password: 'eight blue pallets, stacked' },
+    });
+    await eventually(() => expect(mail.received).to.have.length(4));
+    expect(subjects()).to.have.members([
+      ...[
+        'A new browser signed in to your Gatehouse account',
+        'A client now acts for you at Gatehouse',
+      ],
+      ...['A new Gatehouse API key acts as you', 'Your Gatehouse password was changed'],
+    ]);
+    const texts = mail.received.map(({ text }) => text).join('\n');
+    expect(texts).to.include('Route Planner').and.include('Export').and.include('127.0.0.1');
+    expect(texts).to.not.include('gate_key_');
+    expect(mail.received.map(({ to }) => to)).to.deep.equal(Array(4).fill([person.email]));
+  });
+
+  it('not of what the person switched off, but of the password always', async () => {
+    const { other } = on.seeded;
+    const owner = await signedIn(on.service, other);
+    await eventually(() => expect(mail.received).to.have.length(5));
+    const page = await owner.get('/profile/security');
+    expect(page.html.match(/name="mail" value="\w+" checked/g)).to.have.length(3);
+    await owner.submit(page, { mail: [] });
+    await createPerson(on.issuer).signIn(other);
+    await owner.authorize(authorizationUrl(on.issuer, on.clients.otherConfidential), other);
+    await owner.fillIn('/profile/api-keys', { name: 'Export', expires_in_days: '30' });
+    await owner.fillIn('/profile/security', {
+      ...{ current_password: other.password, new_password: 'eight blue pallets, stacked' },
+    });
+    await eventually(() => expect(mail.received).to.have.length(6));
+    expect(subjects().at(-1)).to.equal('Your Gatehouse password was changed');
+    expect((await owner.get('/profile/security')).html).to.not.match(/name="mail"[^>]*checked/);
+  });
+});
