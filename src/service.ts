@@ -130,6 +130,8 @@ export async function startService(given: ServiceParts) {
   opened.defer(() => keySightings.stop());
 
   const before = (seconds: number): Date => new Date(clock() - seconds * 1000);
+  const unkept = (): Date => before(current.settings.activity.retentionSeconds);
+  const signedOut = (): Date => before(current.settings.sessions.absoluteSeconds);
   const cleaning = startCleaning({
     log,
     outcomes,
@@ -139,15 +141,9 @@ export async function startService(given: ServiceParts) {
       client_problems: registries.clientProblems.removeExpired,
       api_keys: registries.apiKeys.removeExpired,
       password_links: registries.passwordLinks.removeExpired,
-      browser_sessions: (limit) =>
-        registries.sessionList.removeOlderThan(
-          before(current.settings.sessions.absoluteSeconds),
-          limit,
-        ),
-      activity: (limit) =>
-        activity.removeOlderThan(before(current.settings.activity.retentionSeconds), limit),
-      revocations: (limit) =>
-        revocations.removeOlderThan(before(current.settings.activity.retentionSeconds), limit),
+      browser_sessions: (limit) => registries.sessionList.removeOlderThan(signedOut(), limit),
+      activity: (limit) => activity.removeOlderThan(unkept(), limit),
+      revocations: (limit) => revocations.removeOlderThan(unkept(), limit),
     },
   });
   opened.defer(() => cleaning.stop());
