@@ -86,10 +86,20 @@ export interface Activity {
     tx: Queries,
     origin?: Origin,
   ): Promise<void>;
-  /** The newest first, at most `limit`, older than the record `before`. */
-  of(accountId: string, page: { limit: number; before?: number }): Promise<ActivityRecord[]>;
+  /** The newest first. */
+  of(accountId: string, page: ActivityPage): Promise<ActivityRecord[]>;
   /** Deletes at most `limit` records older than `olderThan`. @returns how many it were. */
   removeOlderThan(olderThan: Date, limit: number): Promise<number>;
+}
+
+export interface ActivityPage {
+  readonly limit: number;
+  /** Older than this record. */
+  readonly before?: number;
+  /** Of these kinds only. */
+  readonly actions?: readonly Action[] | undefined;
+  /** With this text in a name or id of what it was about, or from this address; in any case. */
+  readonly text?: string | undefined;
 }
 
 const LONGEST_BROWSER = 200;
@@ -158,11 +168,14 @@ export function createActivity(parts: {
       );
     },
 
-    async of(accountId, { limit, before = Number.MAX_SAFE_INTEGER }) {
+    async of(accountId, { limit, before = Number.MAX_SAFE_INTEGER, actions, text }) {
       const rows = await database.query<ActivityRow>(
         `SELECT ${ACTIVITY_COLUMNS} FROM activity
-          WHERE account_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3`,
-        [accountId, before, limit],
+          WHERE account_id = $1 AND id < $2
+            AND ($4::text[] IS NULL OR action = ANY($4))
+            AND ($5::text IS NULL OR strpos(lower(details::text), lower($5)) > 0 OR address = $5)
+          ORDER BY id DESC LIMIT $3`,
+        [accountId, before, limit, actions ?? null, text ?? null],
       );
       return rows.map(activityFrom);
     },

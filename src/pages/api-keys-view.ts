@@ -1,4 +1,5 @@
 /** What the page of a person's API keys prints. */
+import type { ListView } from './lists.ts';
 import type { Moment } from './moment.ts';
 import type { FormProblem } from './view-data.ts';
 
@@ -11,6 +12,7 @@ declare module './view-data.ts' {
 export interface ApiKeysView {
   readonly notice: string | undefined;
   readonly keys: readonly ApiKeyRow[];
+  readonly list: ListView;
   /** How many a person may have. */
   readonly limit: number;
   /** Absent where there is no room for another key. */

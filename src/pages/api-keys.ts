@@ -7,6 +7,7 @@ import { formOf } from '../provider/form.ts';
 import { Refusal } from '../refusal.ts';
 import type { ApiKeyForm, ApiKeyRow } from './api-keys-view.ts';
 import { fromOf } from './browser-words.ts';
+import { byText, byTime, type ListFilter, type ListForm, listOf } from './lists.ts';
 import { momentOf, momentOrNothing } from './moment.ts';
 import { originOf, seeOther } from './page.ts';
 import { get, type PageParts, post, type Redraw, type Route } from './routes.ts';
@@ -23,6 +24,20 @@ interface Typed {
   readonly name: string;
   readonly expiresInDays: string | null;
 }
+
+const KEYS: ListForm<ApiKey> = {
+  path: PATH,
+  idOf: ({ id }) => id,
+  textOf: ({ name, lastFour }) => `${name} ${lastFour}`,
+  orders: [
+    byText('name', 'Name', ({ name }) => name),
+    byTime('newest', 'Newest', ({ createdAt }) => createdAt),
+    byTime('used', 'Last used', ({ lastUsedAt }) => lastUsedAt),
+  ],
+};
+const UNUSED: readonly ListFilter<ApiKey>[] = [
+  { name: 'unused', label: 'Never used', has: ({ lastUsedAt }) => lastUsedAt === undefined },
+];
 
 export function apiKeysPage(parts: PageParts): Route[] {
   const { host, clock, apiKeys, shownOnce, mail } = parts;
@@ -45,9 +60,14 @@ export function apiKeysPage(parts: PageParts): Route[] {
   async function draw(ctx: Context, typed: Typed, refusal?: Refusal | string): Promise<void> {
     const keys = await apiKeys.listOf(accountOf(ctx).id);
     const hasRoom = keys.filter((key) => !isExpired(key)).length < limit;
+    const { rows, list } = listOf(keys, ctx.query, {
+      ...KEYS,
+      filters: [...UNUSED, { name: 'expired', label: 'Expired', has: isExpired }],
+    });
     await host.render(ctx, 'api-keys', {
       notice: typedOf(ctx) ? NOTHING_SENT : await host.notices.take(ctx),
-      keys: keys.map(rowOf),
+      keys: rows.map(rowOf),
+      list,
       limit,
       form: hasRoom || refusal ? formWith(typed, refusal) : undefined,
     });

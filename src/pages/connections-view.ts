@@ -1,4 +1,5 @@
 /** What the pages of a person's connections print. */
+import type { ListView } from './lists.ts';
 import type { Moment } from './moment.ts';
 import type { ReachedOrganization } from './view-data.ts';
 
@@ -12,6 +13,7 @@ declare module './view-data.ts' {
 export interface ConnectionsView {
   readonly notice: string | undefined;
   readonly connections: readonly ConnectionRow[];
+  readonly list: ListView;
   /** What each of them reaches now, as `2 organizations, 5 warehouses`. */
   readonly reach: string;
   readonly disconnectAllUrl: string;

@@ -9,6 +9,7 @@ import type { Bar } from '../accounts/bars.ts';
 import type { Organization } from '../accounts/reach.ts';
 import type { ConnectedClient } from '../authorizations/connected-clients.ts';
 import type { ConnectionRow } from './connections-view.ts';
+import { byText, byTime, type ListFilter, type ListForm, listOf } from './lists.ts';
 import { momentOf, momentOrNothing } from './moment.ts';
 import { originOf, seeOther } from './page.ts';
 import { reachedInWords } from './reached-words.ts';
@@ -38,14 +39,22 @@ export function connectionsPage(parts: PageParts): Route[] {
     return { all, barsOf: (clientId) => bars.get(clientId) ?? [] };
   }
 
-  async function list(ctx: Context): Promise<void> {
+  async function showAll(ctx: Context): Promise<void> {
     const [connected, reach] = await Promise.all([
       connections.listOf(accountOf(ctx).id),
       reachOf(ctx),
     ]);
+    const changed = (client: ConnectedClient): boolean =>
+      client.approvedAccess !== undefined &&
+      Object.values(countChanges(compared(client, reach))).some((count) => count > 0);
+    const { rows, list } = listOf(connected, ctx.query, {
+      ...CONNECTIONS,
+      filters: [...UNUSUAL, { name: 'changed', label: 'Reach changed', has: changed }],
+    });
     await host.render(ctx, 'connections', {
       notice: await host.notices.take(ctx),
-      connections: connected.map((client) => rowOf(client, compared(client, reach), reach)),
+      list,
+      connections: rows.map((client) => rowOf(client, compared(client, reach), reach)),
       reach: amountOf(reach.all),
       disconnectAllUrl: ALL,
     });
@@ -112,7 +121,7 @@ export function connectionsPage(parts: PageParts): Route[] {
   }
 
   return [
-    get(PATH, requireSignedIn, list),
+    get(PATH, requireSignedIn, showAll),
     get(ALL, requireSignedIn, askToDisconnectAll),
     post(ALL, ...ownForm(), disconnectAll),
     get(`${PATH}/:id`, requireSignedIn, show),
@@ -120,6 +129,21 @@ export function connectionsPage(parts: PageParts): Route[] {
     post(`${PATH}/:id/disconnect`, ...ownForm(), disconnectOne),
   ];
 }
+
+const CONNECTIONS: ListForm<ConnectedClient> = {
+  path: PATH,
+  idOf: ({ clientId }) => clientId,
+  textOf: ({ name, ownerName = 'operator' }) => `${name} ${ownerName}`,
+  orders: [
+    byText('name', 'Name', ({ name }) => name),
+    byTime('newest', 'Newest', ({ connectedAt }) => connectedAt),
+    byTime('used', 'Last used', ({ lastUsedAt }) => lastUsedAt),
+  ],
+};
+const UNUSUAL: readonly ListFilter<ConnectedClient>[] = [
+  { name: 'unused', label: 'Never used', has: ({ lastUsedAt }) => lastUsedAt === undefined },
+  { name: 'suspended', label: 'Suspended', has: ({ isSuspended }) => isSuspended },
+];
 
 interface Reach {
   readonly all: readonly Organization[];

@@ -38,14 +38,8 @@ export interface ListFilter<Row> {
   has(row: Row): boolean;
 }
 
-/** What `partials/list-tools` and `partials/list-pages` print. */
-export interface ListView {
-  readonly action: string;
-  readonly kept: readonly { readonly name: string; readonly value: string }[];
-  readonly search: string;
-  readonly orders: readonly ListChoice[];
-  /** Empty where nothing can be filtered. */
-  readonly filters: readonly ListChoice[];
+/** What `partials/list-tools`, `list-found` and `list-pages` print. */
+export interface ListView extends ListTools {
   readonly total: number;
   readonly found: number;
   /** Without search and filter. */
@@ -54,6 +48,17 @@ export interface ListView {
   readonly nextUrl: string | undefined;
   /** Absent on the first page. */
   readonly firstUrl: string | undefined;
+}
+
+/** What can be asked for. */
+export interface ListTools {
+  readonly action: string;
+  readonly kept: readonly { readonly name: string; readonly value: string }[];
+  readonly search: string;
+  /** None where there is one only. */
+  readonly orders: readonly ListChoice[];
+  /** Empty where nothing can be filtered. */
+  readonly filters: readonly ListChoice[];
   /** Whether there is so much that it is worth looking for. */
   readonly hasTools: boolean;
 }
@@ -148,9 +153,9 @@ interface Place {
   readonly id: string;
 }
 
-/** Without case and accents: who searches types neither. */
+/** Without case and accents, `ß` as `ss`: who searches types neither. */
 const folded = (text: string): string =>
-  text.normalize('NFKD').replace(/\p{M}/gu, '').toLowerCase();
+  text.normalize('NFKD').replace(/\p{M}/gu, '').toUpperCase();
 
 const hasAll = (text: string, words: readonly string[]): boolean =>
   words.every((word) => text.includes(word));

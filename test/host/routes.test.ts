@@ -58,7 +58,7 @@ GET /profile/oauth-clients/:id/links: requireSignedIn requireOwnClient show
 POST /profile/oauth-clients/:id/links: OWN FORM requireOwnClient check requireRecentSignIn save
 GET /profile/oauth-clients/:id/delete: requireSignedIn requireOwnClient show
 POST /profile/oauth-clients/:id/delete: OWN FORM requireOwnClient check requireRecentSignIn submit
-GET /profile/connections: requireSignedIn list
+GET /profile/connections: requireSignedIn showAll
 GET /profile/connections/disconnect-all: requireSignedIn askToDisconnectAll
 POST /profile/connections/disconnect-all: OWN FORM disconnectAll
 GET /profile/connections/:id: requireSignedIn show

@@ -91,6 +91,7 @@ const samples: Samples = {
       problemsUrl: '/profile/oauth-clients/gate_ci_/problems',
     })),
     limit: many,
+    list: listView(text, many),
     hasRoom: many === 1,
   }),
   'oauth-client-new': (text, many) => ({
@@ -197,6 +198,7 @@ const samples: Samples = {
   connections: (text, many) => ({
     notice: some(text, many),
     connections: list(many, () => connection(text, many)),
+    list: listView(text, many),
     reach: text,
     disconnectAllUrl: '/profile/connections/disconnect-all',
   }),
@@ -207,6 +209,7 @@ const samples: Samples = {
   }),
   'api-keys': (text, many) => ({
     notice: some(text, many),
+    list: listView(text, many),
     keys: list(many, (index) => ({
       name: text,
       masked: text,
@@ -242,6 +245,7 @@ const samples: Samples = {
     next: { href: '/profile/api-keys', label: text },
   }),
   activity: (text, many) => ({
+    ...{ tools: listView(text, many), isPart: many > 1 },
     entries: list(many, (index) => ({
       at: MOMENT,
       what: text,

@@ -6,7 +6,10 @@ import { startSeeded } from '../support/seeded.ts';
 import { textOf } from './client-owner.ts';
 import { fieldOf, type SignedInPerson, signedIn } from './signed-in-person.ts';
 
-const SECTIONS = ['', '/oauth-clients', '/connections', '/api-keys', '/activity', '/security'];
+const SECTIONS = [
+  ...['', '/oauth-clients', '/connections', '/organizations', '/api-keys'],
+  ...['/activity', '/security'],
+];
 
 describe('the profile', () => {
   const on = startSeeded();

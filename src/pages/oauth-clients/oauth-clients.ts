@@ -1,5 +1,7 @@
 /** `/profile/oauth-clients`: the clients that a person registered. */
 import type { Context } from 'koa';
+import type { OwnedClient } from '../../clients/owned-clients.ts';
+import { byText, byTime, type ListForm, listOf } from '../lists.ts';
 import { momentOf, momentOrNothing } from '../moment.ts';
 import { get, type PageParts, type Route } from '../routes.ts';
 import { accountOf } from '../signed-in.ts';
@@ -16,6 +18,21 @@ import { secretRoutes } from './secrets.ts';
 import { settingsRoutes } from './settings.ts';
 import { testRoutes } from './test.ts';
 
+const CLIENTS: ListForm<OwnedClient> = {
+  path: LIST,
+  idOf: ({ id }) => id,
+  textOf: ({ id, name, redirectUris }) => [id, name, ...redirectUris].join(' '),
+  orders: [
+    byText('name', 'Name', ({ name }) => name),
+    byTime('newest', 'Newest', ({ createdAt }) => createdAt),
+    byTime('used', 'Last used', ({ lastUsedAt }) => lastUsedAt),
+  ],
+  filters: [
+    { name: 'unused', label: 'Never used', has: ({ lastUsedAt }) => lastUsedAt === undefined },
+    { name: 'suspended', label: 'Suspended', has: ({ isSuspended }) => isSuspended },
+  ],
+};
+
 /** The list, and every page below it. */
 export function oauthClientsPage(parts: PageParts): Route[] {
   const { host, clients } = parts;
@@ -23,10 +40,12 @@ export function oauthClientsPage(parts: PageParts): Route[] {
 
   async function show(ctx: Context): Promise<void> {
     const owned = await clients.listByOwner(accountOf(ctx).id);
-    const counts = await parts.clientProblems.countsOf(owned.map(({ id }) => id));
+    const { rows, list } = listOf(owned, ctx.query, CLIENTS);
+    const counts = await parts.clientProblems.countsOf(rows.map(({ id }) => id));
     await host.render(ctx, 'oauth-clients', {
       notice: await host.notices.take(ctx),
-      clients: owned.map((client) => ({
+      list,
+      clients: rows.map((client) => ({
         url: urlOf(client),
         id: client.id,
         name: client.name,

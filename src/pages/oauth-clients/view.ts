@@ -1,4 +1,5 @@
 /** What the pages of a person's OAuth clients print, but for those of one client. */
+import type { ListView } from '../lists.ts';
 import type { Moment } from '../moment.ts';
 import type { FormProblem } from '../view-data.ts';
 
@@ -13,6 +14,7 @@ declare module '../view-data.ts' {
 export interface OAuthClientsView {
   readonly notice: string | undefined;
   readonly clients: readonly OAuthClientRow[];
+  readonly list: ListView;
   /** How many a person may have. */
   readonly limit: number;
   readonly hasRoom: boolean;

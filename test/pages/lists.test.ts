@@ -1,0 +1,142 @@
+/** Two hundred of anything: found, ordered and paged, at the cost of one. */
+import { expect } from 'chai';
+import { scrape } from '../support/metrics.ts';
+import type { Page } from '../support/person.ts';
+import { startSeeded } from '../support/seeded.ts';
+import { textOf } from './client-owner.ts';
+import { type SignedInPerson, signedIn } from './signed-in-person.ts';
+
+const PAGES = ['', '/oauth-clients', '/connections', '/api-keys', '/activity', '/organizations'];
+const HEAVIEST = 60_000;
+
+describe('lists of a person who has', () => {
+  const on = startSeeded();
+  let many: SignedInPerson;
+  let few: SignedInPerson;
+
+  before(async () => {
+    await fill(on.seeded.person.accountId, 'a', 200, 25);
+    await fill(on.seeded.other.accountId, 'b', 1, 1);
+    many = await signedIn(on.service, on.seeded.person);
+    few = await signedIn(on.service, on.seeded.other);
+  });
+
+  /** Clients they own and have connected, API keys, and organizations they own. */
+  async function fill(id: string, mark: string, count: number, keys: number): Promise<void> {
+    const access = JSON.stringify(await on.service.access.accessOf({ accountId: id }));
+    const names = `FROM generate_series(1, ${count}) i`;
+    const client = `'gate_ci_' || '${mark}' || lpad(i::text, 21, '0')`;
+    const statements = [
+      `INSERT INTO clients (id, kind, name, owner_account_id, redirect_uris, native, created_at,
+          updated_at, last_used_at)
+        SELECT ${client}, 'confidential', 'Größe ' || i, '${id}', '{https://a.example/cb}', false,
+          now() - i * interval '1 minute', now(), CASE i % 2 WHEN 0 THEN now() END ${names}`,
+      `INSERT INTO client_secrets (id, client_id, secret_hash, last_four, created_at)
+        SELECT '${mark}' || i, ${client}, 'h', 'x7Qa', now() ${names}`,
+      `INSERT INTO connections (account_id, client_id, connected_at, approved_at, consented_name,
+          consented_hosts, approved_access)
+        SELECT '${id}', ${client}, now(), now(), '', '{}', '${access}' ${names}`,
+      `INSERT INTO api_keys (id, account_id, name, key_hash, last_four, created_at)
+        SELECT 'key_${mark}' || lpad(i::text, 15, '0'), '${id}', 'Key ' || i, '${mark}' || i, 'x7Qa',
+          now() FROM generate_series(1, ${keys}) i`,
+      `INSERT INTO organizations (id, name, created_at)
+        SELECT 'org_${mark}' || lpad(i::text, 15, '0'), 'Depot ' || i, now() ${names}`,
+      `INSERT INTO organization_memberships (account_id, organization_id, role, created_at)
+        SELECT '${id}', 'org_${mark}' || lpad(i::text, 15, '0'), 'owner', now() ${names}`,
+      `INSERT INTO activity (at, account_id, actor, action, details)
+        SELECT now(), '${id}', 'person', 'connected', '{"client_name": "Größe"}' ${names}`,
+    ];
+    for (const statement of statements) await on.service.database.query(statement);
+    on.service.access.forget(id);
+  }
+
+  const queries = async (): Promise<number> =>
+    (await scrape(on.service)).get(
+      'gatehouse_store_operation_duration_seconds_count{store="database",operation="query"}',
+    ) ?? 0;
+  /** What is asked beside the request may come in between, but not each time. */
+  async function queriesOf(person: SignedInPerson, path: string): Promise<number> {
+    const counts: number[] = [];
+    for (let time = 0; time < 5; time += 1) {
+      const before = await queries();
+      await person.get(path);
+      counts.push((await queries()) - before);
+    }
+    return Math.min(...counts);
+  }
+  const namesOn = ({ html }: Page): string[] =>
+    [
+      ...(html.split('<main')[1] ?? '').matchAll(
+        /<strong>(?:<a href="[^"]*">)?<bdi>([^<]*)<\/bdi>/g,
+      ),
+    ].map(([, name = '']) => name);
+  const nextOf = ({ html }: Page): string | undefined =>
+    html.match(/rel="next" href="([^"]*)"/)?.[1]?.replaceAll('&amp;', '&');
+
+  it('two hundred weigh little, and cost as many queries as one', async () => {
+    for (const page of PAGES) {
+      const path = `/profile${page}`;
+      const { status, html } = await many.get(path);
+      expect(status, path).to.equal(200);
+      expect(Buffer.byteLength(html), path).to.be.at.most(HEAVIEST);
+      expect(await queriesOf(many, path), path).to.equal(await queriesOf(few, path));
+    }
+  });
+
+  it('two hundred are all seen, once, page by page, also when one goes in between', async () => {
+    for (const path of ['/profile/oauth-clients', '/profile/connections?order=newest']) {
+      const seen: string[] = [];
+      for (let next: string | undefined = path; next; ) {
+        const page = await many.get(next);
+        seen.push(...namesOn(page));
+        next = nextOf(page);
+      }
+      expect(new Set(seen).size, path).to.equal(200);
+      expect(seen.length, path).to.equal(200);
+    }
+    const first = await many.get('/profile/api-keys?order=used');
+    expect(nextOf(first)).to.equal(undefined);
+    const clients = await many.get('/profile/oauth-clients');
+    const [gone = ''] = namesOn(clients).slice(-1);
+    await on.service.database.query('DELETE FROM clients WHERE name = $1', [gone]);
+    const rest = await many.get(nextOf(clients) ?? '');
+    expect(namesOn(rest)[0]).to.equal('Größe 26');
+  });
+
+  it('two hundred are searched without case and accents, filtered and ordered', async () => {
+    const at = async (query: string): Promise<Page> => many.get(`/profile/oauth-clients?${query}`);
+    for (const q of ['GROSSE', 'gro%C3%9Fe', 'gr%C3%B6sse']) {
+      expect(namesOn(await at(`q=${q}+199`)), q).to.deep.equal(['Größe 199']);
+    }
+    expect(namesOn(await at('q=GR%C3%96%C3%9FE+19')).length).to.equal(12);
+    expect(textOf((await at('only=unused')).html)).to.include('99 of 199');
+    expect(namesOn(await at('order=newest'))[0]).to.equal('Größe 1');
+    expect(textOf((await at('q=nobody')).html)).to.include('Nothing of the 199 fits');
+    expect(namesOn(await many.get('/profile/organizations?q=depot+200'))).to.deep.equal([
+      'Depot 200',
+    ]);
+    expect(namesOn(await many.get('/profile/connections?only=changed'))).to.have.length(25);
+    const log = await many.get('/profile/activity?only=signing-in');
+    expect(textOf(log.html))
+      .to.include('Signed in')
+      .and.not.match(/Connected Größe/);
+    const found = await many.get('/profile/activity?q=gr%C3%B6%C3%9Fe');
+    expect(found.html.match(/<strong>Connected<\/strong>/g)).to.have.length(50);
+    expect(nextOf(found)).to.match(/q=.*before=/);
+  });
+
+  it('any: what cannot be meant is left out', async () => {
+    for (const page of PAGES) {
+      for (const query of [
+        'q=%00',
+        'order=x&only=y&after=%00&key=%ff',
+        'q=a&q=b&after[]=1',
+        'before=x',
+      ]) {
+        expect((await few.get(`/profile${page}?${query}`)).status, `${page} ${query}`).to.equal(
+          200,
+        );
+      }
+    }
+  });
+});
