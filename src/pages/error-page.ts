@@ -106,9 +106,9 @@ const AUTHORIZATION_TEXTS: Readonly<Record<string, ErrorText>> = {
 
 /** To the owner of the client. */
 const OWN_REDIRECT_URI: ErrorText = {
-  heading: 'This redirect URI is not registered',
+  heading: 'This app asked to send you to an unknown address',
   explanation:
-    'You own this client, so here is what is different. Anybody else is told only that the address is unknown.',
+    'The app is yours, and this redirect URI is not registered for it. Here is what is different, which nobody else is told.',
   advice:
     'Register the URI that was sent, or send the one that is registered, character by character.',
 };
