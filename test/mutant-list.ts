@@ -279,7 +279,7 @@ const LIST: readonly (Place | readonly [rule: string, from: string, to: string])
   ['a session of before a sign-out everywhere is over',
     '  generation >= account.sessionGeneration &&\n', ''],
   ['a session that was signed out from elsewhere is over', ' &&\n  !account.endedSessions.includes(uid)', ''],
-  { in: 'src/authorizations/consents.ts', by: 'pages/security' },
+  { in: 'src/authorizations/consents.ts', by: 'authorizations/connections' },
   ['a session that was signed out approves nothing', ' AND $9::text <> ALL(ended_sessions)', ' AND $9::text IS NOT NULL'],
   { in: 'src/provider/interactions.ts', by: 'pages/security' },
   ['who signs in again after that gets a session of their own', ' && !account.endedSessions.includes(present.uid)', ''],

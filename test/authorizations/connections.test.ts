@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
+import { createSessionList } from '../../src/accounts/session-list.ts';
 import {
   type Connections,
   connectionId,
@@ -71,6 +72,13 @@ forEachDatabase('connections', (open) => {
     expect(await approve(1, 1)).to.equal(undefined);
     expect(await find()).to.equal(undefined);
     expect(await approve(1, 2)).to.equal(2);
+    const sessions = createSessionList({ ...parts(), accounts });
+    const origin = { address: '203.0.113.7', browser: 'curl/8.5.0' };
+    await sessions.note(connection.accountId, 1, { uid: 'a', begunAt: new Date(), origin });
+    expect(await sessions.end(connection.accountId, 'b', async () => {})).to.equal(false);
+    expect(await approve(1, 2)).to.equal(2);
+    expect(await sessions.end(connection.accountId, 'a', async () => {})).to.equal(true);
+    expect(await approve(1, 2)).to.equal(undefined);
     await accounts.suspend(connection.accountId);
     expect(await approve(1, 2)).to.equal(undefined);
   });

@@ -165,14 +165,19 @@ describe('an approval stands for what the page showed', () => {
     expect(page.html).to.include(
       `<a href="${links.privacy}" target="_blank" rel="noopener noreferrer">`,
     );
+    await on.service.clients.verify(client.id, false);
+    const again = await approve(page);
+    expect(await outcomeOf(person, again)).to.equal('consent');
+    expect(textOf(again.html)).to.include('It is no longer marked as verified.');
     // What it was verified as is gone with an edit.
+    await on.service.clients.verify(client.id, true);
+    const marked = await open();
     await on.service.clients.edit(client.id, {
       ...shown,
       links: { homepage: 'https://b.example/' },
     });
-    const again = await approve(page);
-    expect(await outcomeOf(person, again)).to.equal('consent');
-    expect(textOf(again.html)).to.include('no longer marked as verified. Its links were changed.');
-    expect(again.html).to.not.include('>Verified<');
+    const last = await approve(marked);
+    expect(textOf(last.html)).to.include('no longer marked as verified. Its links were changed.');
+    expect(last.html).to.not.include('>Verified<');
   });
 });
