@@ -130,6 +130,7 @@ describeInBrowser('pages in the browser', (visit) => {
         [`${connection}/disconnect`]: 200,
         '/profile/connections/disconnect-all': 200,
         '/profile/api-keys/created': 200,
+        [`/profile/oauth-clients/${client.id}/links`]: 200,
         '/profile/organizations': 200,
         [organizationUrl]: 200,
         [`${organizationUrl}?show=clients`]: 200,
