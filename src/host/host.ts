@@ -52,6 +52,8 @@ export function createHost(parts: HostParts): Host {
   Object.defineProperty(app.request, 'protocol', { value: protocol.slice(0, -1) });
   Object.defineProperty(app.request, 'host', { value: host });
   app.on('error', (error, ctx?: Context) => {
+    // Who leaves before the end of an answer, as of the stream of changes, is no failure of ours.
+    if (error.code === 'ERR_STREAM_PREMATURE_CLOSE') return;
     log.error({ requestId: ctx?.state.requestId, err: error }, 'request failed');
   });
 

@@ -118,6 +118,8 @@ describe('the stream of changes', () => {
     await on.service.leave();
     await eventually(() => expect(so.hasEnded).to.equal(true));
     socket.destroy();
+    // And that somebody listened no more was no failure of ours.
+    expect(on.service.logLines.filter((line) => line.includes('failed'))).to.deep.equal([]);
   });
 });
 
