@@ -92,10 +92,13 @@ describe('the stream of changes', () => {
     await eventually(() => expect(so.hasEnded).to.equal(true));
     expect((await listen(on.clients.resourceServer)).status).to.equal(401);
     await on.service.clients.resume(id);
+    // The database tells of the change once more, in order: then it is over.
     await eventually(async () => {
-      const again = await listen(on.clients.resourceServer);
-      await again.body?.cancel();
-      expect(again.status).to.equal(200);
+      const again = await heard();
+      const mark = "SELECT pg_notify('gatehouse_named_changes', 'authorizations mark')";
+      await on.service.database.query(mark);
+      await eventually(() => expect(again.hasEnded || again.text.includes('mark')).to.equal(true));
+      expect(again.text).to.include('mark');
     });
   });
 
