@@ -95,7 +95,8 @@ describe('the test of a client', () => {
     const answers: readonly (readonly [(response: ServerResponse) => void, string])[] = [
       [(response) => response.writeHead(302, { location: on.issuer }).end(), '302 Found'],
       [(response) => response.end('{"errors":[{"message":"<b>no"}]}'), '&lt;b&gt;no'],
-      [(response) => response.end(`{"data":"${'x'.repeat(40_000)}`), 'which is not shown'],
+      // It never ends.
+      [(response) => response.write(`{"data":"${'x'.repeat(40_000)}`), 'which is not shown'],
       [(response) => response.destroy(), 'no connection'],
     ];
     for (const [answer, shown] of answers) {

@@ -50,12 +50,22 @@ const forms: Readonly<Record<string, FormUnderTest>> = {
   },
   'a change of a client': {
     open: async (on) => [
-      (await newClient(on)).path,
+      `${(await newClient(on)).path}/settings`,
       { name: HOSTILE, redirect_uris: REDIRECT_URIS },
     ],
     action: 'client_changed',
     details: { client_name: HOSTILE, redirect_uris: REDIRECT_URIS },
     typed: [HOSTILE, ...REDIRECT_URIS],
+    isOfOne: true,
+    isConfirmed: true,
+  },
+  'one more redirect URI of a client': {
+    open: async (on) => [
+      `${(await newClient(on)).path}/redirect-uris`,
+      { redirect_uri: 'http://127.0.0.1:4000/callback' },
+    ],
+    action: 'client_changed',
+    details: { redirect_uris: [REDIRECT_URI, 'http://127.0.0.1:4000/callback'] },
     isOfOne: true,
     isConfirmed: true,
   },
