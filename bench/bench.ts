@@ -16,9 +16,9 @@ import { measureSignIn } from './sign-in.ts';
 import { table } from './table.ts';
 
 const HELP = `npm run bench                       processor time per request, beside that of a bare Koa
-npm run bench -- --seconds 12       each scenario for 12 seconds (default 6)
+npm run bench -- --seconds 16       each scenario for 16 seconds (default 8)
 npm run bench -- --on embedded      on one of the two deployments
-npm run bench -- --authorizations N how many codes are made, exchanged and revoked (default 12000)
+npm run bench -- --authorizations N how many codes are made, exchanged and revoked (default 16000)
 npm run bench -- sign-in            sign-in of newcomers while one account at one address signs in
                                     at full speed, for 30 seconds or as long as --seconds says
 npm run bench -- many               introspection of 30,000 people in turn, ten of whom change each second,
@@ -33,7 +33,7 @@ async function main(): Promise<void> {
     allowPositionals: true,
     options: {
       seconds: { type: 'string' },
-      authorizations: { type: 'string', default: '12000' },
+      authorizations: { type: 'string', default: '16000' },
       tokens: { type: 'string', default: '200000' },
       people: { type: 'string', default: '30000' },
       on: { type: 'string' },
@@ -49,7 +49,7 @@ async function main(): Promise<void> {
   else if (subject === 'live') await measureLive(count(values.seconds ?? '5'));
   else if (subject === 'requests') {
     await measureRequests({
-      seconds: count(values.seconds ?? '6'),
+      seconds: count(values.seconds ?? '8'),
       authorizations: count(values.authorizations),
       on: DEPLOYMENTS.filter((kind) => kind === (values.on ?? kind)),
     });

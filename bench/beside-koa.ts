@@ -15,8 +15,10 @@ export interface Comparison extends Measurement {
 }
 
 const ROUNDS = 5;
-/** In so many the load is asked for: the first is not counted, for it compiles what all others use. */
-export const PARTS = ROUNDS + 1;
+/** Rounds that are not counted: what is asked ten thousand times is compiled anew in between. */
+const WARM_UP = 3;
+/** In so many the load is asked for. */
+export const PARTS = WARM_UP + ROUNDS;
 
 /** @param load asks the service for a while. */
 export async function besideKoa(
@@ -29,7 +31,7 @@ export async function besideKoa(
     const bare = await withCpu(koa, () => loadBareKoa(koa));
     const ours = await withCpu(service, load);
     const resident = residentMemory(service.pid);
-    if (part > 0) rounds.push({ ...ours, cpuOfKoa: bare.cpu, resident });
+    if (part >= WARM_UP) rounds.push({ ...ours, cpuOfKoa: bare.cpu, resident });
   }
   const sorted = (of: (round: (typeof rounds)[number]) => number): number[] =>
     rounds.map(of).sort((a, b) => a - b);

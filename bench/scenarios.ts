@@ -33,6 +33,8 @@ export async function runScenarios(
     scenarios.push({ name, comparison: await besideKoa(koa, deployment, part) });
   };
 
+  // Not measured: Node takes seconds of load to compile what all scenarios use.
+  await measure(issuer, { seconds: 5 }, askForMachineTokens([machine]));
   for (const [name, clients] of [
     ['client credentials', [machine]],
     [`client credentials, ${machines.length} clients`, machines],
