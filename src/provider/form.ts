@@ -4,7 +4,7 @@ import getRawBody from 'raw-body';
 import { requestState } from '../request-state.ts';
 import { OAuthError } from './oauth-error.ts';
 
-/** Bytes. Much more than any of our forms; the engine's own limit for the token endpoint. */
+/** Bytes. Much more than any of our forms. */
 const LIMIT = 56 * 1024;
 export const CONTENT_TYPE = 'application/x-www-form-urlencoded';
 
