@@ -235,7 +235,7 @@ const LIST: readonly (Place | readonly [rule: string, from: string, to: string])
   { in: 'src/storage/pages.ts', by: 'accounts/account-registry' },
   ['of a list only the page leaves the database', 'ORDER BY place LIMIT ${$limit}`', 'ORDER BY place LIMIT coalesce(${$limit}::integer * 9, 9)`'],
   { in: 'src/operator/sessions.ts', by: 'operator/edits' },
-  ['a session that was ended is not listed', 'isAlive(account, Number(acr))', 'true'],
+  ['a session that was ended is not listed', 'isAlive(account, { generation: Number(acr), uid })', 'true'],
   { in: 'src/operator/revoke/restored.ts', by: 'journeys/restore' },
   ['above an older PostgreSQL no machine access token comes back',
     'await registries.clients.endEveryMachineToken(tx);', ''],

@@ -225,12 +225,12 @@ export function createConnections(parts: {
     },
 
     async endOf(accountId, clientId) {
-      const [row] = await database.query<EndRow>(
-        'SELECT ended_at, ended_cause FROM connections WHERE account_id = $1 AND client_id = $2',
+      const [end] = await database.query<ConnectionEnd>(
+        `SELECT ended_at AS at, ended_cause AS cause FROM connections
+          WHERE account_id = $1 AND client_id = $2 AND ended_at IS NOT NULL`,
         [accountId, clientId],
       );
-      if (!row?.ended_at || !row.ended_cause) return undefined;
-      return { at: row.ended_at, cause: row.ended_cause };
+      return end;
     },
   };
 }
@@ -246,8 +246,3 @@ const endedFrom = (row: EndedRow): EndedConnection => ({
   clientId: row.client_id,
   name: row.name,
 });
-
-interface EndRow {
-  readonly ended_at: Date | null;
-  readonly ended_cause: EndingCause | null;
-}

@@ -10,6 +10,9 @@ const LAST_OF_THE_FIRST = '0016';
 /** Nothing was deployed yet: its tokens are unknown afterwards, and the CHANGELOG says so. */
 const BEFORE_THE_FIRST_TAG = '0025_authorizations.sql';
 
+/** Replaced by one that also takes what only new nodes write. */
+const WIDENED = ['activity_actor_check'];
+
 const later = readdirSync(MIGRATIONS)
   .filter((name) => name.slice(0, 4) > LAST_OF_THE_FIRST && name !== BEFORE_THE_FIRST_TAG)
   .sort();
@@ -58,6 +61,7 @@ function harmIn(file: string): string[] {
     .flatMap((statement) => statement.split(/,(?=\s*(?:add|drop|alter|rename)\b)/))
     .map((clause) => clause.replace(/\s+/g, ' ').trim())
     .filter((clause) => {
+      if (WIDENED.some((constraint) => clause.includes(`constraint ${constraint}`))) return false;
       if (/^create table\b/.test(clause)) return false;
       if (/\b(drop|rename|lock table)\b|^truncate\b|\balter column\b/.test(clause)) return true;
       if (/\badd column\b/.test(clause)) {

@@ -209,8 +209,10 @@ describeOn([postgresServer, redisServer], 'store round trips', () => {
         expect(await on.partner.isActive(token)).to.equal(true);
         on.service.accounts.forget(person.accountId);
         const before = Number(await asked());
+        const again = Number(await asked());
         expect(await on.partner.isActive(token)).to.equal(true);
-        expect(await asked()).to.equal(before + 1);
+        // To ask for the metrics asks PostgreSQL as well.
+        expect(await asked()).to.equal(again + (again - before) + 1);
       });
     }
     expect(JSON.stringify(await lastQueries())).to.include('json_agg');

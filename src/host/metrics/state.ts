@@ -80,7 +80,16 @@ export function registerState(registry: Registry, state: WatchedState): void {
 /** An import is a command, another process: what it came to is in the database. */
 function registerImport(registry: Registry, ask: WatchedState['lastImport']): void {
   const registers = [registry];
-  const lastImport = () => ask().catch(() => undefined);
+  let asked: ReturnType<typeof ask> | undefined;
+  /** Once for both, which are collected in one go. */
+  const lastImport = () => {
+    asked ??= ask()
+      .catch(() => undefined)
+      .finally(() => {
+        asked = undefined;
+      });
+    return asked;
+  };
   new Gauge({
     name: 'gatehouse_import_last_success_timestamp_seconds',
     help: 'When an import last brought everything to the state of its file, in seconds since the epoch; absent before the first, and while the database is away.',
