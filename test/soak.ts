@@ -1,6 +1,6 @@
 /** `npm run soak -- --minutes 60 [--deployment …] [--seed N]`: random walks for as long as told. */
 import { parseArgs } from 'node:util';
-import { createProgress } from '../src/operator/progress.ts';
+import { createProgress } from '../src/operator/program/progress.ts';
 import { walk } from './authorizations/random-walk.ts';
 import { endRun } from './support/end-of-run.ts';
 import type { Deployment } from './support/service.ts';

@@ -3,11 +3,11 @@ import { type Command, Option } from 'commander';
 import type { Action, ActivityRecord } from '../accounts/activity.ts';
 import { ACTIONS, wordsOf } from '../accounts/activity-words.ts';
 import type { AuditRecord } from '../accounts/audit.ts';
-import { givenTime } from './given-time.ts';
-import { wholeNumber } from './lists.ts';
-import { accountNamed } from './names.ts';
-import type { Operator } from './operator.ts';
-import { table } from './report.ts';
+import { givenTime } from './program/given-time.ts';
+import { wholeNumber } from './program/lists.ts';
+import { accountNamed } from './program/names.ts';
+import type { Operator } from './program/operator.ts';
+import { table } from './program/report.ts';
 
 interface AuditOptions {
   readonly account?: string;

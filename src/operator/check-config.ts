@@ -7,9 +7,9 @@ import { type Inspection, inspectSettings } from '../config/load.ts';
 import type { ConfigurationProblem } from '../config/problems.ts';
 import { settingsJsonSchema } from '../config/schema/json-schema.ts';
 import { hostsOf } from '../config/storage-urls.ts';
-import { WrongUsage } from './failure.ts';
-import type { Operator } from './operator.ts';
-import { type Report, table } from './report.ts';
+import { WrongUsage } from './program/failure.ts';
+import type { Operator } from './program/operator.ts';
+import { type Report, table } from './program/report.ts';
 
 export function addCheckConfigCommand(program: Command, { print, environment }: Operator): void {
   program

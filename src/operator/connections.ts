@@ -1,9 +1,9 @@
 /** `operator connections`: who connected what. */
 import { type Command, Option } from 'commander';
-import { WrongUsage } from './failure.ts';
-import { type ListOptions, listed, listReport, pageAsked } from './lists.ts';
-import { accountNamed, clientNamed } from './names.ts';
-import type { Operator } from './operator.ts';
+import { WrongUsage } from './program/failure.ts';
+import { type ListOptions, listed, listReport, pageAsked } from './program/lists.ts';
+import { accountNamed, clientNamed } from './program/names.ts';
+import type { Operator } from './program/operator.ts';
 
 interface Whose {
   readonly account?: string;

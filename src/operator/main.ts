@@ -1,6 +1,6 @@
 /** `npm run operator -- …`: what an operator does beside the settings file, one command at a time. */
 import { environmentOfProcess } from '../config/environment.ts';
-import { runOperator } from './run-operator.ts';
+import { runOperator } from './program/run-operator.ts';
 
 const { stdin, stdout, stderr } = process;
 

@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import { loadSettingsOfStores } from '../config/load.ts';
 import { openDatabase } from '../storage/database.ts';
 import { migrate, pendingMigrations } from '../storage/migrate.ts';
-import type { Operator } from './operator.ts';
+import type { Operator } from './program/operator.ts';
 
 export function addMigrateCommand(
   program: Command,

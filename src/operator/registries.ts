@@ -23,8 +23,8 @@ import { type OpenDatabase, openDatabase } from '../storage/database.ts';
 import { requireSchema } from '../storage/migrate.ts';
 import { openTokenStore } from '../storage/open-token-store.ts';
 import type { TokenStore } from '../storage/token-store.ts';
+import { createInvitations, type Invitations } from './accounts/invitations.ts';
 import { type RecordChange, recordsIn } from './change-records.ts';
-import { createInvitations, type Invitations } from './invitations.ts';
 
 export interface Registries extends CommonRegistries {
   readonly settings: SettingsWithoutSecrets;

@@ -7,8 +7,8 @@ import { reloadInWords } from '../config/reload.ts';
 import { isReachedFromElsewhere, reloadCredentials } from '../config/reload-credential.ts';
 import type { Settings } from '../config/settings.ts';
 import { Refusal } from '../refusal.ts';
-import type { Operator } from './operator.ts';
-import type { Report } from './report.ts';
+import type { Operator } from './program/operator.ts';
+import type { Report } from './program/report.ts';
 
 /** Milliseconds. Each process of the node builds itself anew, one after the other. */
 const PATIENCE = 60_000;

@@ -2,7 +2,7 @@ import { PassThrough } from 'node:stream';
 import { expect } from 'chai';
 import { createActivity } from '../../src/accounts/activity.ts';
 import { createApiKeys } from '../../src/accounts/api-keys/api-keys.ts';
-import { runOperator } from '../../src/operator/run-operator.ts';
+import { runOperator } from '../../src/operator/program/run-operator.ts';
 import { besideDatabase } from './beside-database.ts';
 import { createPage, type Environment, variablesOf } from './run-operator.ts';
 

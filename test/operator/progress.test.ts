@@ -1,8 +1,8 @@
 /** Long work on a terminal, and in a pipe. */
 import { Readable } from 'node:stream';
 import { expect } from 'chai';
-import { createProgress } from '../../src/operator/progress.ts';
-import { runOperator } from '../../src/operator/run-operator.ts';
+import { createProgress } from '../../src/operator/program/progress.ts';
+import { runOperator } from '../../src/operator/program/run-operator.ts';
 import { freshDatabaseUrl } from '../support/postgres-server.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
 import { startSeeded } from '../support/seeded.ts';

@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { Readable, Writable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { expect } from 'chai';
-import { runOperator } from '../../src/operator/run-operator.ts';
+import { runOperator } from '../../src/operator/program/run-operator.ts';
 import type { OpenDatabase } from '../../src/storage/database.ts';
 import { COMPILE_CACHE } from '../support/programs.ts';
 import type { TestService } from '../support/service.ts';

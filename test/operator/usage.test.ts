@@ -4,7 +4,7 @@ import path from 'node:path';
 import { Readable, Writable } from 'node:stream';
 import { expect } from 'chai';
 import type { Command } from 'commander';
-import { createProgram } from '../../src/operator/program.ts';
+import { createProgram } from '../../src/operator/program/program.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { expectWrongUsage, operatorWith, refusalFrom, valueFrom } from './run-operator.ts';
 

@@ -2,8 +2,8 @@
 import type { Account } from '../../accounts/account.ts';
 import type { Client } from '../../clients/client.ts';
 import type { ValueKind } from '../../random-id.ts';
-import { REFUSED } from '../failure.ts';
-import type { Report } from '../report.ts';
+import { REFUSED } from '../program/failure.ts';
+import type { Report } from '../program/report.ts';
 import { NAME } from './token-shape.ts';
 
 export type State =

@@ -7,8 +7,8 @@ import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import type { BrokenLine, ImportSource, Numbered } from '../../accounts/import/source.ts';
 import { Refusal } from '../../refusal.ts';
-import { WrongUsage } from '../failure.ts';
-import type { Surroundings } from '../operator.ts';
+import { WrongUsage } from '../program/failure.ts';
+import type { Surroundings } from '../program/operator.ts';
 import { readImportLine } from './line-reader.ts';
 
 /** In bytes. The longest line that keeps the rules has about 3,000. */

@@ -2,9 +2,9 @@
 import { type Command, Option } from 'commander';
 import { checkImport } from '../../accounts/import/check.ts';
 import { importJsonSchema } from '../../accounts/import/line.ts';
-import { askedFirst, type ConfirmationOptions, confirmed } from '../confirmation.ts';
-import { WrongUsage } from '../failure.ts';
-import type { Operator } from '../operator.ts';
+import { askedFirst, type ConfirmationOptions, confirmed } from '../program/confirmation.ts';
+import { WrongUsage } from '../program/failure.ts';
+import type { Operator } from '../program/operator.ts';
 import { openImportFile } from './file.ts';
 import { importReport, removalSentence } from './report.ts';
 

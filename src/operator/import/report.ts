@@ -5,7 +5,7 @@ import { IMPORT_TYPES, type ImportType } from '../../accounts/import/line.ts';
 import type { ImportProblems } from '../../accounts/import/problems.ts';
 import type { ImportReport } from '../../accounts/import/report.ts';
 import type { ImportKey } from '../../accounts/import/source.ts';
-import { type Report, table } from '../report.ts';
+import { type Report, table } from '../program/report.ts';
 
 export function importReport(
   { counts, changes, changeCount, prunesMost }: ImportReport,

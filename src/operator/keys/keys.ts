@@ -5,9 +5,9 @@ import { systemClock } from '../../clock.ts';
 import { Refusal } from '../../refusal.ts';
 import { type KeyKind, keySightings, runningNodes } from '../../storage/key-sightings.ts';
 import type { Queries } from '../../storage/queries.ts';
-import type { Operator } from '../operator.ts';
+import type { Operator } from '../program/operator.ts';
+import { type Report, table } from '../program/report.ts';
 import type { Registries } from '../registries.ts';
-import { type Report, table } from '../report.ts';
 import {
   KEY_VARIABLE,
   type KeyFacts,

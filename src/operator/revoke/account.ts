@@ -1,8 +1,8 @@
 /** Ends all that acts for a person: for an account that somebody else has got into. */
-import type { Confirm } from '../confirmation.ts';
-import { accountNamed } from '../names.ts';
+import type { Confirm } from '../program/confirmation.ts';
+import { accountNamed } from '../program/names.ts';
+import type { Report } from '../program/report.ts';
 import type { Registries } from '../registries.ts';
-import type { Report } from '../report.ts';
 
 export async function revokeAccount(
   registries: Registries,

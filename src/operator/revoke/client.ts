@@ -2,10 +2,10 @@
 import type { Client } from '../../clients/client.ts';
 import { Refusal } from '../../refusal.ts';
 import { clientRecord } from '../change-records.ts';
-import type { Confirm } from '../confirmation.ts';
-import { clientNamed } from '../names.ts';
+import type { Confirm } from '../program/confirmation.ts';
+import { clientNamed } from '../program/names.ts';
+import type { Report } from '../program/report.ts';
 import type { Registries } from '../registries.ts';
-import type { Report } from '../report.ts';
 
 export async function revokeClient(
   registries: Registries,

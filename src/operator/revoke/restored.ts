@@ -1,8 +1,8 @@
 /** Ends again what a restored backup has brought back. */
-import type { Confirm } from '../confirmation.ts';
-import type { Operator } from '../operator.ts';
+import type { Confirm } from '../program/confirmation.ts';
+import type { Operator } from '../program/operator.ts';
+import type { Report } from '../program/report.ts';
 import type { Registries } from '../registries.ts';
-import type { Report } from '../report.ts';
 
 /** After an older token store was restored: every single end that is recorded is carried out again. */
 export async function revokeRecorded(

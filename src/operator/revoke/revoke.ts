@@ -1,10 +1,15 @@
 /** `operator revoke`: ends what a person, a client or one token may do, at once and on every node. */
 import { type Command, Option } from 'commander';
-import { askedFirst, type Confirm, type ConfirmationOptions, confirmed } from '../confirmation.ts';
-import { WrongUsage } from '../failure.ts';
-import { givenTime } from '../given-time.ts';
-import { givenToken, STANDARD_INPUT_IS_SAFER } from '../given-token.ts';
-import type { Operator } from '../operator.ts';
+import {
+  askedFirst,
+  type Confirm,
+  type ConfirmationOptions,
+  confirmed,
+} from '../program/confirmation.ts';
+import { WrongUsage } from '../program/failure.ts';
+import { givenTime } from '../program/given-time.ts';
+import { givenToken, STANDARD_INPUT_IS_SAFER } from '../program/given-token.ts';
+import type { Operator } from '../program/operator.ts';
 import { revokeAccount } from './account.ts';
 import { revokeClient } from './client.ts';
 import { revokeAll, revokeRecorded } from './restored.ts';

@@ -3,8 +3,8 @@ import { readValue } from '../../authorizations/token-formats.ts';
 import type { ValueKind } from '../../random-id.ts';
 import { Refusal } from '../../refusal.ts';
 import { NAME, shapeOf } from '../explain/token-shape.ts';
+import type { Report } from '../program/report.ts';
 import type { Registries } from '../registries.ts';
-import type { Report } from '../report.ts';
 
 export async function revokeToken(registries: Registries, value: string): Promise<Report> {
   const { kind, faults } = shapeOf(value);

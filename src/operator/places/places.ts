@@ -1,11 +1,11 @@
 /** What organizations and warehouses have in common: another name, an external id, and their end. */
 import type { Command } from 'commander';
-import type { Dependents, Place, PlaceChanges, PlaceKind } from '../accounts/places.ts';
-import { askedFirst, type ConfirmationOptions, confirmed } from './confirmation.ts';
-import { WrongUsage } from './failure.ts';
-import type { Operator } from './operator.ts';
-import type { Registries } from './registries.ts';
-import type { Report } from './report.ts';
+import type { Dependents, Place, PlaceChanges, PlaceKind } from '../../accounts/places.ts';
+import { askedFirst, type ConfirmationOptions, confirmed } from '../program/confirmation.ts';
+import { WrongUsage } from '../program/failure.ts';
+import type { Operator } from '../program/operator.ts';
+import type { Report } from '../program/report.ts';
+import type { Registries } from '../registries.ts';
 
 export const EXTERNAL_ID = [
   '--external-id <id>',

@@ -1,7 +1,7 @@
 /** A point in time as an operator writes it. */
 import { InvalidArgumentError } from 'commander';
-import { systemClock } from '../clock.ts';
-import { durationSeconds } from '../config/durations.ts';
+import { systemClock } from '../../clock.ts';
+import { durationSeconds } from '../../config/durations.ts';
 
 /**
  * A duration is that long ago; anything else is a time by the ISO calendar, in UTC without a zone.

@@ -1,11 +1,11 @@
 /** A command about one client, which is there when its work begins. */
 import type { Command } from 'commander';
-import type { Client } from '../clients/client.ts';
+import type { Client } from '../../clients/client.ts';
+import { clientNamed, oneName } from '../program/names.ts';
+import type { Operator } from '../program/operator.ts';
+import type { Report } from '../program/report.ts';
+import type { Registries } from '../registries.ts';
 import { clientText, clientValue } from './client-report.ts';
-import { clientNamed, oneName } from './names.ts';
-import type { Operator } from './operator.ts';
-import type { Registries } from './registries.ts';
-import type { Report } from './report.ts';
 
 /** Makes it one. */
 export function aboutOne<Options extends object>(

@@ -1,26 +1,26 @@
 /** Every command there is, and what all of them have in common. */
 import { Command, InvalidArgumentError } from 'commander';
-import packageFile from '../../package.json' with { type: 'json' };
-import { addAccountCommands } from './accounts.ts';
-import { addAuditCommand } from './audit.ts';
-import { addCheckConfigCommand } from './check-config.ts';
-import { addClientCommands } from './clients.ts';
+import packageFile from '../../../package.json' with { type: 'json' };
+import { addAccountCommands } from '../accounts/accounts.ts';
+import { addSessionCommands } from '../accounts/sessions.ts';
+import { addAuditCommand } from '../audit.ts';
+import { addCheckConfigCommand } from '../check-config.ts';
+import { addClientCommands } from '../clients/clients.ts';
+import { addConnectionCommands } from '../connections.ts';
+import { addDoctorCommand } from '../doctor/doctor.ts';
+import { addExplainCommand } from '../explain/explain.ts';
+import { addImportCommand } from '../import/import.ts';
+import { addKeyCommands } from '../keys/keys.ts';
+import { addMigrateCommand } from '../migrate.ts';
+import { addMembershipCommands } from '../places/memberships.ts';
+import { addOrganizationCommands } from '../places/organizations.ts';
+import { addWarehouseCommands } from '../places/warehouses.ts';
+import { addReloadCommand } from '../reload.ts';
+import { addRevokeCommand } from '../revoke/revoke.ts';
 import { addCompletionCommand } from './completion.ts';
-import { addConnectionCommands } from './connections.ts';
-import { addDoctorCommand } from './doctor/doctor.ts';
 import { addExamples } from './examples.ts';
-import { addExplainCommand } from './explain/explain.ts';
-import { addImportCommand } from './import/import.ts';
-import { addKeyCommands } from './keys/keys.ts';
-import { addMembershipCommands } from './memberships.ts';
-import { addMigrateCommand } from './migrate.ts';
 import type { Operator } from './operator.ts';
-import { addOrganizationCommands } from './organizations.ts';
-import { addReloadCommand } from './reload.ts';
 import { WIDTH } from './report.ts';
-import { addRevokeCommand } from './revoke/revoke.ts';
-import { addSessionCommands } from './sessions.ts';
-import { addWarehouseCommands } from './warehouses.ts';
 
 /** @param json an error is told as JSON by whoever runs the program, so commander is silent. */
 export function createProgram(operator: Operator, { json }: { readonly json: boolean }): Command {

@@ -1,9 +1,9 @@
 /** How a new person gets their first password: a one-time link, printed, and mailed where mail is. */
-import type { Account } from '../accounts/account.ts';
-import type { SendMail } from '../accounts/mail.ts';
-import type { PasswordLinks } from '../accounts/passwords/links.ts';
-import { passwordLinkUrl, passwordMail } from '../accounts/passwords/mail.ts';
-import type { Report } from './report.ts';
+import type { Account } from '../../accounts/account.ts';
+import type { SendMail } from '../../accounts/mail.ts';
+import type { PasswordLinks } from '../../accounts/passwords/links.ts';
+import { passwordLinkUrl, passwordMail } from '../../accounts/passwords/mail.ts';
+import type { Report } from '../program/report.ts';
 
 export interface Invitations {
   /** Makes a link for the account. Sets nothing: the person does, with the link. */

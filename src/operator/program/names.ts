@@ -1,9 +1,9 @@
 /** How a command line names the account or client it is about. */
-import type { Account } from '../accounts/account.ts';
-import type { Client } from '../clients/client.ts';
-import { Refusal } from '../refusal.ts';
+import type { Account } from '../../accounts/account.ts';
+import type { Client } from '../../clients/client.ts';
+import { Refusal } from '../../refusal.ts';
+import type { Registries } from '../registries.ts';
 import { WrongUsage } from './failure.ts';
-import type { Registries } from './registries.ts';
 
 /** The account of an email address or an account ID. @throws Refusal `account_unknown` */
 export async function accountNamed({ accounts }: Registries, name: string): Promise<Account> {

@@ -1,10 +1,10 @@
 /** `operator clients list`: which clients there are. */
 import { type Command, Option } from 'commander';
-import type { ClientKind } from '../clients/client.ts';
+import type { ClientKind } from '../../clients/client.ts';
+import { type ListOptions, listed, listReport, pageAsked } from '../program/lists.ts';
+import { accountNamed } from '../program/names.ts';
+import type { Operator } from '../program/operator.ts';
 import { clientValue, stateOf } from './client-report.ts';
-import { type ListOptions, listed, listReport, pageAsked } from './lists.ts';
-import { accountNamed } from './names.ts';
-import type { Operator } from './operator.ts';
 
 export const KINDS: readonly ClientKind[] = [
   'confidential',

@@ -1,13 +1,13 @@
 /** Why a command did not do what was asked: its exit code, and what to print. */
 import { CommanderError } from 'commander';
-import { ImportInterrupted, ImportProblems } from '../accounts/import/problems.ts';
-import { ConfigurationProblems } from '../config/problems.ts';
-import { DamagedDataDirectory } from '../data-directory.ts';
-import { troubleOf } from '../explained.ts';
-import type { Refusal } from '../refusal.ts';
-import { EmbeddedPostgresInUse } from '../storage/embedded/postgres.ts';
-import { UnsafeRedis } from '../storage/open-token-store.ts';
-import { importProblemsReport } from './import/report.ts';
+import { ImportInterrupted, ImportProblems } from '../../accounts/import/problems.ts';
+import { ConfigurationProblems } from '../../config/problems.ts';
+import { DamagedDataDirectory } from '../../data-directory.ts';
+import { troubleOf } from '../../explained.ts';
+import type { Refusal } from '../../refusal.ts';
+import { EmbeddedPostgresInUse } from '../../storage/embedded/postgres.ts';
+import { UnsafeRedis } from '../../storage/open-token-store.ts';
+import { importProblemsReport } from '../import/report.ts';
 import type { Report } from './report.ts';
 
 /** 0 is done. */

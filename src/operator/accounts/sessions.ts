@@ -1,15 +1,15 @@
 /** `operator sessions`: where somebody is signed in on our pages. */
 import { type Command, Option } from 'commander';
-import type { Account } from '../accounts/account.ts';
-import { isAlive } from '../provider/browser-sessions.ts';
-import { sha256 } from '../random-id.ts';
-import { cutPage } from '../storage/pages.ts';
-import { askedFirst, type ConfirmationOptions, confirmed } from './confirmation.ts';
-import { WrongUsage } from './failure.ts';
-import { type ListOptions, listed, listReport, pageAsked } from './lists.ts';
-import { accountNamed } from './names.ts';
-import type { Operator } from './operator.ts';
-import type { Registries } from './registries.ts';
+import type { Account } from '../../accounts/account.ts';
+import { isAlive } from '../../provider/browser-sessions.ts';
+import { sha256 } from '../../random-id.ts';
+import { cutPage } from '../../storage/pages.ts';
+import { askedFirst, type ConfirmationOptions, confirmed } from '../program/confirmation.ts';
+import { WrongUsage } from '../program/failure.ts';
+import { type ListOptions, listed, listReport, pageAsked } from '../program/lists.ts';
+import { accountNamed } from '../program/names.ts';
+import type { Operator } from '../program/operator.ts';
+import type { Registries } from '../registries.ts';
 
 interface Whose {
   readonly account: string;

@@ -1,9 +1,9 @@
 /** What the page of a person's API keys prints. */
-import type { ListView } from './lists.ts';
-import type { Moment } from './moment.ts';
-import type { FormProblem } from './view-data.ts';
+import type { ListView } from '../lists.ts';
+import type { Moment } from '../moment.ts';
+import type { FormProblem } from '../view-data.ts';
 
-declare module './view-data.ts' {
+declare module '../view-data.ts' {
   interface ViewData {
     readonly 'api-keys': ApiKeysView;
   }

@@ -1,6 +1,6 @@
 /** What every list takes and prints: some of it by a word, and page by page. */
 import { type Command, InvalidArgumentError } from 'commander';
-import type { Page, PageRequest } from '../storage/pages.ts';
+import type { Page, PageRequest } from '../../storage/pages.ts';
 import type { Operator } from './operator.ts';
 import { type Report, table } from './report.ts';
 

@@ -1,19 +1,19 @@
 /** `operator clients`: clients of every kind. Public ones and machines come to be only here. */
 import { type Command, Option } from 'commander';
-import type { ClientKind } from '../clients/client.ts';
-import { type ClientLinks, isSameLinks, normalizeLinks } from '../clients/client-links.ts';
-import { checkRedirectUris, normalizeClientName } from '../clients/client-rules.ts';
+import type { ClientKind } from '../../clients/client.ts';
+import { type ClientLinks, isSameLinks, normalizeLinks } from '../../clients/client-links.ts';
+import { checkRedirectUris, normalizeClientName } from '../../clients/client-rules.ts';
+import { clientRecord } from '../change-records.ts';
+import { askedFirst, type ConfirmationOptions, confirmed } from '../program/confirmation.ts';
+import { WrongUsage } from '../program/failure.ts';
+import { accountNamed } from '../program/names.ts';
+import type { Operator } from '../program/operator.ts';
+import type { Report } from '../program/report.ts';
+import type { Registries } from '../registries.ts';
 import { aboutOne, report } from './about-client.ts';
-import { clientRecord } from './change-records.ts';
 import { addClientList, KINDS } from './client-list.ts';
 import { clientValue } from './client-report.ts';
 import { addClientSecretCommands } from './client-secrets.ts';
-import { askedFirst, type ConfirmationOptions, confirmed } from './confirmation.ts';
-import { WrongUsage } from './failure.ts';
-import { accountNamed } from './names.ts';
-import type { Operator } from './operator.ts';
-import type { Registries } from './registries.ts';
-import type { Report } from './report.ts';
 
 interface NewClientOptions {
   readonly kind: ClientKind;

@@ -1,16 +1,22 @@
 /** `operator memberships`: who belongs to an organization, and with which rights in its warehouses. */
 import { type Command, Option } from 'commander';
-import type { Member } from '../accounts/access.ts';
-import type { PlaceKind } from '../accounts/places.ts';
-import { type Organization, RIGHTS, type Right, ROLES, type Role } from '../accounts/reach.ts';
-import type { Subject } from '../accounts/subject.ts';
-import type { ChangeRecord } from './change-records.ts';
-import { WrongUsage } from './failure.ts';
-import { type ListForm, type ListOptions, listed, listReport, pageAsked } from './lists.ts';
-import { accountNamed, clientNamed } from './names.ts';
-import type { Operator } from './operator.ts';
-import type { Registries } from './registries.ts';
-import { type Report, table } from './report.ts';
+import type { Member } from '../../accounts/access.ts';
+import type { PlaceKind } from '../../accounts/places.ts';
+import { type Organization, RIGHTS, type Right, ROLES, type Role } from '../../accounts/reach.ts';
+import type { Subject } from '../../accounts/subject.ts';
+import type { ChangeRecord } from '../change-records.ts';
+import { WrongUsage } from '../program/failure.ts';
+import {
+  type ListForm,
+  type ListOptions,
+  listed,
+  listReport,
+  pageAsked,
+} from '../program/lists.ts';
+import { accountNamed, clientNamed } from '../program/names.ts';
+import type { Operator } from '../program/operator.ts';
+import { type Report, table } from '../program/report.ts';
+import type { Registries } from '../registries.ts';
 
 interface Whose {
   readonly account?: string;

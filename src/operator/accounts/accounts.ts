@@ -1,14 +1,19 @@
 /** `operator accounts`: the people who may sign in. */
 import { type Command, Option } from 'commander';
-import { ACCOUNT_STATES, type Account, type AccountState, stateOf } from '../accounts/account.ts';
-import { Refusal } from '../refusal.ts';
-import { askedFirst, type ConfirmationOptions, confirmed } from './confirmation.ts';
-import { type ListOptions, listed, listReport, pageAsked } from './lists.ts';
-import { accountNamed, oneName } from './names.ts';
-import type { Operator } from './operator.ts';
+import {
+  ACCOUNT_STATES,
+  type Account,
+  type AccountState,
+  stateOf,
+} from '../../accounts/account.ts';
+import { Refusal } from '../../refusal.ts';
+import { askedFirst, type ConfirmationOptions, confirmed } from '../program/confirmation.ts';
+import { type ListOptions, listed, listReport, pageAsked } from '../program/lists.ts';
+import { accountNamed, oneName } from '../program/names.ts';
+import type { Operator } from '../program/operator.ts';
+import type { Report } from '../program/report.ts';
+import type { Registries } from '../registries.ts';
 import { type PasswordOptions, passwordFrom } from './password-source.ts';
-import type { Registries } from './registries.ts';
-import type { Report } from './report.ts';
 
 export function addAccountCommands(program: Command, operator: Operator): void {
   const { run } = operator;

@@ -1,5 +1,5 @@
 /** What commands print about a client. */
-import type { Client } from '../clients/client.ts';
+import type { Client } from '../../clients/client.ts';
 
 export const stateOf = ({ isSuspended }: Client): string => (isSuspended ? 'suspended' : 'active');
 

@@ -1,10 +1,10 @@
 /** `operator clients rotate-secret` and `remove-secret`: one secret after the other, with an overlap. */
 import type { Command } from 'commander';
+import { clientRecord } from '../change-records.ts';
+import { askedFirst, type ConfirmationOptions, confirmed } from '../program/confirmation.ts';
+import type { Operator } from '../program/operator.ts';
 import { aboutOne, report } from './about-client.ts';
-import { clientRecord } from './change-records.ts';
 import { clientValue } from './client-report.ts';
-import { askedFirst, type ConfirmationOptions, confirmed } from './confirmation.ts';
-import type { Operator } from './operator.ts';
 
 export function addClientSecretCommands(clients: Command, operator: Operator): void {
   addRotateSecret(clients, operator);

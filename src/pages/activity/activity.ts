@@ -1,13 +1,13 @@
 /** `/profile/activity`: what happened to the account of the person who looks, newest first. */
 import type { Context } from 'koa';
-import type { Action } from '../accounts/activity.ts';
-import { ACTIONS } from '../accounts/activity-words.ts';
+import type { Action } from '../../accounts/activity.ts';
+import { ACTIONS } from '../../accounts/activity-words.ts';
+import type { ListTools } from '../lists.ts';
+import { get, type PageParts, type Route } from '../routes.ts';
+import { accountOf } from '../signed-in.ts';
 import { type ActivityEntry, activityInWords } from './activity-words.ts';
-import type { ListTools } from './lists.ts';
-import { get, type PageParts, type Route } from './routes.ts';
-import { accountOf } from './signed-in.ts';
 
-declare module './view-data.ts' {
+declare module '../view-data.ts' {
   interface ViewData {
     readonly activity: {
       readonly entries: readonly ActivityEntry[];

@@ -1,18 +1,18 @@
 /** `/profile/api-keys`: a person's keys, for integrations that act as this one person. */
 import type { Context } from 'koa';
-import type { ApiKey } from '../accounts/api-keys/api-key.ts';
-import { EXPIRY_DAYS } from '../accounts/api-keys/creation.ts';
-import { displayName } from '../accounts/display-name.ts';
-import { formOf } from '../provider/form.ts';
-import { Refusal } from '../refusal.ts';
+import type { ApiKey } from '../../accounts/api-keys/api-key.ts';
+import { EXPIRY_DAYS } from '../../accounts/api-keys/creation.ts';
+import { displayName } from '../../accounts/display-name.ts';
+import { formOf } from '../../provider/form.ts';
+import { Refusal } from '../../refusal.ts';
+import { fromOf } from '../browser-words.ts';
+import { byText, byTime, type ListFilter, type ListForm, listOf } from '../lists.ts';
+import { momentOf, momentOrNothing } from '../moment.ts';
+import { originOf, seeOther } from '../page.ts';
+import { get, type PageParts, post, type Redraw, type Route } from '../routes.ts';
+import { newCreationKey, sentFormFrom } from '../sent-form.ts';
+import { accountOf, NOTHING_SENT, typedOf } from '../signed-in.ts';
 import type { ApiKeyForm, ApiKeyRow } from './api-keys-view.ts';
-import { fromOf } from './browser-words.ts';
-import { byText, byTime, type ListFilter, type ListForm, listOf } from './lists.ts';
-import { momentOf, momentOrNothing } from './moment.ts';
-import { originOf, seeOther } from './page.ts';
-import { get, type PageParts, post, type Redraw, type Route } from './routes.ts';
-import { newCreationKey, sentFormFrom } from './sent-form.ts';
-import { accountOf, NOTHING_SENT, typedOf } from './signed-in.ts';
 
 const PATH = '/profile/api-keys';
 const REVOKED = 'The key is revoked: it is refused from now on.';

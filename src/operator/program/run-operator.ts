@@ -1,12 +1,12 @@
 /** One command line, from its words to its exit code. */
 import { userInfo } from 'node:os';
 import { CommanderError } from 'commander';
-import type { Variables } from '../config/environment.ts';
+import type { Variables } from '../../config/environment.ts';
+import { withRegistries } from '../registries.ts';
 import { failureOf } from './failure.ts';
 import type { Operator, Surroundings } from './operator.ts';
 import { createProgram } from './program.ts';
 import { createProgress } from './progress.ts';
-import { withRegistries } from './registries.ts';
 import type { Report } from './report.ts';
 
 /**

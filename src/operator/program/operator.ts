@@ -1,9 +1,9 @@
 /** What a command file gets to work with. */
 import type { Readable, Writable } from 'node:stream';
-import type { OperatedBy } from '../accounts/activity.ts';
-import type { Variables } from '../config/environment.ts';
+import type { OperatedBy } from '../../accounts/activity.ts';
+import type { Variables } from '../../config/environment.ts';
+import type { Registries } from '../registries.ts';
 import type { Progress } from './progress.ts';
-import type { Registries } from './registries.ts';
 import type { Report } from './report.ts';
 
 /** What a command meets outside itself: of the process it runs in, or what a test puts there. */

@@ -1,10 +1,10 @@
 /** Where the password of a new account comes from; never from an argument, which others can see. */
 import { readFile } from 'node:fs/promises';
 import { text } from 'node:stream/consumers';
-import { randomId } from '../random-id.ts';
-import { WrongUsage } from './failure.ts';
-import { askingHidden } from './hidden-line.ts';
-import type { Surroundings } from './operator.ts';
+import { randomId } from '../../random-id.ts';
+import { WrongUsage } from '../program/failure.ts';
+import { askingHidden } from '../program/hidden-line.ts';
+import type { Surroundings } from '../program/operator.ts';
 
 export interface PasswordOptions {
   readonly passwordFile?: string;
