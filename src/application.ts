@@ -33,9 +33,11 @@ import { createKnownDevices } from './pages/known-devices.ts';
 import { createNotices } from './pages/notices.ts';
 import { foundVisitor, type PageHost, visitorOf } from './pages/page.ts';
 import { routesOfPages } from './pages/pages.ts';
-import { createPasswordCheck } from './pages/password-check.ts';
+import { createPasswordCheck, refusePasswords } from './pages/password-check.ts';
 import type { Route } from './pages/routes.ts';
 import { pageSteps } from './pages/signed-in.ts';
+import { createRecordSignIn } from './pages/signing-in.ts';
+import { createUpstream } from './pages/upstream.ts';
 import { createWaitingSignIn } from './pages/waiting-sign-in.ts';
 import type { ChangeStreams } from './provider/introspection-changes.ts';
 import { createAuthorizationServer } from './provider/provider.ts';
@@ -72,6 +74,7 @@ export function createApplication(parts: ApplicationParts): Application {
   const { settings, clock, log, database, store, createAttemptLimit } = parts;
   const { accounts, activity } = parts;
   const { limits, issuer, secrets } = settings;
+  const { passwords } = settings.signIn;
   const { metrics = createMetrics() } = parts;
   const { outcomes } = metrics;
 
@@ -115,6 +118,7 @@ export function createApplication(parts: ApplicationParts): Application {
     createAttemptLimit({ name, attempts, windowSeconds: 3_600, whenAway: 'count here', log });
   const requests =
     sendMail &&
+    passwords &&
     createPasswordLinkRequests({
       issuer,
       accounts,
@@ -123,21 +127,38 @@ export function createApplication(parts: ApplicationParts): Application {
       sendMail,
       perAccount: hourlyLimit('forgot_account', 3),
     });
-  const linkRequests = requests && {
-    requests,
-    perAddress: hourlyLimit('forgot_address', 30),
-  };
+  const linkRequests = requests
+    ? { requests, perAddress: hourlyLimit('forgot_address', 30) }
+    : undefined;
   const forgotPasswordUrl = linkRequests && FORGOT_PASSWORD;
-  const checkPassword = createPasswordCheck({
-    accounts,
-    activity,
-    devices,
-    log,
+  const checkPassword = passwords
+    ? createPasswordCheck({
+        accounts,
+        activity,
+        devices,
+        log,
+        outcomes,
+        forgotPasswordUrl,
+        mail,
+        signIn: createSignIn({ database }),
+        limits: createSignInLimits({ settings: limits, createAttemptLimit, log }),
+      })
+    : refusePasswords;
+  const waiting = createWaitingSignIn({ issuer, interactions });
+  const recordSignIn = createRecordSignIn({ activity, outcomes });
+  const disconnect = createDisconnect(parts.connections, activity);
+  const upstream = createUpstream({
+    ...parts,
+    errorPage,
     outcomes,
-    forgotPasswordUrl,
+    sessions,
+    interactions,
+    devices,
+    waiting,
+    recordSignIn,
+    disconnect,
     mail,
-    signIn: createSignIn({ database }),
-    limits: createSignInLimits({ settings: limits, createAttemptLimit, log }),
+    notices: host.notices,
   });
   const keptForms = createKeptForms({
     issuer,
@@ -152,6 +173,8 @@ export function createApplication(parts: ApplicationParts): Application {
     accounts,
     sessions,
     checkPassword,
+    passwords,
+    upstream: upstream.signIns,
     errorPage,
     keptForms,
     keepAnswer: answers.keepAnswer,
@@ -168,6 +191,7 @@ export function createApplication(parts: ApplicationParts): Application {
       accounts,
       requireSameOrigin: formTokens.requireSameOrigin,
     }),
+    upstreamLogouts: upstream.logouts,
     pages: routesOfPages({
       ...parts,
       host,
@@ -186,13 +210,16 @@ export function createApplication(parts: ApplicationParts): Application {
       linkRequests,
       authorizations: server.authorizations,
       clientTests: server.clientTests,
-      disconnect: createDisconnect(parts.connections, activity),
+      disconnect,
       organizationEndings: createOrganizationEndings({
         ...parts,
         ends: createOrganizationEnds(parts),
       }),
       passwordChanges: createPasswordChanges({ ...parts, links: parts.passwordLinks }),
-      waiting: createWaitingSignIn({ issuer, interactions }),
+      waiting,
+      upstream: upstream.signIns,
+      passwords,
+      recordSignIn,
       seals: createSeals('consent', secrets.cookieKeys),
       lifetimes: settings.tokens,
       postForm: createOwnRequests({ issuer, handler: () => handle }),

@@ -5,6 +5,8 @@ import { createAccess } from './accounts/access.ts';
 import { createAccountRegistry } from './accounts/account-registry.ts';
 import { createActivity, type OperatedBy } from './accounts/activity.ts';
 import { createApiKeys } from './accounts/api-keys/api-keys.ts';
+import { createIdentities } from './accounts/identities/identities.ts';
+import { createUpstreamSessions } from './accounts/identities/upstream-sessions.ts';
 import { createPasswordLinks } from './accounts/passwords/links.ts';
 import { createPeople } from './accounts/people.ts';
 import { createSessionList } from './accounts/session-list.ts';
@@ -50,6 +52,8 @@ export function createRegistries({
   const activity = createActivity({ database, clock, ...(by && { by }) });
   const revocations = createRevocations({ database, clock, activity, log });
   const apiKeys = createApiKeys({ database, changes, clock, activity, mostRemembered });
+  const identities = createIdentities({ database, clock });
+  const upstreamSessions = createUpstreamSessions({ database, clock });
   const passwordLinks = createPasswordLinks({ database, clock, accounts, activity });
   const clientProblems = createClientProblems({ database, clock, log });
   const clientRequests = createClientRequests({ database, changes, clock, log });
@@ -74,6 +78,8 @@ export function createRegistries({
     connections,
     activity,
     apiKeys,
+    identities,
+    upstreamSessions,
     passwordLinks,
     revocations,
     clientProblems,

@@ -142,6 +142,9 @@ export async function startService(given: ServiceParts) {
       api_keys: registries.apiKeys.removeExpired,
       password_links: registries.passwordLinks.removeExpired,
       browser_sessions: (limit) => registries.sessionList.removeOlderThan(signedOut(), limit),
+      upstream_sessions: registries.upstreamSessions.removeExpired,
+      upstream_sign_outs: (limit) =>
+        registries.upstreamSessions.finishEnded(store.removeSessionByUid, limit),
       activity: (limit) => activity.removeOlderThan(unkept(), limit),
       revocations: (limit) => revocations.removeOlderThan(unkept(), limit),
     },

@@ -70,7 +70,7 @@ export function createAccountEdits({
           );
           if (row === undefined) throw unknownAccount(id);
           await tx.query(
-            `UPDATE activity SET address = NULL, browser = NULL, details = details - 'api_key_name'
+            `UPDATE activity SET address = NULL, browser = NULL, details = details - ARRAY['api_key_name', 'subject']
               WHERE account_id = $1`,
             [id],
           );

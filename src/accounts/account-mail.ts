@@ -67,20 +67,20 @@ const TEXTS = {
   },
   new_device: {
     subject: 'A new browser signed in to your Gatehouse account',
-    happened: 'somebody signed in with your password in a browser that was not known yet',
-    remedy: 'sign that browser out, and change your password.',
+    happened: 'somebody signed in to your account in a browser that was not known yet',
+    remedy: 'sign that browser out, and change the password that you sign in with.',
     path: '/profile/security',
   },
   new_connection: {
     subject: 'A client now acts for you at Gatehouse',
     happened: 'a client was approved to act for you',
-    remedy: 'disconnect it, and change your password.',
+    remedy: 'disconnect it, and change the password that you sign in with.',
     path: '/profile/connections',
   },
   new_api_key: {
     subject: 'A new Gatehouse API key acts as you',
     happened: 'an API key was created that acts as you',
-    remedy: 'revoke it, and change your password.',
+    remedy: 'revoke it, and change the password that you sign in with.',
     path: '/profile/api-keys',
   },
 } as const;

@@ -53,9 +53,29 @@ function access(details: Details): string | undefined {
   return rights === undefined ? `${warehouse}` : `${warehouse}: ${[rights].flat().join(', ')}`;
 }
 
+/** Why somebody stays out who comes from a provider. */
+const REFUSALS: Readonly<Record<string, string>> = {
+  suspended: 'the account is suspended',
+  taken: 'the account is linked with somebody else there',
+  another: 'somebody else was to confirm that it is them',
+};
+
 const WORDS: Readonly<Record<Action, Words>> = {
-  signed_in: { what: 'Signed in' },
+  signed_in: {
+    what: 'Signed in',
+    note: ({ provider_name: provider }) =>
+      provider === undefined ? undefined : `with ${provider}`,
+  },
   sign_in_failed: { what: 'Wrong password', isWarning: true },
+  sign_in_refused: {
+    what: 'Sign-in refused',
+    about: 'provider_name',
+    note: ({ reason }) => REFUSALS[String(reason)],
+    isWarning: true,
+  },
+  signed_out_upstream: { what: 'Signed out by', about: 'provider_name' },
+  identity_linked: { what: 'Way to sign in linked', about: 'provider_name' },
+  identity_unlinked: { what: 'Way to sign in unlinked', about: 'provider_name' },
   signed_out_everywhere: { what: 'Signed out everywhere' },
   signed_out_elsewhere: {
     what: 'Signed out in another browser',

@@ -6,6 +6,10 @@ import type { Queries } from '../storage/queries.ts';
 export type Action =
   | 'signed_in'
   | 'sign_in_failed'
+  | 'sign_in_refused'
+  | 'signed_out_upstream'
+  | 'identity_linked'
+  | 'identity_unlinked'
   | 'signed_out_everywhere'
   | 'signed_out_elsewhere'
   | 'account_added'

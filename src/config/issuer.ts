@@ -37,3 +37,17 @@ export function issuerProblem(issuer: string): { message: string; remedy: string
   }
   return undefined;
 }
+
+/**
+ * What is wrong with the issuer of a provider that people come from. Unlike ours it may have a path;
+ * nothing but its own discovery document says how it is written (OpenID Connect Discovery §4.3).
+ */
+export function upstreamIssuerProblem(issuer: string): string | undefined {
+  if (!URL.canParse(issuer) || issuer.trim() !== issuer) return 'is not a URL';
+  const { protocol, username, password } = new URL(issuer);
+  if (username !== '' || password !== '') return 'holds a user name or password';
+  // OpenID Connect Core §2, "iss".
+  if (/[?#]/.test(issuer)) return 'has a query or a fragment';
+  if (protocol === 'https:' || (protocol === 'http:' && isLoopbackOrigin(issuer))) return undefined;
+  return 'is not an https URL';
+}

@@ -15,6 +15,7 @@ import { findSecrets, loadSecrets, newSecrets, secretProblems } from './secrets.
 import type { Settings, SettingsWithoutSecrets } from './settings.ts';
 import { defaultFile, readSettingsFile } from './settings-file.ts';
 import { settingsFrom } from './settings-from.ts';
+import { secretFilesOf, signInProviders } from './sign-in-providers.ts';
 import { validate } from './validate.ts';
 import { configurationWarnings } from './warnings.ts';
 
@@ -103,7 +104,11 @@ export function inspectSettings(options: LoadOptions = {}): Inspection {
     ...(existsSync(file) && { file }),
     effectiveSettings: effectiveSettings({ ...judged, overrides: environment.overrides }),
     effectiveSecrets: effectiveSecrets(found, environment, settings.storage),
-    warnings: configurationWarnings(options.environment ?? environmentOfProcess, found ?? given),
+    warnings: configurationWarnings(
+      options.environment ?? environmentOfProcess,
+      found ?? given,
+      secretFilesOf(judged.values),
+    ),
   };
 }
 
@@ -119,7 +124,9 @@ function judge(options: LoadOptions, { secretsAreNeeded }: { secretsAreNeeded: b
   problems.push(...refusals);
 
   const unknown = new Set([...refused, ...environment.unreadable]);
-  const settings = settingsFrom(values, overrides);
+  const upstream = signInProviders(values, { secretsAreNeeded });
+  problems.push(...upstream.problems);
+  const settings = settingsFrom(values, overrides, upstream.providers);
   // Of a file that could not be read nothing is known but what the environment decides.
   if (read) problems.push(...brokenRules({ values, settings, unknown, overrides }));
   if (secretsAreNeeded && !unknown.has('storage.database_url')) {
@@ -127,7 +134,7 @@ function judge(options: LoadOptions, { secretsAreNeeded }: { secretsAreNeeded: b
     problems.push(...missing.filter(({ path: variable }) => !unknown.has(variable)));
   }
   if (problems.length > 0) throw new ConfigurationProblems(problems);
-  return { settings, given, environment, file, content };
+  return { settings, given, environment, file, content, values };
 }
 
 function collect<Result>(problems: ConfigurationProblem[], work: () => Result): Result | undefined {

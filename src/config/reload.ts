@@ -127,9 +127,11 @@ function named(settings: Settings): Map<string, string> {
  */
 function nameOf(section: string, member: string): string {
   if (member === '') return section;
-  const plain = member.replace(/Seconds$/, '');
-  return `${section}.${plain.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)}`;
+  return `${inTheFile(section)}.${inTheFile(member.replace(/Seconds$/, ''))}`;
 }
+
+const inTheFile = (name: string): string =>
+  name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
 /** What came of a reload, for a person. */
 export function reloadInWords({ changed, needsRestart }: Omit<Reload, 'settings'>): string {

@@ -98,6 +98,22 @@ const rules: readonly Rule[] = [
     remedy: 'set DATABASE_URL as well, or leave Redis out',
   },
   {
+    setting: 'sign_in.passwords',
+    dependsOn: ['sign_in.providers'],
+    isBroken: ({ values: { sign_in: signIn } }) =>
+      !signIn.passwords && (signIn.providers ?? []).length === 0,
+    message: 'leaves no way in: there are no passwords, and no sign_in.providers',
+    remedy: 'write the providers people come from, or `true`',
+  },
+  {
+    setting: 'sign_in.providers',
+    dependsOn: ['issuer'],
+    isBroken: ({ settings: { issuer, signIn } }) =>
+      signIn.providers.some((provider) => new URL(provider.issuer).origin === issuer),
+    message: 'names this very service, which is no OpenID provider',
+    remedy: 'write the issuer of the provider that people come from',
+  },
+  {
     setting: 'mail.from',
     dependsOn: ['mail.smtp_url'],
     isBroken: ({ values: { mail } }) => mail.smtp_url !== undefined && mail.from === undefined,

@@ -3,12 +3,13 @@ import path from 'node:path';
 import type { Override } from './environment.ts';
 import { isLoopbackOrigin } from './issuer.ts';
 import type { SettingsFile } from './schema/schema.ts';
-import type { SettingsWithoutSecrets } from './settings.ts';
+import type { SettingsWithoutSecrets, SignInProvider } from './settings.ts';
 import { projectDirectory } from './settings-file.ts';
 
 export function settingsFrom(
   file: SettingsFile,
   overrides: readonly Override[],
+  providers: readonly SignInProvider[],
 ): SettingsWithoutSecrets {
   const { server, storage, tokens, sessions, limits, mail, api } = file;
   const issuer = file.issuer ?? `http://localhost:${server.port}`;
@@ -47,6 +48,7 @@ export function settingsFrom(
       absoluteAgeSeconds: tokens.absolute_age,
     },
     sessions: { idleSeconds: sessions.idle, absoluteSeconds: sessions.absolute },
+    signIn: { passwords: file.sign_in.passwords, providers },
     limits: {
       clientsPerPerson: limits.clients_per_person,
       apiKeysPerPerson: limits.api_keys_per_person,

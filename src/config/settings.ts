@@ -39,6 +39,10 @@ export interface Settings {
     readonly absoluteAgeSeconds: number | undefined;
   };
   readonly sessions: { readonly idleSeconds: number; readonly absoluteSeconds: number };
+  readonly signIn: {
+    readonly passwords: boolean;
+    readonly providers: readonly SignInProvider[];
+  };
   readonly limits: {
     readonly clientsPerPerson: number;
     readonly apiKeysPerPerson: number;
@@ -67,6 +71,27 @@ export interface Settings {
     readonly cookieKeys: Keys;
     readonly tokenKeys: Keys;
   };
+}
+
+/** An OpenID Connect provider where people have an account already. */
+export interface SignInProvider {
+  /** In addresses, log and metrics. */
+  readonly id: string;
+  /** On its button. */
+  readonly label: string;
+  readonly issuer: string;
+  readonly clientId: string;
+  /** Absent for a public client, and for commands that need no secret. */
+  readonly clientSecret?: string;
+  /** How the account of somebody is found who comes from there for the first time. */
+  readonly match: 'external_id' | 'verified_email' | 'none';
+  /** The claim that is the external id. */
+  readonly accountClaim: string;
+  readonly scopes: readonly string[];
+  /** Opens an account for who has none. */
+  readonly create: boolean;
+  /** Its back-channel logout disconnects the person's clients as well. */
+  readonly endConnections: boolean;
 }
 
 /** There is always one that signs. */

@@ -2,7 +2,7 @@
 
 import { nearestWord } from './nearest-word.ts';
 import type { ConfigurationProblem } from './problems.ts';
-import { knownSettings, settingsUnder } from './schema/known-settings.ts';
+import { knownSettings, settingsInList, settingsUnder } from './schema/known-settings.ts';
 import { settingsFile } from './schema/schema.ts';
 
 /** @param path the heading the key stands under; empty at the left margin. */
@@ -24,7 +24,9 @@ export const removedSettings: ReadonlyMap<string, string> = new Map([
   ],
 ]);
 
-function remedyOf([heading]: readonly string[], key: string): string {
+function remedyOf(path: readonly string[], key: string): string {
+  const [heading] = path;
+  if (path.length > 1) return remedyInList(path, key);
   if (/secret|cookie_?key|token_?key/i.test(key)) {
     return 'secrets come from the environment: GATEHOUSE_COOKIE_KEYS and GATEHOUSE_TOKEN_KEYS';
   }
@@ -44,6 +46,17 @@ function remedyOf([heading]: readonly string[], key: string): string {
   const home = elsewhere.find((place) => place.key === meant);
   if (home) return `did you mean \`${home.key}\`, which belongs ${placeOf(home)}?`;
   return `remove it; known here: ${here.join(', ')}`;
+}
+
+function remedyInList(path: readonly string[], key: string): string {
+  if (key === 'client_secret') {
+    return 'write it into a file of its own, which only this service may read, and name that in `client_secret_file`';
+  }
+  const keys = settingsInList(path);
+  const meant = nearestWord(key, keys);
+  return meant === undefined
+    ? `remove it; known here: ${keys.join(', ')}`
+    : `did you mean \`${meant}\`?`;
 }
 
 interface Place {

@@ -1,7 +1,7 @@
 /** Each setting judged by itself: known keys only, every value of its kind. */
 import type { Override } from './environment.ts';
 import type { ConfigurationProblem } from './problems.ts';
-import { knownSettings } from './schema/known-settings.ts';
+import { expectationAt } from './schema/known-settings.ts';
 import { type SettingsFile, sections, settingsFile } from './schema/schema.ts';
 import type { FileContent } from './settings-file.ts';
 import { unknownKey } from './unknown-keys.ts';
@@ -64,11 +64,12 @@ function refusedValue(
       remedy: `write the settings of \`${setting}\` as indented \`name: value\` lines`,
     };
   }
-  const expectation = knownSettings.get(setting)?.expectation;
+  const expectation = expectationAt(path);
+  const isMissing = value === null || value === undefined;
   return {
     path: locationOf(setting, overrides),
-    ...(value === null ? {} : { value: shown(setting, value) }),
-    message: value === null ? 'has no value' : `is not ${expectation?.accepts ?? 'what it may be'}`,
+    ...(isMissing ? {} : { value: shown(setting, value) }),
+    message: isMissing ? 'has no value' : `is not ${expectation?.accepts ?? 'what it may be'}`,
     remedy: `write ${expectation?.example ?? 'another value'}`,
   };
 }
@@ -86,14 +87,9 @@ function remove(data: FileContent, [section = '', key]: readonly string[]): void
   else if (isMapping(settings)) delete settings[key];
 }
 
-/** What stands at a path such as `['server', 'port']`. */
-export function valueAt(
-  data: Readonly<FileContent>,
-  [section = '', key]: readonly string[],
-): unknown {
-  const settings = data[section];
-  if (key === undefined) return settings;
-  return isMapping(settings) ? settings[key] : undefined;
+/** What stands at a path such as `['server', 'port']`, also inside of a list. */
+export function valueAt(data: Readonly<FileContent>, path: readonly string[]): unknown {
+  return path.reduce<unknown>((value, key) => (isMapping(value) ? value[key] : undefined), data);
 }
 
 function isMapping(value: unknown): value is FileContent {

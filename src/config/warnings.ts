@@ -10,14 +10,19 @@ const ANYBODY_MAY_READ = 0o004;
 /** Different characters: 32 random ones of 16 have fewer once in many thousand years. */
 const FEWEST_CHARACTERS = 6;
 
-/** @param secrets those that somebody gave or that are kept; none before the first start. */
+/**
+ * @param secrets those that somebody gave or that are kept; none before the first start.
+ * @param secretFiles those that settings name.
+ */
 export function configurationWarnings(
   variables: Variables,
   secrets: Partial<Settings['secrets']>,
+  secretFiles: readonly { readonly path: string; readonly file: string }[],
 ): readonly ConfigurationProblem[] {
   return [
     ...keyWarnings(secrets),
     ...mayBeInAFile.flatMap((name) => fileWarnings(name, variables)),
+    ...secretFiles.flatMap(({ path, file }) => openFileWarnings(path, file)),
   ];
 }
 
@@ -68,6 +73,10 @@ function fileWarnings(name: string, variables: Variables): ConfigurationProblem[
     const remedy = 'unset it, or name a file';
     return [{ path, message: 'is set to nothing, and so counts as unset', remedy }];
   }
+  return openFileWarnings(path, file);
+}
+
+function openFileWarnings(path: string, file: string): ConfigurationProblem[] {
   const mode = statSync(file.trim(), { throwIfNoEntry: false })?.mode ?? 0;
   if ((mode & ANYBODY_MAY_READ) === 0) return [];
   return [

@@ -24,6 +24,8 @@ export interface HostParts {
   readonly log: Logger;
   readonly server: AuthorizationServer;
   readonly refreshSession: readonly Middleware[];
+  /** Of the providers that people come from, by path. */
+  readonly upstreamLogouts: ExactRoutes;
   readonly errorPage: ErrorPage;
   /** Before the pages: shows an answer that was kept. */
   readonly showAnswer: Middleware;
@@ -75,7 +77,8 @@ export function createHost(parts: HostParts): Host {
 }
 
 /** What programs call: JSON, and no more middleware than that needs. */
-function oauthRoutes({ settings, server, refreshSession }: HostParts): ExactRoutes {
+function oauthRoutes(parts: HostParts): ExactRoutes {
+  const { settings, server, refreshSession } = parts;
   const { issuer } = settings;
   const preflight = [answerPreflight('POST')];
   return {
@@ -85,6 +88,7 @@ function oauthRoutes({ settings, server, refreshSession }: HostParts): ExactRout
     [ENDPOINT.revokeCurrentToken]: { POST: server.revokeCurrentToken, OPTIONS: preflight },
     [ENDPOINT.revocation]: { POST: server.revocation, OPTIONS: preflight },
     [ENDPOINT.refreshSession]: { POST: refreshSession },
+    ...parts.upstreamLogouts,
     [ENDPOINT.metadata]: {
       OPTIONS: [answerPreflight('GET')],
       GET: [

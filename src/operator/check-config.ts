@@ -44,11 +44,12 @@ const LOOKUP_LIMIT = 3_000;
 async function unknownHosts({
   storage,
   mail,
+  signIn,
 }: Inspection['settings']): Promise<ConfigurationProblem[]> {
   const urls = { DATABASE_URL: storage.databaseUrl, REDIS_URL: storage.redisUrl };
-  const named = Object.entries({ ...urls, SMTP_URL: mail?.smtpUrl }).flatMap(([path, url = '']) =>
-    hostsOf(url).map((host) => ({ path, host })),
-  );
+  const issuers = signIn.providers.map(({ id, issuer }) => [`the provider ${id}`, issuer] as const);
+  const all = [...Object.entries({ ...urls, SMTP_URL: mail?.smtpUrl }), ...issuers];
+  const named = all.flatMap(([path, url = '']) => hostsOf(url).map((host) => ({ path, host })));
   const waiting = new AbortController();
   const late = delay(LOOKUP_LIMIT, 'no answer in time', { signal: waiting.signal });
   const found = await Promise.all(
@@ -114,10 +115,11 @@ function inspectionText({
     `Database: ${database}`,
     `Tokens:   ${storage.redisUrl === undefined ? 'in the database' : 'Redis, by URL'}`,
     `Mail:     ${mail === undefined ? 'off' : `by URL, from ${mail.from}`}`,
+    `Sign-in:  ${waysIn(settings)}`,
     '',
     table(
       ['SETTING', 'VALUE', 'FROM'],
-      effectiveSettings.map(({ name, value, from }) => [name, String(value ?? 'not set'), from]),
+      effectiveSettings.map(({ name, value, from }) => [name, shownValue(value), from]),
       '',
       { mayBeWide: true },
     ),
@@ -130,6 +132,12 @@ function inspectionText({
     ),
   ].join('\n');
 }
+
+const shownValue = (value: unknown): string =>
+  typeof value === 'object' && value !== null ? JSON.stringify(value) : String(value ?? 'not set');
+
+const waysIn = ({ signIn: { passwords, providers } }: Inspection['settings']): string =>
+  [...(passwords ? ['passwords'] : []), ...providers.map(({ id }) => id)].join(', ');
 
 /** How many keys, and how long: enough to see that it is the right list, and nothing of a key. */
 function describe({ lengths }: EffectiveSecret): string {

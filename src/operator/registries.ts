@@ -60,6 +60,7 @@ export async function withRegistries<Result>(
 ): Promise<Result> {
   const settings = loadSettingsOfStores({ environment });
   const { storage, issuer, mail } = settings;
+  const { passwords } = settings.signIn;
   // Nobody waits for a page here, and one statement may change a great many rows.
   const database = await openDatabase({ ...storage, patience: PATIENCE });
   await using opened = new AsyncDisposableStack();
@@ -90,7 +91,12 @@ export async function withRegistries<Result>(
     importer: createImporter({ ...parts, activity }),
     disconnect: createDisconnect(connections, activity),
     audit: createAudit(parts),
-    invitations: createInvitations({ issuer, links, sendMail: mail && sendingMail(mail) }),
+    invitations: createInvitations({
+      issuer,
+      links,
+      passwords,
+      sendMail: mail && sendingMail(mail),
+    }),
     tokenStore,
     endings: async () => createEndings({ store: await tokenStore(), revocations }),
     machineTokens: async () => createMachineTokens(await tokenStore()),

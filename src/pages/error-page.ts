@@ -26,7 +26,7 @@ interface ErrorView {
   readonly requestId: string;
 }
 
-type ErrorText = Pick<ErrorView, 'heading' | 'explanation' | 'advice'> &
+export type ErrorText = Pick<ErrorView, 'heading' | 'explanation' | 'advice'> &
   Partial<Pick<ErrorView, 'links' | 'typed' | 'nearMiss'>>;
 
 const PROFILE = { href: '/profile', label: 'Go to your profile' };
@@ -124,6 +124,8 @@ const PROVIDER_SUSPENDED: ErrorText = {
 export interface ErrorPage {
   /** Answers with the page for an HTTP status. */
   show(ctx: Context, status: number): Promise<void>;
+  /** Answers with what another page has to say of it. */
+  say(ctx: Context, status: number, text: ErrorText): Promise<void>;
   showAuthorizationError(ctx: Context, refusal: AuthorizationRefusal): Promise<void>;
   /** Answers for an interaction that was used or has expired; `restart` begins the request again. */
   requestIsOver(ctx: Context, restart?: string | undefined): Promise<void>;
@@ -169,6 +171,8 @@ export function createErrorPage(
       if (status === 403 && !isFromElsewhere(ctx)) return draw(ctx, status, COOKIES);
       return draw(ctx, status, TEXTS[status] ?? UNEXPECTED);
     },
+
+    say: draw,
 
     async showAuthorizationError(ctx, { code, description, isGone, restart, back }) {
       if (isGone) return requestIsOver(ctx, restart);

@@ -7,7 +7,7 @@ import { randomId } from '../random-id.ts';
 import { createSeals } from '../seals.ts';
 
 export interface KnownDevices {
-  /** To be called with every proof of who it is: a password that was right, or a one-time link. */
+  /** To be called with every proof of who it is: a password that was right, a one-time link, or a provider. */
   remember(ctx: Context, account: Account): void;
   /** Says which browser this is, if it knows one of the accounts it says. Proves nothing by itself. */
   claims(ctx: Context): boolean;

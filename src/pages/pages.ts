@@ -9,14 +9,22 @@ import { oauthClientsPage } from './oauth-clients/oauth-clients.ts';
 import { organizationsPage } from './organizations/organizations.ts';
 import { passwordPage } from './password.ts';
 import { profilePage } from './profile.ts';
-import type { PageParts, Route } from './routes.ts';
+import { get, type PageParts, type Route } from './routes.ts';
 import { securityPage } from './security.ts';
 import { signInPage } from './sign-in.ts';
 import { signOutPage } from './sign-out.ts';
 
+/** Of each provider that people come from. */
+const upstreamPages = ({ upstream }: PageParts): Route[] =>
+  upstream.answers.flatMap(({ id, begin, finish }) => [
+    get(`/login/${id}`, begin),
+    get(`/login/${id}/callback`, finish),
+  ]);
+
 const PAGES: readonly ((parts: PageParts) => Route[])[] = [
   interactionPage,
   signInPage,
+  upstreamPages,
   signOutPage,
   passwordPage,
   forgotPasswordPage,

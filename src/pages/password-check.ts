@@ -130,5 +130,11 @@ export function createPasswordCheck(parts: PasswordCheckParts): PasswordCheck {
   };
 }
 
+/** In the place of a check where nobody signs in with a password. */
+export const refusePasswords: PasswordCheck = async (ctx) => {
+  ctx.status = 403;
+  return 'Passwords are not used here.';
+};
+
 /** After a refusal: nobody looked whether the password is right. */
 export const isPaused = ({ status }: Context): boolean => status === 429 || status === 503;

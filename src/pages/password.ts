@@ -38,6 +38,7 @@ const SET = 'Your password is set. Sign in with it now.';
 
 /** The token comes in the query, which is never logged, and goes on in the form. */
 export function passwordPage(parts: PageParts): Route[] {
+  if (!parts.passwords) return [];
   const { host, connections, disconnect, devices, keptForms, waiting, forgotPasswordUrl } = parts;
   const { passwordLinks: links, passwordChanges: changes } = parts;
 

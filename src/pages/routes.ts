@@ -30,6 +30,8 @@ import type { KeptForms } from './kept-forms.ts';
 import type { KnownDevices } from './known-devices.ts';
 import type { PageHost } from './page.ts';
 import type { PasswordCheck } from './password-check.ts';
+import type { RecordSignIn } from './signing-in.ts';
+import type { UpstreamSignIns } from './upstream-ways.ts';
 import type { WaitingSignIn } from './waiting-sign-in.ts';
 
 /** Mounted by the host; `test/host/routes.test.ts` holds the table of all of them. */
@@ -106,6 +108,10 @@ export interface PageParts {
   readonly clientTests: ClientTests;
   readonly interactions: Interactions;
   readonly sessions: BrowserSessions;
+  readonly recordSignIn: RecordSignIn;
+  /** False: nobody signs in with one, and no page is about them. */
+  readonly passwords: boolean;
+  readonly upstream: UpstreamSignIns;
   readonly checkPassword: PasswordCheck;
   readonly passwordChanges: PasswordChanges;
   readonly passwordLinks: PasswordLinks;

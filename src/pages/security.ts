@@ -18,7 +18,10 @@ declare module './view-data.ts' {
     readonly security: {
       readonly notice: string | undefined;
       readonly email: string;
-      /** When the password was given in this browser. */
+      /** False where they come from a provider only. */
+      readonly hasPassword: boolean;
+      /** The names of the providers that they sign in with. */
+      readonly ways: readonly string[];
       readonly signedIn: Moment;
       /** This one first, then the latest. */
       readonly sessions: readonly SessionRow[];
@@ -105,19 +108,18 @@ export function securityPage(parts: PageParts): Route[] {
   }
 
   async function signOutThere(ctx: Context): Promise<void> {
-    const { id: accountId } = accountOf(ctx);
+    const account = accountOf(ctx);
     const uid = String(ctx.params.uid);
     if (uid === (await sessions.current(ctx))?.uid) return seeOther(ctx, '/logout');
-    const known = await sessionList.of(accountOf(ctx));
-    const ended = known.find((one) => one.uid === uid);
+    const ended = (await sessionList.of(account)).find((one) => one.uid === uid);
     const isEnded =
       ended !== undefined &&
-      (await sessionList.end(accountId, uid, (tx) =>
+      (await sessionList.end(account.id, uid, (tx) =>
         activity.record(
           {
             action: 'signed_out_elsewhere',
             actor: 'person',
-            accountId,
+            accountId: account.id,
             details: { browser: browserInWords(ended.origin.browser) },
             origin: originOf(ctx),
           },
@@ -129,14 +131,17 @@ export function securityPage(parts: PageParts): Route[] {
 
   async function draw(ctx: Context, refused: Refused = {}): Promise<void> {
     const account = accountOf(ctx);
-    const [session, listed, connected] = await Promise.all([
+    const [session, listed, connected, ways] = await Promise.all([
       sessions.current(ctx),
       sessionsOf(ctx),
       connections.listOf(account.id),
+      parts.upstream.waysOf(account),
     ]);
     await host.render(ctx, 'security', {
       notice: typedOf(ctx) ? NOTHING_SENT : await host.notices.take(ctx),
       email: account.email,
+      hasPassword: parts.passwords && (account.hasPassword || ways.length === 0),
+      ways: ways.map(({ label }) => label),
       signedIn: momentOf(new Date((session?.signedInAt ?? 0) * 1000)),
       sessions: listed,
       mail: parts.mail && UNWANTED_MAIL.map((value) => choiceOf(value, account.unwantedMail)),
@@ -223,11 +228,14 @@ export function securityPage(parts: PageParts): Route[] {
   /** Whoever had to sign in before a form was taken lands at its address. */
   const backToPage = (ctx: Context): void => seeOther(ctx, `${PATH}${ctx.search}`);
 
-  return [
+  const ofPassword = [
     get('/.well-known/change-password', toPage),
-    get(PATH, requireSignedIn, show),
     get(PASSWORD, requireSignedIn, backToPage),
     post(PASSWORD, ...ownForm(), changePassword),
+  ];
+  return [
+    get(PATH, requireSignedIn, show),
+    ...(parts.passwords ? ofPassword : []),
     get(SESSION, requireSignedIn, backToPage),
     post(SESSION, ...ownForm(), signOutThere),
     get(MAILS, requireSignedIn, backToPage),

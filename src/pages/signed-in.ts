@@ -13,6 +13,7 @@ import { type PageHost, seeOther, visitorIn, visitorOf } from './page.ts';
 import { isPaused, type PasswordCheck } from './password-check.ts';
 import type { PageSteps, Redraw } from './routes.ts';
 import { loginPath } from './sign-in.ts';
+import { type UpstreamSignIns, WAY_FIELD, type WayIn } from './upstream-ways.ts';
 
 declare module './view-data.ts' {
   interface ViewData {
@@ -20,6 +21,10 @@ declare module './view-data.ts' {
       /** The form that was sent, which is sent again with the password. */
       readonly action: string;
       readonly email: string;
+      readonly hasPassword: boolean;
+      /** The providers that they sign in with, each a button. */
+      readonly ways: readonly WayIn[];
+      readonly wayField: string;
       /** Its fields, sent along hidden. */
       readonly carried: readonly { readonly name: string; readonly value: string }[];
       readonly problem?: string;
@@ -58,12 +63,14 @@ export function pageSteps(parts: {
   accounts: AccountRegistry;
   sessions: BrowserSessions;
   checkPassword: PasswordCheck;
+  passwords: boolean;
+  upstream: Pick<UpstreamSignIns, 'begin' | 'waysOf'>;
   keptForms: KeptForms;
   errorPage: Pick<ErrorPage, 'formIsStale'>;
   /** Follows those that found the form to be ours. */
   keepAnswer: Middleware;
 }): PageSteps {
-  const { host, clock, sessions, checkPassword, keptForms, errorPage } = parts;
+  const { host, clock, sessions, checkPassword, keptForms, errorPage, upstream } = parts;
 
   /** For whom the page was drawn: nobody else sees it. @returns its name. */
   async function keepTyped(ctx: Context): Promise<string | undefined> {
@@ -112,8 +119,10 @@ export function pageSteps(parts: {
   async function requireRecentSignIn(ctx: Context, next: Next): Promise<void> {
     const account = accountOf(ctx);
     const session = await sessions.current(ctx);
-    if (epochSeconds(clock) - (session?.signedInAt ?? 0) <= RECENT_SECONDS) return next();
+    if (epochSeconds(clock) - (session?.provedAt ?? 0) <= RECENT_SECONDS) return next();
     const form = formOf(ctx);
+    const way = form.get(WAY_FIELD);
+    if (way !== null) return confirmThere(ctx, way);
     const password = form.get('current_password');
     const outcome =
       password === null
@@ -123,9 +132,15 @@ export function pageSteps(parts: {
       await sessions.signIn(ctx, account);
       return next();
     }
+    const ways = await upstream.waysOf(account);
+    // Its form can end at a provider.
+    if (ways.length > 0) await host.pageToClient(ctx, async () => {});
     await host.render(ctx, 'confirm-password', {
       action: ctx.url,
       email: account.email,
+      hasPassword: parts.passwords && (account.hasPassword || ways.length === 0),
+      ways,
+      wayField: WAY_FIELD,
       carried: [...form]
         .filter(([name]) => name !== 'form_token' && name !== 'current_password')
         .map(([name, value]) => ({ name, value })),
@@ -133,6 +148,16 @@ export function pageSteps(parts: {
       ...(outcome !== undefined && {
         problem: isPaused(ctx) ? outcome : 'This is not your password.',
       }),
+    });
+  }
+
+  /** The form is not sent on from there: what was typed is drawn again, for its person to send. */
+  async function confirmThere(ctx: Context, way: string): Promise<void> {
+    const form = await keepTyped(ctx);
+    await upstream.begin(ctx, way, {
+      target: form === undefined ? ctx.path : `${ctx.path}?form=${form}`,
+      confirms: accountOf(ctx).id,
+      isFresh: true,
     });
   }
 

@@ -2,6 +2,8 @@
 import type { Context } from 'koa';
 import type Provider from 'oidc-provider';
 import type { Account } from '../accounts/account.ts';
+import type { Identity } from '../accounts/identities/identities.ts';
+import type { UpstreamSessions } from '../accounts/identities/upstream-sessions.ts';
 import type { Clock } from '../clock.ts';
 import { epochSeconds } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
@@ -11,12 +13,22 @@ import type { SessionModel, SessionWrites } from './session-writes.ts';
 
 export interface BrowserSession {
   readonly accountId: string;
-  /** Seconds since the epoch at which the password was given. */
+  /** Seconds since the epoch. */
   readonly signedInAt: number;
+  /** When the person last proved who they are; 0 where another service let them in and does not say. */
+  readonly provedAt: number;
   /** Stays the same while the session lives; its cookie value changes. */
   readonly uid: string;
   /** The account's when it was begun: the session is over when the account has a later one. */
   readonly generation: number;
+}
+
+/** A sign-in that was made elsewhere: a sign-out there ends the session that comes of it. */
+export interface UpstreamSignIn extends Identity {
+  /** Of the session there. */
+  readonly sid: string | undefined;
+  /** Seconds since the epoch at which they proved there who they are, as far as it says. */
+  readonly provedAt: number | undefined;
 }
 
 /**
@@ -38,8 +50,12 @@ export interface BrowserSessions {
   current(ctx: Context): Promise<BrowserSession | undefined>;
   /** As the store has it now, for an answer that takes longer than its session may. */
   lookAgain(ctx: Context): Promise<BrowserSession | undefined>;
-  /** Begins a session with an identifier of its own; one that was there before ends. */
-  signIn(ctx: Context, account: Account): Promise<void>;
+  /**
+   * Begins a session with an identifier of its own; one that was there before ends.
+   *
+   * @param upstream where it was not a password of ours.
+   */
+  signIn(ctx: Context, account: Account, upstream?: UpstreamSignIn): Promise<void>;
   /**
    * Begins a session in place of the present one, if it still is, for the account's present generation. The sign-in
    * is as old as before: no password was given.
@@ -62,8 +78,10 @@ export function createBrowserSessions({
   save,
   settings,
   clock,
+  upstreamSessions,
 }: {
   provider: Provider;
+  upstreamSessions: UpstreamSessions;
   store: TokenStore;
   save: SessionWrites['save'];
   settings: Settings;
@@ -95,11 +113,28 @@ export function createBrowserSessions({
   }
 
   /** A new identifier each time: one that was planted or copied before is worth nothing. */
-  async function begin(ctx: Context, account: Account, signedInAt: number): Promise<void> {
+  async function begin(
+    ctx: Context,
+    account: Account,
+    login: { readonly loginTs: number; readonly amr?: string[] | undefined },
+    noted?: (uid: string) => Promise<boolean>,
+  ): Promise<void> {
     const session = new provider.Session() as SessionModel;
-    session.loginAccount({ ...loginOf(account), loginTs: signedInAt });
+    session.loginAccount({ ...loginOf(account), loginTs: login.loginTs, amr: login.amr });
+    // Before it is kept and after: a sign-out elsewhere, whenever it comes, finds the one or the other.
+    if (noted && !(await noted(session.uid))) return signOut(ctx);
     await keep(ctx, session);
+    if (noted && !(await upstreamSessions.isNoted(session.uid))) {
+      await session.destroy();
+      return signOut(ctx);
+    }
     known.set(ctx, Promise.resolve(shown(session)));
+  }
+
+  async function signOut(ctx: Context): Promise<void> {
+    await (await find(ctx))?.destroy();
+    ctx.cookies.set(cookieName, null, cookieOptions);
+    known.set(ctx, Promise.resolve(undefined));
   }
 
   return {
@@ -111,23 +146,28 @@ export function createBrowserSessions({
 
     lookAgain: (ctx) => find(ctx).then(shown),
 
-    async signIn(ctx, account) {
+    async signIn(ctx, account, upstream) {
       await (await find(ctx))?.destroy();
-      await begin(ctx, account, epochSeconds(clock));
+      const loginTs = epochSeconds(clock);
+      if (!upstream) return begin(ctx, account, { loginTs });
+      const amr = [UPSTREAM, String(upstream.provedAt ?? 0)];
+      await begin(ctx, account, { loginTs, amr }, async (uid) => {
+        await upstreamSessions.note(uid, upstream, absoluteSeconds);
+        return true;
+      });
     },
 
     async renew(ctx, account) {
       const present = await find(ctx);
       // Signed out meanwhile, it stays so.
       if (!present || !(await store.remove('session', present.jti))) return;
-      await begin(ctx, account, present.loginTs ?? 0);
+      const { loginTs = 0, amr } = present;
+      const isUpstream = amr?.[0] === UPSTREAM;
+      const moved = (uid: string): Promise<boolean> => upstreamSessions.move(present.uid, uid);
+      await begin(ctx, account, { loginTs, amr }, isUpstream ? moved : undefined);
     },
 
-    async signOut(ctx) {
-      await (await find(ctx))?.destroy();
-      ctx.cookies.set(cookieName, null, cookieOptions);
-      known.set(ctx, Promise.resolve(undefined));
-    },
+    signOut,
 
     async lastSeen(uids) {
       const records = await Promise.all(uids.map((uid) => store.readSessionByUid(uid)));
@@ -148,11 +188,15 @@ export function createBrowserSessions({
   };
 }
 
+/** In `amr`, which is free for us as `acr` is: made elsewhere, and then the time of the proof. */
+const UPSTREAM = 'upstream';
+
 function shown(session: SessionModel | undefined): BrowserSession | undefined {
   if (!session?.accountId) return undefined;
   return {
     accountId: session.accountId,
     signedInAt: session.loginTs ?? 0,
+    provedAt: session.amr?.[0] === UPSTREAM ? Number(session.amr[1]) : (session.loginTs ?? 0),
     uid: session.uid,
     generation: Number(session.acr),
   };

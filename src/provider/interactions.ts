@@ -26,6 +26,8 @@ export interface PendingSignIn extends Pending {
   readonly prompt: 'login';
   /** RFC-less but common: the address the client expects to sign in. */
   readonly loginHint?: string;
+  /** The client wants them to prove it again, whoever is signed in (`prompt=login`). */
+  readonly isAgain: boolean;
 }
 
 export interface PendingConsent extends Pending {
@@ -62,6 +64,12 @@ export interface Interactions {
   waitsForSignIn(uid: string): Promise<boolean>;
   /** Where the request of an interaction that is over begins again, as long as that is known. */
   restartOf(uid: string): Promise<string | undefined>;
+  /**
+   * Where the request of an interaction goes on, once somebody signed in for it on another path
+   * than its own, and so without its cookie: it begins again in their session, and is over here.
+   * Undefined where nothing is known of it any more.
+   */
+  restartSignedIn(uid: string): Promise<string | undefined>;
   /** Each answers with the address that the browser is sent to next. */
   signIn(ctx: Context, account: Account): Promise<string>;
   approve(ctx: Context, asked: Asked): Promise<string>;
@@ -126,6 +134,14 @@ export function createInteractions({
       return interaction?.prompt.name === 'login' && interaction.result?.login === undefined;
     },
 
+    async restartSignedIn(uid) {
+      const interaction = await provider.Interaction.find(uid);
+      if (interaction?.prompt.name !== 'login') return restartOf(uid);
+      await rememberAnswered(interaction);
+      await unlessGone(interaction.destroy());
+      return restartUrl(interaction.params, ['login']);
+    },
+
     async find(ctx, uid) {
       const interaction = await waiting(ctx);
       if (interaction?.uid !== uid) return gone(uid);
@@ -140,7 +156,9 @@ export function createInteractions({
       const pending = { uid, client: clientOf(client), redirectUri };
       if (interaction.prompt.name !== 'consent') {
         const { login_hint: loginHint } = params;
-        return { ...pending, prompt: 'login', ...(typeof loginHint === 'string' && { loginHint }) };
+        const isAgain = promptsOf(params).includes('login');
+        const hint = typeof loginHint === 'string' && { loginHint };
+        return { ...pending, prompt: 'login', isAgain, ...hint };
       }
       // The cookie of an interaction proves less than a session: both must be there, and belong
       // together.
@@ -197,14 +215,18 @@ async function unlessGone<Result>(work: Promise<Result>): Promise<Result | undef
 
 const answeredId = (uid: string): string => `${uid}-answered`;
 
+const promptsOf = (params: Record<string, unknown>): string[] =>
+  String(params.prompt ?? '')
+    .split(' ')
+    .filter((prompt) => prompt !== '');
+
 /** The authorization request as it came, without the prompts that were just answered. */
 function restartUrl(params: Record<string, unknown>, answeredPrompts: readonly string[] = []) {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(params)) {
     if (typeof value === 'string' && name !== 'prompt') query.set(name, value);
   }
-  const prompts = String(params.prompt ?? '').split(' ');
-  const open = prompts.filter((prompt) => prompt !== '' && !answeredPrompts.includes(prompt));
+  const open = promptsOf(params).filter((prompt) => !answeredPrompts.includes(prompt));
   if (open.length > 0) query.set('prompt', open.join(' '));
   return `${ENDPOINT.authorization}?${query}`;
 }

@@ -8,6 +8,7 @@ import type { Access } from '../accounts/access.ts';
 import type { AccountRegistry } from '../accounts/account-registry.ts';
 import type { Activity } from '../accounts/activity.ts';
 import type { ApiKeys } from '../accounts/api-keys/api-keys.ts';
+import type { UpstreamSessions } from '../accounts/identities/upstream-sessions.ts';
 import type { People } from '../accounts/people.ts';
 import type { SessionList } from '../accounts/session-list.ts';
 import type { ShownOnce } from '../accounts/shown-once.ts';
@@ -56,6 +57,7 @@ export interface ProviderParts {
   readonly clock: Clock;
   readonly log: Logger;
   readonly store: TokenStore;
+  readonly upstreamSessions: UpstreamSessions;
   readonly clients: ClientRegistry;
   readonly accounts: AccountRegistry;
   readonly people: Pick<People, 'find'>;
@@ -161,7 +163,14 @@ export function createAuthorizationServer(parts: ProviderParts): AuthorizationSe
     issuer,
   });
   const writes = createSessionWrites({ store, clock, sessionList: parts.sessionList });
-  const sessions = createBrowserSessions({ provider, store, settings, clock, save: writes.save });
+  const sessions = createBrowserSessions({
+    upstreamSessions: parts.upstreamSessions,
+    provider,
+    store,
+    settings,
+    clock,
+    save: writes.save,
+  });
   const tests = createClientTests({
     issuer,
     clients,

@@ -109,6 +109,13 @@ export function createPostgresStore({
       return rows.map((row) => ({ data: row.data as Data, expiresAt: Number(row.expires_at) }));
     },
 
+    async removeSessionByUid(uid) {
+      if (!isStorableId(uid)) return;
+      await database.query(`DELETE FROM token_records WHERE kind = 'session' AND uid = $1`, [
+        keyOf(uid),
+      ]);
+    },
+
     async removeExpired(limit) {
       const now = epochSeconds(clock);
       const records = await database.query(REMOVE_EXPIRED('token_records', 'expires_at'), [

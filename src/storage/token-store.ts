@@ -132,6 +132,8 @@ export interface TokenStore extends AuthorizationStore {
   /** As `replace`, for a session: one that was removed meanwhile does not come back. */
   replaceSession(id: string, uid: string, data: unknown, expiresAt: number): Promise<boolean>;
   readSessionByUid<Data>(uid: string): Promise<StoredRecord<Data> | undefined>;
+  /** Ends the session that is found by this identifier, if there is one. */
+  removeSessionByUid(uid: string): Promise<void>;
   /**
    * The sessions whose data has this `accountId`. There is no list of them: it looks through all that
    * is kept, some of it at a time, which is for a command and never for a request.

@@ -1,5 +1,6 @@
 /** Every path of the service on one screen, with what stands before its answer. */
 import { expect } from 'chai';
+import type { SignInProvider } from '../../src/config/settings.ts';
 import type { Route } from '../../src/pages/routes.ts';
 import { startSeeded } from '../support/seeded.ts';
 
@@ -18,6 +19,7 @@ OPTIONS /oauth/token/revoke: preflight
 POST /oauth/revoke: noteRequest allowPages readOAuthForm requireClient refuseForeignPage revokeToken
 OPTIONS /oauth/revoke: preflight
 POST /oauth/token/refresh: refuseOtherBodies readForm refuseOAuth requireSameOrigin keepAlive
+POST /login/platform/backchannel-logout: readOAuthForm endSessions
 OPTIONS /.well-known/oauth-authorization-server: preflight
 GET /.well-known/oauth-authorization-server: answerMetadata
 GET /oauth/authorize: pageToClient ignoreOpenIdParameters recognize engineNamingParties
@@ -26,6 +28,8 @@ GET /interaction/:uid: pageToClient show
 POST /interaction/:uid: pageToClient FORM submit
 GET /login: show
 POST /login: FORM submit
+GET /login/platform: beginHere
+GET /login/platform/callback: finish
 GET /logout: show
 POST /logout: FORM submit
 GET /password: show
@@ -78,8 +82,8 @@ GET /profile/api-keys/created: requireSignedIn showCreated
 GET /profile/api-keys/:id/revoke: requireSignedIn askToRevoke
 POST /profile/api-keys/:id/revoke: OWN FORM requireRecentSignIn revoke
 GET /profile/activity: requireSignedIn show
-GET /.well-known/change-password: toPage
 GET /profile/security: requireSignedIn show
+GET /.well-known/change-password: toPage
 GET /profile/security/password: requireSignedIn backToPage
 POST /profile/security/password: OWN FORM changePassword
 GET /profile/security/sessions/:uid/sign-out: requireSignedIn backToPage
@@ -95,7 +99,12 @@ GET /assets/:name: serveAsset
 
 describe('routes', () => {
   const mail = { smtpUrl: 'smtp://127.0.0.1:1', from: 'gatehouse@localhost' };
-  const on = startSeeded({ settings: { mail } });
+  const provider: SignInProvider = {
+    ...{ id: 'platform', label: 'Platform', issuer: 'https://id.example', clientId: 'gatehouse' },
+    ...{ match: 'none', accountClaim: 'sub', scopes: ['openid'] },
+    ...{ create: false, endConnections: false },
+  };
+  const on = startSeeded({ settings: { mail, signIn: { providers: [provider] } } });
 
   const row = ({ method, path, steps }: Route): string =>
     `${method} ${path}: ${steps.map(({ name }) => name).join(' ')}`;
@@ -103,7 +112,8 @@ describe('routes', () => {
   const under = (prefix: string): string[] =>
     rows().filter((row) => row.split(' ')[1]?.startsWith(prefix));
   /** Forms of pages; what programs post is held elsewhere. */
-  const posts = (): string[] => rows().filter((row) => /^POST (?!\/oauth\/)/.test(row));
+  const posts = (): string[] =>
+    rows().filter((row) => /^POST (?!\/oauth\/|\/login\/platform\/)/.test(row));
 
   it('are these', () => {
     const shown = rows().map((row) => row.replace(OWN_FORM, 'OWN FORM').replace(FORM, 'FORM'));

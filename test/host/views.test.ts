@@ -25,6 +25,9 @@ const samples: Samples = {
   'sign-in': (text, many) => ({
     title: 'Sign in',
     action: '/login',
+    ways: list(many, (index) => ({ id: `way-${index}`, label: text })),
+    wayField: 'sign_in_with',
+    passwords: many < 2,
     email: text,
     ...(many > 0 && { problem: text, client: { name: text }, cancel: true }),
     ...(many > 0 && { notice: text, forgotPasswordUrl: '/forgot-password' }),
@@ -48,6 +51,9 @@ const samples: Samples = {
   'confirm-password': (text, many) => ({
     action: '/profile',
     email: text,
+    hasPassword: many < 2,
+    ways: list(many, (index) => ({ id: `way-${index}`, label: text })),
+    wayField: 'sign_in_with',
     carried: Array.from({ length: many }, () => ({ name: text, value: text })),
     ...(many > 0 && { problem: text }),
   }),
@@ -261,6 +267,8 @@ const samples: Samples = {
   security: (text, many) => ({
     notice: some(text, many),
     email: text,
+    hasPassword: many < 2,
+    ways: list(many, () => text),
     signedIn: MOMENT,
     mail: some(
       list(many, () => ({ value: 'new_device', label: text, isWanted: true })),
@@ -552,7 +560,7 @@ function renderFor(name?: string): Render {
       ...{ isSuspended: false, hasPassword: true, isEmailTaken: false, sessionGeneration: 1 },
       ...{ endedSessions: [], unwantedMail: [] },
     },
-    session: { accountId: id, signedInAt: 0, uid: 'uid', generation: 1 },
+    session: { accountId: id, signedInAt: 0, provedAt: 0, uid: 'uid', generation: 1 },
   };
   const formTokens = { formToken: () => 'token' };
   return createRender({ formTokens, visitorOf: async () => visitor || undefined });

@@ -184,6 +184,7 @@ const DEFAULTS = {
     absoluteAgeSeconds: 365 * DAY,
   },
   sessions: { idleSeconds: 12 * HOUR, absoluteSeconds: 7 * DAY },
+  signIn: { passwords: true, providers: [] },
   limits: {
     clientsPerPerson: 25,
     apiKeysPerPerson: 25,

@@ -2,14 +2,16 @@
 import { randomId } from '../../random-id.ts';
 import type { Queries } from '../../storage/queries.ts';
 import { emailKey } from '../email.ts';
+import type { Identity } from '../identities/identities.ts';
+import { recordsOfAdded, recordsOfChanged } from './account-records.ts';
 import {
   adopt,
-  type ImportActivity,
   type ImportChange,
   type ImportFacts,
   type ImportStep,
   twoOfThem,
 } from './change.ts';
+import { linkAccounts, movingLink } from './identities.ts';
 import type { LineOf } from './line.ts';
 import type { Numbered } from './source.ts';
 
@@ -30,6 +32,10 @@ interface Match {
   readonly account: AccountRow | null;
   readonly former: AccountRow | null;
   readonly holder: AccountRow | null;
+  /** The account that is linked with the identity of the line. */
+  readonly linked: string | null;
+  /** What the first of these accounts is linked with at the issuer of that identity. */
+  readonly subject: string | null;
 }
 
 /** An account as the line wants it. */
@@ -39,6 +45,8 @@ interface Target {
   readonly email: string;
   readonly name: string;
   readonly suspension: Suspension;
+  /** To be linked with it. */
+  readonly identity: Identity | undefined;
   readonly changed: readonly string[];
 }
 
@@ -59,7 +67,7 @@ export async function compareAccounts(
   const movedOut: string[] = [];
   const changes: ImportChange[] = [];
 
-  for (const { position, account, former, holder } of matches) {
+  for (const { position, account, former, holder, linked, subject } of matches) {
     const line = lines[Number(position) - 1];
     if (!line) continue;
     const { external_id, email } = line;
@@ -72,6 +80,8 @@ export async function compareAccounts(
       else facts.problems.add(line.number, takenEmail(holder));
     }
     const key = { type: 'account', external_id } as const;
+    const moves = movingLink(line.identity, found, { linked, subject });
+    if (moves !== undefined) facts.problems.add(line.number, moves);
     if (!found) {
       added.push({ ...line, id: randomId('acc_', 16) });
       const fields = line.suspended ? { suspended: [false, true] as const } : undefined;
@@ -79,7 +89,7 @@ export async function compareAccounts(
       continue;
     }
     if (!account) adopt(facts, key, found.id);
-    const { target, fields } = targetOf(found, line);
+    const { target, fields } = targetOf(found, line, linked !== null);
     if (target.changed.length === 0) continue;
     targets.push(target);
     changes.push({ change: 'changed', key, name: email, fields });
@@ -91,6 +101,7 @@ export async function compareAccounts(
       await moveOut(tx, movedOut);
       await update(tx, targets, facts.now);
       await insert(tx, added, facts.now);
+      await linkAccounts(tx, [...targets, ...added], facts.now);
       return [...added.flatMap(recordsOfAdded), ...targets.flatMap(recordsOfChanged)];
     },
   };
@@ -110,22 +121,30 @@ function matchesOf(queries: Queries, lines: readonly AccountLine[]): Promise<Mat
       'suspended_by_import', ${table}.suspended_by_import) END`;
   return queries.query<Match>(
     `SELECT line.position, ${columns('a')} AS account, ${columns('f')} AS former,
-        ${columns('h')} AS holder
-      FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY
-        AS line (external_id, email_key, former_external_id, position)
+        ${columns('h')} AS holder, linked.account_id AS linked, own.subject
+      FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[]) WITH ORDINALITY
+        AS line (external_id, email_key, former_external_id, issuer, subject, position)
       LEFT JOIN accounts a ON a.external_id = line.external_id
       LEFT JOIN accounts f ON f.external_id = line.former_external_id
       LEFT JOIN accounts h ON h.email_key = line.email_key
+      LEFT JOIN account_identities linked
+        ON linked.issuer = line.issuer AND linked.subject = line.subject
+      LEFT JOIN account_identities own
+        ON own.account_id = coalesce(a.id, f.id, h.id) AND own.issuer = line.issuer
       ORDER BY line.position`,
     [
       lines.map(({ external_id }) => external_id),
       lines.map(({ email }) => emailKey(email)),
       lines.map(({ former_external_id = null }) => former_external_id),
+      lines.map(({ identity }) => identity?.issuer ?? null),
+      lines.map(({ identity }) => identity?.subject ?? null),
     ],
   );
 }
 
-function targetOf(row: AccountRow, { external_id, email, name, suspended }: AccountLine) {
+function targetOf(row: AccountRow, line: AccountLine, isLinked: boolean) {
+  const { external_id, email, name, suspended } = line;
+  const identity = isLinked ? undefined : line.identity;
   const suspension = suspensionOf(row, suspended);
   const fields = Object.fromEntries(
     (
@@ -134,13 +153,17 @@ function targetOf(row: AccountRow, { external_id, email, name, suspended }: Acco
         ['email', row.email, email],
         ['name', row.name, name],
         ['suspended', row.is_suspended, suspendedAfter(row, suspension)],
+        ['identity', null, identity ? `${identity.subject} at ${identity.issuer}` : null],
       ] as const
     )
       .filter(([, before, after]) => before !== after)
       .map(([field, before, after]) => [field, [before, after] as const]),
   );
   const changed = Object.keys(fields);
-  return { target: { id: row.id, external_id, email, name, suspension, changed }, fields };
+  return {
+    target: { id: row.id, external_id, email, name, suspension, identity, changed },
+    fields,
+  };
 }
 
 /** A line that does not say leaves what was done by hand, and ends what an import did. */
@@ -224,27 +247,4 @@ async function insert(
       added.map(({ email }) => emailKey(email)),
     ],
   );
-}
-
-function recordsOfAdded({
-  id: accountId,
-  external_id,
-  suspended = false,
-}: AccountLine & { id: string }): ImportActivity[] {
-  const about = { accountId, details: { external_id } };
-  const suspension = suspended ? [{ action: 'account_suspended', ...about } as const] : [];
-  return [{ action: 'account_added', ...about }, ...suspension];
-}
-
-function recordsOfChanged({ id: accountId, external_id, suspension, changed }: Target) {
-  const about = { accountId, details: { external_id } };
-  const fields = changed.filter((field) => field !== 'suspended');
-  const records: ImportActivity[] = [];
-  if (fields.length > 0) {
-    const details = { ...about.details, changed: fields };
-    records.push({ action: 'account_changed', accountId, details });
-  }
-  if (suspension === 'begin') records.push({ action: 'account_suspended', ...about });
-  if (suspension === 'end') records.push({ action: 'account_resumed', ...about });
-  return records;
 }

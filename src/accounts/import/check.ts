@@ -56,7 +56,7 @@ function enter(index: ImportIndex, line: Numbered): string[] {
     index.hasMoves ||= line.former_organization !== undefined;
   }
   if (line.type === 'membership') index.setRole(line, line.role);
-  return [...takenFormer(index, line), ...takenEmail(index, line)];
+  return [...takenFormer(index, line), ...takenEmail(index, line), ...takenIdentity(index, line)];
 }
 
 function takenEmail(index: ImportIndex, line: Numbered): string[] {
@@ -64,6 +64,12 @@ function takenEmail(index: ImportIndex, line: Numbered): string[] {
   const taken = index.claimEmail(line.email, line.number);
   if (taken === undefined) return [];
   return [`email: line ${taken} has the same address; each account needs one of its own`];
+}
+
+function takenIdentity(index: ImportIndex, line: Numbered): string[] {
+  if (line.type !== 'account' || line.identity === undefined) return [];
+  const taken = index.claimIdentity(line.identity, line.number);
+  return taken === undefined ? [] : [`identity: line ${taken} has the same one`];
 }
 
 function takenFormer(index: ImportIndex, line: Numbered): string[] {

@@ -1,6 +1,7 @@
 /** What a file is about: ids and line numbers only, so that a large file needs little memory. */
 
 import { emailKey } from '../email.ts';
+import type { Identity } from '../identities/identities.ts';
 import { ROLES, type Role } from '../reach.ts';
 import type { ImportKey } from './source.ts';
 
@@ -29,6 +30,8 @@ export interface ImportIndex {
   hasMoves: boolean;
   /** @returns the line that has the same address already, in any spelling. */
   claimEmail(email: string, line: number): number | undefined;
+  /** @returns the line that names the same account elsewhere already. */
+  claimIdentity(identity: Identity, line: number): number | undefined;
 }
 
 type FormerKey = Extract<ImportKey, { readonly external_id: string }>;
@@ -44,6 +47,7 @@ export function createImportIndex(): ImportIndex {
   const roles = new Map<number, number>();
   const organizations: string[] = [];
   const emails = new Map<string, number>();
+  const identities = new Map<string, number>();
   const formers = {
     organization: new Map(),
     warehouse: new Map(),
@@ -97,6 +101,13 @@ export function createImportIndex(): ImportIndex {
       const address = emailKey(email);
       const earlier = emails.get(address);
       if (earlier === undefined) emails.set(address, line);
+      return earlier;
+    },
+
+    claimIdentity({ issuer, subject }, line) {
+      const key = JSON.stringify([issuer, subject]);
+      const earlier = identities.get(key);
+      if (earlier === undefined) identities.set(key, line);
       return earlier;
     },
   };

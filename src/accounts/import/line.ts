@@ -46,6 +46,23 @@ const email = z
   })
   .meta({ description: 'The address to sign in with.', format: 'email' });
 
+const printable = (what: string) =>
+  z
+    .string({ error: `is not a text; write ${what}, in quotes` })
+    .regex(/^[\x20-\x7e]{1,255}$/, { error: 'is not 1 to 255 printable ASCII characters' })
+    .describe(`${what.replace(/^./, (letter) => letter.toUpperCase())}, as its ID tokens say it.`);
+
+const identity = z
+  .strictObject({
+    issuer: printable('the issuer of the provider'),
+    subject: printable('what the provider calls the person (sub)'),
+  })
+  .optional()
+  .describe(
+    'The account elsewhere with which the person signs in, as under sign_in.providers. A link is ' +
+      'made, and never moved or taken away, by an import.',
+  );
+
 const organizationLine = z
   .strictObject({
     type: z.literal('organization'),
@@ -75,6 +92,7 @@ const accountLine = z
     former_external_id: formerId,
     email,
     name,
+    identity,
     suspended: z
       .boolean({ error: 'is neither true nor false' })
       .optional()

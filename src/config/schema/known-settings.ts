@@ -35,6 +35,26 @@ export function settingsUnder(heading: string): Readonly<Record<string, z.ZodTyp
   return sections[heading as keyof typeof sections];
 }
 
+/** What is expected at a path, which may lead into a list: `['sign_in', 'providers', '0', 'id']`. */
+export function expectationAt(path: readonly string[]): Expectation | undefined {
+  let schema: unknown = settingsFile;
+  for (const step of path) {
+    const { kind } = unwrapped(schema as z.ZodType);
+    if (kind instanceof z.ZodObject) schema = kind.shape[step];
+    else if (kind instanceof z.ZodArray) schema = kind.element;
+    else return undefined;
+    if (schema === undefined) return undefined;
+  }
+  return expectations.get(unwrapped(schema as z.ZodType).kind);
+}
+
+/** The settings of each entry where a list of them stands; none for any other path. */
+export function settingsInList(path: readonly string[]): readonly string[] {
+  const { kind } = unwrapped(settingsUnder(path[0] ?? '')[path[1] ?? ''] ?? z.unknown());
+  const entry = kind instanceof z.ZodArray ? kind.element : undefined;
+  return entry instanceof z.ZodObject ? Object.keys(entry.shape) : [];
+}
+
 function known(path: readonly string[], schema: z.ZodType): KnownSetting {
   const { kind, defaultValue } = unwrapped(schema);
   return {

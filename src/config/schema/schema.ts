@@ -4,6 +4,7 @@ import { api } from './api.ts';
 import { duration, durationOrOff, flag, oneOf, text, wholeNumber } from './kinds.ts';
 import { limits } from './limit.ts';
 import { mail } from './mail.ts';
+import { signIn } from './sign-in.ts';
 import { storage } from './storage.ts';
 
 const issuer = text({
@@ -116,7 +117,18 @@ const demo = flag()
   );
 
 /** The headings of the file and the settings under each. */
-export const sections = { server, storage, tokens, sessions, limits, mail, api, activity, log };
+export const sections = {
+  server,
+  storage,
+  tokens,
+  sessions,
+  sign_in: signIn,
+  limits,
+  mail,
+  api,
+  activity,
+  log,
+};
 
 /** Where a change of a setting is seen: `reload` at once, `restart` at the next start. */
 export type Effect = 'reload' | 'restart';
@@ -141,6 +153,7 @@ export const effects = {
   storage: 'restart',
   tokens: 'reload',
   sessions: 'reload',
+  sign_in: 'reload',
   limits: 'reload',
   mail: 'reload',
   api: 'reload',
@@ -156,6 +169,7 @@ export const settingsFile = z.strictObject({
   storage: z.strictObject(storage).prefault({}).describe('Where state is kept.'),
   tokens: z.strictObject(tokens).prefault({}).describe('How long codes and tokens live.'),
   sessions: z.strictObject(sessions).prefault({}).describe('How long browser sessions live.'),
+  sign_in: z.strictObject(signIn).prefault({}).describe('How people come in.'),
   limits: z
     .strictObject(limits)
     .prefault({})

@@ -1,10 +1,16 @@
 /** What came of it, counted: tokens, sign-ins, mail, the work beside the requests. */
 import { Counter, type Registry } from 'prom-client';
 import type { PasswordOutcomes } from '../../pages/password-check.ts';
+import type { SignInOutcomes } from '../../pages/signing-in.ts';
+import { UPSTREAM_OUTCOMES, type UpstreamOutcomes } from '../../pages/upstream-ways.ts';
 import type { ProviderOutcomes } from '../../provider/outcomes.ts';
 
 /** What the parts tell of. Each takes of this only what it has to tell. */
-export interface Outcomes extends ProviderOutcomes, PasswordOutcomes {
+export interface Outcomes
+  extends ProviderOutcomes,
+    PasswordOutcomes,
+    SignInOutcomes,
+    UpstreamOutcomes {
   /** A mail with a password link: taken by the server, not taken, or dropped before it was tried. */
   mailed(outcome: 'sent' | 'failed' | 'dropped'): void;
   /** A job removed that many expired things. */
@@ -91,6 +97,17 @@ export function createOutcomeMetrics(registry: Registry): Outcomes {
     help: 'Passwords typed on our pages, to sign in or to confirm a change.',
     values: ['succeeded', 'failed', 'throttled', 'busy'],
   });
+  const signedIn = countBy('method', {
+    name: 'gatehouse_people_signed_in_total',
+    help: 'People who signed in, by the way they came: password, or the id of a provider.',
+    values: ['password'],
+  });
+  const upstream = new Counter({
+    name: 'gatehouse_upstream_sign_ins_total',
+    help: 'People who came back from a provider, and its sign-outs, by what came of it.',
+    labelNames: ['provider', 'outcome'],
+    registers,
+  });
   const mails = countBy('outcome', {
     name: 'gatehouse_mails_total',
     help: 'Mails with a password link.',
@@ -118,6 +135,14 @@ export function createOutcomeMetrics(registry: Registry): Outcomes {
     clientSecretRefused: (reason) => clientRefusals(reason),
     introspected: (isActive) => introspections(String(isActive)),
     passwordChecked: (outcome) => passwords(outcome),
+    signedIn: (method) => signedIn(method),
+    providersKnown(ids) {
+      for (const provider of ids) {
+        signedIn(provider, 0);
+        for (const outcome of UPSTREAM_OUTCOMES) upstream.inc({ provider, outcome }, 0);
+      }
+    },
+    cameFromUpstream: (provider, outcome) => upstream.inc({ provider, outcome }),
     mailed: (outcome) => mails(outcome),
     cleaned(job, number) {
       removed(job, number);

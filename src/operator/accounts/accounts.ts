@@ -13,6 +13,8 @@ import { accountNamed, oneName } from '../program/names.ts';
 import type { Operator } from '../program/operator.ts';
 import type { Report } from '../program/report.ts';
 import type { Registries } from '../registries.ts';
+import { aboutOne, named } from './about-account.ts';
+import { addLinkCommands } from './account-links.ts';
 import { type PasswordOptions, passwordFrom } from './password-source.ts';
 
 export function addAccountCommands(program: Command, operator: Operator): void {
@@ -40,6 +42,7 @@ export function addAccountCommands(program: Command, operator: Operator): void {
       const { email, name, invite = false } = options;
       const given = invite ? undefined : await passwordFrom(options, operator);
       await run(async ({ accounts, invitations, recordChange }) => {
+        if (invite) invitations.requirePasswords();
         const account = await accounts.add(
           { email, name, password: given?.password },
           (tx, { id }) => recordChange('account_added', { accountId: id })(tx),
@@ -140,6 +143,8 @@ export function addAccountCommands(program: Command, operator: Operator): void {
     'erase a person and end all that acts for them, for good; the audit keeps the account ID',
   );
 
+  addLinkCommands(accounts, operator);
+
   const changes = [
     ['suspend', 'Suspended', 'refuse the person and every client acting for them, from now on'],
     ['resume', 'Resumed', 'end a suspension'],
@@ -181,27 +186,6 @@ async function reachOf({ id }: Account, { connections, apiKeys, access }: Regist
   const text = `${counts.connections} connections, ${counts.api_keys} API keys and memberships in ${counts.organizations} organizations`;
   return { counts, text };
 }
-
-/** Makes it a command about one account, which is there when `work` begins. */
-function aboutOne<Options extends object>(
-  command: Command,
-  { run }: Operator,
-  work: (account: Account, registries: Registries, options: Options) => Promise<Report>,
-): Command {
-  return named(command).action(
-    (argument: string | undefined, options: Options & { readonly account?: string }) => {
-      const name = oneName(argument, options.account, 'an account');
-      return run(async (registries) =>
-        work(await accountNamed(registries, name), registries, options),
-      );
-    },
-  );
-}
-
-const named = (command: Command): Command =>
-  command
-    .argument('[account]', 'email address or account ID')
-    .option('--email, --account <account>', 'the same, as an option');
 
 /** One report of two things that were done. */
 const joined = (

@@ -3,9 +3,12 @@ import type { Account } from '../../accounts/account.ts';
 import type { SendMail } from '../../accounts/mail.ts';
 import type { PasswordLinks } from '../../accounts/passwords/links.ts';
 import { passwordLinkUrl, passwordMail } from '../../accounts/passwords/mail.ts';
+import { Refusal } from '../../refusal.ts';
 import type { Report } from '../program/report.ts';
 
 export interface Invitations {
+  /** @throws Refusal `passwords_off` where nobody signs in with one. */
+  requirePasswords(): void;
   /** Makes a link for the account. Sets nothing: the person does, with the link. */
   invite(account: Account): Promise<Report & { readonly value: object }>;
 }
@@ -13,13 +16,27 @@ export interface Invitations {
 export function createInvitations(parts: {
   readonly issuer: string;
   readonly links: PasswordLinks;
+  /** Whether people sign in with one. */
+  readonly passwords: boolean;
   /** Absent where no mail is sent. */
   readonly sendMail: SendMail | undefined;
 }): Invitations {
-  const { issuer, links, sendMail } = parts;
+  const { issuer, links, sendMail, passwords } = parts;
+
+  function requirePasswords(): void {
+    if (passwords) return;
+    throw new Refusal(
+      'passwords_off',
+      'Nobody signs in with a password here (sign_in.passwords: false).',
+      'People come from the sign_in.providers; `accounts links` shows who is linked.',
+    );
+  }
 
   return {
+    requirePasswords,
+
     async invite(account) {
+      requirePasswords();
       const purpose = 'invitation';
       const { token, expiresAt } = await links.make(account, purpose, 'operator');
       const url = passwordLinkUrl(issuer, token);

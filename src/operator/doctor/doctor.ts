@@ -17,6 +17,7 @@ import { checkFlow } from './flow.ts';
 import { checkHops } from './hops.ts';
 import { checkKeys } from './keys.ts';
 import { checkNodeClocks, checkNodes } from './nodes.ts';
+import { checkProviders } from './providers.ts';
 import { checkTokenStore } from './redis.ts';
 import type { Send } from './requests.ts';
 import { createVisitors, type Visitor, type Visitors } from './visitor.ts';
@@ -106,6 +107,7 @@ async function examine(
       await checkNodes(findings, settings, database);
       await checkNodeClocks(findings, database);
       if (database && store) await checkEndings(findings, database, store);
+      await checkProviders(findings, settings);
       const send = await checkAddress(findings, { issuer: settings.issuer, address, signal });
       const visitors = database && store && createVisitors(database, by);
       await visit(findings, { settings, send, visitors, address, signal });
@@ -147,8 +149,13 @@ async function visit(findings: Findings, parts: Visit): Promise<void> {
   const { send, visitors, settings, signal } = parts;
   const leftOver = await visitors?.removeLeftOver();
   if (leftOver) findings.ok('left_over', `removed what ${leftOver} earlier run(s) left behind`);
-  if (!send || !visitors) {
-    const because = visitors ? 'the service does not answer' : 'the stores cannot be used';
+  const { passwords } = settings.signIn;
+  if (!send || !visitors || !passwords) {
+    const because = !visitors
+      ? 'the stores cannot be used'
+      : send
+        ? 'its visitor has a password, and nobody signs in with one (sign_in.passwords: false)'
+        : 'the service does not answer';
     return findings.notChecked(['flow', 'cookies', 'proxy_hops'], because);
   }
   const visitor = await visitors.add();

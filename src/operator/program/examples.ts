@@ -16,6 +16,8 @@ const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   'accounts rename': ['accounts rename ada@example.com --name "Ada King"'],
   'accounts change-email': ['accounts change-email ada@example.com --to ada.king@example.com'],
   'accounts delete': ['accounts delete ada@example.com --reason "ticket 4711"'],
+  'accounts links': ['accounts links ada@example.com'],
+  'accounts unlink': ['accounts unlink ada@example.com --provider platform'],
   'accounts suspend': ['accounts suspend ada@example.com'],
   'accounts resume': ['accounts resume ada@example.com'],
   'organizations add': ['organizations add --name "Northern Logistics"'],

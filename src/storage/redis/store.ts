@@ -174,6 +174,15 @@ export function createRedisStore({
       return [...found.values()];
     },
 
+    async removeSessionByUid(uid) {
+      if (!isStorableId(uid)) return;
+      const index = nameOf('uid', uid);
+      const pointer = await read<string>(index);
+      // The session first: sent again after a lost answer, the index still leads to it.
+      if (pointer) await reply(redis.getdel(pointer.data));
+      await reply(redis.getdel(index));
+    },
+
     // Redis expires keys by itself.
     removeExpired: async () => 0,
 

@@ -1,0 +1,106 @@
+/** Accounts that people have elsewhere: which account here each of them is linked with. */
+import type { Clock } from '../../clock.ts';
+import type { Alongside, Database, Queries } from '../../storage/queries.ts';
+import { type Account, type AccountRow, accountFrom, SELECT_ACCOUNTS } from '../account.ts';
+
+/** Who somebody is elsewhere: an issuer, and what it calls them for good. */
+export interface Identity {
+  readonly issuer: string;
+  readonly subject: string;
+}
+
+export interface LinkedIdentity extends Identity {
+  readonly createdAt: Date;
+  /** When somebody last signed in with it. */
+  readonly lastUsedAt: Date | undefined;
+}
+
+/**
+ * What came of a link: made now, there already, or impossible, because the identity is another
+ * account's or the account has another identity of that issuer. The database decides, in one
+ * statement, so two at the same moment cannot both be made.
+ */
+export type LinkOutcome = 'linked' | 'known' | 'taken';
+
+export interface Identities {
+  /** The account that is linked with it, as it is now; notes that it was used. */
+  use(identity: Identity): Promise<Account | undefined>;
+  /** Never moves a link. An account that is suspended at this moment gets none: `taken`. */
+  link(accountId: string, identity: Identity, tx: Queries): Promise<LinkOutcome>;
+  /** The oldest first. */
+  listOf(accountId: string): Promise<LinkedIdentity[]>;
+  /** @returns whether there was one. */
+  unlink(accountId: string, issuer: string, alongside: Alongside<Identity>): Promise<boolean>;
+}
+
+interface IdentityRow {
+  readonly issuer: string;
+  readonly subject: string;
+  readonly created_at: Date;
+  readonly last_used_at: Date | null;
+}
+
+export function createIdentities({
+  database,
+  clock,
+}: {
+  readonly database: Database;
+  readonly clock: Clock;
+}): Identities {
+  return {
+    async use({ issuer, subject }) {
+      const [found] = await database.query<{ account_id: string }>(
+        `UPDATE account_identities SET last_used_at = $3 WHERE issuer = $1 AND subject = $2
+          RETURNING account_id`,
+        [issuer, subject, new Date(clock())],
+      );
+      if (!found) return undefined;
+      const [row] = await database.query<AccountRow>(`${SELECT_ACCOUNTS} WHERE id = $1`, [
+        found.account_id,
+      ]);
+      return row && accountFrom(row);
+    },
+
+    async link(accountId, { issuer, subject }, tx) {
+      // One atomic step: either of the two constraints turns the second one away.
+      const made = await tx.query(
+        `INSERT INTO account_identities (issuer, subject, account_id, created_at, last_used_at)
+          SELECT $1, $2, id, $4, $4 FROM accounts
+          WHERE id = $3 AND suspended_at IS NULL FOR SHARE
+          ON CONFLICT DO NOTHING RETURNING 1`,
+        [issuer, subject, accountId, new Date(clock())],
+      );
+      if (made.length > 0) return 'linked';
+      const known = await tx.query(
+        `SELECT FROM account_identities
+          WHERE issuer = $1 AND subject = $2 AND account_id = $3`,
+        [issuer, subject, accountId],
+      );
+      return known.length > 0 ? 'known' : 'taken';
+    },
+
+    async listOf(accountId) {
+      const rows = await database.query<IdentityRow>(
+        `SELECT issuer, subject, created_at, last_used_at FROM account_identities
+          WHERE account_id = $1 ORDER BY created_at, issuer`,
+        [accountId],
+      );
+      return rows.map(({ created_at: createdAt, last_used_at, ...identity }) => ({
+        ...identity,
+        createdAt,
+        lastUsedAt: last_used_at ?? undefined,
+      }));
+    },
+
+    unlink: (accountId, issuer, alongside) =>
+      database.transaction(async (tx) => {
+        const [gone] = await tx.query<Identity>(
+          `DELETE FROM account_identities WHERE account_id = $1 AND issuer = $2
+            RETURNING issuer, subject`,
+          [accountId, issuer],
+        );
+        if (gone) await alongside(tx, gone);
+        return gone !== undefined;
+      }),
+  };
+}

@@ -1,0 +1,141 @@
+/** Which of our sessions came of which sign-in elsewhere, so that a sign-out there can end them here. */
+import type { Clock } from '../../clock.ts';
+import { sha256 } from '../../random-id.ts';
+import type { Alongside, Database } from '../../storage/queries.ts';
+import type { Identity } from './identities.ts';
+
+/** What a sign-out elsewhere came to here. */
+export interface EndedElsewhere {
+  /** Who it was. */
+  readonly accountIds: readonly string[];
+  /** How many sessions. */
+  readonly sessions: number;
+}
+
+export interface UpstreamSessions {
+  /** To be noted before the session is kept: see `isNoted`. */
+  note(
+    uid: string,
+    of: Identity & { readonly sid: string | undefined },
+    seconds: number,
+  ): Promise<void>;
+  /** For a session that takes the place of another. @returns false where that one was ended. */
+  move(uid: string, to: string): Promise<boolean>;
+  /** After the session was kept: false where a sign-out came in between, which then ends it. */
+  isNoted(uid: string): Promise<boolean>;
+  /**
+   * Ends what came of one session there, or of all of the person's where no `sid` is named. From
+   * then on `finishEnded` has them to take out of the token store.
+   *
+   * @param token counts once.
+   * @param alongside what else happens with it, or it does not.
+   * @returns undefined for a token that was used.
+   */
+  end(
+    logout: {
+      readonly issuer: string;
+      readonly subject: string | undefined;
+      readonly sid: string | undefined;
+      readonly token: { readonly id: string; readonly seconds: number };
+    },
+    alongside: Alongside<EndedElsewhere>,
+  ): Promise<EndedElsewhere | undefined>;
+  /** @param endSession by its uid. @returns how many it were, of at most `limit`. */
+  finishEnded(endSession: (uid: string) => Promise<void>, limit: number): Promise<number>;
+  /** Forgets up to `limit` of what has expired. @returns how many it were. */
+  removeExpired(limit: number): Promise<number>;
+}
+
+export function createUpstreamSessions({
+  database,
+  clock,
+}: {
+  readonly database: Database;
+  readonly clock: Clock;
+}): UpstreamSessions {
+  const after = (seconds: number): Date => new Date(clock() + seconds * 1000);
+  const removeFrom = async (table: string, key: string, limit: number): Promise<number> => {
+    const removed = await database.query(
+      `DELETE FROM ${table} WHERE ${key} IN (
+          SELECT ${key} FROM ${table} WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2
+          FOR UPDATE SKIP LOCKED
+        ) RETURNING 1`,
+      [new Date(clock()), limit],
+    );
+    return removed.length;
+  };
+
+  return {
+    async note(uid, { issuer, subject, sid }, seconds) {
+      await database.query(
+        `INSERT INTO upstream_sessions (uid, issuer, subject, sid, expires_at)
+          VALUES ($1, $2, $3, $4, $5)`,
+        [uid, issuer, subject, sid ?? null, after(seconds)],
+      );
+    },
+
+    async move(uid, to) {
+      const moved = await database.query(
+        'UPDATE upstream_sessions SET uid = $2 WHERE uid = $1 AND ended_at IS NULL RETURNING 1',
+        [uid, to],
+      );
+      return moved.length > 0;
+    },
+
+    async isNoted(uid) {
+      const rows = await database.query(
+        'SELECT FROM upstream_sessions WHERE uid = $1 AND ended_at IS NULL',
+        [uid],
+      );
+      return rows.length > 0;
+    },
+
+    end: ({ issuer, subject, sid, token }, alongside) =>
+      database.transaction(async (tx) => {
+        // Of several that bring the same token one gets its row in.
+        const isNew = await tx.query(
+          `INSERT INTO logout_tokens (token_hash, expires_at) VALUES ($1, $2)
+            ON CONFLICT DO NOTHING RETURNING 1`,
+          [sha256(`${issuer} ${token.id}`), after(token.seconds)],
+        );
+        if (isNew.length === 0) return undefined;
+        const ended = await tx.query<{ subject: string }>(
+          `UPDATE upstream_sessions SET ended_at = $4
+            WHERE issuer = $1 AND ($2::text IS NULL OR subject = $2)
+              AND ($3::text IS NULL OR sid = $3) AND ended_at IS NULL
+            RETURNING subject`,
+          [issuer, subject ?? null, sid ?? null, new Date(clock())],
+        );
+        const subjects = new Set(ended.map((row) => row.subject));
+        if (subject !== undefined) subjects.add(subject);
+        const linked = await tx.query<{ account_id: string }>(
+          'SELECT account_id FROM account_identities WHERE issuer = $1 AND subject = ANY($2)',
+          [issuer, [...subjects]],
+        );
+        const accountIds = linked.map(({ account_id: accountId }) => accountId);
+        const outcome = { accountIds, sessions: ended.length };
+        await alongside(tx, outcome);
+        return outcome;
+      }),
+
+    async finishEnded(endSession, limit) {
+      const ended = await database.query<{ uid: string }>(
+        `SELECT uid FROM upstream_sessions WHERE ended_at IS NOT NULL ORDER BY ended_at LIMIT $1`,
+        [limit],
+      );
+      // Not in a transaction: the embedded database would keep the token store in it waiting.
+      for (const { uid } of ended) await endSession(uid);
+      if (ended.length > 0) {
+        await database.query('DELETE FROM upstream_sessions WHERE uid = ANY($1)', [
+          ended.map(({ uid }) => uid),
+        ]);
+      }
+      return ended.length;
+    },
+
+    async removeExpired(limit) {
+      const sessions = await removeFrom('upstream_sessions', 'uid', limit);
+      return sessions + (await removeFrom('logout_tokens', 'token_hash', limit - sessions));
+    },
+  };
+}

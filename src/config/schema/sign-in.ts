@@ -1,0 +1,84 @@
+/** The settings under `sign_in`: how people come in. */
+import { z } from 'zod';
+import { upstreamIssuerProblem } from '../issuer.ts';
+import { expectations, flag, oneOf, text } from './kinds.ts';
+
+/** It stands in the address of the way in, in the log and in metrics. */
+const ID = /^[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?$/;
+/** RFC 6749 §3.3. */
+const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]+$/;
+
+const provider = z.strictObject({
+  id: text(
+    { accepts: 'an id of lower-case letters, digits and hyphens', example: '`platform`' },
+    (id) => ID.test(id),
+  ).describe('Its name in addresses, log and metrics; the redirect URI is /login/<id>/callback.'),
+  label: text(
+    { accepts: 'a name of 1 to 60 visible characters', example: '`Warehouse platform`' },
+    (label) => !/\p{C}/u.test(label) && [...label].length <= 60,
+  ).describe('What it is called on the button of the sign-in page.'),
+  issuer: text(
+    {
+      accepts: 'an issuer: an https URL (http on a loopback host) without query and fragment',
+      example: 'what its discovery document calls `issuer`, such as `https://id.example.com/`',
+    },
+    (issuer) => upstreamIssuerProblem(issuer) === undefined,
+  ).describe('Its issuer, character by character as its discovery document says it.'),
+  client_id: text(
+    { accepts: 'a client ID', example: 'the client ID that it has given this service' },
+    (id) => !/\p{C}/u.test(id),
+  ).describe('The client ID that it has given this service.'),
+  client_secret_file: text({ accepts: 'a path', example: 'the path of a file with the secret' })
+    .optional()
+    .describe(
+      'File with the client secret, relative to the directory of package.json. Default: none, ' +
+        'for a public client.',
+    ),
+  match: oneOf(['external_id', 'verified_email', 'none'])
+    .default('none')
+    .describe(
+      'How an account is found at the first sign-in: by its external id, by its email address if ' +
+        'the provider says that it is verified, or not at all (links are then imported).',
+    ),
+  account_claim: text({ accepts: 'the name of a claim', example: '`sub`' }, (claim) =>
+    /^[\x21-\x7e]{1,100}$/.test(claim),
+  )
+    .default('sub')
+    .describe('With match: external_id, the claim of its ID token that is the external id.'),
+  scopes: z
+    .array(text({ accepts: 'a scope', example: '`email`' }, (scope) => SCOPE.test(scope)))
+    .register(expectations, { accepts: 'a list of scopes', example: '`[openid, email]`' })
+    .default(['openid', 'email', 'profile'])
+    .describe('What is asked for; openid always is.'),
+  create: flag()
+    .default(false)
+    .describe(
+      'Open an account, without any access, for somebody with a verified address and none.',
+    ),
+  end_connections: flag()
+    .default(false)
+    .describe(
+      'A sign-out there that it tells us of also ends everything that acts for the person.',
+    ),
+});
+
+export const signIn = {
+  passwords: flag()
+    .default(true)
+    .describe(
+      'People may sign in with a password; false needs sign_in.providers, and takes all pages ' +
+        'and links for passwords away.',
+    ),
+  providers: z
+    .array(provider)
+    .max(20)
+    .register(expectations, {
+      accepts: 'a list of at most 20 providers',
+      example: 'a list whose entries have `id`, `label`, `issuer` and `client_id`',
+    })
+    .optional()
+    .describe(
+      'OpenID Connect providers where people have an account already, each with a button on the ' +
+        'sign-in page. Default: none.',
+    ),
+};

@@ -1,0 +1,85 @@
+/** The providers of the file as the code reads them, each with its secret out of its file. */
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import type { ConfigurationProblem } from './problems.ts';
+import type { SettingsFile } from './schema/schema.ts';
+import type { SignInProvider } from './settings.ts';
+import { projectDirectory } from './settings-file.ts';
+
+type Entry = NonNullable<SettingsFile['sign_in']['providers']>[number];
+
+/** @param secretsAreNeeded false for a command that asks no provider for anything. */
+export function signInProviders(
+  { sign_in: { providers: entries = [] } }: SettingsFile,
+  { secretsAreNeeded }: { readonly secretsAreNeeded: boolean },
+): { readonly providers: SignInProvider[]; readonly problems: ConfigurationProblem[] } {
+  const problems = [
+    ...twice(entries, 'id', 'its address and its metrics are named by it'),
+    // A link is of an issuer: two of them would take each other's people.
+    ...twice(entries, 'issuer', 'people are known by it'),
+  ];
+  const providers = entries.map((entry, index): SignInProvider => {
+    const secret = secretsAreNeeded ? secretOf(entry, index) : undefined;
+    if (typeof secret === 'object') problems.push(secret);
+    return {
+      id: entry.id,
+      label: entry.label,
+      issuer: entry.issuer,
+      clientId: entry.client_id,
+      ...(typeof secret === 'string' && { clientSecret: secret }),
+      match: entry.match,
+      accountClaim: entry.account_claim,
+      scopes: [...new Set(['openid', ...entry.scopes])],
+      create: entry.create,
+      endConnections: entry.end_connections,
+    };
+  });
+  return { providers, problems };
+}
+
+function twice(
+  entries: readonly Entry[],
+  field: 'id' | 'issuer',
+  why: string,
+): ConfigurationProblem[] {
+  return entries.flatMap((entry, index) => {
+    const value = entry[field];
+    const isFirst = entries.findIndex((other) => other[field] === value) === index;
+    const path = `sign_in.providers.${index}.${field}`;
+    const remedy = `give each provider another one: ${why}`;
+    return isFirst ? [] : [{ path, value, message: 'is that of an earlier provider', remedy }];
+  });
+}
+
+const fileOf = (name: string): string => path.resolve(projectDirectory, name);
+
+function secretOf(
+  { client_secret_file: name }: Entry,
+  index: number,
+): string | undefined | ConfigurationProblem {
+  if (name === undefined) return undefined;
+  const file = fileOf(name);
+  const about = { path: `sign_in.providers.${index}.client_secret_file`, value: file };
+  try {
+    const secret = readFileSync(file, 'utf8').trim();
+    if (secret !== '') return secret;
+    return { ...about, message: 'names an empty file', remedy: 'write the client secret into it' };
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    return {
+      ...about,
+      message: `names a file that cannot be read (${code})`,
+      remedy: 'name a file that exists and that this process may read',
+    };
+  }
+}
+
+/** The files of the secrets, each with the setting that names it. */
+export const secretFilesOf = ({
+  sign_in: { providers: entries = [] },
+}: SettingsFile): { readonly path: string; readonly file: string }[] =>
+  entries.flatMap(({ client_secret_file: name }, index) =>
+    name === undefined
+      ? []
+      : [{ path: `sign_in.providers.${index}.client_secret_file`, file: fileOf(name) }],
+  );

@@ -1,0 +1,79 @@
+/** `operator accounts links` and `unlink`: the accounts elsewhere with which people sign in. */
+import type { Command } from 'commander';
+import type { Account } from '../../accounts/account.ts';
+import { Refusal } from '../../refusal.ts';
+import { askedFirst, type ConfirmationOptions, confirmed } from '../program/confirmation.ts';
+import type { Operator } from '../program/operator.ts';
+import { table } from '../program/report.ts';
+import { aboutOne } from './about-account.ts';
+
+export function addLinkCommands(accounts: Command, operator: Operator): void {
+  aboutOne(accounts.command('links'), operator, async (account, registries) => {
+    const linked = await registries.identities.listOf(account.id);
+    const { providers } = registries.settings.signIn;
+    const rows = linked.map(({ issuer, subject, createdAt, lastUsedAt }) => ({
+      provider: providers.find((provider) => provider.issuer === issuer)?.id ?? null,
+      issuer,
+      subject,
+      linked_at: createdAt,
+      last_used_at: lastUsedAt ?? null,
+    }));
+    return {
+      value: rows,
+      text: table(
+        ['PROVIDER', 'ISSUER', 'SUBJECT', 'LINKED', 'LAST USED'],
+        rows.map((row) => [
+          row.provider ?? 'not in the settings',
+          row.issuer,
+          row.subject,
+          row.linked_at.toISOString(),
+          row.last_used_at?.toISOString() ?? 'never',
+        ]),
+        'It is linked with no account elsewhere.',
+      ),
+    };
+  }).description('the accounts elsewhere with which the person signs in');
+
+  aboutOne(
+    askedFirst(accounts.command('unlink')).requiredOption(
+      '--provider <provider>',
+      'the provider: its id in the settings, or its issuer',
+    ),
+    operator,
+    async (account, registries, options: UnlinkOptions) => {
+      const { identities, settings, recordChange } = registries;
+      const known = settings.signIn.providers.find(({ id }) => id === options.provider);
+      const issuer = known?.issuer ?? options.provider;
+      const linked = await identities.listOf(account.id);
+      const found = linked.find((one) => one.issuer === issuer);
+      if (!found) throw notLinked(account, options.provider);
+      const what = `Takes the link of ${account.email} with ${found.subject} at ${issuer} away.`;
+      await confirmed(what, options, operator);
+      const { id: accountId } = account;
+      const { subject } = found;
+      const details = {
+        provider: known?.id ?? issuer,
+        provider_name: known?.label ?? issuer,
+        issuer,
+        subject,
+      };
+      const isGone = await identities.unlink(accountId, issuer, (tx) =>
+        recordChange('identity_unlinked', { accountId, details })(tx),
+      );
+      if (!isGone) throw notLinked(account, options.provider);
+      return {
+        value: { account_id: accountId, issuer, subject, unlinked: true },
+        text: `Unlinked ${account.email} from ${subject} at ${issuer}. Their sessions go on: sessions end.`,
+      };
+    },
+  ).description('take a link with an account elsewhere away, so that it can be made anew');
+}
+
+interface UnlinkOptions extends ConfirmationOptions {
+  readonly provider: string;
+}
+
+function notLinked({ email }: Account, provider: string): Refusal {
+  const remedy = 'See `accounts links`.';
+  return new Refusal('link_unknown', `${email} has no link with ${provider}.`, remedy);
+}

@@ -1,0 +1,126 @@
+/** What a provider says of itself (OpenID Connect Discovery 1.0): asked when it is needed, and remembered. */
+import {
+  allowInsecureRequests,
+  type Configuration,
+  customFetch,
+  discovery,
+  type ServerMetadata,
+} from 'openid-client';
+import type { Clock } from '../clock.ts';
+import { isLoopbackOrigin } from '../config/issuer.ts';
+import type { SignInProvider } from '../config/settings.ts';
+import { UpstreamAway } from './failures.ts';
+import { fetchBounded, TIME_LIMIT_SECONDS } from './fetching.ts';
+
+/** Milliseconds for which an answer counts, and for which nobody asks again after a failure. */
+const FRESH = 3_600_000;
+const PAUSE = 30_000;
+
+/** Signatures that only the provider can make. */
+export const ALGORITHMS: readonly string[] = [
+  ...['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'],
+  ...['ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519'],
+];
+
+export interface Discovery {
+  /**
+   * Of several who ask at once one does so for all; after a failure the next ones are told at once.
+   *
+   * @throws UpstreamAway
+   */
+  metadata(): Promise<ServerMetadata>;
+}
+
+export function createDiscovery({
+  provider,
+  clock,
+}: {
+  readonly provider: Pick<SignInProvider, 'issuer' | 'clientId'>;
+  readonly clock: Clock;
+}): Discovery {
+  let known: { readonly metadata: ServerMetadata; readonly until: number } | undefined;
+  let failed: { readonly error: UpstreamAway; readonly until: number } | undefined;
+  let asking: Promise<ServerMetadata> | undefined;
+
+  async function ask(): Promise<ServerMetadata> {
+    try {
+      const metadata = await discover(provider);
+      known = { metadata, until: clock() + FRESH };
+      failed = undefined;
+      return metadata;
+    } catch (error) {
+      failed = { error: new UpstreamAway(error), until: clock() + PAUSE };
+      // What it said before is better than nothing: its other addresses may well answer.
+      if (known) return known.metadata;
+      throw failed.error;
+    } finally {
+      asking = undefined;
+    }
+  }
+
+  return {
+    async metadata() {
+      const now = clock();
+      if (known && now < known.until) return known.metadata;
+      if (failed && now < failed.until) {
+        if (known) return known.metadata;
+        throw failed.error;
+      }
+      asking ??= ask();
+      return asking;
+    },
+  };
+}
+
+/**
+ * Asks once, without any memory.
+ *
+ * @throws whatever is wrong with the answer, as an Error.
+ */
+export async function discover({
+  issuer,
+  clientId,
+}: Pick<SignInProvider, 'issuer' | 'clientId'>): Promise<ServerMetadata> {
+  const configuration = await discovery(new URL(issuer), clientId, undefined, undefined, {
+    [customFetch]: fetchBounded,
+    timeout: TIME_LIMIT_SECONDS,
+    ...(issuer.startsWith('http:') && { execute: [allowInsecureRequests] }),
+  });
+  return accepted(configuration.serverMetadata(), issuer);
+}
+
+/** The rules that the client library leaves to us. */
+function accepted(
+  metadata: ReturnType<Configuration['serverMetadata']>,
+  issuer: string,
+): ServerMetadata {
+  // Character by character: it is half of what a person is known by.
+  if (metadata.issuer !== issuer) {
+    throw new Error(`its discovery document says it is ${JSON.stringify(metadata.issuer)}`);
+  }
+  for (const name of ENDPOINTS) {
+    const url = metadata[name];
+    if (url === undefined && name === 'userinfo_endpoint') continue;
+    if (typeof url !== 'string' || !isProtected(url, issuer)) {
+      throw new Error(`its ${name} is missing or not https`);
+    }
+  }
+  // RFC 8725 §3.1: which signatures count is not for the token to say, nor `none` for the provider.
+  const offered = metadata.id_token_signing_alg_values_supported ?? ['RS256'];
+  const algorithms = offered.filter((algorithm) => ALGORITHMS.includes(algorithm));
+  if (algorithms.length === 0) throw new Error('it offers no signature that only it can make');
+  // Of the methods without `supports…` functions, which cannot be cloned.
+  const { supportsPKCE: _, ...plain } = metadata;
+  return { ...plain, id_token_signing_alg_values_supported: algorithms };
+}
+
+const ENDPOINTS = [
+  'authorization_endpoint',
+  'token_endpoint',
+  'jwks_uri',
+  'userinfo_endpoint',
+] as const;
+
+const isProtected = (url: string, issuer: string): boolean =>
+  URL.canParse(url) &&
+  (url.startsWith('https://') || (issuer.startsWith('http:') && isLoopbackOrigin(url)));

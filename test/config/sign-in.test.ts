@@ -1,0 +1,76 @@
+/** The providers that people come from, as the settings file says them. */
+import { chmodSync } from 'node:fs';
+import { expect } from 'chai';
+import { inspectSettings, loadSettingsWithoutSecrets } from '../../src/config/load.ts';
+import { fileWith, problemsOf, settingsOf } from './configuration.ts';
+
+const ENTRY = {
+  id: 'platform',
+  label: 'Platform',
+  issuer: 'https://id.example.com/realms/a',
+  client_id: 'gatehouse',
+};
+const yamlOf = (...entries: object[]): string =>
+  `sign_in: ${JSON.stringify({ providers: entries })}`;
+
+describe('the settings of sign-in providers', () => {
+  it('have defaults, and the secret out of a file of its own', () => {
+    const client_secret_file = fileWith('the secret\n', 'secret');
+    const file = yamlOf({ ...ENTRY, client_secret_file });
+    expect(settingsOf(file).signIn.providers).to.deep.equal([
+      {
+        ...{ id: 'platform', label: 'Platform', issuer: ENTRY.issuer, clientId: 'gatehouse' },
+        ...{ clientSecret: 'the secret', match: 'none', accountClaim: 'sub' },
+        ...{ scopes: ['openid', 'email', 'profile'], create: false, endConnections: false },
+      },
+    ]);
+    expect(settingsOf('').signIn).to.deep.equal({ passwords: true, providers: [] });
+    chmodSync(client_secret_file, 0o644);
+    const inspection = inspectSettings({ environment: {}, file: fileWith(file) });
+    expect(inspection.warnings.map(({ path }) => path)).to.deep.equal([
+      'sign_in.providers.0.client_secret_file',
+    ]);
+    expect(JSON.stringify(inspection.effectiveSettings)).not.to.include('the secret');
+    // A command that signs nobody in need not be able to read it.
+    const gone = fileWith(yamlOf({ ...ENTRY, client_secret_file: '/nonexistent/secret' }));
+    const { signIn } = loadSettingsWithoutSecrets({ environment: {}, file: gone });
+    expect(signIn.providers[0]).not.to.have.property('clientSecret');
+  });
+
+  const WRONG: readonly (readonly [what: string, yaml: string, path: string, said: RegExp])[] = [
+    ['an http issuer', yamlOf({ ...ENTRY, issuer: 'http://id.example.com' }), '0.issuer', /https/],
+    ['a query', yamlOf({ ...ENTRY, issuer: 'https://id.example.com/?a' }), '0.issuer', /query/],
+    ['a login', yamlOf({ ...ENTRY, issuer: 'https://a:b@id.example.com' }), '0.issuer', /https/],
+    ['no issuer', yamlOf({ ...ENTRY, issuer: undefined }), '0.issuer', /no value/],
+    ['an id for an address', yamlOf({ ...ENTRY, id: 'a/b' }), '0.id', /id of lower-case/],
+    ['a secret', yamlOf({ ...ENTRY, client_secret: 'x y z' }), '0.client_secret', /secret_file/],
+    ['a slip', yamlOf({ ...ENTRY, lable: 'x' }), '0.lable', /did you mean `label`/],
+    ['another match', yamlOf({ ...ENTRY, match: 'email' }), '0.match', /verified_email/],
+    [
+      'a missing file',
+      yamlOf({ ...ENTRY, client_secret_file: '/nonexistent' }),
+      '0.client_secret_file',
+      /cannot be read/,
+    ],
+    ['one id twice', yamlOf(ENTRY, { ...ENTRY, issuer: 'https://b.example' }), '1.id', /earlier/],
+    ['one issuer twice', yamlOf(ENTRY, { ...ENTRY, id: 'b' }), '1.issuer', /earlier/],
+  ];
+  for (const [what, yaml, path, said] of WRONG) {
+    it(`refuse ${what}`, () => {
+      const [problem, ...others] = problemsOf(yaml);
+      expect(others).to.deep.equal([]);
+      expect(problem?.path).to.equal(`sign_in.providers.${path}`);
+      expect(`${problem?.message} ${problem?.remedy}`).to.match(said);
+      expect(JSON.stringify(problem)).not.to.include('x y z');
+    });
+  }
+
+  it('leave some way in, and lead to another service', () => {
+    expect(problemsOf('sign_in: { passwords: false }').map(({ path }) => path)).to.deep.equal([
+      'sign_in.passwords',
+    ]);
+    const own = `issuer: http://localhost:3000\n${yamlOf({ ...ENTRY, issuer: 'http://localhost:3000' })}`;
+    expect(problemsOf(own).map(({ path }) => path)).to.deep.equal(['sign_in.providers']);
+    settingsOf(yamlOf({ ...ENTRY, issuer: 'http://127.0.0.1:8080/realms/a' }));
+  });
+});

@@ -1,0 +1,185 @@
+/** A provider says that somebody signed out there (OpenID Connect Back-Channel Logout 1.0). */
+import { expect } from 'chai';
+import type { JWTPayload } from 'jose';
+import { forEachDeployment } from '../support/service.ts';
+import type { Traveller } from '../support/upstream.ts';
+import { GRACE, startWithUpstream, type WithUpstream } from './service.ts';
+
+const EVENT = { 'http://schemas.openid.net/event/backchannel-logout': {} };
+let made = 0;
+
+/** What a suite of these does, on a service with a provider. */
+function actions(on: WithUpstream) {
+  return {
+    /** Signed in in a browser of their own, in this session of the provider. */
+    async inSession(sid: string | undefined): Promise<Traveller> {
+      on.upstream.lie = { claims: (claims) => ({ ...claims, ...(sid !== undefined && { sid }) }) };
+      const person = on.traveller();
+      expect((await on.signIn(GRACE, person)).html).to.include('Grace Person');
+      on.upstream.lie = {};
+      return person;
+    },
+    isIn: async (person: Traveller): Promise<boolean> =>
+      (await person.get('/profile')).status === 200,
+    async tokenOf(
+      claims: Record<string, unknown>,
+      type: string | undefined = 'logout+jwt',
+    ): Promise<string> {
+      const now = Math.floor(on.clock.clock() / 1000);
+      made += 1;
+      const usual = {
+        ...{ iss: on.upstream.issuer, aud: 'gatehouse', iat: now, exp: now + 120 },
+        ...{ jti: `token ${made}`, events: EVENT },
+      };
+      return on.upstream.sign({ ...usual, ...claims } as JWTPayload, { type });
+    },
+    tell: (logout_token: string) =>
+      fetch(`${on.service.issuer}/login/platform/backchannel-logout`, {
+        method: 'POST',
+        body: new URLSearchParams({ logout_token }),
+      }),
+  };
+}
+
+forEachDeployment('a sign-out at a provider', (start) => {
+  const on = startWithUpstream({ start });
+  const { inSession, isIn, tokenOf, tell } = actions(on);
+
+  it('ends the session here that came of the one there, and no other', async () => {
+    const [here, elsewhere] = [await inSession('s1'), await inSession('s2')];
+    const typed = on.traveller();
+    await typed.signIn(on.seeded.person);
+    const answer = await tell(await tokenOf({ sub: GRACE.sub, sid: 's1' }));
+    expect(answer.status, await answer.text()).to.equal(200);
+    expect(answer.headers.get('cache-control')).to.equal('no-store');
+    expect(await Promise.all([here, elsewhere, typed].map(isIn))).to.deep.equal([
+      false,
+      true,
+      true,
+    ]);
+    // Without a session it is all of them, those with a password excepted.
+    expect((await tell(await tokenOf({ sub: GRACE.sub }))).status).to.equal(200);
+    expect(await Promise.all([elsewhere, typed].map(isIn))).to.deep.equal([false, true]);
+    const [last] = await on.service.activity.of(on.seeded.person.accountId, { limit: 1 });
+    expect(last).to.deep.include({ action: 'signed_out_upstream', actor: 'service' });
+  });
+
+  it('stands beside signing out one session after another on the page of security', async () => {
+    const first = await inSession('a');
+    on.clock.advance(1);
+    const second = await inSession('b');
+    const typed = on.traveller();
+    await typed.signIn(on.seeded.person);
+    const others = async () =>
+      (await typed.get('/profile/security')).forms.filter(({ action }) =>
+        action.includes('/security/sessions/'),
+      );
+    const before = await others();
+    // The latest stands first.
+    const { action = '', values } = before[0] ?? {};
+    await typed.post(action, Object.fromEntries(values ?? []));
+    expect(await Promise.all([first, second].map(isIn))).to.deep.equal([true, false]);
+    await tell(await tokenOf({ sid: 'a' }));
+    expect(await isIn(first)).to.equal(false);
+    expect(await others()).to.have.lengthOf(before.length - 2);
+  });
+
+  it('also ends a session that took the place of another (sign out everywhere)', async () => {
+    const person = await inSession('s3');
+    await person.submit(await person.get('/profile/security'), {});
+    const page = await person.get('/profile/security');
+    const everywhere = page.forms.find(({ action }) => action.endsWith('everywhere'));
+    await person.post('/profile/security/sign-out-everywhere', {
+      ...Object.fromEntries(everywhere?.values ?? []),
+    });
+    expect(await isIn(person)).to.equal(true);
+    await tell(await tokenOf({ sid: 's3' }));
+    expect(await isIn(person)).to.equal(false);
+  });
+
+  it('counts once: the same token ends nothing later', async () => {
+    const token = await tokenOf({ sub: GRACE.sub });
+    expect((await tell(token)).status).to.equal(200);
+    const person = await inSession('s4');
+    expect((await tell(token)).status).to.equal(400);
+    expect(await isIn(person)).to.equal(true);
+  });
+
+  it('is believed in nothing but a sound token', async () => {
+    const person = await inSession('s5');
+    const about = { sub: GRACE.sub, sid: 's5' };
+    const now = Math.floor(on.clock.clock() / 1000);
+    const wrong: Readonly<Record<string, string>> = {
+      'no token': 'x',
+      'another issuer': await tokenOf({ ...about, iss: 'https://evil.example' }),
+      'another client': await tokenOf({ ...about, aud: 'other' }),
+      'an ID token': await tokenOf({ ...about, events: undefined }),
+      'another event': await tokenOf({ ...about, events: { 'urn:x': {} } }),
+      'a nonce': await tokenOf({ ...about, nonce: 'n' }),
+      'no id': await tokenOf({ ...about, jti: undefined }),
+      nobody: await tokenOf({}),
+      'no time': await tokenOf({ ...about, iat: undefined }),
+      'no end': await tokenOf({ ...about, exp: undefined }),
+      'the past': await tokenOf({ ...about, iat: now - 700, exp: now + 60 }),
+      'the future': await tokenOf({ ...about, iat: now + 90, exp: now + 120 }),
+      'over since a minute': await tokenOf({ ...about, exp: now - 61 }),
+      'another kind': await tokenOf(about, 'at+jwt'),
+      'a forged signature': `${(await tokenOf(about)).slice(0, -20)}${'A'.repeat(20)}`,
+      'no signature': `${Buffer.from('{"alg":"none"}').toString('base64url')}.${
+        (await tokenOf(about)).split('.')[1]
+      }.`,
+    };
+    for (const [what, token] of Object.entries(wrong)) {
+      const answer = await tell(token);
+      expect(answer.status, what).to.equal(400);
+      expect(await answer.json(), what).to.include({ error: 'invalid_request' });
+    }
+    expect(await isIn(person)).to.equal(true);
+    expect((await tell(await tokenOf(about))).status).to.equal(200);
+    expect(await isIn(person)).to.equal(false);
+  });
+
+  it('that comes while somebody comes in leaves no session behind', async () => {
+    const { database } = on.service;
+    // Between the note of the session and the session: as soon as there is something to end.
+    await database.query(`CREATE FUNCTION end_at_once() RETURNS trigger LANGUAGE plpgsql AS
+      $$ BEGIN NEW.ended_at = NEW.expires_at; RETURN NEW; END $$`);
+    await database.query(`CREATE TRIGGER end_at_once BEFORE INSERT ON upstream_sessions
+      FOR EACH ROW EXECUTE FUNCTION end_at_once()`);
+    const person = on.traveller();
+    await on.signIn(GRACE, person);
+    expect(await isIn(person)).to.equal(false);
+    await database.query('DROP FUNCTION end_at_once CASCADE');
+    expect(await isIn(await inSession('s6'))).to.equal(true);
+    // What a store that was away kept is taken out by the cleaning.
+    const left = () => database.query('SELECT FROM upstream_sessions WHERE ended_at IS NOT NULL');
+    await on.service.clean();
+    expect(await left()).to.have.lengthOf(0);
+  });
+});
+
+describe('a sign-out at a provider that ends connections', () => {
+  const on = startWithUpstream({ provider: { endConnections: true } });
+  const { inSession, tokenOf, tell } = actions(on);
+
+  it('disconnects what acts for the person, and for nobody else', async () => {
+    const { confidential } = on.seeded.clients;
+    const person = await inSession('s1');
+    const other = on.traveller();
+    for (const [browser, who] of [
+      [person, on.seeded.person],
+      [other, on.seeded.other],
+    ] as const) {
+      const url = new URL('/oauth/authorize', on.service.issuer);
+      url.search = `${new URLSearchParams({
+        ...{ response_type: 'code', client_id: confidential.id, state: 's' },
+        redirect_uri: confidential.redirectUri,
+      })}`;
+      await browser.authorize(url, who);
+    }
+    await tell(await tokenOf({ sid: 's1' }));
+    const left = (id: string) => on.service.connections.listOf(id);
+    expect(await left(on.seeded.person.accountId)).to.deep.equal([]);
+    expect(await left(on.seeded.other.accountId)).to.have.lengthOf(1);
+  });
+});

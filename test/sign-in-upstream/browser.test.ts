@@ -1,0 +1,35 @@
+/** The buttons of the providers in a real browser: what its content policy lets through, and what it reads out. */
+import { expect } from 'chai';
+import { expectAccessible, PHONE } from '../support/axe.ts';
+import { describeInBrowser } from '../support/browser.ts';
+import { authorizationUrl } from '../support/oauth.ts';
+import { GRACE, startWithUpstream } from './service.ts';
+
+describeInBrowser('the sign-in page with providers, in Chromium', (visit) => {
+  const on = startWithUpstream({ hasSecond: true });
+
+  it('leads there and back by its button, to the consent page that was waiting', async () => {
+    on.upstream.account = GRACE;
+    const { page, problems } = await visit(PHONE);
+    await page.goto(authorizationUrl(on.service.issuer, on.seeded.clients.confidential).href);
+    await expectAccessible(page);
+    await page.getByRole('button', { name: 'Sign in with Warehouse platform' }).click();
+    await page.getByRole('button', { name: 'Approve' }).waitFor();
+    expect(await page.innerText('body')).to.include('Grace Person');
+    expect(problems).to.deep.equal([]);
+  });
+
+  it('confirms there that it is them, from a page of the profile', async () => {
+    on.second.account = GRACE;
+    const { page, problems } = await visit();
+    await page.goto(`${on.service.issuer}/profile/api-keys`);
+    await page.getByRole('button', { name: 'Sign in with Partner login' }).click();
+    await page.fill('[name=name]', 'Night sync');
+    await page.locator('main form button').first().click();
+    await expectAccessible(page);
+    await page.getByRole('button', { name: 'Confirm with Partner login' }).click();
+    await page.waitForURL('**/profile/api-keys?form=*');
+    expect(await page.inputValue('[name=name]')).to.equal('Night sync');
+    expect(problems).to.deep.equal([]);
+  });
+});

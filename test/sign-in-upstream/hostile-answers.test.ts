@@ -1,0 +1,118 @@
+/** Answers of a provider, or of somebody in its place, that let nobody in. */
+import { expect } from 'chai';
+import type { Lie, Traveller } from '../support/upstream.ts';
+import { GRACE, startWithUpstream, WAY } from './service.ts';
+
+describe('an answer of a provider', () => {
+  const on = startWithUpstream({ hasSecond: true });
+
+  const begin = async (person: Traveller, way: Record<string, string> = WAY) =>
+    person.submit(await person.get('/login'), way);
+  const isSignedIn = async (person: Traveller): Promise<boolean> =>
+    (await person.get('/profile')).status === 200;
+  const failures = async (): Promise<number> => {
+    const { text } = await on.service.metrics.text();
+    const line = /upstream_sign_ins_total\{provider="platform",outcome="failed"\} (\d+)/.exec(text);
+    return Number(line?.[1]);
+  };
+
+  beforeEach(() => {
+    on.upstream.account = GRACE;
+    on.second.account = GRACE;
+    on.upstream.lie = {};
+  });
+
+  const LIES: Readonly<Record<string, Lie>> = {
+    'with the nonce of another sign-in': { claims: (said) => ({ ...said, nonce: 'n'.repeat(43) }) },
+    'without a nonce': { claims: ({ nonce: _, ...said }) => said },
+    'of another issuer': { claims: (said) => ({ ...said, iss: 'https://evil.example' }) },
+    'for another client': { claims: (said) => ({ ...said, aud: 'somebody-else' }) },
+    'for several clients, given to another': {
+      claims: (said) => ({ ...said, aud: ['gatehouse', 'other'], azp: 'other' }),
+    },
+    'that has expired': { claims: (said) => ({ ...said, exp: Number(said.iat) - 61 }) },
+    'about nobody': { claims: ({ sub: _, ...said }) => said },
+    'about a subject that is no printable text': {
+      claims: (said) => ({ ...said, sub: 'a\u0000' }),
+    },
+    'signed by nobody': { isUnsigned: true },
+    'signed with a key that it does not publish': { isForged: true },
+  };
+  for (const [which, lie] of Object.entries(LIES)) {
+    it(`${which} proves nothing`, async () => {
+      on.upstream.lie = lie;
+      const person = on.traveller();
+      const before = await failures();
+      const page = await person.travel(await begin(person));
+      expect(page.status, page.html).to.equal(403);
+      expect(page.html).to.include('does not prove who you are');
+      expect(await isSignedIn(person)).to.equal(false);
+      expect(await failures()).to.equal(before + 1);
+    });
+  }
+
+  it('is of the provider that was asked, at its own address (mix-up, RFC 9207)', async () => {
+    const person = on.traveller();
+    const callback = await person.untilCallback(await begin(person));
+    const toSecond = new URL(callback);
+    toSecond.pathname = '/login/partner/callback';
+    expect((await person.get(toSecond)).status).to.equal(400);
+    // Used up by that, as well.
+    expect((await person.get(callback)).status).to.equal(400);
+    const again = await person.untilCallback(await begin(person));
+    again.searchParams.set('iss', on.second.issuer);
+    expect((await person.get(again)).status).to.equal(403);
+    expect(await isSignedIn(person)).to.equal(false);
+  });
+
+  it('comes back to the browser that began, once, and within ten minutes', async () => {
+    const [person, victim] = [on.traveller(), on.traveller()];
+    const callback = await person.untilCallback(await begin(person));
+    // Login CSRF: somebody else's answer, in a browser that began one itself or none.
+    expect((await on.traveller().get(callback)).status).to.equal(400);
+    const own = await victim.untilCallback(await begin(victim));
+    own.searchParams.set('code', callback.searchParams.get('code') ?? '');
+    const swapped = await victim.get(callback);
+    expect(swapped.status).to.equal(400);
+    expect((await victim.get(own)).status).to.equal(403);
+    expect(await isSignedIn(victim)).to.equal(false);
+
+    const twice = await person.untilCallback(await begin(person));
+    const answers = await Promise.all([person.get(twice), person.get(twice), person.get(twice)]);
+    expect(answers.map(({ status }) => status).toSorted()).to.deep.equal([303, 400, 400]);
+
+    const slow = on.traveller();
+    const late = await slow.untilCallback(await begin(slow));
+    on.clock.advance(601);
+    expect((await slow.get(late)).status).to.equal(400);
+  });
+
+  it('with a replayed code is refused by the provider, and here', async () => {
+    const person = on.traveller();
+    const first = await person.untilCallback(await begin(person));
+    await person.get(first);
+    const stranger = on.traveller();
+    const second = await stranger.untilCallback(await begin(stranger));
+    second.searchParams.set('code', first.searchParams.get('code') ?? '');
+    expect((await stranger.get(second)).status).to.equal(403);
+    expect(await isSignedIn(stranger)).to.equal(false);
+  });
+
+  it('signed with a new key is good at once', async () => {
+    expect((await on.signIn(GRACE)).html).to.include('Grace Person');
+    await on.upstream.rotateKeys();
+    expect((await on.signIn(GRACE)).html).to.include('Grace Person');
+  });
+
+  it('is nothing in the log but words: no code, no token, no state', async () => {
+    const person = on.traveller();
+    on.upstream.lie = { isForged: true };
+    const callback = await person.untilCallback(await begin(person));
+    await person.get(callback);
+    const log = on.service.logLines.join();
+    for (const name of ['code', 'state']) {
+      expect(log).not.to.include(callback.searchParams.get(name) ?? 'x');
+    }
+    expect(log).to.include('came to nothing').and.not.include('eyJ');
+  });
+});

@@ -1,0 +1,113 @@
+/** Somebody who exists at the provider and here connects a partner's client, and never has a password here. */
+import { expect } from 'chai';
+import { authorizationUrl, exchangeCode, pkce } from '../support/oauth.ts';
+import { startWithUpstream } from './service.ts';
+
+describe('a person who was never here and has no password', () => {
+  // No page asks: there is one way in.
+  const on = startWithUpstream({ provider: { match: 'external_id' }, passwords: false });
+  const LINUS = { sub: 'employee-17', email: 'linus@example.test', email_verified: false };
+
+  before('as an import makes them', async () => {
+    const { id } = await on.service.accounts.add({ email: LINUS.email, name: 'Linus Lager' });
+    await on.service.database.query('UPDATE accounts SET external_id = $1 WHERE id = $2', [
+      LINUS.sub,
+      id,
+    ]);
+    on.service.accounts.forget(id);
+    on.upstream.account = LINUS;
+  });
+
+  it('goes from a partner through the provider to the consent page, and is connected', async () => {
+    const { confidential } = on.seeded.clients;
+    const { verifier, parameters } = pkce();
+    const person = on.traveller();
+    const url = authorizationUrl(on.service.issuer, confidential, parameters);
+    const consent = await person.travel(await person.get(url));
+    expect(consent.html).to.include('Linus Lager').and.include('Route Planner');
+    const { location } = await person.travel(await person.submit(consent, { decision: 'approve' }));
+    expect(location?.searchParams.get('state')).to.equal('state-of-the-partner');
+    const code = location?.searchParams.get('code') ?? '';
+    const tokens = await exchangeCode(on.service.issuer, confidential, code, {
+      code_verifier: verifier,
+    });
+    expect(tokens.status, tokens.text).to.equal(200);
+    const account = await on.service.accounts.findByEmail(LINUS.email);
+    expect(account).to.include({ hasPassword: false });
+    const log = await on.service.activity.of(account?.id ?? '', { limit: 9 });
+    expect(log.map(({ action }) => action).toSorted()).to.deep.equal([
+      'connected',
+      'identity_linked',
+      'signed_in',
+    ]);
+  });
+
+  it('may go back to the partner without signing in', async () => {
+    const { confidential } = on.seeded.clients;
+    on.upstream.isCancelling = true;
+    const person = on.traveller();
+    const url = authorizationUrl(on.service.issuer, confidential);
+    const page = await person.travel(await person.get(url));
+    on.upstream.isCancelling = false;
+    expect(page.html).to.include('You are not signed in');
+    const [, again = ''] = /href="(\/interaction\/[^"]+)"/.exec(page.html) ?? [];
+    const choice = await person.get(again);
+    const { location } = await person.travel(await person.submit(choice, { decision: 'deny' }));
+    expect(location?.searchParams.get('error')).to.equal('access_denied');
+  });
+
+  it('meets no page about passwords', async () => {
+    for (const path of ['/password?token=x', '/forgot-password', '/profile/security/password']) {
+      expect((await on.traveller().get(path)).status, path).to.equal(404);
+    }
+    const person = on.traveller();
+    const security = await person.travel(await person.get('/profile/security'));
+    expect(security.html).to.include('Warehouse platform').and.not.include('new-password');
+    const stranger = on.traveller();
+    const login = await stranger.get('/login?choose=yes');
+    expect(login.html).not.to.include('name="password"');
+    const { email, password } = on.seeded.person;
+    const [form] = login.forms;
+    const sent = { ...Object.fromEntries(form?.values ?? []), email, password };
+    expect((await stranger.post('/login', sent)).status).to.equal(403);
+    expect((await stranger.get('/profile')).status).to.equal(303);
+  });
+
+  it('confirms at the provider that it is them, and finds what was typed', async () => {
+    const person = on.traveller();
+    const form = await person.travel(await person.get('/profile/api-keys'));
+    const asked = await person.submit(form, { name: 'Night sync' });
+    expect(asked.html).to.include('Confirm it is you').and.not.include('current_password');
+    const there = await person.submit(asked, { sign_in_with: 'platform' });
+    expect(there.location?.searchParams.get('max_age')).to.equal('0');
+    const back = await person.travel(there);
+    expect(back.url.pathname).to.equal('/profile/api-keys');
+    expect(back.html).to.include('value="Night sync"');
+    // Nothing was done for somebody who only came back.
+    const account = await on.service.accounts.findByEmail(LINUS.email);
+    expect(await on.service.apiKeys.listOf(account?.id ?? '')).to.have.lengthOf(0);
+    const made = await person.follow(await person.submit(back, { name: 'Night sync' }));
+    expect(made.html).to.include('data-secret');
+  });
+
+  it('is not confirmed by somebody else, nor by a sign-in of yesterday', async () => {
+    const person = on.traveller();
+    const confirm = async () => {
+      const form = await person.travel(await person.get('/profile/api-keys'));
+      const asked = await person.submit(form, { name: 'Night sync' });
+      return person.travel(await person.submit(asked, { sign_in_with: 'platform' }));
+    };
+    await person.travel(await person.get('/profile'));
+    on.upstream.lie = { claims: ({ auth_time, ...claims }) => ({ ...claims, auth_time: 1 }) };
+    const stale = await confirm();
+    expect(stale.html).to.include('does not prove who you are');
+    on.upstream.lie = { claims: ({ auth_time: _, ...claims }) => claims };
+    expect((await confirm()).html).to.include('does not prove who you are');
+    on.upstream.lie = { claims: (claims) => ({ ...claims, sub: 'somebody else' }) };
+    expect((await confirm()).html).to.include('That was somebody else');
+    on.upstream.lie = {};
+    const account = await on.service.accounts.findByEmail(LINUS.email);
+    const [last] = await on.service.activity.of(account?.id ?? '', { limit: 1 });
+    expect(last).to.deep.include({ action: 'sign_in_refused' });
+  });
+});

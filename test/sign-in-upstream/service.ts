@@ -1,0 +1,85 @@
+/** The service with providers in front of it, as the suites of this folder begin. */
+import type { SignInProvider } from '../../src/config/settings.ts';
+import { createTestClock, type TestClock } from '../support/clock.ts';
+import { freePort } from '../support/programs.ts';
+import { type Seed, seed } from '../support/seed.ts';
+import { type Overrides, type Start, startsOn, type TestService } from '../support/service.ts';
+import {
+  createTraveller,
+  startUpstream,
+  type Traveller,
+  type Upstream,
+  type UpstreamAccount,
+} from '../support/upstream.ts';
+
+export interface WithUpstream {
+  readonly service: TestService;
+  readonly seeded: Seed;
+  readonly clock: TestClock;
+  /** Called `platform`. */
+  readonly upstream: Upstream;
+  /** Called `partner`, where the suite asked for a second one. */
+  readonly second: Upstream;
+  /** A browser that was never here. */
+  traveller(): Traveller;
+  /** Signs in with `platform` as this person. @returns where it ended. */
+  signIn(account: UpstreamAccount, traveller?: Traveller): ReturnType<Traveller['travel']>;
+}
+
+/** What the provider says of Grace, whose account of that address `seed` makes. */
+export const GRACE = {
+  sub: 'grace-at-the-platform',
+  email: 'Grace@example.test',
+  email_verified: true,
+  name: 'Grace',
+} satisfies UpstreamAccount;
+
+export const WAY = { sign_in_with: 'platform' };
+
+export function startWithUpstream({
+  provider,
+  hasSecond = false,
+  passwords = true,
+  settings = {},
+  start = startsOn(),
+}: {
+  /** Where the suite runs; given by `forEachDeployment` where it runs on each. */
+  readonly start?: Start;
+  readonly provider?: Partial<SignInProvider>;
+  readonly hasSecond?: boolean;
+  readonly passwords?: boolean;
+  readonly settings?: Overrides;
+} = {}): WithUpstream {
+  const parts = {} as { -readonly [Part in keyof WithUpstream]: WithUpstream[Part] };
+
+  before('start the providers and the service, and seed it', async () => {
+    const port = await freePort();
+    const issuer = `http://localhost:${port}`;
+    parts.clock = createTestClock();
+    parts.upstream = await startUpstream(issuer);
+    if (hasSecond) parts.second = await startUpstream(issuer, 'partner');
+    const providers = [
+      parts.upstream.settings(provider),
+      ...(hasSecond ? [parts.second.settings({ label: 'Partner login' })] : []),
+    ];
+    parts.service = await start({
+      clock: parts.clock.clock,
+      settings: { ...settings, issuer, server: { port }, signIn: { passwords, providers } },
+    });
+    parts.seeded = await seed(parts.service);
+  });
+  after('give the real time back', () => parts.clock?.restore());
+
+  parts.traveller = () =>
+    createTraveller(
+      parts.service.issuer,
+      parts.upstream.issuer,
+      ...(hasSecond ? [parts.second.issuer] : []),
+    );
+  parts.signIn = async (account, traveller = parts.traveller()) => {
+    parts.upstream.account = account;
+    const page = await traveller.get('/login');
+    return traveller.travel(page.location ? page : await traveller.submit(page, WAY));
+  };
+  return parts;
+}

@@ -1,0 +1,129 @@
+/** Signing in with an account elsewhere: there, back, and on to where the person was going. */
+import { expect } from 'chai';
+import { atEndOfFile } from '../support/end-of-run.ts';
+import { type MailServer, startMailServer } from '../support/mail-server.ts';
+import { authorizationUrl } from '../support/oauth.ts';
+import { startsOn } from '../support/service.ts';
+import { GRACE, startWithUpstream, WAY } from './service.ts';
+
+describe('signing in with an account elsewhere', () => {
+  const on = startWithUpstream({ hasSecond: true });
+
+  const identities = (accountId: string) => on.service.identities.listOf(accountId);
+  const lastOf = async (accountId: string) => {
+    const [last] = await on.service.activity.of(accountId, { limit: 1 });
+    return last;
+  };
+
+  it('leads there with PKCE, state and nonce, back, and on to the page that asked for it', async () => {
+    on.upstream.account = GRACE;
+    const person = on.traveller();
+    const page = await person.get('/login?return_to=/profile/api-keys');
+    // Chromium holds form-action against the redirect to the provider.
+    expect(page.headers.get('content-security-policy')).not.to.include('form-action');
+    const there = await person.submit(page, WAY);
+    const asked = Object.fromEntries(there.location?.searchParams ?? []);
+    expect(asked).to.include({
+      response_type: 'code',
+      redirect_uri: `${on.service.issuer}/login/platform/callback`,
+      code_challenge_method: 'S256',
+      scope: 'openid email profile',
+    });
+    expect(asked.state).to.match(/^[\w-]{43}$/);
+    expect(asked.nonce).to.match(/^[\w-]{43}$/);
+    const arrived = await person.travel(there);
+    expect(arrived.url.pathname, arrived.html).to.equal('/profile/api-keys');
+    expect(arrived.html).to.include('Grace Person');
+    const { accountId } = on.seeded.person;
+    expect((await lastOf(accountId))?.details).to.deep.include({
+      method: 'upstream',
+      provider: 'platform',
+    });
+    const { text } = await on.service.metrics.text();
+    expect(text).to.include('gatehouse_people_signed_in_total{method="platform"} 1');
+  });
+
+  it('links the account once, by its verified address, and then goes by the link alone', async () => {
+    const { accountId } = on.seeded.person;
+    expect(await identities(accountId)).to.have.lengthOf(1);
+    // Another address by now, and nobody says that it is verified.
+    const moved = { sub: GRACE.sub, email: 'oscar@example.test', email_verified: false };
+    expect((await on.signIn(moved)).html).to.include('Grace Person');
+    expect(await identities(accountId)).to.have.lengthOf(1);
+  });
+
+  it('links one account with several providers', async () => {
+    on.second.account = { ...GRACE, sub: 'grace-at-the-partner' };
+    const person = on.traveller();
+    const page = await person.get('/login');
+    const arrived = await person.travel(await person.submit(page, { sign_in_with: 'partner' }));
+    expect(arrived.html).to.include('Grace Person');
+    expect(await identities(on.seeded.person.accountId)).to.have.lengthOf(2);
+  });
+
+  it('begins a session of its own, whatever the browser had before', async () => {
+    const person = on.traveller();
+    const session = () => /gate_session=([^;]+)/.exec(person.cookieHeader('/'))?.[1];
+    const openInAnotherTab = await person.get('/login');
+    await person.signIn(on.seeded.other);
+    const before = session();
+    expect(before).not.to.equal(undefined);
+    on.upstream.account = GRACE;
+    const arrived = await person.travel(await person.submit(openInAnotherTab, WAY));
+    expect(arrived.html).to.include('Grace Person');
+    expect(session()).not.to.equal(before);
+    expect(await on.service.store.read('session', before ?? '')).to.equal(undefined);
+  });
+
+  it('is of now where a client asks for it (prompt=login), and of the provider’s session elsewhere', async () => {
+    const { confidential } = on.seeded.clients;
+    on.upstream.account = GRACE;
+    const person = on.traveller();
+    await on.signIn(GRACE, person);
+    const ask = (more = {}) => person.get(authorizationUrl(on.service.issuer, confidential, more));
+    const page = await person.follow(await ask({ prompt: 'login' }));
+    const there = await person.submit(page, WAY);
+    expect(there.location?.searchParams.get('max_age')).to.equal('0');
+    expect(there.location?.searchParams.get('prompt')).to.equal('login');
+    const consent = await person.travel(there);
+    expect(consent.html).to.include('Route Planner');
+    expect(consent.forms.some(({ names }) => names.has('decision'))).to.equal(true);
+  });
+
+  it('lets nobody in without an account, and opens none', async () => {
+    const before = (await on.service.accounts.list()).items;
+    const page = await on.signIn({ sub: 'n', email: 'nobody@example.test', email_verified: true });
+    expect(page.status).to.equal(403);
+    expect(page.html).to.include('There is no account for you here');
+    expect((await on.service.accounts.list()).items).to.deep.equal(before);
+    // Who runs the service finds them by the reference.
+    expect(on.service.logLines.join()).to.include('"subject":"n"');
+  });
+});
+
+describe('somebody who signs in with an account elsewhere', () => {
+  let mail: MailServer;
+  const start = startsOn();
+  const on = startWithUpstream({
+    async start({ settings, ...options } = {}) {
+      mail = await startMailServer();
+      atEndOfFile(mail.close);
+      const from = 'gatehouse@localhost';
+      return start({ ...options, settings: { ...settings, mail: { smtpUrl: mail.url, from } } });
+    },
+  });
+
+  it('is mailed of a browser that is not known, and of that browser once', async () => {
+    const person = on.traveller();
+    for (const _ of [1, 2]) {
+      await on.signIn(GRACE, person);
+      await person.submit(await person.get('/logout'), {});
+    }
+    await on.signIn(GRACE);
+    // Mail is sent beside the requests, and all of it before the end.
+    await on.service.close();
+    expect(mail.received).to.have.length(2);
+    expect(mail.received[0]?.raw).to.include('Subject: A new browser signed in');
+    expect(mail.received[0]?.to).to.deep.equal([on.seeded.person.email]);
+  });
+});

@@ -1,0 +1,86 @@
+/** Whose account somebody comes in with: linked once, never moved, never a second one. */
+import { expect } from 'chai';
+import { GRACE, startWithUpstream } from './service.ts';
+
+describe('somebody who comes from a provider', () => {
+  const on = startWithUpstream();
+  const accounts = async () => (await on.service.accounts.list()).items.length;
+  const linksOf = (id: string) => on.service.identities.listOf(id);
+
+  const STRANGERS: Readonly<Record<string, unknown>> = {
+    'not verified': { email_verified: false },
+    'verified in other words': { email_verified: 'true' },
+    'of which nobody says that it is verified': { email_verified: undefined },
+    // Folded it is the same; to a mail server it is another mailbox.
+    'that only looks the same': { email: 'ɢrace@example.test' },
+    'with a letter that folds to one of it': { email: 'grace@ex\u00adample.test' },
+    'in full-width letters': { email: 'ｇrace@example.test' },
+  };
+  for (const [which, claims] of Object.entries(STRANGERS)) {
+    it(`is nobody by an address ${which}`, async () => {
+      const page = await on.signIn({ ...GRACE, sub: 'stranger', ...(claims as object) });
+      expect(page.status).to.equal(403);
+      expect(await linksOf(on.seeded.person.accountId)).to.deep.equal([]);
+    });
+  }
+
+  it('stays out while the account is suspended, and gets no link', async () => {
+    const { accountId } = on.seeded.person;
+    await on.service.accounts.suspend(accountId);
+    const page = await on.signIn(GRACE);
+    expect(page.status).to.equal(403);
+    expect(page.html).to.include('Your account is suspended');
+    expect(await linksOf(accountId)).to.deep.equal([]);
+    await on.service.accounts.resume(accountId);
+    expect((await on.signIn(GRACE)).html).to.include('Grace Person');
+    await on.service.accounts.suspend(accountId);
+    expect((await on.signIn(GRACE)).status).to.equal(403);
+    await on.service.accounts.resume(accountId);
+  });
+
+  it('is not the same as another subject of that provider, whatever its address says', async () => {
+    const { accountId } = on.seeded.person;
+    // The address was given to somebody else there.
+    const page = await on.signIn({ ...GRACE, sub: 'the next Grace' });
+    expect(page.status).to.equal(403);
+    expect(page.html).to.include('linked with another account');
+    expect((await linksOf(accountId)).map(({ subject }) => subject)).to.deep.equal([GRACE.sub]);
+    const [last] = await on.service.activity.of(accountId, { limit: 1 });
+    expect(last).to.deep.include({ action: 'sign_in_refused' });
+    expect(last?.details).to.include({ reason: 'taken', subject: 'the next Grace' });
+  });
+
+  it('gets one link, however many sign in at once', async () => {
+    const oscar = { sub: 'oscar', email: 'oscar@example.test', email_verified: true };
+    on.upstream.account = oscar;
+    const people = Array.from({ length: 5 }, () => on.traveller());
+    const pages = await Promise.all(people.map((person) => on.signIn(oscar, person)));
+    for (const page of pages) expect(page.html).to.include('Oscar Other');
+    expect(await linksOf(on.seeded.other.accountId)).to.have.lengthOf(1);
+    expect(await accounts()).to.equal(2);
+  });
+});
+
+describe('somebody without an account, where accounts are opened', () => {
+  const on = startWithUpstream({ provider: { create: true, match: 'none' } });
+  const accounts = async () => (await on.service.accounts.list()).items.length;
+  const NEW = { sub: 'new', email: 'new@example.test', email_verified: true, name: 'Nora New' };
+
+  it('gets one, without any access, however many sign in at once', async () => {
+    const people = Array.from({ length: 4 }, () => on.traveller());
+    const pages = await Promise.all(people.map((person) => on.signIn(NEW, person)));
+    for (const page of pages) expect(page.html).to.include('Nora New');
+    const account = await on.service.accounts.findByEmail(NEW.email);
+    const id = account?.id ?? '';
+    expect(await on.service.access.accessOf({ accountId: id })).to.deep.equal([]);
+    expect(await on.service.identities.listOf(id)).to.have.lengthOf(1);
+    expect(await accounts()).to.equal(3);
+  });
+
+  it('gets none by an address that is not verified, or that somebody has', async () => {
+    const unverified = { ...NEW, sub: 'two', email: 'two@example.test', email_verified: false };
+    expect((await on.signIn(unverified)).status).to.equal(403);
+    expect((await on.signIn({ ...GRACE, sub: 'three' })).status).to.equal(403);
+    expect(await accounts()).to.equal(3);
+  });
+});

@@ -1,0 +1,217 @@
+/** A provider where people have an account already: a second oidc-provider, which can be made to lie. */
+import { createServer, type Server } from 'node:http';
+import {
+  decodeJwt,
+  exportJWK,
+  generateKeyPair,
+  type JWTPayload,
+  SignJWT,
+  UnsecuredJWT,
+} from 'jose';
+import Provider, { type KoaContextWithOIDC } from 'oidc-provider';
+import type { SignInProvider } from '../../src/config/settings.ts';
+import { atEndOfFile } from './end-of-run.ts';
+import { createPerson, type Page, type Person } from './person.ts';
+import { freePort } from './programs.ts';
+
+/** Who is signed in there: what it says of them. */
+export interface UpstreamAccount {
+  readonly sub: string;
+  readonly email?: string;
+  readonly email_verified?: unknown;
+  readonly name?: string;
+  readonly [claim: string]: unknown;
+}
+
+/** How an ID token is changed before it is signed (or not) and sent. */
+export interface Lie {
+  readonly claims?: (claims: JWTPayload) => JWTPayload;
+  /** Signed by nobody. */
+  readonly isUnsigned?: boolean;
+  /** Signed by a key that it does not publish. */
+  readonly isForged?: boolean;
+}
+
+export interface Upstream {
+  readonly issuer: string;
+  /** Settings of ours that lead there. */
+  settings(changes?: Partial<SignInProvider>): SignInProvider;
+  /** Whoever comes there is this person. */
+  account: UpstreamAccount;
+  lie: Lie;
+  /** `hung`: takes requests and answers none. `broken`: answers 500. */
+  state: 'up' | 'hung' | 'broken';
+  /** The person went back. */
+  isCancelling: boolean;
+  /** Requests that it got so far, by path. */
+  readonly requests: readonly string[];
+  rotateKeys(): Promise<void>;
+  /** A token of these claims, signed as its ID tokens are. */
+  sign(claims: JWTPayload, options?: { type?: string | undefined }): Promise<string>;
+}
+
+const CLIENT_SECRET = 'secret-of-gatehouse-at-the-provider';
+
+/**
+ * @param ours the issuer of the service that it sends people back to.
+ * @param id of the provider, as the service knows it.
+ */
+export async function startUpstream(ours: string, id = 'platform'): Promise<Upstream> {
+  const port = await freePort();
+  const issuer = `http://127.0.0.1:${port}`;
+  let key = await newKey('1');
+  const requests: string[] = [];
+
+  const provider = new Provider(issuer, {
+    clients: [
+      {
+        client_id: 'gatehouse',
+        client_secret: CLIENT_SECRET,
+        redirect_uris: [`${ours}/login/${id}/callback`],
+      },
+    ],
+    claims: { email: ['email', 'email_verified'], profile: ['name'], openid: ['sub', 'employee'] },
+    cookies: { keys: ['key of the cookies of the provider'] },
+    jwks: { keys: [key.private] },
+    ttl: { Interaction: 600, Grant: 600, Session: 600, AccessToken: 600, IdToken: 600 },
+    features: { devInteractions: { enabled: false } },
+    interactions: { url: (_ctx, { uid }) => `/be/${uid}` },
+    findAccount: (_ctx, accountId) => ({
+      accountId,
+      claims: () => ({ ...upstream.account, sub: accountId }),
+    }),
+    async loadExistingGrant({ oidc }) {
+      const { client, account } = oidc;
+      const grant = new oidc.provider.Grant({
+        clientId: client?.clientId ?? '',
+        accountId: account?.accountId ?? '',
+      });
+      grant.addOIDCScope('openid email profile');
+      await grant.save();
+      return grant;
+    },
+  });
+  provider.use(async (ctx, next) => {
+    requests.push(ctx.path);
+    if (upstream.state === 'broken') {
+      ctx.status = 500;
+      return;
+    }
+    if (upstream.state === 'hung') await new Promise(() => {});
+    if (ctx.path.startsWith('/be/')) {
+      await letIn(ctx as unknown as KoaContextWithOIDC);
+      return;
+    }
+    await next();
+    if (ctx.path === '/jwks') ctx.body = { keys: [key.public] };
+    const { body } = ctx as { body?: { id_token?: string } };
+    if (body?.id_token) ctx.body = { ...body, id_token: await told(body.id_token) };
+  });
+
+  async function letIn({ req, res }: KoaContextWithOIDC): Promise<void> {
+    const result = upstream.isCancelling
+      ? { error: 'access_denied', error_description: 'the person went back' }
+      : { login: { accountId: upstream.account.sub } };
+    await provider.interactionFinished(req, res, result);
+  }
+
+  async function told(token: string): Promise<string> {
+    const { claims = (same: JWTPayload) => same, isUnsigned, isForged } = upstream.lie;
+    const said = claims(decodeJwt(token));
+    if (isUnsigned) return new UnsecuredJWT(said).encode();
+    if (!isForged) return upstream.sign(said);
+    const other = await newKey(key.kid);
+    return signed(said, other, 'JWT');
+  }
+
+  const upstream: Upstream = {
+    issuer,
+    requests,
+    account: { sub: 'somebody' },
+    lie: {},
+    state: 'up',
+    isCancelling: false,
+    settings: (changes) => ({
+      id,
+      label: 'Warehouse platform',
+      issuer,
+      clientId: 'gatehouse',
+      clientSecret: CLIENT_SECRET,
+      match: 'verified_email',
+      accountClaim: 'sub',
+      scopes: ['openid', 'email', 'profile'],
+      create: false,
+      endConnections: false,
+      ...changes,
+    }),
+    async rotateKeys() {
+      key = await newKey(`${Number(key.kid) + 1}`);
+    },
+    sign: (claims, { type } = { type: 'JWT' }) => signed(claims, key, type),
+  };
+
+  const server = createServer(provider.callback());
+  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
+  atEndOfFile(() => closed(server));
+  return upstream;
+}
+
+function closed(server: Server): Promise<void> {
+  server.closeAllConnections();
+  return new Promise((resolve) => server.close(() => resolve()));
+}
+
+type Key = Awaited<ReturnType<typeof newKey>>;
+
+async function newKey(kid: string) {
+  const { privateKey, publicKey } = await generateKeyPair('RS256', { extractable: true });
+  const more = { kid, alg: 'RS256', use: 'sig' };
+  return {
+    kid,
+    signing: privateKey,
+    private: { ...(await exportJWK(privateKey)), ...more },
+    public: { ...(await exportJWK(publicKey)), ...more },
+  };
+}
+
+const signed = (claims: JWTPayload, { kid, signing }: Key, type: string | undefined) =>
+  new SignJWT(claims)
+    .setProtectedHeader({ alg: 'RS256', kid, ...(type !== undefined && { typ: type }) })
+    .sign(signing);
+
+/** One browser, which also goes to the providers and keeps their cookies. */
+export interface Traveller extends Person {
+  /** Follows redirects, to providers and back, until a page or a place that is none of these. */
+  travel(page: Page): Promise<Page>;
+  /** Until the provider sends it back: that address, not yet visited. */
+  untilCallback(page: Page): Promise<URL>;
+}
+
+export function createTraveller(ours: string, ...theirs: readonly string[]): Traveller {
+  const persons = new Map([ours, ...theirs].map((issuer) => [issuer, createPerson(issuer)]));
+  const person = persons.get(ours) ?? createPerson(ours);
+  async function go(page: Page, isEnd: (next: URL) => boolean): Promise<Page> {
+    let current = page;
+    for (let hops = 0; hops < 30; hops += 1) {
+      const { location } = current;
+      const at = location && persons.get(location.origin);
+      if (!location || !at || isEnd(location)) return current;
+      current = await at.get(location);
+    }
+    throw new Error(`redirects without end at ${current.url.pathname}`);
+  }
+  return {
+    ...person,
+    get cookieNames() {
+      return person.cookieNames;
+    },
+    travel: (page) => go(page, () => false),
+    async untilCallback(page) {
+      const { location, url, html } = await go(page, ({ pathname }) =>
+        /\/callback$/.test(pathname),
+      );
+      if (!location) throw new Error(`no way back, but ${url.pathname}: ${html.slice(0, 2_000)}`);
+      return location;
+    },
+  };
+}
