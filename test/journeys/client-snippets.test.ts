@@ -1,5 +1,5 @@
 /** The programs on the page of a client, copied from there and run, with a person who approves. */
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { symlinkSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
@@ -30,17 +30,26 @@ const RUNTIMES: readonly Runtime[] = [
   { name: 'Go', program: findProgram('go'), arguments: ['run'], file: 'try.go' },
   {
     name: 'Java',
-    program: findProgram('java'),
+    program: findProgram('javac') && atLeast(17, 'java', '-version'),
     // Compiles sooner than it would run well.
     arguments: ['-XX:TieredStopAtLevel=1'],
     file: 'Try.java',
   },
-  { name: 'PHP', program: findProgram('php'), file: 'try.php' },
-  { name: 'C#', program: findProgram('dotnet'), arguments: ['run'], file: 'try.cs' },
+  { name: 'PHP', program: atLeast(8, 'php', '-v'), file: 'try.php' },
+  { name: 'C#', program: atLeast(10, 'dotnet', '--version'), arguments: ['run'], file: 'try.cs' },
   { name: 'Ruby', program: findProgram('ruby'), file: 'try.rb' },
 ];
 
 const PYTHON: Runtime = { name: 'Python', program: undefined, file: 'try.py' };
+
+/** The program, unless it is older than what ours says that it needs. */
+function atLeast(version: number, name: string, asking: string): string | undefined {
+  const program = findProgram(name);
+  if (program === undefined) return undefined;
+  const { stdout, stderr } = spawnSync(program, [asking], { encoding: 'utf8' });
+  const [found = '0'] = /\d+(?=\.\d)/.exec(stdout + stderr) ?? [];
+  return Number(found) >= version ? program : undefined;
+}
 
 type Ready = Runtime & { readonly program: string };
 
