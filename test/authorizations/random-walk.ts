@@ -103,10 +103,15 @@ const revokingByClient = (pick: number): Step =>
     if (mayAsk && model.remembered(chosen)) model.end(chosen);
   });
 
+/** Who registered the client; the other one is the operator's. */
+const OWNERS: Readonly<Record<string, string>> = { confidential: 'other' };
+
 /** @param exchanges how often the code is exchanged at once, if at all. */
 const connecting = ([account, client, exchanges]: [string, string, number]): Step => ({
   name: `connect ${account} and ${client}, exchange × ${exchanges}`,
-  check: (model) => model.isUsable(account) && model.isUsable(client),
+  // The client of somebody who is suspended collects no approvals.
+  check: (model) =>
+    [account, client, OWNERS[client]].every((one) => one === undefined || model.isUsable(one)),
   async run(model, world) {
     const code = await world.authorize(account, client);
     const authorization = model.connect(account, client);
