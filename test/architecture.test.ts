@@ -278,17 +278,12 @@ function importsOf(source: SourceFile): Import[] {
 const target = (source: SourceFile, specifier: string): string =>
   specifier.startsWith('.') ? path.join(path.dirname(source.name), specifier) : specifier;
 
-/** Parts in which files may still name each other's types both ways. */
-const TYPES_GO_ROUND = ['accounts', 'operator'];
-
 /** Chains of imports within src that come back to where they began. */
 function cycles(): string[] {
   const edges = new Map(
     sources.map((source) => [
       source.name,
-      importsOf(source)
-        .filter(({ isType }) => !(isType && TYPES_GO_ROUND.includes(source.part)))
-        .map(({ specifier }) => target(source, specifier)),
+      importsOf(source).map(({ specifier }) => target(source, specifier)),
     ]),
   );
   const settled = new Set<string>();

@@ -2,8 +2,8 @@
 import type { Queries } from '../../storage/queries.ts';
 import type { NewActivity } from '../activity.ts';
 import type { ImportIndex } from './known-ids.ts';
+import type { ImportKey } from './line.ts';
 import type { FoundProblems } from './problems.ts';
-import type { ImportKey } from './source.ts';
 
 /**
  * `removed` of an account: suspended, for an account is never deleted. `kept`: no longer in the file,

@@ -3,7 +3,7 @@
 import { emailKey } from '../email.ts';
 import type { Identity } from '../identities/identities.ts';
 import { ROLES, type Role } from '../reach.ts';
-import type { ImportKey } from './source.ts';
+import type { ImportKey } from './line.ts';
 
 export interface ImportIndex {
   /** @returns the line that was about the same thing before, which is then the one that counts. */

@@ -4,7 +4,6 @@ import { Refusal } from '../../refusal.ts';
 import { displayName } from '../display-name.ts';
 import { normalizeEmail, otherEmailMeant } from '../email.ts';
 import { RIGHTS, ROLES } from '../reach.ts';
-import type { ImportKey } from './source.ts';
 
 /** As `displayName` decides, but nothing is corrected: two spellings would be two things. */
 const externalId = z
@@ -159,6 +158,9 @@ const lineKey = z.union([
   z.object({ type: z.literal('membership'), account: externalId, organization: externalId }),
   z.object({ type: z.literal('warehouse_rights'), account: externalId, warehouse: externalId }),
 ]);
+
+/** Which thing a line is about. Ids are those of the other system. */
+export type ImportKey = Readonly<z.output<typeof lineKey>>;
 
 /** What a line is about, whatever else is wrong with it; undefined where that is unclear too. */
 export const importLineKey = (line: unknown): ImportKey | undefined => lineKey.safeParse(line).data;

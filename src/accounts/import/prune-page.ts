@@ -1,7 +1,7 @@
 /** A page of what was imported once, and what of it goes. */
 import type { Queries } from '../../storage/queries.ts';
 import type { ImportChange, ImportFacts, ImportStep } from './change.ts';
-import type { ImportKey } from './source.ts';
+import type { ImportKey } from './line.ts';
 
 export interface PrunePage {
   readonly step: ImportStep;

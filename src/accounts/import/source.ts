@@ -1,5 +1,5 @@
 /** What an import reads: a file that was taken apart, but not yet believed. */
-import type { ImportLine, ImportType, LineOf } from './line.ts';
+import type { ImportKey, ImportLine, ImportType, LineOf } from './line.ts';
 
 /** A line and its number in the file, the first one being 1. */
 export type Numbered<Line extends ImportLine = ImportLine> = Line & { readonly number: number };
@@ -11,12 +11,6 @@ export interface BrokenLine {
   /** What the line is about, where that much can be understood. */
   readonly key?: ImportKey;
 }
-
-/** Which thing a line is about. Ids are those of the other system. */
-export type ImportKey =
-  | { readonly type: 'organization' | 'warehouse' | 'account'; readonly external_id: string }
-  | { readonly type: 'membership'; readonly account: string; readonly organization: string }
-  | { readonly type: 'warehouse_rights'; readonly account: string; readonly warehouse: string };
 
 /** Read as often as needed, some lines at a time, so that nobody ever holds all of them. */
 export interface ImportSource {

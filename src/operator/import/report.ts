@@ -1,10 +1,9 @@
 /** What commands print about an import: each change in a line, and the counts. */
 import type { FieldValue, ImportChange } from '../../accounts/import/change.ts';
 import { PLURALS } from '../../accounts/import/importer.ts';
-import { IMPORT_TYPES, type ImportType } from '../../accounts/import/line.ts';
+import { IMPORT_TYPES, type ImportKey, type ImportType } from '../../accounts/import/line.ts';
 import type { ImportProblems } from '../../accounts/import/problems.ts';
 import type { ImportReport } from '../../accounts/import/report.ts';
-import type { ImportKey } from '../../accounts/import/source.ts';
 import { type Report, table } from '../program/report.ts';
 
 export function importReport(

@@ -3,7 +3,7 @@ import type { Readable, Writable } from 'node:stream';
 import type { OperatedBy } from '../../accounts/activity.ts';
 import type { Variables } from '../../config/environment.ts';
 import type { Registries } from '../registries.ts';
-import type { Progress } from './progress.ts';
+import type { Progress, Terminal } from './progress.ts';
 import type { Report } from './report.ts';
 
 /** What a command meets outside itself: of the process it runs in, or what a test puts there. */
@@ -11,7 +11,7 @@ export interface Surroundings {
   readonly environment: Variables;
   readonly stdin: Readable & { readonly isTTY?: boolean };
   readonly stdout: Writable & { readonly columns?: number };
-  readonly stderr: Writable & { readonly columns?: number; readonly isTTY?: boolean };
+  readonly stderr: Terminal;
   /** Has `interrupt` called once the command is told to end early, as by Ctrl-C. */
   readonly onInterrupt: (interrupt: () => void) => void;
 }

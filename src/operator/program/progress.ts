@@ -1,6 +1,9 @@
 /** Long work that shows itself: on a terminal one line, redrawn; in a pipe nothing. */
-import type { Surroundings } from './operator.ts';
+import type { Writable } from 'node:stream';
 import { WIDTH } from './report.ts';
+
+/** Where progress is drawn, if it is one: `isTTY`. */
+export type Terminal = Writable & { readonly columns?: number; readonly isTTY?: boolean };
 
 export interface Progress {
   /**
@@ -20,7 +23,7 @@ const ERASE = '\r\u001B[K';
 
 /** @param now milliseconds that only go forward. */
 export function createProgress(
-  terminal: Pick<Surroundings, 'stderr'>['stderr'],
+  terminal: Terminal,
   now: () => number = () => performance.now(),
 ): Progress {
   let begun = { what: '', at: 0, done: 0 };
