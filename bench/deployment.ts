@@ -2,9 +2,9 @@
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import manifest from '../package.json' with { type: 'json' };
+import { createMemberships } from '../src/accounts/access/memberships.ts';
 import { createAccountRegistry } from '../src/accounts/account-registry.ts';
-import { createMemberships } from '../src/accounts/memberships.ts';
-import { createOrganizations } from '../src/accounts/organizations.ts';
+import { createOrganizations } from '../src/accounts/organizations/organizations.ts';
 import { hashPassword } from '../src/accounts/passwords/password.ts';
 import { createClientRegistry } from '../src/clients/client-registry.ts';
 import { systemClock } from '../src/clock.ts';

@@ -2,10 +2,10 @@
 import type { RequestListener } from 'node:http';
 import type { Context } from 'koa';
 import type { Logger } from 'pino';
-import { createAccountMail } from './accounts/account-mail.ts';
-import { createSendMail } from './accounts/mail.ts';
-import { createMailBeside } from './accounts/mail-beside.ts';
-import { createOrganizationEnds } from './accounts/organization-ends.ts';
+import { createOrganizationEnds } from './accounts/access/organization-ends.ts';
+import { createAccountMail } from './accounts/mail/account-mail.ts';
+import { createSendMail } from './accounts/mail/mail.ts';
+import { createMailBeside } from './accounts/mail/mail-beside.ts';
 import { createPasswordChanges } from './accounts/passwords/changes.ts';
 import { createPasswordLinkRequests } from './accounts/passwords/link-requests.ts';
 import { createShownOnce } from './accounts/shown-once.ts';

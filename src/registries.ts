@@ -1,14 +1,14 @@
 /** What is kept in the stores, whatever the settings say: wired once, for service and commands. */
 
 import type { Logger } from 'pino';
-import { createAccess } from './accounts/access.ts';
+import { createAccess } from './accounts/access/access.ts';
+import { createPeople } from './accounts/access/people.ts';
 import { createAccountRegistry } from './accounts/account-registry.ts';
-import { createActivity, type OperatedBy } from './accounts/activity.ts';
+import { createActivity, type OperatedBy } from './accounts/activity/activity.ts';
 import { createApiKeys } from './accounts/api-keys/api-keys.ts';
 import { createIdentities } from './accounts/identities/identities.ts';
 import { createUpstreamSessions } from './accounts/identities/upstream-sessions.ts';
 import { createPasswordLinks } from './accounts/passwords/links.ts';
-import { createPeople } from './accounts/people.ts';
 import { createSessionList } from './accounts/session-list.ts';
 import { createClientRemoval } from './authorizations/client-removal.ts';
 import { createConnections } from './authorizations/connections.ts';

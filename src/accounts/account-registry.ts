@@ -6,6 +6,7 @@ import type { ChangeFeed } from '../storage/change-feed.ts';
 import { mapPage, type Page, type PageRequest, pageOf } from '../storage/pages.ts';
 import type { Alongside, Database } from '../storage/queries.ts';
 import { BEYOND_LOST } from '../storage/restored.ts';
+import { createPeople, type People } from './access/people.ts';
 import {
   ACCOUNT_STATE,
   type Account,
@@ -25,7 +26,6 @@ import {
 import { displayName } from './display-name.ts';
 import { emailKey } from './email.ts';
 import { hashPassword, refusePassword } from './passwords/password.ts';
-import { createPeople, type People } from './people.ts';
 
 export interface AccountRegistry extends AccountEdits {
   /** The account, suspended or not; undefined when there is none. */

@@ -16,7 +16,7 @@ export interface Account {
   readonly sessionGeneration: number;
   /** Uids of sessions of this generation that are over as well (session-list.ts). */
   readonly endedSessions: readonly string[];
-  /** What the person does not want to be mailed (account-mail.ts). */
+  /** What the person does not want to be mailed (mail/account-mail.ts). */
   readonly unwantedMail: readonly string[];
   /** The person's id in the system that accounts are imported from; absent for one made by hand. */
   readonly externalId?: string;

@@ -1,7 +1,7 @@
 /** Where each person is signed in: their sessions by their beginning, and those that they signed out. */
 import type { Alongside, Database } from '../storage/queries.ts';
 import type { Account } from './account.ts';
-import type { Origin } from './activity.ts';
+import type { Origin } from './activity/activity.ts';
 
 export interface BegunSession {
   /** As the session has it; its cookie is another value. */

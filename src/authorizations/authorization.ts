@@ -1,5 +1,5 @@
 /** An authorization: what one person allowed one client, once, from approval to its end. */
-import type { People, Person } from '../accounts/people.ts';
+import type { People, Person } from '../accounts/access/people.ts';
 import type { Client } from '../clients/client.ts';
 import type { ClientRegistry } from '../clients/client-registry.ts';
 import type { Clock } from '../clock.ts';

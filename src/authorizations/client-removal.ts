@@ -1,5 +1,5 @@
 /** How a client ends, with everything that was issued to it. */
-import type { Activity } from '../accounts/activity.ts';
+import type { Activity } from '../accounts/activity/activity.ts';
 import type { ClientRegistry } from '../clients/client-registry.ts';
 import type { Alongside } from '../storage/queries.ts';
 import type { Connections } from './connections.ts';

@@ -1,5 +1,5 @@
 /** What is connected to a person now, as they see it. */
-import type { Organization } from '../accounts/reach.ts';
+import type { Organization } from '../accounts/access/reach.ts';
 import { type Page, type PageRequest, pageOf } from '../storage/pages.ts';
 import type { Queries } from '../storage/queries.ts';
 

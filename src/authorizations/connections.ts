@@ -1,6 +1,7 @@
 /** Which person connected which client: what they approved, and until when its authorizations count. */
-import type { EndingCause } from '../accounts/activity-words.ts';
-import { createPeople, type People, type Person } from '../accounts/people.ts';
+
+import { createPeople, type People, type Person } from '../accounts/access/people.ts';
+import type { EndingCause } from '../accounts/activity/activity-words.ts';
 import type { Clock } from '../clock.ts';
 import type { ChangeFeed } from '../storage/change-feed.ts';
 import type { WriteUses } from '../storage/last-used.ts';

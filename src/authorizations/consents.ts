@@ -1,5 +1,5 @@
 /** What a person approved, as a connection remembers it. */
-import type { Organization } from '../accounts/reach.ts';
+import type { Organization } from '../accounts/access/reach.ts';
 import type { Queries } from '../storage/queries.ts';
 
 /** What the person saw when they approved. They are asked again when it is no longer so. */

@@ -1,7 +1,7 @@
 /** The only place that ends: all of a connection, a person or a client, or one authorization. */
 import type { Logger } from 'pino';
 import type { Account } from '../accounts/account.ts';
-import type { Activity, Origin } from '../accounts/activity.ts';
+import type { Activity, Origin } from '../accounts/activity/activity.ts';
 import { type ChangeFeed, silentChangeFeed } from '../storage/change-feed.ts';
 import type { Alongside, Queries } from '../storage/queries.ts';
 import type { TokenStore } from '../storage/token-store.ts';

@@ -1,5 +1,5 @@
 /** Everybody and everything that reaches an organization, for those in charge of it. */
-import type { Role } from '../accounts/reach.ts';
+import type { Role } from '../accounts/access/reach.ts';
 import type { Queries } from '../storage/queries.ts';
 
 export interface OrganizationReach {

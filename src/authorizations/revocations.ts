@@ -1,7 +1,7 @@
 /** Which single authorizations were ended, and why: for whoever asks, and to be carried out again. */
 import type { Logger } from 'pino';
-import type { Activity, NewActivity, Origin } from '../accounts/activity.ts';
-import type { EndingCause } from '../accounts/activity-words.ts';
+import type { Activity, NewActivity, Origin } from '../accounts/activity/activity.ts';
+import type { EndingCause } from '../accounts/activity/activity-words.ts';
 import type { Clock } from '../clock.ts';
 import { tellEveryNode } from '../storage/change-feed.ts';
 import type { Database, Queries } from '../storage/queries.ts';

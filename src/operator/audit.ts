@@ -1,8 +1,8 @@
 /** `operator audit`: who changed what, who signed in, what was revoked, and from where. */
 import { type Command, Option } from 'commander';
-import type { Action, ActivityRecord } from '../accounts/activity.ts';
-import { ACTIONS, wordsOf } from '../accounts/activity-words.ts';
-import type { AuditRecord } from '../accounts/audit.ts';
+import type { Action, ActivityRecord } from '../accounts/activity/activity.ts';
+import { ACTIONS, wordsOf } from '../accounts/activity/activity-words.ts';
+import type { AuditRecord } from '../accounts/activity/audit.ts';
 import { givenTime } from './program/given-time.ts';
 import { wholeNumber } from './program/lists.ts';
 import { accountNamed } from './program/names.ts';

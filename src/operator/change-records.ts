@@ -1,5 +1,5 @@
 /** What commands change is recorded with the change itself: who may do what, and since when. */
-import type { Action, Activity, NewActivity } from '../accounts/activity.ts';
+import type { Action, Activity, NewActivity } from '../accounts/activity/activity.ts';
 import type { Client } from '../clients/client.ts';
 import type { Queries } from '../storage/queries.ts';
 

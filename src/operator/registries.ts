@@ -1,11 +1,15 @@
 /** What commands work on: the registries of the service, over a database of its own or a shared one. */
-import type { OperatedBy } from '../accounts/activity.ts';
-import { type Audit, createAudit } from '../accounts/audit.ts';
+
+import { createMemberships, type Memberships } from '../accounts/access/memberships.ts';
+import type { OperatedBy } from '../accounts/activity/activity.ts';
+import { type Audit, createAudit } from '../accounts/activity/audit.ts';
 import { keyEmails } from '../accounts/email-keys.ts';
 import { createImporter, type Importer } from '../accounts/import/importer.ts';
-import type { SendMail } from '../accounts/mail.ts';
-import { createMemberships, type Memberships } from '../accounts/memberships.ts';
-import { createOrganizations, type Organizations } from '../accounts/organizations.ts';
+import type { SendMail } from '../accounts/mail/mail.ts';
+import {
+  createOrganizations,
+  type Organizations,
+} from '../accounts/organizations/organizations.ts';
 import {
   createDisconnect,
   createEndings,
@@ -108,6 +112,6 @@ export async function withRegistries<Result>(
 const sendingMail =
   (settings: NonNullable<SettingsWithoutSecrets['mail']>): SendMail =>
   async (mail) => {
-    const { createSendMail } = await import('../accounts/mail.ts');
+    const { createSendMail } = await import('../accounts/mail/mail.ts');
     await createSendMail(settings)(mail);
   };

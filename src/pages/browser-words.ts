@@ -1,7 +1,7 @@
 /** A User-Agent header in words a person recognizes: `Firefox on Windows`. */
 
 import type { Context } from 'koa';
-import type { Origin } from '../accounts/activity.ts';
+import type { Origin } from '../accounts/activity/activity.ts';
 import { originOf } from './page.ts';
 
 /** The first that fits: browsers name those they descend from as well. */

@@ -4,9 +4,9 @@ import {
   type ComparedOrganization,
   compareAccess,
   countChanges,
-} from '../accounts/access-difference.ts';
-import type { Bar } from '../accounts/bars.ts';
-import type { Organization } from '../accounts/reach.ts';
+} from '../accounts/access/access-difference.ts';
+import type { Organization } from '../accounts/access/reach.ts';
+import type { Bar } from '../accounts/organizations/bars.ts';
 import type { ConnectedClient } from '../authorizations/connected-clients.ts';
 import type { ConnectionRow } from './connections-view.ts';
 import { byText, byTime, type ListFilter, type ListForm, listOf } from './lists.ts';

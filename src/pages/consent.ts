@@ -1,6 +1,6 @@
 /** The consent step of an authorization request: may this client act for this person? */
 import type { Context } from 'koa';
-import { type ComparedOrganization, compareAccess } from '../accounts/access-difference.ts';
+import { type ComparedOrganization, compareAccess } from '../accounts/access/access-difference.ts';
 import type { EarlierConsent } from '../authorizations/consents.ts';
 import type { Client } from '../clients/client.ts';
 import { isSameLinks, LINKS, type LinkKind } from '../clients/client-links.ts';

@@ -2,7 +2,7 @@
 import type { Context, Middleware } from 'koa';
 import type { Account } from '../accounts/account.ts';
 import type { AccountRegistry } from '../accounts/account-registry.ts';
-import type { Origin } from '../accounts/activity.ts';
+import type { Origin } from '../accounts/activity/activity.ts';
 import {
   type BrowserSession,
   type BrowserSessions,

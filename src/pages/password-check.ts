@@ -2,9 +2,9 @@
 import type { Context } from 'koa';
 import type { Logger } from 'pino';
 import type { Account } from '../accounts/account.ts';
-import type { AccountMail } from '../accounts/account-mail.ts';
 import type { AccountRegistry } from '../accounts/account-registry.ts';
-import type { Activity } from '../accounts/activity.ts';
+import type { Activity } from '../accounts/activity/activity.ts';
+import type { AccountMail } from '../accounts/mail/account-mail.ts';
 import { TooManyPasswords } from '../accounts/passwords/work.ts';
 import type { SignIn } from '../accounts/sign-in.ts';
 import type { SignInLimits, TooManySignIns } from '../accounts/sign-in-limits.ts';

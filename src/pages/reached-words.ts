@@ -1,5 +1,5 @@
 /** What somebody reaches, with what changed of it, in the words of pages. */
-import type { ComparedOrganization } from '../accounts/access-difference.ts';
+import type { ComparedOrganization } from '../accounts/access/access-difference.ts';
 import type { AccessChange, ReachedOrganization } from './view-data.ts';
 
 /** For `partials/organizations`. */

@@ -1,10 +1,10 @@
 /** What a page is made of: what it is given, and how it says which requests it answers. */
 import type { Context, Middleware, Next } from 'koa';
-import type { Access } from '../accounts/access.ts';
-import type { AccountMail } from '../accounts/account-mail.ts';
+import type { Access } from '../accounts/access/access.ts';
 import type { AccountRegistry } from '../accounts/account-registry.ts';
-import type { Activity } from '../accounts/activity.ts';
+import type { Activity } from '../accounts/activity/activity.ts';
 import type { ApiKeys } from '../accounts/api-keys/api-keys.ts';
+import type { AccountMail } from '../accounts/mail/account-mail.ts';
 import type { PasswordChanges } from '../accounts/passwords/changes.ts';
 import type { PasswordLinkRequests } from '../accounts/passwords/link-requests.ts';
 import type { PasswordLinks } from '../accounts/passwords/links.ts';

@@ -1,6 +1,6 @@
 /** `/profile/security`: changing the password, and signing out everywhere. */
 import type { Context } from 'koa';
-import { UNWANTED_MAIL, type UnwantedMail } from '../accounts/account-mail.ts';
+import { UNWANTED_MAIL, type UnwantedMail } from '../accounts/mail/account-mail.ts';
 import { TooManyPasswords } from '../accounts/passwords/work.ts';
 import { endConnections } from '../authorizations/endings.ts';
 import { formOf } from '../provider/form.ts';

@@ -1,7 +1,7 @@
 /** What is told of every sign-in, whichever way somebody came. */
 import type { Context } from 'koa';
 import type { Account } from '../accounts/account.ts';
-import type { Activity } from '../accounts/activity.ts';
+import type { Activity } from '../accounts/activity/activity.ts';
 import { originOf } from './page.ts';
 
 /** How somebody came in: with a password, or from a provider. */

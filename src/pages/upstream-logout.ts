@@ -1,7 +1,7 @@
 /** `POST /login/<provider>/backchannel-logout`: a provider says that somebody signed out there. */
 import type { Context, Middleware } from 'koa';
 import type { Logger } from 'pino';
-import type { Activity } from '../accounts/activity.ts';
+import type { Activity } from '../accounts/activity/activity.ts';
 import type { UpstreamSessions } from '../accounts/identities/upstream-sessions.ts';
 import type { AttemptLimit } from '../attempt-limits.ts';
 import type { Disconnect } from '../authorizations/endings.ts';

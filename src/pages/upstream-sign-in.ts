@@ -2,10 +2,10 @@
 import type { Context } from 'koa';
 import type { Logger } from 'pino';
 import type { Account } from '../accounts/account.ts';
-import type { AccountMail } from '../accounts/account-mail.ts';
-import type { Activity } from '../accounts/activity.ts';
+import type { Activity } from '../accounts/activity/activity.ts';
 import type { ComeIn } from '../accounts/identities/coming-in.ts';
 import type { Identities } from '../accounts/identities/identities.ts';
+import type { AccountMail } from '../accounts/mail/account-mail.ts';
 import type { Clock } from '../clock.ts';
 import type { BrowserSessions } from '../provider/browser-sessions.ts';
 import { ENDPOINT } from '../provider/endpoints.ts';

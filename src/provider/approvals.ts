@@ -1,8 +1,8 @@
 /** What a person is asked to approve, and how an approval of exactly that is kept. */
 import type { Context } from 'koa';
 import type { InteractionResults } from 'oidc-provider';
-import type { Access } from '../accounts/access.ts';
-import type { Activity } from '../accounts/activity.ts';
+import type { Access } from '../accounts/access/access.ts';
+import type { Activity } from '../accounts/activity/activity.ts';
 import type { Connections } from '../authorizations/connections.ts';
 import { type Client, redirectHosts } from '../clients/client.ts';
 import { type ClientLinks, isSameLinks } from '../clients/client-links.ts';

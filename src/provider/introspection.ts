@@ -1,10 +1,10 @@
 /** `POST /oauth/introspect` (RFC 7662): is this token good, whose is it, what may they reach now. */
 import type { Context, Middleware } from 'koa';
-import type { Access } from '../accounts/access.ts';
+import type { Access } from '../accounts/access/access.ts';
+import type { People } from '../accounts/access/people.ts';
 import type { Account } from '../accounts/account.ts';
 import type { ApiKey } from '../accounts/api-keys/api-key.ts';
 import type { ApiKeys } from '../accounts/api-keys/api-keys.ts';
-import type { People } from '../accounts/people.ts';
 import type { Authorizations, Found } from '../authorizations/authorization.ts';
 import { connectionId } from '../authorizations/connections.ts';
 import type { MachineToken, MachineTokens } from '../authorizations/machine-tokens.ts';

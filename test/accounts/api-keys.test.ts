@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
-import { createActivity } from '../../src/accounts/activity.ts';
+import { createActivity } from '../../src/accounts/activity/activity.ts';
 import { createApiKeys } from '../../src/accounts/api-keys/api-keys.ts';
 import type { Refusal } from '../../src/refusal.ts';
 import { silentChangeFeed } from '../../src/storage/change-feed.ts';

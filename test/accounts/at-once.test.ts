@@ -1,16 +1,16 @@
 /** Changes that come at once are made one after the other, whichever database keeps them. */
 import { expect } from 'chai';
-import { createAccess } from '../../src/accounts/access.ts';
+import { createAccess } from '../../src/accounts/access/access.ts';
+import { createMemberships } from '../../src/accounts/access/memberships.ts';
+import { createOrganizationEnds } from '../../src/accounts/access/organization-ends.ts';
 import {
   type AccountRegistry,
   createAccountRegistry,
 } from '../../src/accounts/account-registry.ts';
-import { createActivity } from '../../src/accounts/activity.ts';
+import { createActivity } from '../../src/accounts/activity/activity.ts';
 import { createApiKeys } from '../../src/accounts/api-keys/api-keys.ts';
 import { seedDemo } from '../../src/accounts/demo.ts';
-import { createMemberships } from '../../src/accounts/memberships.ts';
-import { createOrganizationEnds } from '../../src/accounts/organization-ends.ts';
-import { createOrganizations } from '../../src/accounts/organizations.ts';
+import { createOrganizations } from '../../src/accounts/organizations/organizations.ts';
 import { createPasswordChanges } from '../../src/accounts/passwords/changes.ts';
 import { createPasswordLinks } from '../../src/accounts/passwords/links.ts';
 import { type ClientRegistry, createClientRegistry } from '../../src/clients/client-registry.ts';

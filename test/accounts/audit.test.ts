@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
-import { createActivity, type NewActivity } from '../../src/accounts/activity.ts';
-import { ACTIONS, wordsOf } from '../../src/accounts/activity-words.ts';
-import { type AuditQuestion, createAudit } from '../../src/accounts/audit.ts';
+import { createActivity, type NewActivity } from '../../src/accounts/activity/activity.ts';
+import { ACTIONS, wordsOf } from '../../src/accounts/activity/activity-words.ts';
+import { type AuditQuestion, createAudit } from '../../src/accounts/activity/audit.ts';
 import { silentChangeFeed } from '../../src/storage/change-feed.ts';
 import { testDatabase } from '../support/databases.ts';
 

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { createAccess } from '../../src/accounts/access.ts';
+import { createAccess } from '../../src/accounts/access/access.ts';
 import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
 import { DEMO, seedDemo } from '../../src/accounts/demo.ts';
 import { createSignIn } from '../../src/accounts/sign-in.ts';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { createOrganizations } from '../../src/accounts/organizations.ts';
+import { createOrganizations } from '../../src/accounts/organizations/organizations.ts';
 import { systemClock } from '../../src/clock.ts';
 import { refusalOf } from '../clients/refusals.ts';
 import { testDatabase } from '../support/databases.ts';

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import type { Account } from '../../src/accounts/account.ts';
 import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
-import { createActivity } from '../../src/accounts/activity.ts';
+import { createActivity } from '../../src/accounts/activity/activity.ts';
 import { createPasswordChanges } from '../../src/accounts/passwords/changes.ts';
 import { createPasswordLinks } from '../../src/accounts/passwords/links.ts';
 import { createSignIn } from '../../src/accounts/sign-in.ts';

@@ -1,7 +1,7 @@
 /** What ends: all of a connection in one statement, or one authorization in one step. */
 import { expect } from 'chai';
 import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
-import { type Activity, createActivity } from '../../src/accounts/activity.ts';
+import { type Activity, createActivity } from '../../src/accounts/activity/activity.ts';
 import type { Authorization } from '../../src/authorizations/authorization.ts';
 import { type Connections, createConnections } from '../../src/authorizations/connections.ts';
 import { createDisconnect, createEndings, type Endings } from '../../src/authorizations/endings.ts';

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
-import { createActivity } from '../../src/accounts/activity.ts';
+import { createActivity } from '../../src/accounts/activity/activity.ts';
 import { createClientRemoval } from '../../src/authorizations/client-removal.ts';
 import { createConnections } from '../../src/authorizations/connections.ts';
 import type { Client } from '../../src/clients/client.ts';

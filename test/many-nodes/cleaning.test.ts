@@ -1,7 +1,7 @@
 /** Two nodes that remove what is old at the same moment. */
 import { expect } from 'chai';
 import { pino } from 'pino';
-import { createActivity } from '../../src/accounts/activity.ts';
+import { createActivity } from '../../src/accounts/activity/activity.ts';
 import { createClientProblems } from '../../src/clients/client-problems.ts';
 import { systemClock } from '../../src/clock.ts';
 import { type OpenDatabase, openDatabase } from '../../src/storage/database.ts';

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
 import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
-import { createActivity } from '../../src/accounts/activity.ts';
+import { createActivity } from '../../src/accounts/activity/activity.ts';
 import { createPasswordLinks } from '../../src/accounts/passwords/links.ts';
 import { createSignIn } from '../../src/accounts/sign-in.ts';
 import { fileWith } from '../config/configuration.ts';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { createActivity } from '../../src/accounts/activity.ts';
+import { createActivity } from '../../src/accounts/activity/activity.ts';
 import { besideDatabase } from './beside-database.ts';
 
 describe('operator audit', () => {

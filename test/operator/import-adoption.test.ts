@@ -1,6 +1,6 @@
 /** What an import takes for its own: by name, by a former id, and in another organization. */
 import { expect } from 'chai';
-import { createAccess } from '../../src/accounts/access.ts';
+import { createAccess } from '../../src/accounts/access/access.ts';
 import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
 import { besideDatabase } from './beside-database.ts';
 import { emptied, everythingIn, fileOf, type Line, line } from './import-file.ts';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { createAccess } from '../../src/accounts/access.ts';
+import { createAccess } from '../../src/accounts/access/access.ts';
 import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
 import { listenForChanges } from '../../src/storage/change-feed.ts';
 import { forEachDatabase } from '../support/databases.ts';

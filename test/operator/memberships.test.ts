@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { createAccess } from '../../src/accounts/access.ts';
+import { createAccess } from '../../src/accounts/access/access.ts';
 import { besideDatabase } from './beside-database.ts';
 
 describe('operator memberships', () => {

@@ -1,6 +1,6 @@
 /** `/profile/organizations`: who sees what reaches an organization, what they may end, and what it ends. */
 import { expect } from 'chai';
-import type { Role } from '../../src/accounts/reach.ts';
+import type { Role } from '../../src/accounts/access/reach.ts';
 import { eventually } from '../support/eventually.ts';
 import { authorizationUrl, basic, exchangeCode, introspect } from '../support/oauth.ts';
 import { addPerson, type SeededPerson } from '../support/seed.ts';

@@ -1,7 +1,10 @@
 /** The whole service, started in this process on free loopback ports, with nothing in it. */
 import { pino } from 'pino';
-import { createMemberships, type Memberships } from '../../src/accounts/memberships.ts';
-import { createOrganizations, type Organizations } from '../../src/accounts/organizations.ts';
+import { createMemberships, type Memberships } from '../../src/accounts/access/memberships.ts';
+import {
+  createOrganizations,
+  type Organizations,
+} from '../../src/accounts/organizations/organizations.ts';
 import { type Clock, systemClock } from '../../src/clock.ts';
 import type { Settings } from '../../src/config/settings.ts';
 import { type Service, startService } from '../../src/service.ts';

@@ -1,6 +1,6 @@
 /** An API key as it is kept: everything but its value. */
 import { formTest } from '../../random-id.ts';
-import type { NewActivity, Origin } from '../activity.ts';
+import type { NewActivity, Origin } from '../activity/activity.ts';
 
 export interface ApiKey {
   readonly id: string;

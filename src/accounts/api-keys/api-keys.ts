@@ -6,7 +6,7 @@ import type { WriteUses } from '../../storage/last-used.ts';
 import { createMemory } from '../../storage/memory.ts';
 import type { Database } from '../../storage/queries.ts';
 import { isAccountId } from '../account.ts';
-import type { Activity, Origin } from '../activity.ts';
+import type { Activity, Origin } from '../activity/activity.ts';
 import {
   API_KEY_COLUMNS,
   type ApiKey,

@@ -4,7 +4,7 @@ import type { Clock } from '../../clock.ts';
 import { newValue, randomId, sha256 } from '../../random-id.ts';
 import { type Problem, Refusal } from '../../refusal.ts';
 import type { Database, Queries } from '../../storage/queries.ts';
-import type { Activity, Origin } from '../activity.ts';
+import type { Activity, Origin } from '../activity/activity.ts';
 import { displayName } from '../display-name.ts';
 import {
   API_KEY_COLUMNS,

@@ -3,7 +3,7 @@ import { Refusal } from '../../refusal.ts';
 import type { Alongside, Database } from '../../storage/queries.ts';
 import { type Account, type AccountRow, accountFrom, SELECT_ACCOUNTS } from '../account.ts';
 import type { AccountRegistry } from '../account-registry.ts';
-import type { Activity, Origin } from '../activity.ts';
+import type { Activity, Origin } from '../activity/activity.ts';
 import { displayName } from '../display-name.ts';
 import { emailKey, normalizeEmail } from '../email.ts';
 import type { Identities, Identity } from './identities.ts';

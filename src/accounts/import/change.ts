@@ -1,6 +1,6 @@
 /** What one step of an import would change, as a report shows it, and how that is written. */
 import type { Queries } from '../../storage/queries.ts';
-import type { NewActivity } from '../activity.ts';
+import type { NewActivity } from '../activity/activity.ts';
 import type { ImportIndex } from './known-ids.ts';
 import type { ImportKey } from './line.ts';
 import type { FoundProblems } from './problems.ts';

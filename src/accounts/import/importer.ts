@@ -4,7 +4,7 @@ import type { Clock } from '../../clock.ts';
 import { Refusal } from '../../refusal.ts';
 import type { Database } from '../../storage/queries.ts';
 import { StorageUnavailable } from '../../storage/storage-unavailable.ts';
-import type { Activity } from '../activity.ts';
+import type { Activity } from '../activity/activity.ts';
 import type { ImportFacts, ImportStep } from './change.ts';
 import type { ImportType } from './line.ts';
 import { noteImport } from './outcome.ts';

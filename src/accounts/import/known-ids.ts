@@ -1,8 +1,8 @@
 /** What a file is about: ids and line numbers only, so that a large file needs little memory. */
 
+import { ROLES, type Role } from '../access/reach.ts';
 import { emailKey } from '../email.ts';
 import type { Identity } from '../identities/identities.ts';
-import { ROLES, type Role } from '../reach.ts';
 import type { ImportKey } from './line.ts';
 
 export interface ImportIndex {

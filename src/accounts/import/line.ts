@@ -1,9 +1,9 @@
 /** What a line of an import file may say: the one source of its rules and of its JSON Schema. */
 import { z } from 'zod';
 import { Refusal } from '../../refusal.ts';
+import { RIGHTS, ROLES } from '../access/reach.ts';
 import { displayName } from '../display-name.ts';
 import { normalizeEmail, otherEmailMeant } from '../email.ts';
-import { RIGHTS, ROLES } from '../reach.ts';
 
 /** As `displayName` decides, but nothing is corrected: two spellings would be two things. */
 const externalId = z

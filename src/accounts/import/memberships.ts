@@ -1,6 +1,6 @@
 /** Memberships and rights of an import: compared with those that there are, and written. */
 import type { Queries } from '../../storage/queries.ts';
-import type { Right, Role } from '../reach.ts';
+import type { Right, Role } from '../access/reach.ts';
 import {
   type AdoptedType,
   adoptedIds,

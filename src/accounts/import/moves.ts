@@ -1,6 +1,6 @@
 /** Warehouses that leave their organization, and the rights in them: kept by who is a member of the next one. */
 import type { Queries } from '../../storage/queries.ts';
-import type { Right } from '../reach.ts';
+import type { Right } from '../access/reach.ts';
 import type { ImportActivity, ImportFacts, ImportStep } from './change.ts';
 import type { LineOf } from './line.ts';
 

@@ -1,6 +1,6 @@
 /** Memberships and rights that the file no longer has: of imported people, in imported places. */
 import type { Queries } from '../../storage/queries.ts';
-import type { Right, Role } from '../reach.ts';
+import type { Right, Role } from '../access/reach.ts';
 import type { ImportActivity, ImportFacts, ImportStep } from './change.ts';
 import { type PageRequest, type PrunePage, pageOf, removal, remove } from './prune-page.ts';
 

@@ -3,7 +3,7 @@ import type { Alongside, Database, Queries } from '../../storage/queries.ts';
 import type { Account } from '../account.ts';
 import { type AccountRow, accountFrom } from '../account.ts';
 import type { AccountRegistry } from '../account-registry.ts';
-import type { Activity, Origin } from '../activity.ts';
+import type { Activity, Origin } from '../activity/activity.ts';
 import type { PasswordLinks } from './links.ts';
 import { hashPassword, refusePassword } from './password.ts';
 

@@ -1,9 +1,9 @@
 /** What follows “Forgot password?”, beside the request: a link is made and mailed, or nothing is. */
 import type { AttemptLimit } from '../../attempt-limits.ts';
 import type { AccountRegistry } from '../account-registry.ts';
-import type { Origin } from '../activity.ts';
-import type { SendMail } from '../mail.ts';
-import type { MailBeside } from '../mail-beside.ts';
+import type { Origin } from '../activity/activity.ts';
+import type { SendMail } from '../mail/mail.ts';
+import type { MailBeside } from '../mail/mail-beside.ts';
 import type { PasswordLinks } from './links.ts';
 import { passwordLinkUrl, passwordMail } from './mail.ts';
 

@@ -4,7 +4,7 @@ import { randomId, sha256 } from '../../random-id.ts';
 import type { Database, Queries } from '../../storage/queries.ts';
 import type { Account } from '../account.ts';
 import type { AccountRegistry } from '../account-registry.ts';
-import type { Activity, Origin } from '../activity.ts';
+import type { Activity, Origin } from '../activity/activity.ts';
 
 export type LinkPurpose = 'invitation' | 'forgotten';
 

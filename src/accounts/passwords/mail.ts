@@ -1,6 +1,6 @@
 /** The mail that brings a person the link to set a password. */
 import type { Account } from '../account.ts';
-import type { Message } from '../mail.ts';
+import type { Message } from '../mail/mail.ts';
 import type { LinkPurpose } from './links.ts';
 
 export interface PasswordLink {

@@ -1,6 +1,6 @@
 /** How a new person gets their first password: a one-time link, printed, and mailed where mail is. */
 import type { Account } from '../../accounts/account.ts';
-import type { SendMail } from '../../accounts/mail.ts';
+import type { SendMail } from '../../accounts/mail/mail.ts';
 import type { PasswordLinks } from '../../accounts/passwords/links.ts';
 import { passwordLinkUrl, passwordMail } from '../../accounts/passwords/mail.ts';
 import { Refusal } from '../../refusal.ts';

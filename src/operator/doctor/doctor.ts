@@ -1,6 +1,6 @@
 /** `operator doctor`: tries the whole service out at its public address, and what it stands on. */
 import { type Command, InvalidArgumentError } from 'commander';
-import type { OperatedBy } from '../../accounts/activity.ts';
+import type { OperatedBy } from '../../accounts/activity/activity.ts';
 import type { Variables } from '../../config/environment.ts';
 import { findKeys, loadSettingsOfStores } from '../../config/load.ts';
 import { ConfigurationProblems } from '../../config/problems.ts';

@@ -1,5 +1,5 @@
 /** What was ended by itself must be gone from the token store, unless an older one was restored. */
-import { createActivity } from '../../accounts/activity.ts';
+import { createActivity } from '../../accounts/activity/activity.ts';
 import { createEndings } from '../../authorizations/endings.ts';
 import { createRevocations } from '../../authorizations/revocations.ts';
 import { systemClock } from '../../clock.ts';

@@ -1,6 +1,6 @@
 /** The throw-away account and client the doctor goes through the flow with, removed whatever happens. */
 import { createAccountRegistry } from '../../accounts/account-registry.ts';
-import { createActivity, type OperatedBy } from '../../accounts/activity.ts';
+import { createActivity, type OperatedBy } from '../../accounts/activity/activity.ts';
 import { createThrowAwayAccounts } from '../../accounts/throw-away-accounts.ts';
 import { createRevocations } from '../../authorizations/revocations.ts';
 import { createClientRegistry } from '../../clients/client-registry.ts';

@@ -1,5 +1,5 @@
 /** What became of a token or a code, as the token store and the recorded ends tell it. */
-import { CAUSES, type EndingCause } from '../../accounts/activity-words.ts';
+import { CAUSES, type EndingCause } from '../../accounts/activity/activity-words.ts';
 import {
   createTokenFormats,
   type PresentedAccessToken,

@@ -1,9 +1,15 @@
 /** `operator memberships`: who belongs to an organization, and with which rights in its warehouses. */
 import { type Command, Option } from 'commander';
-import type { Member } from '../../accounts/access.ts';
-import type { PlaceKind } from '../../accounts/places.ts';
-import { type Organization, RIGHTS, type Right, ROLES, type Role } from '../../accounts/reach.ts';
-import type { Subject } from '../../accounts/subject.ts';
+import type { Member } from '../../accounts/access/access.ts';
+import {
+  type Organization,
+  RIGHTS,
+  type Right,
+  ROLES,
+  type Role,
+} from '../../accounts/access/reach.ts';
+import type { Subject } from '../../accounts/access/subject.ts';
+import type { PlaceKind } from '../../accounts/organizations/places.ts';
 import type { ChangeRecord } from '../change-records.ts';
 import { WrongUsage } from '../program/failure.ts';
 import {

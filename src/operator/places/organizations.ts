@@ -1,6 +1,6 @@
 /** `operator organizations`: whose warehouses there are. */
 import type { Command } from 'commander';
-import type { OrganizationRecord } from '../../accounts/organizations.ts';
+import type { OrganizationRecord } from '../../accounts/organizations/organizations.ts';
 import { type ListOptions, listed, listReport, pageAsked } from '../program/lists.ts';
 import type { Operator } from '../program/operator.ts';
 import { addPlaceCommands, EXTERNAL_ID } from './places.ts';

@@ -1,6 +1,11 @@
 /** What organizations and warehouses have in common: another name, an external id, and their end. */
 import type { Command } from 'commander';
-import type { Dependents, Place, PlaceChanges, PlaceKind } from '../../accounts/places.ts';
+import type {
+  Dependents,
+  Place,
+  PlaceChanges,
+  PlaceKind,
+} from '../../accounts/organizations/places.ts';
 import { askedFirst, type ConfirmationOptions, confirmed } from '../program/confirmation.ts';
 import { WrongUsage } from '../program/failure.ts';
 import type { Operator } from '../program/operator.ts';

@@ -1,6 +1,6 @@
 /** `operator warehouses`: the warehouses of each organization. */
 import type { Command } from 'commander';
-import type { WarehouseRecord } from '../../accounts/organizations.ts';
+import type { WarehouseRecord } from '../../accounts/organizations/organizations.ts';
 import { type ListOptions, listed, listReport, pageAsked } from '../program/lists.ts';
 import type { Operator } from '../program/operator.ts';
 import { addPlaceCommands, EXTERNAL_ID } from './places.ts';

@@ -1,6 +1,6 @@
 /** What a command file gets to work with. */
 import type { Readable, Writable } from 'node:stream';
-import type { OperatedBy } from '../../accounts/activity.ts';
+import type { OperatedBy } from '../../accounts/activity/activity.ts';
 import type { Variables } from '../../config/environment.ts';
 import type { Registries } from '../registries.ts';
 import type { Progress, Terminal } from './progress.ts';

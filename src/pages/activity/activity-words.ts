@@ -1,6 +1,6 @@
 /** What happened to an account, as it stands on the person's page. */
-import type { ActivityRecord } from '../../accounts/activity.ts';
-import { wordsOf } from '../../accounts/activity-words.ts';
+import type { ActivityRecord } from '../../accounts/activity/activity.ts';
+import { wordsOf } from '../../accounts/activity/activity-words.ts';
 import { browserInWords } from '../browser-words.ts';
 import { type Moment, momentOf } from '../moment.ts';
 

@@ -1,6 +1,6 @@
 /** What an owner did to a client, in the activity log. */
 import type { Context } from 'koa';
-import type { Action, Activity } from '../../accounts/activity.ts';
+import type { Action, Activity } from '../../accounts/activity/activity.ts';
 import { originOf } from '../page.ts';
 import type { PageParts } from '../routes.ts';
 import { accountOf } from '../signed-in.ts';

@@ -1,7 +1,7 @@
 /** `/profile/organizations`: what a person belongs to, and for those in charge who reaches it, and how to end it. */
 import type { Context, Next } from 'koa';
-import { isInCharge } from '../../accounts/organization-ends.ts';
-import type { Organization } from '../../accounts/reach.ts';
+import { isInCharge } from '../../accounts/access/organization-ends.ts';
+import type { Organization } from '../../accounts/access/reach.ts';
 import type { InCharge } from '../../authorizations/organization-endings.ts';
 import { Refusal } from '../../refusal.ts';
 import { requestState } from '../../request-state.ts';

@@ -1,5 +1,5 @@
 /** Everybody and everything that reaches an organization, as its page lists it. */
-import type { Organization } from '../../accounts/reach.ts';
+import type { Organization } from '../../accounts/access/reach.ts';
 import type {
   OrganizationReach,
   ReachingClient,

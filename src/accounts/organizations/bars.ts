@@ -1,8 +1,8 @@
 /** Which organizations do not let a client in, whoever approved it. */
-import type { Clock } from '../clock.ts';
-import type { ChangeFeed } from '../storage/change-feed.ts';
-import { createMemory } from '../storage/memory.ts';
-import type { Queries } from '../storage/queries.ts';
+import type { Clock } from '../../clock.ts';
+import type { ChangeFeed } from '../../storage/change-feed.ts';
+import { createMemory } from '../../storage/memory.ts';
+import type { Queries } from '../../storage/queries.ts';
 
 export interface Bars {
   /** The ids of the organizations that do not let this client in. */

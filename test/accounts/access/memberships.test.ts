@@ -1,13 +1,13 @@
 import { expect } from 'chai';
-import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
-import { createMemberships } from '../../src/accounts/memberships.ts';
-import { createOrganizations } from '../../src/accounts/organizations.ts';
-import { createClientRegistry } from '../../src/clients/client-registry.ts';
-import { systemClock } from '../../src/clock.ts';
-import { silentChangeFeed } from '../../src/storage/change-feed.ts';
-import { partner } from '../clients/drafts.ts';
-import { refusalOf } from '../clients/refusals.ts';
-import { testDatabase } from '../support/databases.ts';
+import { createMemberships } from '../../../src/accounts/access/memberships.ts';
+import { createAccountRegistry } from '../../../src/accounts/account-registry.ts';
+import { createOrganizations } from '../../../src/accounts/organizations/organizations.ts';
+import { createClientRegistry } from '../../../src/clients/client-registry.ts';
+import { systemClock } from '../../../src/clock.ts';
+import { silentChangeFeed } from '../../../src/storage/change-feed.ts';
+import { partner } from '../../clients/drafts.ts';
+import { refusalOf } from '../../clients/refusals.ts';
+import { testDatabase } from '../../support/databases.ts';
 
 describe('memberships', () => {
   const database = testDatabase();

@@ -1,11 +1,11 @@
 /** What owners and admins of an organization may end in it, and whom they may not. */
-import type { Clock } from '../clock.ts';
-import { isClientId } from '../random-id.ts';
-import { Refusal } from '../refusal.ts';
-import type { Alongside, Database, Queries } from '../storage/queries.ts';
+import type { Clock } from '../../clock.ts';
+import { isClientId } from '../../random-id.ts';
+import { Refusal } from '../../refusal.ts';
+import type { Alongside, Database, Queries } from '../../storage/queries.ts';
+import { isAccountId } from '../account.ts';
+import { isOrganizationId } from '../organizations/places.ts';
 import type { Access } from './access.ts';
-import { isAccountId } from './account.ts';
-import { isOrganizationId } from './places.ts';
 import type { Role } from './reach.ts';
 
 export interface OrganizationEnds {

@@ -1,7 +1,7 @@
 /** What organizations and warehouses have in common: an id, a name, an external id, and their end. */
-import { Refusal, refuseViolations } from '../refusal.ts';
-import type { Alongside, Database } from '../storage/queries.ts';
-import { displayName } from './display-name.ts';
+import { Refusal, refuseViolations } from '../../refusal.ts';
+import type { Alongside, Database } from '../../storage/queries.ts';
+import { displayName } from '../display-name.ts';
 
 export interface Places {
   /** Undefined where there is none. */
@@ -133,7 +133,7 @@ const placeFrom = (id: string, { name, external_id: externalId }: PlaceRow): Pla
   ...(externalId !== null && { externalId }),
 });
 
-/** As an import takes one: visible text (import-line.ts). @throws Refusal `name_invalid` */
+/** As an import takes one: visible text (import/line.ts). @throws Refusal `name_invalid` */
 export const acceptedExternalId = (entered: string | undefined): { externalId?: string } =>
   entered === undefined ? {} : { externalId: displayName(entered) };
 

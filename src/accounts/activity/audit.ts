@@ -1,5 +1,5 @@
 /** The activity of everybody, for whoever runs the service: asked by whom, about what and when. */
-import type { Queries } from '../storage/queries.ts';
+import type { Queries } from '../../storage/queries.ts';
 import {
   ACTIVITY_COLUMNS,
   type ActivityRecord,

@@ -1,10 +1,10 @@
 /** Organizations and their warehouses: what access is about. */
-import type { Clock } from '../clock.ts';
-import { randomId } from '../random-id.ts';
-import { refuseViolations } from '../refusal.ts';
-import { byName, mapPage, type Page, type PageRequest, pageOf } from '../storage/pages.ts';
-import type { Alongside, Database } from '../storage/queries.ts';
-import { displayName } from './display-name.ts';
+import type { Clock } from '../../clock.ts';
+import { randomId } from '../../random-id.ts';
+import { refuseViolations } from '../../refusal.ts';
+import { byName, mapPage, type Page, type PageRequest, pageOf } from '../../storage/pages.ts';
+import type { Alongside, Database } from '../../storage/queries.ts';
+import { displayName } from '../display-name.ts';
 import {
   acceptedExternalId,
   createPlaces,

@@ -1,6 +1,6 @@
 /** The security log: what happened to an account, for the person and for the operator's audit. */
-import type { Clock } from '../clock.ts';
-import type { Queries } from '../storage/queries.ts';
+import type { Clock } from '../../clock.ts';
+import type { Queries } from '../../storage/queries.ts';
 
 /** What can happen. A page and the operator command have words for each. */
 export type Action =

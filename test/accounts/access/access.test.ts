@@ -1,17 +1,17 @@
 import { expect } from 'chai';
-import { createAccess } from '../../src/accounts/access.ts';
-import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
-import { createMemberships } from '../../src/accounts/memberships.ts';
-import { createOrganizations } from '../../src/accounts/organizations.ts';
-import { createClientRegistry } from '../../src/clients/client-registry.ts';
-import { systemClock } from '../../src/clock.ts';
-import { listenForChanges, silentChangeFeed } from '../../src/storage/change-feed.ts';
-import type { Database } from '../../src/storage/queries.ts';
-import { machine } from '../clients/drafts.ts';
-import { testDatabase } from '../support/databases.ts';
-import { eventually } from '../support/eventually.ts';
-import { createOpened } from '../support/opened.ts';
-import { describeOn, postgresServer } from '../support/requirements.ts';
+import { createAccess } from '../../../src/accounts/access/access.ts';
+import { createMemberships } from '../../../src/accounts/access/memberships.ts';
+import { createAccountRegistry } from '../../../src/accounts/account-registry.ts';
+import { createOrganizations } from '../../../src/accounts/organizations/organizations.ts';
+import { createClientRegistry } from '../../../src/clients/client-registry.ts';
+import { systemClock } from '../../../src/clock.ts';
+import { listenForChanges, silentChangeFeed } from '../../../src/storage/change-feed.ts';
+import type { Database } from '../../../src/storage/queries.ts';
+import { machine } from '../../clients/drafts.ts';
+import { testDatabase } from '../../support/databases.ts';
+import { eventually } from '../../support/eventually.ts';
+import { createOpened } from '../../support/opened.ts';
+import { describeOn, postgresServer } from '../../support/requirements.ts';
 
 /** An organization "Nord" with the halls 2 and 10, one without warehouses, and who may ask. */
 async function furnish(database: Database) {

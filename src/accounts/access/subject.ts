@@ -1,6 +1,6 @@
 /** Who has memberships: a person, or a machine client, which acts for itself. */
-import { isClientId } from '../random-id.ts';
-import { isAccountId } from './account.ts';
+import { isClientId } from '../../random-id.ts';
+import { isAccountId } from '../account.ts';
 
 export type Subject = { readonly accountId: string } | { readonly clientId: string };
 

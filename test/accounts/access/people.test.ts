@@ -1,18 +1,18 @@
 /** What a node remembers of people, while another one changes it. */
 import { expect } from 'chai';
-import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
-import { createMemberships } from '../../src/accounts/memberships.ts';
-import { createOrganizations } from '../../src/accounts/organizations.ts';
-import { createPeople, type People } from '../../src/accounts/people.ts';
-import { systemClock } from '../../src/clock.ts';
-import { listenForChanges, silentChangeFeed } from '../../src/storage/change-feed.ts';
-import { openDatabase } from '../../src/storage/database.ts';
-import { startTcpProxy, type TcpProxy } from '../storage/tcp-proxy.ts';
-import { eventually } from '../support/eventually.ts';
-import { createOpened } from '../support/opened.ts';
-import { PATIENCE } from '../support/patience.ts';
-import { freshMigratedDatabaseUrl } from '../support/postgres-server.ts';
-import { describeOn, postgresServer } from '../support/requirements.ts';
+import { createMemberships } from '../../../src/accounts/access/memberships.ts';
+import { createPeople, type People } from '../../../src/accounts/access/people.ts';
+import { createAccountRegistry } from '../../../src/accounts/account-registry.ts';
+import { createOrganizations } from '../../../src/accounts/organizations/organizations.ts';
+import { systemClock } from '../../../src/clock.ts';
+import { listenForChanges, silentChangeFeed } from '../../../src/storage/change-feed.ts';
+import { openDatabase } from '../../../src/storage/database.ts';
+import { startTcpProxy, type TcpProxy } from '../../storage/tcp-proxy.ts';
+import { eventually } from '../../support/eventually.ts';
+import { createOpened } from '../../support/opened.ts';
+import { PATIENCE } from '../../support/patience.ts';
+import { freshMigratedDatabaseUrl } from '../../support/postgres-server.ts';
+import { describeOn, postgresServer } from '../../support/requirements.ts';
 
 describeOn([postgresServer], 'people that a node remembers', () => {
   const opened = createOpened();

@@ -1,13 +1,13 @@
 /** What a person or a machine client may reach right now: computed at each call, kept in no token. */
-import type { Clock } from '../clock.ts';
-import { isClientId } from '../random-id.ts';
-import type { ChangeFeed } from '../storage/change-feed.ts';
-import { createMemory } from '../storage/memory.ts';
-import { byName, mapPage, type Page, type PageRequest, pageOf } from '../storage/pages.ts';
-import type { Queries } from '../storage/queries.ts';
-import { type Bars, createBars } from './bars.ts';
+import type { Clock } from '../../clock.ts';
+import { isClientId } from '../../random-id.ts';
+import type { ChangeFeed } from '../../storage/change-feed.ts';
+import { createMemory } from '../../storage/memory.ts';
+import { byName, mapPage, type Page, type PageRequest, pageOf } from '../../storage/pages.ts';
+import type { Queries } from '../../storage/queries.ts';
+import { type Bars, createBars } from '../organizations/bars.ts';
+import { PLACES, type PlaceKind } from '../organizations/places.ts';
 import { createPeople, type People } from './people.ts';
-import { PLACES, type PlaceKind } from './places.ts';
 import {
   type Organization,
   organizationsFrom,

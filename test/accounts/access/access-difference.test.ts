@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { compareAccess, countChanges } from '../../src/accounts/access-difference.ts';
-import type { Organization } from '../../src/accounts/reach.ts';
+import { compareAccess, countChanges } from '../../../src/accounts/access/access-difference.ts';
+import type { Organization } from '../../../src/accounts/access/reach.ts';
 
 const warehouse = (name: string, ...rights: ('read' | 'write' | 'manage')[]) => ({
   ...{ id: `wh_${name}`, name, rights },

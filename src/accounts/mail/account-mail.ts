@@ -1,6 +1,6 @@
 /** What people are mailed about their account, so that they notice what they did not do. */
-import type { AccountRegistry } from './account-registry.ts';
-import type { Origin } from './activity.ts';
+import type { AccountRegistry } from '../account-registry.ts';
+import type { Origin } from '../activity/activity.ts';
 import type { SendMail } from './mail.ts';
 import type { MailBeside } from './mail-beside.ts';
 

@@ -1,15 +1,15 @@
 /** Each person as requests need them, read by one statement: the account, and what they may reach now. */
-import type { Clock } from '../clock.ts';
-import type { ChangeFeed } from '../storage/change-feed.ts';
-import { createMemory } from '../storage/memory.ts';
-import type { Queries } from '../storage/queries.ts';
+import type { Clock } from '../../clock.ts';
+import type { ChangeFeed } from '../../storage/change-feed.ts';
+import { createMemory } from '../../storage/memory.ts';
+import type { Queries } from '../../storage/queries.ts';
 import {
   ACCOUNT_COLUMNS,
   type Account,
   type AccountRow,
   accountFrom,
   isAccountId,
-} from './account.ts';
+} from '../account.ts';
 import { type Organization, organizationsFrom, type ReachRow, selectReach } from './reach.ts';
 
 export interface Person {

@@ -1,13 +1,13 @@
 /** Who belongs to an organization, in which role, and with which rights in its warehouses. */
-import type { Clock } from '../clock.ts';
-import { Refusal, refuseViolations } from '../refusal.ts';
-import type { Alongside, Database } from '../storage/queries.ts';
+import type { Clock } from '../../clock.ts';
+import { Refusal, refuseViolations } from '../../refusal.ts';
+import type { Alongside, Database } from '../../storage/queries.ts';
 import {
   isOrganizationId,
   isWarehouseId,
   unknownOrganization,
   unknownWarehouse,
-} from './places.ts';
+} from '../organizations/places.ts';
 import { RIGHTS, type Right, ROLES, type Role } from './reach.ts';
 import { type Subject, type SubjectColumn, subjectColumn } from './subject.ts';
 
