@@ -90,6 +90,12 @@ const DOORS: Readonly<Record<string, string>> = {
   'operator/places': 'memberships organizations warehouses',
   'operator/program':
     'confirmation failure given-time given-token hidden-line lists names operator report run-operator',
+  'pages/connections': 'connections view',
+  'pages/forms': 'kept-answers kept-forms notices sent-form',
+  'pages/password': 'forgot-password password',
+  'pages/sign-in':
+    'current-session known-devices password-check sign-in sign-out signing-in upstream-ways waiting-sign-in',
+  'pages/words': 'browser moment reached',
   'storage/embedded': 'postgres server',
   'storage/redis': 'redis report store',
 };

@@ -1,7 +1,7 @@
 /** What becomes of an error: JSON for clients, a page for people, a log line for the operator. */
 import type { Context, Middleware } from 'koa';
 import type { Logger } from 'pino';
-import type { ErrorPage } from '../pages/error-page.ts';
+import type { ErrorPage } from '../pages/error-page/error-page.ts';
 import { answerOAuthError, OAuthError } from '../provider/oauth-error.ts';
 import { shownPath } from './shown-path.ts';
 

@@ -3,7 +3,7 @@ import Koa, { type Context, type Middleware } from 'koa';
 import Router from 'koa-router';
 import type { Logger } from 'pino';
 import type { Settings } from '../config/settings.ts';
-import type { ErrorPage } from '../pages/error-page.ts';
+import type { ErrorPage } from '../pages/error-page/error-page.ts';
 import { get, type Route } from '../pages/routes.ts';
 import { answerPreflight } from '../provider/cross-origin.ts';
 import { ENDPOINT } from '../provider/endpoints.ts';

@@ -26,7 +26,7 @@ export interface PageHost {
   drawnFor(ctx: Context, visitor: Visitor | undefined): DrawnFor;
 }
 
-/** What a page says once, after a redirect (notices.ts). */
+/** What a page says once, after a redirect (forms/notices.ts). */
 export interface Notices {
   /** Sends the browser on to a page of ours, by its path and query, which says this sentence then, and not again. */
   tell(ctx: Context, url: string, sentence: string): Promise<void>;

@@ -1,18 +1,18 @@
 /** The list of all pages. A new one stands here, and says itself which requests it answers. */
 import { activityPage } from './activity/activity.ts';
 import { apiKeysPage } from './api-keys/api-keys.ts';
-import { connectionsPage } from './connections.ts';
+import { connectionsPage } from './connections/connections.ts';
 import { errorReferencePage } from './error-reference/error-reference.ts';
-import { forgotPasswordPage } from './forgot-password.ts';
-import { interactionPage } from './interaction.ts';
+import { interactionPage } from './interaction/interaction.ts';
 import { oauthClientsPage } from './oauth-clients/oauth-clients.ts';
 import { organizationsPage } from './organizations/organizations.ts';
-import { passwordPage } from './password.ts';
+import { forgotPasswordPage } from './password/forgot-password.ts';
+import { passwordPage } from './password/password.ts';
 import { profilePage } from './profile.ts';
 import { get, type PageParts, type Route } from './routes.ts';
 import { securityPage } from './security.ts';
-import { signInPage } from './sign-in.ts';
-import { signOutPage } from './sign-out.ts';
+import { signInPage } from './sign-in/sign-in.ts';
+import { signOutPage } from './sign-in/sign-out.ts';
 
 /** Of each provider that people come from. */
 const upstreamPages = ({ upstream }: PageParts): Route[] =>

@@ -25,14 +25,14 @@ import type { BrowserSessions } from '../provider/browser-sessions.ts';
 import type { ClientTests } from '../provider/client-tests.ts';
 import type { Interactions } from '../provider/interactions.ts';
 import type { Seals } from '../seals.ts';
-import type { ErrorPage } from './error-page.ts';
-import type { KeptForms } from './kept-forms.ts';
-import type { KnownDevices } from './known-devices.ts';
+import type { ErrorPage } from './error-page/error-page.ts';
+import type { KeptForms } from './forms/kept-forms.ts';
 import type { PageHost } from './page.ts';
-import type { PasswordCheck } from './password-check.ts';
-import type { RecordSignIn } from './signing-in.ts';
-import type { UpstreamSignIns } from './upstream-ways.ts';
-import type { WaitingSignIn } from './waiting-sign-in.ts';
+import type { KnownDevices } from './sign-in/known-devices.ts';
+import type { PasswordCheck } from './sign-in/password-check.ts';
+import type { RecordSignIn } from './sign-in/signing-in.ts';
+import type { UpstreamSignIns } from './sign-in/upstream-ways.ts';
+import type { WaitingSignIn } from './sign-in/waiting-sign-in.ts';
 
 /** Mounted by the host; `test/host/routes.test.ts` holds the table of all of them. */
 export interface Route {

@@ -5,13 +5,13 @@ import { TooManyPasswords } from '../accounts/passwords/work.ts';
 import { endConnections } from '../authorizations/endings.ts';
 import { formOf } from '../provider/form.ts';
 import { Refusal } from '../refusal.ts';
-import { browserInWords, fromOf } from './browser-words.ts';
-import { connectionsInWords } from './connections-view.ts';
-import { type Moment, momentOf } from './moment.ts';
+import { connectionsInWords } from './connections/view.ts';
 import { originOf, seeOther } from './page.ts';
-import { isPaused, sayBusy } from './password-check.ts';
 import { get, type PageParts, post, type Route } from './routes.ts';
+import { isPaused, sayBusy } from './sign-in/password-check.ts';
 import { accountOf, NOTHING_SENT, typedOf } from './signed-in.ts';
+import { browserInWords, fromOf } from './words/browser.ts';
+import { type Moment, momentOf } from './words/moment.ts';
 
 declare module './view-data.ts' {
   interface ViewData {

@@ -7,13 +7,13 @@ import { epochSeconds } from '../clock.ts';
 import type { BrowserSessions } from '../provider/browser-sessions.ts';
 import { formOf, readForm } from '../provider/form.ts';
 import { requestState } from '../request-state.ts';
-import type { ErrorPage } from './error-page.ts';
-import type { KeptForms } from './kept-forms.ts';
+import type { ErrorPage } from './error-page/error-page.ts';
+import type { KeptForms } from './forms/kept-forms.ts';
 import { type PageHost, seeOther, visitorIn, visitorOf } from './page.ts';
-import { isPaused, type PasswordCheck } from './password-check.ts';
 import type { PageSteps, Redraw } from './routes.ts';
-import { loginPath } from './sign-in.ts';
-import { type UpstreamSignIns, WAY_FIELD, type WayIn } from './upstream-ways.ts';
+import { isPaused, type PasswordCheck } from './sign-in/password-check.ts';
+import { loginPath } from './sign-in/sign-in.ts';
+import { type UpstreamSignIns, WAY_FIELD, type WayIn } from './sign-in/upstream-ways.ts';
 
 declare module './view-data.ts' {
   interface ViewData {

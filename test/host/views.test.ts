@@ -12,9 +12,9 @@ import {
   errorReference,
 } from '../../src/pages/error-reference/error-reference.ts';
 import type { ListView } from '../../src/pages/lists.ts';
-import { momentOf } from '../../src/pages/moment.ts';
 import type { ClientFormView } from '../../src/pages/oauth-clients/view.ts';
 import type { ReachedOrganization, Render, ViewData, ViewName } from '../../src/pages/view-data.ts';
+import { momentOf } from '../../src/pages/words/moment.ts';
 
 const viewsDirectory = new URL('../../views/', import.meta.url);
 

@@ -1,8 +1,8 @@
 /** What came of it, counted: tokens, sign-ins, mail, the work beside the requests. */
 import { Counter, type Registry } from 'prom-client';
-import type { PasswordOutcomes } from '../../pages/password-check.ts';
-import type { SignInOutcomes } from '../../pages/signing-in.ts';
-import { UPSTREAM_OUTCOMES, type UpstreamOutcomes } from '../../pages/upstream-ways.ts';
+import type { PasswordOutcomes } from '../../pages/sign-in/password-check.ts';
+import type { SignInOutcomes } from '../../pages/sign-in/signing-in.ts';
+import { UPSTREAM_OUTCOMES, type UpstreamOutcomes } from '../../pages/sign-in/upstream-ways.ts';
 import type { ProviderOutcomes } from '../../provider/outcomes.ts';
 
 /** What the parts tell of. Each takes of this only what it has to tell. */

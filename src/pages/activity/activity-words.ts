@@ -1,8 +1,8 @@
 /** What happened to an account, as it stands on the person's page. */
 import type { ActivityRecord } from '../../accounts/activity/activity.ts';
 import { wordsOf } from '../../accounts/activity/activity-words.ts';
-import { browserInWords } from '../browser-words.ts';
-import { type Moment, momentOf } from '../moment.ts';
+import { browserInWords } from '../words/browser.ts';
+import { type Moment, momentOf } from '../words/moment.ts';
 
 export interface ActivityEntry {
   readonly at: Moment;

@@ -1,7 +1,7 @@
 /** What the page of a person's API keys prints. */
 import type { ListView } from '../lists.ts';
-import type { Moment } from '../moment.ts';
 import type { FormProblem } from '../view-data.ts';
+import type { Moment } from '../words/moment.ts';
 
 declare module '../view-data.ts' {
   interface ViewData {

@@ -5,13 +5,13 @@ import { EXPIRY_DAYS } from '../../accounts/api-keys/creation.ts';
 import { displayName } from '../../accounts/display-name.ts';
 import { formOf } from '../../provider/form.ts';
 import { Refusal } from '../../refusal.ts';
-import { fromOf } from '../browser-words.ts';
+import { newCreationKey, sentFormFrom } from '../forms/sent-form.ts';
 import { byText, byTime, type ListFilter, type ListForm, listOf } from '../lists.ts';
-import { momentOf, momentOrNothing } from '../moment.ts';
 import { originOf, seeOther } from '../page.ts';
 import { get, type PageParts, post, type Redraw, type Route } from '../routes.ts';
-import { newCreationKey, sentFormFrom } from '../sent-form.ts';
 import { accountOf, NOTHING_SENT, typedOf } from '../signed-in.ts';
+import { fromOf } from '../words/browser.ts';
+import { momentOf, momentOrNothing } from '../words/moment.ts';
 import type { ApiKeyForm, ApiKeyRow } from './api-keys-view.ts';
 
 const PATH = '/profile/api-keys';

@@ -1,5 +1,5 @@
 /** What the errors of the token endpoint and its neighbors mean, for the developer of a client. */
-import { durationText } from '../moment.ts';
+import { durationText } from '../words/moment.ts';
 import type { ErrorText } from './text.ts';
 
 export const tokenErrorTexts = {

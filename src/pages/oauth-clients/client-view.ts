@@ -1,6 +1,7 @@
 /** What the pages of one client print, but for its form. */
-import type { Moment } from '../moment.ts';
+
 import type { ReachedOrganization } from '../view-data.ts';
+import type { Moment } from '../words/moment.ts';
 import type { ClientSnippet } from './snippets.ts';
 import type { KeptTokens } from './test-run.ts';
 import type { ClientFormView } from './view.ts';

@@ -1,7 +1,7 @@
 /** `/profile/oauth-clients/:id`: how a client of a person is doing, and its requests as they happen. */
 import type { Context } from 'koa';
-import { momentOf, momentOrNothing } from '../moment.ts';
 import { get, type PageParts, type Route } from '../routes.ts';
+import { momentOf, momentOrNothing } from '../words/moment.ts';
 import { CLIENT, headOf, type OwnClientSteps, ownClientOf, urlOf } from './own-client.ts';
 import { problemGroupsOf } from './problem-groups.ts';
 import { requestsUrlOf, shownRequest } from './requests.ts';

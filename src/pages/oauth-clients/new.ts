@@ -3,9 +3,9 @@ import type { Context, Next } from 'koa';
 import { normalizeClientName } from '../../clients/client-rules.ts';
 import { formOf } from '../../provider/form.ts';
 import { Refusal } from '../../refusal.ts';
+import { newCreationKey, sentFormFrom } from '../forms/sent-form.ts';
 import { originOf, seeOther } from '../page.ts';
 import { get, type PageParts, post, type Redraw, type Route } from '../routes.ts';
-import { newCreationKey, sentFormFrom } from '../sent-form.ts';
 import { accountOf, NOTHING_SENT, typedOf } from '../signed-in.ts';
 import type { ShownSecret } from './created.ts';
 import {

@@ -2,9 +2,9 @@
 import type { Context } from 'koa';
 import type { OwnedClient } from '../../clients/owned-clients.ts';
 import { byText, byTime, type ListForm, listOf } from '../lists.ts';
-import { momentOf, momentOrNothing } from '../moment.ts';
 import { get, type PageParts, type Route } from '../routes.ts';
 import { accountOf } from '../signed-in.ts';
+import { momentOf, momentOrNothing } from '../words/moment.ts';
 import { oauthClientRoutes } from './client.ts';
 import { connectRoutes } from './connect.ts';
 import { createdRoutes } from './created.ts';

@@ -12,7 +12,7 @@ import {
   type Stretch,
 } from '../../clients/redirect-uri-difference.ts';
 import { isDocumentedError } from '../error-reference/error-reference.ts';
-import { momentOf } from '../moment.ts';
+import { momentOf } from '../words/moment.ts';
 import type { ClientProblemGroup, SentRedirectUri } from './client-view.ts';
 import { listensAt } from './programs/values.ts';
 

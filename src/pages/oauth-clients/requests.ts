@@ -2,10 +2,10 @@
 import type { Context } from 'koa';
 import type { ClientRequest } from '../../clients/client-requests.ts';
 import type { OwnedClient } from '../../clients/owned-clients.ts';
-import { momentOf } from '../moment.ts';
 import { isAliveFor } from '../page.ts';
 import { get, type PageParts, type Route } from '../routes.ts';
 import { accountOf } from '../signed-in.ts';
+import { momentOf } from '../words/moment.ts';
 import type { ShownRequest } from './client-view.ts';
 import { CLIENT, type OwnClientSteps, ownClientOf, urlOf } from './own-client.ts';
 

@@ -1,6 +1,6 @@
 /** The live secrets of a client as its page shows them, and which of them is not needed any more. */
 import type { ClientSecret } from '../../clients/client.ts';
-import { momentOf, momentOrNothing } from '../moment.ts';
+import { momentOf, momentOrNothing } from '../words/moment.ts';
 import type { SecretRow } from './client-view.ts';
 
 /** Milliseconds. What runs once a day has used the newer secret by then. */

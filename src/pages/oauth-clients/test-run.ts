@@ -7,8 +7,8 @@ import {
   take,
 } from '../../provider/client-flow.ts';
 import { ENDPOINT } from '../../provider/endpoints.ts';
-import { durationText } from '../moment.ts';
 import type { PostForm, ShownApi } from '../routes.ts';
+import { durationText } from '../words/moment.ts';
 import { apiStep } from './api-step.ts';
 import {
   bodyInLines,

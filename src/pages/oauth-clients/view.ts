@@ -1,7 +1,7 @@
 /** What the pages of a person's OAuth clients print, but for those of one client. */
 import type { ListView } from '../lists.ts';
-import type { Moment } from '../moment.ts';
 import type { FormProblem } from '../view-data.ts';
+import type { Moment } from '../words/moment.ts';
 
 declare module '../view-data.ts' {
   interface ViewData {

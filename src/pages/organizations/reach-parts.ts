@@ -8,7 +8,7 @@ import type {
   ReachingPerson,
 } from '../../authorizations/organization-reach.ts';
 import { byText, byTime, type ListForm, listOf } from '../lists.ts';
-import { momentOf, momentOrNothing } from '../moment.ts';
+import { momentOf, momentOrNothing } from '../words/moment.ts';
 import type { ReachFact, ReachPart, ReachRow } from './view.ts';
 
 /** Of each part, where all parts are shown. */

@@ -1,6 +1,6 @@
 /** What the pages of organizations print. */
 import type { ListView } from '../lists.ts';
-import type { Moment } from '../moment.ts';
+import type { Moment } from '../words/moment.ts';
 
 declare module '../view-data.ts' {
   interface ViewData {

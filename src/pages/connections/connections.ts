@@ -1,0 +1,195 @@
+/** `/profile/connections`: the clients that act for a person, what they reach, and how to end it. */
+import type { Context } from 'koa';
+import {
+  type ComparedOrganization,
+  compareAccess,
+  countChanges,
+} from '../../accounts/access/access-difference.ts';
+import type { Organization } from '../../accounts/access/reach.ts';
+import type { Bar } from '../../accounts/organizations/bars.ts';
+import type { ConnectedClient } from '../../authorizations/connected-clients.ts';
+import { byText, byTime, type ListFilter, type ListForm, listOf } from '../lists.ts';
+import { originOf, seeOther } from '../page.ts';
+import { get, type PageParts, post, type Route } from '../routes.ts';
+import { accountOf } from '../signed-in.ts';
+import { momentOf, momentOrNothing } from '../words/moment.ts';
+import { reachedInWords } from '../words/reached.ts';
+import type { ConnectionRow } from './view.ts';
+
+const PATH = '/profile/connections';
+const ALL = `${PATH}/disconnect-all`;
+const DISCONNECTED = 'Disconnected: every access it had is over, and it must ask you again.';
+const ALL_DISCONNECTED = 'Everything is disconnected: whoever acted for you must ask you again.';
+
+export function connectionsPage(parts: PageParts): Route[] {
+  const { host, access, connections, disconnect } = parts;
+  const { requireSignedIn, ownForm } = parts.steps;
+
+  /** The connection of the person who asks; another one is Koa's 404. */
+  async function ownConnection(ctx: Context): Promise<ConnectedClient | undefined> {
+    const id = String(ctx.params.id);
+    const all = await connections.listOf(accountOf(ctx).id);
+    return all.find(({ clientId }) => clientId === id);
+  }
+
+  /** What the person reaches, and what of it each client does not, for it is barred. */
+  async function reachOf(ctx: Context): Promise<Reach> {
+    const all = await access.accessOf({ accountId: accountOf(ctx).id });
+    const bars = await access.bars.within(all.map(({ id }) => id));
+    return { all, barsOf: (clientId) => bars.get(clientId) ?? [] };
+  }
+
+  async function showAll(ctx: Context): Promise<void> {
+    const [connected, reach] = await Promise.all([
+      connections.listOf(accountOf(ctx).id),
+      reachOf(ctx),
+    ]);
+    const changed = (client: ConnectedClient): boolean =>
+      client.approvedAccess !== undefined &&
+      Object.values(countChanges(compared(client, reach))).some((count) => count > 0);
+    const { rows, list } = listOf(connected, ctx.query, {
+      ...CONNECTIONS,
+      filters: [...UNUSUAL, { name: 'changed', label: 'Reach changed', has: changed }],
+    });
+    await host.render(ctx, 'connections', {
+      notice: await host.notices.take(ctx),
+      list,
+      connections: rows.map((client) => rowOf(client, compared(client, reach), reach)),
+      reach: amountOf(reach.all),
+      disconnectAllUrl: ALL,
+    });
+  }
+
+  async function show(ctx: Context): Promise<void> {
+    const client = await ownConnection(ctx);
+    if (!client) return;
+    const reach = await reachOf(ctx);
+    const organizations = compared(client, reach);
+    const { approvedAt, connectedAt } = client;
+    await host.render(ctx, 'connection', {
+      ...rowOf(client, organizations, reach),
+      approved: approvedAt > connectedAt ? momentOf(approvedAt) : undefined,
+      organizations: organizations.map(reachedInWords),
+    });
+  }
+
+  async function askToDisconnect(ctx: Context): Promise<void> {
+    const client = await ownConnection(ctx);
+    if (!client) return;
+    await host.render(ctx, 'confirm', {
+      section: 'connections',
+      question: 'Disconnect',
+      subject: client.name,
+      consequences: [
+        'Every access it has to your account ends at once, on all of its devices and servers.',
+        'It can ask you again, and then you decide anew.',
+      ],
+      action: ctx.path,
+      button: 'Disconnect',
+      cancel: PATH,
+    });
+  }
+
+  async function disconnectOne(ctx: Context): Promise<void> {
+    const client = await ownConnection(ctx);
+    if (!client) return;
+    const { clientId } = client;
+    await disconnect({ accountId: accountOf(ctx).id, clientId }, originOf(ctx));
+    await host.notices.tell(ctx, PATH, DISCONNECTED);
+  }
+
+  async function askToDisconnectAll(ctx: Context): Promise<void> {
+    const { length } = await connections.listOf(accountOf(ctx).id);
+    if (length === 0) return seeOther(ctx, PATH);
+    await host.render(ctx, 'confirm', {
+      section: 'connections',
+      question: 'Disconnect',
+      subject: length === 1 ? 'your one connection' : `all ${length} connections`,
+      consequences: [
+        'Every client that acts for you loses its access at once. Your API keys stay.',
+        'Each can ask you again, and then you decide anew.',
+      ],
+      action: ctx.path,
+      button: 'Disconnect all',
+      cancel: PATH,
+    });
+  }
+
+  async function disconnectAll(ctx: Context): Promise<void> {
+    await disconnect({ accountId: accountOf(ctx).id }, originOf(ctx));
+    await host.notices.tell(ctx, PATH, ALL_DISCONNECTED);
+  }
+
+  return [
+    get(PATH, requireSignedIn, showAll),
+    get(ALL, requireSignedIn, askToDisconnectAll),
+    post(ALL, ...ownForm(), disconnectAll),
+    get(`${PATH}/:id`, requireSignedIn, show),
+    get(`${PATH}/:id/disconnect`, requireSignedIn, askToDisconnect),
+    post(`${PATH}/:id/disconnect`, ...ownForm(), disconnectOne),
+  ];
+}
+
+const CONNECTIONS: ListForm<ConnectedClient> = {
+  path: PATH,
+  idOf: ({ clientId }) => clientId,
+  textOf: ({ name, ownerName = 'operator' }) => `${name} ${ownerName}`,
+  orders: [
+    byText('name', 'Name', ({ name }) => name),
+    byTime('newest', 'Newest', ({ connectedAt }) => connectedAt),
+    byTime('used', 'Last used', ({ lastUsedAt }) => lastUsedAt),
+  ],
+};
+const UNUSUAL: readonly ListFilter<ConnectedClient>[] = [
+  { name: 'unused', label: 'Never used', has: ({ lastUsedAt }) => lastUsedAt === undefined },
+  { name: 'suspended', label: 'Suspended', has: ({ isSuspended }) => isSuspended },
+];
+
+interface Reach {
+  readonly all: readonly Organization[];
+  barsOf(clientId: string): readonly Bar[];
+}
+
+function compared(client: ConnectedClient, { all, barsOf }: Reach): ComparedOrganization[] {
+  const barred = barsOf(client.clientId).map(({ organizationId }) => organizationId);
+  return compareAccess(
+    client.approvedAccess,
+    all.filter(({ id }) => !barred.includes(id)),
+  );
+}
+
+function rowOf(
+  client: ConnectedClient,
+  compared: readonly ComparedOrganization[],
+  { all, barsOf }: Reach,
+): ConnectionRow {
+  const url = `${PATH}/${client.clientId}`;
+  const { added, removed, changed } = countChanges(compared);
+  const changes = [
+    added > 0 ? `${added} added` : '',
+    removed > 0 ? `${removed} removed` : '',
+    changed > 0 ? `${changed} changed` : '',
+  ];
+  return {
+    url,
+    name: client.name,
+    providedBy: client.ownerName ?? 'the operator of this service',
+    isSuspended: client.isSuspended,
+    connected: momentOf(client.connectedAt),
+    lastUsed: momentOrNothing(client.lastUsedAt),
+    changes: client.approvedAccess && changes.filter(Boolean).join(', '),
+    bars: barsOf(client.clientId).map(({ organizationId, at }) => ({
+      organization: all.find(({ id }) => id === organizationId)?.name ?? '',
+      since: momentOf(at),
+    })),
+    disconnectUrl: `${url}/disconnect`,
+  };
+}
+
+function amountOf(organizations: readonly Organization[]): string {
+  const warehouses = organizations.flatMap((organization) => organization.warehouses).length;
+  return `${counted(organizations.length, 'organization')}, ${counted(warehouses, 'warehouse')}`;
+}
+
+const counted = (count: number, noun: string): string =>
+  `${count} ${count === 1 ? noun : `${noun}s`}`;

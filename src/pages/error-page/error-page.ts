@@ -1,0 +1,236 @@
+/** The page for everything that went wrong: what happened, what to do, a reference. */
+import type { Context } from 'koa';
+import { formOf } from '../../provider/form.ts';
+import type { AuthorizationRefusal } from '../../provider/provider.ts';
+import type { PageHost } from '../page.ts';
+import { type NearMiss, nearMissIn } from './near-miss.ts';
+
+declare module '../view-data.ts' {
+  interface ViewData {
+    readonly error: ErrorView;
+  }
+}
+
+interface ErrorView {
+  /** The HTTP status, shown small. */
+  readonly status: number;
+  readonly heading: string;
+  readonly explanation: string;
+  readonly advice: string;
+  /** What was filled in and is not done, so that it is not lost. */
+  readonly typed: readonly { readonly label: string; readonly value: string }[];
+  /** For the owner of the client. */
+  readonly nearMiss?: NearMiss;
+  /** Ways on; the first is the one most people want. */
+  readonly links: readonly { readonly href: string; readonly label: string }[];
+  readonly requestId: string;
+}
+
+export type ErrorText = Pick<ErrorView, 'heading' | 'explanation' | 'advice'> &
+  Partial<Pick<ErrorView, 'links' | 'typed' | 'nearMiss'>>;
+
+const PROFILE = { href: '/profile', label: 'Go to your profile' };
+
+/** By HTTP status, for a person who cannot know more than that. */
+const TEXTS: Readonly<Record<number, ErrorText>> = {
+  400: {
+    heading: 'This request cannot be understood',
+    explanation: 'Something in the address or the form is not as it should be.',
+    advice: 'Go back and try again. If an app sent you here, begin again in that app.',
+  },
+  403: {
+    heading: 'This form could not be accepted',
+    explanation: 'It was sent from another site.',
+    advice: 'If you meant to do this, begin again on a page of this service.',
+    links: [PROFILE],
+  },
+  404: {
+    heading: 'There is nothing here',
+    explanation: 'The address is mistyped, or what was here is gone.',
+    advice: 'Check the address, or go on from your profile.',
+    links: [PROFILE],
+  },
+  405: {
+    heading: 'This address is not for visiting',
+    explanation: 'It answers programs, not browsers.',
+    advice: 'Go on from your profile.',
+    links: [PROFILE],
+  },
+  413: {
+    heading: 'That is too much at once',
+    explanation: 'The form is larger than this service accepts.',
+    advice: 'Go back and send less.',
+  },
+  503: {
+    heading: 'Please try again in a moment',
+    explanation: 'This service cannot reach its storage right now. Nothing was lost.',
+    advice: 'Wait a few seconds and reload the page.',
+  },
+};
+
+/** A form of ours without its cookie. */
+const COOKIES: ErrorText = {
+  heading: 'This form could not be accepted',
+  explanation:
+    'The cookie that belongs to it did not come along: your browser blocks or has deleted the ' +
+    'cookies of this site, or the page is out of date.',
+  advice: 'Allow cookies for this site. Then go back, reload the page and send the form again.',
+};
+
+const UNEXPECTED: ErrorText = {
+  heading: 'Something went wrong on our side',
+  explanation: 'The request could not be completed.',
+  advice:
+    'Try again. If it happens again, tell whoever runs this service, with the reference below.',
+};
+
+/** What the engine refuses without sending the person back to the client. */
+const AUTHORIZATION_TEXTS: Readonly<Record<string, ErrorText>> = {
+  invalid_client: {
+    heading: 'This app is not known here',
+    explanation: 'The app that sent you here is not registered, or it was suspended.',
+    advice: 'Tell whoever makes the app. Nothing was shared with it.',
+  },
+  slow_down: {
+    heading: 'Too many sign-ins were begun',
+    explanation: 'From your network address more were begun than are kept open at once.',
+    advice: 'Wait a few minutes and reload the page. Nothing was shared with the app.',
+  },
+  invalid_redirect_uri: {
+    heading: 'This app asked to send you to an unknown address',
+    explanation:
+      'The address it wants you to return to is not one that was registered for it, so we stopped here.',
+    advice: 'Tell whoever makes the app. Nothing was shared with it.',
+  },
+};
+
+/** To the owner of the client. */
+const OWN_REDIRECT_URI: ErrorText = {
+  heading: 'This app asked to send you to an unknown address',
+  explanation:
+    'The app is yours, and this redirect URI is not registered for it. Here is what is different, which nobody else is told.',
+  advice:
+    'Register the URI that was sent, or send the one that is registered, character by character.',
+};
+
+/** A client of a suspended owner. */
+const PROVIDER_SUSPENDED: ErrorText = {
+  heading: 'This app cannot ask you at the moment',
+  explanation: 'The account of whoever provides it is suspended here, so it gets no new approvals.',
+  advice:
+    'What you approved before is under “Connections”, where you can end it. Nothing was shared now.',
+};
+
+export interface ErrorPage {
+  /** Answers with the page for an HTTP status. */
+  show(ctx: Context, status: number): Promise<void>;
+  /** Answers with what another page has to say of it. */
+  say(ctx: Context, status: number, text: ErrorText): Promise<void>;
+  showAuthorizationError(ctx: Context, refusal: AuthorizationRefusal): Promise<void>;
+  /** Answers for an interaction that was used or has expired; `restart` begins the request again. */
+  requestIsOver(ctx: Context, restart?: string | undefined): Promise<void>;
+  /**
+   * Answers a form that was drawn for another account, or in another session of this one.
+   *
+   * @param now the name of who is signed in now, and where they go on.
+   */
+  formIsStale(
+    ctx: Context,
+    now: { readonly name: string; readonly isTheirs: boolean; readonly href: string },
+  ): Promise<void>;
+}
+
+/** Of these fields a page that cannot be drawn again tells what was typed: no secret is among them. */
+const TYPED: Readonly<Record<string, string>> = { name: 'Name', redirect_uris: 'Redirect URI' };
+
+export function createErrorPage(
+  host: Pick<PageHost, 'render'> & Parameters<typeof nearMissIn>[1],
+): ErrorPage {
+  const draw = (
+    ctx: Context,
+    status: number,
+    { links = [], typed = [], ...text }: ErrorText,
+  ): Promise<void> => {
+    ctx.status = status;
+    const { requestId } = ctx.state;
+    return host.render(ctx, 'error', { status, ...text, links, typed, requestId });
+  };
+
+  const requestIsOver: ErrorPage['requestIsOver'] = (ctx, restart) =>
+    draw(ctx, 410, {
+      heading: 'This request is over',
+      explanation: 'It was already answered, or it was left open for too long.',
+      advice: restart
+        ? 'If the app did not get its answer, continue: you will be asked again only if you must be.'
+        : 'Go back to the app that sent you here and begin again.',
+      links: restart ? [{ href: restart, label: 'Continue to the app' }, PROFILE] : [PROFILE],
+    });
+
+  return {
+    show(ctx, status) {
+      if (status === 403 && !isFromElsewhere(ctx)) return draw(ctx, status, COOKIES);
+      return draw(ctx, status, TEXTS[status] ?? UNEXPECTED);
+    },
+
+    say: draw,
+
+    async showAuthorizationError(ctx, { code, description, isGone, restart, back }) {
+      if (isGone) return requestIsOver(ctx, restart);
+      const { status } = ctx;
+      if (back)
+        return draw(ctx, status, {
+          ...PROVIDER_SUSPENDED,
+          links: [PROFILE, { href: back, label: 'Back to the app' }],
+        });
+      const text = AUTHORIZATION_TEXTS[code];
+      const nearMiss = code === 'invalid_redirect_uri' ? await nearMissIn(ctx, host) : undefined;
+      if (nearMiss) {
+        const links = [{ href: nearMiss.clientUrl, label: 'Go to your client' }];
+        return draw(ctx, status, { ...OWN_REDIRECT_URI, nearMiss, links });
+      }
+      if (text) return draw(ctx, status, text);
+      if (status >= 500) return draw(ctx, status, TEXTS[status] ?? UNEXPECTED);
+      return draw(ctx, status, {
+        heading: 'This app made a mistake',
+        explanation: `The request it sent you here with is not complete: ${description ?? code}.`,
+        advice: 'Tell whoever makes the app. Nothing was shared with it.',
+      });
+    },
+
+    requestIsOver,
+
+    formIsStale(ctx, { name, isTheirs, href }) {
+      const typed = [...formOf(ctx)].flatMap(([field, value]) => {
+        const label = Object.hasOwn(TYPED, field) ? TYPED[field] : undefined;
+        return label === undefined ? [] : [{ label, value }];
+      });
+      if (isTheirs) {
+        return draw(ctx, 409, {
+          heading: 'You have signed in again',
+          explanation: 'The page you sent this from was opened before that, so nothing was done.',
+          advice: 'Open it again, and send it from there if you still mean it.',
+          links: [{ href, label: 'Open it again' }],
+          typed,
+        });
+      }
+      return draw(ctx, 409, {
+        heading: `You are now signed in as ${name}`,
+        explanation: 'The page you sent this from was opened for somebody else: nothing was done.',
+        advice: 'Go on as who you are now, or sign out and sign in with the other account.',
+        links: [
+          { href, label: 'Go on' },
+          { href: '/logout', label: 'Sign out' },
+        ],
+        typed,
+      });
+    },
+  };
+}
+
+/** As the browser says itself. Scheme and host are those of the issuer, whatever was asked for. */
+function isFromElsewhere(ctx: Context): boolean {
+  const site = ctx.get('sec-fetch-site');
+  const origin = ctx.get('origin');
+  const ours = `${ctx.protocol}://${ctx.host}`;
+  return (site !== '' && site !== 'same-origin') || (origin !== '' && origin !== ours);
+}

@@ -1,0 +1,90 @@
+/** What was typed, kept for an hour: while its person signs in again, and for the Back button. */
+import { promisify } from 'node:util';
+import { gunzip, gzip } from 'node:zlib';
+import type { Context } from 'koa';
+import type { Logger } from 'pino';
+import type { ShownOnce } from '../../accounts/shown-once.ts';
+import type { AttemptLimit } from '../../attempt-limits.ts';
+import { networkOf } from '../../network-address.ts';
+import { randomId } from '../../random-id.ts';
+
+export interface KeptForms {
+  /**
+   * Keeps what is no secret, for this browser and its person.
+   *
+   * @param accountId of the person; absent where nobody is signed in, nor must be.
+   * @returns the name under which `look` finds it; undefined where it is not kept, which costs
+   *   whoever sent it no more than the comfort.
+   */
+  keep(ctx: Context, value: unknown, accountId: string | undefined): Promise<string | undefined>;
+  /** Undefined for what is over, and in another browser or for another person. */
+  look<Value>(
+    ctx: Context,
+    name: unknown,
+    accountId: string | undefined,
+  ): Promise<Value | undefined>;
+}
+
+const NAME = /^[A-Za-z0-9_-]{43}$/;
+/** Characters, compressed: twice the page of a client with 20 redirect URIs and 100 problems. */
+const LARGEST = 65_536;
+/** The same of who is nobody yet: thrice such a page, but for what was typed into it. */
+const LARGEST_OF_NOBODY = 8_192;
+
+export function createKeptForms(parts: {
+  readonly issuer: string;
+  readonly shownOnce: ShownOnce;
+  /** Forms per person or, of who is nobody yet, per network: nobody fills the store with them. */
+  readonly limit: AttemptLimit;
+  readonly log: Logger;
+}): KeptForms {
+  const { issuer, shownOnce, limit, log } = parts;
+  const isSecure = issuer.startsWith('https:');
+  const cookieName = isSecure ? '__Host-gate_browser' : 'gate_browser';
+  const cookie = { httpOnly: true, sameSite: 'lax', secure: isSecure, path: '/' } as const;
+
+  const browserOf = (ctx: Context): string | undefined => {
+    const value = ctx.cookies.get(cookieName, { signed: false });
+    return value !== undefined && NAME.test(value) ? value : undefined;
+  };
+
+  function newBrowser(ctx: Context): string {
+    const browser = randomId('', 43);
+    ctx.cookies.set(cookieName, browser, { ...cookie, signed: false });
+    return browser;
+  }
+
+  async function kept(
+    ctx: Context,
+    value: unknown,
+    accountId: string | undefined,
+  ): Promise<string | undefined> {
+    const packed = (await pack(JSON.stringify(value))).toString('base64');
+    const largest = accountId === undefined ? LARGEST_OF_NOBODY : LARGEST;
+    if (packed.length > largest) return undefined;
+    if (await limit.count(accountId ?? networkOf(ctx.ip))) return undefined;
+    const browser = browserOf(ctx) ?? newBrowser(ctx);
+    return shownOnce.keep(ownerOf(browser, accountId), packed);
+  }
+
+  return {
+    keep: (ctx, value, accountId) =>
+      kept(ctx, value, accountId).catch((err: unknown) => {
+        log.warn({ requestId: ctx.state.requestId, err }, 'a form could not be kept');
+        return undefined;
+      }),
+
+    async look<Value>(ctx: Context, name: unknown, accountId: string | undefined) {
+      const browser = browserOf(ctx);
+      if (browser === undefined || typeof name !== 'string' || !NAME.test(name)) return undefined;
+      const packed = await shownOnce.look<string>(ownerOf(browser, accountId), name);
+      if (packed === undefined) return undefined;
+      return JSON.parse((await unpack(Buffer.from(packed, 'base64'))).toString()) as Value;
+    },
+  };
+}
+
+const ownerOf = (browser: string, accountId = 'nobody'): string => `${browser} ${accountId}`;
+
+const pack = promisify<string, Buffer>(gzip);
+const unpack = promisify<Buffer, Buffer>(gunzip);

@@ -1,0 +1,64 @@
+/** `/interaction/:uid`: shows the step that an authorization request waits for. */
+import type { Context } from 'koa';
+import { ENDPOINT } from '../../provider/endpoints.ts';
+import { formOf } from '../../provider/form.ts';
+import type { Interactions, PendingInteraction } from '../../provider/interactions.ts';
+import { seeOther, visitorOf } from '../page.ts';
+import { get, type PageParts, post, type Route } from '../routes.ts';
+import { signInAnswers } from '../sign-in/sign-in.ts';
+import { consentAnswers, SHOWN_FIELD } from './consent.ts';
+
+type Found = Awaited<ReturnType<Interactions['find']>>;
+
+const PATH = `${ENDPOINT.interaction}/:uid`;
+
+export function interactionPage(parts: PageParts): Route[] {
+  const { host, steps, interactions, errorPage } = parts;
+  const signIn = signInAnswers(parts);
+  const consent = consentAnswers(parts);
+
+  /** A second click, a reload, the back button and an expired request get a calm page. */
+  async function pending(ctx: Context): Promise<PendingInteraction | undefined> {
+    const found = await interactions.find(ctx, String(ctx.params.uid));
+    if (await isStaleDecision(ctx, found)) return undefined;
+    if (found.prompt === 'gone') await errorPage.requestIsOver(ctx, found.restart);
+    else if (found.prompt === 'overtaken') seeOther(ctx, found.restart);
+    else return found;
+    return undefined;
+  }
+
+  /**
+   * A decision counts for who saw the page, and is answered when somebody else is there now. A
+   * sign-in says by itself who sends it.
+   */
+  async function isStaleDecision(ctx: Context, found: Found): Promise<boolean> {
+    if (ctx.method !== 'POST' || !formOf(ctx).has(SHOWN_FIELD)) return false;
+    const visitor = await visitorOf(ctx, parts);
+    const drawnFor = host.drawnFor(ctx, visitor);
+    if (drawnFor === 'this session') return false;
+    const restart = 'restart' in found ? found.restart : undefined;
+    if (!visitor) {
+      // Signed out meanwhile: the request asks for the sign-in first, and then shows its page anew.
+      if (restart) seeOther(ctx, restart);
+      return restart !== undefined;
+    }
+    const href = restart ?? ctx.path;
+    const { name } = visitor.account;
+    await errorPage.formIsStale(ctx, { name, isTheirs: drawnFor === 'another session', href });
+    return true;
+  }
+
+  async function show(ctx: Context): Promise<void> {
+    const interaction = await pending(ctx);
+    if (interaction?.prompt === 'login') await signIn.showFor(ctx, interaction);
+    if (interaction?.prompt === 'consent') await consent.show(ctx, interaction);
+  }
+
+  async function submit(ctx: Context): Promise<void> {
+    const interaction = await pending(ctx);
+    if (interaction?.prompt === 'login') await signIn.submitFor(ctx, interaction);
+    if (interaction?.prompt === 'consent') await consent.submit(ctx, interaction);
+  }
+
+  return [get(PATH, host.pageToClient, show), post(PATH, host.pageToClient, ...steps.form, submit)];
+}

@@ -1,0 +1,72 @@
+/** `/forgot-password`: mails a one-time link, and never tells whether there is such an account. */
+import type { Context } from 'koa';
+import { normalizeEmail } from '../../accounts/email.ts';
+import { networkOf } from '../../network-address.ts';
+import { formOf } from '../../provider/form.ts';
+import { originOf } from '../page.ts';
+import { get, type PageParts, post, type Route } from '../routes.ts';
+
+declare module '../view-data.ts' {
+  interface ViewData {
+    readonly 'forgot-password': ForgotPasswordView;
+  }
+}
+
+interface ForgotPasswordView {
+  readonly action: string;
+  /** What was typed before, or empty. */
+  readonly email: string;
+  readonly problem: string | undefined;
+  /** Back to the sign-in that was begun. */
+  readonly signInUrl: string;
+  /** Said instead of the form when one was sent. */
+  readonly sent: string | undefined;
+}
+
+const SENT =
+  'If there is an account with that address, a link to choose a new password is on its way.';
+
+export const FORGOT_PASSWORD = '/forgot-password';
+
+/** Nothing where no mail is sent. */
+export function forgotPasswordPage(parts: PageParts): Route[] {
+  const { host, steps, waiting, linkRequests } = parts;
+  if (!linkRequests) return [];
+  const { requests, perAddress } = linkRequests;
+
+  const draw = async (ctx: Context, view: Partial<ForgotPasswordView> = {}): Promise<void> =>
+    host.render(ctx, 'forgot-password', {
+      action: ctx.path,
+      signInUrl: await waiting.path(ctx),
+      email: '',
+      problem: undefined,
+      sent: undefined,
+      ...view,
+    });
+
+  /** The address may come along, typed on the page before. */
+  async function show(ctx: Context): Promise<void> {
+    const email = normalizeEmail(String(ctx.query.email ?? '')) ?? '';
+    await draw(ctx, { email, sent: await host.notices.take(ctx) });
+  }
+
+  async function submit(ctx: Context): Promise<void> {
+    const email = formOf(ctx).get('email') ?? '';
+    if (normalizeEmail(email) === undefined) {
+      ctx.status = 422;
+      return draw(ctx, { email, problem: 'Enter an email address, like ada@example.com.' });
+    }
+    const over = await perAddress.count(networkOf(ctx.ip));
+    if (over) {
+      ctx.status = 429;
+      ctx.set('Retry-After', String(over.seconds));
+      const problem = 'Too many links were asked for from your network. Try again in an hour.';
+      return draw(ctx, { email, problem });
+    }
+    // Nothing of it is awaited: the answer is the same, and as fast, whoever asks for whom.
+    requests.begin(email, originOf(ctx));
+    await host.notices.tell(ctx, ctx.path, SENT);
+  }
+
+  return [get(FORGOT_PASSWORD, show), post(FORGOT_PASSWORD, ...steps.form, submit)];
+}

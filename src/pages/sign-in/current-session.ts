@@ -1,0 +1,58 @@
+/**
+ * `POST /oauth/token/refresh`: keeps the browser session alive while a person works on our pages.
+ * Not OAuth, and never mistaken for it.
+ */
+import type { Context, Middleware, Next } from 'koa';
+import type { AccountRegistry } from '../../accounts/account-registry.ts';
+import type { BrowserSessions } from '../../provider/browser-sessions.ts';
+import { formOf, readForm } from '../../provider/form.ts';
+import { OAuthError } from '../../provider/oauth-error.ts';
+import { signedInAccount } from '../page.ts';
+
+const OAUTH_PARAMETERS = ['grant_type', 'refresh_token', 'client_id', 'client_secret', 'code'];
+
+/** The steps of the request; `requireSameOrigin` is the host's. */
+export function refreshSession({
+  sessions,
+  accounts,
+  requireSameOrigin,
+}: {
+  sessions: BrowserSessions;
+  accounts: AccountRegistry;
+  requireSameOrigin: Middleware;
+}): Middleware[] {
+  return [
+    refuseOtherBodies,
+    readForm,
+    refuseOAuth,
+    requireSameOrigin,
+    async function keepAlive(ctx) {
+      const account = await signedInAccount(ctx, { sessions, accounts });
+      const seconds = account && (await sessions.keepAlive(ctx));
+      if (seconds === undefined) throw new OAuthError(401, 'login_required', 'nobody is signed in');
+      ctx.set('Cache-Control', 'no-store');
+      ctx.body = { session_expires_in: seconds };
+    },
+  ];
+}
+
+/** A JSON body here is a token request gone astray as well. */
+function refuseOtherBodies(ctx: Context, next: Next): Promise<void> {
+  if (ctx.is('json')) throw notOAuth();
+  return next();
+}
+
+function refuseOAuth(ctx: Context, next: Next): Promise<void> {
+  const looksLikeOAuth =
+    ctx.get('authorization') !== '' ||
+    OAUTH_PARAMETERS.some((name) => formOf(ctx).has(name) || ctx.query[name] !== undefined);
+  if (looksLikeOAuth) throw notOAuth();
+  return next();
+}
+
+const notOAuth = (): OAuthError =>
+  new OAuthError(
+    400,
+    'invalid_request',
+    'this is not an OAuth endpoint: refresh tokens are exchanged at POST /oauth/token',
+  );

@@ -1,0 +1,140 @@
+/** Checks a password that was typed on one of our pages, and counts and records what was wrong. */
+import type { Context } from 'koa';
+import type { Logger } from 'pino';
+import type { Account } from '../../accounts/account.ts';
+import type { AccountRegistry } from '../../accounts/account-registry.ts';
+import type { Activity } from '../../accounts/activity/activity.ts';
+import type { AccountMail } from '../../accounts/mail/account-mail.ts';
+import { TooManyPasswords } from '../../accounts/passwords/work.ts';
+import type { SignIn } from '../../accounts/sign-in.ts';
+import type { SignInLimits, TooManySignIns } from '../../accounts/sign-in-limits.ts';
+import { originOf } from '../page.ts';
+import { fromOf } from '../words/browser.ts';
+import type { KnownDevices } from './known-devices.ts';
+
+interface Credentials {
+  readonly email: string;
+  readonly password: string;
+  /** Of whoever is signed in already: nobody else's password is theirs. */
+  readonly accountId?: string;
+}
+
+/**
+ * The account, or why not, as a sentence for the person: the same one for a wrong email address and
+ * a wrong password. Sets the status of a refusal: 401, or 429 or 503 with `Retry-After`, after which
+ * nobody knows whether the password is right. A browser that was right is known from then on.
+ */
+export type PasswordCheck = (ctx: Context, credentials: Credentials) => Promise<Account | string>;
+
+/** Told of each password that was typed; `busy`: not looked at, for too many came at once. */
+export interface PasswordOutcomes {
+  passwordChecked(outcome: 'succeeded' | 'failed' | 'throttled' | 'busy'): void;
+}
+
+export interface PasswordCheckParts {
+  readonly signIn: SignIn;
+  readonly accounts: AccountRegistry;
+  readonly activity: Activity;
+  readonly limits: SignInLimits;
+  readonly devices: KnownDevices;
+  readonly log: Logger;
+  readonly outcomes: PasswordOutcomes;
+  /** Absent where no mail is sent. */
+  readonly forgotPasswordUrl: string | undefined;
+  readonly mail: AccountMail | undefined;
+}
+
+/** Answers 429 or 503 with `Retry-After`. @returns the sentence for the person. */
+export function sayBusy(ctx: Context, { isOwn, seconds }: TooManyPasswords): string {
+  ctx.status = isOwn ? 429 : 503;
+  ctx.set('Retry-After', String(seconds));
+  return isOwn
+    ? 'Too much is being tried at once, for this account or from your network. Try again in a few seconds.'
+    : 'Many people are signing in at this moment. Try again in a few seconds.';
+}
+
+export function createPasswordCheck(parts: PasswordCheckParts): PasswordCheck {
+  const { signIn, accounts, activity, limits, devices, log, outcomes, mail } = parts;
+  const wayIn = parts.forgotPasswordUrl
+    ? 'choose a new password now: “Forgot your password?” mails you a link'
+    : 'ask whoever opened your account for a link to set a password, which lets you in now';
+
+  /** Only who says to be known is looked up, so strangers learn nothing from the time it takes. */
+  async function deviceOf(ctx: Context, email: string): Promise<string | undefined> {
+    const account = devices.claims(ctx) ? await accounts.findByEmail(email) : undefined;
+    return account && devices.find(ctx, account);
+  }
+
+  function refuse(ctx: Context, email: string, over: TooManySignIns): string {
+    outcomes.passwordChecked('throttled');
+    // Once for each window, or a stranger could fill the log.
+    if (over.isFirst) beside(logLimit(ctx, email, over));
+    ctx.status = 429;
+    ctx.set('Retry-After', String(over.seconds));
+    const minutes = Math.ceil(over.seconds / 60);
+    const time = minutes === 1 ? 'a minute' : `${minutes} minutes`;
+    return `Too many attempts. Try again in ${time}, or ${wayIn}.`;
+  }
+
+  async function logLimit(ctx: Context, email: string, over: TooManySignIns): Promise<void> {
+    const { limit, seconds } = over;
+    const account = limit === 'address' ? undefined : await accounts.findByEmail(email);
+    const { requestId } = ctx.state;
+    const about = { requestId, limit, seconds, address: ctx.ip, accountId: account?.id };
+    log.warn(about, 'too many failed sign-ins: more are refused for a while');
+  }
+
+  async function recordFailure(ctx: Context, email: string): Promise<void> {
+    const origin = originOf(ctx);
+    const account = await accounts.findByEmail(email);
+    if (!account) return;
+    const accountId = account.id;
+    await activity.record({ action: 'sign_in_failed', actor: 'person', accountId, origin });
+  }
+
+  /** Not awaited: how long it takes must not tell whether there is such an account. */
+  function beside(work: Promise<void>): void {
+    work.catch((err: unknown) => log.warn({ err }, 'what came of a sign-in could not be recorded'));
+  }
+
+  return async (ctx, { email, password, accountId }) => {
+    const device = await deviceOf(ctx, email);
+    const address = ctx.ip;
+    const attempt = await limits.begin({ email, address, device });
+    if ('limit' in attempt) return refuse(ctx, email, attempt);
+    const rank = device === undefined ? 'stranger' : 'known';
+    const turn = { rank, email, address } as const;
+    const outcome = await signIn({ ...turn, password }).catch((error: unknown) => {
+      // Not awaited: a store that is away would let the person wait once more.
+      beside(attempt.cancel());
+      if (error instanceof TooManyPasswords) return error;
+      throw error;
+    });
+    if (outcome instanceof TooManyPasswords) {
+      outcomes.passwordChecked('busy');
+      return sayBusy(ctx, outcome);
+    }
+    if (outcome !== 'refused' && (accountId ?? outcome.id) === outcome.id) {
+      outcomes.passwordChecked('succeeded');
+      ctx.state.accountId = outcome.id;
+      await attempt.succeed();
+      if (device === undefined && accountId === undefined)
+        mail?.tell(outcome.id, 'new_device', fromOf(ctx));
+      devices.remember(ctx, outcome);
+      return outcome;
+    }
+    outcomes.passwordChecked('failed');
+    beside(recordFailure(ctx, email));
+    ctx.status = 401;
+    return 'The email address or the password is not right.';
+  };
+}
+
+/** In the place of a check where nobody signs in with a password. */
+export const refusePasswords: PasswordCheck = async (ctx) => {
+  ctx.status = 403;
+  return 'Passwords are not used here.';
+};
+
+/** After a refusal: nobody looked whether the password is right. */
+export const isPaused = ({ status }: Context): boolean => status === 429 || status === 503;

@@ -1,0 +1,175 @@
+/** `/login`, and the sign-in step of an authorization request: who is this person? */
+import type { Context } from 'koa';
+import type { Account } from '../../accounts/account.ts';
+import { formOf } from '../../provider/form.ts';
+import type { PendingSignIn } from '../../provider/interactions.ts';
+import { seeOther, signedInAccount } from '../page.ts';
+import { get, type PageParts, post, type Route } from '../routes.ts';
+import { CHOOSE, type Purpose, WAY_FIELD, type WayIn } from './upstream-ways.ts';
+
+declare module '../view-data.ts' {
+  interface ViewData {
+    readonly 'sign-in': SignInView;
+  }
+}
+
+interface SignInView {
+  readonly title: string;
+  /** Where the form posts to. */
+  readonly action: string;
+  /** What was typed before, or empty. */
+  readonly email: string;
+  /** A sentence for the person, shown as an alert; absent on the first try. */
+  readonly problem?: string;
+  /** The client that sent the person here; absent when they came by themselves. */
+  readonly client?: { readonly name: string };
+  /** Offers a way back to the client: a button `name="decision" value="deny"`. */
+  readonly cancel?: boolean;
+  /** What was done on the way here, such as setting a password. */
+  readonly notice?: string;
+  /** Absent where no mail is sent. */
+  readonly forgotPasswordUrl?: string;
+  /** The providers that people come from, each a button. */
+  readonly ways: readonly WayIn[];
+  readonly wayField: string;
+  readonly passwords: boolean;
+}
+
+const TITLE = 'Sign in';
+/** Where a person goes who was on the way to nowhere else. */
+const HOME = '/profile';
+
+/** `/login` for who comes by themselves, and for a client the step of its authorization request. */
+export function signInAnswers(parts: PageParts) {
+  const { host, accounts, sessions, interactions, checkPassword, recordSignIn } = parts;
+  const { keptForms, waiting, forgotPasswordUrl, upstream, passwords } = parts;
+  const { ways } = upstream;
+
+  async function draw(
+    ctx: Context,
+    view: Omit<SignInView, 'title' | 'ways' | 'wayField' | 'passwords'>,
+  ): Promise<void> {
+    // Its forms can end at a provider, and wherever that leads on to.
+    if (ways.length > 0) await host.pageToClient(ctx, async () => {});
+    await host.render(ctx, 'sign-in', {
+      title: TITLE,
+      ways,
+      wayField: WAY_FIELD,
+      passwords,
+      ...(forgotPasswordUrl !== undefined && {
+        forgotPasswordUrl: view.email
+          ? `${forgotPasswordUrl}?${new URLSearchParams({ email: view.email })}`
+          : forgotPasswordUrl,
+      }),
+      ...view,
+    });
+  }
+
+  /** What the page that led here knows: the address, and what was done there. */
+  async function arrival(ctx: Context): Promise<{ email: string; notice?: string }> {
+    const email = await keptForms.look<string>(ctx, ctx.query.form, undefined);
+    const notice = await host.notices.take(ctx);
+    return { email: email ?? '', ...(notice && { notice }) };
+  }
+
+  const attempt = (ctx: Context): Promise<Account | string> =>
+    checkPassword(ctx, {
+      email: formOf(ctx).get('email') ?? '',
+      password: formOf(ctx).get('password') ?? '',
+    });
+
+  /** Nobody needs to choose where there is one way, except after it came to nothing. */
+  const straightOn = (ctx: Context): WayIn | undefined =>
+    ctx.query[CHOOSE] === undefined && ctx.method === 'GET' ? upstream.only : undefined;
+
+  async function show(ctx: Context): Promise<void> {
+    const target = targetOf(ctx);
+    if (await signedInAccount(ctx, { sessions, accounts })) return seeOther(ctx, target.url);
+    const way = straightOn(ctx);
+    if (way) return upstream.begin(ctx, way.id, { target: target.url, isFresh: false });
+    await draw(ctx, { action: target.loginPath, ...(await arrival(ctx)) });
+  }
+
+  async function submit(ctx: Context): Promise<void> {
+    const target = targetOf(ctx);
+    const way = formOf(ctx).get(WAY_FIELD);
+    if (way !== null) return upstream.begin(ctx, way, { target: target.url, isFresh: false });
+    const outcome = await attempt(ctx);
+    if (typeof outcome === 'string') {
+      const email = formOf(ctx).get('email') ?? '';
+      return draw(ctx, { action: target.loginPath, email, problem: outcome });
+    }
+    await sessions.signIn(ctx, outcome);
+    await recordSignIn(ctx, outcome, 'password');
+    seeOther(ctx, target.url);
+  }
+
+  /** `GET /interaction/:uid` while it waits for a sign-in. */
+  async function showFor(ctx: Context, pending: PendingSignIn): Promise<void> {
+    const { uid, client, loginHint = '' } = pending;
+    waiting.begin(ctx, uid);
+    const way = straightOn(ctx);
+    if (way) return upstream.begin(ctx, way.id, purposeOf(pending));
+    const { email, ...arrived } = await arrival(ctx);
+    const known = { email: email || loginHint, ...arrived };
+    await draw(ctx, { action: ctx.path, client, cancel: true, ...known });
+  }
+
+  /** `POST /interaction/:uid` while it waits for a sign-in. */
+  async function submitFor(ctx: Context, pending: PendingSignIn): Promise<void> {
+    const { client } = pending;
+    const form = formOf(ctx);
+    if (form.get('decision') === 'deny') {
+      waiting.end(ctx);
+      return seeOther(ctx, await interactions.deny(ctx));
+    }
+    const way = form.get(WAY_FIELD);
+    if (way !== null) return upstream.begin(ctx, way, purposeOf(pending));
+    const outcome = await attempt(ctx);
+    if (typeof outcome === 'string') {
+      const email = form.get('email') ?? '';
+      return draw(ctx, { action: ctx.path, email, client, cancel: true, problem: outcome });
+    }
+    await recordSignIn(ctx, outcome, 'password');
+    waiting.end(ctx);
+    seeOther(ctx, await interactions.signIn(ctx, outcome));
+  }
+
+  return { show, submit, showFor, submitFor };
+}
+
+export function signInPage(parts: PageParts): Route[] {
+  const { show, submit } = signInAnswers(parts);
+  return [get('/login', show), post('/login', ...parts.steps.form, submit)];
+}
+
+const purposeOf = ({ uid, isAgain, loginHint }: PendingSignIn): Purpose => ({
+  target: HOME,
+  interaction: uid,
+  isFresh: isAgain,
+  loginHint,
+});
+
+/** The sign-in page that leads back to `target`, and to what was typed there, if it was kept. */
+export function loginPath(target: string, form?: string): string {
+  const query = new URLSearchParams({
+    ...(target !== HOME && { return_to: target }),
+    ...(form !== undefined && { form }),
+  });
+  return query.size === 0 ? '/login' : `/login?${query}`;
+}
+
+function targetOf(ctx: Context): { url: string; loginPath: string } {
+  const path = pathOfOurs(ctx.query.return_to);
+  const { form } = ctx.query;
+  if (typeof form !== 'string' || !/^[A-Za-z0-9_-]{43}$/.test(form)) {
+    return { url: path, loginPath: loginPath(path) };
+  }
+  return { url: `${path}?form=${form}`, loginPath: loginPath(path, form) };
+}
+
+/** Only a path below the profile: anything else a link could carry leads to the profile itself. */
+function pathOfOurs(target: unknown): string {
+  const isOurs = typeof target === 'string' && /^\/profile(\/[A-Za-z0-9_/-]*)?$/.test(target);
+  return isOurs ? target : HOME;
+}

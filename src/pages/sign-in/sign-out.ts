@@ -1,0 +1,30 @@
+/** `/logout`: ends the session of this browser, and nothing else: connected clients stay connected. */
+import type { Context } from 'koa';
+import { seeOther, signedInAccount, visitorOf } from '../page.ts';
+import { get, type PageParts, post, type Route } from '../routes.ts';
+
+declare module '../view-data.ts' {
+  interface ViewData {
+    readonly 'sign-out': { readonly account: AccountSummary };
+    readonly 'signed-out': { readonly title: string };
+  }
+}
+
+export function signOutPage({ host, steps, accounts, sessions }: PageParts): Route[] {
+  /** Asks, because a link on any site can lead here; or says that it is done. */
+  async function show(ctx: Context): Promise<void> {
+    const account = await signedInAccount(ctx, { sessions, accounts });
+    if (!account) return host.render(ctx, 'signed-out', { title: 'Signed out' });
+    await host.render(ctx, 'sign-out', { account });
+  }
+
+  async function submit(ctx: Context): Promise<void> {
+    const visitor = await visitorOf(ctx, { sessions, accounts });
+    // The page was drawn for somebody else: it asks, with the name of who would be signed out.
+    const isMeant = !visitor || host.drawnFor(ctx, visitor) !== 'somebody else';
+    if (isMeant) await sessions.signOut(ctx);
+    seeOther(ctx, ctx.path);
+  }
+
+  return [get('/logout', show), post('/logout', ...steps.form, submit)];
+}

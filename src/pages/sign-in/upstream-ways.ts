@@ -1,0 +1,65 @@
+/** What pages know of the providers that people come from: each a button, and a way there. */
+import type { Context } from 'koa';
+import type { Account } from '../../accounts/account.ts';
+
+/** The button of a provider: its value is the id. */
+export const WAY_FIELD = 'sign_in_with';
+
+/** A parameter of the sign-in pages: draw them, also where there is one way only. */
+export const CHOOSE = 'choose';
+
+export const UPSTREAM_OUTCOMES = [
+  'succeeded',
+  // By us: no account, a suspended one, or one that is linked otherwise.
+  'refused',
+  // By the person, there.
+  'cancelled',
+  // Its answer proved nothing, or belonged to no sign-in of this browser.
+  'failed',
+  'unavailable',
+  'signed_out',
+  'sign_out_failed',
+] as const;
+
+export interface UpstreamOutcomes {
+  cameFromUpstream(provider: string, outcome: (typeof UPSTREAM_OUTCOMES)[number]): void;
+  /** So that what is counted of each begins at 0. */
+  providersKnown(ids: readonly string[]): void;
+}
+
+/** What somebody signs in for. */
+export interface Purpose {
+  /** A path of ours, where they go on. */
+  readonly target: string;
+  /** The interaction that waits for it, in place of the target. */
+  readonly interaction?: string;
+  /** The account whose person is to confirm that it is them; nobody else comes in then. */
+  readonly confirms?: string;
+  /** They must prove it there now, however long they have been signed in there. */
+  readonly isFresh: boolean;
+  readonly loginHint?: string | undefined;
+}
+
+export interface WayIn {
+  readonly id: string;
+  readonly label: string;
+}
+
+export interface UpstreamSignIns {
+  /** In the order of the settings. */
+  readonly ways: readonly WayIn[];
+  /** Where there is one provider, and there are no passwords: nobody needs to choose. */
+  readonly only: WayIn | undefined;
+  /** Those with which this account has signed in. */
+  waysOf(account: Account): Promise<readonly WayIn[]>;
+  /** Sends the browser there, or says why not. */
+  begin(ctx: Context, id: string, purpose: Purpose): Promise<void>;
+  /** What each provider's addresses answer. */
+  readonly answers: readonly {
+    readonly id: string;
+    /** `/login/<id>` */
+    begin(ctx: Context): Promise<void> | void;
+    /** `/login/<id>/callback` */
+    finish(ctx: Context): Promise<void>;
+  }[];
+}

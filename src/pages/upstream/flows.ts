@@ -1,0 +1,86 @@
+/** Sign-ins elsewhere that are under way: what the answer is held against, for one browser, once. */
+import type { Context } from 'koa';
+import type { ShownOnce } from '../../accounts/shown-once.ts';
+import type { AttemptLimit, Over } from '../../attempt-limits.ts';
+import { networkOf } from '../../network-address.ts';
+import { randomId } from '../../random-id.ts';
+import type { UpstreamFlow } from '../../upstream/upstream-provider.ts';
+import type { Purpose } from '../sign-in/upstream-ways.ts';
+
+/** What is kept while somebody is there. */
+export interface Begun {
+  /** The id of the provider. */
+  readonly provider: string;
+  readonly flow: UpstreamFlow;
+  readonly purpose: Purpose;
+}
+
+export interface UpstreamFlows {
+  /** To be asked first. @returns why not, where too many were begun. */
+  begin(ctx: Context): Promise<Over | undefined>;
+  /** It was not begun after all. */
+  cancel(ctx: Context): Promise<void>;
+  /** @param state a random name, 43 characters of `[A-Za-z0-9_-]`. */
+  keep(ctx: Context, state: string, begun: Begun): Promise<void>;
+  /**
+   * What the answer that this request brings belongs to. Undefined in another browser, for another
+   * provider, after ten minutes, and for all but the first that bring it.
+   */
+  take(ctx: Context, provider: string): Promise<(Begun & { readonly state: string }) | undefined>;
+}
+
+/** As long as somebody may take there, in seconds. */
+export const LONGEST_SECONDS = 600;
+const NAME = /^[A-Za-z0-9_-]{43}$/;
+
+export function createUpstreamFlows({
+  issuer,
+  kept,
+  waiting,
+}: {
+  readonly issuer: string;
+  /** Of `LONGEST_SECONDS`. Sealed under the name and the browser: neither alone opens it. */
+  readonly kept: ShownOnce;
+  /** Those that were begun and not finished, per network: nobody fills the store with them. */
+  readonly waiting: AttemptLimit;
+}): UpstreamFlows {
+  const isSecure = issuer.startsWith('https:');
+  const cookieName = isSecure ? '__Host-gate_upstream' : 'gate_upstream';
+  // Lax: it comes along when the provider sends the browser back.
+  const cookie = { httpOnly: true, sameSite: 'lax', secure: isSecure, path: '/' } as const;
+
+  const browserOf = (ctx: Context): string | undefined => {
+    const value = ctx.cookies.get(cookieName, { signed: false });
+    return value !== undefined && NAME.test(value) ? value : undefined;
+  };
+
+  /** Two tabs of one browser share it. */
+  function ownBrowser(ctx: Context): string {
+    const browser = browserOf(ctx) ?? randomId('', 43);
+    const maxAge = LONGEST_SECONDS * 1000;
+    ctx.cookies.set(cookieName, browser, { ...cookie, signed: false, overwrite: true, maxAge });
+    return browser;
+  }
+
+  const cancel = (ctx: Context): Promise<void> => waiting.giveBack(networkOf(ctx.ip));
+
+  return {
+    begin: (ctx) => waiting.count(networkOf(ctx.ip)),
+    cancel,
+
+    async keep(ctx, state, begun) {
+      await kept.keep(ownBrowser(ctx), begun, state);
+    },
+
+    async take(ctx, provider) {
+      const { state } = ctx.query;
+      const browser = browserOf(ctx);
+      if (browser === undefined || typeof state !== 'string' || !NAME.test(state)) return undefined;
+      // One atomic step: of several that bring the same answer one goes on (RFC 9700 §4.7).
+      const begun = await kept.take<Begun>(browser, state);
+      if (begun) await cancel(ctx);
+      // RFC 9700 §4.4.2: each provider has a redirect URI of its own, and answers there only.
+      return begun?.provider === provider ? { ...begun, state } : undefined;
+    },
+  };
+}

@@ -1,0 +1,94 @@
+/** `POST /login/<provider>/backchannel-logout`: a provider says that somebody signed out there. */
+import type { Context, Middleware } from 'koa';
+import type { Logger } from 'pino';
+import type { Activity } from '../../accounts/activity/activity.ts';
+import type { UpstreamSessions } from '../../accounts/identities/upstream-sessions.ts';
+import type { AttemptLimit } from '../../attempt-limits.ts';
+import type { Disconnect } from '../../authorizations/endings.ts';
+import { networkOf } from '../../network-address.ts';
+import { formOf, readOAuthForm } from '../../provider/form.ts';
+import { OAuthError } from '../../provider/oauth-error.ts';
+import { UpstreamRefusal } from '../../upstream/failures.ts';
+import { CLOCK_TOLERANCE_SECONDS, OLDEST_SECONDS } from '../../upstream/logout-token.ts';
+import type { UpstreamProvider } from '../../upstream/upstream-provider.ts';
+import type { UpstreamOutcomes } from '../sign-in/upstream-ways.ts';
+
+/** A token's id is remembered for as long as the token could be brought again. */
+const REMEMBERED_SECONDS = OLDEST_SECONDS + 2 * CLOCK_TOLERANCE_SECONDS;
+
+/** Sessions of one person, and whatever others were left over. */
+const MOST_AT_ONCE = 1_000;
+
+/** By path, the steps of the request: what a program calls, as the token endpoint is. */
+export function upstreamLogouts(parts: {
+  readonly providers: readonly UpstreamProvider[];
+  readonly log: Logger;
+  readonly upstreamSessions: Pick<UpstreamSessions, 'end' | 'finishEnded'>;
+  /** Ends a session of ours, by its uid. */
+  readonly endSession: (uid: string) => Promise<void>;
+  readonly disconnect: Disconnect;
+  readonly activity: Pick<Activity, 'record'>;
+  /** Tokens that were none, per network. */
+  readonly failures: AttemptLimit;
+  readonly outcomes: UpstreamOutcomes;
+}): Readonly<Record<string, { readonly POST: readonly Middleware[] }>> {
+  const { log, failures, outcomes, upstreamSessions, activity } = parts;
+
+  const logoutOf = (provider: UpstreamProvider) =>
+    async function endSessions(ctx: Context): Promise<void> {
+      const { id, label, issuer, endConnections: endsAll } = provider.settings;
+      // OpenID Connect Back-Channel Logout §2.8.
+      ctx.set('Cache-Control', 'no-store');
+      const { subject, sid, tokenId } = await checked(ctx, provider);
+      const token = { id: tokenId, seconds: REMEMBERED_SECONDS };
+      const ended = await upstreamSessions.end(
+        { issuer, subject, sid, token },
+        async (tx, { accountIds, sessions }) => {
+          for (const accountId of accountIds) {
+            const details = { provider: id, provider_name: label, sessions };
+            const entry = { action: 'signed_out_upstream', actor: 'service' } as const;
+            await activity.record({ ...entry, accountId, details }, tx);
+            if (endsAll) await parts.disconnect({ accountId }, undefined, undefined, tx);
+          }
+        },
+      );
+      // Brought again, it has done what it says.
+      if (!ended) throw refusal('this logout_token was used before');
+      const { sessions } = ended;
+      outcomes.cameFromUpstream(id, 'signed_out');
+      log.info({ requestId: ctx.state.requestId, provider: id, sessions }, 'signed out elsewhere');
+      // Tried again beside the requests where the store does not answer now.
+      await upstreamSessions.finishEnded(parts.endSession, MOST_AT_ONCE);
+      ctx.status = 200;
+      ctx.body = {};
+    };
+
+  async function checked(ctx: Context, provider: UpstreamProvider) {
+    try {
+      return await provider.checkLogout(formOf(ctx).get('logout_token') ?? '');
+    } catch (error) {
+      const { id } = provider.settings;
+      outcomes.cameFromUpstream(id, 'sign_out_failed');
+      const about = { requestId: ctx.state.requestId, provider: id, why: (error as Error).message };
+      log.warn(about, 'a sign-out of a provider came to nothing');
+      if (error instanceof UpstreamRefusal) {
+        const over = await failures.count(networkOf(ctx.ip));
+        if (over) ctx.set('Retry-After', String(over.seconds));
+        throw over
+          ? new OAuthError(429, 'invalid_request', 'too many wrong logout_tokens')
+          : refusal('this logout_token does not count');
+      }
+      throw new OAuthError(503, 'temporarily_unavailable', 'the provider does not answer');
+    }
+  }
+
+  return Object.fromEntries(
+    parts.providers.map((provider) => [
+      `/login/${provider.settings.id}/backchannel-logout`,
+      { POST: [readOAuthForm, logoutOf(provider)] },
+    ]),
+  );
+}
+
+/** §2.8: 400, whatever is wrong. */
+const refusal = (text: string): OAuthError => new OAuthError(400, 'invalid_request', text);

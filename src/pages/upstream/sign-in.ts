@@ -1,0 +1,220 @@
+/** `/login/<provider>`: people who sign in with an account elsewhere go there and come back here. */
+import type { Context } from 'koa';
+import type { Logger } from 'pino';
+import type { Account } from '../../accounts/account.ts';
+import type { Activity } from '../../accounts/activity/activity.ts';
+import type { ComeIn } from '../../accounts/identities/coming-in.ts';
+import type { Identities } from '../../accounts/identities/identities.ts';
+import type { AccountMail } from '../../accounts/mail/account-mail.ts';
+import type { Clock } from '../../clock.ts';
+import type { BrowserSessions } from '../../provider/browser-sessions.ts';
+import { ENDPOINT } from '../../provider/endpoints.ts';
+import type { Interactions } from '../../provider/interactions.ts';
+import { randomId } from '../../random-id.ts';
+import { UpstreamAway, UpstreamRefusal } from '../../upstream/failures.ts';
+import {
+  newFlow,
+  type UpstreamPerson,
+  type UpstreamProvider,
+} from '../../upstream/upstream-provider.ts';
+import type { ErrorPage } from '../error-page/error-page.ts';
+import { type Notices, originOf, seeOther } from '../page.ts';
+import type { KnownDevices } from '../sign-in/known-devices.ts';
+import type { RecordSignIn } from '../sign-in/signing-in.ts';
+import {
+  CHOOSE,
+  type Purpose,
+  type UpstreamOutcomes,
+  type UpstreamSignIns,
+  type WayIn,
+} from '../sign-in/upstream-ways.ts';
+import type { WaitingSignIn } from '../sign-in/waiting-sign-in.ts';
+import { fromOf } from '../words/browser.ts';
+import type { UpstreamFlows } from './flows.ts';
+import { CONFIRMED, cameBack, isAway, isOver, proves, staysOut, TOO_MANY } from './words.ts';
+
+export function createUpstreamSignIns(parts: {
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly providers: readonly UpstreamProvider[];
+  readonly passwords: boolean;
+  readonly flows: UpstreamFlows;
+  readonly comeIn: ComeIn;
+  readonly identities: Pick<Identities, 'use' | 'listOf'>;
+  readonly activity: Pick<Activity, 'record'>;
+  readonly sessions: Pick<BrowserSessions, 'signIn'>;
+  readonly interactions: Pick<Interactions, 'restartSignedIn'>;
+  readonly devices: Pick<KnownDevices, 'find' | 'remember'>;
+  /** Absent where no mail is sent. */
+  readonly mail: AccountMail | undefined;
+  readonly waiting: Pick<WaitingSignIn, 'end'>;
+  readonly notices: Pick<Notices, 'tell'>;
+  readonly errorPage: Pick<ErrorPage, 'say'>;
+  readonly recordSignIn: RecordSignIn;
+  readonly outcomes: UpstreamOutcomes;
+}): UpstreamSignIns {
+  const { clock, log, providers, flows, errorPage, outcomes } = parts;
+  const ways = providers.map(({ settings: { id, label } }): WayIn => ({ id, label }));
+  const [first] = ways;
+  const only = !parts.passwords && ways.length === 1 ? first : undefined;
+  outcomes.providersKnown(ways.map(({ id }) => id));
+
+  async function begin(ctx: Context, id: string, purpose: Purpose): Promise<void> {
+    const provider = providers.find(({ settings }) => settings.id === id);
+    if (!provider) ctx.throw(404);
+    const over = await flows.begin(ctx);
+    if (over) {
+      ctx.set('Retry-After', String(over.seconds));
+      return errorPage.say(ctx, 429, TOO_MANY);
+    }
+    const state = randomId('', 43);
+    const flow = newFlow(clock, purpose);
+    try {
+      const url = await provider.begin({ state, flow, loginHint: purpose.loginHint });
+      await flows.keep(ctx, state, { provider: id, flow, purpose });
+      seeOther(ctx, url.href);
+    } catch (error) {
+      await flows.cancel(ctx);
+      await sayWhy(ctx, { provider, error, purpose });
+    }
+  }
+
+  const finishing = (provider: UpstreamProvider) =>
+    async function finish(ctx: Context): Promise<void> {
+      const { id, label } = provider.settings;
+      const began = await flows.take(ctx, id);
+      if (!began) {
+        outcomes.cameFromUpstream(id, 'failed');
+        return errorPage.say(ctx, 400, isOver(label, parts.passwords || ways.length > 1));
+      }
+      const { flow, purpose, state } = began;
+      try {
+        const query = new URLSearchParams(ctx.querystring);
+        const person = await provider.finish(query, { ...flow, state });
+        await letIn(ctx, provider, { person, purpose });
+      } catch (error) {
+        await sayWhy(ctx, { provider, error, purpose });
+      }
+    };
+
+  async function letIn(
+    ctx: Context,
+    { settings }: UpstreamProvider,
+    { person, purpose }: { person: UpstreamPerson; purpose: Purpose },
+  ): Promise<void> {
+    const origin = originOf(ctx);
+    const account =
+      purpose.confirms === undefined
+        ? await parts.comeIn(settings, person, origin)
+        : await confirmed(ctx, settings, { person, accountId: purpose.confirms });
+    const { issuer: from, subject, sid, provedAt } = person;
+    if (typeof account === 'string') {
+      outcomes.cameFromUpstream(settings.id, 'refused');
+      // With the subject: who runs the service can link it.
+      const about = { provider: settings.id, issuer: from, subject, reason: account };
+      log.warn({ requestId: ctx.state.requestId, ...about }, 'somebody of a provider stays out');
+      return errorPage.say(ctx, 403, staysOut(account, settings.label, chooseAgain(purpose)));
+    }
+    outcomes.cameFromUpstream(settings.id, 'succeeded');
+    await parts.sessions.signIn(ctx, account, { issuer: from, subject, sid, provedAt });
+    const isNew = purpose.confirms === undefined && !parts.devices.find(ctx, account);
+    if (isNew) parts.mail?.tell(account.id, 'new_device', fromOf(ctx));
+    parts.devices.remember(ctx, account);
+    await parts.recordSignIn(ctx, account, settings);
+    await leadOn(ctx, purpose);
+  }
+
+  /** Somebody else may well have an account here: now is not the time for it. */
+  async function confirmed(
+    ctx: Context,
+    { id, label }: WayIn,
+    { person, accountId }: { person: UpstreamPerson; accountId: string },
+  ): Promise<Account | 'another' | 'suspended'> {
+    const account = await parts.identities.use(person);
+    if (account?.id === accountId) return account.isSuspended ? 'suspended' : account;
+    const { issuer: from, subject } = person;
+    const about = { provider: id, provider_name: label, issuer: from, subject };
+    const details = { reason: 'another', ...about };
+    const origin = originOf(ctx);
+    await parts.activity.record({
+      action: 'sign_in_refused',
+      actor: 'person',
+      accountId,
+      origin,
+      details,
+    });
+    return 'another';
+  }
+
+  async function leadOn(ctx: Context, { interaction, target, confirms }: Purpose): Promise<void> {
+    if (interaction !== undefined) {
+      parts.waiting.end(ctx);
+      return seeOther(ctx, (await parts.interactions.restartSignedIn(interaction)) ?? target);
+    }
+    // What was typed says it itself.
+    if (confirms === undefined || target.includes('?')) return seeOther(ctx, target);
+    await parts.notices.tell(ctx, target, CONFIRMED);
+  }
+
+  async function sayWhy(
+    ctx: Context,
+    {
+      provider: {
+        settings: { id, label },
+      },
+      error,
+      purpose,
+    }: { provider: UpstreamProvider; error: unknown; purpose: Purpose },
+  ): Promise<void> {
+    const about = { requestId: ctx.state.requestId, provider: id };
+    const href = chooseAgain(purpose);
+    if (error instanceof UpstreamAway) {
+      outcomes.cameFromUpstream(id, 'unavailable');
+      log.warn({ ...about, why: error.message }, 'a provider of sign-ins does not answer');
+      ctx.set('Retry-After', '30');
+      return errorPage.say(ctx, 503, isAway(label, href, parts.passwords || ways.length > 1));
+    }
+    if (!(error instanceof UpstreamRefusal)) throw error;
+    outcomes.cameFromUpstream(id, error.reason === 'cancelled' ? 'cancelled' : 'failed');
+    const { reason } = error;
+    log.warn({ ...about, reason, why: error.message }, 'a sign-in with a provider came to nothing');
+    return errorPage.say(
+      ctx,
+      403,
+      reason === 'cancelled' ? cameBack(label, href) : proves(label, href),
+    );
+  }
+
+  /** A link to a provider, as portals have them, is followed where nobody would be asked anyway. */
+  const linked = (way: WayIn) =>
+    function beginHere(ctx: Context): Promise<void> | void {
+      if (only?.id !== way.id) return seeOther(ctx, '/login');
+      return begin(ctx, way.id, { target: '/profile', isFresh: false });
+    };
+
+  return {
+    ways,
+    only,
+    begin,
+
+    async waysOf({ id }) {
+      const linkedWith = await parts.identities.listOf(id);
+      const issuers = linkedWith.map((identity) => identity.issuer);
+      const own = providers.filter(({ settings }) => issuers.includes(settings.issuer));
+      return own.map(({ settings }) => ({ id: settings.id, label: settings.label }));
+    },
+
+    answers: providers.map((provider) => {
+      const { id, label } = provider.settings;
+      return { id, begin: linked({ id, label }), finish: finishing(provider) };
+    }),
+  };
+}
+
+/** The page where they began, with the ways there are. */
+function chooseAgain({ interaction, target, confirms }: Purpose): string {
+  if (interaction !== undefined) return `${ENDPOINT.interaction}/${interaction}?${CHOOSE}=yes`;
+  if (confirms !== undefined) return target;
+  const query = new URLSearchParams({ return_to: target.split('?')[0] ?? target, [CHOOSE]: 'yes' });
+  return `/login?${query}`;
+}

@@ -1,0 +1,76 @@
+/** What people are told of a sign-in elsewhere that came to nothing. Why is in the log. */
+import { CHOOSE } from '../sign-in/upstream-ways.ts';
+
+export const CONFIRMED = 'You have confirmed that it is you. Nothing is done yet: do it now.';
+
+export const TOO_MANY = {
+  heading: 'Too many sign-ins were begun',
+  explanation: 'From your network address more were begun than are kept open at once.',
+  advice: 'Wait a few minutes and try again.',
+};
+
+const tryAgain = (href: string, label = 'Try again') => ({ links: [{ href, label }] });
+
+export const isOver = (label: string, hasOthers: boolean) => ({
+  heading: 'This sign-in is over',
+  explanation: `What ${label} sent you back with was used already, took longer than ten minutes, or was begun in another browser.`,
+  advice: 'Sign in again. If it happens again, allow cookies for this site.',
+  ...tryAgain(`/login${hasOthers ? '' : `?${CHOOSE}=yes`}`, 'Sign in'),
+});
+
+export const isAway = (label: string, href: string, hasOthers: boolean) => ({
+  heading: `${label} does not answer`,
+  explanation: 'You cannot sign in with it at this moment. Nothing is wrong with your account.',
+  advice: hasOthers ? 'Sign in another way, or try again later.' : 'Try again in a minute.',
+  ...tryAgain(href, hasOthers ? 'Other ways to sign in' : 'Try again'),
+});
+
+export const cameBack = (label: string, href: string) => ({
+  heading: 'You are not signed in',
+  explanation: `You came back from ${label} without signing in there.`,
+  advice: 'Try again, or close this page.',
+  ...tryAgain(href),
+});
+
+export const proves = (label: string, href: string) => ({
+  heading: 'You could not be signed in',
+  explanation: `${label} sent you back with an answer that does not prove who you are.`,
+  advice:
+    'Try again. If it happens again, tell whoever runs this service, with the reference below.',
+  ...tryAgain(href),
+});
+
+export function staysOut(reason: string, label: string, href: string) {
+  const tell = 'Tell whoever runs this service, with the reference below.';
+  const again = tryAgain(href, 'Sign in with another account');
+  if (reason === 'another') {
+    return {
+      heading: 'That was somebody else',
+      explanation: `You signed in at ${label} with another account than the one you use here. Nothing was done.`,
+      advice: 'Sign in there as yourself, and try again.',
+      ...tryAgain(href, 'Go back'),
+    };
+  }
+  if (reason === 'taken') {
+    return {
+      heading: 'You could not be signed in',
+      explanation: `The account that seems to be yours is linked with another account at ${label}.`,
+      advice: tell,
+      ...again,
+    };
+  }
+  if (reason === 'suspended') {
+    return {
+      heading: 'Your account is suspended',
+      explanation: 'You cannot sign in here with it.',
+      advice: tell,
+      ...again,
+    };
+  }
+  return {
+    heading: 'There is no account for you here',
+    explanation: `${label} let you in, and this service knows nobody who belongs to that account.`,
+    advice: tell,
+    ...again,
+  };
+}

@@ -1,0 +1,54 @@
+/** What somebody reaches, with what changed of it, in the words of pages. */
+import type { ComparedOrganization } from '../../accounts/access/access-difference.ts';
+import type { AccessChange, ReachedOrganization } from '../view-data.ts';
+
+/** For `partials/organizations`. */
+export function reachedInWords({
+  name,
+  role,
+  change,
+  formerRole,
+  warehouses,
+}: ComparedOrganization): ReachedOrganization {
+  return {
+    name,
+    role,
+    ...changeOf(change, formerRole),
+    warehouses: warehouses.map(({ name, rights, change, formerRights }) => ({
+      name,
+      rights,
+      ...changeOf(change, formerRights?.join(', ')),
+    })),
+  };
+}
+
+function changeOf(
+  kind: ComparedOrganization['change'],
+  former: string | undefined,
+): { change?: AccessChange } {
+  if (kind === undefined) return {};
+  const words = { added: 'added', removed: 'no longer', changed: `was ${former}` };
+  return { change: { kind, words: words[kind] } };
+}
+
+/** `Your role in Storm Logistics was admin, now member`: what changed since an approval, each a clause. */
+export function changesInWords(organizations: readonly ComparedOrganization[]): string[] {
+  return organizations.flatMap((organization) => {
+    const { name, change, role, formerRole, warehouses } = organization;
+    if (change === 'added') return [`You reach ${name} now, as ${role}`];
+    if (change === 'removed') return [`It no longer reaches ${name}`];
+    const own = change ? [`Your role in ${name} was ${formerRole}, now ${role}`] : [];
+    return [...own, ...warehouses.flatMap((warehouse) => warehouseInWords(warehouse, name))];
+  });
+}
+
+function warehouseInWords(
+  { name, change, rights, formerRights = [] }: ComparedOrganization['warehouses'][number],
+  organization: string,
+): string[] {
+  if (change === undefined) return [];
+  const what = `${name} in ${organization}`;
+  if (change === 'added') return [`You reach ${what} now`];
+  if (change === 'removed') return [`It no longer reaches ${what}`];
+  return [`Your rights in ${what} were ${formerRights.join(', ')}, now ${rights.join(', ')}`];
+}

@@ -1,0 +1,70 @@
+/** A page says only what happened, to whom it happened, once. */
+import { expect } from 'chai';
+import { createPerson, type Page, type Person } from '../../support/person.ts';
+import { startSeeded } from '../../support/seeded.ts';
+import { LIST, textOf } from '../client-owner.ts';
+import { type SignedInPerson, signedIn } from '../signed-in-person.ts';
+
+const CONNECTIONS = '/profile/connections';
+const SAID = 'Everything is disconnected';
+
+describe('what a page says after a redirect', () => {
+  const on = startSeeded({ clock: true });
+  let person: SignedInPerson;
+
+  beforeEach(async () => {
+    person = await signedIn(on.service, on.seeded.person);
+  });
+
+  const noticesOn = ({ html }: Page) => html.match(/role="status"/g) ?? [];
+  const cookieOf = (who: Person, name: string): string =>
+    who
+      .cookieHeader('/')
+      .split('; ')
+      .find((cookie) => cookie.startsWith(`${name}=`)) ?? '';
+  /** The page has yet to be visited. */
+  const disconnectAll = () => person.send(`${CONNECTIONS}/disconnect-all`);
+
+  it('is said once, on its own page, and is in no address', async () => {
+    const { location } = await disconnectAll();
+    expect(location?.href).to.equal(on.issuer + CONNECTIONS);
+    const head = await fetch(on.issuer + CONNECTIONS, {
+      method: 'HEAD',
+      headers: { cookie: person.cookieHeader('/') },
+    });
+    expect(head.headers.getSetCookie().join()).to.not.include('gate_notice');
+    expect(noticesOn(await person.get('/profile/security'))).to.deep.equal([]);
+    expect(textOf((await person.get(CONNECTIONS)).html)).to.include(SAID);
+    expect(noticesOn(await person.get(CONNECTIONS))).to.deep.equal([]);
+  });
+
+  it('is not said because a link wants it', async () => {
+    const codes = ['saved', 'disconnected', 'all-disconnected', 'revoked', 'deleted', 'sent', 'x'];
+    const pages = ['connections', 'api-keys', 'oauth-clients', 'security'];
+    for (const path of [...pages.map((page) => `/profile/${page}`), '/login', '/forgot-password']) {
+      const who = path.startsWith('/profile') ? person : createPerson(on.issuer);
+      for (const code of codes) {
+        expect(noticesOn(await who.get(`${path}?done=${code}`)), path).to.deep.equal([]);
+      }
+    }
+  });
+
+  it('is not said later, elsewhere, to somebody else, or changed on the way', async () => {
+    await disconnectAll();
+    const notice = cookieOf(person, 'gate_notice');
+    const session = () => person.cookieHeader('/').replace(/; gate_notice=[^;]*/, '');
+    const saidWith = async (cookie: string, path = CONNECTIONS) =>
+      noticesOn(await createPerson(on.issuer).get(path, { cookie }));
+    const other = await signedIn(on.service, on.seeded.other);
+    expect(await saidWith(`${other.cookieHeader('/')}; ${notice}`)).to.deep.equal([]);
+    expect(await saidWith(`${session()}; ${notice}`, LIST)).to.deep.equal([]);
+    const [, value = ''] = notice.split('=');
+    const [said = '', mac] = value.split('.');
+    const forged = Buffer.from(said, 'base64url').toString().replace('Everything', 'Nothing');
+    const changed = `gate_notice=${Buffer.from(forged).toString('base64url')}.${mac}`;
+    expect(await saidWith(`${session()}; ${changed}`)).to.deep.equal([]);
+    expect(await saidWith(`${session()}; ${notice}`)).to.have.length(1);
+    on.clock.advance(121);
+    expect(await saidWith(`${session()}; ${notice}`)).to.deep.equal([]);
+  });
+});

@@ -1,0 +1,204 @@
+import { expect } from 'chai';
+import { describeInBrowser } from '../../support/browser.ts';
+import { eventually } from '../../support/eventually.ts';
+import { type MailServer, startMailServer } from '../../support/mail-server.ts';
+import { createPerson, type Person } from '../../support/person.ts';
+import { seed } from '../../support/seed.ts';
+import { startSeeded } from '../../support/seeded.ts';
+import { startsOn } from '../../support/service.ts';
+import { textOf } from '../client-owner.ts';
+
+const PATH = '/forgot-password';
+const NEW_PASSWORD = 'eight blue pallets, stacked';
+const FROM = 'gatehouse@example.test';
+
+/** The link of a message. */
+const linkIn = (text: string): URL => new URL(/http\S+\/password\?token=\S+/.exec(text)?.[0] ?? '');
+
+describe('“Forgot password?”', () => {
+  const start = startsOn();
+  let mailServer: MailServer;
+  let visitor: Person;
+
+  before(async () => {
+    mailServer = await startMailServer(['gate', 'p@ss word']);
+  });
+  after(() => mailServer?.close());
+  const on = startSeeded({
+    on: (options = {}) =>
+      start({
+        ...options,
+        settings: { mail: { smtpUrl: mailServer.url, from: `Gatehouse <${FROM}>` } },
+      }),
+  });
+  beforeEach(() => {
+    visitor = createPerson(on.issuer);
+  });
+
+  const ask = async (email: string) =>
+    visitor.follow(await visitor.submit(await visitor.get(PATH), { email }));
+  const mailsTo = (email: string) => mailServer.received.filter(({ to }) => to.includes(email));
+  /** The first one, waited for. */
+  const mailTo = (email: string) =>
+    eventually(() => {
+      const [first] = mailsTo(email);
+      if (!first) throw new Error('no mail yet');
+      return first;
+    });
+
+  it('is offered on the sign-in page, and mails a link that works', async () => {
+    const { email } = on.seeded.person;
+    expect((await visitor.get('/login')).html).to.include(`href="${PATH}"`);
+    const answer = await ask(email.toUpperCase());
+    expect(answer.status).to.equal(200);
+    const mail = await mailTo(email);
+    expect(mail.from).to.equal(FROM);
+    expect(mail.raw).to.match(/^Subject: Choose a new Gatehouse password$/m);
+    expect(mail.raw).to.match(/^Content-Type: text\/plain/m);
+    expect(mail.text).to.include('Hello Grace Person').and.include(on.issuer);
+
+    const link = linkIn(mail.text);
+    expect(link.origin).to.equal(on.issuer);
+    const form = await visitor.get(link);
+    const login = await visitor.follow(await visitor.submit(form, { new_password: NEW_PASSWORD }));
+    expect(textOf(login.html)).to.include('Your password is set.');
+    const token = link.searchParams.get('token') ?? '';
+    expect(on.service.logLines.join()).not.to.include(token);
+    const log = await on.service.activity.of(on.seeded.person.accountId, { limit: 5 });
+    expect(log.map(({ action }) => action)).to.include('password_link_made');
+  });
+
+  it('answers the same for unknown, suspended and known addresses', async () => {
+    await on.service.accounts.suspend(on.seeded.other.accountId);
+    const { length } = mailsTo(on.seeded.person.email);
+    const answers = [];
+    for (const email of [on.seeded.other.email, 'nobody@example.test', on.seeded.person.email]) {
+      answers.push(await ask(email));
+    }
+    const known = answers.at(-1);
+    await eventually(() => expect(mailsTo(on.seeded.person.email)).to.have.length(length + 1));
+    const log = await on.service.activity.of(on.seeded.other.accountId, { limit: 5 });
+    expect(log.map(({ action }) => action)).not.to.include('password_link_made');
+    for (const { status, html, url } of answers) {
+      expect({ status, html, at: url.href }).to.deep.equal({
+        ...{ status: known?.status, html: known?.html, at: known?.url.href },
+      });
+    }
+    await on.service.accounts.resume(on.seeded.other.accountId);
+    expect(mailsTo('nobody@example.test')).to.deep.equal([]);
+    expect(mailsTo(on.seeded.other.email)).to.deep.equal([]);
+  });
+
+  it('answers before anything is looked up or sent', async () => {
+    // How long that takes would tell a known address from another.
+    const form = await visitor.get(PATH);
+    const { email } = await on.service.accounts.add({ email: 'slow@example.test', name: 'Slow' });
+    await on.service.database.transaction(async (tx) => {
+      await tx.query('LOCK TABLE accounts, password_links');
+      expect((await visitor.submit(form, { email })).status).to.equal(303);
+      expect(mailsTo(email)).to.deep.equal([]);
+    });
+    await mailTo(email);
+  });
+
+  it('nobody’s mailbox is filled: three links an hour, asked for at once or not', async () => {
+    const { id } = await on.service.accounts.add({ email: 'often@example.test', name: 'Often' });
+    await Promise.all(Array.from({ length: 8 }, () => ask('often@example.test')));
+    await eventually(() => expect(mailsTo('often@example.test')).to.have.length(3));
+    const log = await on.service.activity.of(id, { limit: 20 });
+    expect(log).to.have.length(3);
+    const last = await ask('often@example.test');
+    expect(textOf(last.html)).to.include('is on its way');
+  });
+
+  it('what is no address is said to be none', async () => {
+    for (const email of ['', 'ada', 'a@b', 'a b@c.test', 'x\r\nBcc: eve@example.test@e.test']) {
+      const page = await visitor.submit(await visitor.get(PATH), { email });
+      expect(page.status, email).to.equal(422);
+      expect(page.html).to.match(/id="problem" role="alert"/);
+    }
+  });
+
+  it('a hostile name cannot add a header or another recipient', async () => {
+    const name = 'Eve" <eve@evil.example>, x';
+    await on.service.accounts.add({ email: 'named@example.test', name });
+    await ask('named@example.test');
+    const mail = await mailTo('named@example.test');
+    expect(mail.to).to.deep.equal(['named@example.test']);
+  });
+
+  describeInBrowser('in a browser', (visit) => {
+    it('a person gets a link by mail and chooses a new password', async () => {
+      const { email } = on.seeded.other;
+      const { page, problems } = await visit();
+      await page.goto(`${on.issuer}/profile`);
+      await page.getByRole('link', { name: 'Forgot your password?' }).click();
+      await page.getByLabel('Email address').fill(email);
+      await page.getByRole('button', { name: 'Send the link' }).click();
+      await page.getByRole('heading', { name: 'Look into your mail' }).waitFor();
+      const link = linkIn((await mailTo(email)).text);
+      await page.goto(link.href);
+      await page.getByLabel('New password').fill(NEW_PASSWORD);
+      await page.getByRole('button', { name: 'Set password' }).click();
+      await page.getByRole('status').filter({ hasText: 'Your password is set.' }).waitFor();
+      await page.getByLabel('Email address').fill(email);
+      await page.getByLabel('Password', { exact: true }).fill(NEW_PASSWORD);
+      await page.getByRole('button', { name: 'Sign in' }).click();
+      await page.getByRole('heading', { name: 'Your profile' }).waitFor();
+      expect(problems).to.deep.equal([]);
+
+      await page.goto(link.href);
+      await page.getByRole('heading', { name: 'This link is over' }).waitFor();
+    });
+  });
+});
+
+describe('“Forgot password?” from one network', () => {
+  const on = startSeeded({
+    settings: { mail: { smtpUrl: 'smtp://127.0.0.1:9', from: FROM } },
+  });
+
+  it('is answered 30 times an hour, whomever it is for', async () => {
+    const visitor = createPerson(on.issuer);
+    const form = await visitor.get(PATH);
+    const ask = (number: number) =>
+      visitor.submit(form, { email: `nobody-${number}@example.test` });
+    for (let number = 0; number < 30; number += 1) {
+      expect((await ask(number)).status, `request ${number}`).to.equal(303);
+    }
+    const refused = await ask(30);
+    expect(refused.status).to.equal(429);
+    expect(Number(refused.headers.get('retry-after'))).to.be.within(1, 3_600);
+    expect(textOf(refused.html)).to.include('Too many links were asked for from your network.');
+  });
+});
+
+describe('without a mail server', () => {
+  const start = startsOn();
+
+  it('there is no “Forgot password?”, and no page behind it', async () => {
+    const visitor = createPerson((await start()).issuer);
+    expect((await visitor.get('/login')).html).not.to.include(PATH);
+    expect((await visitor.get(PATH)).status).to.equal(404);
+    expect((await visitor.post(PATH, { email: 'a@b.test' })).status).to.equal(404);
+  });
+});
+
+describe('a mail server that is away', () => {
+  const start = startsOn();
+
+  it('is told to the operator; the person’s answer is the same, and nothing is held up', async () => {
+    const mailServer = await startMailServer();
+    await mailServer.close();
+    const service = await start({ settings: { mail: { smtpUrl: mailServer.url, from: FROM } } });
+    const { person } = await seed(service);
+    const visitor = createPerson(service.issuer);
+    const form = await visitor.get(PATH);
+    const answer = await visitor.follow(await visitor.submit(form, { email: person.email }));
+    expect(textOf(answer.html)).to.include('is on its way');
+    await eventually(() => {
+      expect(service.logLines.join()).to.include('a link to set a password was not mailed');
+    });
+    expect(service.logLines.join()).not.to.include('token=');
+  });
+});

@@ -1,0 +1,135 @@
+import { expect } from 'chai';
+import type { LinkPurpose } from '../../../src/accounts/passwords/links.ts';
+import { createPerson, type Person } from '../../support/person.ts';
+import { addPerson, type SeededPerson } from '../../support/seed.ts';
+import { startSeeded } from '../../support/seeded.ts';
+import type { TestService } from '../../support/service.ts';
+import { textOf } from '../client-owner.ts';
+
+const NEW_PASSWORD = 'eight blue pallets, stacked';
+
+async function linkFor(
+  service: TestService,
+  { accountId }: Pick<SeededPerson, 'accountId'>,
+  purpose: LinkPurpose = 'invitation',
+): Promise<string> {
+  const account = await service.accounts.find(accountId);
+  if (!account) throw new Error('no such account');
+  const { token } = await service.passwordLinks.make(account, purpose, 'operator');
+  return `/password?token=${token}`;
+}
+
+describe('the page of a link to set a password', () => {
+  const on = startSeeded({ clock: true });
+  let credentials: SeededPerson;
+  let visitor: Person;
+  let people = 0;
+
+  beforeEach(async () => {
+    people += 1;
+    credentials = await addPerson(on.service, 'Pat', `pat-${people}@example.test`);
+    visitor = createPerson(on.issuer);
+  });
+
+  const isOver = ({ status, html }: { status: number; html: string }): boolean =>
+    status === 410 && textOf(html).includes('This link is over');
+
+  it('sets the password and leads to the sign-in page, where it is good', async () => {
+    const path = await linkFor(on.service, credentials);
+    const form = await visitor.get(path);
+    expect(textOf(form.html)).to.include('Set your password').and.include(credentials.email);
+    const login = await visitor.follow(await visitor.submit(form, { new_password: NEW_PASSWORD }));
+    expect(login.url.pathname).to.equal('/login');
+    expect(textOf(login.html)).to.include('Your password is set.');
+    const fields = { email: credentials.email, password: NEW_PASSWORD };
+    const profile = await visitor.follow(await visitor.submit(login, fields));
+    expect(profile.url.pathname).to.equal('/profile');
+    expect(isOver(await visitor.get(path))).to.equal(true);
+  });
+
+  it('says what it is for: a first password, or another one', async () => {
+    const forgotten = await visitor.get(await linkFor(on.service, credentials, 'forgotten'));
+    expect(textOf(forgotten.html)).to.include('Choose a new password');
+  });
+
+  it('is over after a day, and what was never a link looks the same', async () => {
+    const path = await linkFor(on.service, credentials);
+    const form = await visitor.get(path);
+    on.clock.advance(86_400);
+    const late = await visitor.get(path);
+    expect(isOver(late)).to.equal(true);
+    expect(isOver(await visitor.submit(form, { new_password: NEW_PASSWORD }))).to.equal(true);
+    for (const query of ['', '?token=', '?token=x', `?token=${'x'.repeat(43)}`, '?token=%00']) {
+      const page = await visitor.get(`/password${query}`);
+      expect(isOver(page), query).to.equal(true);
+      expect(page.html).to.equal(late.html);
+    }
+    expect(textOf(late.html)).to.include('ask whoever opened your account');
+    expect(late.html).to.include('href="/login"');
+  });
+
+  it('ends the connections of a taken account as well, if asked to', async () => {
+    const { person, clients } = on.seeded;
+    const { accessToken } = await on.partner.tokens(clients.confidential);
+    for (const isEnding of [false, true]) {
+      const form = await visitor.get(await linkFor(on.service, person, 'forgotten'));
+      expect(textOf(form.html)).to.include('Also disconnect the client that acts for you');
+      const fields = { new_password: NEW_PASSWORD, ...(isEnding && { end_connections: 'yes' }) };
+      expect((await visitor.submit(form, fields)).status).to.equal(303);
+      expect(await on.partner.isActive(accessToken)).to.equal(!isEnding);
+    }
+    const form = await visitor.get(await linkFor(on.service, person, 'forgotten'));
+    expect(form.html).not.to.include('end_connections');
+  });
+
+  it('a refused password is said, and the link is as good as before', async () => {
+    const form = await visitor.get(await linkFor(on.service, credentials));
+    for (const new_password of ['', 'short', 'x'.repeat(257), 'passwordpassword']) {
+      const page = await visitor.submit(form, { new_password });
+      expect(page.status, new_password).to.equal(422);
+      expect(page.html).to.match(/id="problem" role="alert"/);
+      if (new_password) expect(page.html).not.to.include(`"${new_password}"`);
+    }
+    const corrected = await visitor.submit(form, { new_password: NEW_PASSWORD });
+    expect(corrected.status).to.equal(303);
+  });
+
+  it('long and odd passwords are kept whole', async () => {
+    const password = `${' ä🔑 '.repeat(50)}end`;
+    const form = await visitor.get(await linkFor(on.service, credentials));
+    expect((await visitor.submit(form, { new_password: password })).status).to.equal(303);
+    const other = createPerson(on.issuer);
+    const wrong = { ...credentials, password: password.slice(0, -1) };
+    expect((await other.signIn(wrong)).url.pathname).to.equal('/login');
+    const right = { ...credentials, password };
+    expect((await other.signIn(right)).url.pathname).to.equal('/profile');
+  });
+
+  it('the token is in no log, and in no address once the form was sent', async () => {
+    const path = await linkFor(on.service, credentials);
+    const token = path.slice('/password?token='.length);
+    const form = await visitor.get(path);
+    expect(form.headers.get('referrer-policy')).to.equal('same-origin');
+    expect(form.headers.get('cache-control')).to.equal('no-store');
+    const refused = await visitor.submit(form, { new_password: 'short' });
+    expect(refused.url.search).to.equal('');
+    const set = await visitor.submit(form, { new_password: NEW_PASSWORD });
+    expect(String(set.location)).not.to.include(token);
+    expect(on.service.logLines.join()).to.include('"/password"').and.not.include(token);
+  });
+
+  it('a link of one account sets no other one’s password, whatever the form says', async () => {
+    const other = await addPerson(on.service, 'Eve', `eve-${people}@example.test`);
+    const form = await visitor.get(await linkFor(on.service, credentials));
+    const fields = { account_id: other.accountId, email: other.email, purpose: 'forgotten' };
+    const [token = ''] = form.forms[0]?.values.find(([name]) => name === 'token')?.slice(1) ?? [];
+    const [formToken = ''] =
+      form.forms[0]?.values.find(([name]) => name === 'form_token')?.slice(1) ?? [];
+    await visitor.post('/password', {
+      ...{ ...fields, token, form_token: formToken, new_password: NEW_PASSWORD },
+    });
+    expect((await createPerson(on.issuer).signIn(other)).url.pathname).to.equal('/profile');
+    const mine = { ...credentials, password: NEW_PASSWORD };
+    expect((await createPerson(on.issuer).signIn(mine)).url.pathname).to.equal('/profile');
+  });
+});

@@ -1,0 +1,148 @@
+/** `POST /oauth/token/refresh`: keeps a browser session alive, and is no OAuth endpoint. */
+import { expect } from 'chai';
+import { type Answer, ask, basic } from '../../support/oauth.ts';
+import { createPerson, type Person } from '../../support/person.ts';
+import { startSeeded } from '../../support/seeded.ts';
+
+const HOUR = 3_600;
+const IDLE = 12 * HOUR;
+const ABSOLUTE = 7 * 24 * HOUR;
+
+describe('keeping the browser session alive', () => {
+  const on = startSeeded({
+    clock: true,
+    settings: { sessions: { idleSeconds: IDLE, absoluteSeconds: ABSOLUTE } },
+  });
+  let person: Person;
+
+  async function signIn(): Promise<void> {
+    person = createPerson(on.issuer);
+    await person.signIn(on.seeded.person);
+  }
+  before(signIn);
+  beforeEach('whoever was signed out', async () => {
+    if (!(await isSignedIn())) await signIn();
+  });
+
+  const PATH = '/oauth/token/refresh';
+
+  /** As our own script does. @param headers replace its headers; undefined removes one. */
+  function send(
+    headers: Record<string, string | undefined> = {},
+    { body = null, query = '' }: { body?: string | URLSearchParams | null; query?: string } = {},
+  ): Promise<Answer> {
+    const own = {
+      cookie: person.cookieHeader(PATH),
+      origin: on.issuer,
+      'sec-fetch-site': 'same-origin',
+    };
+    const present = Object.entries({ ...own, ...headers }).filter(
+      (entry): entry is [string, string] => entry[1] !== undefined,
+    );
+    const url = new URL(PATH + query, on.issuer);
+    return ask(url, { method: 'POST', headers: Object.fromEntries(present), body });
+  }
+
+  const isSignedIn = async (): Promise<boolean> => (await person.get('/profile')).status === 200;
+
+  const expectRefused = ({ status, body, headers }: Answer, code: number, error: string): void => {
+    expect(status).to.equal(code);
+    expect(body.error).to.equal(error);
+    expect(headers.get('set-cookie')).to.equal(null);
+  };
+
+  it('says how long the session lives from now, and renews it', async () => {
+    const answer = await person.post(PATH, {});
+    expect(answer.status).to.equal(200);
+    expect(JSON.parse(answer.html)).to.deep.equal({ session_expires_in: IDLE });
+    expect(answer.headers.get('cache-control')).to.equal('no-store');
+
+    on.clock.advance(IDLE - 1);
+    expect((await person.post(PATH, {})).status).to.equal(200);
+    on.clock.advance(IDLE - 1);
+    expect(await isSignedIn()).to.equal(true);
+  });
+
+  it('a session that nobody keeps alive ends', async () => {
+    on.clock.advance(IDLE);
+    expectRefused(await send(), 401, 'login_required');
+    expect(await isSignedIn()).to.equal(false);
+  });
+
+  it('no session outlives its greatest age, however often it is kept alive', async () => {
+    await signIn();
+    let left = ABSOLUTE;
+    for (; left > IDLE / 2; left -= IDLE / 2) {
+      const { html } = await person.post(PATH, {});
+      expect(JSON.parse(html)).to.deep.equal({ session_expires_in: Math.min(IDLE, left) });
+      on.clock.advance(IDLE / 2);
+    }
+    on.clock.advance(left - 10);
+    const { html } = await person.post(PATH, {});
+    expect(JSON.parse(html)).to.deep.equal({ session_expires_in: 10 });
+    on.clock.advance(10);
+    expect((await person.post(PATH, {})).status).to.equal(401);
+    expect(await isSignedIn()).to.equal(false);
+  });
+
+  it('nobody signed in is 401: no cookie, a forged one, one that was signed out', async () => {
+    const before = person.cookieHeader(PATH);
+    const session = /gate_session=([^;]+)/.exec(before)?.[1] ?? '';
+    await person.submit(await person.get('/logout'), {});
+    const cookies = [undefined, '', 'gate_session=x', `gate_session=${session}`, before];
+    for (const cookie of cookies) {
+      expectRefused(await send({ cookie }), 401, 'login_required');
+    }
+  });
+
+  it('a suspended account is 401', async () => {
+    await on.service.accounts.suspend(on.seeded.person.accountId);
+    expectRefused(await send(), 401, 'login_required');
+    await on.service.accounts.resume(on.seeded.person.accountId);
+  });
+
+  it('a request from elsewhere is 403, and so is one that says nothing about its origin', async () => {
+    const from: Record<string, string | undefined>[] = [
+      { origin: 'https://evil.example', 'sec-fetch-site': 'cross-site' },
+      { origin: 'https://evil.example', 'sec-fetch-site': undefined },
+      { origin: undefined, 'sec-fetch-site': 'cross-site' },
+      { origin: undefined, 'sec-fetch-site': 'same-site' },
+      { origin: undefined, 'sec-fetch-site': 'none' },
+      { origin: 'null', 'sec-fetch-site': undefined },
+      { origin: `${on.issuer}.evil.example`, 'sec-fetch-site': undefined },
+      { origin: on.issuer.replace('http:', 'https:'), 'sec-fetch-site': undefined },
+      { origin: undefined, 'sec-fetch-site': undefined },
+    ];
+    for (const headers of from) {
+      const answer = await send(headers);
+      expect(answer.status, JSON.stringify(headers)).to.equal(403);
+      expect(answer.headers.get('set-cookie')).to.equal(null);
+    }
+  });
+
+  it('anything that looks like OAuth is 400 and named the token endpoint', async () => {
+    const { confidential } = on.clients;
+    const server = { cookie: undefined, origin: undefined, 'sec-fetch-site': undefined };
+    const form = (text: string) => ({ body: new URLSearchParams(text) });
+    const attempts: [Record<string, string | undefined>, Parameters<typeof send>[1]][] = [
+      [server, form('grant_type=refresh_token&refresh_token=x')],
+      [{}, form('grant_type=refresh_token')],
+      [{}, form('refresh_token=gate_rt_x')],
+      [{}, form('client_id=gate_ci_x')],
+      [{}, form('client_secret=gate_cs_x')],
+      [{}, form('grant_type=')],
+      [{}, { query: '?grant_type=refresh_token' }],
+      [{}, { query: '?refresh_token=x' }],
+      [{ authorization: 'Bearer gate_at_x' }, {}],
+      [{ ...server, authorization: basic(confidential) }, {}],
+      [{ 'content-type': 'application/json' }, { body: '{"refresh_token":"x"}' }],
+      [{ ...server, 'content-type': 'application/json' }, { body: '{"grant_type":"x"}' }],
+    ];
+    for (const [headers, request] of attempts) {
+      const answer = await send(headers, request);
+      const shown = JSON.stringify([headers, request]);
+      expectRefused(answer, 400, 'invalid_request');
+      expect(answer.body.error_description, shown).to.contain('POST /oauth/token');
+    }
+  });
+});

@@ -1,0 +1,131 @@
+/** What makes a browser a known one: a cookie that nobody else can make, and that ends when it should. */
+import { expect } from 'chai';
+import { createTestClock, type TestClock } from '../../support/clock.ts';
+import { createPerson, type Page, type Person } from '../../support/person.ts';
+import { rawRequest } from '../../support/raw-request.ts';
+import type { SeededPerson } from '../../support/seed.ts';
+import { startsOn, type TestService } from '../../support/service.ts';
+import { attempt, guesses, newPerson, PER_ACCOUNT, settings, spread } from './password-guessing.ts';
+
+const DAY = 86_400;
+const COOKIE = /^gate_device=([^;]*); path=\/; expires=[^;]+; samesite=lax; httponly$/i;
+
+describe('the cookie of a known browser', () => {
+  const start = startsOn();
+  let service: TestService;
+  let person: SeededPerson;
+  let time: TestClock;
+  let networks = 0;
+
+  before(async () => {
+    time = createTestClock();
+    service = await start({ settings, clock: time.clock });
+  });
+  after(() => time?.restore());
+  beforeEach(async () => {
+    person = await newPerson(service);
+  });
+
+  const cookieOf = ({ headers }: Page): string =>
+    headers.getSetCookie().find((cookie) => /gate_device=/.test(cookie)) ?? '';
+
+  /** A browser that has signed in, while the account is closed to strangers. */
+  async function ownBrowser(): Promise<{ own: Person; value: string }> {
+    const own = createPerson(service.issuer);
+    const signedIn = await attempt(own, person, '192.0.2.1');
+    networks += 1;
+    await guesses(service, person, spread(PER_ACCOUNT, 100 + networks));
+    return { own, value: COOKIE.exec(cookieOf(signedIn))?.[1] ?? '' };
+  }
+
+  const isLetIn = async (browser: Person): Promise<boolean> =>
+    (await attempt(browser, person, '192.0.2.2')).status === 303;
+
+  it('is http-only, says no name, and is accepted for half a year', async () => {
+    const { own, value } = await ownBrowser();
+    expect(value).to.match(/^acc_[\w-]{16}\.[\w-]{22}\.\d+\.[\w-]{43}$/);
+    time.advance(180 * DAY - 60);
+    await guesses(service, person, spread(PER_ACCOUNT, 6));
+    expect(await isLetIn(own)).to.equal(true);
+    time.advance(180 * DAY + 60);
+    await guesses(service, person, spread(PER_ACCOUNT, 7));
+    expect(await isLetIn(own)).to.equal(false);
+  });
+
+  it('is worth nothing changed, or for somebody else', async () => {
+    const { value } = await ownBrowser();
+    const other = await newPerson(service);
+    const [id = '', nonce = '', since = '', mac = ''] = value.split('.');
+    const forged = [
+      [other.accountId, nonce, since, mac].join('.'),
+      [id, `${nonce.slice(0, -2)}aa`, since, mac].join('.'),
+      [id, nonce, String(Number(since) + 1), mac].join('.'),
+      [id, nonce, since, `${mac.slice(0, -2)}AA`].join('.'),
+      `${id}.${nonce}.${since}.`,
+      '~~~',
+      '',
+    ];
+    for (const text of forged) {
+      const browser = createPerson(service.issuer);
+      const headers = { 'x-forwarded-for': '192.0.2.2' };
+      const page = await browser.get('/login', headers);
+      const cookie = `${browser.cookieHeader('/login')}; gate_device=${text}`;
+      const fields = { email: person.email, password: person.password };
+      const sent = await createPerson(service.issuer).post(
+        '/login',
+        { ...Object.fromEntries(page.forms[0]?.values ?? []), ...fields },
+        { ...headers, cookie },
+      );
+      expect(sent.status, text).to.equal(429);
+    }
+  });
+
+  it('ends with a new password and with signing out everywhere, but for the browser that did it', async () => {
+    const { own } = await ownBrowser();
+    const second = createPerson(service.issuer);
+    const account = await service.accounts.findByEmail(person.email);
+    if (!account) throw new Error('no account');
+
+    const page = await own.get('/profile/security');
+    const action = '/profile/security/sign-out-everywhere';
+    const form = page.forms.find((candidate) => candidate.action === action);
+    const done = await own.post(action, Object.fromEntries(form?.values ?? []));
+    expect(done.status).to.equal(303);
+    expect(await isLetIn(own)).to.equal(true);
+
+    await service.accounts.endSessions(account.id);
+    expect(await isLetIn(own)).to.equal(false);
+    expect(await isLetIn(second)).to.equal(false);
+  });
+
+  it('is kept for the last five accounts of a browser', async () => {
+    const own = createPerson(service.issuer);
+    const accounts = [];
+    for (let index = 0; index < 6; index += 1) {
+      const account = await newPerson(service);
+      accounts.push(account.accountId);
+      await attempt(own, account, `192.0.2.${100 + index}`);
+    }
+    const cookie = /gate_device=([^;]+)/.exec(own.cookieHeader('/'))?.[1] ?? '';
+    const kept = cookie.split('~').map((entry) => entry.split('.')[0]);
+    expect(kept).to.deep.equal(accounts.slice(1).reverse());
+  });
+
+  it('is __Host- and Secure with an https issuer', async () => {
+    const issuer = 'https://auth.example.test';
+    const secure = await start({ settings: { ...settings, issuer } });
+    const account = await newPerson(secure);
+    const { port } = secure.settings.server;
+    const headers = { host: 'auth.example.test', 'x-forwarded-for': '192.0.2.1' };
+    const page = await rawRequest(port, '/login', { headers });
+    const token = /name="form_token" value="([^"]+)"/.exec(page.text)?.[1] ?? '';
+    const cookie = page.headers.getSetCookie().join().split(';')[0] ?? '';
+    const { email, password } = account;
+    const form = { email, password, form_token: token };
+    const sent = await rawRequest(port, '/login', { headers: { ...headers, cookie }, form });
+    const device = sent.headers.getSetCookie().find((text) => text.includes('gate_device'));
+    expect(device).to.match(
+      /^__Host-gate_device=[^;]+; path=\/; expires=[^;]+; samesite=lax; secure; httponly$/i,
+    );
+  });
+});

@@ -1,0 +1,198 @@
+/** However many strangers guess a password, its owner gets in: from a browser that was in before, or by a link. */
+import { expect } from 'chai';
+import { eventually } from '../../support/eventually.ts';
+import { startMailServer } from '../../support/mail-server.ts';
+import { createPerson } from '../../support/person.ts';
+import { describeOn, postgresServer, redisServer } from '../../support/requirements.ts';
+import { startsOn, type TestService } from '../../support/service.ts';
+import { windowOf } from '../../support/stopwatch.ts';
+import {
+  attempt,
+  guesses,
+  newPerson,
+  PER_ACCOUNT,
+  problemOf,
+  settings,
+  spread,
+  wrong,
+} from './password-guessing.ts';
+
+describe('while strangers guess a password', () => {
+  const start = startsOn();
+  let service: TestService;
+
+  before(async () => {
+    service = await start({ settings });
+  });
+
+  it('from many addresses, they are stopped, and the owner’s own browser is not', async () => {
+    const person = await newPerson(service);
+    const own = createPerson(service.issuer);
+    expect((await attempt(own, person, '192.0.2.1')).status).to.equal(303);
+
+    const left = windowOf(3_600);
+    const seen = await guesses(service, person, spread(PER_ACCOUNT + 3, 1));
+    expect(seen).to.deep.equal([...Array(PER_ACCOUNT).fill(401), 429, 429, 429]);
+    const elsewhere = await attempt(createPerson(service.issuer), person, '192.0.2.2');
+    expect(elsewhere.status).to.equal(429);
+    expect(Number(elsewhere.headers.get('retry-after'))).to.be.within(left(), 3_600);
+    expect(problemOf(elsewhere)).to.match(
+      /^Too many attempts\. Try again in \d\d minutes, or ask whoever opened your account for a link/,
+    );
+    expect((await attempt(own, person, '192.0.2.3')).status).to.equal(303);
+
+    // Nothing was written for what nobody looked at, and the operator was told once.
+    // Nor is it written before the answer, whose time would tell that there is such an account.
+    await eventually(async () => {
+      const log = await service.activity.of(person.accountId, { limit: 100 });
+      expect(log.filter(({ action }) => action === 'sign_in_failed')).to.have.length(PER_ACCOUNT);
+    });
+    const told = service.logLines
+      .map((line) => JSON.parse(line) as Record<string, unknown>)
+      .filter(({ level, accountId }) => level === 40 && accountId === person.accountId);
+    expect(told.map(({ limit }) => limit)).to.deep.equal(['account']);
+    expect(service.logLines.join()).not.to.include(person.email);
+  });
+
+  it('from the owner’s address, and those of others there, own browsers are not stopped', async () => {
+    const here = '192.0.2.50';
+    const person = await newPerson(service);
+    const neighbor = await newPerson(service);
+    const own = createPerson(service.issuer);
+    await attempt(own, person, here);
+    const first = await guesses(service, person, Array<string>(4).fill(here));
+    expect(first).to.deep.equal([401, 401, 401, 429]);
+    const nobody = { email: 'nobody@example.test', password: '' };
+    const second = await guesses(service, nobody, [here]);
+    expect(second).to.deep.equal([401]);
+    // Whoever is new here has to wait, and whoever is not does not.
+    const stranger = await attempt(createPerson(service.issuer), neighbor, here);
+    expect(stranger.status).to.equal(429);
+    expect((await attempt(own, person, here)).status).to.equal(303);
+    expect((await attempt(createPerson(service.issuer), neighbor, '192.0.2.51')).status).to.equal(
+      303,
+    );
+  });
+
+  it('an address nobody has is limited in the same words', async () => {
+    const nobody = { email: 'nobody-else@example.test', password: 'x' };
+    const seen = await guesses(service, nobody, spread(PER_ACCOUNT + 1, 2));
+    expect(seen).to.deep.equal([...Array(PER_ACCOUNT).fill(401), 429]);
+  });
+
+  it('what is refused elsewhere is not counted against the account', async () => {
+    const person = await newPerson(service);
+    // Of one address no more than three are looked at, however many it sends.
+    await guesses(service, person, Array<string>(6).fill('192.0.2.60'));
+    expect(await guesses(service, person, spread(PER_ACCOUNT - 2, 3))).to.deep.equal([
+      ...Array(PER_ACCOUNT - 3).fill(401),
+      429,
+    ]);
+    // Nor against an address what is refused for the account.
+    const neighbor = await newPerson(service);
+    const at = Array<string>(3).fill('192.0.2.61');
+    expect(await guesses(service, person, at)).to.deep.equal([429, 429, 429]);
+    expect(await guesses(service, neighbor, at)).to.deep.equal([401, 401, 401]);
+  });
+
+  it('own success does not give others at the same address more guesses', async () => {
+    const here = '192.0.2.70';
+    const person = await newPerson(service);
+    const attacker = await newPerson(service);
+    for (let round = 0; round < 2; round += 1) {
+      const victims = [await newPerson(service), await newPerson(service)];
+      for (const victim of victims) await guesses(service, victim, [here]);
+      await attempt(createPerson(service.issuer), attacker, here);
+    }
+    expect(await guesses(service, person, [here])).to.deep.equal([429]);
+  });
+
+  it('a known browser has few wrong ones as well, and then counts as any other', async () => {
+    const person = await newPerson(service);
+    const own = createPerson(service.issuer);
+    await attempt(own, person, '192.0.2.80');
+    const seen: number[] = [];
+    for (let index = 0; index < 8; index += 1) {
+      seen.push((await attempt(own, wrong(person), '192.0.2.81')).status);
+    }
+    expect(seen).to.deep.equal([...Array(6).fill(401), 429, 429]);
+    expect((await attempt(own, person, '192.0.2.82')).status).to.equal(303);
+  });
+
+  it('a one-time link lets the owner in, in whatever browser it is opened', async () => {
+    const person = await newPerson(service);
+    await guesses(service, person, spread(PER_ACCOUNT, 4));
+    const browser = createPerson(service.issuer);
+    const here = { 'x-forwarded-for': '192.0.2.90' };
+    expect((await attempt(browser, person, '192.0.2.90')).status).to.equal(429);
+    const account = await service.accounts.findByEmail(person.email);
+    if (!account) throw new Error('no account');
+    const { token } = await service.passwordLinks.make(account, 'forgotten', 'operator');
+    const form = await browser.get(`/password?token=${token}`, here);
+    const password = 'eight blue pallets, stacked';
+    expect((await browser.submit(form, { new_password: password }, here)).status).to.equal(303);
+    expect((await attempt(browser, { ...person, password }, '192.0.2.90')).status).to.equal(303);
+  });
+});
+
+describeOn([postgresServer, redisServer], 'two nodes', () => {
+  for (const deployment of ['postgres', 'postgres+redis'] as const) {
+    const start = startsOn(deployment);
+    it(`know of each other’s failures, and each other’s browsers: ${deployment}`, async () => {
+      const one = await start({ settings });
+      const two = await start({ beside: one });
+      const person = await newPerson(one);
+      const own = createPerson(one.issuer);
+      await attempt(own, person, '192.0.2.1');
+      const seen: number[] = [];
+      for (const [index, from] of spread(PER_ACCOUNT + 2, 5).entries()) {
+        const node = index % 2 === 0 ? one : two;
+        seen.push((await attempt(createPerson(node.issuer), wrong(person), from)).status);
+      }
+      expect(seen).to.deep.equal([...Array(PER_ACCOUNT).fill(401), 429, 429]);
+      const device = /gate_device=[^;]+/.exec(own.cookieHeader('/'))?.[0] ?? '';
+      const headers = { 'x-forwarded-for': '192.0.2.3' };
+      const page = await createPerson(two.issuer).get('/login', headers);
+      const form = page.headers.getSetCookie().join().split(';')[0] ?? '';
+      const fields = { email: person.email, password: person.password };
+      const values = Object.fromEntries(page.forms[0]?.values ?? []);
+      const sent = await createPerson(two.issuer).post(
+        '/login',
+        { ...values, ...fields },
+        {
+          ...headers,
+          cookie: `${form}; ${device}`,
+        },
+      );
+      expect(sent.status).to.equal(303);
+    });
+  }
+});
+
+describe('“Forgot password?” from one address', () => {
+  const start = startsOn();
+
+  it('is asked for thirty times an hour, and leads in while strangers guess', async () => {
+    await using opened = new AsyncDisposableStack();
+    const mailServer = opened.adopt(await startMailServer(), (it) => it.close());
+    const mail = { smtpUrl: mailServer.url, from: 'gatehouse@example.test' };
+    const service = await start({ settings: { ...settings, mail } });
+    const person = await newPerson(service);
+    await guesses(service, person, spread(PER_ACCOUNT, 8));
+    const refused = await attempt(createPerson(service.issuer), person, '192.0.2.1');
+    expect(problemOf(refused)).to.include('“Forgot your password?” mails you a link');
+
+    const visitor = createPerson(service.issuer);
+    const form = await visitor.get('/forgot-password');
+    const ask = (from: string) =>
+      visitor.submit(form, { email: 'nobody@example.test' }, { 'x-forwarded-for': from });
+    for (let index = 0; index < 30; index += 1) {
+      expect((await ask('2001:db8::1')).status).to.equal(303);
+    }
+    const over = await ask('2001:db8::2');
+    expect(over.status).to.equal(429);
+    expect(Number(over.headers.get('retry-after'))).to.be.within(3_500, 3_600);
+    expect(problemOf(over)).to.match(/^Too many links were asked for from your network/);
+    expect((await ask('2001:db8:1::1')).status).to.equal(303);
+  });
+});
