@@ -1,6 +1,11 @@
 /** The redirect URI of tests is good for one running test, in the session it was begun in. */
 import { expect } from 'chai';
-import { CALLBACK, type TestBrowser, testBrowser, testPath } from '../pages/test-browser.ts';
+import {
+  CALLBACK,
+  type TestBrowser,
+  testBrowser,
+  testPath,
+} from '../pages/oauth-clients/test-browser.ts';
 import { authorizationUrl, exchangeCode, pkce, type TestClient } from '../support/oauth.ts';
 import { createPerson, type Page, type Person } from '../support/person.ts';
 import { startSeeded } from '../support/seeded.ts';

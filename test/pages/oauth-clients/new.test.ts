@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import type { Page } from '../support/person.ts';
-import { startSeeded } from '../support/seeded.ts';
+import type { Page } from '../../support/person.ts';
+import { startSeeded } from '../../support/seeded.ts';
 import {
   type ClientOwner,
   isSecretGood,
@@ -9,7 +9,7 @@ import {
   shownOn,
   signInOwner,
   textOf,
-} from './client-owner.ts';
+} from '../client-owner.ts';
 
 const NEW = `${LIST}/new`;
 

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { startSeeded } from '../support/seeded.ts';
-import { type ClientOwner, LIST, signInOwner, textOf } from './client-owner.ts';
+import { startSeeded } from '../../support/seeded.ts';
+import { type ClientOwner, LIST, signInOwner, textOf } from '../client-owner.ts';
 
 describe('the list of OAuth clients', () => {
   const on = startSeeded({ settings: { limits: { clientsPerPerson: 3 } } });

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { authorizationUrl, type TestClient } from '../support/oauth.ts';
-import { startSeeded } from '../support/seeded.ts';
+import { authorizationUrl, type TestClient } from '../../support/oauth.ts';
+import { startSeeded } from '../../support/seeded.ts';
 import {
   type ClientOwner,
   isSecretGood,
@@ -9,8 +9,8 @@ import {
   shownOn,
   signInOwner,
   textOf,
-} from './client-owner.ts';
-import { fieldOf } from './signed-in-person.ts';
+} from '../client-owner.ts';
+import { fieldOf } from '../signed-in-person.ts';
 
 describe('the page of an OAuth client', () => {
   const on = startSeeded({ clock: true, settings: { limits: { clientsPerPerson: 100 } } });

@@ -1,16 +1,21 @@
 /** `/profile/oauth-clients/:id/test`: the owner goes through the flow, and leaves nothing behind. */
 import type { ServerResponse } from 'node:http';
 import { expect } from 'chai';
-import type { ClientKind } from '../../src/clients/client.ts';
-import { createApiCalls } from '../../src/host/api-calls.ts';
-import { listen } from '../../src/sandbox/listening.ts';
-import { authorizationUrl, exchangeCode, introspect, type TestClient } from '../support/oauth.ts';
-import type { Page } from '../support/person.ts';
-import { seed } from '../support/seed.ts';
-import { startSeeded } from '../support/seeded.ts';
-import { startsOn } from '../support/service.ts';
-import { nameWarehouseApi } from '../support/warehouse-api.ts';
-import { textOf } from './client-owner.ts';
+import type { ClientKind } from '../../../src/clients/client.ts';
+import { createApiCalls } from '../../../src/host/api-calls.ts';
+import { listen } from '../../../src/sandbox/listening.ts';
+import {
+  authorizationUrl,
+  exchangeCode,
+  introspect,
+  type TestClient,
+} from '../../support/oauth.ts';
+import type { Page } from '../../support/person.ts';
+import { seed } from '../../support/seed.ts';
+import { startSeeded } from '../../support/seeded.ts';
+import { startsOn } from '../../support/service.ts';
+import { nameWarehouseApi } from '../../support/warehouse-api.ts';
+import { textOf } from '../client-owner.ts';
 import { CALLBACK, type TestBrowser, testBrowser, testPath } from './test-browser.ts';
 
 const WORKS = 'This client works.';

@@ -1,8 +1,8 @@
 /** `/profile/oauth-clients/:id/links`: what an owner may name, and what is told of it. */
 import { expect } from 'chai';
-import { startSeeded } from '../support/seeded.ts';
-import { LIST, textOf } from './client-owner.ts';
-import { signedIn } from './signed-in-person.ts';
+import { startSeeded } from '../../support/seeded.ts';
+import { LIST, textOf } from '../client-owner.ts';
+import { signedIn } from '../signed-in-person.ts';
 
 describe('the page of a client’s links', () => {
   const on = startSeeded();

@@ -2,10 +2,10 @@
 import { execFileSync } from 'node:child_process';
 import { runInNewContext } from 'node:vm';
 import { expect } from 'chai';
-import { listensAt, type ProgramValues } from '../../src/pages/oauth-clients/programs/values.ts';
-import { clientSnippets } from '../../src/pages/oauth-clients/snippets.ts';
-import { startSeeded } from '../support/seeded.ts';
-import { signedIn } from './signed-in-person.ts';
+import { listensAt, type ProgramValues } from '../../../src/pages/oauth-clients/programs/values.ts';
+import { clientSnippets } from '../../../src/pages/oauth-clients/snippets.ts';
+import { startSeeded } from '../../support/seeded.ts';
+import { signedIn } from '../signed-in-person.ts';
 
 const VALUES = {
   issuer: 'https://auth.example.com',

@@ -5,11 +5,11 @@ import {
   introspect,
   refresh,
   type TestClient,
-} from '../support/oauth.ts';
-import { createPerson } from '../support/person.ts';
-import { addPerson } from '../support/seed.ts';
-import { startSeeded } from '../support/seeded.ts';
-import { type ClientOwner, isSecretGood, LIST, signInOwner, textOf } from './client-owner.ts';
+} from '../../support/oauth.ts';
+import { createPerson } from '../../support/person.ts';
+import { addPerson } from '../../support/seed.ts';
+import { startSeeded } from '../../support/seeded.ts';
+import { type ClientOwner, isSecretGood, LIST, signInOwner, textOf } from '../client-owner.ts';
 
 describe('deleting an OAuth client', () => {
   const on = startSeeded({ settings: { limits: { clientsPerPerson: 100 } } });

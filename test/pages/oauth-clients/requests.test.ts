@@ -1,11 +1,11 @@
 /** Requests of a client, told to its owner while they happen, whichever node answers them. */
 import { expect } from 'chai';
-import { eventually } from '../support/eventually.ts';
-import { authorizationUrl, exchangeCode, postForm, type TestClient } from '../support/oauth.ts';
-import { type SeededPerson, seed } from '../support/seed.ts';
-import { startSeeded } from '../support/seeded.ts';
-import { startsOn, type TestService } from '../support/service.ts';
-import { type ClientOwner, LIST, REDIRECT_URI, signInOwner, textOf } from './client-owner.ts';
+import { eventually } from '../../support/eventually.ts';
+import { authorizationUrl, exchangeCode, postForm, type TestClient } from '../../support/oauth.ts';
+import { type SeededPerson, seed } from '../../support/seed.ts';
+import { startSeeded } from '../../support/seeded.ts';
+import { startsOn, type TestService } from '../../support/service.ts';
+import { type ClientOwner, LIST, REDIRECT_URI, signInOwner, textOf } from '../client-owner.ts';
 
 const NO_CODE = `gate_ac_${'x'.repeat(43)}`;
 

@@ -4,7 +4,7 @@ import {
   bodyInLines,
   parametersInLines,
   shortened,
-} from '../../src/pages/oauth-clients/wire-message.ts';
+} from '../../../src/pages/oauth-clients/wire-message.ts';
 
 const value = (prefix: string): string => `${prefix}Abcd${'x'.repeat(35)}wxyz`;
 

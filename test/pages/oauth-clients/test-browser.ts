@@ -1,8 +1,8 @@
 /** The owner of clients in one browser, who tries a client step by step and stops where they like. */
-import type { TestClient } from '../support/oauth.ts';
-import type { Credentials, Fields, Page } from '../support/person.ts';
-import type { TestService } from '../support/service.ts';
-import { signedIn } from './signed-in-person.ts';
+import type { TestClient } from '../../support/oauth.ts';
+import type { Credentials, Fields, Page } from '../../support/person.ts';
+import type { TestService } from '../../support/service.ts';
+import { signedIn } from '../signed-in-person.ts';
 
 export const CALLBACK = '/profile/oauth-clients/test/callback';
 
