@@ -19,7 +19,7 @@ import { freePort, startProgram } from '../test/support/programs.ts';
 import { freshRedisUrl } from '../test/support/redis-server.ts';
 import { type Registries, type Seed, seed } from '../test/support/seed.ts';
 import { temporaryDirectory } from '../test/support/temporary-directory.ts';
-import { leaveItsCore, onItsCore } from './processor.ts';
+import { type Command, leaveItsCore, onItsCore } from './processor.ts';
 
 /** A program that is measured, on a core of its own where there is one. */
 export interface StartedProgram {
@@ -59,8 +59,7 @@ export async function startDeployment(
   const redisUrl = isEmbedded ? undefined : await freshRedisUrl();
   const port = await freePort();
   const issuer = `http://localhost:${port}`;
-  // As `npm start` does.
-  const service = await startNode(manifest.scripts.start.split(' ').slice(2), issuer, {
+  const service = await startMeasured(['sh', '-c', manifest.scripts.start], issuer, {
     GATEHOUSE_CONFIG: config,
     GATEHOUSE_ISSUER: issuer,
     PORT: String(port),
@@ -78,19 +77,22 @@ export async function startDeployment(
 /** A Koa with nothing in it. */
 export async function startBareKoa(): Promise<StartedProgram> {
   const port = await freePort();
-  return startNode(['bench/bare-koa.ts', String(port)], `http://127.0.0.1:${port}`, {});
+  const command = ['node', 'bench/bare-koa.ts', String(port)] as const;
+  return startMeasured(command, `http://127.0.0.1:${port}`, {});
 }
 
 /** A Node program as a process of its own: what is measured must not share our event loop. */
-async function startNode(
-  args: readonly string[],
+async function startMeasured(
+  command: Command,
   url: string,
   variables: Readonly<Record<string, string | undefined>>,
 ): Promise<StartedProgram> {
-  const [command, ...rest] = onItsCore([process.execPath, ...args]);
-  const program = startProgram(command, rest, {
+  const [file, ...rest] = onItsCore(command);
+  // The Node that runs this, as `npm start` finds it.
+  const PATH = `${path.dirname(process.execPath)}:${process.env.PATH}`;
+  const program = startProgram(file, rest, {
     cwd: ROOT,
-    environment: { PATH: process.env.PATH, ...variables },
+    environment: { PATH, ...variables },
     // It writes its log as it does in production, and nobody here reads it.
     output: 'drop',
   });

@@ -1,5 +1,5 @@
 /** What runs on which core, and what a process takes of it. */
-import { execFileSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { findProgram } from '../test/support/programs.ts';
@@ -15,13 +15,15 @@ export const isPinned = taskset !== undefined;
 export const onItsCore = (command: Command): Command =>
   taskset === undefined ? command : [taskset, '--cpu-list', MEASURED, ...command];
 
-type Command = readonly [file: string, ...args: string[]];
+export type Command = readonly [file: string, ...args: string[]];
 
 /** Takes this process off that core, and with it what it starts from now on. */
 export function leaveItsCore(): void {
   if (taskset === undefined) return;
-  const args = ['--all-tasks', '--cpu-list', '--pid', OTHERS, String(process.pid)];
-  execFileSync(taskset, args, { stdio: 'ignore' });
+  for (const thread of readdirSync('/proc/self/task')) {
+    // One that has ended meanwhile cannot be moved (`--all-tasks` fails with it).
+    spawnSync(taskset, ['--cpu-list', '--pid', OTHERS, thread]);
+  }
 }
 
 /**
