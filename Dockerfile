@@ -19,7 +19,8 @@ WORKDIR /opt/gatehouse
 COPY --from=build /opt/gatehouse/node_modules ./node_modules
 COPY --from=build /own ./
 COPY --from=build /own/config/container.yaml /etc/gatehouse/gatehouse.yaml
-ENV GATEHOUSE_CONFIG=/etc/gatehouse/gatehouse.yaml
+ENV GATEHOUSE_CONFIG=/etc/gatehouse/gatehouse.yaml \
+    MALLOC_ARENA_MAX=2
 # By number, which Kubernetes can tell from root's. It owns nothing and writes nothing: the root file
 # system may be read-only.
 USER 1000:1000

@@ -4,6 +4,7 @@ import { existsSync, readdirSync, readFileSync, symlinkSync, writeFileSync } fro
 import path from 'node:path';
 import { expect } from 'chai';
 import { parse, parseAllDocuments } from 'yaml';
+import manifest from '../../package.json' with { type: 'json' };
 import { checkSettings } from '../../src/config/load.ts';
 import { mayBeInAFile, settingOf } from '../../src/config/variables.ts';
 import { keysOfEnvironment } from '../config/configuration.ts';
@@ -233,6 +234,15 @@ describeOn([systemdAnalyze], 'deploy/systemd', () => {
     const files = units.map((name) => path.join(folder, name));
     const verify = ['-c', 'systemd-analyze verify "$@" 2>&1', 'sh', ...files];
     expect(execFileSync('sh', verify, { encoding: 'utf8' })).to.equal('');
+  });
+
+  it('starts Node as `npm start` and the image do', () => {
+    const { start } = manifest.scripts;
+    const [, variable = '', flag = ''] = /^(\S+) exec node (\S+) /.exec(start) ?? [];
+    const unit = unitText('gatehouse@.service');
+    expect(unit).to.include(`Environment=${variable}\n`).and.include(`node ${flag} `);
+    const image = textOf('Dockerfile');
+    expect(image).to.include(variable).and.include(`"${flag}"`);
   });
 
   it('gives a process time to leave', () => {
