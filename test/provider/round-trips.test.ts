@@ -100,7 +100,7 @@ describeOn([postgresServer, redisServer], 'store round trips', () => {
     const commands = await redisCommands(async () => {
       expect((await exchangeCode(on.issuer, confidential, code)).status).to.equal(200);
     });
-    expect(commands).to.deep.equal(['get', 'evalsha']);
+    expect(commands).to.deep.equal(['mget', 'evalsha']);
   });
 
   it('a refresh takes two, and so does its retry', async () => {
@@ -110,7 +110,7 @@ describeOn([postgresServer, redisServer], 'store round trips', () => {
       const commands = await redisCommands(async () => {
         expect((await refresh(on.issuer, confidential, refreshToken)).status).to.equal(200);
       });
-      expect(commands).to.deep.equal(['get', 'evalsha']);
+      expect(commands).to.deep.equal(['mget', 'evalsha']);
     }
   });
 
@@ -120,7 +120,7 @@ describeOn([postgresServer, redisServer], 'store round trips', () => {
     const older = tokensOf(await refresh(on.issuer, confidential, refreshToken));
     const next = tokensOf(await refresh(on.issuer, confidential, older.refreshToken));
     for (const token of [accessToken, older.accessToken]) {
-      expect(await redisCommands(() => on.partner.isActive(token))).to.deep.equal(['get']);
+      expect(await redisCommands(() => on.partner.isActive(token))).to.deep.equal(['mget']);
     }
     const noted = () =>
       eventually(async () => {
@@ -130,7 +130,23 @@ describeOn([postgresServer, redisServer], 'store round trips', () => {
     await on.partner.isActive(next.accessToken);
     await noted();
     const again = await redisCommands(() => on.partner.isActive(next.accessToken));
-    expect(again).to.deep.equal(['get']);
+    expect(again).to.deep.equal(['mget']);
+  });
+
+  it('what is asked for at once takes one, and everybody gets their own', async () => {
+    const { confidential } = on.clients;
+    const codes = [await on.partner.code(confidential), await on.partner.code(confidential)];
+    const ids = codes.map((code) => /^gate_ac_(.{22})/.exec(code)?.[1] ?? '');
+    const asked = [ids[0], 'of-nobody-at-all-12345', ids[1], ids[0]] as const;
+    const commands = await redisCommands(async () => {
+      const found = await Promise.all(
+        asked.map((id = '') => on.service.store.readAuthorization(id)),
+      );
+      const [first, nobody, second, again] = found.map((record) => record?.secret);
+      expect([first, nobody]).to.deep.equal([again, undefined]);
+      expect(second).to.be.a('string').and.not.equal(first);
+    });
+    expect(commands).to.deep.equal(['mget']);
   });
 
   it('an approval takes what the session and the interaction take, and one', async () => {
@@ -149,7 +165,7 @@ describeOn([postgresServer, redisServer], 'store round trips', () => {
       ({ accessToken } = tokensOf(await clientCredentials(on.issuer, on.clients.machine)));
     };
     expect(await redisCommands(issue)).to.deep.equal(['set']);
-    expect(await redisCommands(() => on.partner.isActive(accessToken))).to.deep.equal(['get']);
+    expect(await redisCommands(() => on.partner.isActive(accessToken))).to.deep.equal(['mget']);
   });
 
   it('what cannot be a token of ours takes none', async () => {

@@ -27,7 +27,7 @@ const HABITS = {
   enableAutoPipelining: true,
   // Scripts are sent by themselves. Where a connection ends, ioredis sends one command again, but
   // gives up those of a pipeline that was answered in part, and a code could be burned unused.
-  autoPipeliningIgnoredCommands: [...SCRIPT_COMMANDS],
+  autoPipeliningIgnoredCommands: [...SCRIPT_COMMANDS, 'mget'],
   // A master that became a replica keeps its connections; the name may lead elsewhere by now.
   reconnectOnError: (error: Error) => error.message.startsWith('READONLY'),
   lazyConnect: true,
