@@ -33,8 +33,9 @@ export interface UpstreamSignIn extends Identity {
 
 /**
  * Whether a session of this account still counts: neither was the account suspended, nor were its
- * sessions ended since, or this one signed out from elsewhere. A node that has not heard of that yet may know an earlier generation than
- * the session's. A session without a number for it compares as false, and does not count.
+ * sessions ended since, or this one signed out from elsewhere. A node that has not heard of that yet
+ * may know an earlier generation than the session's. A session without a number for it compares as
+ * false, and does not count.
  */
 export const isAlive = (
   account: Account | undefined,
@@ -57,8 +58,8 @@ export interface BrowserSessions {
    */
   signIn(ctx: Context, account: Account, upstream?: UpstreamSignIn): Promise<void>;
   /**
-   * Begins a session in place of the present one, if it still is, for the account's present generation. The sign-in
-   * is as old as before: no password was given.
+   * Begins a session in place of the present one, if it still is, for the account's present
+   * generation. The sign-in is as old as before: no password was given.
    */
   renew(ctx: Context, account: Account): Promise<void>;
   signOut(ctx: Context): Promise<void>;
@@ -75,7 +76,7 @@ export interface BrowserSessions {
 export function createBrowserSessions({
   provider,
   store,
-  save,
+  writes,
   settings,
   clock,
   upstreamSessions,
@@ -83,34 +84,16 @@ export function createBrowserSessions({
   provider: Provider;
   upstreamSessions: UpstreamSessions;
   store: TokenStore;
-  save: SessionWrites['save'];
+  writes: SessionWrites;
   settings: Settings;
   clock: Clock;
 }): BrowserSessions {
   const { idleSeconds, absoluteSeconds } = settings.sessions;
-  const cookieName = provider.cookieName('session');
-  const cookieOptions = {
-    httpOnly: true,
-    sameSite: 'lax',
-    signed: true,
-    secure: settings.issuer.startsWith('https:'),
-    path: '/',
-    overwrite: true,
-  } as const;
   const known = requestState<Promise<BrowserSession | undefined>>('current session');
   const find = async (ctx: Context) => {
     const session = (await provider.Session.get(ctx)) as SessionModel;
     return session.accountId ? session : undefined;
   };
-
-  /** @returns the seconds, or undefined for one that was ended since it was read. */
-  async function keep(ctx: Context, session: SessionModel): Promise<number | undefined> {
-    const age = epochSeconds(clock) - (session.loginTs ?? 0);
-    const seconds = Math.min(idleSeconds, absoluteSeconds - age);
-    if (!(await save(session, seconds, ctx))) return undefined;
-    ctx.cookies.set(cookieName, session.jti, { ...cookieOptions, maxAge: seconds * 1000 });
-    return seconds;
-  }
 
   /** A new identifier each time: one that was planted or copied before is worth nothing. */
   async function begin(
@@ -123,7 +106,7 @@ export function createBrowserSessions({
     session.loginAccount({ ...loginOf(account), loginTs: login.loginTs, amr: login.amr });
     // Before it is kept and after: a sign-out elsewhere, whenever it comes, finds the one or the other.
     if (noted && !(await noted(session.uid))) return signOut(ctx);
-    await keep(ctx, session);
+    await writes.save(session, ctx);
     if (noted && !(await upstreamSessions.isNoted(session.uid))) {
       await session.destroy();
       return signOut(ctx);
@@ -133,7 +116,7 @@ export function createBrowserSessions({
 
   async function signOut(ctx: Context): Promise<void> {
     await (await find(ctx))?.destroy();
-    ctx.cookies.set(cookieName, null, cookieOptions);
+    writes.clearCookie(ctx);
     known.set(ctx, Promise.resolve(undefined));
   }
 
@@ -183,7 +166,7 @@ export function createBrowserSessions({
 
     async keepAlive(ctx) {
       const session = await find(ctx);
-      return session && keep(ctx, session);
+      return session && writes.save(session, ctx);
     },
   };
 }

@@ -7,8 +7,6 @@ import {
   type interactionPolicy,
 } from 'oidc-provider';
 import type { AccountRegistry } from '../accounts/account-registry.ts';
-import type { Clock } from '../clock.ts';
-import { epochSeconds } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
 import { isAlive } from './browser-sessions.ts';
 import { ENDPOINT } from './endpoints.ts';
@@ -22,7 +20,6 @@ const LONGEST_STATE = 2_048;
 
 export interface ConfigurationParts {
   readonly settings: Settings;
-  readonly clock: Clock;
   readonly accounts: AccountRegistry;
   readonly policy: interactionPolicy.Prompt[];
   readonly adapter: NonNullable<Configuration['adapter']>;
@@ -30,8 +27,7 @@ export interface ConfigurationParts {
 }
 
 export function engineConfiguration(parts: ConfigurationParts): Configuration {
-  const { settings, clock, accounts } = parts;
-  const { sessions } = settings;
+  const { settings, accounts } = parts;
   const off = { enabled: false };
   return {
     adapter: parts.adapter,
@@ -99,10 +95,8 @@ export function engineConfiguration(parts: ConfigurationParts): Configuration {
 
     ttl: {
       Interaction: INTERACTION_SECONDS,
-      Session: (_ctx, session) => {
-        const age = epochSeconds(clock) - (session.loginTs ?? epochSeconds(clock));
-        return Math.max(1, Math.min(sessions.idleSeconds, sessions.absoluteSeconds - age));
-      },
+      // session-writes.ts says how long.
+      Session: settings.sessions.idleSeconds,
     },
 
     cookies: cookies(settings),

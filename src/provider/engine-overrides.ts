@@ -75,14 +75,13 @@ export const OVERRIDES: readonly Override[] = [
   },
   {
     member: 'Session.prototype.save',
-    changes: 'a session that was ended meanwhile stays ended',
+    changes: 'a session that was ended meanwhile stays ended, and only a new one names its cookie',
     because:
-      'the engine writes it whole at the end of each request, whether it is still there or not',
+      'the engine writes both at the end of each request, whether the session is still there or not',
     test: ['sign-out.ts', 'signing out is final'],
-    install(engine, { sessions }) {
-      const cookieName = engine.cookieName('session');
-      engine.Session.prototype.save = function (seconds) {
-        return sessions.saveAfter(this, seconds, { ctx: Provider.ctx, cookieName });
+    install({ Session: { prototype } }, { sessions }) {
+      prototype.save = function () {
+        return sessions.saveAfter(this, Provider.ctx);
       };
     },
   },
@@ -140,7 +139,7 @@ export const OVERRIDES: readonly Override[] = [
 ];
 
 /** The engine with what its types leave out. */
-type Engine = Pick<Provider, 'cookieName' | 'issuer' | 'on' | 'registerResponseMode'> & {
+type Engine = Pick<Provider, 'on' | 'registerResponseMode'> & {
   readonly Client: { find: EngineClients['find']; readonly prototype: ClientModel };
   readonly Session: { readonly prototype: SessionHooks };
   readonly Grant: { readonly prototype: { getOIDCScopeFiltered(): string } };
@@ -155,6 +154,6 @@ interface ClientModel {
 }
 
 interface SessionHooks {
-  save(this: SessionModel, seconds: number): Promise<void>;
+  save(this: SessionModel): Promise<void>;
   resetIdentifier(this: SessionModel): void;
 }

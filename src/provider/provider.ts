@@ -153,7 +153,7 @@ export function createAuthorizationServer(parts: ProviderParts): AuthorizationSe
   };
   const provider = new Provider(
     issuer,
-    engineConfiguration({ settings, clock, accounts, policy, adapter, renderError }),
+    engineConfiguration({ settings, accounts, policy, adapter, renderError }),
   );
   const failures = createFailureLimits(parts);
   const authentication = createClientAuthentication({
@@ -162,15 +162,8 @@ export function createAuthorizationServer(parts: ProviderParts): AuthorizationSe
     lastUsed: parts.lastUsed,
     issuer,
   });
-  const writes = createSessionWrites({ store, clock, sessionList: parts.sessionList });
-  const sessions = createBrowserSessions({
-    upstreamSessions: parts.upstreamSessions,
-    provider,
-    store,
-    settings,
-    clock,
-    save: writes.save,
-  });
+  const writes = createSessionWrites({ ...parts, provider });
+  const sessions = createBrowserSessions({ ...parts, provider, writes });
   const tests = createClientTests({
     issuer,
     clients,

@@ -3,78 +3,91 @@ import type { Context } from 'koa';
 import type Provider from 'oidc-provider';
 import type { AdapterPayload, KoaContextWithOIDC } from 'oidc-provider';
 import type { SessionList } from '../accounts/session-list.ts';
-import type { Clock } from '../clock.ts';
-import { epochSeconds } from '../clock.ts';
+import { type Clock, epochSeconds } from '../clock.ts';
+import type { Settings } from '../config/settings.ts';
 import type { TokenStore } from '../storage/token-store.ts';
 
 type Session = InstanceType<Provider['Session']>;
 
-export interface SessionWrites {
-  /**
-   * Keeps a session for so many seconds from now, and notes one that begins.
-   *
-   * @returns whether it is kept: one that was ended since it was read is not.
-   */
-  save(session: SessionModel, seconds: number, ctx: Context | undefined): Promise<boolean>;
-  /** At the end of a request of the engine's that has a session. */
-  saveAfter(
-    session: SessionModel,
-    seconds: number,
-    request: { readonly ctx: KoaContextWithOIDC | undefined; readonly cookieName: string },
-  ): Promise<void>;
-  /** Whether this request is the one in which somebody signs in. */
-  signsIn(ctx: KoaContextWithOIDC | undefined): boolean;
-}
+export type SessionWrites = ReturnType<typeof createSessionWrites>;
 
 /** Our way to write, for the engine's, which writes at each request that has a session. */
 export function createSessionWrites({
+  provider,
   store,
   clock,
+  settings,
   sessionList,
 }: {
+  provider: Provider;
   store: TokenStore;
   clock: Clock;
+  settings: Settings;
   sessionList: Pick<SessionList, 'note'>;
-}): SessionWrites {
+}) {
+  const { idleSeconds, absoluteSeconds } = settings.sessions;
+  const cookieName = provider.cookieName('session');
+  const cookieOptions = {
+    httpOnly: true,
+    sameSite: 'lax',
+    signed: true,
+    secure: settings.issuer.startsWith('https:'),
+    path: '/',
+    overwrite: true,
+  } as const;
+
+  /**
+   * Keeps a session for as long as it may be idle from now. One that begins is noted, and its cookie
+   * set for all of its life: an answer that came late would put the cookie of a former session in the
+   * place of a newer one, so no other names any.
+   *
+   * @returns the seconds it is kept; undefined for one that was ended since it was read.
+   */
   async function save(
     session: SessionModel,
-    seconds: number,
     ctx: Context | undefined,
-  ): Promise<boolean> {
-    const { oldId } = session;
-    const begins = isBegun(session);
-    session.exp = epochSeconds(clock) + seconds;
+  ): Promise<number | undefined> {
+    const { oldId, accountId, acr, uid } = session;
+    const left = absoluteSeconds - (epochSeconds(clock) - (session.loginTs ?? 0));
+    const seconds = Math.min(idleSeconds, left);
     const { payload } = await session.getValueAndPayload();
     const { jti: _, exp: __, ...data } = payload;
-    const kept = [session.jti, session.uid, data, session.exp] as const;
-    if (!begins) return store.replaceSession(...kept);
+    const kept = [session.jti, uid, data, epochSeconds(clock) + seconds] as const;
+    if (!isBegun(session)) return (await store.replaceSession(...kept)) ? seconds : undefined;
     if (oldId !== undefined) await store.remove('session', oldId);
-    const { accountId, acr, uid } = session;
     if (accountId !== undefined && ctx) {
       const origin = { address: ctx.ip, browser: ctx.get('user-agent') };
       const begun = { uid, begunAt: new Date(clock()), origin };
       await sessionList.note(accountId, Number(acr), begun);
     }
     await store.writeSession(...kept);
-    return true;
+    ctx?.cookies.set(cookieName, session.jti, { ...cookieOptions, maxAge: left * 1000 });
+    return seconds;
   }
 
   return {
     save,
 
-    async saveAfter(session, seconds, { ctx, cookieName }) {
-      const isResumed = ctx?.oidc.route === 'resume' && !isBegun(session);
-      // Nobody is signed in, so there is nothing to keep.
-      const isKept = session.accountId !== undefined && (await save(session, seconds, ctx));
-      // The engine has set it already. Of several resumptions at once one may begin a session, and
-      // the answer of another, that comes late, would put the cookie of before in its place.
-      if (ctx && (!isKept || isResumed)) dropCookie(ctx, cookieName);
+    /** As if this browser never had a session. */
+    clearCookie: (ctx: Context): void => void ctx.cookies.set(cookieName, null, cookieOptions),
+
+    /** At the end of a request of the engine's that has a session. */
+    async saveAfter(session: SessionModel, ctx: KoaContextWithOIDC | undefined): Promise<void> {
+      // Which the engine sets at every request.
+      if (ctx) dropCookie(ctx, cookieName);
+      // Nobody is signed in otherwise, so there is nothing to keep.
+      if (session.accountId !== undefined) await save(session, ctx);
+      // The engine would write it into the cookie.
+      delete session.exp;
       session.touched = false;
     },
 
-    // Against planted identifiers. The engine renews them at every resumption: of several at once
-    // one would win, and the browser keep the cookie of another.
-    signsIn(ctx) {
+    /**
+     * Whether this request is the one in which somebody signs in: then the session gets another
+     * identifier, against planted ones. The engine renews it at every resumption: of several at once
+     * one would win, and the browser keep the cookie of another.
+     */
+    signsIn(ctx: KoaContextWithOIDC | undefined): boolean {
       const { result, entities } = ctx?.oidc ?? {};
       return Boolean(result?.login) && entities?.Interaction?.prompt.name === 'login';
     },
@@ -95,7 +108,7 @@ function dropCookie({ response }: KoaContextWithOIDC, name: string): void {
 }
 
 /** The engine's session, with what its types leave out. */
-export type SessionModel = Session & {
+export type SessionModel = Omit<Session, 'exp'> & {
   /** Undefined for one that was not read from the store. */
   exp?: number;
   /** The identifier before `resetIdentifier`. */

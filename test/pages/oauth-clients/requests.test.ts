@@ -115,12 +115,10 @@ describe('the requests of a client, live', () => {
     });
   });
 
-  it('end with the session, and with the client of somebody else, and keep no session alive', async () => {
+  it('end with the session, and with the client of somebody else', async () => {
     const other = await signInOwner(nodes[0], person);
     const given = await addClient();
     const [signedOut, transferred] = [await listen(client, other), await listen(given)];
-    expect(signedOut.response.headers.get('set-cookie')).to.equal(null);
-    expect((await other.get(pathOf(client))).headers.get('set-cookie')).to.match(/session/);
     await other.send('/logout');
     await nodes[0].clients.transfer(given.id, undefined);
     await Promise.all([signedOut.ended, transferred.ended]);

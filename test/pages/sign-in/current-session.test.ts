@@ -1,6 +1,6 @@
 /** `POST /oauth/token/refresh`: keeps a browser session alive, and is no OAuth endpoint. */
 import { expect } from 'chai';
-import { type Answer, ask, basic } from '../../support/oauth.ts';
+import { type Answer, ask, authorizationUrl, basic } from '../../support/oauth.ts';
 import { createPerson, type Person } from '../../support/person.ts';
 import { startSeeded } from '../../support/seeded.ts';
 
@@ -63,8 +63,43 @@ describe('keeping the browser session alive', () => {
     expect(await isSignedIn()).to.equal(true);
   });
 
-  it('a session that nobody keeps alive ends', async () => {
-    on.clock.advance(IDLE);
+  it('only the answer that begins a session names its cookie: none that comes late brings another back', async () => {
+    const sessionCookies = ({ headers }: { headers: Headers }): string[] =>
+      headers.getSetCookie().filter((line) => line.startsWith('gate_session='));
+    const silent = authorizationUrl(on.issuer, on.clients.confidential, { prompt: 'none' });
+    const late = [
+      await person.post(PATH, {}),
+      await person.get('/profile'),
+      await person.get(silent),
+      await person.get(authorizationUrl(on.issuer, on.clients.confidential)),
+    ];
+    for (const answer of late)
+      expect(sessionCookies(answer), answer.url.pathname).to.deep.equal([]);
+
+    // So it lives as long as the session may: in which the store says how long it does.
+    const expected = new Date(on.clock.clock() + ABSOLUTE * 1_000).toUTCString();
+    const { email, password } = on.seeded.person;
+    const credentials = { email, password };
+    const there = createPerson(on.issuer);
+    const login = await there.get('/login');
+    const signedIn = [await there.submit(login, credentials)];
+    const asked = await person.follow(
+      await person.get(authorizationUrl(on.issuer, on.clients.confidential, { prompt: 'login' })),
+    );
+    signedIn.push(await person.get((await person.submit(asked, credentials)).location ?? ''));
+    for (const answer of signedIn) {
+      const [cookie = '', ...others] = sessionCookies(answer);
+      expect(cookie.split('; ').filter((part) => part.startsWith('expires='))).to.deep.equal([
+        `expires=${expected}`,
+      ]);
+      expect(others).to.deep.equal([]);
+    }
+  });
+
+  it('a session that nobody keeps alive ends; a stream of events does not', async () => {
+    on.clock.advance(IDLE - 1);
+    await person.get('/profile', { accept: 'text/event-stream' });
+    on.clock.advance(1);
     expectRefused(await send(), 401, 'login_required');
     expect(await isSignedIn()).to.equal(false);
   });
