@@ -65,8 +65,17 @@ export interface Endings {
   ): Promise<void>;
   /** Tells who remembers answers about machine tokens of this client that one of them is ended. */
   noteMachineToken(clientId: string): void;
-  /** Records one that the store ended itself, in the step that found it replayed. */
-  noteReplay(authorization: Authorization, kind: 'code' | 'refresh_token', origin: Origin): void;
+  /**
+   * Records one that the store ended itself, in the step that found it replayed.
+   *
+   * @param isHeard false where the answer to that step was lost: then only once it is seen to be gone.
+   */
+  noteReplay(
+    authorization: Authorization,
+    kind: 'code' | 'refresh_token',
+    origin: Origin,
+    isHeard?: boolean,
+  ): void;
   /**
    * Ends again what is recorded as ended: for a token store that was restored from a backup.
    *
@@ -99,13 +108,13 @@ export function createEndings({
   return {
     async end(authorization, why) {
       const { id } = authorization;
-      const endIt = (): Promise<unknown> => store.endAuthorization(id);
+      // Also where it says that there was none: the answer to who ended it may have been lost.
+      const endIt = (): Promise<boolean> => store.endAuthorization(id).then(() => true);
       const note = (first?: typeof endIt) => {
         changes.tell('authorizations', id);
         if (!isTest(authorization)) revocations.note({ authorization, ...why }, first);
       };
       try {
-        // Also where it says that there was none: the answer to who ended it may have been lost.
         await endIt();
       } catch (error) {
         // It may be done all the same, and nobody would be told.
@@ -128,11 +137,14 @@ export function createEndings({
       revocations.noteMachineToken(clientId);
     },
 
-    noteReplay(authorization, kind, origin) {
-      changes.tell('authorizations', authorization.id);
+    noteReplay(authorization, kind, origin, isHeard = true) {
+      const { id } = authorization;
+      changes.tell('authorizations', id);
       if (isTest(authorization)) return;
       const cause = kind === 'code' ? 'code_replayed' : 'refresh_token_replayed';
-      revocations.note({ authorization, cause, actor: 'service', origin });
+      const isGone = async () => (await store.readAuthorization(id)) === undefined;
+      const told = { authorization, cause, actor: 'service', origin } as const;
+      revocations.note(told, isHeard ? undefined : isGone);
     },
 
     async repeatRecorded(since, tell) {

@@ -30,9 +30,9 @@ export interface Revocations {
    * The same, for a request that neither waits for it nor depends on it: it is tried again until
    * it is written, for as long as this process lives.
    *
-   * @param first what must be done before, each time.
+   * @param first what must be done before, each time; answers whether there is something to record.
    */
-  note(revocation: Revocation, first?: () => Promise<unknown>): void;
+  note(revocation: Revocation, first?: () => Promise<boolean>): void;
   /** Tells every node that this one is ended, recorded or not. */
   tell(id: string): Promise<void>;
   /** The same of the machine tokens of a client, one of which is; as with `note`. */
@@ -135,8 +135,7 @@ export function createRevocations(parts: {
       const { authorization, origin: _, ...about } = revocation;
       const { clientId } = authorization;
       const write = async (): Promise<void> => {
-        await first?.();
-        await record(revocation);
+        if (!first || (await first())) await record(revocation);
       };
       attempt({ write, about: { clientId, ...about } });
     },

@@ -63,8 +63,8 @@ async function exchangeCode(...[parts, client, form, ctx]: Parameters<Grant>) {
     throw invalidGrant('redirect_uri is not the one of the authorization request');
   }
   // Used up last, so that a store that is away or a crash before costs the client nothing.
-  const issued = await parts.authorizations.exchange(authorization);
-  return answerWith(ctx, parts, authorization, 'code', issued);
+  const issuing = parts.authorizations.exchange(authorization);
+  return answerWith(ctx, parts, { authorization, kind: 'code', rotation: -1, issuing });
 }
 
 /** RFC 6749 §6. */
@@ -73,9 +73,8 @@ async function refreshTokens(...[parts, client, form, ctx]: Parameters<Grant>) {
   const authorization = await requireOwn(ctx, parts, client, value, 'refresh_token');
   await requireCounted(authorization, parts);
   const { rotation } = authorization.presented;
-  const issued = await parts.authorizations.refresh(authorization, rotation);
-  if (typeof issued !== 'string' && issued.isRetry) parts.outcomes.refreshRetried();
-  return answerWith(ctx, parts, authorization, 'refresh_token', issued);
+  const issuing = parts.authorizations.refresh(authorization, rotation);
+  return answerWith(ctx, parts, { authorization, kind: 'refresh_token', rotation, issuing });
 }
 
 /** RFC 6749 §4.4. */
@@ -168,14 +167,34 @@ function requireVerifier({ codeChallengeHash }: Authorization, verifier: string 
   }
 }
 
-function answerWith(
+async function answerWith(
   ctx: Context,
   { endings, outcomes, log }: TokenGrantParts,
-  authorization: Authorization,
-  kind: Kind,
-  issued: IssuedTokens | NothingIssued,
-): TokenResponse {
+  {
+    authorization,
+    kind,
+    rotation,
+    issuing,
+  }: {
+    readonly authorization: Authorization;
+    readonly kind: Kind;
+    /** Of what was presented. */
+    readonly rotation: number;
+    readonly issuing: Promise<IssuedTokens | NothingIssued>;
+  },
+): Promise<TokenResponse> {
+  const noteReplay = (isHeard: boolean): void => {
+    const origin = { address: ctx.ip, browser: ctx.get('user-agent') };
+    endings.noteReplay(authorization, kind, origin, isHeard);
+  };
+  // Whether it is a replay decides the store, whose answer may be lost.
+  const mayBeReplay = rotation < authorization.rotation;
+  const issued = await issuing.catch((error: unknown) => {
+    if (mayBeReplay) noteReplay(false);
+    throw error;
+  });
   if (typeof issued !== 'string') {
+    if (issued.isRetry) outcomes.refreshRetried();
     return {
       access_token: issued.accessToken,
       expires_in: issued.expiresIn,
@@ -189,8 +208,10 @@ function answerWith(
     const about = { requestId: ctx.state.requestId, clientId, authorization: id };
     log.warn(about, `a ${NAME[kind]} was replayed: its authorization is ended`);
     outcomes.grantReplayed(kind);
-    endings.noteReplay(authorization, kind, { address: ctx.ip, browser: ctx.get('user-agent') });
+    noteReplay(true);
   }
+  // It was there a moment ago: the step was sent a second time.
+  if (issued === 'missing' && mayBeReplay) noteReplay(false);
   throw invalidGrant(REFUSED[kind][issued]);
 }
 

@@ -8,6 +8,7 @@ import {
   basic,
   clientCredentials,
   exchangeCode,
+  refresh,
   revokeCurrent,
 } from '../support/oauth.ts';
 import { freePort } from '../support/programs.ts';
@@ -131,6 +132,49 @@ describeOn([postgresServer, redisServer], 'an exchange that breaks off, Redis', 
       });
       expect(await on.partner.isActive(accessToken)).to.equal(false);
     }
+  });
+
+  it('and a replay, which ends it, is recorded too', async () => {
+    const { confidential: client } = on.clients;
+    const restored = Number(new URL(redis.url).port);
+    const idOf = (code: string): string => /^gate_ac_(.{22})/.exec(code)?.[1] ?? '';
+    for (const kind of ['code', 'refresh_token'] as const) {
+      for (const isAwayThen of [false, true]) {
+        const code = await on.partner.code(client);
+        const first = tokensOf(await exchangeCode(on.issuer, client, code));
+        for (let { refreshToken } = first, turn = 0; turn < 2; turn += 1) {
+          ({ refreshToken } = tokensOf(await refresh(on.issuer, client, refreshToken)));
+        }
+        const nobody = await freePort();
+        const lost = proxy.breakAnswerTo('evalsha').then(() => isAwayThen && proxy.leadTo(nobody));
+        const answer =
+          kind === 'code'
+            ? await exchangeCode(on.issuer, client, code)
+            : await refresh(on.issuer, client, first.refreshToken);
+        await lost;
+        proxy.leadTo(restored);
+        await eventually(() => on.service.store.ping());
+        expect(answer.status).to.equal(isAwayThen ? 503 : 400);
+        await eventually(async () => {
+          await on.service.revocations.close();
+          const found = await on.service.revocations.find(idOf(code));
+          expect(found?.cause, `${kind}, away: ${isAwayThen}`).to.equal(`${kind}_replayed`);
+        });
+      }
+    }
+    // A retry is none, whoever hears of its answer.
+    const code = await on.partner.code(client);
+    const { refreshToken } = tokensOf(await exchangeCode(on.issuer, client, code));
+    expect((await refresh(on.issuer, client, refreshToken)).status).to.equal(200);
+    const nobody = await freePort();
+    const lost = proxy.breakAnswerTo('evalsha').then(() => proxy.leadTo(nobody));
+    away(await refresh(on.issuer, client, refreshToken));
+    await lost;
+    proxy.leadTo(restored);
+    await eventually(() => on.service.store.ping());
+    await on.service.revocations.close();
+    expect(await on.service.revocations.find(idOf(code))).to.equal(undefined);
+    expect((await refresh(on.issuer, client, refreshToken)).status).to.equal(200);
   });
 
   it('and who remembers answers about a machine is told, whatever was answered', async () => {
