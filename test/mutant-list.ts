@@ -286,6 +286,8 @@ const LIST: readonly (Place | readonly [rule: string, from: string, to: string])
   ['a session that was signed out from elsewhere is over', ' &&\n  !account.endedSessions.includes(uid)', ''],
   { in: 'src/authorizations/consents.ts', by: 'authorizations/connections' },
   ['a session that was signed out approves nothing', ' AND $9::text <> ALL(ended_sessions)', ' AND $9::text IS NOT NULL'],
+  { in: 'src/accounts/activity/activity.ts', by: 'provider/ended-sessions' },
+  ['nobody changes anything in a session that has ended', 'if (recorded.length === 0) throw new SessionEnded();', ''],
   { in: 'src/provider/interactions.ts', by: 'pages/security' },
   ['who signs in again after that gets a session of their own', ' && !account.endedSessions.includes(present.uid)', ''],
   { in: 'src/provider/cross-origin.ts', by: 'provider/cross-origin' },

@@ -49,6 +49,12 @@ export const originOf = (ctx: Context): Origin => ({
   browser: ctx.get('user-agent'),
 });
 
+/** The same of a change that only who is signed in may make: once their session ended, nobody made it. */
+export const originInSession = (ctx: Context): Origin => ({
+  ...originOf(ctx),
+  session: visitorIn(ctx).session,
+});
+
 /** Somebody who is signed in in this browser, and in which of their sessions. */
 export interface Visitor {
   readonly account: Account;

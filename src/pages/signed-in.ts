@@ -2,8 +2,8 @@
 import type { Context, Middleware, Next } from 'koa';
 import type { Account } from '../accounts/account.ts';
 import type { AccountRegistry } from '../accounts/account-registry.ts';
-import type { Clock } from '../clock.ts';
-import { epochSeconds } from '../clock.ts';
+import { SessionEnded } from '../accounts/activity/activity.ts';
+import { type Clock, epochSeconds } from '../clock.ts';
 import type { BrowserSessions } from '../provider/browser-sessions.ts';
 import { formOf, readForm } from '../provider/form.ts';
 import { requestState } from '../request-state.ts';
@@ -87,15 +87,22 @@ export function pageSteps(parts: {
 
   async function requireSignedIn(ctx: Context, next: Next): Promise<void> {
     const visitor = await visitorOf(ctx, parts);
-    if (!visitor) {
-      const form = ctx.method === 'POST' ? await keepTyped(ctx) : undefined;
-      return seeOther(ctx, loginPath(ctx.path, form));
-    }
+    if (!visitor) return askToSignIn(ctx);
     if (ctx.query.form !== undefined) await findTyped(ctx, visitor.account);
     // Whoever visits pages is not idle, with JavaScript or without. What a page listens to, is no visit.
     const isVisit = ctx.method === 'GET' && ctx.get('accept') !== 'text/event-stream';
     if (isVisit) await sessions.keepAlive(ctx);
-    await next();
+    try {
+      await next();
+    } catch (error) {
+      if (!(error instanceof SessionEnded)) throw error;
+      await askToSignIn(ctx);
+    }
+  }
+
+  async function askToSignIn(ctx: Context): Promise<void> {
+    const form = ctx.method === 'POST' ? await keepTyped(ctx) : undefined;
+    seeOther(ctx, loginPath(ctx.path, form));
   }
 
   /** After `requireSignedIn`. */

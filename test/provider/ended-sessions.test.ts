@@ -1,8 +1,10 @@
 /** Whoever holds a session that was ended sees nothing and approves nothing, with whatever is open. */
 import { expect } from 'chai';
-import { signedIn } from '../pages/signed-in-person.ts';
+import { fieldOf, signedIn } from '../pages/signed-in-person.ts';
+import { eventually } from '../support/eventually.ts';
 import { authorizationUrl } from '../support/oauth.ts';
-import { createPerson, type Page } from '../support/person.ts';
+import { createPerson, type Fields, type Page } from '../support/person.ts';
+import { describeOn, postgresServer } from '../support/requirements.ts';
 import { addPerson, REDIRECT_URI, type SeededPerson } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { outcomeOf } from './authorization-outcome.ts';
@@ -117,5 +119,58 @@ describe('a consent page in a session that was ended', () => {
       expect(sent.status).to.equal(400);
       expect(sent.html).to.include('This app asked to send you to an unknown address');
     }
+  });
+});
+
+describeOn([postgresServer], 'a form in flight while its session ends', () => {
+  const on = startSeeded({ on: 'postgres' });
+
+  it('keeps nothing, asks for the sign-in and holds what was typed ready', async () => {
+    const { database, clients, apiKeys } = on.service;
+    const owner = on.seeded.person;
+    const draft = { kind: 'confidential', name: 'Mine', isNative: false } as const;
+    const ownerAccountId = owner.accountId;
+    const { client } = await clients.add({
+      ...draft,
+      redirectUris: [REDIRECT_URI],
+      ownerAccountId,
+    });
+    const own = `/profile/oauth-clients/${client.id}`;
+    const forms: readonly (readonly [path: string, fields: Fields])[] = [
+      ['/profile/api-keys', { name: 'Left behind', expires_in_days: '30' }],
+      ['/profile/oauth-clients/new', { name: 'Left behind', redirect_uris: REDIRECT_URI }],
+      [`${own}/settings`, { name: 'Left behind', redirect_uris: REDIRECT_URI }],
+      [`${own}/links`, { homepage_url: 'https://left.example/' }],
+      [`${own}/rotate-secret`, {}],
+    ];
+    for (const [path, fields] of forms) {
+      const person = await signedIn(on.service, owner);
+      const form_token = fieldOf(await person.get('/errors'), 'form_token');
+      const sending = await database.transaction(async (tx) => {
+        await tx.query('SELECT FROM clients WHERE id = $1 FOR UPDATE', [client.id]);
+        await tx.query(
+          'UPDATE accounts SET session_generation = session_generation + 1 WHERE id = $1',
+          [owner.accountId],
+        );
+        const sent = person.send(path, { ...fields, form_token, creation_key: 'k'.repeat(22) });
+        await eventually(async () => {
+          const waiting = await database.query(
+            "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
+          );
+          expect(waiting, path).to.have.length(1);
+        });
+        return { sent };
+      });
+      const { status, location } = await sending.sent;
+      expect(status, path).to.equal(303);
+      expect(location?.pathname, path).to.equal('/login');
+      const typed = Object.keys(fields).length > 0;
+      expect(/[?&]form=/.test(decodeURIComponent(location?.search ?? '')), path).to.equal(typed);
+    }
+    expect(await apiKeys.listOf(owner.accountId)).to.deep.equal([]);
+    const owned = await clients.listByOwner(owner.accountId);
+    expect(owned.map(({ name }) => name)).to.deep.equal(['Mine']);
+    expect(owned[0]?.secrets).to.have.length(1);
+    expect((await clients.find(client.id))?.links).to.deep.equal({});
   });
 });

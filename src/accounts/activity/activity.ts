@@ -53,7 +53,12 @@ export type Action =
 export interface Origin {
   readonly address: string;
   readonly browser: string;
+  /** In whose name: when it has ended nothing is recorded, and nothing kept of the transaction. */
+  readonly session?: { readonly uid: string; readonly generation: number };
 }
+
+/** Who did it is not signed in any more: somebody, or something, ended the session meanwhile. */
+export class SessionEnded extends Error {}
 
 export interface NewActivity {
   readonly action: Action;
@@ -82,7 +87,11 @@ export interface ActivityRecord extends NewActivity {
 }
 
 export interface Activity {
-  /** Pass the transaction of the change itself, so that neither is kept without the other. */
+  /**
+   * Pass the transaction of the change itself, so that neither is kept without the other.
+   *
+   * @throws SessionEnded
+   */
   record(entry: NewActivity, tx?: Queries): Promise<void>;
   /** Many at once, in the order given. @param origin of all of them. */
   recordAll(
@@ -134,10 +143,14 @@ export function createActivity(parts: {
     actor === 'operator' ? [by?.operator ?? null, by?.reason ?? null] : [null, null];
   return {
     async record({ action, actor, accountId, details = {}, origin }, tx = database) {
-      await tx.query(
+      const recorded = await tx.query(
         `INSERT INTO activity (at, account_id, actor, action, details, address, browser,
             operator, reason)
-          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+          SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9
+            WHERE $10::text IS NULL OR EXISTS (SELECT FROM accounts
+              WHERE id = $2 AND suspended_at IS NULL
+                AND session_generation <= $11 AND $10 <> ALL(ended_sessions))
+          RETURNING 1`,
         [
           new Date(clock()),
           accountId ?? null,
@@ -146,8 +159,11 @@ export function createActivity(parts: {
           JSON.stringify(details),
           ...valuesOf(origin),
           ...operatedBy(actor),
+          origin?.session?.uid ?? null,
+          origin?.session?.generation ?? null,
         ],
       );
+      if (recorded.length === 0) throw new SessionEnded();
     },
 
     async recordAll(entries, tx, origin) {

@@ -7,7 +7,7 @@ import { formOf } from '../../provider/form.ts';
 import { Refusal } from '../../refusal.ts';
 import { newCreationKey, sentFormFrom } from '../forms/sent-form.ts';
 import { byText, byTime, type ListFilter, type ListForm, listOf } from '../lists.ts';
-import { originOf, seeOther } from '../page.ts';
+import { originInSession, seeOther } from '../page.ts';
 import { get, type PageParts, post, type Redraw, type Route } from '../routes.ts';
 import { accountOf, NOTHING_SENT, typedOf } from '../signed-in.ts';
 import { fromOf } from '../words/browser.ts';
@@ -127,7 +127,7 @@ export function apiKeysPage(parts: PageParts): Route[] {
     const { name, expiresInDays } = typedIn(form);
     const sent = sentFormFrom(form, [name, expiresInDays ?? '']);
     try {
-      const origin = originOf(ctx);
+      const origin = originInSession(ctx);
       const days = daysFrom(expiresInDays);
       const { id } = await apiKeys.addOnce(
         { accountId, name, expiresInDays: days, mostOfPerson: limit },
@@ -189,7 +189,7 @@ export function apiKeysPage(parts: PageParts): Route[] {
 
   async function revoke(ctx: Context): Promise<void> {
     const id = String(ctx.params.id);
-    const isRevoked = await apiKeys.revoke(accountOf(ctx).id, id, originOf(ctx));
+    const isRevoked = await apiKeys.revoke(accountOf(ctx).id, id, originInSession(ctx));
     if (isRevoked) await host.notices.tell(ctx, PATH, REVOKED);
   }
 

@@ -9,7 +9,7 @@ import {
   normalizeLinks,
 } from '../../clients/client-links.ts';
 import { formOf } from '../../provider/form.ts';
-import { originOf } from '../page.ts';
+import { originInSession } from '../page.ts';
 import { get, type PageParts, post, type Redraw, type Route } from '../routes.ts';
 import { accountOf, NOTHING_SENT, typedOf } from '../signed-in.ts';
 import { CLIENT, type OwnClientSteps, ownClientOf, urlOf } from './own-client.ts';
@@ -108,7 +108,7 @@ export function linkRoutes(parts: PageParts, own: OwnClientSteps): Route[] {
           actor: 'person',
           accountId: accountOf(ctx).id,
           details: { client_id: id, client_name: name, ...links },
-          origin: originOf(ctx),
+          origin: originInSession(ctx),
         },
         tx,
       ),

@@ -4,7 +4,7 @@ import { normalizeClientName } from '../../clients/client-rules.ts';
 import { formOf } from '../../provider/form.ts';
 import { Refusal } from '../../refusal.ts';
 import { newCreationKey, sentFormFrom } from '../forms/sent-form.ts';
-import { originOf, seeOther } from '../page.ts';
+import { originInSession, seeOther } from '../page.ts';
 import { get, type PageParts, post, type Redraw, type Route } from '../routes.ts';
 import { accountOf, NOTHING_SENT, typedOf } from '../signed-in.ts';
 import type { ShownSecret } from './created.ts';
@@ -89,7 +89,7 @@ export function newClientRoutes(parts: PageParts): Route[] {
                 client_name: normalizeClientName(name),
                 redirect_uris: redirectUris,
               },
-              origin: originOf(ctx),
+              origin: originInSession(ctx),
             },
             tx,
           ),

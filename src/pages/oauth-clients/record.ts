@@ -1,7 +1,7 @@
 /** What an owner did to a client, in the activity log. */
 import type { Context } from 'koa';
 import type { Action, Activity } from '../../accounts/activity/activity.ts';
-import { originOf } from '../page.ts';
+import { originInSession } from '../page.ts';
 import type { PageParts } from '../routes.ts';
 import { accountOf } from '../signed-in.ts';
 import { ownClientOf } from './own-client.ts';
@@ -18,5 +18,5 @@ export const recordingOf =
     const { id, name } = ownClientOf(ctx);
     const entry = { action, actor: 'person', accountId: accountOf(ctx).id } as const;
     const all = { client_id: id, client_name: name, ...details };
-    return activity.record({ ...entry, details: all, origin: originOf(ctx) }, tx);
+    return activity.record({ ...entry, details: all, origin: originInSession(ctx) }, tx);
   };

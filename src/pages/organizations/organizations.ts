@@ -6,7 +6,7 @@ import type { InCharge } from '../../authorizations/organization-endings.ts';
 import { Refusal } from '../../refusal.ts';
 import { requestState } from '../../request-state.ts';
 import { byText, type ListForm, listOf } from '../lists.ts';
-import { originOf } from '../page.ts';
+import { originInSession } from '../page.ts';
 import { get, type PageParts, post, type Route } from '../routes.ts';
 import { accountOf } from '../signed-in.ts';
 import { reachParts } from './reach-parts.ts';
@@ -36,7 +36,7 @@ export function organizationsPage(parts: PageParts): Route[] {
 
   const whoEnds = (ctx: Context): InCharge => ({
     account: accountOf(ctx),
-    origin: originOf(ctx),
+    origin: originInSession(ctx),
     organization: inCharge.get(ctx),
   });
 
