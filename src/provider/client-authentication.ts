@@ -94,7 +94,7 @@ interface Credentials {
 function presentedCredentials(ctx: Context): Credentials {
   const form = formOf(ctx);
   const header = ctx.get('authorization');
-  const id = form.get('client_id') ?? undefined;
+  const id = form.get('client_id') || undefined;
   const secret = form.get('client_secret') || undefined;
   if (!header) return { id, secret, byHeader: false };
   // RFC 6749 §2.3: one method per request.

@@ -47,7 +47,7 @@ export function tokenProblem(
   const [idInHeader] = Buffer.from(encoded ?? '', 'base64')
     .toString()
     .split(':');
-  return problemOf(form?.get('client_id') ?? idInHeader, {
+  return problemOf(form?.get('client_id') || idInHeader, {
     step: 'token',
     error,
     cause,

@@ -84,7 +84,8 @@ describe('client authentication', () => {
           { header: basic(client).replace('Basic', 'basic') },
           { header: encoded },
           { header: basic(client), form: { client_id: id } },
-          { header: basic(client), form: { client_secret: '' } },
+          // RFC 6749 §3.2: what has no value was not sent.
+          { header: basic(client), form: { client_id: '', client_secret: '' } },
         ];
         for (const way of ways) {
           const { status, text } = await send(endpoint, way);
