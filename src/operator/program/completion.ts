@@ -3,7 +3,7 @@ import path from 'node:path';
 import { Argument, type Command } from 'commander';
 import type { Operator } from './operator.ts';
 
-const PROGRAM = path.join(import.meta.dirname, 'main.ts');
+const PROGRAM = path.join(import.meta.dirname, '../main.ts');
 
 export function addCompletionCommand(program: Command, { print }: Operator): void {
   program
