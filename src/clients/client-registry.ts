@@ -28,9 +28,10 @@ export interface ClientRegistry extends ClientCreation, ClientSecrets, OwnedClie
    * Changes what people see and where they are sent back to, and nothing else of the client. The
    * operator's mark was for what it was.
    *
+   * @param changes what is left out stays as it is.
    * @throws Refusal `client_invalid` (with every problem) or `client_unknown`
    */
-  edit(id: string, changes: ClientChanges, alongside?: Alongside): Promise<Client>;
+  edit(id: string, changes: Partial<ClientChanges>, alongside?: Alongside): Promise<Client>;
   /** Says that the operator looked at it as it is, or takes that back. @throws Refusal `client_unknown` */
   verify(id: string, isVerified: boolean, alongside?: Alongside): Promise<Client>;
   /** From the next request on nothing issued to the client is accepted. @throws Refusal `client_unknown` */
@@ -67,10 +68,14 @@ export interface ClientRegistry extends ClientCreation, ClientSecrets, OwnedClie
 export type ClientChanges = Pick<ClientDraft, 'name' | 'redirectUris' | 'links'>;
 
 const EDIT = `
-  name = $3, redirect_uris = $4, homepage_url = $5, support_url = $6, privacy_url = $7,
+  name = coalesce($3::text, name), redirect_uris = coalesce($4::text[], redirect_uris),
+  homepage_url = CASE WHEN $8 THEN $5 ELSE homepage_url END,
+  support_url = CASE WHEN $8 THEN $6 ELSE support_url END,
+  privacy_url = CASE WHEN $8 THEN $7 ELSE privacy_url END,
   verified_at = CASE
-    WHEN (name, redirect_uris, homepage_url, support_url, privacy_url)
-      IS NOT DISTINCT FROM ($3::text, $4::text[], $5::text, $6::text, $7::text)
+    WHEN name = coalesce($3, name) AND redirect_uris = coalesce($4, redirect_uris)
+      AND (NOT $8::boolean OR (homepage_url, support_url, privacy_url)
+        IS NOT DISTINCT FROM ($5::text, $6::text, $7::text))
     THEN verified_at END`;
 const TRANSFER = 'owner_account_id = $3, creation_key = NULL, verified_at = NULL';
 export interface ClientFilter {
@@ -153,13 +158,16 @@ export function createClientRegistry(parts: {
       return mapPage(await pageOf<ClientRow>(database, query, page), clientFrom);
     },
 
-    async edit(id, { name, redirectUris, links }, alongside) {
+    async edit(id, changes, alongside) {
+      const { links } = changes;
       const client = isClientId(id) ? await read(id) : undefined;
       if (!client) throw unknownClient(id);
       // By the rules of its kind, which never changes.
-      const { homepage, support, privacy } = links ?? client.links;
-      refuseInvalidClient({ ...client, name, redirectUris, links: links ?? {} });
-      const values = [normalizeClientName(name), redirectUris, homepage, support, privacy];
+      const { homepage, support, privacy } = links ?? {};
+      const { name: typed = client.name, redirectUris: uris = client.redirectUris } = changes;
+      refuseInvalidClient({ ...client, name: typed, redirectUris: uris, links: links ?? {} });
+      const named = changes.name === undefined ? undefined : normalizeClientName(typed);
+      const values = [named, changes.redirectUris, homepage, support, privacy, links !== undefined];
       const orNull = values.map((value) => value ?? null);
       return change(id, EDIT, orNull, alongside);
     },

@@ -1,5 +1,6 @@
 /** Whoever holds a session that was ended sees nothing and approves nothing, with whatever is open. */
 import { expect } from 'chai';
+import type { Queries } from '../../src/storage/queries.ts';
 import { fieldOf, signedIn } from '../pages/signed-in-person.ts';
 import { eventually } from '../support/eventually.ts';
 import { authorizationUrl } from '../support/oauth.ts';
@@ -122,11 +123,61 @@ describe('a consent page in a session that was ended', () => {
   });
 });
 
-describeOn([postgresServer], 'a form in flight while its session ends', () => {
+describeOn([postgresServer], 'a form in flight', () => {
   const on = startSeeded({ on: 'postgres' });
 
-  it('keeps nothing, asks for the sign-in and holds what was typed ready', async () => {
-    const { database, clients, apiKeys } = on.service;
+  /** Makes the change while the request waits for it, and commits it then. */
+  async function meeting(
+    request: () => Promise<Page>,
+    change: (tx: Queries) => Promise<unknown>,
+  ): Promise<Page> {
+    const { sent } = await on.service.database.transaction(async (tx) => {
+      await change(tx);
+      const sent = request();
+      await eventually(async () => {
+        const waiting = await on.service.database.query(
+          "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
+        );
+        expect(waiting).to.have.length(1);
+      });
+      return { sent };
+    });
+    return sent;
+  }
+
+  it('changes nothing but its own fields, whatever is changed beside it', async () => {
+    const { clients } = on.service;
+    const owner = on.seeded.person;
+    const draft = { kind: 'confidential', name: 'Ours', isNative: false } as const;
+    const ownerAccountId = owner.accountId;
+    const { client } = await clients.add({
+      ...draft,
+      redirectUris: [REDIRECT_URI],
+      ownerAccountId,
+    });
+    const person = await signedIn(on.service, owner);
+    const path = `/profile/oauth-clients/${client.id}/links`;
+    const form_token = fieldOf(await person.get('/errors'), 'form_token');
+    const fields = { homepage_url: 'https://ours.example/', form_token };
+    const { status } = await meeting(
+      () => person.send(path, fields),
+      (tx) =>
+        tx.query("UPDATE clients SET name = 'Yours', redirect_uris = $2 WHERE id = $1", [
+          client.id,
+          ['https://other.example/'],
+        ]),
+    );
+    expect(status).to.equal(303);
+    const { name, redirectUris, links } = (await clients.find(client.id)) ?? {};
+    expect({ name, redirectUris, links }).to.deep.equal({
+      name: 'Yours',
+      redirectUris: ['https://other.example/'],
+      links: { homepage: 'https://ours.example/' },
+    });
+  });
+
+  it('whose session ends keeps nothing, asks for the sign-in and holds what was typed ready', async () => {
+    const { clients, apiKeys } = on.service;
     const owner = on.seeded.person;
     const draft = { kind: 'confidential', name: 'Mine', isNative: false } as const;
     const ownerAccountId = owner.accountId;
@@ -146,22 +197,17 @@ describeOn([postgresServer], 'a form in flight while its session ends', () => {
     for (const [path, fields] of forms) {
       const person = await signedIn(on.service, owner);
       const form_token = fieldOf(await person.get('/errors'), 'form_token');
-      const sending = await database.transaction(async (tx) => {
-        await tx.query('SELECT FROM clients WHERE id = $1 FOR UPDATE', [client.id]);
-        await tx.query(
-          'UPDATE accounts SET session_generation = session_generation + 1 WHERE id = $1',
-          [owner.accountId],
-        );
-        const sent = person.send(path, { ...fields, form_token, creation_key: 'k'.repeat(22) });
-        await eventually(async () => {
-          const waiting = await database.query(
-            "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
+      const sent = await meeting(
+        () => person.send(path, { ...fields, form_token }),
+        async (tx) => {
+          await tx.query('SELECT FROM clients WHERE id = $1 FOR UPDATE', [client.id]);
+          await tx.query(
+            'UPDATE accounts SET session_generation = session_generation + 1 WHERE id = $1',
+            [owner.accountId],
           );
-          expect(waiting, path).to.have.length(1);
-        });
-        return { sent };
-      });
-      const { status, location } = await sending.sent;
+        },
+      );
+      const { status, location } = sent;
       expect(status, path).to.equal(303);
       expect(location?.pathname, path).to.equal('/login');
       const typed = Object.keys(fields).length > 0;
@@ -169,8 +215,8 @@ describeOn([postgresServer], 'a form in flight while its session ends', () => {
     }
     expect(await apiKeys.listOf(owner.accountId)).to.deep.equal([]);
     const owned = await clients.listByOwner(owner.accountId);
-    expect(owned.map(({ name }) => name)).to.deep.equal(['Mine']);
-    expect(owned[0]?.secrets).to.have.length(1);
+    expect(owned.map(({ name }) => name)).to.have.members(['Mine', 'Yours']);
+    expect(owned.map(({ secrets }) => secrets.length)).to.deep.equal([1, 1]);
     expect((await clients.find(client.id))?.links).to.deep.equal({});
   });
 });

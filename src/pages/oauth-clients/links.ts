@@ -99,9 +99,9 @@ export function linkRoutes(parts: PageParts, own: OwnClientSteps): Route[] {
 
   async function save(ctx: Context): Promise<void> {
     const client = ownClientOf(ctx);
-    const { id, name, redirectUris } = client;
+    const { id, name } = client;
     const links = normalizeLinks(linksIn(formOf(ctx)));
-    await clients.edit(id, { name, redirectUris, links }, (tx) =>
+    await clients.edit(id, { links }, (tx) =>
       activity.record(
         {
           action: 'client_changed',
