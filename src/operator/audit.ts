@@ -1,5 +1,6 @@
 /** `operator audit`: who changed what, who signed in, what was revoked, and from where. */
 import { type Command, Option } from 'commander';
+import { isAccountId } from '../accounts/account.ts';
 import type { Action, ActivityRecord } from '../accounts/activity/activity.ts';
 import { ACTIONS, wordsOf } from '../accounts/activity/activity-words.ts';
 import type { AuditRecord } from '../accounts/activity/audit.ts';
@@ -8,6 +9,7 @@ import { wholeNumber } from './program/lists.ts';
 import { accountNamed } from './program/names.ts';
 import type { Operator } from './program/operator.ts';
 import { table } from './program/report.ts';
+import type { Registries } from './registries.ts';
 
 interface AuditOptions {
   readonly account?: string;
@@ -35,7 +37,7 @@ export function addAuditCommand(program: Command, { run }: Operator): void {
     .description(
       'who did what, newest first: sign-ins, connections, every change of who may do what',
     )
-    .option('--account <account>', 'of this person: email address or account ID')
+    .option('--account <account>', 'of this person: email address, or account ID, deleted ones too')
     .option('--client <id>', 'about this client, deleted ones too')
     .addOption(new Option('--action <action>', 'of this kind').choices([...ACTIONS].sort()))
     .addOption(new Option('--actor <actor>', 'done by one of these').choices(ACTORS))
@@ -50,11 +52,16 @@ export function addAuditCommand(program: Command, { run }: Operator): void {
     .action((options: AuditOptions) =>
       run(async (registries) => {
         const { account, client: clientId, ...question } = options;
-        const accountId = account && (await accountNamed(registries, account)).id;
+        const accountId = account && (await accountIdNamed(registries, account));
         const found = await registries.audit.find({ ...question, accountId, clientId });
         return { value: found.map(recordValue), text: textOf(found, options.limit) };
       }),
     );
+}
+
+/** The log of somebody who was erased is there still, under the ID that they had. */
+async function accountIdNamed(registries: Registries, name: string): Promise<string> {
+  return isAccountId(name) ? name : (await accountNamed(registries, name)).id;
 }
 
 function textOf(found: readonly AuditRecord[], limit: number): string {

@@ -140,6 +140,8 @@ describe('operator edits, beside a running service', () => {
       account_id: person.accountId,
       email: null,
     });
+    const [erased] = await value(`audit --account ${person.accountId} --limit 1`);
+    expect(erased.action).to.equal('account_deleted');
   });
 
   it('a client of every kind: its name, and all its redirect URIs', async () => {
