@@ -19,20 +19,22 @@ export function validate(content: FileContent, overrides: readonly Override[]): 
   for (const { setting, value } of overrides) place(data, setting, value);
   const issues = settingsFile.safeParse(data).error?.issues ?? [];
   const refused = new Set<string>();
-  const problems: ConfigurationProblem[] = [];
+  const problems = new Map<string, ConfigurationProblem>();
   for (const issue of issues) {
     const path = issue.path.map(String);
+    const isInList = path.length > 2;
     if (issue.code === 'unrecognized_keys') {
-      problems.push(...issue.keys.map((key) => unknownKey(path, key)));
-      for (const key of issue.keys) remove(data, [...path, key]);
-      continue;
-    }
-    const setting = path.join('.');
-    if (!refused.has(setting)) problems.push(refusedValue(path, valueAt(data, path), overrides));
-    refused.add(setting);
+      for (const key of issue.keys) {
+        problems.set([...path, key].join('.'), unknownKey(path, key));
+        if (!isInList) remove(data, [...path, key]);
+      }
+      if (!isInList) continue;
+    } else problems.set(path.join('.'), refusedValue(path, valueAt(data, path), overrides));
+    // Of a list with a wrong entry nothing is known.
+    refused.add(path.slice(0, 2).join('.'));
   }
   for (const setting of refused) remove(data, setting.split('.'));
-  return { values: settingsFile.parse(data), refused, problems };
+  return { values: settingsFile.parse(data), refused, problems: [...problems.values()] };
 }
 
 /** `server.port (from PORT)`: where the operator finds the value that counts. */

@@ -2,7 +2,7 @@
 import { chmodSync } from 'node:fs';
 import { expect } from 'chai';
 import { inspectSettings, loadSettingsWithoutSecrets } from '../../src/config/load.ts';
-import { fileWith, problemsOf, settingsOf } from './configuration.ts';
+import { fileWith, pathsOf, problemsOf, settingsOf } from './configuration.ts';
 
 const ENTRY = {
   id: 'platform',
@@ -64,6 +64,15 @@ describe('the settings of sign-in providers', () => {
       expect(JSON.stringify(problem)).not.to.include('x y z');
     });
   }
+
+  it('are not said to be missing where one of them is wrong', () => {
+    for (const wrong of [{ lable: 'x' }, { id: 'a/b' }]) {
+      const providers = [{ ...ENTRY, ...wrong }];
+      expect(pathsOf(`sign_in: ${JSON.stringify({ passwords: false, providers })}`)).to.deep.equal([
+        `sign_in.providers.0.${Object.keys(wrong)}`,
+      ]);
+    }
+  });
 
   it('leave some way in, and lead to another service', () => {
     expect(problemsOf('sign_in: { passwords: false }').map(({ path }) => path)).to.deep.equal([
