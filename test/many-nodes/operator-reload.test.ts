@@ -1,4 +1,5 @@
 /** `operator reload`: what the operator is told of the settings that the node found. */
+import { createServer } from 'node:http';
 import { expect } from 'chai';
 import { ConfigurationProblems } from '../../src/config/problems.ts';
 import { fileWith, keysOfEnvironment } from '../config/configuration.ts';
@@ -85,6 +86,18 @@ describe('operator reload', () => {
     // One of them is enough, as while they are rotated.
     expect(await reload(`${'n'.repeat(32)},${'c'.repeat(32)}`)).to.have.property('changed');
     expect((await reload('n'.repeat(32))).error.code).to.equal('keys_differ');
+  });
+
+  it('takes nothing else that answers there for Gatehouse, whatever it says', async () => {
+    let status = 0;
+    const other = createServer((_request, response) => response.writeHead(status).end('{}'));
+    const port = await freePort();
+    await new Promise<void>((resolve) => other.listen(Number(port), 'localhost', resolve));
+    for (status of [200, 401, 404, 422, 500]) {
+      const { error } = await valueFrom(operatorAt(port), ['reload'], { exitCode: 1 });
+      expect(error.code, `${status}`).to.equal('not_gatehouse');
+    }
+    await new Promise((resolve) => other.close(resolve));
   });
 
   it('where nothing answers, or the port is not known, says so and what to do', async () => {

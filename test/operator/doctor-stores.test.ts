@@ -1,10 +1,13 @@
+import { createServer as createHttpServer } from 'node:http';
 import { connect, createServer, type Socket } from 'node:net';
 import { expect } from 'chai';
 import pg from 'pg';
 import { checkClock } from '../../src/operator/doctor/database.ts';
 import { createFindings } from '../../src/operator/doctor/findings.ts';
+import { checkNodes } from '../../src/operator/doctor/nodes.ts';
 import { openDatabase } from '../../src/storage/database.ts';
 import { startKeySightings } from '../../src/storage/key-sightings.ts';
+import { settingsOf } from '../config/configuration.ts';
 import { createOpened } from '../support/opened.ts';
 import { freshDatabaseUrl, freshMigratedDatabaseUrl } from '../support/postgres-server.ts';
 import { freePort } from '../support/programs.ts';
@@ -131,6 +134,23 @@ describeOn([postgresServer, redisServer], 'operator doctor, of the stores', () =
 });
 
 describe('operator doctor', () => {
+  it('asks the node of this machine, whichever addresses it listens on', async () => {
+    const node = createHttpServer((_request, response) => response.end('ready'));
+    const operatorsPort = Number(await freePort());
+    await new Promise<void>((resolve) => node.listen(operatorsPort, '::', resolve));
+    for (const operatorsHost of ['::', '::1', '0.0.0.0', 'localhost']) {
+      const findings = createFindings(() => {});
+      const { server } = settingsOf('');
+      await checkNodes(
+        findings,
+        { server: { ...server, operatorsHost, operatorsPort } },
+        undefined,
+      );
+      expect(findings.all[0]?.message, operatorsHost).to.match(/ is ready$/);
+    }
+    await new Promise((resolve) => node.close(resolve));
+  });
+
   it('tells how far a clock is off: above a second a warning, above five a problem', () => {
     const statusAt = (clockAheadMs: number): unknown => {
       const findings = createFindings(() => {});

@@ -1,5 +1,6 @@
 /** The doctor's look at the nodes: who runs, and whether the one on this machine is ready. */
 import { systemClock } from '../../clock.ts';
+import { operatorsUrl } from '../../config/operators-listener.ts';
 import type { SettingsWithoutSecrets } from '../../config/settings.ts';
 import { nodeClocks, runningNodes } from '../../storage/key-sightings.ts';
 import type { Queries } from '../../storage/queries.ts';
@@ -20,8 +21,8 @@ export async function checkNodes(
     nodes.length > 0
       ? `running: ${nodes.map(({ node }) => node).join(', ')}`
       : 'no node noted itself in the database within three minutes';
-  const url = `http://${server.operatorsHost}:${server.operatorsPort}/readyz`;
-  const ready = server.operatorsPort === 0 ? undefined : await askReady(url);
+  const url = operatorsUrl(server, '/readyz');
+  const ready = await askReady(url);
   if (ready && !ready.ok) {
     findings.problem({
       check,
