@@ -18,6 +18,18 @@ describe('operator memberships', () => {
 
     const early = await refusal(`memberships set ${person} ${rights}`);
     expect(early.code).to.equal('membership_missing');
+    // Of two changes at once neither is made where one cannot be.
+    const elsewhere = await value('organizations add --name Elsewhere');
+    for (const [where, warehouse_id, code] of [
+      [inAcme, 'wh_nope', 'warehouse_unknown'],
+      [`--organization ${elsewhere.id}`, warehouse.id, 'warehouse_elsewhere'],
+    ]) {
+      const both = `${where} --role member --warehouse ${warehouse_id} --rights read`;
+      expect((await refusal(`memberships set ${person} ${both}`)).code).to.equal(code);
+      expect(await access.accessOf({ accountId: dot.id })).to.deep.equal([]);
+    }
+    const nowhere = await refusal(`memberships remove ${person} --organization org_nope`);
+    expect(nowhere.code).to.equal('organization_unknown');
     await value(`memberships set ${person} ${inAcme} --role member`);
     // The same again changes nothing.
     await value(`memberships set ${person} ${inAcme} --role member`);
@@ -58,6 +70,11 @@ describe('operator memberships', () => {
       ['warehouse_added', null, { ...hamburg, organization_id: organization.id }],
       ['account_added', 'dot', {}],
       ['client_added', null, { ...client, client_name: 'Robot' }],
+      [
+        'organization_added',
+        null,
+        { organization_id: elsewhere.id, organization_name: 'Elsewhere' },
+      ],
       ['membership_set', 'dot', { ...acme, role: 'member' }],
       ['membership_set', 'dot', { ...acme, ...hamburg, rights: ['write', 'read'] }],
       ['membership_set', null, { ...client, ...acme, role: 'viewer' }],

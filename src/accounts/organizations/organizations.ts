@@ -84,9 +84,7 @@ export function createOrganizations(parts: {
     },
 
     async listWarehouses(page = {}, organizationId) {
-      const isKnown =
-        organizationId === undefined || (await places.find('organization', organizationId));
-      if (!isKnown) throw unknownOrganization(organizationId);
+      if (organizationId !== undefined) await places.find('organization', organizationId);
       const query = {
         select: `SELECT w.id, w.name, w.organization_id, w.created_at, w.external_id,
             o.name AS organization_name

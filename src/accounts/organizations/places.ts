@@ -4,8 +4,8 @@ import type { Alongside, Database } from '../../storage/queries.ts';
 import { displayName } from '../display-name.ts';
 
 export interface Places {
-  /** Undefined where there is none. */
-  find(kind: PlaceKind, id: string): Promise<FoundPlace | undefined>;
+  /** @throws Refusal `organization_unknown` or `warehouse_unknown` */
+  find(kind: PlaceKind, id: string): Promise<FoundPlace>;
   /**
    * Changes what it is called, here or in the system that imports it: with an external id the next
    * import takes it for its own.
@@ -56,15 +56,16 @@ export interface Dependents {
 export function createPlaces(database: Database): Places {
   return {
     async find(kind, id) {
-      const { table, isId } = PLACES[kind];
-      if (!isId(id)) return undefined;
+      const { table, isId, unknown } = PLACES[kind];
+      if (!isId(id)) throw unknown(id);
       const home = kind === 'organization' ? 'id' : 'organization_id';
       const [row] = await database.query<PlaceRow & { home: string; home_name: string }>(
         `SELECT it.name, it.external_id, o.id AS home, o.name AS home_name
           FROM ${table} it JOIN organizations o ON o.id = it.${home} WHERE it.id = $1`,
         [id],
       );
-      return row && { ...placeFrom(id, row), organization: { id: row.home, name: row.home_name } };
+      if (row === undefined) throw unknown(id);
+      return { ...placeFrom(id, row), organization: { id: row.home, name: row.home_name } };
     },
 
     edit: (kind, id, { name, externalId }, alongside) =>

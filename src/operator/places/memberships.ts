@@ -1,16 +1,10 @@
 /** `operator memberships`: who belongs to an organization, and with which rights in its warehouses. */
 import { type Command, Option } from 'commander';
 import type { Member } from '../../accounts/access/access.ts';
-import {
-  type Organization,
-  RIGHTS,
-  type Right,
-  ROLES,
-  type Role,
-} from '../../accounts/access/reach.ts';
+import type { FoundPlace, PlaceKind } from '../../accounts/organizations/places.ts';
+import { type Organization, RIGHTS, type Right, ROLES, type Role } from '../../accounts/access/reach.ts';
 import type { Subject } from '../../accounts/access/subject.ts';
-import type { PlaceKind } from '../../accounts/organizations/places.ts';
-import type { ChangeRecord } from '../change-records.ts';
+import { Refusal } from '../../refusal.ts';
 import { WrongUsage } from '../program/failure.ts';
 import {
   type ListForm,
@@ -24,17 +18,11 @@ import type { Operator } from '../program/operator.ts';
 import { type Report, table } from '../program/report.ts';
 import type { Registries } from '../registries.ts';
 
-interface Whose {
+interface MembershipOptions {
   readonly account?: string;
   readonly client?: string;
-}
-
-interface Where extends Whose {
   readonly organization?: string;
   readonly warehouse?: string;
-}
-
-interface What extends Where {
   readonly role?: Role;
   readonly rights?: readonly Right[];
 }
@@ -54,22 +42,21 @@ export function addMembershipCommands(program: Command, operator: Operator): voi
     .addOption(new Option('--role <role>', 'the role in it').choices(ROLES))
     .option('--warehouse <id>', 'the warehouse, with --rights')
     .option('--rights <rights>', `some of ${RIGHTS.join(',')}, separated by commas`, rightsFrom)
-    .action((options: What) => {
-      const { organization, role, warehouse, rights } = completeChange(options);
+    .action((options: MembershipOptions) => {
+      requireCompleteChange(options);
+      const { organization, role, warehouse, rights } = options;
       return run(async (registries) => {
+        const { organizations, memberships } = registries;
         const subject = await subjectOf(registries, options);
-        const { memberships } = registries;
-        const record = (where: Parameters<typeof recordOf>[3]) =>
-          recordOf(registries, subject, 'membership_set', where);
-        if (organization !== undefined && role !== undefined) {
-          const recorded = await record({ kind: 'organization', id: organization, role });
-          await memberships.setRole(subject, organization, role, recorded);
-        }
-        if (warehouse !== undefined && rights !== undefined) {
-          const recorded = await record({ kind: 'warehouse', id: warehouse, rights });
-          await memberships.setRights(subject, warehouse, rights, recorded);
-        }
-        return accessReport(registries, subject, options);
+        // Before either is changed: of two changes both are made or neither.
+        const home = organization && (await organizations.find('organization', organization));
+        const place = warehouse && (await organizations.find('warehouse', warehouse));
+        if (home && place && home.id !== place.organization.id) throw elsewhere(home, place);
+        const record = recording(registries, subject, 'membership_set');
+        if (home && role) await memberships.setRole(subject, home.id, role, record(home, { role }));
+        if (!place || !rights) return accessReport(registries, subject);
+        await memberships.setRights(subject, place.id, rights, record(place, { rights }));
+        return accessReport(registries, subject, { place, rights });
       });
     });
 
@@ -77,22 +64,22 @@ export function addMembershipCommands(program: Command, operator: Operator): voi
     .description('end a membership with all its rights, or only the rights in one warehouse')
     .addOption(new Option('--organization <id>', 'the organization').conflicts('warehouse'))
     .option('--warehouse <id>', 'the warehouse')
-    .action((options: Where) => {
+    .action((options: MembershipOptions) => {
       const { organization, warehouse } = options;
       if (organization === undefined && warehouse === undefined) {
         throw new WrongUsage('name the organization or the warehouse');
       }
       return run(async (registries) => {
+        const { organizations, memberships } = registries;
         const subject = await subjectOf(registries, options);
-        const record = (kind: PlaceKind, id: string) =>
-          recordOf(registries, subject, 'membership_removed', { kind, id });
+        const record = recording(registries, subject, 'membership_removed');
         if (organization !== undefined) {
-          const recorded = await record('organization', organization);
-          await registries.memberships.remove(subject, organization, recorded);
+          const home = await organizations.find('organization', organization);
+          await memberships.remove(subject, home.id, record(home));
         }
         if (warehouse !== undefined) {
-          const recorded = await record('warehouse', warehouse);
-          await registries.memberships.removeRights(subject, warehouse, recorded);
+          const place = await organizations.find('warehouse', warehouse);
+          await memberships.removeRights(subject, place.id, record(place));
         }
         return accessReport(registries, subject);
       });
@@ -103,10 +90,14 @@ export function addMembershipCommands(program: Command, operator: Operator): voi
     .option('--organization <id>', 'everybody and everything in this organization')
     .option('--warehouse <id>', 'everybody and everything that reaches this warehouse')
     .addOption(new Option('--role <role>', 'only with this role in it').choices(ROLES))
-    .action(({ organization, warehouse, role, ...options }: What & ListOptions) => {
+    .action(({ organization, warehouse, role, ...options }: MembershipOptions & ListOptions) => {
       const places = [organization, warehouse].filter((id) => id !== undefined);
       if (places.length === 0) {
-        if (role) throw new WrongUsage('--role needs --organization or --warehouse');
+        if (role || options.match !== undefined || options.limit || options.after) {
+          throw new WrongUsage(
+            '--role, --match, --limit and --after need --organization or --warehouse',
+          );
+        }
         return run(async (registries) =>
           accessReport(registries, await subjectOf(registries, options)),
         );
@@ -153,8 +144,7 @@ function ofSomebody(command: Command): Command {
     .option('--client <id>', 'or the machine client');
 }
 
-function completeChange(options: What): What {
-  const { organization, role, warehouse, rights } = options;
+function requireCompleteChange({ organization, role, warehouse, rights }: MembershipOptions): void {
   if ((organization === undefined) !== (role === undefined)) {
     throw new WrongUsage('--organization and --role go together');
   }
@@ -164,7 +154,6 @@ function completeChange(options: What): What {
   if (organization === undefined && warehouse === undefined) {
     throw new WrongUsage('say --organization and --role, or --warehouse and --rights');
   }
-  return options;
 }
 
 function rightsFrom(list: string): Right[] {
@@ -175,40 +164,47 @@ function rightsFrom(list: string): Right[] {
   });
 }
 
-async function subjectOf(registries: Registries, { account, client }: Whose): Promise<Subject> {
+async function subjectOf(
+  registries: Registries,
+  { account, client }: MembershipOptions,
+): Promise<Subject> {
   if (account !== undefined) return { accountId: (await accountNamed(registries, account)).id };
   if (client === undefined) throw new WrongUsage('say whose: --account or --client');
   return { clientId: (await clientNamed(registries, client)).id };
 }
 
-/** The record of a change of one subject's memberships, with the names of where it is. */
-async function recordOf(
-  { organizations, recordChange }: Registries,
-  subject: Subject,
-  action: 'membership_set' | 'membership_removed',
-  where: { readonly kind: PlaceKind; readonly id: string } & Pick<What, 'role' | 'rights'>,
-): Promise<ChangeRecord> {
-  const { kind, id, ...what } = where;
-  const place = await organizations.find(kind, id);
-  return recordChange(action, {
-    ...('accountId' in subject && { accountId: subject.accountId }),
-    details: {
-      ...('clientId' in subject && { client_id: subject.clientId }),
-      ...(place && {
-        organization_id: place.organization.id,
-        organization_name: place.organization.name,
-      }),
-      ...(place && kind === 'warehouse' && { warehouse_id: id, warehouse_name: place.name }),
-      ...what,
-    },
-  });
+function elsewhere(home: FoundPlace, { id, organization }: FoundPlace): Refusal {
+  return new Refusal(
+    'warehouse_elsewhere',
+    `The warehouse ${id} does not belong to ${home.name}, but to ${organization.name}.`,
+    'Set the role in one organization and the rights in the other one by one.',
+  );
 }
+
+/** What records a change of one subject's memberships, with the names of where it is. */
+const recording =
+  (
+    { recordChange }: Registries,
+    subject: Subject,
+    action: 'membership_set' | 'membership_removed',
+  ) =>
+  ({ id, name, organization }: FoundPlace, what: Pick<MembershipOptions, 'role' | 'rights'> = {}) =>
+    recordChange(action, {
+      ...('accountId' in subject && { accountId: subject.accountId }),
+      details: {
+        ...('clientId' in subject && { client_id: subject.clientId }),
+        organization_id: organization.id,
+        organization_name: organization.name,
+        ...(id !== organization.id && { warehouse_id: id, warehouse_name: name }),
+        ...what,
+      },
+    });
 
 /** What the subject reaches now, in the form that introspection gives to the GraphQL API. */
 async function accessReport(
   registries: Registries,
   subject: Subject,
-  asked: Pick<What, 'warehouse' | 'rights'> = {},
+  given?: GivenRights,
 ): Promise<Report> {
   const organizations = await registries.access.accessOf(subject);
   const rows = organizations.flatMap(({ id, name, role, warehouses }) => [
@@ -222,23 +218,26 @@ async function accessReport(
   const value =
     'accountId' in subject ? { account_id: subject.accountId } : { client_id: subject.clientId };
   const text = table(['ID', 'NAME', 'ROLE OR RIGHTS'], rows, 'They reach nothing now.');
-  const warning = await notDone(registries, organizations, asked);
+  const warning = given && notDone(organizations, given);
   return {
     value: { ...value, organizations, ...(warning && { warnings: [warning] }) },
     text: warning ? `${text}\nWarning: ${warning}` : text,
   };
 }
 
-/** Where the role decides otherwise than the rights that were asked for. */
-async function notDone(
-  registries: Registries,
+interface GivenRights {
+  readonly place: FoundPlace;
+  readonly rights: readonly Right[];
+}
+
+/** Where the role decides otherwise than the rights that were given. */
+function notDone(
   organizations: readonly Organization[],
-  { warehouse, rights = [] }: Pick<What, 'warehouse' | 'rights'>,
-): Promise<string | undefined> {
-  if (warehouse === undefined) return undefined;
-  const home = (await registries.organizations.find('warehouse', warehouse))?.organization.id;
-  const { role, warehouses = [] } = organizations.find(({ id }) => id === home) ?? {};
-  const reached = warehouses.find(({ id }) => id === warehouse)?.rights ?? [];
+  { place, rights }: GivenRights,
+): string | undefined {
+  const home = organizations.find(({ id }) => id === place.organization.id);
+  const { role, warehouses = [] } = home ?? {};
+  const reached = warehouses.find(({ id }) => id === place.id)?.rights ?? [];
   const missing = rights.filter((right) => !reached.includes(right));
   if (missing.length > 0) {
     return `${missing.join(', ')} was not given: a ${role} has at most read; it counts from a role of member on`;

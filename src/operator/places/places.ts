@@ -10,7 +10,6 @@ import { askedFirst, type ConfirmationOptions, confirmed } from '../program/conf
 import { WrongUsage } from '../program/failure.ts';
 import type { Operator } from '../program/operator.ts';
 import type { Report } from '../program/report.ts';
-import type { Registries } from '../registries.ts';
 
 export const EXTERNAL_ID = [
   '--external-id <id>',
@@ -43,9 +42,8 @@ export function addPlaceCommands(nouns: Command, kind: PlaceKind, operator: Oper
     .description('remove it with all access to it; says first what depends on it')
     .argument('<id>', `the ${kind}`)
     .action((id: string, options: ConfirmationOptions) =>
-      run(async (registries) => {
-        const { organizations, recordChange } = registries;
-        const { name } = await placeNamed(registries, kind, id);
+      run(async ({ organizations, recordChange }) => {
+        const { name } = await organizations.find(kind, id);
         const lost = await organizations.dependents(kind, id);
         await confirmed(`Removes the ${kind} ${name} ${inWords(kind, lost)}.`, options, operator);
         const place = await organizations.remove(kind, id, (tx) =>
@@ -60,16 +58,6 @@ export function addPlaceCommands(nouns: Command, kind: PlaceKind, operator: Oper
         return placeReport(kind, place, 'Removed', { removed: true, ...lost });
       }),
     );
-}
-
-/** @throws Refusal `organization_unknown` or `warehouse_unknown` */
-async function placeNamed(
-  { organizations }: Registries,
-  kind: PlaceKind,
-  id: string,
-): Promise<Place> {
-  // Refused by whoever knows what to say of it, and nothing is changed by an edit of nothing.
-  return (await organizations.find(kind, id)) ?? organizations.edit(kind, id, {});
 }
 
 function inWords(kind: PlaceKind, { warehouses, people, machines }: Dependents): string {
