@@ -171,6 +171,7 @@ describe('operator clients, over the life of a client', () => {
       verified: false,
       links: { homepage: 'https://app.example/' },
     });
+    expect(await update('--homepage=')).to.deep.include({ links: {} });
     for (const url of [
       'http://app.example/',
       'https://a@app.example/',
@@ -181,6 +182,8 @@ describe('operator clients, over the life of a client', () => {
         code: 'client_invalid',
       });
     }
-    await expectWrongUsage(run, [`clients update ${owned.id}`]);
+    await expectWrongUsage(run, [
+      ...[`clients update ${owned.id}`, `clients update --client ${owned.id}`],
+    ]);
   });
 });

@@ -75,6 +75,8 @@ describe('the operator command', () => {
       ...['audit --since yesterday', 'audit --until 2026-13-01', 'audit --limit 0'],
       ...['audit --action flown', 'audit --actor robot', 'audit --before x'],
       ...['revoke', 'revoke --token x --account y', 'keys generate --kind door'],
+      ...['revoke --account y --since 7d', 'revoke --all --since 7d --yes'],
+      'memberships list --account a@b.test --match x',
       ...['import', 'import /no/such/file', 'import /tmp', 'import x --prune-most'],
       ...['import x --schema --yes', 'check-config any.yaml --schema'],
     ]);

@@ -56,7 +56,7 @@ async function addClient(
   const { client, secret } = await registries.clients.add(
     { kind, name, redirectUris, isNative: native, ownerAccountId },
     (tx, id) => {
-      const about = { id, name: name.trim(), ownerAccountId };
+      const about = { id, name: normalizeClientName(name), ownerAccountId };
       return clientRecord(registries, 'client_added', about)(tx);
     },
   );
@@ -96,7 +96,8 @@ function addUpdate(clients: Command, operator: Operator): void {
     .option('--verified', 'you looked at it as it is: shown when people approve it')
     .addOption(new Option('--unverified', 'take that back').conflicts('verified'))
     .hook('preAction', (command) => {
-      if (Object.values(command.opts()).some((value) => value?.length !== 0)) return;
+      const { client: _, redirectUri, ...others } = command.opts<UpdateOptions>();
+      if (redirectUri.length > 0 || Object.keys(others).length > 0) return;
       throw new WrongUsage('say what is to be different: see --help');
     });
   aboutOne(update, operator, async (client, registries, options: UpdateOptions) => {
@@ -127,6 +128,7 @@ function addUpdate(clients: Command, operator: Operator): void {
 }
 
 interface UpdateOptions extends ClientLinks {
+  readonly client?: string;
   readonly name?: string;
   readonly redirectUri: readonly string[];
   readonly verified?: true;

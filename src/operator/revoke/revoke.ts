@@ -72,6 +72,7 @@ ${STANDARD_INPUT_IS_SAFER}`,
     .action(async (options: RevokeOptions) => {
       const { account, client, token } = options;
       const confirm: Confirm = (what) => confirmed(what, options, operator);
+      if (options.since && !options.recorded) throw new WrongUsage('--since needs --recorded');
       if (token !== undefined) {
         const value = await givenToken(token, operator);
         return run((registries) => revokeToken(registries, value));
