@@ -41,6 +41,19 @@ describe('changes of a client', () => {
     expect(await registry.find(client.id)).to.deep.equal(edited);
   });
 
+  it('of two edits at once each leaves what the other one changed', async () => {
+    const { client } = await registry.add(partner);
+    const redirectUris = ['https://b.example/1'];
+    const links = { homepage: 'https://b.example/' };
+    await Promise.all([
+      registry.edit(client.id, { name: 'New' }),
+      registry.edit(client.id, { redirectUris }),
+      registry.edit(client.id, { links }),
+    ]);
+    const now = await registry.find(client.id);
+    expect(now).to.deep.include({ name: 'New', redirectUris, links });
+  });
+
   it('an edit is held to the rules of the kind of client', async () => {
     const { client } = await registry.add(partner);
     const scheme = { name: 'Phone', redirectUris: ['com.example.app:/cb'] };

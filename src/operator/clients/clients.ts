@@ -1,7 +1,8 @@
 /** `operator clients`: clients of every kind. Public ones and machines come to be only here. */
 import { type Command, Option } from 'commander';
 import type { ClientKind } from '../../clients/client.ts';
-import { type ClientLinks, isSameLinks, normalizeLinks } from '../../clients/client-links.ts';
+import { type ClientLinks, LINKS, normalizeLinks } from '../../clients/client-links.ts';
+import type { ClientChanges } from '../../clients/client-registry.ts';
 import { checkRedirectUris, normalizeClientName } from '../../clients/client-rules.ts';
 import { clientRecord } from '../change-records.ts';
 import { askedFirst, type ConfirmationOptions, confirmed } from '../program/confirmation.ts';
@@ -101,29 +102,26 @@ function addUpdate(clients: Command, operator: Operator): void {
       throw new WrongUsage('say what is to be different: see --help');
     });
   aboutOne(update, operator, async (client, registries, options: UpdateOptions) => {
-    const { verified, unverified, name = client.name, redirectUri } = options;
-    const redirectUris = redirectUri.length > 0 ? redirectUri : client.redirectUris;
-    const links = normalizeLinks({ ...client.links, ...options });
-    const isSame = name === client.name && redirectUri.length === 0;
-    const edited =
-      isSame && isSameLinks(links, client.links)
-        ? client
-        : await registries.clients.edit(
-            client.id,
-            { name, redirectUris, links },
-            clientRecord(registries, 'client_changed', client, {
-              client_name: normalizeClientName(name),
-              redirect_uris: redirectUris,
-              ...links,
-            }),
-          );
+    const { verified, unverified, name, redirectUri: redirectUris } = options;
+    const isLinked = LINKS.some((kind) => options[kind] !== undefined);
+    const changes: Partial<ClientChanges> = {
+      ...(name !== undefined && { name: normalizeClientName(name) }),
+      ...(redirectUris.length > 0 && { redirectUris }),
+      ...(isLinked && { links: normalizeLinks({ ...client.links, ...options }) }),
+    };
+    const details = {
+      ...(changes.name !== undefined && { client_name: changes.name }),
+      ...(changes.redirectUris && { redirect_uris: redirectUris }),
+      ...changes.links,
+    };
+    const record = clientRecord(registries, 'client_changed', client, details);
+    const { clients } = registries;
+    const isEdited = Object.keys(changes).length > 0;
+    const edited = isEdited ? await clients.edit(client.id, changes, record) : client;
     if (!verified && !unverified) return report(edited, 'Changed.');
     const mark = { verified: verified ? 'yes' : 'no' };
-    const record = clientRecord(registries, 'client_changed', edited, mark);
-    return report(
-      await registries.clients.verify(client.id, verified === true, record),
-      'Changed.',
-    );
+    const marking = clientRecord(registries, 'client_changed', edited, mark);
+    return report(await clients.verify(client.id, verified === true, marking), 'Changed.');
   });
 }
 
