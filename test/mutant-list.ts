@@ -596,7 +596,7 @@ const LIST: readonly (Place | readonly [rule: string, from: string, to: string])
   { in: 'src/operator/change-records.ts', by: 'operator/accounts' },
   ['what the operator does is recorded as theirs', "actor: 'operator'", "actor: 'person'"],
   { in: 'src/operator/accounts/accounts.ts', by: 'operator/accounts' },
-  ['nobody invites a suspended account', 'if (invited.isSuspended) throw suspended(invited);', ''],
+  ['nobody invites a suspended account', 'if (account.isSuspended) throw suspended(account);', ''],
   { in: 'src/processes/explained.ts', by: 'failed-start' },
   { in: 'src/service.ts', by: 'failed-start' },
   ['a failed start closes the database', '  opened.defer(() => database.close());\n', ''],

@@ -3,12 +3,12 @@ import type { Command } from 'commander';
 import type { Account } from '../../accounts/account.ts';
 import { Refusal } from '../../refusal.ts';
 import { askedFirst, type ConfirmationOptions, confirmed } from '../program/confirmation.ts';
+import { aboutAccount } from '../program/names.ts';
 import type { Operator } from '../program/operator.ts';
 import { table } from '../program/report.ts';
-import { aboutOne } from './about-account.ts';
 
 export function addLinkCommands(accounts: Command, operator: Operator): void {
-  aboutOne(accounts.command('links'), operator, async (account, registries) => {
+  aboutAccount(accounts.command('links'), operator, async (account, registries) => {
     const linked = await registries.identities.listOf(account.id);
     const { providers } = registries.settings.signIn;
     const rows = linked.map(({ issuer, subject, createdAt, lastUsedAt }) => ({
@@ -34,7 +34,7 @@ export function addLinkCommands(accounts: Command, operator: Operator): void {
     };
   }).description('the accounts elsewhere with which the person signs in');
 
-  aboutOne(
+  aboutAccount(
     askedFirst(accounts.command('unlink')).requiredOption(
       '--provider <provider>',
       'the provider: its id in the settings, or its issuer',

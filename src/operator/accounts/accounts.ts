@@ -8,14 +8,13 @@ import {
 } from '../../accounts/account.ts';
 import { Refusal } from '../../refusal.ts';
 import { askedFirst, type ConfirmationOptions, confirmed } from '../program/confirmation.ts';
+import { givenPassword, type PasswordOptions } from '../program/given.ts';
 import { type ListOptions, listed, listReport, pageAsked } from '../program/lists.ts';
-import { accountNamed, oneName } from '../program/names.ts';
+import { aboutAccount } from '../program/names.ts';
 import type { Operator } from '../program/operator.ts';
 import type { Report } from '../program/report.ts';
 import type { Registries } from '../registries.ts';
-import { aboutOne, named } from './about-account.ts';
 import { addLinkCommands } from './account-links.ts';
-import { type PasswordOptions, passwordFrom } from './password-source.ts';
 
 export function addAccountCommands(program: Command, operator: Operator): void {
   const { run } = operator;
@@ -40,7 +39,7 @@ export function addAccountCommands(program: Command, operator: Operator): void {
     )
     .action(async (options: NewAccountOptions) => {
       const { email, name, invite = false } = options;
-      const given = invite ? undefined : await passwordFrom(options, operator);
+      const given = invite ? undefined : await givenPassword(options, operator);
       await run(async ({ accounts, invitations, recordChange }) => {
         if (invite) invitations.requirePasswords();
         const account = await accounts.add(
@@ -56,17 +55,10 @@ export function addAccountCommands(program: Command, operator: Operator): void {
       });
     });
 
-  named(accounts.command('invite'))
-    .description('make another link with which the person sets the password')
-    .action((argument: string | undefined, { account }: { account?: string }) => {
-      const name = oneName(argument, account, 'an account');
-      return run(async (registries) => {
-        const invited = await accountNamed(registries, name);
-        if (invited.isSuspended) throw suspended(invited);
-        const report = accountReport('Invited', invited);
-        return joined(report, await registries.invitations.invite(invited));
-      });
-    });
+  aboutAccount(accounts.command('invite'), operator, async (account, { invitations }) => {
+    if (account.isSuspended) throw suspended(account);
+    return joined(accountReport('Invited', account), await invitations.invite(account));
+  }).description('make another link with which the person sets the password');
 
   listed(accounts.command('list'))
     .description('every account, oldest first')
@@ -82,7 +74,7 @@ export function addAccountCommands(program: Command, operator: Operator): void {
       ),
     );
 
-  aboutOne(accounts.command('show'), operator, async (account, registries) => {
+  aboutAccount(accounts.command('show'), operator, async (account, registries) => {
     const owned = await registries.clients.listByOwner(account.id);
     const { text, counts } = await reachOf(account, registries);
     const clients = owned.map(({ id }) => id);
@@ -97,7 +89,7 @@ export function addAccountCommands(program: Command, operator: Operator): void {
     };
   }).description('one account, and what there is of it');
 
-  aboutOne(
+  aboutAccount(
     accounts.command('rename').requiredOption('--name <name>', 'the name that pages show'),
     operator,
     async ({ id }, { accounts, recordChange }, { name }: { name: string }) => {
@@ -107,7 +99,7 @@ export function addAccountCommands(program: Command, operator: Operator): void {
     },
   ).description('change the name that pages show');
 
-  aboutOne(
+  aboutAccount(
     accounts
       .command('change-email')
       .requiredOption('--to <email>', 'the address to sign in with from now on'),
@@ -121,7 +113,7 @@ export function addAccountCommands(program: Command, operator: Operator): void {
     'change the address to sign in with; links that were sent to the former one are over',
   );
 
-  aboutOne(
+  aboutAccount(
     askedFirst(accounts.command('delete')),
     operator,
     async (account, registries, options: ConfirmationOptions) => {
@@ -145,21 +137,12 @@ export function addAccountCommands(program: Command, operator: Operator): void {
 
   addLinkCommands(accounts, operator);
 
-  const changes = [
-    ['suspend', 'Suspended', 'refuse the person and every client acting for them, from now on'],
-    ['resume', 'Resumed', 'end a suspension'],
-  ] as const;
-  for (const [change, done, description] of changes) {
-    named(accounts.command(change))
-      .description(description)
-      .action((argument: string | undefined, { account }: { account?: string }) => {
-        const name = oneName(argument, account, 'an account');
-        return run(async (registries) => {
-          const { id } = await accountNamed(registries, name);
-          const record = registries.recordChange(ACTIONS[change], { accountId: id });
-          return accountReport(done, await registries.accounts[change](id, record));
-        });
-      });
+  for (const [change, action, done, description] of SUSPENSION) {
+    const command = accounts.command(change).description(description);
+    aboutAccount(command, operator, async ({ id }, { accounts, recordChange }) => {
+      const record = recordChange(action, { accountId: id });
+      return accountReport(done, await accounts[change](id, record));
+    });
   }
 }
 
@@ -169,7 +152,15 @@ interface NewAccountOptions extends PasswordOptions {
   readonly invite?: true;
 }
 
-const ACTIONS = { suspend: 'account_suspended', resume: 'account_resumed' } as const;
+const SUSPENSION = [
+  [
+    'suspend',
+    'account_suspended',
+    'Suspended',
+    'refuse the person and every client acting for them, from now on',
+  ],
+  ['resume', 'account_resumed', 'Resumed', 'end a suspension'],
+] as const;
 
 /** What goes with an account, counted. */
 async function reachOf({ id }: Account, { connections, apiKeys, access }: Registries) {

@@ -1,9 +1,16 @@
 /** What commands print about a client. */
 import type { Client } from '../../clients/client.ts';
+import type { Report } from '../program/report.ts';
+
+/** @param done what was done to it; nothing where it is only shown. */
+export const report = (client: Client, done?: string): Report => ({
+  value: clientValue(client),
+  text: [clientText(client), done].filter(Boolean).join('\n'),
+});
 
 export const stateOf = ({ isSuspended }: Client): string => (isSuspended ? 'suspended' : 'active');
 
-export function clientText(client: Client): string {
+function clientText(client: Client): string {
   const lines = [
     ['Client ID', client.id],
     ['Name', client.name],

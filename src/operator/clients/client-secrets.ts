@@ -2,9 +2,9 @@
 import type { Command } from 'commander';
 import { clientRecord } from '../change-records.ts';
 import { askedFirst, type ConfirmationOptions, confirmed } from '../program/confirmation.ts';
+import { aboutClient } from '../program/names.ts';
 import type { Operator } from '../program/operator.ts';
-import { aboutOne, report } from './about-client.ts';
-import { clientValue } from './client-report.ts';
+import { clientValue, report } from './client-report.ts';
 
 export function addClientSecretCommands(clients: Command, operator: Operator): void {
   addRotateSecret(clients, operator);
@@ -15,7 +15,7 @@ function addRotateSecret(clients: Command, operator: Operator): void {
   const rotate = clients
     .command('rotate-secret')
     .description('add a second secret beside the one in use, and show it once');
-  aboutOne(rotate, operator, async (found, registries) => {
+  aboutClient(rotate, operator, async (found, registries) => {
     const { client, secret } = await registries.clients.addSecret(found.id, (tx, { lastFour }) =>
       clientRecord(registries, 'client_secret_added', found, { last_four: lastFour })(tx),
     );
@@ -33,7 +33,7 @@ function addRemoveSecret(clients: Command, operator: Operator): void {
   const remove = askedFirst(clients.command('remove-secret'))
     .description('refuse a secret from now on; the last one stays')
     .requiredOption('--secret <secret>', 'its ID, or its last four characters');
-  aboutOne(remove, operator, async (client, registries, options: RemoveSecretOptions) => {
+  aboutClient(remove, operator, async (client, registries, options: RemoveSecretOptions) => {
     const [secret, ...others] = client.secrets.filter((live) =>
       [live.id, live.lastFour].includes(options.secret),
     );

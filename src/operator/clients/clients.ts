@@ -7,13 +7,12 @@ import { checkRedirectUris, normalizeClientName } from '../../clients/client-rul
 import { clientRecord } from '../change-records.ts';
 import { askedFirst, type ConfirmationOptions, confirmed } from '../program/confirmation.ts';
 import { WrongUsage } from '../program/failure.ts';
-import { accountNamed } from '../program/names.ts';
+import { aboutClient, accountNamed } from '../program/names.ts';
 import type { Operator } from '../program/operator.ts';
 import type { Report } from '../program/report.ts';
 import type { Registries } from '../registries.ts';
-import { aboutOne, report } from './about-client.ts';
 import { addClientList, KINDS } from './client-list.ts';
-import { clientValue } from './client-report.ts';
+import { clientValue, report } from './client-report.ts';
 import { addClientSecretCommands } from './client-secrets.ts';
 
 interface NewClientOptions {
@@ -101,7 +100,7 @@ function addUpdate(clients: Command, operator: Operator): void {
       if (redirectUri.length > 0 || Object.keys(others).length > 0) return;
       throw new WrongUsage('say what is to be different: see --help');
     });
-  aboutOne(update, operator, async (client, registries, options: UpdateOptions) => {
+  aboutClient(update, operator, async (client, registries, options: UpdateOptions) => {
     const { verified, unverified, name, redirectUri: redirectUris } = options;
     const isLinked = LINKS.some((kind) => options[kind] !== undefined);
     const changes: Partial<ClientChanges> = {
@@ -137,7 +136,7 @@ function addShow(clients: Command, operator: Operator): void {
   const show = clients
     .command('show')
     .description('one client with its redirect URIs and the ends of its secrets');
-  aboutOne(show, operator, async (client) => report(client));
+  aboutClient(show, operator, async (client) => report(client));
 }
 
 const SUSPENSION = [
@@ -148,7 +147,7 @@ const SUSPENSION = [
 function addSuspendAndResume(clients: Command, operator: Operator): void {
   for (const [change, action, done, description] of SUSPENSION) {
     const command = clients.command(change).description(description);
-    aboutOne(command, operator, async (client, registries) => {
+    aboutClient(command, operator, async (client, registries) => {
       const record = clientRecord(registries, action, client);
       return report(await registries.clients[change](client.id, record), done);
     });
@@ -165,7 +164,7 @@ function addTransfer(clients: Command, operator: Operator): void {
       const { owner, toOperator } = command.opts<TransferOptions>();
       if (owner === undefined && !toOperator) throw new WrongUsage('name the new owner');
     });
-  aboutOne(transfer, operator, async (client, registries, { owner }: TransferOptions) => {
+  aboutClient(transfer, operator, async (client, registries, { owner }: TransferOptions) => {
     const account = owner === undefined ? undefined : await accountNamed(registries, owner);
     // In the log of both, or once where nobody owned it and nobody will.
     const logs = new Set([client.ownerAccountId, account?.id]);
@@ -184,7 +183,7 @@ function addDelete(clients: Command, operator: Operator): void {
   const remove = askedFirst(clients.command('delete')).description(
     'end a client and everything issued to it, for good',
   );
-  aboutOne(remove, operator, async (client, registries, options: ConfirmationOptions) => {
+  aboutClient(remove, operator, async (client, registries, options: ConfirmationOptions) => {
     const { id, name } = client;
     const connected = await registries.connections.countOf(id);
     const what = `Deletes ${name} and disconnects the ${connected} people who use it.`;

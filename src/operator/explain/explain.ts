@@ -1,7 +1,7 @@
 /** `operator explain`: what a token, secret, key or client ID is, whether it is good, and why not. */
 import type { Command } from 'commander';
 import type { ValueKind } from '../../random-id.ts';
-import { givenToken, STANDARD_INPUT_IS_SAFER } from '../program/given-token.ts';
+import { givenToken, STANDARD_INPUT_IS_SAFER } from '../program/given.ts';
 import type { Operator } from '../program/operator.ts';
 import type { Registries } from '../registries.ts';
 import { explainApiKey, explainClientId, explainClientSecret } from './credentials.ts';

@@ -1,6 +1,7 @@
 /** What every list takes and prints: some of it by a word, and page by page. */
-import { type Command, InvalidArgumentError } from 'commander';
+import type { Command } from 'commander';
 import type { Page, PageRequest } from '../../storage/pages.ts';
+import { wholeNumber } from './given.ts';
 import type { Operator } from './operator.ts';
 import { type Report, table } from './report.ts';
 
@@ -47,11 +48,3 @@ export function listReport<Item>(
   const next = `\n\nThere are ${more} more: add --after ${rows.at(-1)?.[0]}`;
   return { value: items.map(value), text: more > 0 ? text + next : text };
 }
-
-export const wholeNumber =
-  (most: number) =>
-  (text: string): number => {
-    const value = Number(text);
-    if (/^\d+$/.test(text) && value >= 1 && value <= most) return value;
-    throw new InvalidArgumentError(`Write a whole number from 1 to ${most}.`);
-  };

@@ -7,8 +7,7 @@ import {
   confirmed,
 } from '../program/confirmation.ts';
 import { WrongUsage } from '../program/failure.ts';
-import { givenTime } from '../program/given-time.ts';
-import { givenToken, STANDARD_INPUT_IS_SAFER } from '../program/given-token.ts';
+import { givenTime, givenToken, STANDARD_INPUT_IS_SAFER } from '../program/given.ts';
 import type { Operator } from '../program/operator.ts';
 import { revokeAccount } from './account.ts';
 import { revokeClient } from './client.ts';
