@@ -1,15 +1,10 @@
 /** What commands work on: the registries of the service, over a database of its own or a shared one. */
-
-import { createMemberships, type Memberships } from '../accounts/access/memberships.ts';
-import type { OperatedBy } from '../accounts/activity/activity.ts';
+import type { Action, NewActivity, OperatedBy } from '../accounts/activity/activity.ts';
 import { type Audit, createAudit } from '../accounts/activity/audit.ts';
 import { keyEmails } from '../accounts/email-keys.ts';
 import { createImporter, type Importer } from '../accounts/import/importer.ts';
-import type { SendMail } from '../accounts/mail/mail.ts';
-import {
-  createOrganizations,
-  type Organizations,
-} from '../accounts/organizations/organizations.ts';
+import { createMemberships, type Memberships } from '../accounts/access/memberships.ts';
+import { createOrganizations, type Organizations } from '../accounts/organizations/organizations.ts';
 import {
   createDisconnect,
   createEndings,
@@ -17,6 +12,7 @@ import {
   type Endings,
 } from '../authorizations/endings.ts';
 import { createMachineTokens, type MachineTokens } from '../authorizations/machine-tokens.ts';
+import type { Client } from '../clients/client.ts';
 import { systemClock } from '../clock.ts';
 import type { Variables } from '../config/environment.ts';
 import { findKeys, loadSettingsOfStores } from '../config/load.ts';
@@ -26,9 +22,20 @@ import { silentChangeFeed } from '../storage/change-feed.ts';
 import { type OpenDatabase, openDatabase } from '../storage/database.ts';
 import { requireSchema } from '../storage/migrate.ts';
 import { openTokenStore } from '../storage/open-token-store.ts';
+import type { Queries } from '../storage/queries.ts';
 import type { TokenStore } from '../storage/token-store.ts';
-import { createInvitations, type Invitations } from './accounts/invitations.ts';
-import { type RecordChange, recordsIn } from './change-records.ts';
+
+/**
+ * The record of one change, to be written in its transaction: who may do what, and since when.
+ *
+ * @param about in whose log it appears, and the ids and names of what it is about.
+ */
+export type RecordChange = (
+  action: Action,
+  about: Pick<NewActivity, 'accountId' | 'details'>,
+) => ChangeRecord;
+
+type ChangeRecord = (tx: Queries) => Promise<void>;
 
 export interface Registries extends CommonRegistries {
   readonly settings: SettingsWithoutSecrets;
@@ -39,7 +46,6 @@ export interface Registries extends CommonRegistries {
   readonly memberships: Memberships;
   readonly importer: Importer;
   readonly audit: Audit;
-  readonly invitations: Invitations;
   readonly disconnect: Disconnect;
   /** Opened with the first call, as what stands on it: most commands do without it. */
   readonly tokenStore: () => Promise<TokenStore>;
@@ -63,8 +69,7 @@ export async function withRegistries<Result>(
   work: (registries: Registries) => Promise<Result>,
 ): Promise<Result> {
   const settings = loadSettingsOfStores({ environment });
-  const { storage, issuer, mail } = settings;
-  const { passwords } = settings.signIn;
+  const { storage } = settings;
   // Nobody waits for a page here, and one statement may change a great many rows.
   const database = await openDatabase({ ...storage, patience: PATIENCE });
   await using opened = new AsyncDisposableStack();
@@ -77,7 +82,7 @@ export async function withRegistries<Result>(
   const log = { warn: () => {}, debug: () => {} };
   const registries = createRegistries({ ...parts, log, ...(by && { by }) });
   opened.defer(() => registries.close());
-  const { activity, connections, revocations, passwordLinks: links } = registries;
+  const { activity, connections, revocations } = registries;
   let store: Promise<TokenStore> | undefined;
   const tokenStore = (): Promise<TokenStore> => {
     store ??= openTokenStore({ ...storage, database, clock: systemClock }).then((tokens) =>
@@ -95,23 +100,26 @@ export async function withRegistries<Result>(
     importer: createImporter({ ...parts, activity }),
     disconnect: createDisconnect(connections, activity),
     audit: createAudit(parts),
-    invitations: createInvitations({
-      issuer,
-      links,
-      passwords,
-      sendMail: mail && sendingMail(mail),
-    }),
     tokenStore,
     endings: async () => createEndings({ store: await tokenStore(), revocations }),
     machineTokens: async () => createMachineTokens(await tokenStore()),
-    recordChange: recordsIn(activity),
+    recordChange: (action, about) => (tx) =>
+      activity.record({ ...about, action, actor: 'operator' }, tx),
   });
 }
 
-/** The mail client is read in by the command that sends one: it is a sixth of a start. */
-const sendingMail =
-  (settings: NonNullable<SettingsWithoutSecrets['mail']>): SendMail =>
-  async (mail) => {
-    const { createSendMail } = await import('../accounts/mail/mail.ts');
-    await createSendMail(settings)(mail);
-  };
+/** The record of a change of a client, in the log of its owner where there is one. */
+export const clientRecord = (
+  { recordChange }: Pick<Registries, 'recordChange'>,
+  action: Action,
+  {
+    id,
+    name,
+    ownerAccountId,
+  }: Pick<Client, 'id' | 'name'> & { ownerAccountId?: string | undefined },
+  details: NewActivity['details'] = {},
+): ChangeRecord =>
+  recordChange(action, {
+    accountId: ownerAccountId,
+    details: { client_id: id, client_name: name, ...details },
+  });

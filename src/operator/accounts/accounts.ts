@@ -15,6 +15,7 @@ import type { Operator } from '../program/operator.ts';
 import type { Report } from '../program/report.ts';
 import type { Registries } from '../registries.ts';
 import { addLinkCommands } from './account-links.ts';
+import { invite, requirePasswords } from './invitations.ts';
 
 export function addAccountCommands(program: Command, operator: Operator): void {
   const { run } = operator;
@@ -38,16 +39,17 @@ export function addAccountCommands(program: Command, operator: Operator): void {
       ).conflicts(['passwordFile', 'generatePassword']),
     )
     .action(async (options: NewAccountOptions) => {
-      const { email, name, invite = false } = options;
-      const given = invite ? undefined : await givenPassword(options, operator);
-      await run(async ({ accounts, invitations, recordChange }) => {
-        if (invite) invitations.requirePasswords();
+      const { email, name, invite: isInvited = false } = options;
+      const given = isInvited ? undefined : await givenPassword(options, operator);
+      await run(async (registries) => {
+        const { accounts, recordChange } = registries;
+        if (isInvited) requirePasswords(registries);
         const account = await accounts.add(
           { email, name, password: given?.password },
           (tx, { id }) => recordChange('account_added', { accountId: id })(tx),
         );
         const report = accountReport('Added', account);
-        if (invite) return joined(report, await invitations.invite(account));
+        if (isInvited) return joined(report, await invite(registries, account));
         if (!given?.isGenerated) return report;
         const { password } = given;
         const text = `Password, shown only this once: ${password}`;
@@ -55,9 +57,9 @@ export function addAccountCommands(program: Command, operator: Operator): void {
       });
     });
 
-  aboutAccount(accounts.command('invite'), operator, async (account, { invitations }) => {
+  aboutAccount(accounts.command('invite'), operator, async (account, registries) => {
     if (account.isSuspended) throw suspended(account);
-    return joined(accountReport('Invited', account), await invitations.invite(account));
+    return joined(accountReport('Invited', account), await invite(registries, account));
   }).description('make another link with which the person sets the password');
 
   listed(accounts.command('list'))

@@ -1,9 +1,9 @@
 /** `operator clients rotate-secret` and `remove-secret`: one secret after the other, with an overlap. */
 import type { Command } from 'commander';
-import { clientRecord } from '../change-records.ts';
 import { askedFirst, type ConfirmationOptions, confirmed } from '../program/confirmation.ts';
 import { aboutClient } from '../program/names.ts';
 import type { Operator } from '../program/operator.ts';
+import { clientRecord } from '../registries.ts';
 import { clientValue, report } from './client-report.ts';
 
 export function addClientSecretCommands(clients: Command, operator: Operator): void {

@@ -9,9 +9,7 @@ import {
 import { WrongUsage } from '../program/failure.ts';
 import { givenTime, givenToken, STANDARD_INPUT_IS_SAFER } from '../program/given.ts';
 import type { Operator } from '../program/operator.ts';
-import { revokeAccount } from './account.ts';
-import { revokeClient } from './client.ts';
-import { revokeAll, revokeRecorded } from './restored.ts';
+import { revokeAccount, revokeAll, revokeClient, revokeRecorded } from './many.ts';
 import { revokeToken } from './token.ts';
 
 interface RevokeOptions extends ConfirmationOptions {
@@ -23,6 +21,14 @@ interface RevokeOptions extends ConfirmationOptions {
   readonly all?: true;
 }
 
+const WHAT = ['account', 'client', 'token', 'recorded', 'all'];
+
+/** One of the options that say what to revoke. */
+function what(flags: string, description: string): Option {
+  const option = new Option(flags, description);
+  return option.conflicts(WHAT.filter((other) => other !== option.attributeName()));
+}
+
 export function addRevokeCommand(program: Command, operator: Operator): void {
   const { run } = operator;
   askedFirst(
@@ -31,35 +37,32 @@ export function addRevokeCommand(program: Command, operator: Operator): void {
       .description('end what a person, a client or one token may do, at once and on every node'),
   )
     .addOption(
-      new Option(
+      what(
         '--account <account>',
         'all of a person: connections, API keys, browser sessions, links to set the password',
-      ).conflicts(['client', 'token', 'recorded', 'all']),
+      ),
     )
     .addOption(
-      new Option(
+      what(
         '--client <id>',
         'all tokens of a client: every connection to it, or those of a machine',
-      ).conflicts(['account', 'token', 'recorded', 'all']),
+      ),
     )
     .addOption(
-      new Option(
+      what(
         '--token <token>',
         'one token or code with its whole authorization, or one API key; - for standard input',
-      ).conflicts(['account', 'client', 'recorded', 'all']),
+      ),
     )
     .addOption(
-      new Option(
+      what(
         '--recorded',
         'once more all that is recorded as ended: after an older token store was restored',
-      ).conflicts(['account', 'client', 'token', 'all']),
+      ),
     )
     .option('--since <time>', 'with --recorded: what ended from then on, such as 7d', givenTime)
     .addOption(
-      new Option(
-        '--all',
-        'every authorization of everybody: after an older PostgreSQL was restored',
-      ).conflicts(['account', 'client', 'token', 'recorded']),
+      what('--all', 'every authorization of everybody: after an older PostgreSQL was restored'),
     )
     .addHelpText(
       'after',

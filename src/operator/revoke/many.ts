@@ -1,0 +1,136 @@
+/** Ends all that acts for a person, all that was issued to a client, or what a backup has brought back. */
+import type { Client } from '../../clients/client.ts';
+import { Refusal } from '../../refusal.ts';
+import type { Confirm } from '../program/confirmation.ts';
+import { accountNamed, clientNamed } from '../program/names.ts';
+import type { Operator } from '../program/operator.ts';
+import type { Report } from '../program/report.ts';
+import { clientRecord, type Registries } from '../registries.ts';
+
+/** All that acts for a person: for an account that somebody else has got into. */
+export async function revokeAccount(
+  registries: Registries,
+  name: string,
+  confirm: Confirm,
+): Promise<Report> {
+  const { accounts, apiKeys, passwordLinks, recordChange } = registries;
+  const { id, email } = await accountNamed(registries, name);
+  const { length: keys } = await apiKeys.listOf(id);
+  const connected = await registries.connections.listOf(id);
+  await confirm(
+    `Ends ${connected.length} connections, ${keys} API keys and every browser session of ${email}.`,
+  );
+  // The sessions first: with one of them somebody could connect a client again meanwhile.
+  const signedOut = recordChange('signed_out_everywhere', { accountId: id });
+  await accounts.endSessions(id, async (tx) => {
+    await passwordLinks.forget(id, tx);
+    await signedOut(tx);
+  });
+  let revokedKeys = 0;
+  // As they are now: the question may have stood for long.
+  for (const key of await apiKeys.listOf(id))
+    if (await apiKeys.revoke(id, key.id)) revokedKeys += 1;
+  const ended = await registries.disconnect({ accountId: id });
+  return {
+    value: {
+      account_id: id,
+      email,
+      connections: ended.length,
+      api_keys: revokedKeys,
+      browser_sessions_ended: true,
+    },
+    text: [
+      `Ended for ${email}:`,
+      `  connections      ${ended.length}, with all their authorizations`,
+      `  API keys         ${revokedKeys}`,
+      '  browser sessions all, and the links to set a password',
+      'The password is as it was. Where somebody else may know it, `accounts suspend` keeps everybody',
+      'out, and after `accounts resume` the link of `accounts invite` sets another one.',
+    ].join('\n'),
+  };
+}
+
+/** Everything that was issued to a client, which stays as it is and may get new tokens. */
+export async function revokeClient(
+  registries: Registries,
+  clientId: string,
+  confirm: Confirm,
+): Promise<Report> {
+  const client = await clientNamed(registries, clientId);
+  if (client.kind === 'resource-server') throw withoutTokens(client);
+  if (client.kind === 'machine') return revokeMachine(registries, client, confirm);
+  const people = await registries.connections.countOf(clientId);
+  const { name } = client;
+  await confirm(`Ends the connections of ${people} people to ${name}.`);
+  const { length: ended } = await registries.disconnect({ clientId }, undefined, (tx, ended) =>
+    clientRecord(registries, 'client_tokens_revoked', client, { people: ended.length })(tx),
+  );
+  return {
+    value: { client_id: clientId, connections: ended },
+    text:
+      `Ended the connections of ${ended} people to ${name}, with all their authorizations. ` +
+      'Each is asked before the client gets another one.',
+  };
+}
+
+/** No list of its tokens is kept: they carry the generation they were issued in. */
+async function revokeMachine(
+  registries: Registries,
+  client: Client,
+  confirm: Confirm,
+): Promise<Report> {
+  await confirm(`Ends every access token of the machine client ${client.name}.`);
+  await registries.clients.endMachineTokens(
+    client.id,
+    clientRecord(registries, 'client_tokens_revoked', client, {}),
+  );
+  return {
+    value: { client_id: client.id, machine_tokens_ended: true },
+    text:
+      `Ended every access token of ${client.name}. With its secret it gets another one: ` +
+      '`clients suspend` keeps it out.',
+  };
+}
+
+const withoutTokens = ({ name }: Client): Refusal =>
+  new Refusal(
+    'client_without_tokens',
+    `${name} is a resource server: nothing is issued to it.`,
+    '`clients suspend` refuses its questions; `clients rotate-secret` gives it another secret.',
+  );
+
+/** After an older token store was restored: every single end that is recorded is carried out again. */
+export async function revokeRecorded(
+  registries: Registries,
+  since: Date | undefined,
+  { progress }: Pick<Operator, 'progress'>,
+): Promise<Report> {
+  const endings = await registries.endings();
+  const total = await registries.revocations.countSince(since);
+  const { looked, ended } = await endings.repeatRecorded(since, (count) =>
+    progress.show('Recorded ends looked at', count, total),
+  );
+  return {
+    value: { recorded: looked, ended },
+    text: `Of ${looked} authorizations that are recorded as ended ${ended} were alive. They are ended.`,
+  };
+}
+
+/**
+ * After an older PostgreSQL was restored: it does not know which connections were ended since, so
+ * every authorization is ended, and every machine access token. What people approved stays, and they are not asked again.
+ */
+export async function revokeAll(registries: Registries, confirm: Confirm): Promise<Report> {
+  await confirm('Ends every authorization of everybody, and every machine access token.');
+  const record = registries.recordChange('everything_revoked', {});
+  const count = await registries.connections.endEveryAuthorization(async (tx) => {
+    await registries.clients.endEveryMachineToken(tx);
+    await record(tx);
+  });
+  return {
+    value: { connections: count },
+    text:
+      `Ended the authorizations of all ${count} connections, and every machine access token. The ` +
+      'clients must send their people through the authorization again; who approved before is not asked again.',
+  };
+}
