@@ -6,13 +6,15 @@ import type { ClientChanges } from '../../clients/client-registry.ts';
 import { checkRedirectUris, normalizeClientName } from '../../clients/client-rules.ts';
 import { askedFirst, type ConfirmationOptions, confirmed } from '../program/confirmation.ts';
 import { WrongUsage } from '../program/failure.ts';
+import { type ListOptions, listed, listReport, pageAsked } from '../program/lists.ts';
 import { aboutClient, accountNamed } from '../program/names.ts';
 import type { Operator } from '../program/operator.ts';
 import type { Report } from '../program/report.ts';
 import { clientRecord, type Registries } from '../registries.ts';
-import { addClientList, KINDS } from './client-list.ts';
-import { clientValue, report } from './client-report.ts';
+import { clientValue, report, stateOf } from './client-report.ts';
 import { addClientSecretCommands } from './client-secrets.ts';
+
+const KINDS: readonly ClientKind[] = ['confidential', 'public', 'machine', 'resource-server'];
 
 interface NewClientOptions {
   readonly kind: ClientKind;
@@ -25,7 +27,7 @@ interface NewClientOptions {
 export function addClientCommands(program: Command, operator: Operator): void {
   const clients = program.command('clients').description('registered OAuth clients');
   addAdd(clients, operator);
-  addClientList(clients, operator);
+  addList(clients, operator);
   addShow(clients, operator);
   addUpdate(clients, operator);
   addSuspendAndResume(clients, operator);
@@ -76,6 +78,36 @@ async function addClient(
       ...cautions,
     ].join('\n'),
   };
+}
+
+function addList(clients: Command, operator: Operator): void {
+  const { run } = operator;
+  listed(clients.command('list'))
+    .description('every client, oldest first')
+    .addOption(new Option('--kind <kind>', 'of this kind').choices(KINDS))
+    .option('--owner <account>', 'owned by this person: email address or account ID')
+    .option('--suspended', 'only those that are suspended')
+    .action(({ kind, owner, suspended, ...options }: ClientListOptions) =>
+      run(async (registries) => {
+        const ownerAccountId = owner && (await accountNamed(registries, owner)).id;
+        const only = { kind, ownerAccountId, isSuspended: suspended };
+        return listReport(await registries.clients.list(pageAsked(options, operator), only), {
+          heading: ['ID', 'KIND', 'NAME', 'OWNER', 'STATE'],
+          row: (client) => {
+            const { id, kind, name, ownerName = '(operator)' } = client;
+            return [id, kind, name, ownerName, stateOf(client)];
+          },
+          value: clientValue,
+          nothing: 'There are no clients.',
+        });
+      }),
+    );
+}
+
+interface ClientListOptions extends ListOptions {
+  readonly kind?: ClientKind;
+  readonly owner?: string;
+  readonly suspended?: true;
 }
 
 function addUpdate(clients: Command, operator: Operator): void {

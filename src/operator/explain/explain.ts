@@ -4,9 +4,13 @@ import type { ValueKind } from '../../random-id.ts';
 import { givenToken, STANDARD_INPUT_IS_SAFER } from '../program/given.ts';
 import type { Operator } from '../program/operator.ts';
 import type { Registries } from '../registries.ts';
-import { explainApiKey, explainClientId, explainClientSecret } from './credentials.ts';
+import {
+  explainApiKey,
+  explainClientId,
+  explainClientSecret,
+  explainMachineToken,
+} from './credentials.ts';
 import { type Explanation, explanationReport } from './explanation.ts';
-import { explainMachineToken } from './holders.ts';
 import { shapeOf } from './token-shape.ts';
 import { explainToken } from './tokens.ts';
 

@@ -10,8 +10,8 @@ import {
 import { systemClock } from '../../clock.ts';
 import type { AuthorizationRecord } from '../../storage/token-store.ts';
 import type { Registries } from '../registries.ts';
+import { atSeconds, explainHolders, type Facts, gone, holdersOf } from './credentials.ts';
 import type { Explanation } from './explanation.ts';
-import { atSeconds, explainHolders, type Facts, gone, holdersOf } from './holders.ts';
 
 const isOver = (seconds: number): boolean => seconds * 1000 <= systemClock();
 

@@ -1,38 +1,117 @@
-/** What organizations and warehouses have in common: another name, an external id, and their end. */
+/** `operator organizations` and `operator warehouses`: whose warehouses there are. */
 import type { Command } from 'commander';
-import type {
-  Dependents,
-  Place,
-  PlaceChanges,
-  PlaceKind,
-} from '../../accounts/organizations/places.ts';
+import type { OrganizationRecord, WarehouseRecord } from '../../accounts/organizations/organizations.ts';
+import type { Dependents, Place, PlaceChanges, PlaceKind } from '../../accounts/organizations/places.ts';
 import { askedFirst, type ConfirmationOptions, confirmed } from '../program/confirmation.ts';
 import { WrongUsage } from '../program/failure.ts';
+import { type ListOptions, listed, listReport, pageAsked } from '../program/lists.ts';
 import type { Operator } from '../program/operator.ts';
 import type { Report } from '../program/report.ts';
 
-export const EXTERNAL_ID = [
-  '--external-id <id>',
-  'its id in the system that it is imported from: the next import takes it for its own',
-] as const;
+interface NewPlaceOptions {
+  readonly name: string;
+  readonly externalId?: string;
+}
 
-export function addPlaceCommands(nouns: Command, kind: PlaceKind, operator: Operator): void {
+export function addOrganizationCommands(program: Command, operator: Operator): void {
+  const { run } = operator;
+  const organizations = program
+    .command('organizations')
+    .description('organizations, to which warehouses belong');
+
+  withNames(organizations.command('add'), 'required')
+    .description('add an organization')
+    .action((draft: NewPlaceOptions) =>
+      run(async ({ organizations, recordChange }) => {
+        const organization = await organizations.add(draft, (tx, added) =>
+          recordChange('organization_added', { details: detailsOf('organization', added) })(tx),
+        );
+        return {
+          value: organizationValue(organization),
+          text: `Added organization ${organization.id}: ${organization.name}.`,
+        };
+      }),
+    );
+
+  listed(organizations.command('list'))
+    .description('every organization, by name')
+    .action((options: ListOptions) =>
+      run(async ({ organizations }) =>
+        listReport(await organizations.list(pageAsked(options, operator)), {
+          heading: ['ID', 'NAME', 'WAREHOUSES', 'EXTERNAL ID'],
+          row: ({ id, name, warehouses, externalId = '' }) => [
+            id,
+            name,
+            `${warehouses}`,
+            externalId,
+          ],
+          value: organizationValue,
+          nothing: 'There are no organizations.',
+        }),
+      ),
+    );
+
+  addRenameAndRemove(organizations, 'organization', operator);
+}
+
+export function addWarehouseCommands(program: Command, operator: Operator): void {
+  const { run } = operator;
+  const warehouses = program.command('warehouses').description('warehouses of an organization');
+
+  withNames(warehouses.command('add'), 'required')
+    .description('add a warehouse to an organization')
+    .requiredOption('--organization <id>', 'the organization it belongs to')
+    .action(({ organization, ...draft }: NewPlaceOptions & { readonly organization: string }) =>
+      run(async ({ organizations, recordChange }) => {
+        const warehouse = await organizations.addWarehouse(
+          { organizationId: organization, ...draft },
+          (tx, added) => {
+            const details = detailsOf('warehouse', added, { organization_id: organization });
+            return recordChange('warehouse_added', { details })(tx);
+          },
+        );
+        return {
+          value: warehouseValue(warehouse),
+          text: `Added warehouse ${warehouse.id} to ${organization}: ${warehouse.name}.`,
+        };
+      }),
+    );
+
+  listed(warehouses.command('list'))
+    .description('every warehouse, by the name of its organization and its own')
+    .option('--organization <id>', 'only those of this organization')
+    .action(({ organization, ...options }: ListOptions & { readonly organization?: string }) =>
+      run(async ({ organizations }) => {
+        const page = await organizations.listWarehouses(pageAsked(options, operator), organization);
+        return listReport(page, {
+          heading: ['ID', 'NAME', 'ORGANIZATION', 'EXTERNAL ID'],
+          row: ({ id, name, organizationName, externalId = '' }) => [
+            id,
+            name,
+            organizationName,
+            externalId,
+          ],
+          value: warehouseValue,
+          nothing: 'There are no warehouses.',
+        });
+      }),
+    );
+
+  addRenameAndRemove(warehouses, 'warehouse', operator);
+}
+
+function addRenameAndRemove(nouns: Command, kind: PlaceKind, operator: Operator): void {
   const { run } = operator;
 
-  nouns
-    .command('rename')
+  withNames(nouns.command('rename'))
     .description('change what it is called, here or in the system that imports it')
     .argument('<id>', `the ${kind}`)
-    .option('--name <name>', 'the name that pages show')
-    .option(...EXTERNAL_ID)
     .action((id: string, changes: PlaceChanges) => {
       const changed = Object.keys(changes);
       if (changed.length === 0) throw new WrongUsage('say --name or --external-id');
       return run(async ({ organizations, recordChange }) => {
-        const place = await organizations.edit(kind, id, changes, (tx, { name }) =>
-          recordChange(`${kind}_changed`, { details: detailsOf(kind, { id, name }, { changed }) })(
-            tx,
-          ),
+        const place = await organizations.edit(kind, id, changes, (tx, edited) =>
+          recordChange(`${kind}_changed`, { details: detailsOf(kind, edited, { changed }) })(tx),
         );
         return placeReport(kind, place, 'Changed');
       });
@@ -46,18 +125,22 @@ export function addPlaceCommands(nouns: Command, kind: PlaceKind, operator: Oper
         const { name } = await organizations.find(kind, id);
         const lost = await organizations.dependents(kind, id);
         await confirmed(`Removes the ${kind} ${name} ${inWords(kind, lost)}.`, options, operator);
-        const place = await organizations.remove(kind, id, (tx) =>
-          recordChange(`${kind}_removed`, {
-            details: detailsOf(
-              kind,
-              { id, name },
-              { people: lost.people, machines: lost.machines },
-            ),
-          })(tx),
-        );
+        const { people, machines } = lost;
+        const place = await organizations.remove(kind, id, (tx, removed) => {
+          const details = detailsOf(kind, removed, { people, machines });
+          return recordChange(`${kind}_removed`, { details })(tx);
+        });
         return placeReport(kind, place, 'Removed', { removed: true, ...lost });
       }),
     );
+}
+
+function withNames(command: Command, is?: 'required'): Command {
+  const name = ['--name <name>', 'the name that pages show'] as const;
+  return (is ? command.requiredOption(...name) : command.option(...name)).option(
+    '--external-id <id>',
+    'its id in the system that it is imported from: the next import takes it for its own',
+  );
 }
 
 function inWords(kind: PlaceKind, { warehouses, people, machines }: Dependents): string {
@@ -70,7 +153,7 @@ function inWords(kind: PlaceKind, { warehouses, people, machines }: Dependents):
 const detailsOf = (
   kind: PlaceKind,
   { id, name }: Place,
-  more: Readonly<Record<string, number | readonly string[]>>,
+  more: Readonly<Record<string, string | number | readonly string[]>> = {},
 ) => ({ [`${kind}_id`]: id, [`${kind}_name`]: name, ...more });
 
 const placeReport = (kind: PlaceKind, place: Place, done: string, more = {}): Report => ({
@@ -82,4 +165,21 @@ const placeReport = (kind: PlaceKind, place: Place, done: string, more = {}): Re
     ...more,
   },
   text: `${done} ${kind} ${place.id}: ${place.name}.`,
+});
+
+const organizationValue = ({ id, name, createdAt, externalId }: OrganizationRecord) => ({
+  id,
+  organization_id: id,
+  name,
+  external_id: externalId ?? null,
+  created_at: createdAt,
+});
+
+const warehouseValue = ({ id, organizationId, name, createdAt, externalId }: WarehouseRecord) => ({
+  id,
+  warehouse_id: id,
+  organization_id: organizationId,
+  name,
+  external_id: externalId ?? null,
+  created_at: createdAt,
 });
