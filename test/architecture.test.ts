@@ -82,7 +82,7 @@ const DOORS: Readonly<Record<string, string>> = {
   'accounts/organizations': 'bars organizations places',
   'accounts/passwords': 'changes common-passwords link-requests links mail password work',
   'config/schema': 'json-schema known-settings schema storage',
-  'host/metrics': 'metrics request',
+  'host/metrics': 'durations metrics',
   'operator/accounts': 'accounts invitations sessions',
   'operator/explain': 'explain token-shape',
   'operator/import': 'import report',

@@ -7,7 +7,7 @@ import type { ChangeFeed } from '../storage/change-feed.ts';
 import type { WriteUses } from '../storage/last-used.ts';
 import type { Page, PageRequest } from '../storage/pages.ts';
 import type { Alongside, Database, Queries } from '../storage/queries.ts';
-import { BEYOND_LOST } from '../storage/restored.ts';
+import { BEYOND_LOST } from '../storage/queries.ts';
 import {
   type ConnectedClient,
   type ListedConnection,

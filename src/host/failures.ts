@@ -3,7 +3,7 @@ import type { Context, Middleware } from 'koa';
 import type { Logger } from 'pino';
 import type { ErrorPage } from '../pages/error-page/error-page.ts';
 import { answerOAuthError, OAuthError } from '../provider/oauth-error.ts';
-import { shownPath } from './shown-path.ts';
+import { shownPath } from './requests.ts';
 
 /** Seconds. A store that is back is noticed within one. */
 const RETRY_AFTER = '2';

@@ -6,16 +6,14 @@ import type { Settings } from '../config/settings.ts';
 import type { ErrorPage } from '../pages/error-page/error-page.ts';
 import { get, type Route } from '../pages/routes.ts';
 import { answerPreflight } from '../provider/cross-origin.ts';
-import { ENDPOINT } from '../provider/endpoints.ts';
-import { metadata } from '../provider/metadata.ts';
+import { ENDPOINT, metadata } from '../provider/endpoints.ts';
 import type { AuthorizationServer } from '../provider/provider.ts';
 import { serveAsset } from './assets.ts';
 import { type ExactRoutes, exactRoutes, listed } from './exact-routes.ts';
 import { answerErrorPages, answerJsonErrors } from './failures.ts';
-import type { ObserveRequest } from './metrics/request.ts';
-import { refuseRepeatedHeaders } from './repeated-headers.ts';
+import type { ObserveRequest } from './metrics/durations.ts';
 import { requestLog } from './request-log.ts';
-import { ignoreOpenIdParameters, requireIssuerHost } from './requests.ts';
+import { ignoreOpenIdParameters, refuseRepeatedHeaders, requireIssuerHost } from './requests.ts';
 import { securityHeaders } from './security-headers.ts';
 
 export interface HostParts {

@@ -1,5 +1,16 @@
 /** The sockets the service listens on: opened within limits, and closed without cutting anybody off. */
-import { createServer, type RequestListener, type Server, type ServerOptions } from 'node:http';
+import {
+  createServer,
+  type IncomingMessage,
+  type OutgoingHttpHeader,
+  type OutgoingHttpHeaders,
+  type RequestListener,
+  type Server,
+  type ServerOptions,
+  ServerResponse,
+} from 'node:http';
+import { Server as NetServer } from 'node:net';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { answerBrokenRequests } from './broken-requests.ts';
 
@@ -37,7 +48,7 @@ const NOT_SHARED =
   'and give each process a port of its own behind a load balancer';
 
 /** Longer than any request may take; what is still open then is cut. */
-const DRAIN_LIMIT = 8_000;
+const DRAIN_LIMIT = 7_000;
 
 export interface ListenOptions extends Pick<ServerOptions, 'ServerResponse'> {
   /** In place of the usual ones. */
@@ -106,4 +117,53 @@ export function addressOf(server: Server | undefined): string {
   if (address === null || typeof address !== 'object') return '';
   const host = address.family === 'IPv6' ? `[${address.address}]` : address.address;
   return `http://${host}:${address.port}`;
+}
+
+/**
+ * Milliseconds. A client that keeps its connections may send a request at the very moment an idle
+ * one is closed, and cannot know whether it was taken: so idle ones stay open for one more answer.
+ */
+const LINGER = 1_000;
+
+type Headers = OutgoingHttpHeaders | OutgoingHttpHeader[];
+
+/** How a listener goes away under load: its answers say so, and whoever is there is still answered. */
+export function createDeparture() {
+  let isAnnounced = false;
+
+  class Answer<R extends IncomingMessage = IncomingMessage> extends ServerResponse<R> {
+    override writeHead(status: number, reason?: string, headers?: Headers): this;
+    override writeHead(status: number, headers?: Headers): this;
+    override writeHead(status: number, reason?: string | Headers, headers?: Headers): this {
+      if (isAnnounced) this.shouldKeepAlive = false;
+      if (typeof reason === 'string') return super.writeHead(status, reason, headers);
+      return super.writeHead(status, reason ?? headers);
+    }
+  }
+
+  return {
+    /** What the listener is to answer with. */
+    ServerResponse: Answer,
+
+    /** From now on every answer ends its connection (RFC 9112 §9.6), and its client makes a new one. */
+    announce() {
+      isAnnounced = true;
+    },
+
+    /** Lets nobody in any more. Resolves when everybody who was there is answered. */
+    async leave(server: Server): Promise<void> {
+      isAnnounced = true;
+      // The system resets a connection that nobody has accepted yet: those that knock are let in.
+      await nextTurn();
+      await nextTurn();
+      // That of http.Server would close the idle connections with it.
+      const left = new Promise((resolve) => NetServer.prototype.close.call(server, resolve));
+      const waiting = [
+        setTimeout(() => server.closeIdleConnections(), LINGER),
+        setTimeout(() => server.closeAllConnections(), DRAIN_LIMIT),
+      ];
+      await left;
+      for (const timer of waiting) clearTimeout(timer);
+    },
+  };
 }

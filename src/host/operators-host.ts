@@ -1,16 +1,15 @@
 /** The operators' listener, which is not the public one: health, metrics, reload. */
+import { timingSafeEqual } from 'node:crypto';
 import { isIP } from 'node:net';
-import Koa, { type Context, type Middleware } from 'koa';
+import Koa, { type Context, type Middleware, type Next } from 'koa';
 import type { Logger } from 'pino';
+import { ConfigurationProblems } from '../config/problems.ts';
 import type { Reload } from '../config/reload.ts';
 import { exactRoutes } from './exact-routes.ts';
-import { healthChecks } from './health.ts';
 import type { MetricsText } from './metrics/metrics.ts';
-import type { Readiness } from './readiness.ts';
-import { refuseBrowsers, reloadSettings, requireCredential } from './reload.ts';
-import { refuseRepeatedHeaders } from './repeated-headers.ts';
+import { clockRefusal, type Readiness, type Store, type StoreState } from './readiness.ts';
 import { requestLog } from './request-log.ts';
-import { shownHost } from './requests.ts';
+import { refuseRepeatedHeaders, shownHost } from './requests.ts';
 
 export interface OperatorsHostParts {
   readonly log: Logger;
@@ -27,12 +26,12 @@ export function createOperatorsHost(parts: OperatorsHostParts): Koa {
   const app = new Koa();
   app.use(requestLog({ log: parts.log.child({ listener: 'operators' }) }));
   app.use(refuseRepeatedHeaders);
-  const health = healthChecks(parts.readiness);
   const requireOwnName = requireOperatorsName(parts.operatorsHost);
   app.use(
     exactRoutes([], {
-      '/healthz': { GET: [health.alive] },
-      '/readyz': { GET: [health.ready] },
+      // The process answers: restarting it would not help.
+      '/healthz': { GET: [(ctx) => Object.assign(ctx, { body: { status: 'ok' } })] },
+      '/readyz': { GET: [answerReady(parts.readiness)] },
       '/metrics': {
         GET: [
           requireOwnName,
@@ -71,5 +70,70 @@ function requireOperatorsName(operatorsHost: string): Middleware {
       ctx.throw(421, message, { expose: true });
     }
     return next();
+  };
+}
+
+/** Every store keeps what it is given, and the process stays: send it requests. Why not, if not. */
+const answerReady = (readiness: Readiness) =>
+  async function ready(ctx: Context): Promise<void> {
+    const { database, tokens } = await readiness.stores();
+    const reason = refusal('database', database) ?? refusal('tokens', tokens);
+    if (reason !== undefined || readiness.isDraining) ctx.status = 503;
+    const otherwise = reason === undefined ? 'ready' : 'not ready';
+    ctx.body = {
+      status: readiness.isDraining ? 'draining' : otherwise,
+      database: inOneWord('database', database),
+      tokens: inOneWord('tokens', tokens),
+      ...(reason !== undefined && { reason }),
+    };
+  };
+
+const refusal = (store: Store, state: StoreState): string | undefined =>
+  state.isAway ? (state.reason ?? 'no answer') : clockRefusal(store, state);
+
+function inOneWord(store: Store, state: StoreState): string {
+  if (state.isAway) return 'away';
+  return clockRefusal(store, state) === undefined ? 'ok' : 'clock differs';
+}
+
+/** A page in an operator's browser could post here; a program says nothing of where it comes from. */
+async function refuseBrowsers(ctx: Context, next: Next): Promise<void> {
+  if (ctx.get('origin') || ctx.get('sec-fetch-site')) {
+    ctx.throw(403, 'not from a browser', { expose: true });
+  }
+  await next();
+}
+
+/** @param accepted each is good; undefined where only this machine gets here, and needs none. */
+function requireCredential(accepted: () => readonly string[] | undefined): Middleware {
+  return async function credential(ctx, next) {
+    const presented = Buffer.from(ctx.get('authorization'));
+    const isGood = accepted()?.some((value) => {
+      const expected = Buffer.from(`Bearer ${value}`);
+      return expected.length === presented.length && timingSafeEqual(expected, presented);
+    });
+    if (isGood !== false) return next();
+    ctx.status = 401;
+    ctx.set('WWW-Authenticate', 'Bearer');
+    ctx.body = 'ask with `operator reload`, or send SIGHUP\n';
+  };
+}
+
+/** Where it fails the service runs on as it did: problems of the file are the answer (422). */
+function reloadSettings(reload: () => Promise<Reload>): Middleware {
+  return async function answerReload(ctx) {
+    try {
+      const { changed, needsRestart } = await reload();
+      ctx.body = { changed, needs_restart: needsRestart };
+    } catch (error) {
+      if (error instanceof ConfigurationProblems) {
+        ctx.status = 422;
+        ctx.body = { code: error.code, problems: error.problems };
+      } else {
+        // Its text may name what only the log may know.
+        ctx.status = 500;
+        ctx.body = { code: 'not_reloaded', message: 'the log says why' };
+      }
+    }
   };
 }

@@ -3,8 +3,8 @@ import { randomUUID } from 'node:crypto';
 import type { Context, Middleware } from 'koa';
 import type { Logger } from 'pino';
 import { statusOf } from './failures.ts';
-import type { ObserveRequest } from './metrics/request.ts';
-import { routeOf, shownPath } from './shown-path.ts';
+import type { ObserveRequest } from './metrics/durations.ts';
+import { routeOf, shownPath } from './requests.ts';
 
 /** 64 random bits, from Node's own supply of them: this is asked for with each request. */
 export function newRequestId(): string {

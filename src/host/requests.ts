@@ -1,4 +1,4 @@
-/** Route steps that look at a request before anything else does. */
+/** What is looked at of a request before anything else is, and how a log may name its address. */
 import type { Context, Middleware, Next } from 'koa';
 
 /**
@@ -51,4 +51,47 @@ export async function ignoreOpenIdParameters(ctx: Context, next: Next): Promise<
     ctx.query = Object.fromEntries(known);
   }
   await next();
+}
+
+/** Characters of a path that are logged; no route of ours is longer. */
+const LONGEST_PATH = 200;
+
+/** The pattern of the route that took the request; `unmatched` for a path that nobody has. */
+export function routeOf(ctx: Context & { _matchedRoute?: string | RegExp }): string {
+  return ctx.state.route ?? String(ctx._matchedRoute ?? 'unmatched');
+}
+
+/** Some put a code or a token into the path, where none belongs; nothing of ours there is so long. */
+export function shownPath(ctx: Context): string {
+  const { path } = ctx;
+  if (path === routeOf(ctx)) return path;
+  const short = path.length > LONGEST_PATH ? `${path.slice(0, LONGEST_PATH)}…` : path;
+  return short.replace(SECRET_VALUE, '$1…').replace(LONG_SEGMENT, '$1…');
+}
+
+/** The prefixes of every secret value that is given out. In any case, and escaped: `gate%5f`. */
+const SECRET_VALUE = /(gate(?:_|%5f)(?:at|mt|rt|ac|cs|key)(?:_|%5f))[^/]*/gi;
+/** Values without a prefix, such as a code verifier, have at least 43 characters. */
+const LONG_SEGMENT = /([^/]{8})[^/]{32,}/g;
+
+/** Whoever stands before us may go by the second of two where Node gives us the first. */
+const ONCE = new Set(['host', 'authorization']);
+
+/** RFC 9112 §3.2, RFC 9110 §5.3: two of these are no request, whatever they say. */
+export function refuseRepeatedHeaders(ctx: Context, next: Next): Promise<void> {
+  const names = new Set<string>();
+  for (const [place, text] of ctx.req.rawHeaders.entries()) {
+    // Names and values by turns. Nearly all of them are ruled out by their length.
+    if (place % 2 === 1 || (text.length !== 4 && text.length !== 13)) continue;
+    const name = text.toLowerCase();
+    if (!ONCE.has(name)) continue;
+    if (names.has(name)) {
+      ctx.status = 400;
+      ctx.type = 'text/plain';
+      ctx.body = `${text} must not be sent twice.\n`;
+      return Promise.resolve();
+    }
+    names.add(name);
+  }
+  return next();
 }

@@ -11,7 +11,7 @@ import type { Settings } from '../config/settings.ts';
 import { isAlive } from './browser-sessions.ts';
 import { ENDPOINT } from './endpoints.ts';
 import { clientOf } from './engine-clients.ts';
-import { isScope, NO_SCOPES } from './no-scopes.ts';
+import { NO_SCOPES } from './oauth-error.ts';
 
 /** A sign-in or consent page that is left open ends after an hour. */
 const INTERACTION_SECONDS = 3_600;
@@ -57,7 +57,8 @@ export function engineConfiguration(parts: ConfigurationParts): Configuration {
     // Runs although the parameter is usually absent, and after the redirect URI was found good.
     extraParams: {
       scope: (ctx) => {
-        if (isScope(ctx.query.scope)) {
+        // The raw one: the engine has dropped from its parameters what it does not know.
+        if (ctx.query.scope) {
           throw new errors.CustomOIDCProviderError('invalid_scope', NO_SCOPES);
         }
         // RFC 6749 §3.1.1: the engine takes `code code` for `code`.

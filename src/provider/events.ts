@@ -1,4 +1,5 @@
-/** Everything the engine reports that we listen to, in one place. */
+/** What is heard of the requests of the engine: for the log, the counts and the client's owner. */
+import type { Context, Next } from 'koa';
 import type Provider from 'oidc-provider';
 import type { KoaContextWithOIDC } from 'oidc-provider';
 import type { Logger } from 'pino';
@@ -48,3 +49,20 @@ export function listenToEvents(provider: Provider, parts: Listeners): void {
 /** A store's own words are for operators only. */
 const loggedCause = (error: Parameters<typeof causeOf>[0]): string =>
   error instanceof StorageUnavailable ? error.reason : causeOf(error);
+
+/** Step before the engine: leaves the ids of client, authorization and account for the log line. */
+export async function nameParties(
+  ctx: Context & Partial<Pick<KoaContextWithOIDC, 'oidc'>>,
+  next: Next,
+): Promise<void> {
+  try {
+    await next();
+  } finally {
+    // What was found, never what was sent.
+    const { client, session, entities } = ctx.oidc ?? {};
+    const accountId = entities?.Grant?.accountId ?? session?.accountId;
+    if (client) ctx.state.clientId = client.clientId;
+    if (entities?.Grant) ctx.state.authorizationId = entities.Grant.jti;
+    if (accountId !== undefined) ctx.state.accountId = accountId;
+  }
+}

@@ -49,3 +49,10 @@ export function answerOAuthError(ctx: Context, issuer: string, error: OAuthError
   ctx.set(error.headers);
   ctx.body = errorBody(issuer, error.code, error.description);
 }
+
+/**
+ * Of `invalid_scope`: leaving `scope` out, or empty, is right, and anything else is refused rather
+ * than ignored (RFC 6749 §3.3). A client that asks for less than everything must not believe that it
+ * got less. Does not repeat the refused value, which goes wherever the error goes.
+ */
+export const NO_SCOPES = 'no scopes exist here: leave scope out';

@@ -38,16 +38,13 @@ import { engineConfiguration } from './configuration.ts';
 import { consentPolicy, OwnerSuspended, saveCode } from './consent-policy.ts';
 import { createEngineClients } from './engine-clients.ts';
 import { overrideEngine } from './engine-overrides.ts';
-import { listenToEvents } from './events.ts';
+import { listenToEvents, nameParties } from './events.ts';
 import { createFailureLimits } from './failure-limits.ts';
 import { createInteractions, type Interactions } from './interactions.ts';
 import { introspection } from './introspection.ts';
 import { type ChangeStreams, introspectionChanges } from './introspection-changes.ts';
-import { noteRevocation } from './noted-requests.ts';
 import type { ProviderOutcomes } from './outcomes.ts';
-import { namingParties } from './request-parties.ts';
-import { revocation } from './revocation.ts';
-import { revokeCurrentToken } from './revoke-current-token.ts';
+import { noteRevocation, revocation, revokeCurrentToken } from './revocation.ts';
 import { createSessionWrites } from './session-writes.ts';
 import { storeAdapter } from './store-adapter.ts';
 import { tokenEndpoint } from './token-endpoint.ts';
@@ -185,9 +182,8 @@ export function createAuthorizationServer(parts: ProviderParts): AuthorizationSe
   listenToEvents(provider, parts);
 
   const interactions = createInteractions({ provider, store, accounts, sessions, clock });
-  const engine = namingParties(
-    compose([handOverToApp(parts.showHandover) as Middleware, ...provider.middleware]),
-  );
+  const handOver = handOverToApp(parts.showHandover) as Middleware;
+  const engine = compose([nameParties, handOver, ...provider.middleware]);
   return {
     engine,
     token: tokenEndpoint({

@@ -1,15 +1,19 @@
-/** `POST /oauth/revoke` (RFC 7009), for standard client libraries. */
-import type { Context, Middleware } from 'koa';
+/** How a client ends a token: `POST /oauth/revoke` (RFC 7009) and `POST /oauth/token/revoke`. */
+import type { Context, Middleware, Next } from 'koa';
+import { isApiKey } from '../accounts/api-keys/api-key.ts';
 import type { Authorizations } from '../authorizations/authorization.ts';
 import type { Endings } from '../authorizations/endings.ts';
 import type { MachineTokens } from '../authorizations/machine-tokens.ts';
+import type { ClientRegistry } from '../clients/client-registry.ts';
+import type { ClientRequests } from '../clients/client-requests.ts';
 import { authenticatedClient, type ClientAuthentication } from './client-authentication.ts';
-import { allowPages, refuseForeignPage } from './cross-origin.ts';
-import { formOf, readOAuthForm } from './form.ts';
-import { OAuthError } from './oauth-error.ts';
+import { allowPages, refuseForeignPage, requireOwnPage } from './cross-origin.ts';
+import type { FailureLimits } from './failure-limits.ts';
+import { formOf, readForm, readOAuthForm } from './form.ts';
+import { OAuthError, printable } from './oauth-error.ts';
 
 /**
- * The steps of a revocation request, in order. Either token of an authorization ends all of it
+ * The steps of `POST /oauth/revoke`, for standard client libraries. Either token of an authorization ends all of it
  * (§2.1); a machine access token ends alone. `token_type_hint` is not needed to find a token.
  */
 export function revocation(
@@ -82,3 +86,106 @@ export async function findToken(
     },
   };
 }
+
+/** Route step of both, before those that find out whose request it is: tells its owner while it happens. */
+export function noteRevocation(requests: Pick<ClientRequests, 'note'>): Middleware {
+  return async function noteRequest(ctx, next) {
+    const note = (refused?: OAuthError): void => {
+      const { clientId, requestId } = ctx.state;
+      if (clientId === undefined) return;
+      const told = refused && { error: refused.code, cause: refused.description };
+      requests.note({ clientId, requestId, step: 'revoke', ...told });
+    };
+    try {
+      await next();
+      note();
+    } catch (error) {
+      if (error instanceof OAuthError) note(error);
+      throw error;
+    }
+  };
+}
+
+/**
+ * The steps of `POST /oauth/token/revoke`: the holder of an access token ends the authorization it
+ * came from. Nothing is revoked unless all of them pass.
+ */
+export function revokeCurrentToken(
+  parts: RevocationParts & {
+    readonly clients: ClientRegistry;
+    readonly failures: Pick<FailureLimits, 'answerOf'>;
+  },
+): Middleware[] {
+  const { clients, failures } = parts;
+  return [
+    allowPages,
+    challengeRefused,
+    readForm,
+    refuseTokenParameter,
+    requireBearer,
+    async function revoke(ctx) {
+      const value = bearerOf(ctx);
+      if (isApiKey(value)) throw invalidToken('API keys are revoked on the profile page');
+      const token = await findToken(value, parts);
+      if (token?.kind !== 'access_token') {
+        const refusal = invalidToken('the access token is unknown, expired or revoked');
+        throw await failures.answerOf(ctx, refusal);
+      }
+      ctx.state.clientId = token.clientId;
+      if (ctx.get('origin')) requireOwnPage(await clients.find(token.clientId), ctx);
+      await token.end(ctx);
+      ctx.status = 204;
+    },
+  ];
+}
+
+/** RFC 6750 §3: each refusal of what was sent carries a challenge, which says why (§3.1). */
+async function challengeRefused(ctx: Context, next: Next): Promise<void> {
+  try {
+    await next();
+  } catch (error) {
+    if (error instanceof OAuthError && (error.status === 400 || error.status === 401)) {
+      const description = printable(error.description);
+      const reason = `error="${error.code}", error_description="${description}"`;
+      // What the refusal says itself is written after this.
+      ctx.set('WWW-Authenticate', `Bearer ${reason}`);
+    }
+    throw error;
+  }
+}
+
+/** Somebody who means RFC 7009 is told so, before anything is revoked. */
+function refuseTokenParameter(ctx: Context, next: Next): Promise<void> {
+  if (!formOf(ctx).has('token') && ctx.query.token === undefined) return next();
+  throw new OAuthError(
+    400,
+    'invalid_request',
+    'this endpoint revokes the token in the Authorization header; use /oauth/revoke to send one',
+  );
+}
+
+function requireBearer(ctx: Context, next: Next): Promise<void> {
+  const header = ctx.get('authorization');
+  const isElsewhere = formOf(ctx).has('access_token') || ctx.query.access_token !== undefined;
+  // RFC 6750 §3.1: a request without credentials gets the challenge without an error code. A token
+  // in a form or a query (§2.2, §2.3) is no credential here: those end up in logs.
+  // So does one with another scheme.
+  if (!BEARER.test(header)) {
+    throw unauthorized('an access token is required in the Authorization header, as Bearer');
+  }
+  if (isElsewhere) {
+    throw new OAuthError(400, 'invalid_request', 'the access token must be sent one way only');
+  }
+  return next();
+}
+
+/** RFC 6750 §2.1, after what RFC 9110 §5.5 lets stand around the value of a header. */
+const BEARER = /^bearer +([^ \t]+)$/i;
+
+const bearerOf = (ctx: Context): string => BEARER.exec(ctx.get('authorization'))?.[1] ?? '';
+
+const unauthorized = (description: string): OAuthError =>
+  new OAuthError(401, 'invalid_token', description, { 'WWW-Authenticate': 'Bearer' });
+
+const invalidToken = (description: string): OAuthError =>
+  new OAuthError(401, 'invalid_token', description);

@@ -13,8 +13,7 @@ import {
 import { allowPages, refuseForeignPage } from './cross-origin.ts';
 import { type FailureLimits, TooManyFailures } from './failure-limits.ts';
 import { CONTENT_TYPE, findForm, formOf, readOAuthForm } from './form.ts';
-import { isScope, NO_SCOPES } from './no-scopes.ts';
-import { OAuthError } from './oauth-error.ts';
+import { NO_SCOPES, OAuthError } from './oauth-error.ts';
 import type { ProviderOutcomes } from './outcomes.ts';
 import { tokenProblem } from './request-problem.ts';
 import { GRANTS, type Grant, type TokenGrantParts } from './token-grants.ts';
@@ -91,7 +90,7 @@ function requireGrantType({ kind }: Client, form: URLSearchParams): keyof typeof
     const description = `this client may not use grant_type ${grantType}`;
     throw new OAuthError(400, 'unauthorized_client', description);
   }
-  if (isScope(form.get('scope'))) throw new OAuthError(400, 'invalid_scope', NO_SCOPES);
+  if (form.get('scope')) throw new OAuthError(400, 'invalid_scope', NO_SCOPES);
   return grantType;
 }
 

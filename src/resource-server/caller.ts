@@ -1,4 +1,5 @@
 /** Who is calling the API, by which authentication method, and what they may reach right now. */
+import { CallerRefused, missingRight } from './refusal.ts';
 
 /** Told apart by `method`; only a person has an `accountId`. */
 export type Caller = CallerFields & {
@@ -59,4 +60,23 @@ export interface Warehouse {
   readonly externalId?: string;
   readonly name: string;
   readonly rights: readonly Right[];
+}
+
+/** Every warehouse in which the caller has `right`, of all organizations. */
+export const warehousesOf = (caller: Caller, right: Right = 'read'): Warehouse[] =>
+  caller.organizations
+    .flatMap(({ warehouses }) => warehouses)
+    .filter(({ rights }) => rights.includes(right));
+
+/** Unknown warehouses and those of other organizations are out of reach alike. */
+export const mayReach = (caller: Caller, warehouseId: string, right: Right): boolean =>
+  warehousesOf(caller, right).some(({ id }) => id === warehouseId);
+
+/**
+ * Ends a resolver or a route unless the caller may.
+ *
+ * @throws CallerRefused with status 403; in a GraphQL answer an error with the code `FORBIDDEN`.
+ */
+export function requireRight(caller: Caller, warehouseId: string, right: Right): void {
+  if (!mayReach(caller, warehouseId, right)) throw new CallerRefused(missingRight(right));
 }

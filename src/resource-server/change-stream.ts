@@ -1,6 +1,7 @@
 /** `GET /oauth/introspect/changes`: one open request, on which the service says what is no longer true. */
+
+import { IntrospectionFailure } from './introspection-answer.ts';
 import type { IntrospectionEndpoint } from './introspection-endpoint.ts';
-import { IntrospectionFailure } from './introspection-failure.ts';
 
 export interface ChangeStream {
   /** The stream is there, and was heard within the last two seconds. */

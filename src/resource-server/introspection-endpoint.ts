@@ -1,8 +1,7 @@
 /** `POST /oauth/introspect` over connections that stay open, and its stream of changes. */
 import http from 'node:http';
 import https from 'node:https';
-import { type RawAnswer, refuseOtherStatus } from './introspection-answer.ts';
-import { IntrospectionFailure } from './introspection-failure.ts';
+import { IntrospectionFailure, type RawAnswer, refuseOtherStatus } from './introspection-answer.ts';
 
 export interface IntrospectionEndpoint {
   /**

@@ -1,9 +1,8 @@
 /** Finds out, on each request to an API, who is calling: the part that knows no framework. */
 import type { Caller, CallerFields } from './caller.ts';
 import { type ChangeStream, createChangeStream } from './change-stream.ts';
-import { introspectionAnswer } from './introspection-answer.ts';
+import { IntrospectionFailure, introspectionAnswer } from './introspection-answer.ts';
 import { createIntrospectionEndpoint } from './introspection-endpoint.ts';
-import { IntrospectionFailure } from './introspection-failure.ts';
 import { createLookUps } from './look-ups.ts';
 import { protectedResourceMetadata } from './protected-resource.ts';
 import { type ReceivedRequest, receivedToken } from './received-token.ts';

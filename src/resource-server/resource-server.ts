@@ -1,16 +1,13 @@
 /** The door of `gatehouse/resource-server`: everything an API imports to protect itself. */
 import type { Caller, Organization, Right, Role, Warehouse } from './caller.ts';
-import { callerContext, callerFrom } from './caller-context.ts';
-import { requireCaller } from './fastify.ts';
-import type { FailureReason, IntrospectionFailure } from './introspection-failure.ts';
+import { mayReach, requireRight, warehousesOf } from './caller.ts';
+import { callerContext, callerFrom, protect, requireCaller, useCaller } from './frameworks.ts';
+import type { FailureReason, IntrospectionFailure } from './introspection-answer.ts';
 import type { Identified, Introspector, IntrospectorOptions } from './introspector.ts';
 import { createIntrospector } from './introspector.ts';
-import { protect } from './protect.ts';
 import { type ProtectedResource, protectedResourceMetadata } from './protected-resource.ts';
 import type { ReceivedRequest } from './received-token.ts';
 import { CallerRefused, type Refusal } from './refusal.ts';
-import { mayReach, requireRight, warehousesOf } from './rights.ts';
-import { useCaller } from './yoga.ts';
 
 export type {
   Caller,

@@ -25,3 +25,9 @@ export interface Database extends Queries {
   transaction<Result>(work: (tx: Queries) => Promise<Result>): Promise<Result>;
   close(): Promise<void>;
 }
+
+/**
+ * Added to a generation it is beyond every one that the lost part of the history may have given out:
+ * nobody ends anything so often.
+ */
+export const BEYOND_LOST = 1_000_000;

@@ -1,11 +1,20 @@
 /** What a Prometheus is told of this service: every metric, in a registry of its own. */
 import { readFileSync } from 'node:fs';
 import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
-import { createOutcomeMetrics, type Outcomes } from './outcome.ts';
-import { createReloadMetrics, type ReloadOutcomes } from './reload.ts';
-import { createRequestMetrics, type ObserveRequest } from './request.ts';
+import {
+  createRequestMetrics,
+  createStoreMetrics,
+  type ObserveRequest,
+  type ObserveStore,
+  type StoreName,
+} from './durations.ts';
+import {
+  createOutcomeMetrics,
+  createReloadMetrics,
+  type Outcomes,
+  type ReloadOutcomes,
+} from './outcome.ts';
 import { registerState, type WatchedState } from './state.ts';
-import { createStoreMetrics, type ObserveStore, type StoreName } from './store.ts';
 
 /** A scrape, as it is answered. */
 export interface MetricsText {

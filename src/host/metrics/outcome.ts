@@ -1,5 +1,5 @@
 /** What came of it, counted: tokens, sign-ins, mail, the work beside the requests. */
-import { Counter, type Registry } from 'prom-client';
+import { Counter, Gauge, type Registry } from 'prom-client';
 import type { PasswordOutcomes } from '../../pages/sign-in/password-check.ts';
 import type { SignInOutcomes } from '../../pages/sign-in/signing-in.ts';
 import { UPSTREAM_OUTCOMES, type UpstreamOutcomes } from '../../pages/sign-in/upstream-ways.ts';
@@ -149,5 +149,32 @@ export function createOutcomeMetrics(registry: Registry): Outcomes {
       cleaningFailures(job, 0);
     },
     cleaningFailed: (job) => cleaningFailures(job),
+  };
+}
+
+/** Told of each reload: the settings were taken over, or refused. */
+export interface ReloadOutcomes {
+  settingsReloaded(isTaken: boolean): void;
+}
+
+export function createReloadMetrics(registry: Registry): ReloadOutcomes {
+  const registers = [registry];
+  const isTaken = new Gauge({
+    name: 'gatehouse_config_last_reload_successful',
+    help: 'Whether the settings were taken over when they were last read (1) or refused (0).',
+    registers,
+  });
+  const takenAt = new Gauge({
+    name: 'gatehouse_config_last_reload_success_timestamp_seconds',
+    help: 'When settings were last taken over, in seconds since the epoch.',
+    registers,
+  });
+  isTaken.set(1);
+  takenAt.setToCurrentTime();
+  return {
+    settingsReloaded(isTakenOver) {
+      isTaken.set(isTakenOver ? 1 : 0);
+      if (isTakenOver) takenAt.setToCurrentTime();
+    },
   };
 }

@@ -1,7 +1,6 @@
 /** PostgreSQL connections on a Unix socket, which take turns with the one session of PGlite. */
 import { createServer, type Socket } from 'node:net';
 import type { PGlite } from '@electric-sql/pglite';
-import { withoutNotifications } from './notifications.ts';
 
 /** Calls `listener` with the payload of each NOTIFY on `channel`, as soon as it is committed. */
 export type Listen = (channel: string, listener: (payload: string) => void) => Promise<void>;
@@ -217,3 +216,30 @@ const ABANDON = Buffer.concat([Buffer.from('S\0\0\0\x04', 'latin1'), simpleQuery
 const IDLE = Buffer.from('Z\0\0\0\x05I', 'latin1');
 
 const isIdle = (answer: Buffer): boolean => answer.subarray(-IDLE.length).equals(IDLE);
+
+/** NotificationResponse: the process that notified (4 bytes), the channel, the payload. */
+const NOTIFICATION = 'A'.charCodeAt(0);
+
+/**
+ * @param answer whole messages of the protocol of PostgreSQL.
+ * @param tell called for each notification, before the client learns that its statement is done.
+ * @returns the other messages.
+ */
+export function withoutNotifications(
+  answer: Buffer,
+  tell: (channel: string, payload: string) => void,
+): Buffer {
+  const others: Buffer[] = [];
+  let begin = 0;
+  for (let at = 0; at < answer.length; ) {
+    const end = at + 1 + answer.readUInt32BE(at + 1);
+    if (answer[at] === NOTIFICATION) {
+      const [channel = '', payload = ''] = answer.toString('utf8', at + 9, end).split('\0');
+      tell(channel, payload);
+      others.push(answer.subarray(begin, at));
+      begin = end;
+    }
+    at = end;
+  }
+  return begin === 0 ? answer : Buffer.concat([...others, answer.subarray(begin)]);
+}

@@ -1,0 +1,76 @@
+/** How long requests and the operations of the stores take, how many there are, and how they end. */
+import { Counter, Histogram, type Registry } from 'prom-client';
+
+/**
+ * Told of every request of the public listener.
+ *
+ * @param route never the path, but the pattern, such as `/profile/oauth-clients/:id`: a path would be a series for
+ *   each address that anybody makes up.
+ */
+export type ObserveRequest = (
+  route: string,
+  method: string,
+  status: number,
+  seconds: number,
+) => void;
+
+/** From an introspection that is answered from memory to the time limit of a store. */
+const REQUEST_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
+const METHODS = ['GET', 'HEAD', 'POST', 'OPTIONS'];
+
+export function createRequestMetrics(registry: Registry): ObserveRequest {
+  const registers = [registry];
+  const answers = new Counter({
+    name: 'gatehouse_http_requests_total',
+    help: 'Requests of the public listener by route pattern, method and status (499: the caller left before the answer).',
+    labelNames: ['route', 'method', 'status'],
+    registers,
+  });
+  const duration = new Histogram({
+    name: 'gatehouse_http_request_duration_seconds',
+    help: 'Time from the request to its answer.',
+    labelNames: ['route', 'method'],
+    buckets: REQUEST_BUCKETS,
+    registers,
+  });
+  return (route, anyMethod, status, seconds) => {
+    const method = METHODS.includes(anyMethod) ? anyMethod : 'other';
+    answers.labels(route, method, String(status)).inc();
+    duration.labels(route, method).observe(seconds);
+  };
+}
+
+export type StoreName = 'database' | 'tokens';
+
+/** As that of `measuredStore`: the observer of one of its operations, resolved once. */
+export type ObserveStore = (operation: string) => (seconds: number, isAway: boolean) => void;
+
+const STORE_BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2];
+
+export function createStoreMetrics(registry: Registry): (store: StoreName) => ObserveStore {
+  const labelNames = ['store', 'operation'];
+  const registers = [registry];
+  const duration = new Histogram({
+    name: 'gatehouse_store_operation_duration_seconds',
+    help: 'Time of one operation of a store, waiting for a connection included.',
+    labelNames,
+    buckets: STORE_BUCKETS,
+    registers,
+  });
+  const errors = new Counter({
+    name: 'gatehouse_store_errors_total',
+    help: 'Operations that the store did not answer in time, or could not carry out now.',
+    labelNames,
+    registers,
+  });
+  return (store) => (operation) => {
+    const took = duration.labels(store, operation);
+    const failed = errors.labels(store, operation);
+    // A series that appears with its first error has no increase for an alert to see.
+    failed.inc(0);
+    return (seconds, isAway) => {
+      took.observe(seconds);
+      if (isAway) failed.inc();
+    };
+  };
+}
