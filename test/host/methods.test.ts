@@ -87,9 +87,10 @@ describe('paths and methods', () => {
   });
 
   it('what OpenID Connect and the engine would have besides is not there', async () => {
-    const paths = `/.well-known/openid-configuration /jwks /oauth/jwks /me /userinfo /request /reg
+    const paths = `/.well-known/openid-configuration /.well-known/oauth-authorization-server/
+      /.well-known/jwks.json /jwks /oauth/jwks /me /userinfo /oauth/userinfo /request /reg /auth
       /session/end /session/end/confirm /session/end/success /device /token /token/introspection
-      /healthz /readyz /metrics`;
+      /backchannel /oauth /oauth/ /oauth/register /oauth/par /healthz /readyz /metrics`;
     for (const path of wordsOf(paths)) {
       for (const method of ['GET', 'POST']) {
         expect((await ask(method, path)).status, `${method} ${path}`).to.equal(404);

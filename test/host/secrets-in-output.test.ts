@@ -103,6 +103,7 @@ describeOn([postgresServer, redisServer], 'secrets in what is put out', () => {
     await person.get(`${link.pathname}x${link.search}`);
     const { verifier, parameters } = pkce();
     keep('verifier', verifier);
+    keep('challenge', parameters.code_challenge);
     const state = keep('state', 'state-that-only-the-partner-knows');
     const url = authorizationUrl(issuer, confidential, { ...parameters, state });
     const waiting = await person.follow(await person.get(url));

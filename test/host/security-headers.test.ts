@@ -164,13 +164,15 @@ describe('security headers', () => {
   it('a request for another host is refused with 421, whatever it asks', async () => {
     const { port } = on.service.settings.server;
     const long = `${'a'.repeat(200)}.example`;
-    const hosts = ['evil.example', `localhost.evil.example:${port}`, 'localhost', '', long];
+    const near = [`localhost.evil.example:${port}`, `evil.example@localhost:${port}`, 'localhost'];
+    const hosts = ['evil.example', ...near, `127.0.0.1:${port}`, '', long];
     const requests = [
       { path: METADATA },
       { path: '/login' },
       { path: '/oauth/authorize?client_id=none' },
       { path: '/oauth/token', form: { grant_type: 'client_credentials' } },
       { path: '/login', form: { email: 'a@b.test', password: 'x' } },
+      { path: '/assets/x' },
       { path: '/nothing' },
     ];
     for (const host of hosts) {
@@ -187,24 +189,6 @@ describe('security headers', () => {
     const shouted = { host: `LOCALHOST:${port}` };
     expect((await rawRequest(port, METADATA, { headers: shouted })).status).to.equal(200);
   });
-
-  it('no forwarded header changes an address of ours', async () => {
-    const { port } = on.service.settings.server;
-    const headers = {
-      host: `localhost:${port}`,
-      'x-forwarded-host': 'evil.example',
-      'x-forwarded-proto': 'https',
-      forwarded: 'host=evil.example;proto=https',
-      'x-original-url': '/login',
-    };
-    const metadata = await rawRequest(port, METADATA, { headers });
-    expect((JSON.parse(metadata.text) as { issuer: string }).issuer).to.equal(on.issuer);
-    expect(metadata.text).not.to.include('evil').and.not.to.include('https');
-    const { pathname, search } = authorizationUrl(on.issuer, on.clients.confidential);
-    const asked = await rawRequest(port, pathname + search, { headers });
-    expect(asked.headers.get('location')).to.match(/^\/interaction\/[\w-]+$|^http:\/\/localhost/);
-    expect(asked.headers.getSetCookie().join()).not.to.match(/secure|domain/i);
-  });
 });
 
 describe('security headers of an https issuer', () => {
@@ -219,11 +203,6 @@ describe('security headers of an https issuer', () => {
       const { headers } = await ask(path);
       expect(headers.get('strict-transport-security'), path).to.equal('max-age=63072000');
     }
-    const metadata = JSON.parse((await ask(METADATA)).text) as Record<string, string>;
-    const endpoints = Object.entries(metadata).filter(([name]) => name.endsWith('_endpoint'));
-    expect(endpoints).to.have.length(4);
-    for (const [name, url] of endpoints)
-      expect(url, name).to.match(/^https:\/\/gatehouse\.example\//);
   });
 });
 

@@ -2,13 +2,10 @@
 import { expect } from 'chai';
 import {
   type Answer,
-  authorizationUrl,
-  clientCredentials,
   exchangeCode,
   type Parameters,
   pkce,
   refresh,
-  revokeCurrent,
   type TestClient,
 } from '../support/oauth.ts';
 import { REDIRECT_URI } from '../support/seed.ts';
@@ -116,47 +113,5 @@ describe('authorization codes', () => {
       await on.service.clients.remove(otherConfidential.id);
       expectRefusal(await exchange(code, {}, otherConfidential), 401, 'invalid_client');
     });
-  });
-
-  it('no code, token, secret, verifier, password or cookie value is in the log', async () => {
-    const { issuer } = on;
-    const { confidential, machine } = on.clients;
-    const { verifier, parameters } = pkce();
-    const code = await codeOf(confidential, parameters);
-    const wrong = await exchange(code, { code_verifier: pkce().verifier });
-    const exchanged = tokensOf(await exchange(code, { code_verifier: verifier }));
-    const { refreshToken } = exchanged;
-    const refreshed = tokensOf(await refresh(issuer, confidential, refreshToken));
-    const machineToken = tokensOf(await clientCredentials(issuer, machine)).accessToken;
-    await revokeCurrent(issuer, refreshed.accessToken);
-    await exchange(code, { code_verifier: verifier });
-    await on.partner.browser.get(`/profile?code=${code}`);
-    await on.partner.browser.get(authorizationUrl(issuer, confidential, { state: verifier }));
-
-    const cookies = on.partner.browser.cookieHeader('/').split('; ');
-    const secrets: Record<string, string> = {
-      code,
-      verifier,
-      challenge: parameters.code_challenge,
-      accessToken: exchanged.accessToken,
-      refreshToken,
-      nextAccessToken: refreshed.accessToken,
-      nextRefreshToken: refreshed.refreshToken,
-      machineToken,
-      clientSecret: confidential.secret ?? '',
-      password: on.seeded.person.password,
-      ...Object.fromEntries(cookies.map((cookie) => cookie.split('=', 2))),
-    };
-    expect(Object.keys(secrets)).to.include('gate_session');
-    const log = on.service.logLines.join('');
-    expect(log).to.contain('"path":"/oauth/token"');
-    expect(log).to.contain(String(wrong.headers.get('x-request-id')));
-    // Of what is presented the log names the authorization alone, which opens nothing.
-    const [, id = ''] = /^gate_at_(.{22})/.exec(exchanged.accessToken) ?? [];
-    expect(log).to.contain(`"authorization":"${id}"`);
-    for (const [name, value] of Object.entries(secrets)) {
-      expect(value, name).to.have.length.above(15);
-      expect(log.includes(value), `the log holds the ${name}`).to.equal(false);
-    }
   });
 });

@@ -175,22 +175,6 @@ describe('authorization endpoint', () => {
     }
   });
 
-  it('every redirect on the way is 303, so that no form is posted on (RFC 9700 §4.12)', async () => {
-    const stranger = createPerson(on.issuer);
-    const redirects: number[] = [];
-    const go = async (page: Page): Promise<Page> => {
-      if (!page.location) return page;
-      redirects.push(page.status);
-      return page.location.origin === on.issuer ? go(await stranger.get(page.location)) : page;
-    };
-    const { email, password } = on.seeded.other;
-    const signIn = await go(await stranger.get(request({})));
-    const consent = await go(await stranger.submit(signIn, { email, password }));
-    const end = await go(await stranger.submit(consent, { decision: 'approve' }));
-    expect(answerIn(end)).to.have.property('code');
-    expect(redirects).to.deep.equal([303, 303, 303, 303, 303]);
-  });
-
   it('parameters that mean nothing here are ignored, empty ones are absent', async () => {
     const openId =
       'nonce=n&nonce=m&max_age=0&acr_values=a&claims={}&claims_locales=de&id_token_hint=x' +
@@ -209,15 +193,6 @@ describe('authorization endpoint', () => {
     await elsewhere.close();
     expect(outcome).to.equal('request_uri_not_supported');
     expect(elsewhere.received).to.deep.equal([]);
-  });
-
-  it('scripts of other origins may not read it, and it answers GET only', async () => {
-    const page = await visit(request({}), { origin: 'https://evil.example' });
-    const cors = [...page.headers.keys()].filter((name) => name.startsWith('access-control-'));
-    expect(cors).to.deep.equal([]);
-    const posted = await person.post('/oauth/authorize', { client_id: client.id });
-    expect(posted.status).to.equal(405);
-    expect(posted.headers.get('allow')).to.include('GET').and.not.include('POST');
   });
 
   it('the query of a redirect URI is kept, and never speaks for our answer', async () => {

@@ -85,14 +85,4 @@ describe('PKCE', () => {
     expectRefused(await exchange(client, code, ''), 'invalid_grant', missing);
     expect((await exchange(client, code, verifier)).status).to.equal(200);
   });
-
-  it('a public client is refused without its verifier, in words that tell nothing', async () => {
-    const { verifier, parameters } = pkce();
-    const code = await on.partner.code(on.clients.public, parameters);
-    const generic = 'grant request is invalid';
-    expectRefused(await exchange(on.clients.public, code), 'invalid_grant', generic);
-    const another = pkce().verifier;
-    expectRefused(await exchange(on.clients.public, code, another), 'invalid_grant', generic);
-    expect((await exchange(on.clients.public, code, verifier)).status).to.equal(200);
-  });
 });

@@ -31,7 +31,6 @@ describe('errors for clients', () => {
 
   const codeOf = (parameters?: Parameters) => on.partner.code(on.clients.confidential, parameters);
   const UNKNOWN = 'is not known here, or its authorization was revoked';
-  const NO_SCOPES = 'no scopes exist here: leave scope out';
 
   /** The causes that a client is told which authenticated with its secret, by error. */
   const CASES: Readonly<Record<string, readonly (readonly [string, string, Refused])[]>> = {
@@ -43,16 +42,6 @@ describe('errors for clients', () => {
         'another redirect URI',
         'redirect_uri is not the one of the authorization request',
         async () => exchange(await codeOf(), { redirect_uri: 'https://evil.test/' }),
-      ],
-      [
-        'a wrong verifier',
-        'code_verifier does not match',
-        async () => exchange(await codeOf(pkce().parameters), { code_verifier: pkce().verifier }),
-      ],
-      [
-        'no verifier',
-        'code_verifier is missing',
-        async () => exchange(await codeOf(pkce().parameters)),
       ],
       [
         'a verifier without a challenge',
@@ -83,19 +72,6 @@ describe('errors for clients', () => {
         'no grant type',
         "missing required parameter 'grant_type'",
         () => clientCredentials(on.issuer, on.clients.machine, { grant_type: undefined }),
-      ],
-    ],
-    invalid_scope: [
-      [
-        'a scope in a code exchange',
-        NO_SCOPES,
-        async () => exchange(await codeOf(), { scope: 'all' }),
-      ],
-      ['a scope in a refresh', NO_SCOPES, () => renew('gate_rt_unknown', { scope: 'all' })],
-      [
-        'a scope in client credentials',
-        NO_SCOPES,
-        () => clientCredentials(on.issuer, on.clients.machine, { scope: 'all' }),
       ],
     ],
     unauthorized_client: [
@@ -171,6 +147,7 @@ describe('errors for clients', () => {
     const answers = [
       await exchange(used, proof, on.clients.public),
       await exchange('gate_ac_unknown', proof, on.clients.public),
+      await exchange(open, {}, on.clients.public),
       await exchange(open, { code_verifier: pkce().verifier }, on.clients.public),
       await exchange(open, { ...proof, redirect_uri: 'https://evil.test/' }, on.clients.public),
       await renew('gate_rt_unknown', {}, on.clients.public),
