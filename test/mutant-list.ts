@@ -293,7 +293,7 @@ const LIST: readonly (Place | readonly [rule: string, from: string, to: string])
   { in: 'src/provider/cross-origin.ts', by: 'provider/cross-origin' },
   ['a page asks for tokens, and revokes, from its own origin only',
     'requireOwnPage(authenticatedClient(ctx), ctx);', ''],
-  { in: 'src/provider/configuration.ts', by: 'provider/metadata' },
+  { in: 'src/provider/configuration.ts', by: 'journeys/sessions' },
   ['scripts do not read the session cookie', 'httpOnly: true', 'httpOnly: false'],
   { in: 'src/provider/consent-policy.ts', by: 'provider/consent-policy' },
   ['a public client is approved every time', "if (client.kind === 'public') return true;", ''],

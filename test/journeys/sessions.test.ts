@@ -176,12 +176,12 @@ describe('browser sessions', () => {
 
 describe('cookies of an https issuer', () => {
   const issuer = 'https://gatehouse.example';
-  const on = startSeeded({ settings: { issuer } });
+  const on = startSeeded({ settings: { issuer, server: { proxyHops: 1 } } });
 
-  /** As a proxy that ends TLS would pass it on. */
+  /** As a proxy would pass it on that ends TLS and says otherwise. */
   const ask = (path: string, cookie = '', form?: Record<string, string>) =>
     rawRequest(on.service.settings.server.port, path, {
-      headers: { host: 'gatehouse.example', origin: issuer, cookie },
+      headers: { host: 'gatehouse.example', origin: issuer, cookie, 'x-forwarded-proto': 'http' },
       ...(form && { form }),
     });
 

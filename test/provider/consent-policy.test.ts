@@ -166,11 +166,6 @@ describe('consent policy', () => {
       const told = answerIn(await browser.get(request(await connectedClient(), none)));
       expect(told).to.have.all.keys('code', 'state', 'iss');
     });
-
-    it('goes with no other prompt', async () => {
-      const both = { prompt: 'none consent' };
-      expect(await outcome(await connectedClient(), both)).to.equal('invalid_request');
-    });
   });
 
   it('a client whose owner is suspended collects no approvals, and keeps what it has', async () => {

@@ -85,16 +85,6 @@ describe('interactions', () => {
     for (const page of others) expectOver(page);
   });
 
-  it('clicks that overtake each other end at the client or at a calm page', async () => {
-    const person = await signedIn(on.seeded.person);
-    const consent = await pageFor(person);
-    const click = async (): Promise<string> =>
-      outcomeOf(person, await person.submit(consent, { decision: 'approve' }));
-    const outcomes = await Promise.all([click(), click(), click(), click()]);
-    expect(outcomes).to.include('code');
-    for (const outcome of outcomes) expect(outcome).to.be.oneOf(['code', 'page 410', 'consent']);
-  });
-
   it('an answered request is over: sent again, reloaded, resumed again', async () => {
     const person = await me();
     const consent = await pageFor(person);

@@ -1,6 +1,5 @@
 /** `POST /oauth/revoke` (RFC 7009): how standard client libraries end an authorization. */
 import { expect } from 'chai';
-import * as oauth from 'oauth4webapi';
 import {
   type Answer,
   ask,
@@ -122,20 +121,5 @@ describe('token revocation', () => {
     expect(headers.get('allow')).to.equal('POST');
 
     expect(await isAlive(tokens)).to.equal(true);
-  });
-
-  it('a standard library finds the endpoint in the metadata and revokes', async () => {
-    const issuer = new URL(on.issuer);
-    const insecure = { [oauth.allowInsecureRequests]: true };
-    const discovery = await oauth.discoveryRequest(issuer, { algorithm: 'oauth2', ...insecure });
-    const server = await oauth.processDiscoveryResponse(issuer, discovery);
-    const client = { client_id: on.clients.confidential.id };
-    const tokens = await on.partner.tokens(on.clients.confidential);
-
-    const secret = oauth.ClientSecretBasic(on.clients.confidential.secret ?? '');
-    const { refreshToken } = tokens;
-    const answer = await oauth.revocationRequest(server, client, secret, refreshToken, insecure);
-    expect(await oauth.processRevocationResponse(answer)).to.equal(undefined);
-    expect(await isAlive(tokens)).to.equal(false);
   });
 });
