@@ -1,10 +1,14 @@
 /** What commands work on: the registries of the service, over a database of its own or a shared one. */
+
+import { createMemberships, type Memberships } from '../accounts/access/memberships.ts';
 import type { Action, NewActivity, OperatedBy } from '../accounts/activity/activity.ts';
 import { type Audit, createAudit } from '../accounts/activity/audit.ts';
 import { keyEmails } from '../accounts/email-keys.ts';
 import { createImporter, type Importer } from '../accounts/import/importer.ts';
-import { createMemberships, type Memberships } from '../accounts/access/memberships.ts';
-import { createOrganizations, type Organizations } from '../accounts/organizations/organizations.ts';
+import {
+  createOrganizations,
+  type Organizations,
+} from '../accounts/organizations/organizations.ts';
 import {
   createDisconnect,
   createEndings,

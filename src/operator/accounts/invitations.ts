@@ -48,7 +48,7 @@ export async function invite(parts: Parts, account: Account) {
   async function send(): Promise<undefined> {
     if (!mail) return;
     // Here, for the mail client is a sixth of the start of a command.
-    const { createSendMail } = await import('../../accounts/mail.ts');
+    const { createSendMail } = await import('../../accounts/mail/mail.ts');
     await createSendMail(mail)(passwordMail(account, { url, purpose, expiresAt }, issuer));
   }
 }

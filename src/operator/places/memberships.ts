@@ -1,9 +1,15 @@
 /** `operator memberships`: who belongs to an organization, and with which rights in its warehouses. */
 import { type Command, Option } from 'commander';
 import type { Member } from '../../accounts/access/access.ts';
-import type { FoundPlace, PlaceKind } from '../../accounts/organizations/places.ts';
-import { type Organization, RIGHTS, type Right, ROLES, type Role } from '../../accounts/access/reach.ts';
+import {
+  type Organization,
+  RIGHTS,
+  type Right,
+  ROLES,
+  type Role,
+} from '../../accounts/access/reach.ts';
 import type { Subject } from '../../accounts/access/subject.ts';
+import type { FoundPlace, PlaceKind } from '../../accounts/organizations/places.ts';
 import { Refusal } from '../../refusal.ts';
 import { WrongUsage } from '../program/failure.ts';
 import {
@@ -66,21 +72,16 @@ export function addMembershipCommands(program: Command, operator: Operator): voi
     .option('--warehouse <id>', 'the warehouse')
     .action((options: MembershipOptions) => {
       const { organization, warehouse } = options;
-      if (organization === undefined && warehouse === undefined) {
-        throw new WrongUsage('name the organization or the warehouse');
-      }
+      const id = organization ?? warehouse;
+      if (id === undefined) throw new WrongUsage('name the organization or the warehouse');
+      const kind = organization === undefined ? 'warehouse' : 'organization';
       return run(async (registries) => {
         const { organizations, memberships } = registries;
         const subject = await subjectOf(registries, options);
-        const record = recording(registries, subject, 'membership_removed');
-        if (organization !== undefined) {
-          const home = await organizations.find('organization', organization);
-          await memberships.remove(subject, home.id, record(home));
-        }
-        if (warehouse !== undefined) {
-          const place = await organizations.find('warehouse', warehouse);
-          await memberships.removeRights(subject, place.id, record(place));
-        }
+        const place = await organizations.find(kind, id);
+        const record = recording(registries, subject, 'membership_removed')(place);
+        if (kind === 'organization') await memberships.remove(subject, id, record);
+        else await memberships.removeRights(subject, id, record);
         return accessReport(registries, subject);
       });
     });
@@ -91,8 +92,7 @@ export function addMembershipCommands(program: Command, operator: Operator): voi
     .option('--warehouse <id>', 'everybody and everything that reaches this warehouse')
     .addOption(new Option('--role <role>', 'only with this role in it').choices(ROLES))
     .action(({ organization, warehouse, role, ...options }: MembershipOptions & ListOptions) => {
-      const places = [organization, warehouse].filter((id) => id !== undefined);
-      if (places.length === 0) {
+      if (organization === undefined && warehouse === undefined) {
         if (role || options.match !== undefined || options.limit || options.after) {
           throw new WrongUsage(
             '--role, --match, --limit and --after need --organization or --warehouse',
@@ -102,9 +102,8 @@ export function addMembershipCommands(program: Command, operator: Operator): voi
           accessReport(registries, await subjectOf(registries, options)),
         );
       }
-      const [id = '', ...others] = [...places, options.account, options.client].filter(
-        (one) => one !== undefined,
-      );
+      const named = [organization, warehouse, options.account, options.client];
+      const [id = '', ...others] = named.filter((one) => one !== undefined);
       if (others.length > 0) {
         throw new WrongUsage('say one of --account, --client, --organization and --warehouse');
       }

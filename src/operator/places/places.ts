@@ -1,7 +1,15 @@
 /** `operator organizations` and `operator warehouses`: whose warehouses there are. */
 import type { Command } from 'commander';
-import type { OrganizationRecord, WarehouseRecord } from '../../accounts/organizations/organizations.ts';
-import type { Dependents, Place, PlaceChanges, PlaceKind } from '../../accounts/organizations/places.ts';
+import type {
+  OrganizationRecord,
+  WarehouseRecord,
+} from '../../accounts/organizations/organizations.ts';
+import type {
+  Dependents,
+  Place,
+  PlaceChanges,
+  PlaceKind,
+} from '../../accounts/organizations/places.ts';
 import { askedFirst, type ConfirmationOptions, confirmed } from '../program/confirmation.ts';
 import { WrongUsage } from '../program/failure.ts';
 import { type ListOptions, listed, listReport, pageAsked } from '../program/lists.ts';
