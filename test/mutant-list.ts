@@ -830,6 +830,11 @@ const LIST: readonly (Place | readonly [rule: string, from: string, to: string])
   { in: 'src/upstream/logout-token.ts', by: 'sign-in-upstream/back-channel-logout' },
   ['an ID token signs nobody out',
     "if (typeof event !== 'object' || event === null)", 'if (false)'],
+  { in: 'src/pages/sign-in/sign-in.ts', by: 'sign-in-upstream/hint-domains' },
+  ['an address that leads elsewhere may have a password here',
+    "(password === '' ? hinted?.id : undefined)", 'hinted?.id'],
+  { in: 'src/config/sign-in-providers.ts', by: 'config/sign-in' },
+  ['a domain belongs to one provider', 'if (first === undefined) return [];', 'return [];'],
 ];
 
 export const MUTANTS: readonly Mutant[] = mutantsOf(LIST);

@@ -88,6 +88,8 @@ export interface SignInProvider {
   /** The claim that is the external id. */
   readonly accountClaim: string;
   readonly scopes: readonly string[];
+  /** Whose people come from there, by the domain of their address (mail-domain.ts). */
+  readonly hintDomains: readonly string[];
   /** Opens an account for who has none. */
   readonly create: boolean;
   /** Its back-channel logout disconnects the person's clients as well. */

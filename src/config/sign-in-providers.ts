@@ -1,6 +1,7 @@
 /** The providers of the file as the code reads them, each with its secret out of its file. */
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
+import { mailDomain } from './mail-domain.ts';
 import type { ConfigurationProblem } from './problems.ts';
 import type { SettingsFile } from './schema/schema.ts';
 import type { SignInProvider } from './settings.ts';
@@ -17,6 +18,7 @@ export function signInProviders(
     ...twice(entries, 'id', 'its address and its metrics are named by it'),
     // A link is of an issuer: two of them would take each other's people.
     ...twice(entries, 'issuer', 'people are known by it'),
+    ...claimedTwice(entries),
   ];
   const providers = entries.map((entry, index): SignInProvider => {
     const secret = secretsAreNeeded ? secretOf(entry, index) : undefined;
@@ -30,6 +32,7 @@ export function signInProviders(
       match: entry.match,
       accountClaim: entry.account_claim,
       scopes: [...new Set(['openid', ...entry.scopes])],
+      hintDomains: [...new Set(entry.prompt_hint_domains.map(mailDomain))],
       create: entry.create,
       endConnections: entry.end_connections,
     };
@@ -50,6 +53,21 @@ function twice(
     return isFirst ? [] : [{ path, value, message: 'is that of an earlier provider', remedy }];
   });
 }
+
+/** An address leads to one place. */
+const claimedTwice = (entries: readonly Entry[]): ConfigurationProblem[] =>
+  entries.flatMap(({ prompt_hint_domains: domains }, index) => {
+    const earlier = entries.slice(0, index);
+    return domains.flatMap((value, place) => {
+      const isOf = (other: Entry): boolean =>
+        other.prompt_hint_domains.some((domain) => mailDomain(domain) === mailDomain(value));
+      const first = earlier.find(isOf);
+      if (first === undefined) return [];
+      const path = `sign_in.providers.${index}.prompt_hint_domains.${place}`;
+      const remedy = 'leave it to the one from which its people come';
+      return [{ path, value, message: `is that of ${first.id} as well`, remedy }];
+    });
+  });
 
 const fileOf = (name: string): string => path.resolve(projectDirectory, name);
 

@@ -21,7 +21,8 @@ describe('the settings of sign-in providers', () => {
       {
         ...{ id: 'platform', label: 'Platform', issuer: ENTRY.issuer, clientId: 'gatehouse' },
         ...{ clientSecret: 'the secret', match: 'none', accountClaim: 'sub' },
-        ...{ scopes: ['openid', 'email', 'profile'], create: false, endConnections: false },
+        ...{ scopes: ['openid', 'email', 'profile'], hintDomains: [] },
+        ...{ create: false, endConnections: false },
       },
     ]);
     expect(settingsOf('').signIn).to.deep.equal({ passwords: true, providers: [] });
@@ -51,6 +52,25 @@ describe('the settings of sign-in providers', () => {
       yamlOf({ ...ENTRY, client_secret_file: '/nonexistent' }),
       '0.client_secret_file',
       /cannot be read/,
+    ],
+    ['the name of another way in', yamlOf({ ...ENTRY, id: 'password' }), '0.id', /other than/],
+    [
+      'an address for a domain',
+      yamlOf({ ...ENTRY, prompt_hint_domains: ['a@b.example'] }),
+      '0.prompt_hint_domains.0',
+      /domain of email addresses/,
+    ],
+    [
+      'a domain of two providers',
+      yamlOf(
+        { ...ENTRY, prompt_hint_domains: ['a.example', 'bücher.example'] },
+        {
+          ...{ ...ENTRY, id: 'b', issuer: 'https://b.example' },
+          prompt_hint_domains: ['c.example', 'XN--bcher-kva.example'],
+        },
+      ),
+      '1.prompt_hint_domains.1',
+      /platform as well/,
     ],
     ['one id twice', yamlOf(ENTRY, { ...ENTRY, issuer: 'https://b.example' }), '1.id', /earlier/],
     ['one issuer twice', yamlOf(ENTRY, { ...ENTRY, id: 'b' }), '1.issuer', /earlier/],

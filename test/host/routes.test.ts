@@ -102,7 +102,7 @@ describe('routes', () => {
   const provider: SignInProvider = {
     ...{ id: 'platform', label: 'Platform', issuer: 'https://id.example', clientId: 'gatehouse' },
     ...{ match: 'none', accountClaim: 'sub', scopes: ['openid'] },
-    ...{ create: false, endConnections: false },
+    ...{ hintDomains: [], create: false, endConnections: false },
   };
   const on = startSeeded({ settings: { mail, signIn: { providers: [provider] } } });
 

@@ -28,6 +28,7 @@ const samples: Samples = {
     ways: list(many, (index) => ({ id: `way-${index}`, label: text })),
     wayField: 'sign_in_with',
     passwords: many < 2,
+    hasHints: many > 0,
     email: text,
     ...(many > 0 && { problem: text, client: { name: text }, cancel: true }),
     ...(many > 0 && { notice: text, forgotPasswordUrl: '/forgot-password' }),
@@ -317,6 +318,7 @@ const samples: Samples = {
     email: text,
     problem: some(text, many),
     sent: some(text, many - 1),
+    elsewhere: some(text, many),
   }),
   'sign-out': (text) => ({ account: { name: text, email: text } }),
   'signed-out': (text) => ({ title: text }),
@@ -418,7 +420,7 @@ describe('views', () => {
   it('a problem on the sign-in page is an alert that describes the field in focus', async () => {
     const html = await page('sign-in', samples['sign-in']('ada@demo.test', 1));
     expect(html).to.match(/id="problem" role="alert"/);
-    expect(html).to.match(/name="password"[^>]*aria-describedby="problem"[^>]*autofocus/);
+    expect(html).to.match(/name="password"[^>]*aria-describedby="problem[ "][^>]*autofocus/);
   });
 
   it('the name and password of a person are marked for password managers', async () => {

@@ -140,6 +140,7 @@ export async function startUpstream(ours: string, id = 'platform'): Promise<Upst
       match: 'verified_email',
       accountClaim: 'sub',
       scopes: ['openid', 'email', 'profile'],
+      hintDomains: [],
       create: false,
       endConnections: false,
       ...changes,

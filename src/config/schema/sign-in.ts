@@ -1,17 +1,23 @@
 /** The settings under `sign_in`: how people come in. */
 import { z } from 'zod';
 import { upstreamIssuerProblem } from '../issuer.ts';
+import { mailDomain } from '../mail-domain.ts';
 import { expectations, flag, oneOf, text } from './kinds.ts';
 
 /** It stands in the address of the way in, in the log and in metrics. */
 const ID = /^[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?$/;
+/** The ways in that are no provider are counted under these names. */
+const RESERVED = ['password', 'passkey', 'link'];
 /** RFC 6749 §3.3. */
 const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]+$/;
 
 const provider = z.strictObject({
   id: text(
-    { accepts: 'an id of lower-case letters, digits and hyphens', example: '`platform`' },
-    (id) => ID.test(id),
+    {
+      accepts: `an id of lower-case letters, digits and hyphens, other than ${RESERVED.join(', ')}`,
+      example: '`platform`',
+    },
+    (id) => ID.test(id) && !RESERVED.includes(id),
   ).describe('Its name in addresses, log and metrics; the redirect URI is /login/<id>/callback.'),
   label: text(
     { accepts: 'a name of 1 to 60 visible characters', example: '`Warehouse platform`' },
@@ -50,6 +56,22 @@ const provider = z.strictObject({
     .register(expectations, { accepts: 'a list of scopes', example: '`[openid, email]`' })
     .default(['openid', 'email', 'profile'])
     .describe('What is asked for; openid always is.'),
+  prompt_hint_domains: z
+    .array(
+      text(
+        { accepts: 'the domain of email addresses', example: '`example.com`' },
+        (domain) =>
+          // What is there before a colon, a slash or an @ would be something else than was written.
+          /^[^\s@:/?#%\\[\]]+\.[^\s@:/?#%\\[\]]+$/.test(domain) && mailDomain(domain) !== '',
+      ),
+    )
+    .max(1000)
+    .register(expectations, { accepts: 'a list of domains', example: '`[example.com]`' })
+    .default([])
+    .describe(
+      'Domains of email addresses whose people come from it: who types such an address and no ' +
+        'password is led there. Subdomains are domains of their own.',
+    ),
   create: flag()
     .default(false)
     .describe(

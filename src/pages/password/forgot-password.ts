@@ -5,6 +5,7 @@ import { networkOf } from '../../network-address.ts';
 import { formOf } from '../../provider/form.ts';
 import { originOf } from '../page.ts';
 import { get, type PageParts, post, type Route } from '../routes.ts';
+import { comesFrom } from '../sign-in/upstream-ways.ts';
 
 declare module '../view-data.ts' {
   interface ViewData {
@@ -19,6 +20,8 @@ interface ForgotPasswordView {
   readonly problem: string | undefined;
   /** Back to the sign-in that was begun. */
   readonly signInUrl: string;
+  /** Where people of that address sign in, whoever has an account. */
+  readonly elsewhere: string | undefined;
   /** Said instead of the form when one was sent. */
   readonly sent: string | undefined;
 }
@@ -30,9 +33,15 @@ export const FORGOT_PASSWORD = '/forgot-password';
 
 /** Nothing where no mail is sent. */
 export function forgotPasswordPage(parts: PageParts): Route[] {
-  const { host, steps, waiting, linkRequests } = parts;
+  const { host, steps, waiting, linkRequests, upstream } = parts;
   if (!linkRequests) return [];
   const { requests, perAddress } = linkRequests;
+
+  /** By the address alone, for any of them. */
+  const elsewhere = (email: string): string | undefined => {
+    const way = upstream.wayOf(email);
+    return way && comesFrom(way);
+  };
 
   const draw = async (ctx: Context, view: Partial<ForgotPasswordView> = {}): Promise<void> =>
     host.render(ctx, 'forgot-password', {
@@ -41,6 +50,7 @@ export function forgotPasswordPage(parts: PageParts): Route[] {
       email: '',
       problem: undefined,
       sent: undefined,
+      elsewhere: elsewhere(view.email ?? ''),
       ...view,
     });
 
@@ -65,7 +75,8 @@ export function forgotPasswordPage(parts: PageParts): Route[] {
     }
     // Nothing of it is awaited: the answer is the same, and as fast, whoever asks for whom.
     requests.begin(email, originOf(ctx));
-    await host.notices.tell(ctx, ctx.path, SENT);
+    const way = elsewhere(email);
+    await host.notices.tell(ctx, ctx.path, way === undefined ? SENT : `${SENT} ${way}`);
   }
 
   return [get(FORGOT_PASSWORD, show), post(FORGOT_PASSWORD, ...steps.form, submit)];

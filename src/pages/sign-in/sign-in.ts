@@ -1,11 +1,12 @@
 /** `/login`, and the sign-in step of an authorization request: who is this person? */
 import type { Context } from 'koa';
 import type { Account } from '../../accounts/account.ts';
+import { normalizeEmail } from '../../accounts/email.ts';
 import { formOf } from '../../provider/form.ts';
 import type { PendingSignIn } from '../../provider/interactions.ts';
 import { seeOther, signedInAccount } from '../page.ts';
 import { get, type PageParts, post, type Route } from '../routes.ts';
-import { CHOOSE, type Purpose, WAY_FIELD, type WayIn } from './upstream-ways.ts';
+import { CHOOSE, comesFrom, type Purpose, WAY_FIELD, type WayIn } from './upstream-ways.ts';
 
 declare module '../view-data.ts' {
   interface ViewData {
@@ -33,6 +34,8 @@ interface SignInView {
   readonly ways: readonly WayIn[];
   readonly wayField: string;
   readonly passwords: boolean;
+  /** An address may lead to a provider, and then there is no password. */
+  readonly hasHints: boolean;
 }
 
 const TITLE = 'Sign in';
@@ -47,7 +50,7 @@ export function signInAnswers(parts: PageParts) {
 
   async function draw(
     ctx: Context,
-    view: Omit<SignInView, 'title' | 'ways' | 'wayField' | 'passwords'>,
+    view: Omit<SignInView, 'title' | 'ways' | 'wayField' | 'passwords' | 'hasHints'>,
   ): Promise<void> {
     // Its forms can end at a provider, and wherever that leads on to.
     if (ways.length > 0) await host.pageToClient(ctx, async () => {});
@@ -56,6 +59,7 @@ export function signInAnswers(parts: PageParts) {
       ways,
       wayField: WAY_FIELD,
       passwords,
+      hasHints: upstream.hasHints,
       ...(forgotPasswordUrl !== undefined && {
         forgotPasswordUrl: view.email
           ? `${forgotPasswordUrl}?${new URLSearchParams({ email: view.email })}`
@@ -72,15 +76,32 @@ export function signInAnswers(parts: PageParts) {
     return { email: email ?? '', ...(notice && { notice }) };
   }
 
-  const attempt = (ctx: Context): Promise<Account | string> =>
-    checkPassword(ctx, {
-      email: formOf(ctx).get('email') ?? '',
-      password: formOf(ctx).get('password') ?? '',
-    });
+  /** @returns who it is, or what to say; undefined where they were led to a provider. */
+  async function attempt(ctx: Context, purpose: Purpose): Promise<Account | string | undefined> {
+    const form = formOf(ctx);
+    const email = form.get('email') ?? '';
+    const password = form.get('password') ?? '';
+    // By the address alone: whether somebody has an account or a password is told to nobody.
+    const hinted = upstream.wayOf(email);
+    const way = form.get(WAY_FIELD) ?? (password === '' ? hinted?.id : undefined);
+    if (way !== undefined) {
+      const loginHint = normalizeEmail(email) ?? purpose.loginHint;
+      await upstream.begin(ctx, way, { ...purpose, loginHint });
+      return undefined;
+    }
+    if (password === '' && upstream.hasHints) {
+      ctx.status = 422;
+      return passwords ? 'Enter your password.' : 'Choose how you sign in.';
+    }
+    const outcome = await checkPassword(ctx, { email, password });
+    return typeof outcome === 'string' && hinted ? `${outcome} ${comesFrom(hinted)}` : outcome;
+  }
 
   /** Nobody needs to choose where there is one way, except after it came to nothing. */
-  const straightOn = (ctx: Context): WayIn | undefined =>
-    ctx.query[CHOOSE] === undefined && ctx.method === 'GET' ? upstream.only : undefined;
+  function straightOn(ctx: Context, loginHint = ''): { readonly id: string } | undefined {
+    if (ctx.query[CHOOSE] !== undefined || ctx.method !== 'GET') return undefined;
+    return upstream.only ?? (passwords ? undefined : upstream.wayOf(loginHint));
+  }
 
   async function show(ctx: Context): Promise<void> {
     const target = targetOf(ctx);
@@ -92,9 +113,8 @@ export function signInAnswers(parts: PageParts) {
 
   async function submit(ctx: Context): Promise<void> {
     const target = targetOf(ctx);
-    const way = formOf(ctx).get(WAY_FIELD);
-    if (way !== null) return upstream.begin(ctx, way, { target: target.url, isFresh: false });
-    const outcome = await attempt(ctx);
+    const outcome = await attempt(ctx, { target: target.url, isFresh: false });
+    if (outcome === undefined) return;
     if (typeof outcome === 'string') {
       const email = formOf(ctx).get('email') ?? '';
       return draw(ctx, { action: target.loginPath, email, problem: outcome });
@@ -108,7 +128,7 @@ export function signInAnswers(parts: PageParts) {
   async function showFor(ctx: Context, pending: PendingSignIn): Promise<void> {
     const { uid, client, loginHint = '' } = pending;
     waiting.begin(ctx, uid);
-    const way = straightOn(ctx);
+    const way = straightOn(ctx, loginHint);
     if (way) return upstream.begin(ctx, way.id, purposeOf(pending));
     const { email, ...arrived } = await arrival(ctx);
     const known = { email: email || loginHint, ...arrived };
@@ -123,9 +143,8 @@ export function signInAnswers(parts: PageParts) {
       waiting.end(ctx);
       return seeOther(ctx, await interactions.deny(ctx));
     }
-    const way = form.get(WAY_FIELD);
-    if (way !== null) return upstream.begin(ctx, way, purposeOf(pending));
-    const outcome = await attempt(ctx);
+    const outcome = await attempt(ctx, purposeOf(pending));
+    if (outcome === undefined) return;
     if (typeof outcome === 'string') {
       const email = form.get('email') ?? '';
       return draw(ctx, { action: ctx.path, email, client, cancel: true, problem: outcome });

@@ -45,11 +45,25 @@ export interface WayIn {
   readonly label: string;
 }
 
+/** Where the people of an address come from, whoever of them has an account. */
+export interface HintedWay extends WayIn {
+  /** Of the address. */
+  readonly domain: string;
+}
+
+/** Where somebody of such an address signs in, said to whoever types one. */
+export const comesFrom = ({ domain, label }: HintedWay): string =>
+  `People of ${domain} sign in with ${label}.`;
+
 export interface UpstreamSignIns {
   /** In the order of the settings. */
   readonly ways: readonly WayIn[];
   /** Where there is one provider, and there are no passwords: nobody needs to choose. */
   readonly only: WayIn | undefined;
+  /** Some way is that of a domain. */
+  readonly hasHints: boolean;
+  /** By the domain of the address alone. */
+  wayOf(email: string): HintedWay | undefined;
   /** Those with which this account has signed in. */
   waysOf(account: Account): Promise<readonly WayIn[]>;
   /** Sends the browser there, or says why not. */

@@ -12,6 +12,7 @@ import { ENDPOINT } from '../../provider/endpoints.ts';
 import type { Interactions } from '../../provider/interactions.ts';
 import { randomId } from '../../random-id.ts';
 import { UpstreamAway, UpstreamRefusal } from '../../upstream/failures.ts';
+import { providerOf } from '../../upstream/hint-domains.ts';
 import {
   newFlow,
   type UpstreamPerson,
@@ -54,7 +55,8 @@ export function createUpstreamSignIns(parts: {
   readonly outcomes: UpstreamOutcomes;
 }): UpstreamSignIns {
   const { clock, log, providers, flows, errorPage, outcomes } = parts;
-  const ways = providers.map(({ settings: { id, label } }): WayIn => ({ id, label }));
+  const settingsOfAll = providers.map(({ settings }) => settings);
+  const ways = settingsOfAll.map(({ id, label }): WayIn => ({ id, label }));
   const [first] = ways;
   const only = !parts.passwords && ways.length === 1 ? first : undefined;
   outcomes.providersKnown(ways.map(({ id }) => id));
@@ -196,6 +198,12 @@ export function createUpstreamSignIns(parts: {
     ways,
     only,
     begin,
+    hasHints: providers.some(({ settings }) => settings.hintDomains.length > 0),
+
+    wayOf(email) {
+      const found = providerOf(email, settingsOfAll);
+      return found && { id: found.provider.id, label: found.provider.label, domain: found.domain };
+    },
 
     async waysOf({ id }) {
       const linkedWith = await parts.identities.listOf(id);
