@@ -1,4 +1,5 @@
 /** Everything that a settings file decides once the stores are open: replaced as a whole by a reload. */
+
 import type { RequestListener } from 'node:http';
 import type { Context } from 'koa';
 import type { Logger } from 'pino';
@@ -11,6 +12,7 @@ import { createPasswordLinkRequests } from './accounts/passwords/link-requests.t
 import { createShownOnce } from './accounts/shown-once.ts';
 import { createSignIn } from './accounts/sign-in.ts';
 import { createSignInLimits } from './accounts/sign-in-limits.ts';
+import { createWaysIn } from './accounts/ways-in.ts';
 import type { CreateAttemptLimit } from './attempt-limits.ts';
 import { createDisconnect, type Endings } from './authorizations/endings.ts';
 import { createOrganizationEndings } from './authorizations/organization-endings.ts';
@@ -30,6 +32,7 @@ import { createNotices } from './pages/forms/notices.ts';
 import { foundVisitor, type PageHost, visitorOf } from './pages/page.ts';
 import { routesOfPages } from './pages/pages.ts';
 import { FORGOT_PASSWORD } from './pages/password/forgot-password.ts';
+import { createEndingChoices } from './pages/password/recovery.ts';
 import type { Route } from './pages/routes.ts';
 import { refreshSession } from './pages/sign-in/current-session.ts';
 import { createKnownDevices } from './pages/sign-in/known-devices.ts';
@@ -147,6 +150,12 @@ export function createApplication(parts: ApplicationParts): Application {
   const waiting = createWaitingSignIn({ issuer, interactions });
   const recordSignIn = createRecordSignIn({ activity, outcomes });
   const disconnect = createDisconnect(parts.connections, activity);
+  const waysIn = createWaysIn({
+    database,
+    accounts,
+    activity,
+    kinds: [parts.identities.waysOf(settings.signIn.providers)],
+  });
   const upstream = createUpstream({
     ...parts,
     errorPage,
@@ -215,6 +224,8 @@ export function createApplication(parts: ApplicationParts): Application {
         ...parts,
         ends: createOrganizationEnds(parts),
       }),
+      waysIn,
+      endingChoices: createEndingChoices({ ...parts, disconnect, waysIn }),
       passwordChanges: createPasswordChanges({ ...parts, links: parts.passwordLinks }),
       waiting,
       upstream: upstream.signIns,

@@ -91,7 +91,7 @@ const DOORS: Readonly<Record<string, string>> = {
   'operator/program': 'confirmation failure given lists names operator report run-operator',
   'pages/connections': 'connections view',
   'pages/forms': 'kept-answers kept-forms notices sent-form',
-  'pages/password': 'forgot-password password',
+  'pages/password': 'forgot-password password recovery',
   'pages/sign-in':
     'current-session known-devices password-check sign-in sign-out signing-in upstream-ways waiting-sign-in',
   'pages/words': 'browser moment reached',

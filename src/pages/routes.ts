@@ -10,6 +10,7 @@ import type { PasswordLinkRequests } from '../accounts/passwords/link-requests.t
 import type { PasswordLinks } from '../accounts/passwords/links.ts';
 import type { SessionList } from '../accounts/session-list.ts';
 import type { ShownOnce } from '../accounts/shown-once.ts';
+import type { WaysIn } from '../accounts/ways-in.ts';
 import type { AttemptLimit } from '../attempt-limits.ts';
 import type { Authorizations } from '../authorizations/authorization.ts';
 import type { RemoveClient } from '../authorizations/client-removal.ts';
@@ -28,6 +29,7 @@ import type { Seals } from '../seals.ts';
 import type { ErrorPage } from './error-page/error-page.ts';
 import type { KeptForms } from './forms/kept-forms.ts';
 import type { PageHost } from './page.ts';
+import type { EndingChoices } from './password/recovery.ts';
 import type { KnownDevices } from './sign-in/known-devices.ts';
 import type { PasswordCheck } from './sign-in/password-check.ts';
 import type { RecordSignIn } from './sign-in/signing-in.ts';
@@ -115,6 +117,8 @@ export interface PageParts {
   readonly checkPassword: PasswordCheck;
   readonly passwordChanges: PasswordChanges;
   readonly passwordLinks: PasswordLinks;
+  readonly waysIn: WaysIn;
+  readonly endingChoices: EndingChoices;
   /** Absent where no mail is sent, as is the URL. */
   readonly linkRequests:
     | {

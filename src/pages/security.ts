@@ -1,4 +1,5 @@
 /** `/profile/security`: changing the password, and signing out everywhere. */
+
 import type { Context } from 'koa';
 import { UNWANTED_MAIL, type UnwantedMail } from '../accounts/mail/account-mail.ts';
 import { TooManyPasswords } from '../accounts/passwords/work.ts';
@@ -6,9 +7,10 @@ import { endConnections } from '../authorizations/endings.ts';
 import { formOf } from '../provider/form.ts';
 import { Refusal } from '../refusal.ts';
 import { connectionsInWords } from './connections/view.ts';
-import { originOf, seeOther } from './page.ts';
+import { originInSession, originOf, seeOther } from './page.ts';
 import { get, type PageParts, post, type Route } from './routes.ts';
 import { isPaused, sayBusy } from './sign-in/password-check.ts';
+import { signInWaysRoutes, type WaysView, waysView } from './sign-in-ways.ts';
 import { accountOf, NOTHING_SENT, typedOf } from './signed-in.ts';
 import { browserInWords, fromOf } from './words/browser.ts';
 import { type Moment, momentOf } from './words/moment.ts';
@@ -18,10 +20,8 @@ declare module './view-data.ts' {
     readonly security: {
       readonly notice: string | undefined;
       readonly email: string;
-      /** False where they come from a provider only. */
-      readonly hasPassword: boolean;
-      /** The names of the providers that they sign in with. */
-      readonly ways: readonly string[];
+      /** How they sign in. */
+      readonly ways: WaysView;
       readonly signedIn: Moment;
       /** This one first, then the latest. */
       readonly sessions: readonly SessionRow[];
@@ -135,13 +135,12 @@ export function securityPage(parts: PageParts): Route[] {
       sessions.current(ctx),
       sessionsOf(ctx),
       connections.listOf(account.id),
-      parts.upstream.waysOf(account),
+      waysView(parts, account),
     ]);
     await host.render(ctx, 'security', {
       notice: typedOf(ctx) ? NOTHING_SENT : await host.notices.take(ctx),
       email: account.email,
-      hasPassword: parts.passwords && (account.hasPassword || ways.length === 0),
-      ways: ways.map(({ label }) => label),
+      ways,
       signedIn: momentOf(new Date((session?.signedInAt ?? 0) * 1000)),
       sessions: listed,
       mail: parts.mail && UNWANTED_MAIL.map((value) => choiceOf(value, account.unwantedMail)),
@@ -181,7 +180,7 @@ export function securityPage(parts: PageParts): Route[] {
       return refuse(ctx, { current, isEndingConnections });
     }
     try {
-      const origin = originOf(ctx);
+      const origin = originInSession(ctx);
       const newPassword = form.get('new_password') ?? '';
       const ending = isEndingConnections ? endConnections(disconnect, origin) : undefined;
       const changed = await parts.passwordChanges.change(account, newPassword, origin, ending);
@@ -236,6 +235,7 @@ export function securityPage(parts: PageParts): Route[] {
   return [
     get(PATH, requireSignedIn, show),
     ...(parts.passwords ? ofPassword : []),
+    ...signInWaysRoutes(parts, PATH),
     get(SESSION, requireSignedIn, backToPage),
     post(SESSION, ...ownForm(), signOutThere),
     get(MAILS, requireSignedIn, backToPage),

@@ -86,6 +86,12 @@ GET /profile/security: requireSignedIn show
 GET /.well-known/change-password: toPage
 GET /profile/security/password: requireSignedIn backToPage
 POST /profile/security/password: OWN FORM changePassword
+GET /profile/security/ways: requireSignedIn back
+POST /profile/security/ways: OWN FORM requireRecentSignIn link
+GET /profile/security/ways/remove: requireSignedIn back
+POST /profile/security/ways/remove: OWN FORM requireRecentSignIn remove
+GET /profile/security/password/reset: requireSignedIn back
+POST /profile/security/password/reset: OWN FORM reset
 GET /profile/security/sessions/:uid/sign-out: requireSignedIn backToPage
 POST /profile/security/sessions/:uid/sign-out: OWN FORM signOutThere
 GET /profile/security/mail: requireSignedIn backToPage
@@ -135,13 +141,14 @@ describe('routes', () => {
     const without = posts().filter(
       (row) => row.includes('requireSignedIn') && !row.includes('requireRecentSignIn'),
     );
-    // Those that only take away, test, or ask for the password on their own page. Whoever adds one
+    // Those that only take away, test, or ask for a proof of their own. Whoever adds one
     // says so here.
     expect(without.map((row) => row.split(': ')[0])).to.deep.equal([
       'POST /profile/oauth-clients/:id/test',
       'POST /profile/connections/disconnect-all',
       'POST /profile/connections/:id/disconnect',
       'POST /profile/security/password',
+      'POST /profile/security/password/reset',
       'POST /profile/security/sessions/:uid/sign-out',
       'POST /profile/security/sign-out-everywhere',
     ]);

@@ -268,8 +268,18 @@ const samples: Samples = {
   security: (text, many) => ({
     notice: some(text, many),
     email: text,
-    hasPassword: many < 2,
-    ways: list(many, () => text),
+    ways: {
+      hasPassword: many < 2,
+      held: list(many, (index) => ({
+        ...{ id: text, label: text, added: MOMENT, lastUsed: some(MOMENT, index) },
+        ...{ isUnused: index === 1, isSpare: index === 0 },
+      })),
+      linkable: list(many, () => ({ id: 'way', label: text })),
+      linkUrl: '/profile/security/ways',
+      removeUrl: '/profile/security/ways/remove',
+      resetWith: list(many, () => ({ id: 'way', label: text })),
+      resetUrl: '/profile/security/password/reset',
+    },
     signedIn: MOMENT,
     mail: some(
       list(many, () => ({ value: 'new_device', label: text, isWanted: true })),
@@ -303,8 +313,12 @@ const samples: Samples = {
     email: text,
     action: '/password',
     token: text,
-    connections: some(text, many),
-    isEndingConnections: many > 1,
+    setsPassword: many < 2,
+    elsewhere: some(text, many),
+    choices: list(many, (index) => ({
+      ...{ name: 'remove_way', value: text, verb: 'take away', what: text },
+      ...{ since: some(MOMENT, index), isChosen: index > 0 },
+    })),
     problem: some(text, many),
   }),
   'password-link-over': (text, many) => ({
@@ -484,7 +498,7 @@ describe('views', () => {
     );
     expect(dangerous.sort()).to.deep.equal([
       ...['<%= page.button %>', 'Delete client', 'Delete client', 'Disconnect', 'Disconnect'],
-      ...['Disconnect all', 'Remove', 'Revoke', 'Sign out', 'Sign out everywhere else'],
+      ...['Disconnect all', 'Remove', 'Remove', 'Revoke', 'Sign out', 'Sign out everywhere else'],
     ]);
   });
 

@@ -63,7 +63,7 @@ describe('links with accounts elsewhere', () => {
     expect(await linksOf('a1@example.test')).to.deep.equal(['ada again']);
   });
 
-  it('are told by the id of the provider where the settings know it; without passwords nobody is invited', async () => {
+  it('are told by the id of the provider where the settings know it; without passwords an invitation signs in', async () => {
     const config = fileWith(`
 sign_in:
   passwords: false
@@ -74,13 +74,8 @@ sign_in:
     expect(link).to.include({ provider: 'platform', subject: 'bob', last_used_at: null });
     const unlink = 'accounts unlink a2@example.test --provider platform --yes';
     expect(await valueFrom(configured, unlink)).to.include({ issuer: ISSUER });
-    for (const words of [
-      'accounts invite a2@example.test',
-      'accounts add --email new@example.test --name New --invite',
-    ]) {
-      expect((await refusalFrom(configured, words)).code, words).to.equal('passwords_off');
-    }
-    expect((await refusal('accounts show new@example.test')).code).to.equal('account_unknown');
+    const invited = await configured('accounts invite a2@example.test');
+    expect(invited.output).to.include('Link to sign in, good once').and.include('/password?token=');
   });
 });
 

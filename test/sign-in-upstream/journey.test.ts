@@ -57,9 +57,11 @@ describe('a person who was never here and has no password', () => {
   });
 
   it('meets no page about passwords', async () => {
-    for (const path of ['/password?token=x', '/forgot-password', '/profile/security/password']) {
+    for (const path of ['/forgot-password', '/profile/security/password']) {
       expect((await on.traveller().get(path)).status, path).to.equal(404);
     }
+    // Of an invitation, which signs in here.
+    expect((await on.traveller().get('/password?token=x')).status).to.equal(410);
     const person = on.traveller();
     const security = await person.travel(await person.get('/profile/security'));
     expect(security.html).to.include('Warehouse platform').and.not.include('new-password');

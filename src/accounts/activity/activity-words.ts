@@ -60,11 +60,20 @@ const REFUSALS: Readonly<Record<string, string>> = {
   another: 'somebody else was to confirm that it is them',
 };
 
+/** Of a one-time link: what it was for. */
+const LINKS: Readonly<Record<string, string>> = {
+  invitation: 'with a link of the operator’s',
+  forgotten: 'with a link of “Forgot password?”',
+  confirmed: 'after it was confirmed with a provider',
+};
+
 const WORDS: Readonly<Record<Action, Words>> = {
   signed_in: {
     what: 'Signed in',
-    note: ({ provider_name: provider }) =>
-      provider === undefined ? undefined : `with ${provider}`,
+    note: ({ method, provider_name: provider, purpose }) => {
+      if (method === 'link') return LINKS[String(purpose)];
+      return provider === undefined ? 'with a password' : `with ${provider}`;
+    },
   },
   sign_in_failed: { what: 'Wrong password', isWarning: true },
   sign_in_refused: {
@@ -86,11 +95,10 @@ const WORDS: Readonly<Record<Action, Words>> = {
   account_suspended: { what: 'Account suspended', isWarning: true },
   account_resumed: { what: 'Account resumed' },
   account_deleted: { what: 'Account deleted', isWarning: true },
-  password_changed: { what: 'Password changed' },
+  password_changed: { what: 'Password changed', note: ({ purpose }) => LINKS[String(purpose)] },
   password_link_made: {
     what: 'Link to set a password made',
-    note: ({ purpose }) =>
-      purpose === 'forgotten' ? 'asked for with “Forgot password?”' : undefined,
+    note: ({ purpose }) => (purpose === 'invitation' ? undefined : LINKS[String(purpose)]),
   },
   client_added: { what: 'Client created', about: 'client_name' },
   client_changed: { what: 'Client changed', about: 'client_name' },

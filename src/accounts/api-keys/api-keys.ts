@@ -4,7 +4,7 @@ import { sha256 } from '../../random-id.ts';
 import type { ChangeFeed } from '../../storage/change-feed.ts';
 import type { WriteUses } from '../../storage/last-used.ts';
 import { createMemory } from '../../storage/memory.ts';
-import type { Database } from '../../storage/queries.ts';
+import type { Database, Queries } from '../../storage/queries.ts';
 import { isAccountId } from '../account.ts';
 import type { Activity, Origin } from '../activity/activity.ts';
 import {
@@ -32,6 +32,11 @@ export interface ApiKeys extends ApiKeyCreation {
    * @returns false when this person has no such key.
    */
   revoke(accountId: string, id: string, origin?: Origin): Promise<boolean>;
+  /** All of a person's, in the transaction of something greater. @returns how many it were. */
+  revokeAll(
+    accountId: string,
+    by: { readonly origin: Origin; readonly tx: Queries },
+  ): Promise<number>;
   /** The key of this value, good or expired, while it is kept. */
   findKept(value: string): Promise<ApiKey | undefined>;
   readonly writeUses: WriteUses;
@@ -67,6 +72,32 @@ export function createApiKeys(parts: {
     return rows.map(apiKeyFrom);
   }
 
+  type KeptRow = ApiKeyRow & { readonly key_hash: string };
+
+  async function remove(
+    tx: Queries,
+    where: string,
+    values: readonly unknown[],
+    origin: Origin | undefined,
+  ): Promise<readonly KeptRow[]> {
+    const rows = await tx.query<KeptRow>(
+      `DELETE FROM api_keys WHERE ${where} RETURNING key_hash, ${API_KEY_COLUMNS}`,
+      values,
+    );
+    for (const row of rows) {
+      await activity.record(keyActivity('api_key_revoked', apiKeyFrom(row), origin), tx);
+    }
+    return rows;
+  }
+
+  /** For whoever revoked them: the notification takes a moment longer. */
+  function forget(rows: readonly KeptRow[]): void {
+    for (const { id, key_hash: hash } of rows) {
+      memory.forget('api-keys', hash);
+      changes.tell('api-key-ids', id);
+    }
+  }
+
   return {
     ...createApiKeyCreation({ database, clock, activity }),
 
@@ -95,21 +126,17 @@ export function createApiKeys(parts: {
 
     async revoke(accountId, id, origin) {
       if (!isAccountId(accountId) || !isApiKeyId(id)) return false;
-      const key = await database.transaction(async (tx) => {
-        const [row] = await tx.query<ApiKeyRow & { readonly key_hash: string }>(
-          `DELETE FROM api_keys WHERE account_id = $1 AND id = $2
-            RETURNING key_hash, ${API_KEY_COLUMNS}`,
-          [accountId, id],
-        );
-        if (row) await activity.record(keyActivity('api_key_revoked', apiKeyFrom(row), origin), tx);
-        return row;
-      });
-      // For whoever revoked it: the notification takes a moment longer.
-      if (key) {
-        memory.forget('api-keys', key.key_hash);
-        changes.tell('api-key-ids', id);
-      }
-      return key !== undefined;
+      const revoked = await database.transaction((tx) =>
+        remove(tx, 'account_id = $1 AND id = $2', [accountId, id], origin),
+      );
+      forget(revoked);
+      return revoked.length > 0;
+    },
+
+    async revokeAll(accountId, { origin, tx }) {
+      const revoked = await remove(tx, 'account_id = $1', [accountId], origin);
+      forget(revoked);
+      return revoked.length;
     },
 
     async writeUses(uses) {

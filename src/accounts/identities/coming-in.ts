@@ -1,12 +1,12 @@
 /** Whose account it is that somebody comes in with from elsewhere: found, linked or opened. */
 import { Refusal } from '../../refusal.ts';
-import type { Alongside, Database } from '../../storage/queries.ts';
+import type { Alongside, Database, Queries } from '../../storage/queries.ts';
 import { type Account, type AccountRow, accountFrom, SELECT_ACCOUNTS } from '../account.ts';
 import type { AccountRegistry } from '../account-registry.ts';
 import type { Activity, Origin } from '../activity/activity.ts';
 import { displayName } from '../display-name.ts';
 import { emailKey, normalizeEmail } from '../email.ts';
-import type { Identities, Identity } from './identities.ts';
+import type { Identities, Identity, LinkOutcome } from './identities.ts';
 
 /** Where they come from, by its settings. */
 export interface WayIn {
@@ -35,6 +35,19 @@ export type StaysOut = 'unknown' | 'suspended' | 'taken';
 /** @returns their account, or why they stay out, which is then recorded where it has one. */
 export type ComeIn = (from: WayIn, person: Newcomer, origin: Origin) => Promise<Account | StaysOut>;
 
+/**
+ * Links the account of somebody who is signed in, and was let in there as well.
+ *
+ * @param origin with their session here.
+ * @throws SessionEnded
+ */
+export type LinkTo = (
+  account: Account,
+  from: Pick<WayIn, 'id' | 'label'>,
+  identity: Identity,
+  origin: Origin,
+) => Promise<LinkOutcome>;
+
 export interface ComeInParts {
   readonly database: Database;
   readonly accounts: Pick<AccountRegistry, 'add'>;
@@ -42,13 +55,17 @@ export interface ComeInParts {
   readonly activity: Activity;
 }
 
-export function createComeIn({ database, accounts, identities, activity }: ComeInParts): ComeIn {
-  const refused = async (
-    from: WayIn,
+export function createComeIn(parts: ComeInParts): {
+  readonly comeIn: ComeIn;
+  readonly linkTo: LinkTo;
+} {
+  const { database, accounts, identities, activity } = parts;
+  const refused = async <Reason extends StaysOut>(
+    from: Pick<WayIn, 'id' | 'label'>,
     { issuer, subject }: Identity,
     { id: accountId }: Account,
-    { reason, origin }: { reason: StaysOut; origin: Origin },
-  ): Promise<StaysOut> => {
+    { reason, origin }: { reason: Reason; origin: Origin },
+  ): Promise<Reason> => {
     const details = { reason, provider: from.id, provider_name: from.label, issuer, subject };
     await activity.record({
       action: 'sign_in_refused',
@@ -60,17 +77,26 @@ export function createComeIn({ database, accounts, identities, activity }: ComeI
     return reason;
   };
 
+  const linked = async (
+    tx: Queries,
+    accountId: string,
+    { from, person: { issuer, subject }, origin }: Linking,
+  ): Promise<LinkOutcome> => {
+    const outcome = await identities.link(accountId, { issuer, subject }, tx);
+    if (outcome !== 'linked') return outcome;
+    const details = { provider: from.id, provider_name: from.label, issuer, subject };
+    await activity.record(
+      { action: 'identity_linked', actor: 'person', accountId, origin, details },
+      tx,
+    );
+    return outcome;
+  };
+
   const linking =
-    (from: WayIn, { issuer, subject }: Identity, origin: Origin): Alongside<Account> =>
-    async (tx, { id: accountId }) => {
-      const outcome = await identities.link(accountId, { issuer, subject }, tx);
+    (from: WayIn, person: Identity, origin: Origin): Alongside<Account> =>
+    async (tx, { id }) => {
+      const outcome = await linked(tx, id, { from, person, origin });
       if (outcome === 'taken') throw new IdentityTaken();
-      if (outcome === 'known') return;
-      const details = { provider: from.id, provider_name: from.label, issuer, subject };
-      await activity.record(
-        { action: 'identity_linked', actor: 'person', accountId, origin, details },
-        tx,
-      );
     };
 
   async function matched(from: WayIn, person: Newcomer): Promise<Account | undefined> {
@@ -123,12 +149,12 @@ export function createComeIn({ database, accounts, identities, activity }: ComeI
     }
   }
 
-  return async (from, person, origin) => {
-    const linked = await identities.use(person);
-    if (linked) {
-      return linked.isSuspended
-        ? refused(from, person, linked, { reason: 'suspended', origin })
-        : linked;
+  const comeIn: ComeIn = async (from, person, origin) => {
+    const known = await identities.use(person);
+    if (known) {
+      return known.isSuspended
+        ? refused(from, person, known, { reason: 'suspended', origin })
+        : known;
     }
     const found = await matched(from, person);
     if (found?.isSuspended) return refused(from, person, found, { reason: 'suspended', origin });
@@ -149,6 +175,23 @@ export function createComeIn({ database, accounts, identities, activity }: ComeI
     const now = await identities.use(person);
     return now && !now.isSuspended ? now : 'unknown';
   };
+
+  const linkTo: LinkTo = async (account, from, person, origin) => {
+    const outcome = await database.transaction((tx) =>
+      linked(tx, account.id, { from, person, origin }),
+    );
+    return outcome === 'taken'
+      ? refused(from, person, account, { reason: 'taken', origin })
+      : outcome;
+  };
+
+  return { comeIn, linkTo };
+}
+
+interface Linking {
+  readonly from: Pick<WayIn, 'id' | 'label'>;
+  readonly person: Identity;
+  readonly origin: Origin;
 }
 
 /** Thrown inside of a transaction, so that nothing of it is kept. */

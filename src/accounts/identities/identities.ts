@@ -2,11 +2,18 @@
 import type { Clock } from '../../clock.ts';
 import type { Alongside, Database, Queries } from '../../storage/queries.ts';
 import { type Account, type AccountRow, accountFrom, SELECT_ACCOUNTS } from '../account.ts';
+import type { WaysOfKind } from '../ways-in.ts';
 
 /** Who somebody is elsewhere: an issuer, and what it calls them for good. */
 export interface Identity {
   readonly issuer: string;
   readonly subject: string;
+}
+
+export interface KnownProvider {
+  readonly id: string;
+  readonly label: string;
+  readonly issuer: string;
 }
 
 export interface LinkedIdentity extends Identity {
@@ -31,6 +38,8 @@ export interface Identities {
   listOf(accountId: string): Promise<LinkedIdentity[]>;
   /** @returns whether there was one. */
   unlink(accountId: string, issuer: string, alongside: Alongside<Identity>): Promise<boolean>;
+  /** For who shows an account's ways in (ways-in.ts). @param providers as the settings have them. */
+  waysOf(providers: readonly KnownProvider[]): WaysOfKind;
 }
 
 interface IdentityRow {
@@ -40,6 +49,9 @@ interface IdentityRow {
   readonly last_used_at: Date | null;
 }
 
+/** Of what a form names. */
+const PREFIX = 'provider ';
+
 export function createIdentities({
   database,
   clock,
@@ -47,17 +59,43 @@ export function createIdentities({
   readonly database: Database;
   readonly clock: Clock;
 }): Identities {
+  async function listOf(accountId: string, queries: Queries): Promise<LinkedIdentity[]> {
+    const rows = await queries.query<IdentityRow>(
+      `SELECT issuer, subject, created_at, last_used_at FROM account_identities
+        WHERE account_id = $1 ORDER BY created_at, issuer`,
+      [accountId],
+    );
+    return rows.map(({ created_at: createdAt, last_used_at, ...identity }) => ({
+      ...identity,
+      createdAt,
+      lastUsedAt: last_used_at ?? undefined,
+    }));
+  }
+
+  async function remove(
+    accountId: string,
+    issuer: string,
+    tx: Queries,
+  ): Promise<Identity | undefined> {
+    const [gone] = await tx.query<Identity>(
+      `DELETE FROM account_identities WHERE account_id = $1 AND issuer = $2
+        RETURNING issuer, subject`,
+      [accountId, issuer],
+    );
+    return gone;
+  }
+
   return {
     async use({ issuer, subject }) {
-      const [found] = await database.query<{ account_id: string }>(
-        `UPDATE account_identities SET last_used_at = $3 WHERE issuer = $1 AND subject = $2
-          RETURNING account_id`,
+      // One statement, so that the account is as it was while the link was there: who takes the link
+      // away ends the sessions of that account.
+      const [row] = await database.query<AccountRow>(
+        `WITH used AS (
+            UPDATE account_identities SET last_used_at = $3 WHERE issuer = $1 AND subject = $2
+              RETURNING account_id
+          ) ${SELECT_ACCOUNTS} WHERE id = (SELECT account_id FROM used)`,
         [issuer, subject, new Date(clock())],
       );
-      if (!found) return undefined;
-      const [row] = await database.query<AccountRow>(`${SELECT_ACCOUNTS} WHERE id = $1`, [
-        found.account_id,
-      ]);
       return row && accountFrom(row);
     },
 
@@ -79,28 +117,36 @@ export function createIdentities({
       return known.length > 0 ? 'known' : 'taken';
     },
 
-    async listOf(accountId) {
-      const rows = await database.query<IdentityRow>(
-        `SELECT issuer, subject, created_at, last_used_at FROM account_identities
-          WHERE account_id = $1 ORDER BY created_at, issuer`,
-        [accountId],
-      );
-      return rows.map(({ created_at: createdAt, last_used_at, ...identity }) => ({
-        ...identity,
-        createdAt,
-        lastUsedAt: last_used_at ?? undefined,
-      }));
-    },
+    listOf: (accountId) => listOf(accountId, database),
 
     unlink: (accountId, issuer, alongside) =>
       database.transaction(async (tx) => {
-        const [gone] = await tx.query<Identity>(
-          `DELETE FROM account_identities WHERE account_id = $1 AND issuer = $2
-            RETURNING issuer, subject`,
-          [accountId, issuer],
-        );
+        const gone = await remove(accountId, issuer, tx);
         if (gone) await alongside(tx, gone);
         return gone !== undefined;
       }),
+
+    waysOf: (providers) => ({
+      of: async (accountId, tx = database) =>
+        (await listOf(accountId, tx)).map(({ issuer, createdAt, lastUsedAt }) => {
+          const known = providers.find((provider) => provider.issuer === issuer);
+          return {
+            id: `${PREFIX}${issuer}`,
+            kind: 'provider',
+            label: known?.label ?? issuer,
+            addedAt: createdAt,
+            lastUsedAt,
+            isUnused: known === undefined,
+          };
+        }),
+
+      async remove(accountId, id, tx) {
+        const issuer = id.slice(PREFIX.length);
+        const { subject = '' } = (await remove(accountId, issuer, tx)) ?? {};
+        const known = providers.find((provider) => provider.issuer === issuer);
+        const named = { provider: known?.id ?? issuer, provider_name: known?.label ?? issuer };
+        return { action: 'identity_unlinked', details: { ...named, issuer, subject } };
+      },
+    }),
   };
 }

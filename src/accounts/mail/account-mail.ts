@@ -4,7 +4,7 @@ import type { Origin } from '../activity/activity.ts';
 import type { SendMail } from './mail.ts';
 import type { MailBeside } from './mail-beside.ts';
 
-/** What each may switch off. A changed password is always told. */
+/** What each may switch off. Another way in, or a changed one, is always told. */
 export const UNWANTED_MAIL = ['new_device', 'new_connection', 'new_api_key'] as const;
 
 export type UnwantedMail = (typeof UNWANTED_MAIL)[number];
@@ -13,13 +13,19 @@ export interface AccountMail {
   /**
    * Returns at once. Whether the person wants it is looked up then.
    *
-   * @param about the client or the key by name, where it is about one.
+   * @param about the client, the key or the way in by name, where it is about one.
    * @param browser in words.
+   * @param more lines of their own, each a sentence.
    */
   tell(
     accountId: string,
-    what: UnwantedMail | 'password_changed',
-    from: { readonly origin: Origin; readonly browser: string; readonly about?: string },
+    what: keyof typeof TEXTS,
+    from: {
+      readonly origin: Origin;
+      readonly browser: string;
+      readonly about?: string;
+      readonly more?: readonly string[];
+    },
   ): void;
 }
 
@@ -32,7 +38,7 @@ export function createAccountMail(parts: {
 }): AccountMail {
   const { issuer, accounts, sendMail, beside, clock } = parts;
   return {
-    tell(accountId, what, { origin, browser, about }) {
+    tell(accountId, what, { origin, browser, about, more = [] }) {
       const at = `${new Date(clock()).toISOString().slice(0, 16).replace('T', ' ')} UTC`;
       beside.begin(`a notice (${what})`, async () => {
         const account = await accounts.find(accountId);
@@ -45,10 +51,11 @@ export function createAccountMail(parts: {
             `Hello ${account.name},`,
             `${happened}${about === undefined ? '' : `: ${about}`}.`,
             `When: ${at}\nWhere: ${browser}, ${origin.address}\nAccount: ${account.email} at ${issuer}`,
+            ...(more.length > 0 ? [more.join('\n')] : []),
             `If it was you, there is nothing to do. If not: ${remedy}\n${issuer}${path}`,
-            ...(what === 'password_changed'
-              ? []
-              : [`You can switch off mail like this at ${issuer}/profile/security.`]),
+            ...(isUnwantable(what)
+              ? [`You can switch off mail like this at ${issuer}/profile/security.`]
+              : []),
           ].join('\n\n'),
         });
         return true;
@@ -57,7 +64,27 @@ export function createAccountMail(parts: {
   };
 }
 
+const isUnwantable = (what: string): boolean => UNWANTED_MAIL.some((kind) => kind === what);
+
 const TEXTS = {
+  recovered: {
+    subject: 'Your Gatehouse account was opened with a one-time link',
+    happened: 'a one-time link for your account was used, and every browser was signed out',
+    remedy: 'tell whoever opened your account now, and have another link sent to you.',
+    path: '/login',
+  },
+  way_added: {
+    subject: 'There is a new way to sign in to your Gatehouse account',
+    happened: 'somebody who was signed in to your account added a way to sign in',
+    remedy: 'remove it, and change the password that you sign in with.',
+    path: '/profile/security',
+  },
+  way_removed: {
+    subject: 'A way to sign in to your Gatehouse account was removed',
+    happened: 'a way to sign in to your account was removed, and every browser was signed out',
+    remedy: 'look at what else opens your account.',
+    path: '/profile/security',
+  },
   password_changed: {
     subject: 'Your Gatehouse password was changed',
     happened: 'the password of your account was changed, and every other browser was signed out',

@@ -1,10 +1,11 @@
 /** How a person gets another password: one that they choose signed in, or through a one-time link. */
+
 import type { Alongside, Database, Queries } from '../../storage/queries.ts';
 import type { Account } from '../account.ts';
 import { type AccountRow, accountFrom } from '../account.ts';
 import type { AccountRegistry } from '../account-registry.ts';
 import type { Activity, Origin } from '../activity/activity.ts';
-import type { PasswordLinks } from './links.ts';
+import type { LinkPurpose, PasswordLinks } from './links.ts';
 import { hashPassword, refusePassword } from './password.ts';
 
 /** Each change ends every browser session of the account and uses up its links. */
@@ -12,9 +13,11 @@ export interface PasswordChanges {
   /**
    * Whether it is the person who asks is for the caller to know.
    *
+   * @param origin with their session: a password may wait for its turn, and what was asked for before
+   *   a recovery sets nothing after it.
    * @param alongside what else happens with the change, or the change does not.
    * @throws Refusal `password_refused`
-   * @throws TooManyPasswords
+   * @throws SessionEnded, TooManyPasswords
    */
   change(
     account: Account,
@@ -32,7 +35,29 @@ export interface PasswordChanges {
     password: string,
     origin: Origin,
     alongside?: Alongside<Account>,
-  ): Promise<Account | undefined>;
+  ): Promise<Recovered | undefined>;
+  /** As `changeByLink` where nobody has a password: the link itself is then who they are. */
+  useLink(
+    token: string,
+    origin: Origin,
+    alongside?: Alongside<Account>,
+  ): Promise<Recovered | undefined>;
+}
+
+export interface Recovered {
+  readonly account: Account;
+  readonly purpose: LinkPurpose;
+}
+
+interface Change {
+  readonly origin: Origin;
+  /** Absent where it stays as it is. */
+  readonly password?: string;
+  /** How it is known that it is them. */
+  readonly purpose?: LinkPurpose;
+  /** Asked in the transaction. */
+  readonly isAllowed: (tx: Queries) => Promise<boolean>;
+  readonly alongside: Alongside<Account> | undefined;
 }
 
 export function createPasswordChanges(parts: {
@@ -45,35 +70,34 @@ export function createPasswordChanges(parts: {
   /** Of each link that is being used, when the last one of its uses so far is over. */
   const inUse = new Map<string, Promise<unknown>>();
 
-  /** @param isAllowed is asked in the transaction, with the account locked. */
   async function change(
     { id, email, name }: Account,
-    password: string,
-    origin: Origin,
-    {
-      isAllowed,
-      alongside,
-    }: {
-      isAllowed: (tx: Queries) => Promise<boolean>;
-      alongside: Alongside<Account> | undefined;
-    },
+    { origin, password, purpose, isAllowed, alongside }: Change,
   ): Promise<Account | undefined> {
-    refusePassword(password, { email, name });
+    if (password !== undefined) refusePassword(password, { email, name });
     const { address } = origin;
-    const passwordHash = await hashPassword(password, { rank: 'known', email, address });
+    const passwordHash =
+      password === undefined
+        ? null
+        : await hashPassword(password, { rank: 'known', email, address });
     const changed = await database.transaction(async (tx) => {
       // First, so that two links of one account are used one after the other.
       await tx.query('SELECT FROM accounts WHERE id = $1 FOR NO KEY UPDATE', [id]);
       if (!(await isAllowed(tx))) return undefined;
+      if (passwordHash !== null) {
+        const details = purpose === undefined ? {} : { purpose };
+        const who = { actor: 'person', accountId: id, origin } as const;
+        // Before the change ends the session that it is asked for in.
+        await activity.record({ action: 'password_changed', ...who, details }, tx);
+      }
       const [row] = await tx.query<AccountRow>(
-        `UPDATE accounts SET password_hash = $2, session_generation = session_generation + 1
+        `UPDATE accounts SET password_hash = coalesce($2, password_hash),
+            session_generation = session_generation + 1
           WHERE id = $1
           RETURNING *`,
         [id, passwordHash],
       );
       await links.forget(id, tx);
-      const entry = { action: 'password_changed', actor: 'person', accountId: id, origin } as const;
-      await activity.record(entry, tx);
       if (!row) return undefined;
       const account = accountFrom(row);
       await alongside?.(tx, account);
@@ -83,28 +107,38 @@ export function createPasswordChanges(parts: {
     return changed;
   }
 
+  /** One use after another, so that those behind the one that counts find no link to hash for. */
+  function useInTurn(
+    token: string,
+    how: Omit<Change, 'isAllowed' | 'purpose'>,
+  ): Promise<Recovered | undefined> {
+    const earlier = inUse.get(token);
+    const use = (async () => {
+      await earlier?.catch(() => {});
+      const link = await links.find(token);
+      if (!link) return undefined;
+      const isAllowed = (tx: Queries): Promise<boolean> => links.use(token, tx);
+      const { purpose } = link;
+      const account = await change(link.account, { ...how, purpose, isAllowed });
+      return account && { account, purpose };
+    })();
+    inUse.set(token, use);
+    return use.finally(() => {
+      if (inUse.get(token) === use) inUse.delete(token);
+    });
+  }
+
   return {
     async change(account, password, origin, alongside) {
       const isAllowed = async (): Promise<boolean> => true;
-      const changed = await change(account, password, origin, { isAllowed, alongside });
+      const changed = await change(account, { origin, password, isAllowed, alongside });
       if (!changed) throw new Error(`the account ${account.id} is gone`);
       return changed;
     },
 
-    async changeByLink(token, password, origin, alongside) {
-      // One use after another, so that those behind the one that counts find no link to hash for.
-      const earlier = inUse.get(token);
-      const use = (async () => {
-        await earlier?.catch(() => {});
-        const link = await links.find(token);
-        if (!link) return undefined;
-        const isAllowed = (tx: Queries): Promise<boolean> => links.use(token, tx);
-        return change(link.account, password, origin, { isAllowed, alongside });
-      })();
-      inUse.set(token, use);
-      return use.finally(() => {
-        if (inUse.get(token) === use) inUse.delete(token);
-      });
-    },
+    changeByLink: (token, password, origin, alongside) =>
+      useInTurn(token, { origin, password, alongside }),
+
+    useLink: (token, origin, alongside) => useInTurn(token, { origin, alongside }),
   };
 }

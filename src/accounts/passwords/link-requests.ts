@@ -31,7 +31,8 @@ export function createPasswordLinkRequests(parts: {
     const purpose = 'forgotten';
     const { token, expiresAt } = await links.make(account, purpose, origin);
     const url = passwordLinkUrl(issuer, token);
-    await sendMail(passwordMail(account, { url, purpose, expiresAt }, issuer));
+    const link = { url, purpose, expiresAt, setsPassword: true } as const;
+    await sendMail(passwordMail(account, link, issuer));
     return true;
   }
 

@@ -6,11 +6,12 @@ import type { Account } from '../account.ts';
 import type { AccountRegistry } from '../account-registry.ts';
 import type { Activity, Origin } from '../activity/activity.ts';
 
-export type LinkPurpose = 'invitation' | 'forgotten';
+/** `confirmed`: made for who has just confirmed elsewhere that it is them, and used at once. */
+export type LinkPurpose = 'invitation' | 'forgotten' | 'confirmed';
 
 export interface PasswordLinks {
   /**
-   * Makes a link for a day, beside those that are good already. `token` is kept as a hash only.
+   * Makes a link for a day (`confirmed`: ten minutes), beside those that are good already. `token` is kept as a hash only.
    *
    * @param by the operator, or the person, who then made it from somewhere.
    */
@@ -29,7 +30,9 @@ export interface PasswordLinks {
   removeExpired(limit: number): Promise<number>;
 }
 
-const LIFETIME = 24 * 3_600_000;
+/** Milliseconds. */
+const DAY = 24 * 3_600_000;
+const LIFETIME = { invitation: DAY, forgotten: DAY, confirmed: 600_000 };
 const TOKEN = /^[A-Za-z0-9_-]{43}$/;
 
 export function createPasswordLinks(parts: {
@@ -44,7 +47,7 @@ export function createPasswordLinks(parts: {
     async make({ id: accountId, email }, purpose, by) {
       const token = randomId('', 43);
       const now = clock();
-      const expiresAt = new Date(now + LIFETIME);
+      const expiresAt = new Date(now + LIFETIME[purpose]);
       await database.transaction(async (tx) => {
         // One that is suspended at this moment gets a link that is dead, as a suspension leaves all.
         // So does one whose address was changed since it was looked up: it goes to the former one.

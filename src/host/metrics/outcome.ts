@@ -99,8 +99,8 @@ export function createOutcomeMetrics(registry: Registry): Outcomes {
   });
   const signedIn = countBy('method', {
     name: 'gatehouse_people_signed_in_total',
-    help: 'People who signed in, by the way they came: password, or the id of a provider.',
-    values: ['password'],
+    help: 'People who signed in, by the way they came: password, link, or the id of a provider.',
+    values: ['password', 'link'],
   });
   const upstream = new Counter({
     name: 'gatehouse_upstream_sign_ins_total',

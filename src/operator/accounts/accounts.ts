@@ -15,7 +15,7 @@ import type { Operator } from '../program/operator.ts';
 import type { Report } from '../program/report.ts';
 import type { Registries } from '../registries.ts';
 import { addLinkCommands } from './account-links.ts';
-import { invite, requirePasswords } from './invitations.ts';
+import { invite } from './invitations.ts';
 
 export function addAccountCommands(program: Command, operator: Operator): void {
   const { run } = operator;
@@ -43,7 +43,6 @@ export function addAccountCommands(program: Command, operator: Operator): void {
       const given = isInvited ? undefined : await givenPassword(options, operator);
       await run(async (registries) => {
         const { accounts, recordChange } = registries;
-        if (isInvited) requirePasswords(registries);
         const account = await accounts.add(
           { email, name, password: given?.password },
           (tx, { id }) => recordChange('account_added', { accountId: id })(tx),
@@ -60,7 +59,9 @@ export function addAccountCommands(program: Command, operator: Operator): void {
   aboutAccount(accounts.command('invite'), operator, async (account, registries) => {
     if (account.isSuspended) throw suspended(account);
     return joined(accountReport('Invited', account), await invite(registries, account));
-  }).description('make another link with which the person sets the password');
+  }).description(
+    'make a link with which the person sets the password, or signs in where there are none',
+  );
 
   listed(accounts.command('list'))
     .description('every account, oldest first')

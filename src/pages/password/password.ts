@@ -1,15 +1,17 @@
-/** `/password`: where a one-time link leads, to set a password. */
+/** `/password`: where a one-time link leads, to set a password, or to sign in where there are none. */
 import type { Context } from 'koa';
 import type { Account } from '../../accounts/account.ts';
+import type { Recovered } from '../../accounts/passwords/changes.ts';
+import type { LinkPurpose } from '../../accounts/passwords/links.ts';
 import { TooManyPasswords } from '../../accounts/passwords/work.ts';
-import { endConnections } from '../../authorizations/endings.ts';
 import { formOf } from '../../provider/form.ts';
 import { Refusal } from '../../refusal.ts';
-import { connectionsInWords } from '../connections/view.ts';
 import { originOf } from '../page.ts';
 import { get, type PageParts, post, type Route } from '../routes.ts';
 import { sayBusy } from '../sign-in/password-check.ts';
+import { comesFrom } from '../sign-in/upstream-ways.ts';
 import { fromOf } from '../words/browser.ts';
+import type { EndingChoice } from './recovery.ts';
 
 declare module '../view-data.ts' {
   interface ViewData {
@@ -20,9 +22,12 @@ declare module '../view-data.ts' {
       readonly action: string;
       /** What the link carried: in the form, so that it is in the address no longer. */
       readonly token: string;
-      /** What else acts for the person, in words; absent where nothing does. */
-      readonly connections: string | undefined;
-      readonly isEndingConnections: boolean;
+      /** False where nobody has one: then the link signs in. */
+      readonly setsPassword: boolean;
+      /** Where people of that address sign in without one. */
+      readonly elsewhere: string | undefined;
+      /** What else opens the account or acts for the person. */
+      readonly choices: readonly EndingChoice[];
       readonly problem: string | undefined;
     };
     readonly 'password-link-over': {
@@ -35,29 +40,35 @@ declare module '../view-data.ts' {
 }
 
 const SET = 'Your password is set. Sign in with it now.';
+const SIGNED_IN =
+  'You are signed in, and every other browser is signed out. The link is used up: add a way to sign in now.';
+
+/** In the mail that tells of it. */
+const LINKS: Readonly<Record<LinkPurpose, string>> = {
+  invitation: 'the link that whoever runs the service made for you',
+  forgotten: 'the link that was mailed to you, for a forgotten password',
+  confirmed: 'it was confirmed where you sign in elsewhere that it is you',
+};
 
 /** The token comes in the query, which is never logged, and goes on in the form. */
 export function passwordPage(parts: PageParts): Route[] {
-  if (!parts.passwords) return [];
-  const { host, connections, disconnect, devices, keptForms, waiting, forgotPasswordUrl } = parts;
-  const { passwordLinks: links, passwordChanges: changes } = parts;
+  const { host, devices, keptForms, waiting, forgotPasswordUrl, upstream, passwords } = parts;
+  const { passwordLinks: links, passwordChanges: changes, endingChoices } = parts;
 
-  async function draw(
-    ctx: Context,
-    token: string,
-    refused: { problem?: string; isEndingConnections?: boolean } = {},
-  ): Promise<void> {
+  async function draw(ctx: Context, token: string, problem?: string): Promise<void> {
     const link = await links.find(token);
     if (!link) return sayOver(ctx);
-    const connected = await connections.listOf(link.account.id);
+    const { account, purpose } = link;
+    const way = passwords ? upstream.wayOf(account.email) : undefined;
     await host.render(ctx, 'password', {
-      heading: link.purpose === 'invitation' ? 'Set your password' : 'Choose a new password',
-      email: link.account.email,
+      heading: passwords ? headingOf(account, purpose) : 'Sign in with this link',
+      email: account.email,
       action: ctx.path,
       token,
-      connections: connectionsInWords(connected.length),
-      isEndingConnections: refused.isEndingConnections ?? false,
-      problem: refused.problem,
+      setsPassword: passwords,
+      elsewhere: way && comesFrom(way),
+      choices: await endingChoices.of(ctx, account),
+      problem,
     });
   }
 
@@ -82,25 +93,48 @@ export function passwordPage(parts: PageParts): Route[] {
   async function submit(ctx: Context): Promise<void> {
     const form = formOf(ctx);
     const token = form.get('token') ?? '';
-    const isEndingConnections = form.get('end_connections') === 'yes';
+    const ending = endingChoices.ending(ctx);
     const origin = originOf(ctx);
     try {
       const password = form.get('new_password') ?? '';
-      const ending = isEndingConnections ? endConnections(disconnect, origin) : undefined;
-      const changed = await changes.changeByLink(token, password, origin, ending);
-      if (!changed) return await sayOver(ctx);
-      // However many strangers guess, whoever got the link can now sign in here.
-      devices.remember(ctx, changed);
-      parts.mail?.tell(changed.id, 'password_changed', fromOf(ctx));
-      await leadOn(ctx, changed);
+      const recovered = passwords
+        ? await changes.changeByLink(token, password, origin, ending)
+        : await changes.useLink(token, origin, ending);
+      if (!recovered) return await sayOver(ctx);
+      await letIn(ctx, recovered);
     } catch (error) {
-      if (error instanceof TooManyPasswords)
-        return await draw(ctx, token, { problem: sayBusy(ctx, error), isEndingConnections });
+      if (error instanceof TooManyPasswords) return await draw(ctx, token, sayBusy(ctx, error));
       if (!(error instanceof Refusal)) throw error;
       ctx.status = 422;
-      await draw(ctx, token, { problem: error.remedy, isEndingConnections });
+      await draw(ctx, token, error.remedy);
     }
+  }
+
+  async function letIn(ctx: Context, { account, purpose }: Recovered): Promise<void> {
+    // However many strangers guess, whoever got the link can now sign in here.
+    devices.remember(ctx, account);
+    await tell(ctx, account, purpose);
+    if (passwords) return leadOn(ctx, account);
+    await parts.sessions.signIn(ctx, account);
+    await parts.recordSignIn(ctx, account, { link: purpose });
+    await host.notices.tell(ctx, '/profile/security', SIGNED_IN);
+  }
+
+  /** With what was left as it is, for an attacker may have added it. */
+  async function tell(ctx: Context, account: Account, purpose: LinkPurpose): Promise<void> {
+    if (!parts.mail) return;
+    const left = (await endingChoices.of(ctx, account)).map(({ what, since }) =>
+      since ? `- ${what}, there since ${since.text}` : `- ${what}`,
+    );
+    const more = [
+      passwords ? 'A new password was set.' : 'Whoever had the link is signed in.',
+      ...(left.length > 0 ? ['Left as it was; if you do not know it:', ...left] : []),
+    ];
+    parts.mail.tell(account.id, 'recovered', { ...fromOf(ctx), about: LINKS[purpose], more });
   }
 
   return [get('/password', show), post('/password', ...parts.steps.form, submit)];
 }
+
+const headingOf = ({ hasPassword }: Account, purpose: LinkPurpose): string =>
+  hasPassword && purpose !== 'invitation' ? 'Choose a new password' : 'Set your password';

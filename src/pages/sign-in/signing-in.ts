@@ -1,14 +1,19 @@
 /** What is told of every sign-in, whichever way somebody came. */
+
 import type { Context } from 'koa';
 import type { Account } from '../../accounts/account.ts';
 import type { Activity } from '../../accounts/activity/activity.ts';
+import type { LinkPurpose } from '../../accounts/passwords/links.ts';
 import { originOf } from '../page.ts';
 
-/** How somebody came in: with a password, or from a provider. */
-export type Method = 'password' | { readonly id: string; readonly label: string };
+/** How somebody came in: with a password, from a provider, or by a one-time link. */
+export type Method =
+  | 'password'
+  | { readonly id: string; readonly label: string }
+  | { readonly link: LinkPurpose };
 
 export interface SignInOutcomes {
-  /** @param method `password`, or the id of a provider. */
+  /** @param method `password`, `link`, or the id of a provider. */
   signedIn(method: string): void;
 }
 
@@ -25,11 +30,18 @@ export const createRecordSignIn =
   }): RecordSignIn =>
   async (ctx, { id: accountId }, method) => {
     ctx.state.accountId = accountId;
-    outcomes.signedIn(method === 'password' ? method : method.id);
-    const details =
-      method === 'password'
-        ? { method }
-        : { method: 'upstream', provider: method.id, provider_name: method.label };
+    const { name, details } = described(method);
+    outcomes.signedIn(name);
     const origin = originOf(ctx);
     await activity.record({ action: 'signed_in', actor: 'person', accountId, details, origin });
   };
+
+/** What counts it, and what the log says of it. */
+function described(method: Method) {
+  if (method === 'password') return { name: method, details: { method } };
+  if ('link' in method) {
+    return { name: 'link', details: { method: 'link', purpose: method.link } };
+  }
+  const { id: provider, label } = method;
+  return { name: provider, details: { method: 'upstream', provider, provider_name: label } };
+}

@@ -35,6 +35,10 @@ export interface Purpose {
   readonly interaction?: string;
   /** The account whose person is to confirm that it is them; nobody else comes in then. */
   readonly confirms?: string;
+  /** And then chooses another password: what `confirms` is for. */
+  readonly resets?: boolean;
+  /** The account, signed in here, that is to be linked with who they are there. */
+  readonly links?: string;
   /** They must prove it there now, however long they have been signed in there. */
   readonly isFresh: boolean;
   readonly loginHint?: string | undefined;

@@ -1,11 +1,12 @@
 /** `/login/<provider>`: people who sign in with an account elsewhere go there and come back here. */
+
 import type { Context } from 'koa';
 import type { Logger } from 'pino';
-import type { Account } from '../../accounts/account.ts';
-import type { Activity } from '../../accounts/activity/activity.ts';
 import type { ComeIn } from '../../accounts/identities/coming-in.ts';
 import type { Identities } from '../../accounts/identities/identities.ts';
 import type { AccountMail } from '../../accounts/mail/account-mail.ts';
+import type { PasswordLinks } from '../../accounts/passwords/links.ts';
+import { passwordLinkPath } from '../../accounts/passwords/mail.ts';
 import type { Clock } from '../../clock.ts';
 import type { BrowserSessions } from '../../provider/browser-sessions.ts';
 import { ENDPOINT } from '../../provider/endpoints.ts';
@@ -32,7 +33,17 @@ import {
 import type { WaitingSignIn } from '../sign-in/waiting-sign-in.ts';
 import { fromOf } from '../words/browser.ts';
 import type { UpstreamFlows } from './flows.ts';
-import { CONFIRMED, cameBack, isAway, isOver, proves, staysOut, TOO_MANY } from './words.ts';
+import type { Confirm, Link } from './own-account.ts';
+import {
+  CONFIRMED,
+  cameBack,
+  isAway,
+  isLinked,
+  isOver,
+  proves,
+  staysOut,
+  TOO_MANY,
+} from './words.ts';
 
 export function createUpstreamSignIns(parts: {
   readonly clock: Clock;
@@ -41,8 +52,10 @@ export function createUpstreamSignIns(parts: {
   readonly passwords: boolean;
   readonly flows: UpstreamFlows;
   readonly comeIn: ComeIn;
-  readonly identities: Pick<Identities, 'use' | 'listOf'>;
-  readonly activity: Pick<Activity, 'record'>;
+  readonly link: Link;
+  readonly confirm: Confirm;
+  readonly passwordLinks: Pick<PasswordLinks, 'make'>;
+  readonly identities: Pick<Identities, 'listOf'>;
   readonly sessions: Pick<BrowserSessions, 'signIn'>;
   readonly interactions: Pick<Interactions, 'restartSignedIn'>;
   readonly devices: Pick<KnownDevices, 'find' | 'remember'>;
@@ -105,19 +118,25 @@ export function createUpstreamSignIns(parts: {
     { person, purpose }: { person: UpstreamPerson; purpose: Purpose },
   ): Promise<void> {
     const origin = originOf(ctx);
+    if (purpose.links !== undefined) {
+      const reason = await parts.link(ctx, settings, { person, accountId: purpose.links });
+      if (reason !== undefined) return sayRefused(ctx, settings, { person, purpose, reason });
+      outcomes.cameFromUpstream(settings.id, 'succeeded');
+      return parts.notices.tell(ctx, purpose.target, isLinked(settings.label));
+    }
     const account =
       purpose.confirms === undefined
         ? await parts.comeIn(settings, person, origin)
-        : await confirmed(ctx, settings, { person, accountId: purpose.confirms });
+        : await parts.confirm(ctx, settings, { person, accountId: purpose.confirms });
     const { issuer: from, subject, sid, provedAt } = person;
     if (typeof account === 'string') {
-      outcomes.cameFromUpstream(settings.id, 'refused');
-      // With the subject: who runs the service can link it.
-      const about = { provider: settings.id, issuer: from, subject, reason: account };
-      log.warn({ requestId: ctx.state.requestId, ...about }, 'somebody of a provider stays out');
-      return errorPage.say(ctx, 403, staysOut(account, settings.label, chooseAgain(purpose)));
+      return sayRefused(ctx, settings, { person, purpose, reason: account });
     }
     outcomes.cameFromUpstream(settings.id, 'succeeded');
+    if (purpose.resets) {
+      const { token } = await parts.passwordLinks.make(account, 'confirmed', origin);
+      return seeOther(ctx, passwordLinkPath(token));
+    }
     await parts.sessions.signIn(ctx, account, { issuer: from, subject, sid, provedAt });
     const isNew = purpose.confirms === undefined && !parts.devices.find(ctx, account);
     if (isNew) parts.mail?.tell(account.id, 'new_device', fromOf(ctx));
@@ -126,26 +145,16 @@ export function createUpstreamSignIns(parts: {
     await leadOn(ctx, purpose);
   }
 
-  /** Somebody else may well have an account here: now is not the time for it. */
-  async function confirmed(
+  async function sayRefused(
     ctx: Context,
     { id, label }: WayIn,
-    { person, accountId }: { person: UpstreamPerson; accountId: string },
-  ): Promise<Account | 'another' | 'suspended'> {
-    const account = await parts.identities.use(person);
-    if (account?.id === accountId) return account.isSuspended ? 'suspended' : account;
-    const { issuer: from, subject } = person;
-    const about = { provider: id, provider_name: label, issuer: from, subject };
-    const details = { reason: 'another', ...about };
-    const origin = originOf(ctx);
-    await parts.activity.record({
-      action: 'sign_in_refused',
-      actor: 'person',
-      accountId,
-      origin,
-      details,
-    });
-    return 'another';
+    { person, purpose, reason }: { person: UpstreamPerson; purpose: Purpose; reason: string },
+  ): Promise<void> {
+    outcomes.cameFromUpstream(id, 'refused');
+    // With the subject: who runs the service can link it.
+    const about = { provider: id, issuer: person.issuer, subject: person.subject, reason };
+    log.warn({ requestId: ctx.state.requestId, ...about }, 'somebody of a provider stays out');
+    await errorPage.say(ctx, 403, staysOut(reason, label, chooseAgain(purpose)));
   }
 
   async function leadOn(ctx: Context, { interaction, target, confirms }: Purpose): Promise<void> {
@@ -220,9 +229,9 @@ export function createUpstreamSignIns(parts: {
 }
 
 /** The page where they began, with the ways there are. */
-function chooseAgain({ interaction, target, confirms }: Purpose): string {
+function chooseAgain({ interaction, target, confirms, links }: Purpose): string {
   if (interaction !== undefined) return `${ENDPOINT.interaction}/${interaction}?${CHOOSE}=yes`;
-  if (confirms !== undefined) return target;
+  if (confirms !== undefined || links !== undefined) return target;
   const query = new URLSearchParams({ return_to: target.split('?')[0] ?? target, [CHOOSE]: 'yes' });
   return `/login?${query}`;
 }

@@ -3,13 +3,16 @@ import { type ComeInParts, createComeIn } from '../../accounts/identities/coming
 import { createShownOnce } from '../../accounts/shown-once.ts';
 import type { CreateAttemptLimit } from '../../attempt-limits.ts';
 import { createUpstreamProvider, type UpstreamProvider } from '../../upstream/upstream-provider.ts';
+import type { VisitorParts } from '../page.ts';
 import { createUpstreamFlows, LONGEST_SECONDS } from './flows.ts';
+
 import { upstreamLogouts } from './logout.ts';
+import { createConfirm, createLink } from './own-account.ts';
 import { createUpstreamSignIns } from './sign-in.ts';
 
 type SignInParts = Omit<
   Parameters<typeof createUpstreamSignIns>[0],
-  'providers' | 'passwords' | 'flows' | 'comeIn'
+  'providers' | 'passwords' | 'flows' | 'comeIn' | 'link' | 'confirm'
 >;
 
 type LogoutParts = Omit<
@@ -34,7 +37,9 @@ interface UpstreamSettings {
 export function createUpstream(
   parts: SignInParts &
     LogoutParts &
-    ComeInParts & {
+    ComeInParts &
+    VisitorParts &
+    Parameters<typeof createConfirm>[0] & {
       readonly settings: UpstreamSettings;
       readonly store: Parameters<typeof createShownOnce>[0]['store'] & {
         removeSessionByUid(uid: string): Promise<void>;
@@ -47,6 +52,7 @@ export function createUpstream(
   const providers = signIn.providers.map((provider) =>
     createUpstreamProvider({ issuer, settings: provider, clock }),
   );
+  const { comeIn, linkTo } = createComeIn(parts);
   return {
     signIns: createUpstreamSignIns({
       ...parts,
@@ -63,7 +69,9 @@ export function createUpstream(
           log,
         }),
       }),
-      comeIn: createComeIn(parts),
+      comeIn,
+      link: createLink({ ...parts, linkTo }),
+      confirm: createConfirm(parts),
     }),
     logouts: upstreamLogouts({
       ...parts,

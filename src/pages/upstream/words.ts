@@ -3,6 +3,8 @@ import { CHOOSE } from '../sign-in/upstream-ways.ts';
 
 export const CONFIRMED = 'You have confirmed that it is you. Nothing is done yet: do it now.';
 
+export const isLinked = (label: string): string => `You can sign in with ${label} from now on.`;
+
 export const TOO_MANY = {
   heading: 'Too many sign-ins were begun',
   explanation: 'From your network address more were begun than are kept open at once.',
@@ -57,6 +59,22 @@ export function staysOut(reason: string, label: string, href: string) {
       explanation: `The account that seems to be yours is linked with another account at ${label}.`,
       advice: tell,
       ...again,
+    };
+  }
+  if (reason === 'taken already') {
+    return {
+      heading: 'It was not linked',
+      explanation: `That account at ${label} is linked with another account here, or yours is linked with another one there.`,
+      advice: 'Sign in there as somebody else, or remove the link that you have.',
+      ...tryAgain(href, 'Go back'),
+    };
+  }
+  if (reason === 'signed out') {
+    return {
+      heading: 'You are signed out here',
+      explanation: `Nothing was linked: while you were at ${label}, your session here ended.`,
+      advice: 'Sign in, and try again.',
+      ...tryAgain(href, 'Sign in'),
     };
   }
   if (reason === 'suspended') {

@@ -1,6 +1,5 @@
 /** The token store on Redis: one key a record, no command with more than one key (Cluster). */
-import { setImmediate as nextTurn } from 'node:timers/promises';
-import { Cluster, type Redis } from 'ioredis';
+import type { Cluster, Redis } from 'ioredis';
 import type { Clock } from '../../clock.ts';
 import { epochSeconds } from '../../clock.ts';
 import {
@@ -14,7 +13,7 @@ import {
   type StoredRecord,
   type TokenStore,
 } from '../token-store.ts';
-import { keysLike } from './keys.ts';
+import { keysLike, readsTogether } from './keys.ts';
 import { reply } from './redis.ts';
 import { defineScripts } from './scripts.ts';
 
@@ -196,30 +195,6 @@ export function createRedisStore({
     async close() {
       redis.disconnect();
     },
-  };
-}
-
-/**
- * Reads of one turn of the event loop as one command: under load that is many, and a command costs this
- * process more than a key does. Not on a Cluster, where each key has a place of its own.
- */
-function readsTogether(redis: Redis | Cluster): (key: string) => Promise<string | null> {
-  if (redis instanceof Cluster) return (key) => redis.get(key);
-  let turn: { readonly keys: string[]; readonly values: Promise<(string | null)[]> } | undefined;
-
-  async function readTurn(keys: string[]): Promise<(string | null)[]> {
-    await nextTurn();
-    turn = undefined;
-    return redis.mget(keys);
-  }
-
-  return async (key) => {
-    if (!turn) {
-      const keys: string[] = [];
-      turn = { keys, values: readTurn(keys) };
-    }
-    const place = turn.keys.push(key) - 1;
-    return (await turn.values)[place] ?? null;
   };
 }
 

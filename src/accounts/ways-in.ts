@@ -1,0 +1,107 @@
+/** Every way in to an account beside its password: shown to its person, who may remove them. */
+import type { Database, Queries } from '../storage/queries.ts';
+import { type Account, type AccountRow, accountFrom } from './account.ts';
+import type { AccountRegistry } from './account-registry.ts';
+import type { NewActivity, Origin } from './activity/activity.ts';
+
+export interface WayHeld {
+  /** In a form: the kind, and which one. */
+  readonly id: string;
+  /** `Warehouse platform`, or the name of a passkey. */
+  readonly label: string;
+  readonly kind: WayKind;
+  readonly addedAt: Date;
+  readonly lastUsedAt: Date | undefined;
+  /** Nobody comes in by it as the settings are. */
+  readonly isUnused: boolean;
+}
+
+export type WayKind = 'provider' | 'passkey';
+
+/** The ways of one kind. */
+export interface WaysOfKind {
+  /** The oldest first. */
+  of(accountId: string, tx?: Queries): Promise<readonly WayHeld[]>;
+  /** @param id of one that `of` has. @returns what the log says of it. */
+  remove(
+    accountId: string,
+    id: string,
+    tx: Queries,
+  ): Promise<Pick<NewActivity, 'action' | 'details'>>;
+}
+
+export interface WaysIn {
+  of(accountId: string): Promise<readonly WayHeld[]>;
+  /** Those of these that there are, in the transaction of something greater. @returns these. */
+  removeWith(
+    accountId: string,
+    ids: readonly string[],
+    by: { readonly origin: Origin; readonly tx: Queries },
+  ): Promise<readonly WayHeld[]>;
+  /**
+   * Removes one for who is signed in, and ends every session, those that came by it among them.
+   *
+   * @param hasPassword whether they could come in with one then.
+   * @param by `origin` with their session.
+   * @returns the account from now on; `last` where nothing else would let them in; undefined where
+   *   there is none of that id.
+   * @throws SessionEnded
+   */
+  remove(
+    accountId: string,
+    id: string,
+    by: { readonly origin: Origin; readonly hasPassword: boolean },
+  ): Promise<Account | 'last' | undefined>;
+}
+
+export function createWaysIn({
+  database,
+  accounts,
+  activity,
+  kinds,
+}: {
+  readonly database: Database;
+  readonly accounts: Pick<AccountRegistry, 'forget'>;
+  readonly activity: { record(entry: NewActivity, tx: Queries): Promise<void> };
+  readonly kinds: readonly WaysOfKind[];
+}): WaysIn {
+  const listed = (accountId: string, tx?: Queries) =>
+    Promise.all(
+      kinds.map(async (kind) => (await kind.of(accountId, tx)).map((way) => ({ way, kind }))),
+    ).then((lists) => lists.flat());
+
+  const removeWith: WaysIn['removeWith'] = async (accountId, ids, { origin, tx }) => {
+    const found = (await listed(accountId, tx)).filter(({ way }) => ids.includes(way.id));
+    for (const { way, kind } of found) {
+      const what = await kind.remove(accountId, way.id, tx);
+      await activity.record({ ...what, actor: 'person', accountId, origin }, tx);
+    }
+    return found.map(({ way }) => way);
+  };
+
+  return {
+    of: async (accountId) => (await listed(accountId)).map(({ way }) => way),
+    removeWith,
+
+    async remove(accountId, id, { origin, hasPassword }) {
+      const outcome = await database.transaction(async (tx) => {
+        // Of several at once each waits here, and counts what the one before it left.
+        await tx.query('SELECT FROM accounts WHERE id = $1 FOR NO KEY UPDATE', [accountId]);
+        const ways = await listed(accountId, tx);
+        const going = ways.find(({ way }) => way.id === id)?.way;
+        if (!going) return undefined;
+        const others = ways.filter(({ way }) => way !== going && !way.isUnused);
+        if (!going.isUnused && others.length === 0 && !hasPassword) return 'last';
+        await removeWith(accountId, [id], { origin, tx });
+        const [row] = await tx.query<AccountRow>(
+          `UPDATE accounts SET session_generation = session_generation + 1 WHERE id = $1
+            RETURNING *`,
+          [accountId],
+        );
+        return row && accountFrom(row);
+      });
+      accounts.forget(accountId);
+      return outcome;
+    },
+  };
+}

@@ -1,0 +1,69 @@
+/** For who is signed in here: links their account with who they are at a provider, or confirms that they are. */
+import type { Context } from 'koa';
+import type { Account } from '../../accounts/account.ts';
+import { type Activity, SessionEnded } from '../../accounts/activity/activity.ts';
+import type { LinkTo } from '../../accounts/identities/coming-in.ts';
+import type { Identities } from '../../accounts/identities/identities.ts';
+import type { AccountMail } from '../../accounts/mail/account-mail.ts';
+import type { UpstreamPerson } from '../../upstream/upstream-provider.ts';
+import { originInSession, originOf, type VisitorParts, visitorOf } from '../page.ts';
+import type { WayIn } from '../sign-in/upstream-ways.ts';
+import { fromOf } from '../words/browser.ts';
+
+/** In the session that asked for it, which goes on. @returns why not. */
+export type Link = (
+  ctx: Context,
+  way: WayIn,
+  who: { readonly person: UpstreamPerson; readonly accountId: string },
+) => Promise<'signed out' | 'taken already' | undefined>;
+
+/** Somebody else may well have an account here: now is not the time for it. */
+export type Confirm = (
+  ctx: Context,
+  way: WayIn,
+  who: { readonly person: UpstreamPerson; readonly accountId: string },
+) => Promise<Account | 'another' | 'suspended'>;
+
+export const createConfirm =
+  ({
+    identities,
+    activity,
+  }: {
+    readonly identities: Pick<Identities, 'use'>;
+    readonly activity: Pick<Activity, 'record'>;
+  }): Confirm =>
+  async (ctx, { id, label }, { person, accountId }) => {
+    const account = await identities.use(person);
+    if (account?.id === accountId) return account.isSuspended ? 'suspended' : account;
+    const { issuer, subject } = person;
+    const about = { provider: id, provider_name: label, issuer, subject };
+    await activity.record({
+      action: 'sign_in_refused',
+      actor: 'person',
+      accountId,
+      origin: originOf(ctx),
+      details: { reason: 'another', ...about },
+    });
+    return 'another';
+  };
+
+export const createLink =
+  (
+    parts: VisitorParts & { readonly linkTo: LinkTo; readonly mail: AccountMail | undefined },
+  ): Link =>
+  async (ctx, way, { person, accountId }) => {
+    const visitor = await visitorOf(ctx, parts);
+    // Whoever is signed in now, and were it by a session that a thief began: nobody else's is linked.
+    if (visitor?.account.id !== accountId) return 'signed out';
+    try {
+      const outcome = await parts.linkTo(visitor.account, way, person, originInSession(ctx));
+      if (outcome === 'taken') return 'taken already';
+      if (outcome === 'linked') {
+        parts.mail?.tell(accountId, 'way_added', { ...fromOf(ctx), about: way.label });
+      }
+      return undefined;
+    } catch (error) {
+      if (error instanceof SessionEnded) return 'signed out';
+      throw error;
+    }
+  };

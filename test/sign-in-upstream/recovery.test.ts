@@ -1,0 +1,224 @@
+/** Getting an account back: by a mailed link, the operator's, or a provider; and what each of them ends. */
+import { expect } from 'chai';
+import type { LinkPurpose } from '../../src/accounts/passwords/links.ts';
+import { outcomeOf } from '../provider/authorization-outcome.ts';
+import { atEndOfFile } from '../support/end-of-run.ts';
+import { eventually } from '../support/eventually.ts';
+import { type MailServer, startMailServer } from '../support/mail-server.ts';
+import { authorizationUrl, exchangeCode, introspect } from '../support/oauth.ts';
+import { createPerson, type Page, type Person } from '../support/person.ts';
+import { addPerson, type SeededPerson } from '../support/seed.ts';
+import { startsOn } from '../support/service.ts';
+import type { Traveller, UpstreamAccount } from '../support/upstream.ts';
+import { startWithUpstream } from './service.ts';
+
+const SECURITY = '/profile/security';
+const NEW_PASSWORD = 'eight blue pallets, stacked';
+
+describe('an account that somebody else got into', () => {
+  let mail: MailServer;
+  const start = startsOn();
+  const on = startWithUpstream({
+    provider: { label: 'Platform & Co' },
+    async start({ settings, ...options } = {}) {
+      mail = await startMailServer();
+      atEndOfFile(mail.close);
+      const from = 'gatehouse@localhost';
+      return start({ ...options, settings: { ...settings, mail: { smtpUrl: mail.url, from } } });
+    },
+  });
+  let people = 0;
+  let person: SeededPerson;
+  let atProvider: UpstreamAccount;
+
+  beforeEach('somebody who signs in with a password and from the provider', async () => {
+    people += 1;
+    person = await addPerson(on.service, 'Pat', `pat-${people}@example.test`);
+    atProvider = { sub: `pat-${people}`, email: person.email, email_verified: true };
+    await on.signIn(atProvider);
+  });
+
+  const linkFor = async (purpose: LinkPurpose, { accountId } = person): Promise<string> => {
+    const account = await on.service.accounts.find(accountId);
+    if (!account) throw new Error('no such account');
+    const { token } = await on.service.passwordLinks.make(account, purpose, 'operator');
+    return `/password?token=${token}`;
+  };
+  const isIn = async (who: Pick<Person, 'get'>): Promise<boolean> =>
+    (await who.get('/profile')).status === 200;
+  const isActive = async (token: string): Promise<unknown> =>
+    (await introspect(on.service.issuer, on.seeded.clients.resourceServer, token)).body.active;
+  const lastMail = () => mail.received.filter(({ to }) => to.includes(person.email)).at(-1);
+
+  /** What a thief makes of an account while they are in it. */
+  async function thief() {
+    const { confidential } = on.seeded.clients;
+    const { issuer } = on.service;
+    const browser = createPerson(issuer);
+    const url = authorizationUrl(issuer, confidential);
+    const { searchParams } = await browser.authorize(url, person);
+    const code = searchParams.get('code') ?? '';
+    const { body } = await exchangeCode(issuer, confidential, code);
+    const keys = await browser.get('/profile/api-keys');
+    const made = await browser.follow(await browser.submit(keys, { name: 'Mine' }));
+    const [, apiKey = ''] = /data-secret[^>]*>([^<]+)</.exec(made.html) ?? [];
+    const again = authorizationUrl(issuer, confidential, { prompt: 'consent' });
+    return {
+      browser,
+      accessToken: String(body.access_token),
+      apiKey,
+      link: await linkFor('forgotten'),
+      linking: await begunLinking(browser),
+      consent: await browser.follow(await browser.get(again)),
+    };
+  }
+
+  /** On the way to the provider, to link an account of their own there. */
+  async function begunLinking(browser: Person): Promise<Page> {
+    await on.service.identities.unlink(person.accountId, on.upstream.issuer, async () => {});
+    const page = await browser.get(SECURITY);
+    const there = await browser.submit(page, { link_with: 'platform' });
+    await on.signIn(atProvider);
+    return there;
+  }
+
+  const WAYS_BACK: Readonly<Record<string, () => Promise<{ back: Traveller; form: Page }>>> = {
+    'a mailed link': () => opened(linkFor('forgotten')),
+    'the operator’s invitation': () => opened(linkFor('invitation')),
+    async 'the provider'() {
+      const back = on.traveller();
+      await on.signIn(atProvider, back);
+      const there = await back.submit(await back.get(SECURITY), { confirm_with: 'platform' });
+      expect(there.location?.searchParams.get('max_age')).to.equal('0');
+      return { back, form: await back.travel(there) };
+    },
+  };
+  async function opened(path: Promise<string>) {
+    const back = on.traveller();
+    return { back, form: await back.get(await path) };
+  }
+
+  for (const [way, arrive] of Object.entries(WAYS_BACK)) {
+    it(`is its person’s again by ${way}, and nothing that was held works on`, async () => {
+      const held = await thief();
+      const { back, form } = await arrive();
+      expect(form.html).to.include('disconnect').and.include('Platform &amp; Co');
+      const all = { end_connections: 'yes', revoke_api_keys: 'yes' };
+      const set = await back.submit(form, { new_password: NEW_PASSWORD, ...all });
+      expect((await back.follow(set)).html).to.include('Your password is set.');
+
+      expect(await isIn(held.browser)).to.equal(false);
+      expect((await held.browser.get(held.link)).status).to.equal(410);
+      expect(await isActive(held.accessToken)).to.equal(false);
+      await eventually(async () => expect(await isActive(held.apiKey)).to.equal(false));
+      const approved = await held.browser.submit(held.consent, { decision: 'approve' });
+      expect(await outcomeOf(held.browser, approved)).to.equal('sign-in');
+      expect((await createPerson(on.service.issuer).signIn(person)).status).to.equal(401);
+      const ours = { ...person, password: NEW_PASSWORD };
+      expect((await createPerson(on.service.issuer).signIn(ours)).url.pathname).to.equal(
+        '/profile',
+      );
+
+      const log = await on.service.activity.of(person.accountId, { limit: 30 });
+      const { details } = log.find(({ action }) => action === 'password_changed') ?? {};
+      expect(details?.purpose).to.be.oneOf(['forgotten', 'invitation', 'confirmed']);
+      expect(log.map(({ action }) => action)).to.include.members([
+        'disconnected',
+        'api_key_revoked',
+      ]);
+      await eventually(() => expect(lastMail()?.raw).to.include('one-time link'));
+      // What was left, for a thief may have added it.
+      expect(lastMail()?.text).to.include('the sign-in with Platform & Co, there since');
+    });
+  }
+
+  it('is not linked by whoever began that before, and is signed out since', async () => {
+    const { browser, linking } = await thief();
+    const { back, form } = await opened(linkFor('invitation'));
+    const [way = ''] = [...form.html.matchAll(/name="remove_way" value="([^"]+)"/g)].map(
+      ([, value]) => value,
+    );
+    await back.submit(form, { new_password: NEW_PASSWORD, remove_way: way });
+    expect(await on.service.identities.listOf(person.accountId)).to.deep.equal([]);
+    on.upstream.account = { sub: `thief-${people}` };
+    // Their browser, cookies and all.
+    const callback = await on.traveller().untilCallback(linking);
+    const page = await browser.get(callback);
+    expect(page.status).to.equal(403);
+    expect(page.html).to.include('You are signed out here');
+    expect(await on.service.identities.listOf(person.accountId)).to.deep.equal([]);
+    const log = await on.service.activity.of(person.accountId, { limit: 30 });
+    expect(log.map(({ action }) => action)).to.include('identity_unlinked');
+  });
+
+  it('may be linked and unlinked by who is signed in, which ends every other session', async () => {
+    const owner = on.traveller();
+    await owner.signIn(person);
+    const elsewhere = on.traveller();
+    await on.signIn(atProvider, elsewhere);
+    const [{ id = '' } = {}] = on.service.settings.signIn.providers;
+    const value = `provider ${on.upstream.issuer}`;
+    const gone = await owner.follow(
+      await owner.submit(await owner.get(SECURITY), { remove_way: value }),
+    );
+    expect(gone.html).to.include('lets nobody in to your account any more');
+    expect([await isIn(owner), await isIn(elsewhere)]).to.deep.equal([true, false]);
+    on.upstream.account = { sub: `another-pat-${people}` };
+    const back = await owner.travel(await owner.submit(gone, { link_with: id }));
+    expect(back.html).to.include('You can sign in with Platform &amp; Co from now on.');
+    const [link] = await on.service.identities.listOf(person.accountId);
+    expect(link?.subject).to.equal(`another-pat-${people}`);
+    await eventually(() => expect(lastMail()?.raw).to.include('new way to sign in'));
+    // Somebody else's stays theirs.
+    const other = createPerson(on.service.issuer);
+    await other.signIn(on.seeded.other);
+    const traveller = on.traveller();
+    await traveller.signIn(on.seeded.other);
+    const taken = await traveller.travel(
+      await traveller.submit(await traveller.get(SECURITY), { link_with: id }),
+    );
+    expect(taken.html).to.include('It was not linked');
+    expect(await on.service.identities.listOf(on.seeded.other.accountId)).to.deep.equal([]);
+  });
+});
+
+describe('without passwords, somebody whose provider knows them no more', () => {
+  const on = startWithUpstream({ passwords: false, hasSecond: true });
+
+  it('comes in by the operator’s invitation, once, and links another one', async () => {
+    const GRACE = { sub: 'grace', email: 'grace@example.test', email_verified: true };
+    const former = on.traveller();
+    await on.signIn(GRACE, former);
+    // The account there was made anew, and the link keeps it out.
+    expect((await on.signIn({ ...GRACE, sub: 'grace again' })).html).to.include(
+      'linked with another',
+    );
+    const { accountId } = on.seeded.person;
+    const account = await on.service.accounts.find(accountId);
+    if (!account) throw new Error('no such account');
+    const make = () => on.service.passwordLinks.make(account, 'invitation', 'operator');
+    const [{ token }, waiting] = [await make(), await make()];
+
+    const person = on.traveller();
+    const form = await person.get(`/password?token=${token}`);
+    expect(form.html).to.include('Sign in with this link').and.not.include('new_password');
+    const security = await person.follow(await person.submit(form, { token }));
+    expect(security.html).to.include('You are signed in').and.include('Grace Person');
+    expect((await former.get('/profile')).status).to.equal(303);
+    for (const over of [token, waiting.token]) {
+      expect((await on.traveller().get(`/password?token=${over}`)).status).to.equal(410);
+    }
+    const { text } = await on.service.metrics.text();
+    expect(text).to.include('gatehouse_people_signed_in_total{method="link"} 1');
+    const [last] = await on.service.activity.of(accountId, { limit: 1 });
+    expect(last?.details).to.deep.equal({ method: 'link', purpose: 'invitation' });
+
+    // The only one stays until there is another.
+    expect(security.html).not.to.include('name="remove_way"');
+    on.second.account = { sub: 'grace' };
+    const linked = await person.travel(await person.submit(security, { link_with: 'partner' }));
+    expect(linked.html).to.include('You can sign in with Partner login from now on.');
+    await person.submit(linked, { remove_way: `provider ${on.upstream.issuer}` });
+    expect((await on.signIn({ ...GRACE, sub: 'grace again' })).html).to.include('Grace Person');
+  });
+});
