@@ -8,6 +8,7 @@ import { createActivity, type OperatedBy } from './accounts/activity/activity.ts
 import { createApiKeys } from './accounts/api-keys/api-keys.ts';
 import { createIdentities } from './accounts/identities/identities.ts';
 import { createUpstreamSessions } from './accounts/identities/upstream-sessions.ts';
+import { createPasskeys } from './accounts/passkeys/passkeys.ts';
 import { createPasswordLinks } from './accounts/passwords/links.ts';
 import { createSessionList } from './accounts/session-list.ts';
 import { createClientRemoval } from './authorizations/client-removal.ts';
@@ -54,6 +55,7 @@ export function createRegistries({
   const apiKeys = createApiKeys({ database, changes, clock, activity, mostRemembered });
   const identities = createIdentities({ database, clock });
   const upstreamSessions = createUpstreamSessions({ database, clock });
+  const passkeys = createPasskeys({ database, clock, activity });
   const passwordLinks = createPasswordLinks({ database, clock, accounts, activity });
   const clientProblems = createClientProblems({ database, clock, log });
   const clientRequests = createClientRequests({ database, changes, clock, log });
@@ -80,6 +82,7 @@ export function createRegistries({
     apiKeys,
     identities,
     upstreamSessions,
+    passkeys,
     passwordLinks,
     revocations,
     clientProblems,

@@ -141,6 +141,7 @@ export async function startService(given: ServiceParts) {
       password_links: registries.passwordLinks.removeExpired,
       browser_sessions: (limit) => registries.sessionList.removeOlderThan(signedOut(), limit),
       upstream_sessions: registries.upstreamSessions.removeExpired,
+      passkey_challenges: registries.passkeys.removeExpired,
       upstream_sign_outs: (limit) =>
         registries.upstreamSessions.finishEnded(store.removeSessionByUid, limit),
       activity: (limit) => activity.removeOlderThan(unkept(), limit),

@@ -53,11 +53,12 @@ function access(details: Details): string | undefined {
   return rights === undefined ? `${warehouse}` : `${warehouse}: ${[rights].flat().join(', ')}`;
 }
 
-/** Why somebody stays out who comes from a provider. */
+/** Why somebody stays out who comes from a provider or with a passkey. */
 const REFUSALS: Readonly<Record<string, string>> = {
   suspended: 'the account is suspended',
   taken: 'the account is linked with somebody else there',
   another: 'somebody else was to confirm that it is them',
+  copied: 'its counter did not grow, so somebody may have copied it',
 };
 
 /** Of a one-time link: what it was for. */
@@ -70,8 +71,9 @@ const LINKS: Readonly<Record<string, string>> = {
 const WORDS: Readonly<Record<Action, Words>> = {
   signed_in: {
     what: 'Signed in',
-    note: ({ method, provider_name: provider, purpose }) => {
+    note: ({ method, provider_name: provider, passkey_name: passkey, purpose }) => {
       if (method === 'link') return LINKS[String(purpose)];
+      if (passkey !== undefined) return `with the passkey ${passkey}`;
       return provider === undefined ? 'with a password' : `with ${provider}`;
     },
   },
@@ -85,6 +87,14 @@ const WORDS: Readonly<Record<Action, Words>> = {
   signed_out_upstream: { what: 'Signed out by', about: 'provider_name' },
   identity_linked: { what: 'Way to sign in linked', about: 'provider_name' },
   identity_unlinked: { what: 'Way to sign in unlinked', about: 'provider_name' },
+  passkey_added: { what: 'Passkey added', about: 'passkey_name' },
+  passkey_removed: { what: 'Passkey removed', about: 'passkey_name' },
+  passkey_refused: {
+    what: 'Passkey refused',
+    about: 'passkey_name',
+    note: ({ reason }) => REFUSALS[String(reason)],
+    isWarning: true,
+  },
   signed_out_everywhere: { what: 'Signed out everywhere' },
   signed_out_elsewhere: {
     what: 'Signed out in another browser',

@@ -1,13 +1,15 @@
 /** What people are mailed about their account, so that they notice what they did not do. */
+import type { Account } from '../account.ts';
 import type { AccountRegistry } from '../account-registry.ts';
 import type { Origin } from '../activity/activity.ts';
-import type { SendMail } from './mail.ts';
+import type { Message, SendMail } from './mail.ts';
 import type { MailBeside } from './mail-beside.ts';
 
 /** What each may switch off. Another way in, or a changed one, is always told. */
 export const UNWANTED_MAIL = ['new_device', 'new_connection', 'new_api_key'] as const;
 
 export type UnwantedMail = (typeof UNWANTED_MAIL)[number];
+type Told = keyof typeof TEXTS;
 
 export interface AccountMail {
   /**
@@ -17,16 +19,14 @@ export interface AccountMail {
    * @param browser in words.
    * @param more lines of their own, each a sentence.
    */
-  tell(
-    accountId: string,
-    what: keyof typeof TEXTS,
-    from: {
-      readonly origin: Origin;
-      readonly browser: string;
-      readonly about?: string;
-      readonly more?: readonly string[];
-    },
-  ): void;
+  tell(accountId: string, what: Told, from: From): void;
+}
+
+interface From {
+  readonly origin: Origin;
+  readonly browser: string;
+  readonly about?: string;
+  readonly more?: readonly string[];
 }
 
 export function createAccountMail(parts: {
@@ -38,33 +38,41 @@ export function createAccountMail(parts: {
 }): AccountMail {
   const { issuer, accounts, sendMail, beside, clock } = parts;
   return {
-    tell(accountId, what, { origin, browser, about, more = [] }) {
-      const at = `${new Date(clock()).toISOString().slice(0, 16).replace('T', ' ')} UTC`;
+    tell(accountId, what, from) {
+      const at = new Date(clock());
       beside.begin(`a notice (${what})`, async () => {
         const account = await accounts.find(accountId);
         if (!account || account.unwantedMail.includes(what)) return false;
-        const { subject, happened, remedy, path } = TEXTS[what];
-        await sendMail({
-          to: { name: account.name, address: account.email },
-          subject,
-          text: [
-            `Hello ${account.name},`,
-            `${happened}${about === undefined ? '' : `: ${about}`}.`,
-            `When: ${at}\nWhere: ${browser}, ${origin.address}\nAccount: ${account.email} at ${issuer}`,
-            ...(more.length > 0 ? [more.join('\n')] : []),
-            `If it was you, there is nothing to do. If not: ${remedy}\n${issuer}${path}`,
-            ...(isUnwantable(what)
-              ? [`You can switch off mail like this at ${issuer}/profile/security.`]
-              : []),
-          ].join('\n\n'),
-        });
+        await sendMail(noticeMail(account, what, { issuer, at, ...from }));
         return true;
       });
     },
   };
 }
 
-const isUnwantable = (what: string): boolean => UNWANTED_MAIL.some((kind) => kind === what);
+/** One such mail. @param from without an origin it was the operator. */
+export function noticeMail(
+  { name, email }: Pick<Account, 'name' | 'email'>,
+  what: Told,
+  { issuer, at, origin, browser, about, more = [] }: Partial<From> & { issuer: string; at: Date },
+): Message {
+  const { subject, happened, remedy, path } = TEXTS[what];
+  const when = `${at.toISOString().slice(0, 16).replace('T', ' ')} UTC`;
+  const where = origin ? `${browser}, ${origin.address}` : 'by the operator of the service';
+  const isUnwanted = UNWANTED_MAIL.some((kind) => kind === what);
+  return {
+    to: { name, address: email },
+    subject,
+    text: [
+      `Hello ${name},`,
+      `${happened}${about === undefined ? '' : `: ${about}`}.`,
+      `When: ${when}\nWhere: ${where}\nAccount: ${email} at ${issuer}`,
+      ...(more.length > 0 ? [more.join('\n')] : []),
+      `If it was you, there is nothing to do. If not: ${remedy}\n${issuer}${path}`,
+      ...(isUnwanted ? [`You can switch off mail like this at ${issuer}/profile/security.`] : []),
+    ].join('\n\n'),
+  };
+}
 
 const TEXTS = {
   recovered: {
@@ -91,6 +99,18 @@ const TEXTS = {
     remedy:
       'choose a new one now, with “Forgot your password?” or by asking who opened your account.',
     path: '/login',
+  },
+  passkey_added: {
+    subject: 'A passkey was added to your Gatehouse account',
+    happened: 'a passkey was added, with which whoever has it can sign in to your account',
+    remedy: 'remove it, sign out everywhere else, and change what you sign in with.',
+    path: '/profile/security',
+  },
+  passkey_removed: {
+    subject: 'A passkey was removed from your Gatehouse account',
+    happened: 'a passkey was removed from your account, and lets nobody in any more',
+    remedy: 'sign out everywhere else, and change what you sign in with.',
+    path: '/profile/security',
   },
   new_device: {
     subject: 'A new browser signed in to your Gatehouse account',

@@ -1,0 +1,192 @@
+/** What browsers are asked for, and what they bring back, checked (Web Authentication Level 3). */
+import {
+  type AuthenticationResponseJSON,
+  type PublicKeyCredentialCreationOptionsJSON,
+  type PublicKeyCredentialRequestOptionsJSON,
+  type RegistrationResponseJSON,
+  verifyAuthenticationResponse,
+  verifyRegistrationResponse,
+} from '@simplewebauthn/server';
+import { decodeAttestationObject, decodeClientDataJSON } from '@simplewebauthn/server/helpers';
+import type { Account } from '../account.ts';
+import type { MadePasskey, Passkey, PasskeyKey } from './passkey.ts';
+
+/** Why an answer does not count, for the log. */
+export class AnswerRefused extends Error {}
+
+/** What a browser brought back: JSON, and nothing of it is believed yet. */
+export interface Answer {
+  readonly credentialId: string;
+  /** As the browser says that it was asked. */
+  readonly challenge: string;
+  readonly json: object;
+}
+
+export interface Ceremonies {
+  /** To make a passkey. @param known of the account: an authenticator that has one makes no other. */
+  creationOptions(
+    account: Pick<Account, 'email' | 'name'>,
+    asked: {
+      readonly challenge: string;
+      readonly handle: string;
+      readonly known: readonly Passkey[];
+    },
+  ): PublicKeyCredentialCreationOptionsJSON;
+  /** To use one. @param known those of one account; none for any that the person has here. */
+  requestOptions(
+    challenge: string,
+    known?: readonly Passkey[],
+  ): PublicKeyCredentialRequestOptionsJSON;
+  /** Whether the challenge is one of ours is for the caller to say. @throws AnswerRefused */
+  checkMade(answer: Answer): Promise<MadePasskey>;
+  /** @throws AnswerRefused */
+  checkUsed(
+    answer: Answer,
+    key: PasskeyKey,
+  ): Promise<{ readonly counter: number; readonly isSynced: boolean }>;
+}
+
+/** Milliseconds for which a browser waits for the person. */
+const TIMEOUT = 300_000;
+/** ES256, EdDSA and RS256 (RFC 9053, RFC 8812): what the authenticators there are can do. */
+const ALGORITHMS = [-7, -8, -257];
+/** §5.1, at most 1,023 bytes. */
+const CREDENTIAL_ID = /^[A-Za-z0-9_-]{1,1364}$/;
+const TRANSPORT = /^[a-z-]{1,32}$/;
+const MOST_TRANSPORTS = 8;
+
+/** @param issuer its host is what passkeys belong to, its origin where they are used. */
+export function createCeremonies({ issuer }: { readonly issuer: string }): Ceremonies {
+  const rpId = new URL(issuer).hostname;
+  const expected = {
+    expectedOrigin: issuer,
+    expectedRPID: rpId,
+    requireUserVerification: true,
+  };
+  const descriptors = (known: readonly Passkey[]) =>
+    known.map(({ credentialId: id, transports }) => ({
+      ...{ id, transports: [...transports] },
+      type: 'public-key' as const,
+    }));
+
+  return {
+    creationOptions: ({ email, name }, { challenge, handle, known }) => ({
+      rp: { id: rpId, name: 'Gatehouse' },
+      user: { id: handle, name: email, displayName: name },
+      challenge,
+      pubKeyCredParams: ALGORITHMS.map((alg) => ({ alg, type: 'public-key' })),
+      timeout: TIMEOUT,
+      excludeCredentials: descriptors(known),
+      authenticatorSelection: {
+        residentKey: 'required',
+        requireResidentKey: true,
+        userVerification: 'required',
+      },
+      attestation: 'none',
+      extensions: { credProps: true },
+    }),
+
+    requestOptions: (challenge, known = []) => ({
+      challenge,
+      timeout: TIMEOUT,
+      rpId,
+      allowCredentials: descriptors(known),
+      userVerification: 'required',
+    }),
+
+    checkMade: ({ json, challenge: expectedChallenge }) =>
+      refusing(async () => {
+        const response = json as RegistrationResponseJSON;
+        refuseCertificates(response.response.attestationObject);
+        const { verified, registrationInfo } = await verifyRegistrationResponse({
+          ...expected,
+          expectedChallenge,
+          response,
+          supportedAlgorithmIDs: ALGORITHMS,
+        });
+        if (!verified) throw new AnswerRefused('its attestation is not right');
+        const { credential, credentialDeviceType, credentialBackedUp, aaguid } = registrationInfo;
+        return {
+          credentialId: credential.id,
+          publicKey: Buffer.from(credential.publicKey).toString('base64url'),
+          counter: credential.counter,
+          transports: transportsIn(response.response.transports),
+          maySync: credentialDeviceType === 'multiDevice',
+          isSynced: credentialBackedUp,
+          aaguid,
+        };
+      }),
+
+    checkUsed: (
+      { json, challenge: expectedChallenge },
+      { credentialId: id, publicKey, maySync, handle },
+    ) =>
+      refusing(async () => {
+        const response = json as AuthenticationResponseJSON;
+        const { userHandle } = response.response;
+        // §7.2, step 6.
+        if (userHandle && userHandle !== handle) throw new AnswerRefused('of another account');
+        const { verified, authenticationInfo } = await verifyAuthenticationResponse({
+          ...expected,
+          expectedChallenge,
+          response,
+          // The counter is compared where it is written.
+          credential: { id, publicKey: Buffer.from(publicKey, 'base64url'), counter: 0 },
+        });
+        if (!verified) throw new AnswerRefused('its signature is not right');
+        const { newCounter, credentialDeviceType, credentialBackedUp } = authenticationInfo;
+        // §7.2, steps 17 and 18: it cannot change.
+        if ((credentialDeviceType === 'multiDevice') !== maySync) {
+          throw new AnswerRefused('whether it may be synced has changed');
+        }
+        return { counter: newCounter, isSynced: credentialBackedUp };
+      }),
+  };
+}
+
+/** @throws AnswerRefused for what no browser sends. */
+export function answerFrom(text: string): Answer {
+  try {
+    const json = JSON.parse(text) as AuthenticationResponseJSON;
+    const { id: credentialId } = json;
+    const { challenge, crossOrigin } = decodeClientDataJSON(json.response.clientDataJSON);
+    if (!CREDENTIAL_ID.test(credentialId) || typeof challenge !== 'string') {
+      throw new AnswerRefused('it is no answer');
+    }
+    // §7.1, step 10 and §7.2, step 14: our pages stand in no frame.
+    if (crossOrigin === true) throw new AnswerRefused('made in a frame of another site');
+    return { credentialId, challenge, json };
+  } catch (error) {
+    throw asRefusal(error);
+  }
+}
+
+/** Whatever stops over what somebody sent is a refusal of it. */
+async function refusing<Result>(work: () => Promise<Result>): Promise<Result> {
+  try {
+    return await work();
+  } catch (error) {
+    throw asRefusal(error);
+  }
+}
+
+const asRefusal = (error: unknown): AnswerRefused =>
+  error instanceof AnswerRefused ? error : new AnswerRefused((error as Error).message);
+
+/**
+ * Nobody asked for an attestation, and what the certificates of one name must not be read or
+ * fetched for a stranger (§6.5.4: `none`, or `packed` signed by the passkey itself).
+ */
+function refuseCertificates(attestationObject: string): void {
+  const decoded = decodeAttestationObject(Buffer.from(attestationObject, 'base64url'));
+  const format = decoded.get('fmt');
+  const isOwn = format === 'packed' && decoded.get('attStmt').get('x5c') === undefined;
+  if (format !== 'none' && !isOwn) throw new AnswerRefused(`an attestation (${format})`);
+}
+
+/** Said by the browser, and handed back to it as it was. */
+const transportsIn = (said: unknown): string[] =>
+  [said]
+    .flat()
+    .filter((one): one is string => typeof one === 'string' && TRANSPORT.test(one))
+    .slice(0, MOST_TRANSPORTS);

@@ -1,0 +1,227 @@
+/** Passkeys: the public keys with which people sign in, and what was last seen of each. */
+import type { Clock } from '../../clock.ts';
+import { randomId, sha256 } from '../../random-id.ts';
+import type { Alongside, Database, Queries } from '../../storage/queries.ts';
+import { type Account, type AccountRow, accountFrom, SELECT_ACCOUNTS } from '../account.ts';
+import type { Activity, Origin } from '../activity/activity.ts';
+import {
+  detailsOf,
+  isPasskeyId,
+  type KeyRow,
+  keyFrom,
+  type MadePasskey,
+  PASSKEY_COLUMNS,
+  type Passkey,
+  type PasskeyKey,
+  type PasskeyRow,
+  passkeyFrom,
+} from './passkey.ts';
+
+/** What was asked, and answered now: it counts once. */
+export interface Challenge {
+  readonly text: string;
+  /** For which it could be answered again, if nobody remembered it. */
+  readonly seconds: number;
+}
+
+export interface Passkeys {
+  /** The oldest first. */
+  of(accountId: string): Promise<Passkey[]>;
+  has(accountId: string): Promise<boolean>;
+  /**
+   * Under which authenticators keep the passkeys of the account: random, so that it tells nobody
+   * whose they are, and the same for good, so that one replaces another. 64 of `[A-Za-z0-9_-]`.
+   */
+  handleOf(accountId: string): Promise<string>;
+  findKey(credentialId: string): Promise<PasskeyKey | undefined>;
+  /**
+   * Keeps a new one, and records it.
+   *
+   * @returns why not: `over` for a challenge that was answered before, `full` for an account that
+   *   has as many as it may, `known` for a passkey that is kept already, whoever's it is.
+   */
+  add(passkey: NewPasskey): Promise<Passkey | 'over' | 'full' | 'known'>;
+  /**
+   * Somebody signed with it, which was checked: one atomic step for the challenge and the counter.
+   *
+   * @returns its account as it is now, or why it does not count: `over` for a challenge that was
+   *   answered before, `gone` for a passkey that was removed meanwhile, `copied` where the counter
+   *   did not grow, so that another authenticator seems to have the same key. That is recorded.
+   */
+  use(passkey: Passkey, seen: SeenPasskey): Promise<Account | 'over' | 'gone' | 'copied'>;
+  /** @returns whether the account has such a passkey. */
+  rename(accountId: string, id: string, name: string): Promise<boolean>;
+  /**
+   * @param which of passkeys that are the `isOnlyWayIn` the last one stays.
+   * @returns the one that is gone; undefined where the account has none of that id.
+   */
+  remove(
+    which: { readonly accountId: string; readonly id: string; readonly isOnlyWayIn: boolean },
+    alongside: Alongside<Passkey>,
+  ): Promise<Passkey | 'last' | undefined>;
+  /** Forgets up to `limit` challenges that nobody could answer any more. @returns how many it were. */
+  removeExpired(limit: number): Promise<number>;
+}
+
+interface NewPasskey extends MadePasskey {
+  readonly accountId: string;
+  readonly name: string;
+  readonly challenge: Challenge;
+  readonly origin: Origin;
+}
+
+interface SeenPasskey {
+  readonly counter: number;
+  readonly isSynced: boolean;
+  readonly challenge: Challenge;
+  readonly origin: Origin;
+}
+
+/** Of one account. */
+export const MOST_PASSKEYS = 20;
+
+export function createPasskeys(parts: {
+  readonly database: Database;
+  readonly clock: Clock;
+  readonly activity: Pick<Activity, 'record'>;
+}): Passkeys {
+  const { database, clock, activity } = parts;
+
+  async function of(accountId: string, queries: Queries = database): Promise<Passkey[]> {
+    const rows = await queries.query<PasskeyRow>(
+      `SELECT ${PASSKEY_COLUMNS} FROM passkeys WHERE account_id = $1 ORDER BY created_at, id`,
+      [accountId],
+    );
+    return rows.map(passkeyFrom);
+  }
+
+  /** @returns false where it was answered before. Of several at once the others wait here. */
+  async function usedUp(tx: Queries, { text, seconds }: Challenge): Promise<boolean> {
+    const isFirst = await tx.query(
+      `INSERT INTO used_challenges (challenge_hash, expires_at) VALUES ($1, $2)
+        ON CONFLICT DO NOTHING RETURNING 1`,
+      [sha256(text), new Date(clock() + seconds * 1000)],
+    );
+    return isFirst.length > 0;
+  }
+
+  /** Of what changes how many an account has, each waits here for the one before it. */
+  const inTurn = (tx: Queries, accountId: string): Promise<object[]> =>
+    tx.query('SELECT FROM accounts WHERE id = $1 FOR NO KEY UPDATE', [accountId]);
+
+  return {
+    of,
+
+    has: async (accountId) => (await of(accountId)).length > 0,
+
+    async handleOf(accountId) {
+      // Assigned to itself, so that the one that is there is answered.
+      const [row] = await database.query<{ handle: string }>(
+        `INSERT INTO passkey_users (account_id, handle) VALUES ($1, $2)
+          ON CONFLICT (account_id) DO UPDATE SET handle = passkey_users.handle RETURNING handle`,
+        [accountId, randomId('', 64)],
+      );
+      if (row === undefined) throw new Error('INSERT … RETURNING answered no row');
+      return row.handle;
+    },
+
+    async findKey(credentialId) {
+      const [row] = await database.query<KeyRow>(
+        `SELECT ${PASSKEY_COLUMNS}, public_key, may_sync, handle
+          FROM passkeys JOIN passkey_users USING (account_id) WHERE credential_id = $1`,
+        [credentialId],
+      );
+      return row && keyFrom(row);
+    },
+
+    add: ({ accountId, name, challenge, origin, ...made }) =>
+      database.transaction(async (tx) => {
+        await inTurn(tx, accountId);
+        if ((await of(accountId, tx)).length >= MOST_PASSKEYS) return 'full';
+        if (!(await usedUp(tx, challenge))) return 'over';
+        const [row] = await tx.query<PasskeyRow>(
+          `INSERT INTO passkeys (id, credential_id, account_id, public_key, counter, transports,
+              may_sync, is_synced, aaguid, name, created_at)
+            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+            ON CONFLICT DO NOTHING RETURNING ${PASSKEY_COLUMNS}`,
+          [
+            randomId('pk_', 16),
+            made.credentialId,
+            accountId,
+            made.publicKey,
+            made.counter,
+            made.transports,
+            made.maySync,
+            made.isSynced,
+            made.aaguid,
+            name,
+            new Date(clock()),
+          ],
+        );
+        if (!row) return 'known';
+        const passkey = passkeyFrom(row);
+        const details = detailsOf(passkey);
+        await activity.record(
+          { action: 'passkey_added', actor: 'person', accountId, details, origin },
+          tx,
+        );
+        return passkey;
+      }),
+
+    use: (passkey, { counter, isSynced, challenge, origin }) =>
+      database.transaction(async (tx) => {
+        if (!(await usedUp(tx, challenge))) return 'over';
+        // Web Authentication §6.1.1: a counter that is there grows with each signature.
+        const grown = await tx.query(
+          `UPDATE passkeys SET counter = $2, is_synced = $3, last_used_at = $4
+            WHERE id = $1 AND (counter < $2 OR (counter = 0 AND $2 = 0)) RETURNING 1`,
+          [passkey.id, counter, isSynced, new Date(clock())],
+        );
+        const { accountId } = passkey;
+        if (grown.length > 0) {
+          const [row] = await tx.query<AccountRow>(`${SELECT_ACCOUNTS} WHERE id = $1`, [accountId]);
+          return row ? accountFrom(row) : 'gone';
+        }
+        const kept = await tx.query('SELECT FROM passkeys WHERE id = $1', [passkey.id]);
+        if (kept.length === 0) return 'gone';
+        const details = { reason: 'copied', ...detailsOf(passkey) };
+        await activity.record(
+          { action: 'passkey_refused', actor: 'person', accountId, details, origin },
+          tx,
+        );
+        return 'copied';
+      }),
+
+    async rename(accountId, id, name) {
+      if (!isPasskeyId(id)) return false;
+      const renamed = await database.query(
+        'UPDATE passkeys SET name = $3 WHERE account_id = $1 AND id = $2 RETURNING 1',
+        [accountId, id, name],
+      );
+      return renamed.length > 0;
+    },
+
+    remove: ({ accountId, id, isOnlyWayIn }, alongside) =>
+      database.transaction(async (tx) => {
+        await inTurn(tx, accountId);
+        const all = await of(accountId, tx);
+        const passkey = all.find((one) => one.id === id);
+        if (!passkey) return undefined;
+        if (isOnlyWayIn && all.length === 1) return 'last';
+        await tx.query('DELETE FROM passkeys WHERE id = $1', [id]);
+        await alongside(tx, passkey);
+        return passkey;
+      }),
+
+    async removeExpired(limit) {
+      const removed = await database.query(
+        `DELETE FROM used_challenges WHERE challenge_hash IN (
+            SELECT challenge_hash FROM used_challenges WHERE expires_at <= $1
+            ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED
+          ) RETURNING 1`,
+        [new Date(clock()), limit],
+      );
+      return removed.length;
+    },
+  };
+}
