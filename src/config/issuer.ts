@@ -1,10 +1,18 @@
 /** The issuer: the one origin under which everybody reaches the service. */
+import { isIP } from 'node:net';
 
 /** Whether the host of this origin is `localhost`, in 127.0.0.0/8 or `[::1]`. */
 export function isLoopbackOrigin(issuer: string): boolean {
   if (!URL.canParse(issuer)) return false;
   const { hostname } = new URL(issuer);
   return hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d+){3}$/.test(hostname);
+}
+
+/** Passkeys belong to a domain, which an IP address is not (Web Authentication §5.1.2). */
+export function mayHavePasskeys(issuer: string): boolean {
+  if (!URL.canParse(issuer)) return false;
+  const { hostname } = new URL(issuer);
+  return !hostname.startsWith('[') && isIP(hostname) === 0;
 }
 
 /**

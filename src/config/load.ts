@@ -108,6 +108,7 @@ export function inspectSettings(options: LoadOptions = {}): Inspection {
       options.environment ?? environmentOfProcess,
       found ?? given,
       secretFilesOf(judged.values),
+      { issuer: settings.issuer, hasPasskeys: judged.values.sign_in.passkeys },
     ),
   };
 }

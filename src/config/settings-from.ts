@@ -1,7 +1,7 @@
 /** The file's settings as the code reads them: camelCase, units in the names, derived ones added. */
 import path from 'node:path';
 import type { Override } from './environment.ts';
-import { isLoopbackOrigin } from './issuer.ts';
+import { isLoopbackOrigin, mayHavePasskeys } from './issuer.ts';
 import type { SettingsFile } from './schema/schema.ts';
 import type { SettingsWithoutSecrets, SignInProvider } from './settings.ts';
 import { projectDirectory } from './settings-file.ts';
@@ -48,7 +48,11 @@ export function settingsFrom(
       absoluteAgeSeconds: tokens.absolute_age,
     },
     sessions: { idleSeconds: sessions.idle, absoluteSeconds: sessions.absolute },
-    signIn: { passwords: file.sign_in.passwords, providers },
+    signIn: {
+      passwords: file.sign_in.passwords,
+      passkeys: file.sign_in.passkeys && mayHavePasskeys(issuer),
+      providers,
+    },
     limits: {
       clientsPerPerson: limits.clients_per_person,
       apiKeysPerPerson: limits.api_keys_per_person,

@@ -41,6 +41,8 @@ export interface Settings {
   readonly sessions: { readonly idleSeconds: number; readonly absoluteSeconds: number };
   readonly signIn: {
     readonly passwords: boolean;
+    /** False on an issuer that can have none, too. */
+    readonly passkeys: boolean;
     readonly providers: readonly SignInProvider[];
   };
   readonly limits: {

@@ -1,6 +1,7 @@
 /** What a configuration may do and hardly anybody wants: told, and never refused. */
 import { statSync } from 'node:fs';
 import { makeAKey, type Variables } from './environment.ts';
+import { mayHavePasskeys } from './issuer.ts';
 import type { ConfigurationProblem } from './problems.ts';
 import type { Settings } from './settings.ts';
 import { mayBeInAFile, variableOf } from './variables.ts';
@@ -13,18 +14,27 @@ const FEWEST_CHARACTERS = 6;
 /**
  * @param secrets those that somebody gave or that are kept; none before the first start.
  * @param secretFiles those that settings name.
+ * @param asked `hasPasskeys` as the file says.
  */
 export function configurationWarnings(
   variables: Variables,
   secrets: Partial<Settings['secrets']>,
   secretFiles: readonly { readonly path: string; readonly file: string }[],
+  asked: { readonly issuer: string; readonly hasPasskeys: boolean },
 ): readonly ConfigurationProblem[] {
   return [
     ...keyWarnings(secrets),
     ...mayBeInAFile.flatMap((name) => fileWarnings(name, variables)),
     ...secretFiles.flatMap(({ path, file }) => openFileWarnings(path, file)),
+    ...(asked.hasPasskeys && !mayHavePasskeys(asked.issuer) ? [NO_DOMAIN] : []),
   ];
 }
+
+const NO_DOMAIN: ConfigurationProblem = {
+  path: 'sign_in.passkeys',
+  message: 'has no effect: passkeys belong to a domain name, and the issuer has an IP address',
+  remedy: 'give the issuer a name, or write `false`',
+};
 
 function keyWarnings(secrets: Partial<Settings['secrets']>): ConfigurationProblem[] {
   const cookieKeys: readonly string[] = secrets.cookieKeys ?? [];

@@ -136,8 +136,12 @@ function inspectionText({
 const shownValue = (value: unknown): string =>
   typeof value === 'object' && value !== null ? JSON.stringify(value) : String(value ?? 'not set');
 
-const waysIn = ({ signIn: { passwords, providers } }: Inspection['settings']): string =>
-  [...(passwords ? ['passwords'] : []), ...providers.map(({ id }) => id)].join(', ');
+const waysIn = ({ signIn: { passwords, passkeys, providers } }: Inspection['settings']): string =>
+  [
+    ...(passwords ? ['passwords'] : []),
+    ...(passkeys ? ['passkeys'] : []),
+    ...providers.map(({ id }) => id),
+  ].join(', ');
 
 /** How many keys, and how long: enough to see that it is the right list, and nothing of a key. */
 function describe({ lengths }: EffectiveSecret): string {

@@ -25,7 +25,7 @@ describe('the settings of sign-in providers', () => {
         ...{ create: false, endConnections: false },
       },
     ]);
-    expect(settingsOf('').signIn).to.deep.equal({ passwords: true, providers: [] });
+    expect(settingsOf('').signIn).to.deep.equal({ passwords: true, passkeys: true, providers: [] });
     chmodSync(client_secret_file, 0o644);
     const inspection = inspectSettings({ environment: {}, file: fileWith(file) });
     expect(inspection.warnings.map(({ path }) => path)).to.deep.equal([

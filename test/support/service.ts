@@ -187,7 +187,7 @@ const DEFAULTS = {
     absoluteAgeSeconds: 365 * DAY,
   },
   sessions: { idleSeconds: 12 * HOUR, absoluteSeconds: 7 * DAY },
-  signIn: { passwords: true, providers: [] },
+  signIn: { passwords: true, passkeys: true, providers: [] },
   limits: {
     clientsPerPerson: 25,
     apiKeysPerPerson: 25,

@@ -91,6 +91,12 @@ export const signIn = {
       'People may sign in with a password; false needs sign_in.providers, and takes all pages ' +
         'and links for passwords away.',
     ),
+  passkeys: flag()
+    .default(true)
+    .describe(
+      'People may add passkeys and sign in with them. They belong to the host of the issuer: on ' +
+        'an IP address there are none, and under another name those that there are do not work.',
+    ),
   providers: z
     .array(provider)
     .max(20)
