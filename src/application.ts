@@ -36,6 +36,7 @@ import { createEndingChoices } from './pages/password/recovery.ts';
 import type { Route } from './pages/routes.ts';
 import { refreshSession } from './pages/sign-in/current-session.ts';
 import { createKnownDevices } from './pages/sign-in/known-devices.ts';
+import { createPasskeySignIns } from './pages/sign-in/passkeys.ts';
 import { createPasswordCheck, refusePasswords } from './pages/sign-in/password-check.ts';
 import { createRecordSignIn } from './pages/sign-in/signing-in.ts';
 import { createWaitingSignIn } from './pages/sign-in/waiting-sign-in.ts';
@@ -74,13 +75,11 @@ export interface Application {
 
 /** Builds the provider, the pages and the host. Opens nothing. */
 export function createApplication(parts: ApplicationParts): Application {
-  const { settings, clock, log, database, store, createAttemptLimit } = parts;
-  const { accounts, activity } = parts;
+  const { settings, clock, log, database, store, accounts, activity, createAttemptLimit } = parts;
   const { limits, issuer, secrets } = settings;
   const { passwords } = settings.signIn;
   const { metrics = createMetrics() } = parts;
   const { outcomes } = metrics;
-
   const formTokens = createFormTokens({ issuer, keys: secrets.cookieKeys });
   // The server, which is made below, shows pages itself. Without a store a page names nobody.
   const seen = {
@@ -109,11 +108,9 @@ export function createApplication(parts: ApplicationParts): Application {
 
   const { interactions, sessions } = server;
   const host: PageHost = {
+    ...formTokens,
     render,
     notices: createNotices({ issuer, keys: secrets.cookieKeys, clock, ...seen }),
-    requireFormToken: formTokens.requireFormToken,
-    drawnFor: formTokens.drawnFor,
-    ownerOfForm: formTokens.ownerOfForm,
     pageToClient: securityHeaders(issuer).pageToClient,
   };
   const devices = createKnownDevices({ issuer, keys: secrets.cookieKeys, clock });
@@ -142,13 +139,12 @@ export function createApplication(parts: ApplicationParts): Application {
         log,
         outcomes,
         forgotPasswordUrl,
-        mail,
         signIn: createSignIn({ database }),
         limits: createSignInLimits({ settings: limits, createAttemptLimit, log }),
       })
     : refusePasswords;
   const waiting = createWaitingSignIn({ issuer, interactions });
-  const recordSignIn = createRecordSignIn({ activity, outcomes });
+  const recordSignIn = createRecordSignIn({ activity, outcomes, devices, mail });
   const disconnect = createDisconnect(parts.connections, activity);
   const waysIn = createWaysIn({
     database,
@@ -162,19 +158,18 @@ export function createApplication(parts: ApplicationParts): Application {
     outcomes,
     sessions,
     interactions,
-    devices,
     waiting,
     recordSignIn,
     disconnect,
     mail,
     notices: host.notices,
   });
-  const keptForms = createKeptForms({
-    issuer,
-    log,
-    shownOnce: createShownOnce({ store, clock, seconds: 3_600 }),
-    limit: hourlyLimit('kept_forms', 200),
-  });
+  const passkeySignIns = settings.signIn.passkeys
+    ? createPasskeySignIns({ ...parts, outcomes, browserOf: formTokens.browserOf })
+    : undefined;
+  const forms = createShownOnce({ store, clock, seconds: 3_600 });
+  const limit = hourlyLimit('kept_forms', 200);
+  const keptForms = createKeptForms({ issuer, log, shownOnce: forms, limit });
   const answers = keptAnswers({ forms: keptForms, sessions, accounts });
   const steps = pageSteps({
     host,
@@ -184,6 +179,8 @@ export function createApplication(parts: ApplicationParts): Application {
     checkPassword,
     passwords,
     upstream: upstream.signIns,
+    passkeys: passkeySignIns,
+    devices,
     errorPage,
     keptForms,
     keepAnswer: answers.keepAnswer,
@@ -229,6 +226,7 @@ export function createApplication(parts: ApplicationParts): Application {
       passwordChanges: createPasswordChanges({ ...parts, links: parts.passwordLinks }),
       waiting,
       upstream: upstream.signIns,
+      passkeySignIns,
       passwords,
       recordSignIn,
       seals: createSeals('consent', secrets.cookieKeys),

@@ -80,6 +80,7 @@ const DOORS: Readonly<Record<string, string>> = {
   'accounts/import': 'change check importer line outcome problems report source',
   'accounts/mail': 'account-mail mail mail-beside',
   'accounts/organizations': 'bars organizations places',
+  'accounts/passkeys': 'ceremonies passkey passkeys',
   'accounts/passwords': 'changes common-passwords link-requests links mail password work',
   'config/schema': 'json-schema known-settings schema storage',
   'host/metrics': 'durations metrics',
@@ -93,7 +94,7 @@ const DOORS: Readonly<Record<string, string>> = {
   'pages/forms': 'kept-answers kept-forms notices sent-form',
   'pages/password': 'forgot-password password recovery',
   'pages/sign-in':
-    'current-session known-devices password-check sign-in sign-out signing-in upstream-ways waiting-sign-in',
+    'current-session known-devices passkeys password-check sign-in sign-out signing-in upstream-ways waiting-sign-in',
   'pages/words': 'browser moment reached',
   'storage/embedded': 'postgres server',
   'storage/redis': 'redis report store',

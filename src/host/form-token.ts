@@ -11,7 +11,9 @@ const BROWSER_ID = /^[A-Za-z0-9_-]{43}$/;
 const TOKEN = /^((?:acc_[A-Za-z0-9_-]{16})?)\.([A-Za-z0-9_-]{22})\.([A-Za-z0-9_-]{43})$/;
 
 export interface FormTokens {
-  /** The value of the hidden field; gives the browser its cookie at the first form. */
+  /** The random name of a browser, which it keeps until it is closed: given to one that has none. */
+  browserOf(ctx: Context): string;
+  /** The value of the hidden field. */
   formToken(ctx: Context, visitor: Visitor | undefined): string;
   /** Route step after `readForm`: stops with 403 unless the form is ours and was sent from us. */
   requireFormToken(ctx: Context, next: Next): Promise<void>;
@@ -46,11 +48,22 @@ export function createFormTokens({
   const cookie = { httpOnly: true, sameSite: 'lax', secure: isSecure, path: '/', signed: false };
   const seals = createSeals('form', keys);
   const sent = requestState<SentToken>('requireFormToken');
+  const given = requestState<string>('a new browser');
 
   const browserIdOf = (ctx: Context): string | undefined => {
     const value = ctx.cookies.get(cookieName, { signed: false });
     return value !== undefined && BROWSER_ID.test(value) ? value : undefined;
   };
+
+  /** Once for all of an answer: a new browser gets one cookie. */
+  function browserOf(ctx: Context): string {
+    const known = browserIdOf(ctx) ?? given.find(ctx);
+    if (known !== undefined) return known;
+    const browserId = randomId('', 43);
+    given.set(ctx, browserId);
+    ctx.cookies.set(cookieName, browserId, { ...cookie, sameSite: 'lax' });
+    return browserId;
+  }
 
   function refuseOtherOrigins(ctx: Context): void {
     const site = ctx.get('sec-fetch-site');
@@ -60,14 +73,11 @@ export function createFormTokens({
   }
 
   return {
+    browserOf,
+
     formToken(ctx, visitor) {
-      let browserId = browserIdOf(ctx);
-      if (browserId === undefined) {
-        browserId = randomId('', 43);
-        ctx.cookies.set(cookieName, browserId, { ...cookie, sameSite: 'lax' });
-      }
       const holder = `${visitor?.account.id ?? ''}.${markOf(visitor)}`;
-      return `${holder}.${seals.macOf(`${browserId}.${holder}`)}`;
+      return `${holder}.${seals.macOf(`${browserOf(ctx)}.${holder}`)}`;
     },
 
     requireFormToken(ctx, next) {

@@ -33,13 +33,10 @@ export function createRender({
   return async (ctx, name, page) => {
     // What went wrong on our side is told at once, without asking a store.
     const visitor = ctx.status >= 500 ? foundVisitor(ctx) : await visitorOf(ctx);
-    let token: string | undefined;
     const frame: Frame = {
       ...(visitor && { person: visitor.account }),
       get formToken() {
-        // Once for all forms of a page: each call would give a new browser another cookie.
-        token ??= formTokens.formToken(ctx, visitor);
-        return token;
+        return formTokens.formToken(ctx, visitor);
       },
     };
     await middleware(ctx, async () => {});

@@ -20,6 +20,8 @@ export interface PageHost {
   readonly requireFormToken: Middleware;
   /** Route step: the headers of a page whose form can end at a client. */
   readonly pageToClient: Middleware;
+  /** The random name of this browser, which it keeps until it is closed. */
+  browserOf(ctx: Context): string;
   /** The account for which the page was drawn from which a form is sent. */
   ownerOfForm(ctx: Context): string | undefined;
   /** For whom the page was drawn from which a form is sent, seen from who is there now. */

@@ -6,6 +6,7 @@ import { errorReferencePage } from './error-reference/error-reference.ts';
 import { interactionPage } from './interaction/interaction.ts';
 import { oauthClientsPage } from './oauth-clients/oauth-clients.ts';
 import { organizationsPage } from './organizations/organizations.ts';
+import { passkeysPage } from './passkeys/passkeys.ts';
 import { forgotPasswordPage } from './password/forgot-password.ts';
 import { passwordPage } from './password/password.ts';
 import { profilePage } from './profile.ts';
@@ -35,6 +36,7 @@ const PAGES: readonly ((parts: PageParts) => Route[])[] = [
   apiKeysPage,
   activityPage,
   securityPage,
+  passkeysPage,
   errorReferencePage,
 ];
 

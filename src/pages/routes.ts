@@ -5,6 +5,7 @@ import type { AccountRegistry } from '../accounts/account-registry.ts';
 import type { Activity } from '../accounts/activity/activity.ts';
 import type { ApiKeys } from '../accounts/api-keys/api-keys.ts';
 import type { AccountMail } from '../accounts/mail/account-mail.ts';
+import type { Passkeys } from '../accounts/passkeys/passkeys.ts';
 import type { PasswordChanges } from '../accounts/passwords/changes.ts';
 import type { PasswordLinkRequests } from '../accounts/passwords/link-requests.ts';
 import type { PasswordLinks } from '../accounts/passwords/links.ts';
@@ -31,6 +32,7 @@ import type { KeptForms } from './forms/kept-forms.ts';
 import type { PageHost } from './page.ts';
 import type { EndingChoices } from './password/recovery.ts';
 import type { KnownDevices } from './sign-in/known-devices.ts';
+import type { PasskeySignIns } from './sign-in/passkeys.ts';
 import type { PasswordCheck } from './sign-in/password-check.ts';
 import type { RecordSignIn } from './sign-in/signing-in.ts';
 import type { UpstreamSignIns } from './sign-in/upstream-ways.ts';
@@ -72,6 +74,8 @@ export interface PageSteps {
    * carries the form along, so that nothing typed is lost.
    */
   requireRecentSignIn(ctx: Context, next: Next): Promise<void>;
+  /** Whether it would go on without asking. */
+  isRecent(ctx: Context): Promise<boolean>;
 }
 
 /** How the page of a form is drawn with what was sent, where more was filled in than a button. */
@@ -114,6 +118,9 @@ export interface PageParts {
   /** False: nobody signs in with one, and no page is about them. */
   readonly passwords: boolean;
   readonly upstream: UpstreamSignIns;
+  readonly passkeys: Passkeys;
+  /** Absent where nobody signs in with one, and no page is about them. */
+  readonly passkeySignIns: PasskeySignIns | undefined;
   readonly checkPassword: PasswordCheck;
   readonly passwordChanges: PasswordChanges;
   readonly passwordLinks: PasswordLinks;

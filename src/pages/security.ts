@@ -1,6 +1,7 @@
 /** `/profile/security`: changing the password, and signing out everywhere. */
 
 import type { Context } from 'koa';
+import type { NewActivity } from '../accounts/activity/activity.ts';
 import { UNWANTED_MAIL, type UnwantedMail } from '../accounts/mail/account-mail.ts';
 import { TooManyPasswords } from '../accounts/passwords/work.ts';
 import { endConnections } from '../authorizations/endings.ts';
@@ -8,6 +9,7 @@ import { formOf } from '../provider/form.ts';
 import { Refusal } from '../refusal.ts';
 import { connectionsInWords } from './connections/view.ts';
 import { originInSession, originOf, seeOther } from './page.ts';
+import { type PasskeyList, passkeyList } from './passkeys/passkeys.ts';
 import { get, type PageParts, post, type Route } from './routes.ts';
 import { isPaused, sayBusy } from './sign-in/password-check.ts';
 import { signInWaysRoutes, type WaysView, waysView } from './sign-in-ways.ts';
@@ -22,6 +24,8 @@ declare module './view-data.ts' {
       readonly email: string;
       /** How they sign in. */
       readonly ways: WaysView;
+      /** Absent where nobody signs in with one. */
+      readonly passkeys: PasskeyList | undefined;
       readonly signedIn: Moment;
       /** This one first, then the latest. */
       readonly sessions: readonly SessionRow[];
@@ -107,6 +111,13 @@ export function securityPage(parts: PageParts): Route[] {
     return rows.sort((a, b) => Number(b.isThis) - Number(a.isThis));
   }
 
+  const entryOf = (ctx: Context, done: Pick<NewActivity, 'action' | 'details'>): NewActivity => ({
+    ...done,
+    actor: 'person',
+    accountId: accountOf(ctx).id,
+    origin: originOf(ctx),
+  });
+
   async function signOutThere(ctx: Context): Promise<void> {
     const account = accountOf(ctx);
     const uid = String(ctx.params.uid);
@@ -114,33 +125,27 @@ export function securityPage(parts: PageParts): Route[] {
     const ended = (await sessionList.of(account)).find((one) => one.uid === uid);
     const isEnded =
       ended !== undefined &&
-      (await sessionList.end(account.id, uid, (tx) =>
-        activity.record(
-          {
-            action: 'signed_out_elsewhere',
-            actor: 'person',
-            accountId: account.id,
-            details: { browser: browserInWords(ended.origin.browser) },
-            origin: originOf(ctx),
-          },
-          tx,
-        ),
-      ));
+      (await sessionList.end(account.id, uid, (tx) => {
+        const details = { browser: browserInWords(ended.origin.browser) };
+        return activity.record(entryOf(ctx, { action: 'signed_out_elsewhere', details }), tx);
+      }));
     if (isEnded) await host.notices.tell(ctx, PATH, SIGNED_OUT_THERE);
   }
 
   async function draw(ctx: Context, refused: Refused = {}): Promise<void> {
     const account = accountOf(ctx);
-    const [session, listed, connected, ways] = await Promise.all([
+    const [session, listed, connected, ways, passkeys] = await Promise.all([
       sessions.current(ctx),
       sessionsOf(ctx),
       connections.listOf(account.id),
       waysView(parts, account),
+      passkeyList(parts, account),
     ]);
     await host.render(ctx, 'security', {
       notice: typedOf(ctx) ? NOTHING_SENT : await host.notices.take(ctx),
       email: account.email,
       ways,
+      passkeys,
       signedIn: momentOf(new Date((session?.signedInAt ?? 0) * 1000)),
       sessions: listed,
       mail: parts.mail && UNWANTED_MAIL.map((value) => choiceOf(value, account.unwantedMail)),
@@ -206,15 +211,7 @@ export function securityPage(parts: PageParts): Route[] {
   async function signOutEverywhere(ctx: Context): Promise<void> {
     const account = accountOf(ctx);
     const ended = await accounts.endSessions(account.id, (tx) =>
-      activity.record(
-        {
-          action: 'signed_out_everywhere',
-          actor: 'person',
-          accountId: account.id,
-          origin: originOf(ctx),
-        },
-        tx,
-      ),
+      activity.record(entryOf(ctx, { action: 'signed_out_everywhere' }), tx),
     );
     await sessions.renew(ctx, ended);
     parts.devices.remember(ctx, ended);

@@ -4,13 +4,15 @@ import type { Account } from '../accounts/account.ts';
 import type { AccountRegistry } from '../accounts/account-registry.ts';
 import { SessionEnded } from '../accounts/activity/activity.ts';
 import { type Clock, epochSeconds } from '../clock.ts';
-import type { BrowserSessions } from '../provider/browser-sessions.ts';
-import { formOf, readForm } from '../provider/form.ts';
+import type { BrowserSessions, Method } from '../provider/browser-sessions.ts';
+import { findForm, formOf, readForm } from '../provider/form.ts';
 import { requestState } from '../request-state.ts';
 import type { ErrorPage } from './error-page/error-page.ts';
 import type { KeptForms } from './forms/kept-forms.ts';
 import { type PageHost, seeOther, visitorIn, visitorOf } from './page.ts';
 import type { PageSteps, Redraw } from './routes.ts';
+import type { KnownDevices } from './sign-in/known-devices.ts';
+import { PASSKEY_FIELD, PASSKEY_OPTIONS, type PasskeySignIns } from './sign-in/passkeys.ts';
 import { isPaused, type PasswordCheck } from './sign-in/password-check.ts';
 import { loginPath } from './sign-in/sign-in.ts';
 import { type UpstreamSignIns, WAY_FIELD, type WayIn } from './sign-in/upstream-ways.ts';
@@ -25,9 +27,13 @@ declare module './view-data.ts' {
       /** The providers that they sign in with, each a button. */
       readonly ways: readonly WayIn[];
       readonly wayField: string;
+      /** Absent where they have none. */
+      readonly passkeyOptionsUrl: string | undefined;
       /** Its fields, sent along hidden. */
       readonly carried: readonly { readonly name: string; readonly value: string }[];
       readonly problem?: string;
+      /** It is about the password. */
+      readonly isTypedWrong: boolean;
     };
   }
 }
@@ -46,6 +52,8 @@ const TYPED_FIELDS = [
   'support_url',
   'privacy_url',
 ];
+/** Each counts for the one time it is sent. */
+const NOT_CARRIED = ['form_token', 'current_password', PASSKEY_FIELD];
 /** Above a form that is drawn again after a sign-in. */
 export const NOTHING_SENT = 'You had to sign in again. Nothing was sent: here is what you typed.';
 
@@ -65,12 +73,15 @@ export function pageSteps(parts: {
   checkPassword: PasswordCheck;
   passwords: boolean;
   upstream: Pick<UpstreamSignIns, 'begin' | 'waysOf'>;
+  /** Absent where nobody signs in with one. */
+  passkeys: Pick<PasskeySignIns, 'check' | 'has'> | undefined;
+  devices: Pick<KnownDevices, 'remember'>;
   keptForms: KeptForms;
   errorPage: Pick<ErrorPage, 'formIsStale'>;
   /** Follows those that found the form to be ours. */
   keepAnswer: Middleware;
 }): PageSteps {
-  const { host, clock, sessions, checkPassword, keptForms, errorPage, upstream } = parts;
+  const { host, clock, sessions, checkPassword, keptForms, errorPage, upstream, passkeys } = parts;
 
   /** For whom the page was drawn: nobody else sees it. @returns its name. */
   async function keepTyped(ctx: Context): Promise<string | undefined> {
@@ -123,38 +134,57 @@ export function pageSteps(parts: {
       await redraw.draw(ctx, `${why} Nothing was done: send it again if you mean it.`);
     };
 
-  async function requireRecentSignIn(ctx: Context, next: Next): Promise<void> {
+  /** @returns how they did, or why it did not count; undefined for who was not asked yet. */
+  async function proofIn(
+    ctx: Context,
+    form: URLSearchParams,
+  ): Promise<{ method: Method; problem?: string } | undefined> {
     const account = accountOf(ctx);
-    const session = await sessions.current(ctx);
-    if (epochSeconds(clock) - (session?.provedAt ?? 0) <= RECENT_SECONDS) return next();
-    const form = formOf(ctx);
+    const answer = form.get(PASSKEY_FIELD);
+    if (passkeys && answer !== null) {
+      const used = await passkeys.check(ctx, answer, account);
+      return { method: 'passkey', ...(typeof used === 'string' && { problem: used }) };
+    }
+    const password = form.get('current_password');
+    if (password === null) return undefined;
+    const { email, id: accountId } = account;
+    const checked = await checkPassword(ctx, { email, password, accountId });
+    if (typeof checked !== 'string') return { method: 'password' };
+    // Of an email address nobody was asked.
+    return { method: 'password', problem: isPaused(ctx) ? checked : 'This is not your password.' };
+  }
+
+  const isRecent = async (ctx: Context): Promise<boolean> =>
+    epochSeconds(clock) - ((await sessions.current(ctx))?.provedAt ?? 0) <= RECENT_SECONDS;
+
+  async function requireRecentSignIn(ctx: Context, next: Next): Promise<void> {
+    if (await isRecent(ctx)) return next();
+    const account = accountOf(ctx);
+    const form = findForm(ctx) ?? new URLSearchParams();
     const way = form.get(WAY_FIELD);
     if (way !== null) return confirmThere(ctx, way);
-    const password = form.get('current_password');
-    const outcome =
-      password === null
-        ? undefined
-        : await checkPassword(ctx, { email: account.email, password, accountId: account.id });
-    if (outcome !== undefined && typeof outcome !== 'string') {
-      await sessions.signIn(ctx, account);
+    const proof = await proofIn(ctx, form);
+    if (proof && proof.problem === undefined) {
+      await sessions.signIn(ctx, account, proof.method);
+      parts.devices.remember(ctx, account);
       return next();
     }
     const ways = await upstream.waysOf(account);
+    const hasPasskey = (await passkeys?.has(account)) ?? false;
     // Its form can end at a provider.
     if (ways.length > 0) await host.pageToClient(ctx, async () => {});
     await host.render(ctx, 'confirm-password', {
       action: ctx.url,
       email: account.email,
-      hasPassword: parts.passwords && (account.hasPassword || ways.length === 0),
+      hasPassword: parts.passwords && (account.hasPassword || !(ways.length > 0 || hasPasskey)),
       ways,
       wayField: WAY_FIELD,
+      passkeyOptionsUrl: hasPasskey ? PASSKEY_OPTIONS.confirm : undefined,
       carried: [...form]
-        .filter(([name]) => name !== 'form_token' && name !== 'current_password')
+        .filter(([name]) => !NOT_CARRIED.includes(name))
         .map(([name, value]) => ({ name, value })),
-      // Of an email address nobody was asked.
-      ...(outcome !== undefined && {
-        problem: isPaused(ctx) ? outcome : 'This is not your password.',
-      }),
+      ...proof,
+      isTypedWrong: proof?.method === 'password',
     });
   }
 
@@ -174,6 +204,7 @@ export function pageSteps(parts: {
     requireSignedIn,
     ownForm: (redraw) => [...form, requireSignedIn, ownFormStep(redraw)],
     requireRecentSignIn,
+    isRecent,
   };
 }
 

@@ -11,12 +11,17 @@ import { requestState } from '../request-state.ts';
 import type { TokenStore } from '../storage/token-store.ts';
 import type { SessionModel, SessionWrites } from './session-writes.ts';
 
+/** How somebody signs in with what is kept here. */
+export type Method = 'password' | 'passkey';
+
 export interface BrowserSession {
   readonly accountId: string;
   /** Seconds since the epoch. */
   readonly signedInAt: number;
   /** When the person last proved who they are; 0 where another service let them in and does not say. */
   readonly provedAt: number;
+  /** How they did. */
+  readonly method: Method | 'upstream';
   /** Stays the same while the session lives; its cookie value changes. */
   readonly uid: string;
   /** The account's when it was begun: the session is over when the account has a later one. */
@@ -54,9 +59,9 @@ export interface BrowserSessions {
   /**
    * Begins a session with an identifier of its own; one that was there before ends.
    *
-   * @param upstream where it was not a password of ours.
+   * @param came how they came in; without it, with a password.
    */
-  signIn(ctx: Context, account: Account, upstream?: UpstreamSignIn): Promise<void>;
+  signIn(ctx: Context, account: Account, came?: UpstreamSignIn | Method): Promise<void>;
   /**
    * Begins a session in place of the present one, if it still is, for the account's present
    * generation. The sign-in is as old as before: no password was given.
@@ -129,13 +134,13 @@ export function createBrowserSessions({
 
     lookAgain: (ctx) => find(ctx).then(shown),
 
-    async signIn(ctx, account, upstream) {
+    async signIn(ctx, account, came = 'password') {
       await (await find(ctx))?.destroy();
       const loginTs = epochSeconds(clock);
-      if (!upstream) return begin(ctx, account, { loginTs });
-      const amr = [UPSTREAM, String(upstream.provedAt ?? 0)];
+      if (typeof came === 'string') return begin(ctx, account, { loginTs, amr: [came] });
+      const amr = [UPSTREAM, String(came.provedAt ?? 0)];
       await begin(ctx, account, { loginTs, amr }, async (uid) => {
-        await upstreamSessions.note(uid, upstream, absoluteSeconds);
+        await upstreamSessions.note(uid, came, absoluteSeconds);
         return true;
       });
     },
@@ -171,7 +176,7 @@ export function createBrowserSessions({
   };
 }
 
-/** In `amr`, which is free for us as `acr` is: made elsewhere, and then the time of the proof. */
+/** The first of `amr`, which is free for us as `acr` is. The time of the proof there comes after it. */
 const UPSTREAM = 'upstream';
 
 function shown(session: SessionModel | undefined): BrowserSession | undefined {
@@ -180,16 +185,22 @@ function shown(session: SessionModel | undefined): BrowserSession | undefined {
     accountId: session.accountId,
     signedInAt: session.loginTs ?? 0,
     provedAt: session.amr?.[0] === UPSTREAM ? Number(session.amr[1]) : (session.loginTs ?? 0),
+    method: methodIn(session.amr),
     uid: session.uid,
     generation: Number(session.acr),
   };
 }
 
+/** Of a session of before it was kept, a password. */
+const methodIn = (amr: readonly string[] | undefined): BrowserSession['method'] =>
+  (amr?.[0] ?? 'password') as BrowserSession['method'];
+
 /**
- * A sign-in as the engine keeps it in a session. Its one field that is free for us is `acr`, where
- * the generation goes: no ID token exists that would show it.
+ * A sign-in as the engine keeps it in a session. Of its fields `acr` and `amr` are free for us, where
+ * the generation and the method go: no ID token exists that would show them.
  */
-export const loginOf = (account: Account): { accountId: string; acr: string } => ({
+export const loginOf = (account: Account, method: Method = 'password') => ({
   accountId: account.id,
   acr: String(account.sessionGeneration),
+  amr: [method],
 });

@@ -8,7 +8,7 @@ import type { Client } from '../clients/client.ts';
 import { type Clock, epochSeconds } from '../clock.ts';
 import type { TokenStore } from '../storage/token-store.ts';
 import { type Asked, approvalOf, askedIn } from './approvals.ts';
-import { type BrowserSessions, isAlive, loginOf } from './browser-sessions.ts';
+import { type BrowserSessions, isAlive, loginOf, type Method } from './browser-sessions.ts';
 import { testRedirectUri } from './client-tests.ts';
 import { ENDPOINT } from './endpoints.ts';
 import { clientOf } from './engine-clients.ts';
@@ -71,7 +71,7 @@ export interface Interactions {
    */
   restartSignedIn(uid: string): Promise<string | undefined>;
   /** Each answers with the address that the browser is sent to next. */
-  signIn(ctx: Context, account: Account): Promise<string>;
+  signIn(ctx: Context, account: Account, method: Method): Promise<string>;
   approve(ctx: Context, asked: Asked): Promise<string>;
   deny(ctx: Context): Promise<string>;
   /** Ends the session and begins the same request again, for somebody else. */
@@ -171,7 +171,7 @@ export function createInteractions({
       return { ...pending, prompt: 'consent', isTest, account, ...askedBefore };
     },
 
-    async signIn(ctx, account) {
+    async signIn(ctx, account, method) {
       // Of now: another tab may have signed somebody in since this page was drawn.
       const present = await sessions.current(ctx);
       // Signed out from elsewhere, its identifier counts no more: it is replaced as another's is.
@@ -179,13 +179,13 @@ export function createInteractions({
         present?.accountId === account.id && !account.endedSessions.includes(present.uid);
       if (!present || isOwn) {
         // With its time: the engine takes it up again with every later answer to this request.
-        return answer(ctx, { login: { ...loginOf(account), ts: epochSeconds(clock) } });
+        return answer(ctx, { login: { ...loginOf(account, method), ts: epochSeconds(clock) } });
       }
       const interaction = await waiting(ctx);
       if (!interaction) return ctx.path;
       // The engine would ask to end the other session first. It has just been answered: begin
       // again as this person, without asking for the sign-in a second time.
-      await sessions.signIn(ctx, account);
+      await sessions.signIn(ctx, account, method);
       return restartUrl(interaction.params, ['login']);
     },
 

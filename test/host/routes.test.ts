@@ -98,6 +98,15 @@ GET /profile/security/mail: requireSignedIn backToPage
 POST /profile/security/mail: OWN FORM requireRecentSignIn chooseMail
 GET /profile/security/sign-out-everywhere: requireSignedIn backToPage
 POST /profile/security/sign-out-everywhere: OWN FORM signOutEverywhere
+GET /passkey-options/sign-in: optionsToSignIn
+GET /passkey-options/confirm: requireSignedIn optionsToConfirm
+GET /passkey-options/add: requireSignedIn optionsToAdd
+GET /profile/security/passkeys/new: requireSignedIn requireRecentSignIn showNew
+POST /profile/security/passkeys/new: OWN FORM requireRecentSignIn add
+GET /profile/security/passkeys/:id: requireSignedIn show
+POST /profile/security/passkeys/:id: OWN FORM requireRecentSignIn rename
+GET /profile/security/passkeys/:id/remove: requireSignedIn askToRemove
+POST /profile/security/passkeys/:id/remove: OWN FORM requireRecentSignIn remove
 GET /errors: index
 GET /errors/:code: show
 GET /assets/:name: serveAsset

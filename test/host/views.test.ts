@@ -29,8 +29,9 @@ const samples: Samples = {
     wayField: 'sign_in_with',
     passwords: many < 2,
     hasHints: many > 0,
+    passkeyOptionsUrl: some('/passkey-options/sign-in', many),
     email: text,
-    ...(many > 0 && { problem: text, client: { name: text }, cancel: true }),
+    ...(many > 0 && { problem: text, isTypedWrong: true, client: { name: text }, cancel: true }),
     ...(many > 0 && { notice: text, forgotPasswordUrl: '/forgot-password' }),
   }),
   consent: (text, many) => ({
@@ -55,6 +56,8 @@ const samples: Samples = {
     hasPassword: many < 2,
     ways: list(many, (index) => ({ id: `way-${index}`, label: text })),
     wayField: 'sign_in_with',
+    passkeyOptionsUrl: some('/passkey-options/confirm', many),
+    isTypedWrong: many > 0,
     carried: Array.from({ length: many }, () => ({ name: text, value: text })),
     ...(many > 0 && { problem: text }),
   }),
@@ -280,6 +283,18 @@ const samples: Samples = {
       resetWith: list(many, () => ({ id: 'way', label: text })),
       resetUrl: '/profile/security/password/reset',
     },
+    passkeys: some(
+      {
+        passkeys: list(many, (index) => ({
+          ...{ name: text, isSynced: index > 0, created: MOMENT },
+          lastUsed: some(MOMENT, index),
+          renameUrl: '/profile/security/passkeys/pk_',
+          removeUrl: some('/profile/security/passkeys/pk_/remove', many - 1),
+        })),
+        addUrl: many > 1 ? undefined : '/profile/security/passkeys/new',
+      },
+      many,
+    ),
     signedIn: MOMENT,
     mail: some(
       list(many, () => ({ value: 'new_device', label: text, isWanted: true })),
@@ -297,6 +312,12 @@ const samples: Samples = {
     problems: problems(text, many),
     currentProblem: some(text, many),
     newProblem: some(text, many),
+  }),
+  passkey: (text, many) => ({
+    ...{ heading: text, name: text, action: '/profile/security/passkeys/new' },
+    ...(many > 0 && { notice: text, problem: text, nameProblem: text }),
+    ...(many > 0 && { optionsUrl: '/passkey-options/add' }),
+    ...{ button: text, cancel: '/profile/security' },
   }),
   confirm: (text, many) => ({
     section: 'connections',
@@ -498,7 +519,15 @@ describe('views', () => {
     );
     expect(dangerous.sort()).to.deep.equal([
       ...['<%= page.button %>', 'Delete client', 'Delete client', 'Disconnect', 'Disconnect'],
-      ...['Disconnect all', 'Remove', 'Remove', 'Revoke', 'Sign out', 'Sign out everywhere else'],
+      ...[
+        'Disconnect all',
+        'Remove',
+        'Remove',
+        'Remove',
+        'Revoke',
+        'Sign out',
+        'Sign out everywhere else',
+      ],
     ]);
   });
 
@@ -576,7 +605,14 @@ function renderFor(name?: string): Render {
       ...{ isSuspended: false, hasPassword: true, isEmailTaken: false, sessionGeneration: 1 },
       ...{ endedSessions: [], unwantedMail: [] },
     },
-    session: { accountId: id, signedInAt: 0, provedAt: 0, uid: 'uid', generation: 1 },
+    session: {
+      accountId: id,
+      signedInAt: 0,
+      provedAt: 0,
+      method: 'password' as const,
+      uid: 'uid',
+      generation: 1,
+    },
   };
   const formTokens = { formToken: () => 'token' };
   return createRender({ formTokens, visitorOf: async () => visitor || undefined });

@@ -42,7 +42,7 @@ describeInBrowser('connecting a client in the browser', (visit) => {
   const requestUrl = (parameters: Parameters = {}): string =>
     authorizationUrl(on.issuer, client, { ...challenge, ...parameters }).href;
 
-  const signInButton = (page: Page) => page.getByRole('button', { name: 'Sign in' });
+  const signInButton = (page: Page) => page.getByRole('button', { name: 'Sign in', exact: true });
   const approveButton = (page: Page) => page.getByRole('button', { name: 'Approve' });
   const heading = (page: Page, name: string) => page.getByRole('heading', { level: 1, name });
   const CONSENT = 'Let Warehouse Map act for you?';

@@ -148,7 +148,7 @@ describe('the page of API keys', () => {
       await page.goto(`${on.issuer}${PATH}`);
       await page.getByLabel('Email address').fill(on.seeded.person.email);
       await page.getByLabel('Password', { exact: true }).fill(on.seeded.person.password);
-      await page.getByRole('button', { name: 'Sign in' }).click();
+      await page.getByRole('button', { name: 'Sign in', exact: true }).click();
       await page.getByLabel('Name').fill('Night export');
       await page.getByLabel('365 days').check();
       await page.getByRole('button', { name: 'Create API key' }).click();

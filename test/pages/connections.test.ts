@@ -174,7 +174,7 @@ describe('the page of connections', () => {
       await page.goto(url);
       await page.getByLabel('Email address').fill(on.seeded.person.email);
       await page.getByLabel('Password', { exact: true }).fill(on.seeded.person.password);
-      await page.getByRole('button', { name: 'Sign in' }).click();
+      await page.getByRole('button', { name: 'Sign in', exact: true }).click();
       await page.getByRole('button', { name: 'Approve' }).click();
       const code = (await partner.nextRedirect()).searchParams.get('code') ?? '';
       const { body } = await exchangeCode(on.issuer, planner, code);

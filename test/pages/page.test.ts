@@ -15,7 +15,14 @@ describe('who is signed in', () => {
 
   /** Whom a session of this generation signs in, at a node that knows the account like this. */
   async function signedIn(generation: number, known: Account | undefined) {
-    const session = { accountId: account.id, signedInAt: 0, provedAt: 0, uid: 'uid', generation };
+    const session = {
+      accountId: account.id,
+      signedInAt: 0,
+      provedAt: 0,
+      method: 'password',
+      uid: 'uid',
+      generation,
+    };
     const sessions = { current: async () => session } as Partial<BrowserSessions>;
     const accounts = { find: async () => known } as Partial<AccountRegistry>;
     return signedInAccount(

@@ -274,7 +274,7 @@ describe('the page of password and sessions', () => {
       await page.goto(`${on.issuer}${PATH}`);
       await page.getByLabel('Email address').fill(email);
       await page.getByLabel('Password', { exact: true }).fill(password);
-      await page.getByRole('button', { name: 'Sign in' }).click();
+      await page.getByRole('button', { name: 'Sign in', exact: true }).click();
       await page.getByRole('navigation', { name: 'Your profile' }).waitFor();
       return { page, problems };
     }
@@ -316,7 +316,7 @@ describe('the page of password and sessions', () => {
       await page.getByRole('link', { name: 'Sign in again' }).click();
       await page.getByLabel('Email address').fill(jörg.email);
       await page.getByLabel('Password', { exact: true }).fill(NEW_PASSWORD);
-      await page.getByRole('button', { name: 'Sign in' }).click();
+      await page.getByRole('button', { name: 'Sign in', exact: true }).click();
       await page.getByRole('heading', { name: 'Your profile' }).waitFor();
     });
   });

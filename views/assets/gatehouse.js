@@ -11,6 +11,7 @@ for (const element of document.querySelectorAll('time[datetime]')) showLocally(e
 forgetSecrets(document.querySelectorAll('[data-secret], [data-forget]'));
 for (const list of document.querySelectorAll('[data-requests]')) showRequests(list);
 for (const form of document.querySelectorAll('form[data-unsaved]')) warnOfUnsaved(form);
+offerPasskeys(document.querySelectorAll('form[data-passkey], form[data-passkey-made]'));
 
 /** A form is sent once, however often its button is pressed. */
 function lockSubmittedForms() {
@@ -18,6 +19,8 @@ function lockSubmittedForms() {
 
   document.addEventListener('submit', (event) => {
     const form = event.target;
+    // It is not sent yet: a passkey is asked for first.
+    if (event.defaultPrevented) return;
     if (form.dataset.submitted) {
       event.preventDefault();
       return;
@@ -206,6 +209,97 @@ function warnOfUnsaved(form) {
     const isChanged = [...form.elements].some(({ value, defaultValue }) => value !== defaultValue);
     if (isChanged && !isSent) event.preventDefault();
   });
+}
+
+/** Forms that a passkey fills in, which are shown where the browser has passkeys. */
+function offerPasskeys(forms) {
+  if (forms.length === 0 || !window.PublicKeyCredential?.parseRequestOptionsFromJSON) return;
+  const minutesUntilAskedAnew = 5;
+  let offered;
+
+  for (const element of document.querySelectorAll('[data-without-passkeys]')) element.hidden = true;
+  for (const element of document.querySelectorAll('[data-passkeys]')) element.hidden = false;
+  for (const form of forms) form.addEventListener('submit', (event) => askFirst(event, form));
+  // Back, and the browser has kept what was sent.
+  window.addEventListener('pageshow', () => {
+    for (const form of forms) answerOf(form).value = '';
+  });
+  if (document.querySelector('input[autocomplete~=webauthn]')) offerWhileTyping(forms[0]);
+
+  function answerOf(form) {
+    return form.querySelector('[data-passkey-answer]');
+  }
+
+  async function askFirst(event, form) {
+    if (answerOf(form).value !== '') return;
+    event.preventDefault();
+    if (form.dataset.asking) return;
+    form.dataset.asking = 'true';
+    sayProblem(form, '');
+    // A browser asks for one passkey at a time.
+    offered?.abort();
+    try {
+      await send(form, await ask(form, {}));
+    } catch (error) {
+      sayProblem(form, problemOf(error, form));
+    } finally {
+      delete form.dataset.asking;
+    }
+  }
+
+  /** The browser shows them where the email address is typed. */
+  async function offerWhileTyping(form) {
+    if (!(await PublicKeyCredential.isConditionalMediationAvailable?.())) return;
+    offered = new AbortController();
+    const { signal } = offered;
+    // What is asked is good for some minutes, and a page may stay open for hours.
+    const anew = setTimeout(() => {
+      offered.abort();
+      offerWhileTyping(form);
+    }, minutesUntilAskedAnew * 60_000);
+    signal.addEventListener('abort', () => clearTimeout(anew));
+    try {
+      await send(form, await ask(form, { mediation: 'conditional', signal }));
+    } catch {
+      // Nobody asked for it, so nobody is told.
+    }
+  }
+
+  async function ask(form, how) {
+    const { passkey, passkeyMade } = form.dataset;
+    const answer = await fetch(passkey ?? passkeyMade, { headers: { accept: 'application/json' } });
+    // Signed out meanwhile, or no longer just signed in: the page drawn anew asks for that.
+    if (answer.redirected || answer.status === 403) location.reload();
+    if (answer.redirected || !answer.ok) throw new Error(`status ${answer.status}`);
+    const options = await answer.json();
+    return passkeyMade === undefined
+      ? navigator.credentials.get({
+          ...how,
+          publicKey: PublicKeyCredential.parseRequestOptionsFromJSON(options),
+        })
+      : navigator.credentials.create({
+          publicKey: PublicKeyCredential.parseCreationOptionsFromJSON(options),
+        });
+  }
+
+  function send(form, credential) {
+    answerOf(form).value = JSON.stringify(credential.toJSON());
+    form.requestSubmit();
+  }
+
+  function problemOf({ name }, form) {
+    const isMade = form.dataset.passkeyMade !== undefined;
+    if (name === 'InvalidStateError') return 'This device has a passkey of yours already.';
+    if (name !== 'NotAllowedError') return 'That did not work in this browser. Try again.';
+    return isMade ? 'No passkey was created.' : 'No passkey was used. Try again, or another way.';
+  }
+
+  function sayProblem(form, sentence) {
+    const problem = form.querySelector('[data-passkey-problem]');
+    problem.textContent = sentence;
+    problem.hidden = sentence === '';
+    if (sentence !== '') announce(sentence);
+  }
 }
 
 /** Posts to the URL in `data-keep-alive` while the page is in view and somebody uses it. */

@@ -1,5 +1,6 @@
 /** What came of it, counted: tokens, sign-ins, mail, the work beside the requests. */
 import { Counter, Gauge, type Registry } from 'prom-client';
+import type { PasskeyOutcomes } from '../../pages/sign-in/passkeys.ts';
 import type { PasswordOutcomes } from '../../pages/sign-in/password-check.ts';
 import type { SignInOutcomes } from '../../pages/sign-in/signing-in.ts';
 import { UPSTREAM_OUTCOMES, type UpstreamOutcomes } from '../../pages/sign-in/upstream-ways.ts';
@@ -9,6 +10,7 @@ import type { ProviderOutcomes } from '../../provider/outcomes.ts';
 export interface Outcomes
   extends ProviderOutcomes,
     PasswordOutcomes,
+    PasskeyOutcomes,
     SignInOutcomes,
     UpstreamOutcomes {
   /** A mail with a password link: taken by the server, not taken, or dropped before it was tried. */
@@ -99,8 +101,13 @@ export function createOutcomeMetrics(registry: Registry): Outcomes {
   });
   const signedIn = countBy('method', {
     name: 'gatehouse_people_signed_in_total',
-    help: 'People who signed in, by the way they came: password, link, or the id of a provider.',
-    values: ['password', 'link'],
+    help: 'People who signed in, by the way they came: password, passkey, link, or the id of a provider.',
+    values: ['password', 'passkey', 'link'],
+  });
+  const passkeys = countBy('outcome', {
+    name: 'gatehouse_passkeys_total',
+    help: 'Passkeys used on our pages, or brought to be kept; copied: with a counter that did not grow.',
+    values: ['succeeded', 'failed', 'copied', 'throttled'],
   });
   const upstream = new Counter({
     name: 'gatehouse_upstream_sign_ins_total',
@@ -135,6 +142,7 @@ export function createOutcomeMetrics(registry: Registry): Outcomes {
     clientSecretRefused: (reason) => clientRefusals(reason),
     introspected: (isActive) => introspections(String(isActive)),
     passwordChecked: (outcome) => passwords(outcome),
+    passkeyUsed: (outcome) => passkeys(outcome),
     signedIn: (method) => signedIn(method),
     providersKnown(ids) {
       for (const provider of ids) {

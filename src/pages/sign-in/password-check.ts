@@ -4,12 +4,10 @@ import type { Logger } from 'pino';
 import type { Account } from '../../accounts/account.ts';
 import type { AccountRegistry } from '../../accounts/account-registry.ts';
 import type { Activity } from '../../accounts/activity/activity.ts';
-import type { AccountMail } from '../../accounts/mail/account-mail.ts';
 import { TooManyPasswords } from '../../accounts/passwords/work.ts';
 import type { SignIn } from '../../accounts/sign-in.ts';
 import type { SignInLimits, TooManySignIns } from '../../accounts/sign-in-limits.ts';
 import { originOf } from '../page.ts';
-import { fromOf } from '../words/browser.ts';
 import type { KnownDevices } from './known-devices.ts';
 
 interface Credentials {
@@ -22,7 +20,7 @@ interface Credentials {
 /**
  * The account, or why not, as a sentence for the person: the same one for a wrong email address and
  * a wrong password. Sets the status of a refusal: 401, or 429 or 503 with `Retry-After`, after which
- * nobody knows whether the password is right. A browser that was right is known from then on.
+ * nobody knows whether the password is right.
  */
 export type PasswordCheck = (ctx: Context, credentials: Credentials) => Promise<Account | string>;
 
@@ -41,7 +39,6 @@ export interface PasswordCheckParts {
   readonly outcomes: PasswordOutcomes;
   /** Absent where no mail is sent. */
   readonly forgotPasswordUrl: string | undefined;
-  readonly mail: AccountMail | undefined;
 }
 
 /** Answers 429 or 503 with `Retry-After`. @returns the sentence for the person. */
@@ -54,7 +51,7 @@ export function sayBusy(ctx: Context, { isOwn, seconds }: TooManyPasswords): str
 }
 
 export function createPasswordCheck(parts: PasswordCheckParts): PasswordCheck {
-  const { signIn, accounts, activity, limits, devices, log, outcomes, mail } = parts;
+  const { signIn, accounts, activity, limits, devices, log, outcomes } = parts;
   const wayIn = parts.forgotPasswordUrl
     ? 'choose a new password now: “Forgot your password?” mails you a link'
     : 'ask whoever opened your account for a link to set a password, which lets you in now';
@@ -118,9 +115,6 @@ export function createPasswordCheck(parts: PasswordCheckParts): PasswordCheck {
       outcomes.passwordChecked('succeeded');
       ctx.state.accountId = outcome.id;
       await attempt.succeed();
-      if (device === undefined && accountId === undefined)
-        mail?.tell(outcome.id, 'new_device', fromOf(ctx));
-      devices.remember(ctx, outcome);
       return outcome;
     }
     outcomes.passwordChecked('failed');

@@ -2,10 +2,13 @@
 import type { Context } from 'koa';
 import type { Account } from '../../accounts/account.ts';
 import { normalizeEmail } from '../../accounts/email.ts';
+import type { Method } from '../../provider/browser-sessions.ts';
 import { formOf } from '../../provider/form.ts';
 import type { PendingSignIn } from '../../provider/interactions.ts';
 import { seeOther, signedInAccount } from '../page.ts';
 import { get, type PageParts, post, type Route } from '../routes.ts';
+import { PASSKEY_FIELD, PASSKEY_OPTIONS } from './passkeys.ts';
+import type { Way } from './signing-in.ts';
 import { CHOOSE, comesFrom, type Purpose, WAY_FIELD, type WayIn } from './upstream-ways.ts';
 
 declare module '../view-data.ts' {
@@ -22,6 +25,8 @@ interface SignInView {
   readonly email: string;
   /** A sentence for the person, shown as an alert; absent on the first try. */
   readonly problem?: string;
+  /** It is about what was typed. */
+  readonly isTypedWrong?: boolean;
   /** The client that sent the person here; absent when they came by themselves. */
   readonly client?: { readonly name: string };
   /** Offers a way back to the client: a button `name="decision" value="deny"`. */
@@ -36,7 +41,16 @@ interface SignInView {
   readonly passwords: boolean;
   /** An address may lead to a provider, and then there is no password. */
   readonly hasHints: boolean;
+  /** Absent where nobody signs in with one. */
+  readonly passkeyOptionsUrl: string | undefined;
 }
+
+/** What is the same on every sign-in page. */
+type Same = 'title' | 'ways' | 'wayField' | 'passwords' | 'hasHints' | 'passkeyOptionsUrl';
+
+type Attempt =
+  | (Pick<SignInView, 'email' | 'isTypedWrong'> & { readonly problem: string })
+  | { readonly account: Account; readonly came: Way; readonly method: Method };
 
 const TITLE = 'Sign in';
 /** Where a person goes who was on the way to nowhere else. */
@@ -46,12 +60,10 @@ const HOME = '/profile';
 export function signInAnswers(parts: PageParts) {
   const { host, accounts, sessions, interactions, checkPassword, recordSignIn } = parts;
   const { keptForms, waiting, forgotPasswordUrl, upstream, passwords } = parts;
+  const { passkeySignIns: passkeys } = parts;
   const { ways } = upstream;
 
-  async function draw(
-    ctx: Context,
-    view: Omit<SignInView, 'title' | 'ways' | 'wayField' | 'passwords' | 'hasHints'>,
-  ): Promise<void> {
+  async function draw(ctx: Context, view: Omit<SignInView, Same>): Promise<void> {
     // Its forms can end at a provider, and wherever that leads on to.
     if (ways.length > 0) await host.pageToClient(ctx, async () => {});
     await host.render(ctx, 'sign-in', {
@@ -60,6 +72,7 @@ export function signInAnswers(parts: PageParts) {
       wayField: WAY_FIELD,
       passwords,
       hasHints: upstream.hasHints,
+      passkeyOptionsUrl: passkeys && PASSKEY_OPTIONS.signIn,
       ...(forgotPasswordUrl !== undefined && {
         forgotPasswordUrl: view.email
           ? `${forgotPasswordUrl}?${new URLSearchParams({ email: view.email })}`
@@ -77,8 +90,14 @@ export function signInAnswers(parts: PageParts) {
   }
 
   /** @returns who it is, or what to say; undefined where they were led to a provider. */
-  async function attempt(ctx: Context, purpose: Purpose): Promise<Account | string | undefined> {
+  async function attempt(ctx: Context, purpose: Purpose): Promise<Attempt | undefined> {
     const form = formOf(ctx);
+    const answer = form.get(PASSKEY_FIELD);
+    if (passkeys && answer !== null) {
+      const used = await passkeys.check(ctx, answer);
+      if (typeof used === 'string') return { email: '', problem: used };
+      return { account: used.account, came: used, method: 'passkey' };
+    }
     const email = form.get('email') ?? '';
     const password = form.get('password') ?? '';
     // By the address alone: whether somebody has an account or a password is told to nobody.
@@ -91,15 +110,22 @@ export function signInAnswers(parts: PageParts) {
     }
     if (password === '' && upstream.hasHints) {
       ctx.status = 422;
-      return passwords ? 'Enter your password.' : 'Choose how you sign in.';
+      const problem = passwords ? 'Enter your password.' : 'Choose how you sign in.';
+      return { email, problem, isTypedWrong: true };
     }
-    const outcome = await checkPassword(ctx, { email, password });
-    return typeof outcome === 'string' && hinted ? `${outcome} ${comesFrom(hinted)}` : outcome;
+    const account = await checkPassword(ctx, { email, password });
+    if (typeof account !== 'string') return { account, came: 'password', method: 'password' };
+    const problem = hinted ? `${account} ${comesFrom(hinted)}` : account;
+    return { email, problem, isTypedWrong: true };
   }
 
-  /** Nobody needs to choose where there is one way, except after it came to nothing. */
+  /**
+   * Nobody needs to choose where there is one way, except after it came to nothing, or in a browser
+   * where there was another: a passkey.
+   */
   function straightOn(ctx: Context, loginHint = ''): { readonly id: string } | undefined {
     if (ctx.query[CHOOSE] !== undefined || ctx.method !== 'GET') return undefined;
+    if (passkeys?.isKnownIn(ctx)) return undefined;
     return upstream.only ?? (passwords ? undefined : upstream.wayOf(loginHint));
   }
 
@@ -115,12 +141,10 @@ export function signInAnswers(parts: PageParts) {
     const target = targetOf(ctx);
     const outcome = await attempt(ctx, { target: target.url, isFresh: false });
     if (outcome === undefined) return;
-    if (typeof outcome === 'string') {
-      const email = formOf(ctx).get('email') ?? '';
-      return draw(ctx, { action: target.loginPath, email, problem: outcome });
-    }
-    await sessions.signIn(ctx, outcome);
-    await recordSignIn(ctx, outcome, 'password');
+    if ('problem' in outcome) return draw(ctx, { action: target.loginPath, ...outcome });
+    const { account, came, method } = outcome;
+    await sessions.signIn(ctx, account, method);
+    await recordSignIn(ctx, account, came);
     seeOther(ctx, target.url);
   }
 
@@ -138,20 +162,19 @@ export function signInAnswers(parts: PageParts) {
   /** `POST /interaction/:uid` while it waits for a sign-in. */
   async function submitFor(ctx: Context, pending: PendingSignIn): Promise<void> {
     const { client } = pending;
-    const form = formOf(ctx);
-    if (form.get('decision') === 'deny') {
+    if (formOf(ctx).get('decision') === 'deny') {
       waiting.end(ctx);
       return seeOther(ctx, await interactions.deny(ctx));
     }
     const outcome = await attempt(ctx, purposeOf(pending));
     if (outcome === undefined) return;
-    if (typeof outcome === 'string') {
-      const email = form.get('email') ?? '';
-      return draw(ctx, { action: ctx.path, email, client, cancel: true, problem: outcome });
+    if ('problem' in outcome) {
+      return draw(ctx, { action: ctx.path, client, cancel: true, ...outcome });
     }
-    await recordSignIn(ctx, outcome, 'password');
+    const { account, came, method } = outcome;
+    await recordSignIn(ctx, account, came);
     waiting.end(ctx);
-    seeOther(ctx, await interactions.signIn(ctx, outcome));
+    seeOther(ctx, await interactions.signIn(ctx, account, method));
   }
 
   return { show, submit, showFor, submitFor };

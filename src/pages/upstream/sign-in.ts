@@ -4,7 +4,6 @@ import type { Context } from 'koa';
 import type { Logger } from 'pino';
 import type { ComeIn } from '../../accounts/identities/coming-in.ts';
 import type { Identities } from '../../accounts/identities/identities.ts';
-import type { AccountMail } from '../../accounts/mail/account-mail.ts';
 import type { PasswordLinks } from '../../accounts/passwords/links.ts';
 import { passwordLinkPath } from '../../accounts/passwords/mail.ts';
 import type { Clock } from '../../clock.ts';
@@ -21,7 +20,6 @@ import {
 } from '../../upstream/upstream-provider.ts';
 import type { ErrorPage } from '../error-page/error-page.ts';
 import { type Notices, originOf, seeOther } from '../page.ts';
-import type { KnownDevices } from '../sign-in/known-devices.ts';
 import type { RecordSignIn } from '../sign-in/signing-in.ts';
 import {
   CHOOSE,
@@ -31,7 +29,6 @@ import {
   type WayIn,
 } from '../sign-in/upstream-ways.ts';
 import type { WaitingSignIn } from '../sign-in/waiting-sign-in.ts';
-import { fromOf } from '../words/browser.ts';
 import type { UpstreamFlows } from './flows.ts';
 import type { Confirm, Link } from './own-account.ts';
 import {
@@ -58,9 +55,6 @@ export function createUpstreamSignIns(parts: {
   readonly identities: Pick<Identities, 'listOf'>;
   readonly sessions: Pick<BrowserSessions, 'signIn'>;
   readonly interactions: Pick<Interactions, 'restartSignedIn'>;
-  readonly devices: Pick<KnownDevices, 'find' | 'remember'>;
-  /** Absent where no mail is sent. */
-  readonly mail: AccountMail | undefined;
   readonly waiting: Pick<WaitingSignIn, 'end'>;
   readonly notices: Pick<Notices, 'tell'>;
   readonly errorPage: Pick<ErrorPage, 'say'>;
@@ -138,9 +132,6 @@ export function createUpstreamSignIns(parts: {
       return seeOther(ctx, passwordLinkPath(token));
     }
     await parts.sessions.signIn(ctx, account, { issuer: from, subject, sid, provedAt });
-    const isNew = purpose.confirms === undefined && !parts.devices.find(ctx, account);
-    if (isNew) parts.mail?.tell(account.id, 'new_device', fromOf(ctx));
-    parts.devices.remember(ctx, account);
     await parts.recordSignIn(ctx, account, settings);
     await leadOn(ctx, purpose);
   }

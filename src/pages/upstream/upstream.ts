@@ -39,6 +39,7 @@ export function createUpstream(
     LogoutParts &
     ComeInParts &
     VisitorParts &
+    Omit<Parameters<typeof createLink>[0], 'linkTo'> &
     Parameters<typeof createConfirm>[0] & {
       readonly settings: UpstreamSettings;
       readonly store: Parameters<typeof createShownOnce>[0]['store'] & {

@@ -143,7 +143,7 @@ describe('“Forgot password?”', () => {
       await page.getByRole('status').filter({ hasText: 'Your password is set.' }).waitFor();
       await page.getByLabel('Email address').fill(email);
       await page.getByLabel('Password', { exact: true }).fill(NEW_PASSWORD);
-      await page.getByRole('button', { name: 'Sign in' }).click();
+      await page.getByRole('button', { name: 'Sign in', exact: true }).click();
       await page.getByRole('heading', { name: 'Your profile' }).waitFor();
       expect(problems).to.deep.equal([]);
 

@@ -1,0 +1,244 @@
+/** `/profile/security/passkeys`: a person's passkeys, and what the script asks browsers for. */
+import type { Context } from 'koa';
+import type { Account } from '../../accounts/account.ts';
+import { displayName } from '../../accounts/display-name.ts';
+import { detailsOf, type Passkey } from '../../accounts/passkeys/passkey.ts';
+import { MOST_PASSKEYS } from '../../accounts/passkeys/passkeys.ts';
+import { formOf } from '../../provider/form.ts';
+import { Refusal } from '../../refusal.ts';
+import { originOf, seeOther } from '../page.ts';
+import { get, type PageParts, post, type Route } from '../routes.ts';
+import { PASSKEY_OPTIONS, type PasskeySignIns } from '../sign-in/passkeys.ts';
+import { isPaused } from '../sign-in/password-check.ts';
+import { accountOf, typedOf } from '../signed-in.ts';
+import { browserInWords, fromOf } from '../words/browser.ts';
+import { type Moment, momentOf, momentOrNothing } from '../words/moment.ts';
+
+declare module '../view-data.ts' {
+  interface ViewData {
+    readonly passkey: PasskeyView;
+  }
+}
+
+/** To make one, or to call one otherwise. */
+interface PasskeyView {
+  readonly heading: string;
+  /** What was done on the way here: confirmed that it is them. */
+  readonly notice?: string;
+  readonly name: string;
+  readonly problem?: string;
+  readonly nameProblem?: string;
+  readonly action: string;
+  /** Where the script asks for what it is to be made of; absent where it is there. */
+  readonly optionsUrl?: string;
+  readonly button: string;
+  readonly cancel: string;
+}
+
+/** What the page of security shows. */
+export interface PasskeyList {
+  readonly passkeys: readonly PasskeyRow[];
+  /** Absent where there is no room for another. */
+  readonly addUrl: string | undefined;
+}
+
+export interface PasskeyRow {
+  readonly name: string;
+  readonly isSynced: boolean;
+  readonly created: Moment;
+  readonly lastUsed: Moment | undefined;
+  readonly renameUrl: string;
+  /** Absent for the only way in that the person has. */
+  readonly removeUrl: string | undefined;
+}
+
+type ListParts = Pick<PageParts, 'passkeys' | 'passkeySignIns' | 'passwords' | 'upstream'>;
+
+const LIST = '/profile/security';
+const PATH = `${LIST}/passkeys`;
+const NEW = `${PATH}/new`;
+/** The field in which the script sends what the browser made. */
+const MADE_FIELD = 'made_passkey';
+/** In characters. */
+const LONGEST_NAME = 60;
+const ADDED = 'Your passkey is added: use it the next time you sign in.';
+const RENAMED = 'The name of the passkey is changed.';
+const REMOVED =
+  'The passkey is removed: it lets nobody in here any more. Delete it on your device as well.';
+const ONLY_WAY_IN = 'That passkey is the only way in that you have, so it stays.';
+
+/** Undefined where there are none. */
+export async function passkeyList(
+  parts: ListParts,
+  account: Account,
+): Promise<PasskeyList | undefined> {
+  if (!parts.passkeySignIns) return undefined;
+  const passkeys = await parts.passkeys.of(account.id);
+  const isOnlyWayIn = passkeys.length === 1 && !(await hasOtherWay(parts, account));
+  return {
+    passkeys: passkeys.map(({ id, name, isSynced, createdAt, lastUsedAt }) => ({
+      name,
+      isSynced,
+      created: momentOf(createdAt),
+      lastUsed: momentOrNothing(lastUsedAt),
+      renameUrl: `${PATH}/${id}`,
+      removeUrl: isOnlyWayIn ? undefined : `${PATH}/${id}/remove`,
+    })),
+    addUrl: passkeys.length < MOST_PASSKEYS ? NEW : undefined,
+  };
+}
+
+/** As the settings are now: a password, or a provider that is there. */
+async function hasOtherWay(
+  { passwords, upstream }: Pick<ListParts, 'passwords' | 'upstream'>,
+  account: Account,
+): Promise<boolean> {
+  return (passwords && account.hasPassword) || (await upstream.waysOf(account)).length > 0;
+}
+
+export function passkeysPage(parts: PageParts): Route[] {
+  const { passkeySignIns } = parts;
+  return passkeySignIns ? routes(parts, passkeySignIns) : [];
+}
+
+function routes(parts: PageParts, signIns: PasskeySignIns): Route[] {
+  const { host, passkeys, activity, mail } = parts;
+  const { requireSignedIn, requireRecentSignIn, ownForm, isRecent } = parts.steps;
+
+  /** One of the person who asks; another one is Koa's 404. */
+  const ownPasskey = async (ctx: Context): Promise<Passkey | undefined> =>
+    (await passkeys.of(accountOf(ctx).id)).find(({ id }) => id === ctx.params.id);
+
+  async function optionsToSignIn(ctx: Context): Promise<void> {
+    ctx.body = signIns.optionsToSignIn(ctx);
+  }
+
+  async function optionsToConfirm(ctx: Context): Promise<void> {
+    ctx.body = await signIns.optionsToConfirm(ctx, accountOf(ctx));
+  }
+
+  /** The page that asks for them is drawn for a recent sign-in only: drawn again, it asks for one. */
+  async function optionsToAdd(ctx: Context): Promise<void> {
+    if (await isRecent(ctx)) ctx.body = await signIns.optionsToAdd(ctx, accountOf(ctx));
+    else ctx.throw(403, 'the sign-in is not recent');
+  }
+
+  const drawNew = (
+    ctx: Context,
+    name: string,
+    said: Pick<PasskeyView, 'notice' | 'problem'>,
+  ): Promise<void> =>
+    host.render(ctx, 'passkey', {
+      heading: 'Add a passkey',
+      name,
+      ...said,
+      action: NEW,
+      optionsUrl: PASSKEY_OPTIONS.add,
+      button: 'Create passkey',
+      cancel: LIST,
+    });
+
+  const defaultName = (ctx: Context): string => browserInWords(originOf(ctx).browser);
+
+  async function showNew(ctx: Context): Promise<void> {
+    const notice = await host.notices.take(ctx);
+    const name = typedOf(ctx)?.get('name') ?? defaultName(ctx);
+    await drawNew(ctx, name, notice === undefined ? {} : { notice });
+  }
+
+  async function add(ctx: Context): Promise<void> {
+    const form = formOf(ctx);
+    const answer = form.get(MADE_FIELD) ?? '';
+    // Sent by whoever has just confirmed that it is them.
+    if (answer === '') return seeOther(ctx, NEW);
+    const account = accountOf(ctx);
+    // It is made by now, so a name that cannot be one is no reason to lose it.
+    const name = nameFrom(form) ?? defaultName(ctx);
+    const added = await signIns.add(ctx, account, { answer, name });
+    if (typeof added === 'string') {
+      if (!isPaused(ctx)) ctx.status = 422;
+      return drawNew(ctx, name, { problem: added });
+    }
+    mail?.tell(account.id, 'passkey_added', { ...fromOf(ctx), about: name });
+    await host.notices.tell(ctx, LIST, ADDED);
+  }
+
+  const draw = (ctx: Context, name: string, nameProblem?: string): Promise<void> =>
+    host.render(ctx, 'passkey', {
+      heading: 'Rename a passkey',
+      name,
+      ...(nameProblem !== undefined && { nameProblem }),
+      action: ctx.path,
+      button: 'Save',
+      cancel: LIST,
+    });
+
+  async function show(ctx: Context): Promise<void> {
+    const passkey = await ownPasskey(ctx);
+    if (passkey) await draw(ctx, typedOf(ctx)?.get('name') ?? passkey.name);
+  }
+
+  async function rename(ctx: Context): Promise<void> {
+    const name = nameFrom(formOf(ctx));
+    if (name === undefined) {
+      ctx.status = 422;
+      const problem = `Use 1 to ${LONGEST_NAME} visible characters.`;
+      return draw(ctx, formOf(ctx).get('name') ?? '', problem);
+    }
+    const isRenamed = await passkeys.rename(accountOf(ctx).id, String(ctx.params.id), name);
+    if (isRenamed) await host.notices.tell(ctx, LIST, RENAMED);
+  }
+
+  async function askToRemove(ctx: Context): Promise<void> {
+    const passkey = await ownPasskey(ctx);
+    if (!passkey) return;
+    await host.render(ctx, 'confirm', {
+      section: 'security',
+      question: 'Remove',
+      subject: passkey.name,
+      consequences: ['It lets nobody in here any more. This cannot be undone.'],
+      action: ctx.path,
+      button: 'Remove',
+      cancel: LIST,
+    });
+  }
+
+  async function remove(ctx: Context): Promise<void> {
+    const account = accountOf(ctx);
+    const { id: accountId } = account;
+    const isOnlyWayIn = !(await hasOtherWay(parts, account));
+    const which = { accountId, id: String(ctx.params.id), isOnlyWayIn };
+    const removed = await passkeys.remove(which, (tx, passkey) => {
+      const entry = { action: 'passkey_removed', actor: 'person', accountId } as const;
+      const details = detailsOf(passkey);
+      return activity.record({ ...entry, details, origin: originOf(ctx) }, tx);
+    });
+    if (removed === undefined) return;
+    if (removed === 'last') return host.notices.tell(ctx, LIST, ONLY_WAY_IN);
+    mail?.tell(accountId, 'passkey_removed', { ...fromOf(ctx), about: removed.name });
+    await host.notices.tell(ctx, LIST, REMOVED);
+  }
+
+  return [
+    get(PASSKEY_OPTIONS.signIn, optionsToSignIn),
+    get(PASSKEY_OPTIONS.confirm, requireSignedIn, optionsToConfirm),
+    get(PASSKEY_OPTIONS.add, requireSignedIn, optionsToAdd),
+    get(NEW, requireSignedIn, requireRecentSignIn, showNew),
+    post(NEW, ...ownForm(), requireRecentSignIn, add),
+    get(`${PATH}/:id`, requireSignedIn, show),
+    post(`${PATH}/:id`, ...ownForm(), requireRecentSignIn, rename),
+    get(`${PATH}/:id/remove`, requireSignedIn, askToRemove),
+    post(`${PATH}/:id/remove`, ...ownForm(), requireRecentSignIn, remove),
+  ];
+}
+
+/** Undefined for what cannot be one. */
+function nameFrom(form: URLSearchParams): string | undefined {
+  try {
+    const name = displayName(form.get('name') ?? '');
+    return [...name].length <= LONGEST_NAME ? name : undefined;
+  } catch (error) {
+    if (error instanceof Refusal) return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,224 @@
+/** Passkeys at the sign-in: what a browser is asked, and whose answer it is that it brings. */
+import type { Context } from 'koa';
+import type { Logger } from 'pino';
+import type { Account } from '../../accounts/account.ts';
+import type { Activity } from '../../accounts/activity/activity.ts';
+import {
+  type Answer,
+  AnswerRefused,
+  answerFrom,
+  createCeremonies,
+} from '../../accounts/passkeys/ceremonies.ts';
+import { detailsOf, type Passkey } from '../../accounts/passkeys/passkey.ts';
+import type { Passkeys } from '../../accounts/passkeys/passkeys.ts';
+import type { CreateAttemptLimit } from '../../attempt-limits.ts';
+import type { Clock } from '../../clock.ts';
+import { networkOf } from '../../network-address.ts';
+import { originOf } from '../page.ts';
+import { CHALLENGE_SECONDS, createChallenges, type Purpose } from './challenges.ts';
+
+/** The field in which the script of our pages sends what the browser answered. */
+export const PASSKEY_FIELD = 'passkey';
+
+/** Where the script asks what to ask the browser for. */
+export const PASSKEY_OPTIONS = {
+  signIn: '/passkey-options/sign-in',
+  confirm: '/passkey-options/confirm',
+  add: '/passkey-options/add',
+} as const;
+
+export interface PasskeyOutcomes {
+  passkeyUsed(outcome: 'succeeded' | 'failed' | 'copied' | 'throttled'): void;
+}
+
+export interface UsedPasskey {
+  readonly account: Account;
+  readonly passkey: Passkey;
+}
+
+export interface PasskeySignIns {
+  has(account: Account): Promise<boolean>;
+  /** Options of `PublicKeyCredential`, as JSON. */
+  optionsToSignIn(ctx: Context): object;
+  optionsToConfirm(ctx: Context, account: Account): Promise<object>;
+  optionsToAdd(ctx: Context, account: Account): Promise<object>;
+  /**
+   * Who signs in, or why nobody does, as a sentence for the person. Sets the status of a refusal:
+   * 401, or 429 after too many. What is right passes, whatever others did (attempt-limits.ts).
+   *
+   * @param confirms who is to confirm that it is them: nobody else comes in then.
+   */
+  check(ctx: Context, answer: string, confirms?: Account): Promise<UsedPasskey | string>;
+  /** Keeps a passkey that was made, or answers and sets why not as `check` does. */
+  add(ctx: Context, account: Account, made: NewPasskey): Promise<Passkey | string>;
+  /** In this browser a passkey of ours was made or used. Proves nothing. */
+  isKnownIn(ctx: Context): boolean;
+}
+
+interface NewPasskey {
+  /** What the browser answered. */
+  readonly answer: string;
+  readonly name: string;
+}
+
+const OTHERWISE = 'Try again, or sign in another way.';
+const WHY_NOT = {
+  over: 'That took too long, or was asked in another browser. Use the passkey again.',
+  gone: 'This passkey is not known here, or not any more. Sign in another way.',
+  copied:
+    'This passkey was refused: somebody may have copied it. Sign in another way and remove it.',
+  wrong: `This passkey did not prove who you are. ${OTHERWISE}`,
+  another: 'That is the passkey of somebody else. Nothing was done.',
+  suspended: 'Your account is suspended: you cannot sign in with it.',
+  full: 'You have as many passkeys as one person may have. Remove one that you no longer use.',
+  known: 'This passkey is there already.',
+} as const;
+
+type Why = keyof typeof WHY_NOT;
+
+interface About {
+  /** For the log of the service. */
+  readonly reason?: string;
+  /** In whose log it appears. */
+  readonly account?: Account;
+  readonly passkey?: Passkey;
+}
+
+const LIFETIME_MS = 180 * 86_400_000;
+
+interface PasskeySettings {
+  readonly issuer: string;
+  readonly limits: {
+    readonly signInFailuresPerAddress: number;
+    readonly signInFailureWindowSeconds: number;
+  };
+  readonly secrets: { readonly cookieKeys: readonly [string, ...string[]] };
+}
+
+export function createPasskeySignIns(parts: {
+  readonly settings: PasskeySettings;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly passkeys: Passkeys;
+  readonly activity: Pick<Activity, 'record'>;
+  readonly createAttemptLimit: CreateAttemptLimit;
+  readonly outcomes: PasskeyOutcomes;
+  browserOf(ctx: Context): string;
+}): PasskeySignIns {
+  const { settings, log, passkeys, activity, outcomes } = parts;
+  const { issuer, limits, secrets } = settings;
+  const ceremonies = createCeremonies({ issuer });
+  const challenges = createChallenges({ ...parts, keys: secrets.cookieKeys });
+  /** Answers that were refused, per network. */
+  const failures = parts.createAttemptLimit({
+    name: 'passkey_failures',
+    attempts: limits.signInFailuresPerAddress,
+    windowSeconds: limits.signInFailureWindowSeconds,
+    whenAway: 'count here',
+    log,
+  });
+  const isSecure = issuer.startsWith('https:');
+  const cookieName = isSecure ? '__Host-gate_passkey' : 'gate_passkey';
+  const cookie = { httpOnly: true, sameSite: 'lax', secure: isSecure, path: '/' } as const;
+
+  function remember(ctx: Context): void {
+    const options = { ...cookie, signed: false, overwrite: true, maxAge: LIFETIME_MS };
+    ctx.cookies.set(cookieName, 'known', options);
+  }
+
+  async function refuse(ctx: Context, why: Why, about: About = {}): Promise<string> {
+    const { account, passkey } = about;
+    const over = await failures.count(networkOf(ctx.ip));
+    outcomes.passkeyUsed(over ? 'throttled' : why === 'copied' ? 'copied' : 'failed');
+    const { requestId } = ctx.state;
+    const reason = about.reason ?? why;
+    log.info({ requestId, reason, passkeyId: passkey?.id }, 'a passkey was refused');
+    ctx.status = over ? 429 : 401;
+    if (over) {
+      ctx.set('Retry-After', String(over.seconds));
+      return `Too many attempts from your network. Wait ${Math.ceil(over.seconds / 60)} minutes.`;
+    }
+    if (account) {
+      const details = { reason: why, ...(passkey && detailsOf(passkey)) };
+      const entry = { action: 'passkey_refused', actor: 'person', details } as const;
+      await activity.record({ ...entry, accountId: account.id, origin: originOf(ctx) });
+    }
+    return WHY_NOT[why];
+  }
+
+  /** What a browser brought, if it was asked that for this. */
+  function answered(ctx: Context, purpose: Purpose, text: string): Answer | undefined {
+    const answer = answerFrom(text);
+    return challenges.isOurs(ctx, purpose, answer.challenge) ? answer : undefined;
+  }
+
+  /** An answer that proves nothing is refused; everything else that fails is not the person's. */
+  async function refusingWrong<Result>(
+    ctx: Context,
+    work: () => Promise<Result>,
+  ): Promise<Result | string> {
+    try {
+      return await work();
+    } catch (error) {
+      if (!(error instanceof AnswerRefused)) throw error;
+      return refuse(ctx, 'wrong', { reason: error.message });
+    }
+  }
+
+  const counted = ({ challenge: text }: Answer) => ({ text, seconds: CHALLENGE_SECONDS });
+
+  return {
+    has: ({ id }) => passkeys.has(id),
+
+    optionsToSignIn: (ctx) => ceremonies.requestOptions(challenges.make(ctx, 'sign in')),
+
+    async optionsToConfirm(ctx, { id }) {
+      const challenge = challenges.make(ctx, `confirm ${id}`);
+      return ceremonies.requestOptions(challenge, await passkeys.of(id));
+    },
+
+    async optionsToAdd(ctx, account) {
+      const challenge = challenges.make(ctx, `add ${account.id}`);
+      const handle = await passkeys.handleOf(account.id);
+      const known = await passkeys.of(account.id);
+      return ceremonies.creationOptions(account, { challenge, handle, known });
+    },
+
+    check(ctx, text, confirms) {
+      return refusingWrong(ctx, async () => {
+        const purpose = confirms ? (`confirm ${confirms.id}` as const) : 'sign in';
+        const answer = answered(ctx, purpose, text);
+        if (!answer) return refuse(ctx, 'over');
+        const passkey = await passkeys.findKey(answer.credentialId);
+        if (!passkey) return refuse(ctx, 'gone');
+        const seen = await ceremonies.checkUsed(answer, passkey);
+        if (confirms && confirms.id !== passkey.accountId) {
+          return refuse(ctx, 'another', { account: confirms });
+        }
+        const challenge = counted(answer);
+        const account = await passkeys.use(passkey, { ...seen, challenge, origin: originOf(ctx) });
+        if (typeof account === 'string') return refuse(ctx, account);
+        if (account.isSuspended) return refuse(ctx, 'suspended', { account, passkey });
+        outcomes.passkeyUsed('succeeded');
+        remember(ctx);
+        return { account, passkey };
+      });
+    },
+
+    add(ctx, { id: accountId }, { answer: text, name }) {
+      return refusingWrong(ctx, async () => {
+        const answer = answered(ctx, `add ${accountId}`, text);
+        if (!answer) return refuse(ctx, 'over');
+        const made = await ceremonies.checkMade(answer);
+        const challenge = counted(answer);
+        const origin = originOf(ctx);
+        const added = await passkeys.add({ ...made, accountId, name, challenge, origin });
+        if (typeof added === 'string') return refuse(ctx, added);
+        remember(ctx);
+        return added;
+      });
+    },
+
+    isKnownIn: (ctx) => ctx.cookies.get(cookieName, { signed: false }) !== undefined,
+  };
+}

@@ -1,0 +1,226 @@
+/** What browsers send that no passkey of ours answered like this: refused, calmly, and nothing is done. */
+import { expect } from 'chai';
+import { type Lie, makePasskey, type SoftPasskey } from '../../support/authenticator.ts';
+import { createPerson, type Person } from '../../support/person.ts';
+import { startSeeded } from '../../support/seeded.ts';
+import { type SignedInPerson, signedIn } from '../signed-in-person.ts';
+import { addPasskey, NEW, optionsFor, SECURITY, signInWith } from './soft-passkey.ts';
+
+describe('a passkey', () => {
+  const on = startSeeded({
+    clock: true,
+    settings: { limits: { signInFailuresPerAddress: 1_000 } },
+  });
+  let owner: SignedInPerson;
+  let passkey: SoftPasskey;
+
+  before('add one', async () => {
+    owner = await signedIn(on.service, on.seeded.person);
+    ({ passkey } = await addPasskey(on.issuer, owner));
+  });
+
+  const kept = async () => {
+    const rows = await on.service.database.query<{ counter: string; last_used_at: Date | null }>(
+      'SELECT counter, last_used_at FROM passkeys ORDER BY created_at',
+    );
+    const used = await on.service.database.query('SELECT FROM used_challenges');
+    return [rows, used.length];
+  };
+  const isSignedIn = async (person: Person) => (await person.get('/profile')).status === 200;
+
+  const LIES: Readonly<Record<string, Lie>> = {
+    'for another site': { origin: 'https://gatehouse.example' },
+    'for another port of this host': { origin: 'http://localhost:1' },
+    'for another RP ID': { rpId: 'gatehouse.example' },
+    'in a frame of another site': { crossOrigin: true },
+    'for something else than a sign-in': { type: 'webauthn.create' },
+    'without having verified the person': { flags: 0x01 | 0x08 | 0x10 },
+    'without anybody being there': { flags: 0x04 | 0x08 | 0x10 },
+    'with another kind of key than it was': { flags: 0x01 | 0x04 },
+    'with flags that cannot be': { flags: 0x01 | 0x04 | 0x10 },
+    'for another account': { userHandle: 'A'.repeat(64) },
+    'with a signature over something else': { isTampered: true },
+    'to a challenge of somebody else’s': { challenge: 'A'.repeat(75) },
+    'to no challenge': { challenge: '' },
+  };
+
+  for (const [how, lie] of Object.entries(LIES)) {
+    it(`that answers ${how} lets nobody in`, async () => {
+      const before = await kept();
+      const stranger = createPerson(on.issuer);
+      const answer = await signInWith(stranger, passkey, { lie });
+      expect(answer.status, answer.html).to.equal(401);
+      expect(answer.html).to.include('id="problem" role="alert"').and.not.include('not known here');
+      expect(await isSignedIn(stranger)).to.equal(false);
+      expect(await kept()).to.deep.equal(before);
+    });
+  }
+
+  const GARBAGE = ['', '{', 'null', '[]', '"x"', '{"id":1}', '[['.repeat(9_000), '\u0000'];
+  it('that is none is refused wherever one is looked at', async () => {
+    const before = await kept();
+    const { id } = passkey;
+    const empty = { id, rawId: id, type: 'public-key', response: {} };
+    const asked = JSON.parse(passkey.answer(await optionsFor(owner, 'sign-in')));
+    const broken = ['clientDataJSON', 'authenticatorData', 'signature'].flatMap((part) =>
+      [undefined, 7, '', 'AAAA', null, {}].map((value) =>
+        JSON.stringify({ ...asked, response: { ...asked.response, [part]: value } }),
+      ),
+    );
+    const stranger = createPerson(on.issuer);
+    const page = await stranger.get('/login');
+    for (const text of [...GARBAGE, JSON.stringify(empty), ...broken]) {
+      const answer = await stranger.submit(page, { passkey: text });
+      expect(answer.status, text.slice(0, 100)).to.equal(401);
+    }
+    const large = await stranger.submit(page, { passkey: 'x'.repeat(60_000) });
+    expect(large.status).to.equal(413);
+    const form = await owner.get(NEW);
+    for (const text of [...GARBAGE.slice(1), JSON.stringify(empty)]) {
+      const answer = await owner.submit(form, { made_passkey: text });
+      expect(answer.status, text.slice(0, 100)).to.equal(422);
+    }
+    expect(await kept()).to.deep.equal(before);
+  });
+
+  it('answers once, in the browser that was asked, within ten minutes, for what it was asked', async () => {
+    const person = createPerson(on.issuer);
+    const page = await person.get('/login');
+    const options = await optionsFor(person, 'sign-in');
+    const answer = passkey.answer(options);
+
+    const elsewhere = createPerson(on.issuer);
+    const stolen = await elsewhere.submit(await elsewhere.get('/login'), { passkey: answer });
+    expect(stolen.status).to.equal(401);
+    expect(stolen.html).to.include('took too long, or was asked in another browser');
+
+    // Of several at once one counts.
+    const answers = await Promise.all(
+      [1, 2, 3].map(() => person.submit(page, { passkey: answer })),
+    );
+    expect(answers.map(({ status }) => status).sort()).to.deep.equal([303, 401, 401]);
+    const again = createPerson(on.issuer);
+    await again.get('/login');
+    expect((await person.post('/login', { passkey: answer })).status).to.equal(403);
+
+    for (const [seconds, status] of [
+      [599, 303],
+      [600, 401],
+    ] as const) {
+      const late = createPerson(on.issuer);
+      const form = await late.get('/login');
+      const asked = await optionsFor(late, 'sign-in');
+      on.clock.advance(seconds);
+      const sent = await late.submit(form, { passkey: passkey.answer(asked) });
+      expect(sent.status, `${seconds} s`).to.equal(status);
+    }
+  });
+
+  it('asked for a sign-in confirms nothing, and the other way round', async () => {
+    const someone = await signedIn(on.service, on.seeded.person);
+    const { passkey: own } = await addPasskey(on.issuer, someone, { name: 'Phone' });
+    on.clock.advance(601);
+    const asked = await someone.get(NEW);
+    expect(asked.html).to.include('Confirm it is you');
+    const wrong = own.answer(await optionsFor(someone, 'sign-in'));
+    expect((await someone.submit(asked, { passkey: wrong })).status).to.equal(401);
+    const confirming = own.answer(await optionsFor(someone, 'confirm'));
+    const stranger = createPerson(on.issuer);
+    const login = await stranger.get('/login');
+    expect((await stranger.submit(login, { passkey: confirming })).status).to.equal(401);
+    const right = await someone.submit(asked, { passkey: confirming });
+    expect([right.status, right.location?.pathname]).to.deep.equal([303, NEW]);
+    expect((await someone.get(NEW)).html).to.include('Create passkey');
+  });
+
+  it('of somebody else does not confirm that it is them, and is in their log', async () => {
+    const other = await signedIn(on.service, on.seeded.other);
+    on.clock.advance(601);
+    const answer = passkey.answer(await optionsFor(other, 'confirm'));
+    const page = await other.send(NEW, { passkey: answer });
+    expect(page.status).to.equal(401);
+    expect(page.html).to.include('That is the passkey of somebody else');
+    const [last] = await on.service.activity.of(on.seeded.other.accountId, { limit: 1 });
+    expect(last).to.deep.include({ action: 'passkey_refused', details: { reason: 'another' } });
+  });
+
+  it('whose counter does not grow is refused once and for all answers, and told of', async () => {
+    const who = await signedIn(on.service, on.seeded.other);
+    const { passkey: counting } = await addPasskey(on.issuer, who, { lie: { counter: 1 } });
+    counting.counter = 7;
+    expect((await signInWith(createPerson(on.issuer), counting)).status).to.equal(303);
+    for (const counter of [7, 6, 0]) {
+      const person = createPerson(on.issuer);
+      const page = await person.get('/login');
+      const answer = counting.answer(await optionsFor(person, 'sign-in'), { counter });
+      const refused = await person.submit(page, { passkey: answer });
+      expect(refused.status).to.equal(401);
+      expect(refused.html).to.include('somebody may have copied it');
+      // Brought again it is only over: nobody fills the log with it.
+      expect((await person.submit(page, { passkey: answer })).html).to.include('took too long');
+    }
+    const log = await on.service.activity.of(on.seeded.other.accountId, { limit: 9 });
+    const refused = log.filter(({ details }) => details.reason === 'copied');
+    expect(refused).to.have.length(3);
+    const activity = await who.get('/profile/activity');
+    expect(activity.html).to.include('Passkey refused').and.include('may have copied it');
+    counting.counter = 8;
+    expect((await signInWith(createPerson(on.issuer), counting)).status).to.equal(303);
+  });
+
+  const NOT_KEPT: Readonly<Record<string, Lie>> = {
+    ...{ 'for another site': { origin: 'https://gatehouse.example' } },
+    ...{ 'for another RP ID': { rpId: 'gatehouse.example' } },
+    ...{ 'in a frame of another site': { crossOrigin: true } },
+    ...{ 'for a sign-in': { type: 'webauthn.get' } },
+    ...{ 'without having verified the person': { flags: 0x01 } },
+    ...{ 'to another challenge': { challenge: 'A'.repeat(75) } },
+    // { x5c: [] }: what its certificates name would be fetched.
+    ...{ 'with certificates': { attestation: ['packed', Buffer.from('a16378356380', 'hex')] } },
+    ...{ 'with an attestation of Apple': { attestation: ['apple', Buffer.from([0xa0])] } },
+  };
+  for (const [how, lie] of Object.entries(NOT_KEPT)) {
+    it(`made ${how} is not kept`, async () => {
+      const person = await signedIn(on.service, on.seeded.person);
+      const before = await kept();
+      const { answer } = await addPasskey(on.issuer, person, { lie });
+      expect(answer.status, answer.html).to.equal(422);
+      expect(answer.html).to.include('Add a passkey').and.include('role="alert"');
+      expect(await kept()).to.deep.equal(before);
+    });
+  }
+
+  it('is kept for who was asked for it, once, and never for a second account', async () => {
+    const person = await signedIn(on.service, on.seeded.person);
+    const other = await signedIn(on.service, on.seeded.other);
+    const options = await optionsFor(person, 'add');
+    const { made } = makePasskey(on.issuer, options);
+    const stolen = await other.submit(await other.get(NEW), { made_passkey: made });
+    expect(stolen.status).to.equal(422);
+    const page = await person.get(NEW);
+    expect((await person.submit(page, { made_passkey: made })).location?.pathname).to.equal(
+      SECURITY,
+    );
+    expect((await person.submit(page, { made_passkey: made })).status).to.equal(422);
+    const excluded = (await optionsFor(person, 'add')).excludeCredentials.map(({ id }) => id);
+    expect(excluded).to.include(passkey.id);
+    // Whoever is signed in may have left long ago.
+    on.clock.advance(601);
+    expect((await person.get('/passkey-options/add')).status).to.equal(403);
+  });
+});
+
+describe('wrong passkeys from one network', () => {
+  const on = startSeeded({ settings: { limits: { signInFailuresPerAddress: 2 } } });
+
+  it('are answered 429 after too many, and a right one never', async () => {
+    const { passkey } = await addPasskey(on.issuer, await signedIn(on.service, on.seeded.person));
+    const person = createPerson(on.issuer);
+    const page = await person.get('/login');
+    const answers = [];
+    for (const _ of [1, 2, 3]) answers.push(await person.submit(page, { passkey: '{' }));
+    expect(answers.map(({ status }) => status)).to.deep.equal([401, 401, 429]);
+    expect(answers[2]?.headers.get('retry-after')).to.match(/^\d+$/);
+    expect((await signInWith(person, passkey)).status).to.equal(303);
+  });
+});

@@ -1,0 +1,338 @@
+/** A person's passkeys: added, used to come in and to confirm, called otherwise, removed. */
+import { expect } from 'chai';
+import { startWithUpstream } from '../../sign-in-upstream/service.ts';
+import type { SoftPasskey } from '../../support/authenticator.ts';
+import { atEndOfFile } from '../../support/end-of-run.ts';
+import { eventually } from '../../support/eventually.ts';
+import { type MailServer, startMailServer } from '../../support/mail-server.ts';
+import { authorizationUrl } from '../../support/oauth.ts';
+import { createPerson } from '../../support/person.ts';
+import { addPerson, type SeededPerson } from '../../support/seed.ts';
+import { startSeeded } from '../../support/seeded.ts';
+import { forEachDeployment, startsOn } from '../../support/service.ts';
+import { textOf } from '../client-owner.ts';
+import { type SignedInPerson, signedIn } from '../signed-in-person.ts';
+import { addPasskey, NEW, optionsFor, SECURITY, signInWith } from './soft-passkey.ts';
+
+describe('passkeys', () => {
+  let mail: MailServer;
+  const start = startsOn();
+  const on = startSeeded({
+    clock: true,
+    async on(options) {
+      mail = await startMailServer();
+      atEndOfFile(mail.close);
+      const from = 'gatehouse@localhost';
+      return start({ ...options, settings: { mail: { smtpUrl: mail.url, from } } });
+    },
+  });
+  let credentials: SeededPerson;
+  let person: SignedInPerson;
+  let people = 0;
+
+  beforeEach(async () => {
+    people += 1;
+    credentials = await addPerson(on.service, 'Pat', `pat-${people}@example.test`);
+    person = await signedIn(on.service, credentials);
+  });
+
+  const log = () => on.service.activity.of(credentials.accountId, { limit: 10 });
+  const passkeys = () => on.service.passkeys.of(credentials.accountId);
+  const withoutPassword = async () => {
+    const values = [credentials.accountId];
+    await on.service.database.query(
+      'UPDATE accounts SET password_hash = NULL WHERE id = $1',
+      values,
+    );
+    on.service.accounts.forget(credentials.accountId);
+  };
+  const subjects = () =>
+    mail.received
+      .filter(({ to }) => to.includes(credentials.email))
+      .map(({ raw }) => /^Subject: (.*)$/m.exec(raw)?.[1]?.trim());
+
+  it('are asked for by verified people, kept by the device, and belong to this host', async () => {
+    const asked = await optionsFor(person, 'add');
+    const handle = asked.user.id;
+    expect(asked).to.deep.include({
+      rp: { id: 'localhost', name: 'Gatehouse' },
+      attestation: 'none',
+      authenticatorSelection: {
+        ...{ residentKey: 'required', requireResidentKey: true, userVerification: 'required' },
+      },
+    });
+    expect(asked.user).to.deep.equal({ id: handle, name: credentials.email, displayName: 'Pat' });
+    // The same for all of an account, and it tells nobody whose it is.
+    expect((await optionsFor(person, 'add')).user.id).to.equal(handle);
+    expect(Buffer.from(handle, 'base64url')).to.have.length(48);
+    expect(handle).not.to.include(credentials.accountId);
+    const toSignIn = await optionsFor(createPerson(on.issuer), 'sign-in');
+    expect(toSignIn).to.deep.include({
+      ...{ rpId: 'localhost', userVerification: 'required', allowCredentials: [] },
+    });
+    expect(toSignIn.challenge).to.have.length(75);
+  });
+
+  it('are added, listed, named and told of', async () => {
+    const { answer } = await addPasskey(on.issuer, person, { name: '  Work laptop ' });
+    const page = await person.follow(answer);
+    expect(textOf(page.html)).to.match(
+      /Your passkey is added.*Work laptop Synced: .* Last used Never/,
+    );
+    const [kept] = await passkeys();
+    expect(kept).to.include({ name: 'Work laptop', isSynced: true });
+    const { answer: other } = await addPasskey(on.issuer, person, {
+      name: '\u202e',
+      lie: { flags: 5 },
+    });
+    expect(textOf((await person.follow(other)).html)).to.match(
+      /An unknown browser On one device only/,
+    );
+    const path = `${SECURITY}/passkeys/${kept?.id}`;
+    expect(textOf((await person.fillIn(path, { name: 'Phone' })).html)).to.include('Phone Synced');
+    const nameless = await person.submit(await person.get(path), { name: ' ' });
+    expect([nameless.status, textOf(nameless.html)]).to.satisfy(
+      ([status, text]: [number, string]) => status === 422 && text.includes('1 to 60 visible'),
+    );
+    expect((await log()).map(({ action }) => action)).to.deep.equal([
+      ...['passkey_added', 'passkey_added', 'signed_in'],
+    ]);
+    expect((await person.get('/profile/activity')).html).to.include('Passkey added');
+    const wanted = Array(2).fill('A passkey was added to your Gatehouse account');
+    await eventually(() => expect(subjects()).to.include.members(wanted));
+    // Nobody else has them.
+    const stranger = await signedIn(on.service, on.seeded.other);
+    for (const address of [path, `${path}/remove`]) {
+      expect((await stranger.get(address)).status).to.equal(404);
+      expect((await stranger.send(address, { name: 'Mine' })).status).to.equal(404);
+    }
+    expect((await passkeys()).map(({ name }) => name)).to.have.members([
+      'Phone',
+      'An unknown browser',
+    ]);
+  });
+
+  it('let a person in as a password does, in a session of its own', async () => {
+    const { passkey } = await addPasskey(on.issuer, person);
+    const browser = createPerson(on.issuer);
+    const session = (): string | undefined =>
+      /gate_session=([^;]+)/.exec(browser.cookieHeader('/'))?.[1];
+    await browser.signIn(on.seeded.other);
+    const before = session();
+    const openInAnotherTab = passkey.answer(await optionsFor(browser, 'sign-in'));
+    await browser.submit(await browser.get('/logout'), {});
+    const path = '/profile/connections';
+    const page = await browser.follow(await browser.get(path));
+    const arrived = await browser.submit(page, { passkey: openInAnotherTab });
+    expect(arrived.location?.pathname).to.equal(path);
+    expect((await browser.get('/profile')).html).to.include(credentials.email);
+    expect(session()).not.to.equal(before);
+    const [last] = await log();
+    expect(last).to.deep.include({ action: 'signed_in' });
+    expect(last?.details).to.include({ method: 'passkey', passkey_name: 'Laptop' });
+    expect(textOf((await browser.get('/profile/activity')).html)).to.include(
+      'Signed in with the passkey Laptop',
+    );
+    expect((await passkeys())[0]?.lastUsedAt).to.deep.equal(new Date(on.clock.clock()));
+    const { text } = await on.service.metrics.text();
+    expect(text).to.match(/gatehouse_people_signed_in_total\{method="passkey"\} [1-9]/);
+    expect(text).to.match(/gatehouse_passkeys_total\{outcome="succeeded"\} [1-9]/);
+    const unknown = 'A new browser signed in to your Gatehouse account';
+    await eventually(() => expect(subjects().filter((one) => one === unknown)).to.have.length(2));
+    // Known from then on.
+    await browser.submit(await browser.get('/logout'), {});
+    expect((await signInWith(browser, passkey)).status).to.equal(303);
+    await addPasskey(on.issuer, browser, { name: 'Other' });
+    await eventually(() => expect(subjects().filter((one) => one !== unknown)).to.have.length(2));
+    expect(subjects().filter((one) => one === unknown)).to.have.length(2);
+  });
+
+  it('answer an authorization request, again where it asks for it (prompt=login)', async () => {
+    const { passkey } = await addPasskey(on.issuer, person);
+    const browser = createPerson(on.issuer);
+    const { confidential } = on.clients;
+    for (const extra of [{}, { prompt: 'login consent' }]) {
+      const url = authorizationUrl(on.issuer, confidential, extra);
+      const consent = await browser.follow(await signInWith(browser, passkey, { path: url }));
+      expect(consent.html, JSON.stringify(extra)).to.include('Route Planner').and.include('Pat');
+      const answered = await browser.follow(await browser.submit(consent, { decision: 'approve' }));
+      expect(answered.location?.searchParams.get('code')).to.be.a('string');
+    }
+    // In place of whoever was signed in in this browser.
+    const shared = createPerson(on.issuer);
+    await shared.signIn(on.seeded.other);
+    const url = authorizationUrl(on.issuer, confidential, { prompt: 'login consent' });
+    const page = await shared.follow(await signInWith(shared, passkey, { path: url }));
+    expect(page.html).to.include(credentials.email).and.not.include(on.seeded.other.email);
+  });
+
+  it('confirm that it is them, with what was typed', async () => {
+    const { passkey } = await addPasskey(on.issuer, person);
+    on.clock.advance(601);
+    const form = await person.get('/profile/api-keys');
+    const asked = await person.submit(form, { name: 'Night sync' });
+    expect(asked.html).to.include('Confirm it is you').and.include('current_password');
+    const { allowCredentials, challenge } = await optionsFor(person, 'confirm');
+    expect(allowCredentials.map(({ id }) => id)).to.deep.equal([passkey.id]);
+    const made = await person.submit(asked, { passkey: passkey.answer({ challenge }) });
+    expect((await person.follow(made)).html).to.include('data-secret');
+    expect((await on.service.apiKeys.listOf(credentials.accountId))[0]?.name).to.equal(
+      'Night sync',
+    );
+  });
+
+  it('are removed, and then let nobody in; but not the only way in that there is', async () => {
+    const { passkey } = await addPasskey(on.issuer, person);
+    const { passkey: second } = await addPasskey(on.issuer, person, { name: 'Phone' });
+    await withoutPassword();
+    const [first, other] = (await passkeys()).map(({ id }) => `${SECURITY}/passkeys/${id}/remove`);
+    const removed = await person.fillIn(first ?? '');
+    expect(textOf(removed.html)).to.include('The passkey is removed').and.not.include('Laptop');
+    expect(textOf(removed.html)).to.include('It is the only way in that you have');
+    expect(removed.html).not.to.include(other);
+    const refused = await signInWith(createPerson(on.issuer), passkey);
+    expect([refused.status, refused.html.includes('not known here')]).to.deep.equal([401, true]);
+    const page = await person.follow(await person.send(other ?? ''));
+    expect(textOf(page.html)).to.include(
+      'That passkey is the only way in that you have, so it stays.',
+    );
+    expect(await passkeys()).to.have.length(1);
+    expect((await signInWith(createPerson(on.issuer), second)).status).to.equal(303);
+    expect((await log()).find(({ action }) => action === 'passkey_removed')?.details).to.include({
+      passkey_name: 'Laptop',
+    });
+    const wanted = 'A passkey was removed from your Gatehouse account';
+    await eventually(() => expect(subjects()).to.include(wanted));
+  });
+
+  it('let nobody in whose account is suspended', async () => {
+    const { passkey } = await addPasskey(on.issuer, person);
+    await on.service.accounts.suspend(credentials.accountId);
+    const refused = await signInWith(createPerson(on.issuer), passkey);
+    expect([refused.status, refused.html.includes('is suspended')]).to.deep.equal([401, true]);
+    expect((await log())[0]).to.deep.include({ action: 'passkey_refused' });
+  });
+
+  it('are 20 at most', async () => {
+    const { accountId } = credentials;
+    await addPasskey(on.issuer, person);
+    await on.service.database.query(
+      `INSERT INTO passkeys SELECT 'pk_' || n, 'credential ' || n, account_id, public_key, 0,
+          transports, may_sync, is_synced, aaguid, name, created_at
+        FROM passkeys, generate_series(1, 18) AS n WHERE account_id = $1`,
+      [accountId],
+    );
+    const answers = await Promise.all([1, 2].map(() => addPasskey(on.issuer, person)));
+    expect(answers.map(({ answer }) => answer.status).sort()).to.deep.equal([303, 422]);
+    expect(await passkeys()).to.have.length(20);
+    const text = textOf((await person.get(SECURITY)).html);
+    expect(text).to.include('as many as one person may have').and.not.include('Add a passkey');
+  });
+
+  it('go with the account', async () => {
+    const { passkey } = await addPasskey(on.issuer, person);
+    await on.service.accounts.remove(credentials.accountId);
+    expect(await on.service.passkeys.findKey(passkey.id)).to.equal(undefined);
+  });
+
+  it('are asked for by nobody who is not signed in, and no page fills a store', async () => {
+    const stranger = createPerson(on.issuer);
+    const count = async () => {
+      const rows = await on.service.database.query(
+        'SELECT FROM used_challenges UNION ALL SELECT FROM passkey_users',
+      );
+      return rows.length;
+    };
+    const before = await count();
+    for (const _ of [1, 2, 3]) await optionsFor(stranger, 'sign-in');
+    for (const path of ['/passkey-options/confirm', '/passkey-options/add', NEW]) {
+      expect((await stranger.get(path)).location?.pathname, path).to.equal('/login');
+    }
+    expect(await count()).to.equal(before);
+  });
+});
+
+forEachDeployment('a challenge that was answered', (start) => {
+  const on = startSeeded({ on: start, clock: true });
+
+  it('is remembered for as long as it would count, and then forgotten', async () => {
+    const { passkey } = await addPasskey(on.issuer, await signedIn(on.service, on.seeded.person));
+    expect((await signInWith(createPerson(on.issuer), passkey)).status).to.equal(303);
+    const used = async () =>
+      (await on.service.database.query('SELECT FROM used_challenges')).length;
+    on.clock.advance(599);
+    await on.service.clean();
+    expect(await used()).to.equal(2);
+    on.clock.advance(2);
+    await on.service.clean();
+    expect(await used()).to.equal(0);
+  });
+});
+
+describe('passkeys, switched off', () => {
+  const on = startSeeded({ settings: { signIn: { passkeys: false } } });
+
+  it('are on no page, and nothing answers', async () => {
+    const person = await signedIn(on.service, on.seeded.person);
+    for (const path of ['/passkey-options/sign-in', '/passkey-options/add', NEW]) {
+      expect((await person.get(path)).status, path).to.equal(404);
+    }
+    for (const page of [await person.get(SECURITY), await createPerson(on.issuer).get('/login')]) {
+      expect(page.html.toLowerCase()).not.to.include('passkey').and.not.include('webauthn');
+    }
+  });
+});
+
+describe('passkeys beside a provider, without passwords', () => {
+  const on = startWithUpstream({ provider: { match: 'external_id' }, passwords: false });
+  const LINUS = { sub: 'employee-17', email: 'linus@example.test', email_verified: false };
+  let accountId: string;
+  let passkey: SoftPasskey;
+
+  before('as an import makes them, and at the provider', async () => {
+    ({ id: accountId } = await on.service.accounts.add({ email: LINUS.email, name: 'Linus' }));
+    const values = [LINUS.sub, accountId];
+    await on.service.database.query('UPDATE accounts SET external_id = $1 WHERE id = $2', values);
+    on.service.accounts.forget(accountId);
+    on.upstream.account = LINUS;
+  });
+
+  /** Signed in with the provider, to which nobody is asked whether they want to go. */
+  async function there(): Promise<ReturnType<typeof on.traveller>> {
+    const person = on.traveller();
+    const page = await person.travel(await person.get('/profile'));
+    expect(page.url.pathname).to.equal('/profile');
+    return person;
+  }
+
+  it('are added by who comes from there, and then offered in this browser', async () => {
+    const person = await there();
+    // When they proved it there, the provider does not say: so they do it now.
+    const confirm = await person.submit(await person.get(NEW), { sign_in_with: 'platform' });
+    const page = await person.travel(confirm);
+    expect(page.html).to.include('Create passkey').and.include('You have confirmed that it is you');
+    ({ passkey } = await addPasskey(on.service.issuer, person));
+    await person.submit(await person.get('/logout'), {});
+    const login = await person.get('/login');
+    expect(login.html).to.include('Sign in with a passkey').and.include('Warehouse platform');
+    expect(login.html).not.to.include('or with a password').and.not.include('<span>or</span>');
+    expect((await signInWith(person, passkey)).status).to.equal(303);
+    expect((await person.get('/profile')).html).to.include('Linus');
+    // Nobody is asked in a browser that has seen none.
+    expect((await on.traveller().get('/login')).location?.origin).to.equal(on.upstream.issuer);
+  });
+
+  it('are the only way in once the link is taken away, and keep somebody in', async () => {
+    const person = await there();
+    const path = async () =>
+      `${SECURITY}/passkeys/${(await on.service.passkeys.of(accountId))[0]?.id}`;
+    expect((await person.get(SECURITY)).html).to.include(`${await path()}/remove`);
+    await on.service.identities.unlink(accountId, on.upstream.issuer, async () => {});
+    const text = textOf((await person.get(SECURITY)).html);
+    expect(text).to.include('It is the only way in that you have');
+    const asked = await person.get(NEW);
+    expect(textOf(asked.html)).to.include('This browser cannot use passkeys');
+    const answer = passkey.answer(await optionsFor(person, 'confirm'));
+    expect((await person.submit(asked, { passkey: answer })).location?.pathname).to.equal(NEW);
+  });
+});
