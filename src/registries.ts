@@ -1,5 +1,4 @@
 /** What is kept in the stores, whatever the settings say: wired once, for service and commands. */
-
 import type { Logger } from 'pino';
 import { createAccess } from './accounts/access/access.ts';
 import { createPeople } from './accounts/access/people.ts';
@@ -11,8 +10,8 @@ import { createUpstreamSessions } from './accounts/identities/upstream-sessions.
 import { createPasskeys } from './accounts/passkeys/passkeys.ts';
 import { createPasswordLinks } from './accounts/passwords/links.ts';
 import { createSessionList } from './accounts/session-list.ts';
-import { createClientRemoval } from './authorizations/client-removal.ts';
 import { createConnections } from './authorizations/connections.ts';
+import { createClientRemoval } from './authorizations/endings.ts';
 import { createRevocations } from './authorizations/revocations.ts';
 import { createClientProblems } from './clients/client-problems.ts';
 import { createClientRegistry } from './clients/client-registry.ts';

@@ -90,7 +90,6 @@ const DOORS: Readonly<Record<string, string>> = {
   'operator/keys': 'keys states',
   'operator/places': 'memberships places',
   'operator/program': 'confirmation failure given lists names operator report run-operator',
-  'pages/connections': 'connections view',
   'pages/forms': 'kept-answers kept-forms notices sent-form',
   'pages/password': 'forgot-password password recovery',
   'pages/sign-in':

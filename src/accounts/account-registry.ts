@@ -4,8 +4,7 @@ import { randomId } from '../random-id.ts';
 import { refuseViolations } from '../refusal.ts';
 import type { ChangeFeed } from '../storage/change-feed.ts';
 import { mapPage, type Page, type PageRequest, pageOf } from '../storage/pages.ts';
-import type { Alongside, Database } from '../storage/queries.ts';
-import { BEYOND_LOST } from '../storage/queries.ts';
+import { type Alongside, BEYOND_LOST, type Database } from '../storage/queries.ts';
 import { createPeople, type People } from './access/people.ts';
 import {
   ACCOUNT_STATE,

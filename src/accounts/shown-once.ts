@@ -1,7 +1,6 @@
 /** What is shown once: a new secret, kept between the form and the page that shows it. */
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
-import type { Clock } from '../clock.ts';
-import { epochSeconds } from '../clock.ts';
+import { type Clock, epochSeconds } from '../clock.ts';
 import { randomId } from '../random-id.ts';
 import type { TokenStore } from '../storage/token-store.ts';
 

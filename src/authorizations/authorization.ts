@@ -2,8 +2,7 @@
 import type { People, Person } from '../accounts/access/people.ts';
 import type { Client } from '../clients/client.ts';
 import type { ClientRegistry } from '../clients/client-registry.ts';
-import type { Clock } from '../clock.ts';
-import { epochSeconds } from '../clock.ts';
+import { type Clock, epochSeconds } from '../clock.ts';
 import { randomId, sha256 } from '../random-id.ts';
 import type { AuthorizationRecord, Issue, TokenStore } from '../storage/token-store.ts';
 import { generationIn, hasGeneration } from './connections.ts';

@@ -1,13 +1,11 @@
 /** Which person connected which client: what they approved, and until when its authorizations count. */
-
 import { createPeople, type People, type Person } from '../accounts/access/people.ts';
 import type { EndingCause } from '../accounts/activity/activity-words.ts';
 import type { Clock } from '../clock.ts';
 import type { ChangeFeed } from '../storage/change-feed.ts';
 import type { WriteUses } from '../storage/last-used.ts';
 import type { Page, PageRequest } from '../storage/pages.ts';
-import type { Alongside, Database, Queries } from '../storage/queries.ts';
-import { BEYOND_LOST } from '../storage/queries.ts';
+import { type Alongside, BEYOND_LOST, type Database, type Queries } from '../storage/queries.ts';
 import {
   type ConnectedClient,
   type ListedConnection,

@@ -2,6 +2,7 @@
 import type { Logger } from 'pino';
 import type { Account } from '../accounts/account.ts';
 import type { Activity, Origin } from '../accounts/activity/activity.ts';
+import type { ClientRegistry } from '../clients/client-registry.ts';
 import { type ChangeFeed, silentChangeFeed } from '../storage/change-feed.ts';
 import type { Alongside, Queries } from '../storage/queries.ts';
 import type { TokenStore } from '../storage/token-store.ts';
@@ -187,3 +188,46 @@ export async function reportRevived(
     log.warn({ err }, 'whether ended authorizations are alive was not looked at');
   }
 }
+
+/**
+ * Ends the client and everything issued to it at once, then removes what it leaves behind. It may
+ * have more connections than one statement may take time for; broken off in between, the removal
+ * can be begun again.
+ *
+ * @param alongside told how many people had it connected.
+ * @returns how many people had it connected.
+ * @throws Refusal `client_unknown`
+ */
+export type RemoveClient = (id: string, alongside?: Alongside<number>) => Promise<number>;
+
+export const createClientRemoval =
+  ({
+    clients,
+    connections,
+    activity,
+  }: {
+    readonly clients: Pick<ClientRegistry, 'suspend' | 'remove'>;
+    readonly connections: Pick<Connections, 'removeSome'>;
+    readonly activity: Activity;
+  }): RemoveClient =>
+  async (id, alongside) => {
+    // From here on it is refused everywhere; what follows only tidies up.
+    const { name } = await clients.suspend(id);
+    const details = { client_id: id, client_name: name, cause: 'client_deleted' };
+    let people = 0;
+    let removed: readonly string[];
+    do {
+      removed = await connections.removeSome(id, (tx, accountIds) => {
+        const entries = accountIds.map((accountId) => ({
+          action: 'disconnected' as const,
+          actor: 'service' as const,
+          accountId,
+          details,
+        }));
+        return activity.recordAll(entries, tx);
+      });
+      people += removed.length;
+    } while (removed.length > 0);
+    await clients.remove(id, (tx) => alongside?.(tx, people) ?? Promise.resolve());
+    return people;
+  };

@@ -1,5 +1,4 @@
 /** What those in charge of an organization see of its access and end in it, with the lines of all logs. */
-
 import type { OrganizationEnds } from '../accounts/access/organization-ends.ts';
 import type { Account } from '../accounts/account.ts';
 import type { Action, Activity, NewActivity, Origin } from '../accounts/activity/activity.ts';

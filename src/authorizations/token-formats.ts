@@ -1,5 +1,4 @@
 /** What each kind of value looks like, how one is made, and what it says by itself. */
-
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { FORMS, formTest, randomId } from '../random-id.ts';
 

@@ -1,5 +1,4 @@
 /** How a client comes to be: once, also where the form for it is sent twice. */
-
 import type { Clock } from '../clock.ts';
 import { ACCOUNT_ID, newValue } from '../random-id.ts';
 import { Refusal, refuseViolations } from '../refusal.ts';

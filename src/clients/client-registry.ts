@@ -5,8 +5,7 @@ import { refuseViolations } from '../refusal.ts';
 import type { ChangeFeed } from '../storage/change-feed.ts';
 import { createMemory } from '../storage/memory.ts';
 import { mapPage, type Page, type PageRequest, pageOf } from '../storage/pages.ts';
-import type { Alongside, Database, Queries } from '../storage/queries.ts';
-import { BEYOND_LOST } from '../storage/queries.ts';
+import { type Alongside, BEYOND_LOST, type Database, type Queries } from '../storage/queries.ts';
 import type { Client, ClientKind } from './client.ts';
 import {
   type ClientCreation,

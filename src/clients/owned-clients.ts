@@ -1,5 +1,4 @@
 /** The clients of one person, as their owner looks at them: never anybody else's. */
-
 import { isClientId } from '../random-id.ts';
 import type { Queries } from '../storage/queries.ts';
 import type { Client } from './client.ts';

@@ -1,5 +1,4 @@
 /** A key of the file that is no setting: what was probably meant, and where that belongs. */
-
 import { nearestWord } from './nearest-word.ts';
 import type { ConfigurationProblem } from './problems.ts';
 import { knownSettings, settingsInList, settingsUnder } from './schema/known-settings.ts';

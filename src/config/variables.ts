@@ -1,5 +1,4 @@
 /** The names of the environment's variables: which setting each decides, and which were mistaken. */
-
 import { nearestWord } from './nearest-word.ts';
 import type { ConfigurationProblem } from './problems.ts';
 import { knownSettings } from './schema/known-settings.ts';

@@ -1,5 +1,4 @@
 /** What commands work on: the registries of the service, over a database of its own or a shared one. */
-
 import { createMemberships, type Memberships } from '../accounts/access/memberships.ts';
 import type { Action, NewActivity, OperatedBy } from '../accounts/activity/activity.ts';
 import { type Audit, createAudit } from '../accounts/activity/audit.ts';

@@ -1,7 +1,7 @@
 /** The list of all pages. A new one stands here, and says itself which requests it answers. */
-import { activityPage } from './activity/activity.ts';
-import { apiKeysPage } from './api-keys/api-keys.ts';
-import { connectionsPage } from './connections/connections.ts';
+import { activityPage } from './activity.ts';
+import { apiKeysPage } from './api-keys.ts';
+import { connectionsPage } from './connections.ts';
 import { errorReferencePage } from './error-reference/error-reference.ts';
 import { interactionPage } from './interaction/interaction.ts';
 import { oauthClientsPage } from './oauth-clients/oauth-clients.ts';

@@ -7,7 +7,7 @@ import { TooManyPasswords } from '../accounts/passwords/work.ts';
 import { endConnections } from '../authorizations/endings.ts';
 import { formOf } from '../provider/form.ts';
 import { Refusal } from '../refusal.ts';
-import { connectionsInWords } from './connections/view.ts';
+import { connectionsInWords } from './connections.ts';
 import { originInSession, originOf, seeOther } from './page.ts';
 import { type PasskeyList, passkeyList } from './passkeys/passkeys.ts';
 import { get, type PageParts, post, type Route } from './routes.ts';

@@ -64,7 +64,7 @@ async function answerFor(value: string, ctx: Context, parts: IntrospectionParts)
   return isAccessToken(found) ? describe(found, ctx, parts) : undefined;
 }
 
-export const isAccessToken = (found: Found | undefined): found is Found<PresentedAccessToken> =>
+const isAccessToken = (found: Found | undefined): found is Found<PresentedAccessToken> =>
   found?.value.kind === 'access_token';
 
 /** A key has no client: it is for the resource servers alone. */

@@ -1,5 +1,4 @@
 /** oidc-provider, configured: the only door to the engine. */
-
 import type { Context, Middleware } from 'koa';
 import compose from 'koa-compose';
 import { type Configuration, errors, Provider } from 'oidc-provider';
@@ -183,9 +182,11 @@ export function createAuthorizationServer(parts: ProviderParts): AuthorizationSe
 
   const interactions = createInteractions({ provider, store, accounts, sessions, clock });
   const handOver = handOverToApp(parts.showHandover) as Middleware;
-  const engine = compose([nameParties, handOver, ...provider.middleware]);
+  const composed = compose([nameParties, handOver, ...provider.middleware]);
   return {
-    engine,
+    engine: function engine(ctx, next) {
+      return composed(ctx, next);
+    },
     token: tokenEndpoint({
       ...parts,
       authentication,

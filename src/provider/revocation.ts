@@ -40,14 +40,14 @@ export function revocation(
   ];
 }
 
-export interface RevocationParts {
+interface RevocationParts {
   readonly authorizations: Pick<Authorizations, 'find'>;
   readonly machineTokens: MachineTokens;
   readonly endings: Pick<Endings, 'end' | 'noteMachineToken'>;
 }
 
 /** A token that is there, as whoever presents it may end it. */
-export interface PresentedToken {
+interface PresentedToken {
   readonly clientId: string;
   readonly kind: 'access_token' | 'refresh_token';
   /** With its authorization, or alone where it has none. */
@@ -55,7 +55,7 @@ export interface PresentedToken {
 }
 
 /** The token behind a value; undefined for what is none, or dead. */
-export async function findToken(
+async function findToken(
   value: string,
   { authorizations, machineTokens, endings }: RevocationParts,
 ): Promise<PresentedToken | undefined> {

@@ -1,5 +1,4 @@
 /** `GET /oauth/introspect/changes`: one open request, on which the service says what is no longer true. */
-
 import { IntrospectionFailure } from './introspection-answer.ts';
 import type { IntrospectionEndpoint } from './introspection-endpoint.ts';
 

@@ -1,10 +1,22 @@
 /** The door of `gatehouse/resource-server`: everything an API imports to protect itself. */
-import type { Caller, Organization, Right, Role, Warehouse } from './caller.ts';
-import { mayReach, requireRight, warehousesOf } from './caller.ts';
+import {
+  type Caller,
+  mayReach,
+  type Organization,
+  type Right,
+  type Role,
+  requireRight,
+  type Warehouse,
+  warehousesOf,
+} from './caller.ts';
 import { callerContext, callerFrom, protect, requireCaller, useCaller } from './frameworks.ts';
 import type { FailureReason, IntrospectionFailure } from './introspection-answer.ts';
-import type { Identified, Introspector, IntrospectorOptions } from './introspector.ts';
-import { createIntrospector } from './introspector.ts';
+import {
+  createIntrospector,
+  type Identified,
+  type Introspector,
+  type IntrospectorOptions,
+} from './introspector.ts';
 import { type ProtectedResource, protectedResourceMetadata } from './protected-resource.ts';
 import type { ReceivedRequest } from './received-token.ts';
 import { CallerRefused, type Refusal } from './refusal.ts';

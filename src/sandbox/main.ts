@@ -1,6 +1,5 @@
 /** `npm run sandbox`: try everything on one machine. It needs what `npm ci` installs for development. */
-import { DEMO } from './provisioning.ts';
-import { type Sandbox, startSandbox } from './sandbox.ts';
+import { DEMO, type Sandbox, startSandbox } from './sandbox.ts';
 
 const stop = new AbortController();
 const stopped = new Promise<undefined>((resolve) => {

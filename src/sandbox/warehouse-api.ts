@@ -9,8 +9,7 @@ import {
   callerContext,
   type Introspector,
 } from '../resource-server/resource-server.ts';
-import { apiPage } from './api-page.ts';
-import { type Call, createCalls } from './calls.ts';
+import { apiPage, type Call, createCalls } from './calls.ts';
 import { listen } from './listening.ts';
 import { createStock, SCHEMA } from './stock.ts';
 

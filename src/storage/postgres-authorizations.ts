@@ -1,6 +1,5 @@
 /** Authorizations on PostgreSQL: one row each, and each change one statement. */
-import type { Clock } from '../clock.ts';
-import { epochSeconds } from '../clock.ts';
+import { type Clock, epochSeconds } from '../clock.ts';
 import type { Queries } from './queries.ts';
 import {
   type AuthorizationRecord,

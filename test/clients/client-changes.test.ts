@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
 import { createActivity } from '../../src/accounts/activity/activity.ts';
-import { createClientRemoval } from '../../src/authorizations/client-removal.ts';
 import { createConnections } from '../../src/authorizations/connections.ts';
+import { createClientRemoval } from '../../src/authorizations/endings.ts';
 import type { Client } from '../../src/clients/client.ts';
 import { createClientRegistry } from '../../src/clients/client-registry.ts';
 import { silentChangeFeed } from '../../src/storage/change-feed.ts';

@@ -22,8 +22,8 @@ POST /oauth/token/refresh: refuseOtherBodies readForm refuseOAuth requireSameOri
 POST /login/platform/backchannel-logout: readOAuthForm endSessions
 OPTIONS /.well-known/oauth-authorization-server: preflight
 GET /.well-known/oauth-authorization-server: answerMetadata
-GET /oauth/authorize: pageToClient ignoreOpenIdParameters recognize engineNamingParties
-GET /oauth/authorize/:uid: pageToClient engineNamingParties
+GET /oauth/authorize: pageToClient ignoreOpenIdParameters recognize engine
+GET /oauth/authorize/:uid: pageToClient engine
 GET /interaction/:uid: pageToClient show
 POST /interaction/:uid: pageToClient FORM submit
 GET /login: show

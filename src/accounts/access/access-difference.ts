@@ -1,5 +1,4 @@
 /** What changed between two answers of `accessOf`, thing by thing. */
-
 import { byName } from './by-name.ts';
 import type { Organization, Right, Role, Warehouse } from './reach.ts';
 

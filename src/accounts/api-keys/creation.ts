@@ -1,5 +1,4 @@
 /** How an API key comes to be: once, also where the form for it is sent twice. */
-
 import type { Clock } from '../../clock.ts';
 import { newValue, randomId, sha256 } from '../../random-id.ts';
 import { type Problem, Refusal } from '../../refusal.ts';

@@ -1,5 +1,4 @@
 /** What a file is about: ids and line numbers only, so that a large file needs little memory. */
-
 import { ROLES, type Role } from '../access/reach.ts';
 import { emailKey } from '../email.ts';
 import type { Identity } from '../identities/identities.ts';

@@ -1,8 +1,7 @@
 /** How a person gets another password: one that they choose signed in, or through a one-time link. */
 
 import type { Alongside, Database, Queries } from '../../storage/queries.ts';
-import type { Account } from '../account.ts';
-import { type AccountRow, accountFrom } from '../account.ts';
+import { type Account, type AccountRow, accountFrom } from '../account.ts';
 import type { AccountRegistry } from '../account-registry.ts';
 import type { Activity, Origin } from '../activity/activity.ts';
 import type { LinkPurpose, PasswordLinks } from './links.ts';

@@ -1,5 +1,4 @@
 /** The settings under `mail`: where mail goes and who it is from. */
-
 import { isDecodable, PASSWORDS_IN_URLS } from '../storage-urls.ts';
 import { text } from './kinds.ts';
 

@@ -1,5 +1,4 @@
 /** The settings under `storage`: where state is kept. */
-
 import { isDatabaseUrl, isRedisUrl, PASSWORDS_IN_URLS } from '../storage-urls.ts';
 import { flag, text, wholeNumber } from './kinds.ts';
 

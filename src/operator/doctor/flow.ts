@@ -1,5 +1,4 @@
 /** A whole authorization as a partner and a person go through it: every request real, each timed. */
-
 import {
   authorizationRequest,
   type Held,

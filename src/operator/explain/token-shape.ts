@@ -1,5 +1,4 @@
 /** What a value claims to be, from its looks alone, and what is wrong with it where it is none of ours. */
-
 import { FORMS, type ValueKind } from '../../random-id.ts';
 
 export interface Shape {

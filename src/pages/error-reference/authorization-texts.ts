@@ -1,5 +1,5 @@
 /** What the errors of the authorization endpoint mean, for the developer of a client. */
-import type { ErrorText } from './text.ts';
+import type { ErrorText } from './token-texts.ts';
 
 export const authorizationErrorTexts = {
   access_denied: {

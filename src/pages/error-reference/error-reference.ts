@@ -2,8 +2,7 @@
 import type { Context } from 'koa';
 import { get, type Lifetimes, type PageParts, type Route } from '../routes.ts';
 import { authorizationErrorTexts } from './authorization-texts.ts';
-import type { ErrorText } from './text.ts';
-import { tokenErrorTexts } from './token-texts.ts';
+import { type ErrorText, tokenErrorTexts } from './token-texts.ts';
 
 declare module '../view-data.ts' {
   interface ViewData {

@@ -1,6 +1,6 @@
 /** What the errors of the token endpoint and its neighbors mean, for the developer of a client. */
+import type { Lifetimes } from '../routes.ts';
 import { durationText } from '../words/moment.ts';
-import type { ErrorText } from './text.ts';
 
 export const tokenErrorTexts = {
   invalid_request: {
@@ -236,3 +236,12 @@ export const tokenErrorTexts = {
     ],
   },
 } satisfies Record<string, ErrorText>;
+
+export interface ErrorText {
+  readonly title: string;
+  readonly meaning: string;
+  readonly causes: readonly {
+    readonly cause: string | ((lifetimes: Lifetimes) => string);
+    readonly remedy: string;
+  }[];
+}

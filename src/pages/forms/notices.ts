@@ -1,7 +1,6 @@
 /** What a page says once, after a redirect: a sentence in a sealed cookie, not in an address. */
 import type { Context } from 'koa';
-import type { Clock } from '../../clock.ts';
-import { epochSeconds } from '../../clock.ts';
+import { type Clock, epochSeconds } from '../../clock.ts';
 import { createSeals } from '../../seals.ts';
 import { markOf, type Notices, seeOther, type Visitor } from '../page.ts';
 

@@ -1,8 +1,6 @@
 /** What the pages of one client print, but for its form. */
-
 import type { ReachedOrganization } from '../view-data.ts';
 import type { Moment } from '../words/moment.ts';
-import type { ClientSnippet } from './snippets.ts';
 import type { KeptTokens } from './test-run.ts';
 import type { ClientFormView } from './view.ts';
 import type { TestStep } from './wire-message.ts';
@@ -86,6 +84,12 @@ export interface ClientConnectionView {
   readonly snippets: readonly ClientSnippet[];
   /** Of the programs, where the client has no address that they could wait at. */
   readonly toRegister: { readonly uri: string; readonly action: string } | undefined;
+}
+
+/** A program in one language, to be copied and run. */
+export interface ClientSnippet {
+  readonly name: string;
+  readonly code: string;
 }
 
 export interface OAuthClientConnectView extends ClientPage, ClientConnectionView {

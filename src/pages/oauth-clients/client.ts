@@ -1,10 +1,14 @@
-/** `/profile/oauth-clients/:id`: how a client of a person is doing, and its requests as they happen. */
+/** `/profile/oauth-clients/:id`: how a client of a person is doing, and its requests while they happen. */
 import type { Context } from 'koa';
+import type { ClientRequest } from '../../clients/client-requests.ts';
+import type { OwnedClient } from '../../clients/owned-clients.ts';
+import { isAliveFor } from '../page.ts';
 import { get, type PageParts, type Route } from '../routes.ts';
+import { accountOf } from '../signed-in.ts';
 import { momentOf, momentOrNothing } from '../words/moment.ts';
+import type { ShownRequest } from './client-view.ts';
 import { CLIENT, headOf, type OwnClientSteps, ownClientOf, urlOf } from './own-client.ts';
-import { problemGroupsOf } from './problem-groups.ts';
-import { requestsUrlOf, shownRequest } from './requests.ts';
+import { problemGroupsOf } from './problems.ts';
 
 export function oauthClientRoutes(parts: PageParts, own: OwnClientSteps): Route[] {
   const { host, clientProblems, clientRequests } = parts;
@@ -38,3 +42,52 @@ export function oauthClientRoutes(parts: PageParts, own: OwnClientSteps): Route[
 
   return [get(CLIENT, ...own.page, show)];
 }
+
+const requestsUrlOf = (client: Pick<OwnedClient, 'id'>): string => `${urlOf(client)}/requests`;
+
+export function requestRoutes(parts: PageParts, own: OwnClientSteps): Route[] {
+  const { clients, requestStreams, clientRequests } = parts;
+
+  async function openStream(ctx: Context): Promise<void> {
+    const { id: clientId } = ownClientOf(ctx);
+    const { id: accountId } = accountOf(ctx);
+    await clientRequests.watch(clientId);
+    const stream =
+      ctx.method === 'HEAD'
+        ? ''
+        : requestStreams.open({
+            clientId,
+            accountId,
+            shown: shownRequest,
+            async isStillTheirs() {
+              const client = await clients.find(clientId);
+              return client?.ownerAccountId === accountId && isAliveFor(ctx, accountId, parts);
+            },
+          });
+    if (stream === undefined) ctx.throw(503, 'no stream of requests now');
+    ctx.type = 'text/event-stream';
+    // A proxy that compresses or collects it would hold the heartbeat back.
+    ctx.set('Cache-Control', 'no-store, no-transform');
+    ctx.set('X-Accel-Buffering', 'no');
+    // Or the connection of a stream that ended with its node would be waited for.
+    ctx.set('Connection', 'close');
+    ctx.body = stream;
+  }
+
+  return [get(`${CLIENT}/requests`, ...own.page, openStream)];
+}
+
+const STEPS = { authorize: 'Authorize', token: 'Token', revoke: 'Revoke' } as const;
+/** Of what went well. */
+const OUTCOMES = { authorize: 'code sent', token: 'tokens issued', revoke: 'revoked' } as const;
+
+/** In the words of the page. */
+const shownRequest = (request: ClientRequest): ShownRequest => ({
+  at: momentOf(new Date(request.at)),
+  time: new Date(request.at).toISOString().slice(11, 19),
+  step: request.grantType ? `${STEPS[request.step]} ${request.grantType}` : STEPS[request.step],
+  outcome: request.error ?? OUTCOMES[request.step],
+  isRefused: request.error !== undefined,
+  cause: request.cause === request.error ? '' : (request.cause ?? ''),
+  requestId: request.requestId,
+});

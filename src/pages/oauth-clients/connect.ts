@@ -1,14 +1,25 @@
 /** `/profile/oauth-clients/:id/connect`: what a library asks for, the test, and programs to run. */
 import type { Context } from 'koa';
-import { hasSecret, redirectsPeople } from '../../clients/client.ts';
+import { type Client, hasSecret, redirectsPeople } from '../../clients/client.ts';
 import type { OwnedClient } from '../../clients/owned-clients.ts';
 import { ENDPOINT } from '../../provider/endpoints.ts';
 import { get, type PageParts, type Route } from '../routes.ts';
-import type { ClientConnectionView } from './client-view.ts';
-import { environmentFile } from './environment-file.ts';
+import type { ClientConnectionView, ClientSnippet } from './client-view.ts';
 import { CLIENT, headOf, type OwnClientSteps, ownClientOf, urlOf } from './own-client.ts';
-import { listensAt, SUGGESTED_REDIRECT_URI } from './programs/values.ts';
-import { clientSnippets } from './snippets.ts';
+import { csharpProgram } from './programs/csharp.ts';
+import { curlProgram } from './programs/curl.ts';
+import { goProgram } from './programs/go.ts';
+import { javaProgram } from './programs/java.ts';
+import { nodeProgram } from './programs/node.ts';
+import { phpProgram } from './programs/php.ts';
+import { pythonProgram } from './programs/python.ts';
+import { rubyProgram } from './programs/ruby.ts';
+import {
+  inShell,
+  listensAt,
+  type ProgramValues,
+  SUGGESTED_REDIRECT_URI,
+} from './programs/values.ts';
 import { isTestable, testFormOf } from './test.ts';
 
 export function connectRoutes(parts: PageParts, own: OwnClientSteps): Route[] {
@@ -68,3 +79,56 @@ const endpointsOf = (issuer: string) => [
   { label: 'Introspection endpoint', url: issuer + ENDPOINT.introspection },
   { label: 'Metadata, for libraries that discover these', url: issuer + ENDPOINT.metadata },
 ];
+
+/** A `.env` to copy: what a client is configured with, for shells, containers and dotenv libraries. */
+function environmentFile({
+  issuer,
+  client,
+  redirectUri,
+  apiUrl,
+  secret = '',
+}: {
+  readonly issuer: string;
+  readonly client: Pick<Client, 'id' | 'kind'>;
+  readonly redirectUri: string | undefined;
+  readonly apiUrl: string | undefined;
+  /** Where it may be shown. */
+  readonly secret: string | undefined;
+}): string {
+  const values: Readonly<Record<string, string | undefined>> = {
+    OAUTH_ISSUER: issuer,
+    OAUTH_AUTHORIZATION_ENDPOINT: issuer + ENDPOINT.authorization,
+    OAUTH_TOKEN_ENDPOINT: issuer + ENDPOINT.token,
+    OAUTH_REVOCATION_ENDPOINT: issuer + ENDPOINT.revocation,
+    OAUTH_INTROSPECTION_ENDPOINT: issuer + ENDPOINT.introspection,
+    CLIENT_ID: client.id,
+    CLIENT_SECRET: hasSecret(client.kind) ? secret : undefined,
+    REDIRECT_URI: redirectUri,
+    GRAPHQL_URL: apiUrl,
+  };
+  return Object.entries(values)
+    .flatMap(([name, value]) => (value === undefined ? [] : [`${name}=${quoted(value)}\n`]))
+    .join('');
+}
+
+/** Quotes only where something needs them: not every reader of such a file takes them off. */
+const quoted = (value: string): string => (/^[\w./:@%+,=-]*$/.test(value) ? value : inShell(value));
+
+const PROGRAMS: Readonly<Record<string, (values: ProgramValues) => string>> = {
+  curl: curlProgram,
+  Node: nodeProgram,
+  Python: pythonProgram,
+  Go: goProgram,
+  Java: javaProgram,
+  PHP: phpProgram,
+  'C#': csharpProgram,
+  Ruby: rubyProgram,
+};
+
+/**
+ * Each reads the secret from the environment variable CLIENT_SECRET, prints the address to open and
+ * waits at the redirect URI for the browser. It ends with an exit code other than 0 where something
+ * is not as it should be. For confidential clients.
+ */
+export const clientSnippets = (values: ProgramValues): ClientSnippet[] =>
+  Object.entries(PROGRAMS).map(([name, program]) => ({ name, code: program(values) }));

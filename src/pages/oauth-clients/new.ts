@@ -7,7 +7,6 @@ import { newCreationKey, sentFormFrom } from '../forms/sent-form.ts';
 import { originInSession, seeOther } from '../page.ts';
 import { get, type PageParts, post, type Redraw, type Route } from '../routes.ts';
 import { accountOf, NOTHING_SENT, typedOf } from '../signed-in.ts';
-import type { ShownSecret } from './created.ts';
 import {
   type ClientFormFindings,
   checkClientForm,
@@ -17,6 +16,7 @@ import {
   type TypedClient,
 } from './form.ts';
 import { LIST, urlOf } from './own-client.ts';
+import type { ShownSecret } from './secrets.ts';
 
 const PATH = `${LIST}/new`;
 

@@ -5,16 +5,14 @@ import { byText, byTime, type ListForm, listOf } from '../lists.ts';
 import { get, type PageParts, type Route } from '../routes.ts';
 import { accountOf } from '../signed-in.ts';
 import { momentOf, momentOrNothing } from '../words/moment.ts';
-import { oauthClientRoutes } from './client.ts';
+import { oauthClientRoutes, requestRoutes } from './client.ts';
 import { connectRoutes } from './connect.ts';
-import { createdRoutes } from './created.ts';
 import { deleteRoutes } from './delete.ts';
 import { linkRoutes } from './links.ts';
 import { newClientRoutes } from './new.ts';
 import { LIST, ownClientSteps, urlOf } from './own-client.ts';
 import { problemRoutes } from './problems.ts';
-import { requestRoutes } from './requests.ts';
-import { secretRoutes } from './secrets.ts';
+import { createdRoutes, secretRoutes } from './secrets.ts';
 import { settingsRoutes } from './settings.ts';
 import { testRoutes } from './test.ts';
 

@@ -1,8 +1,10 @@
 /** Where the pages of a person's clients are, and the step of those about one: only its owner gets on. */
 import type { Context, Middleware, Next } from 'koa';
+import type { Action, Activity } from '../../accounts/activity/activity.ts';
 import { hasSecret } from '../../clients/client.ts';
 import type { OwnedClient } from '../../clients/owned-clients.ts';
 import { requestState } from '../../request-state.ts';
+import { originInSession } from '../page.ts';
 import type { PageParts, Redraw } from '../routes.ts';
 import { accountOf } from '../signed-in.ts';
 import type { ClientHead } from './client-view.ts';
@@ -79,3 +81,18 @@ export async function headOf(
       })),
   };
 }
+
+/** Records it in the transaction in which it happens. */
+export const recordingOf =
+  ({ activity }: Pick<PageParts, 'activity'>) =>
+  (
+    ctx: Context,
+    action: Action,
+    details: Readonly<Record<string, string | readonly string[]>>,
+    tx: Parameters<Activity['record']>[1],
+  ): Promise<void> => {
+    const { id, name } = ownClientOf(ctx);
+    const entry = { action, actor: 'person', accountId: accountOf(ctx).id } as const;
+    const all = { client_id: id, client_name: name, ...details };
+    return activity.record({ ...entry, details: all, origin: originInSession(ctx) }, tx);
+  };

@@ -1,8 +1,23 @@
 /** `/profile/oauth-clients/:id/problems`: why requests of a client were refused, and what mends it. */
 import type { Context } from 'koa';
+import { type Client, redirectsPeople } from '../../clients/client.ts';
+import {
+  type ClientProblem,
+  type SeenAuthMethod,
+  withoutValues,
+} from '../../clients/client-problems.ts';
+import { checkRedirectUris } from '../../clients/client-rules.ts';
+import {
+  isDifferent,
+  redirectUriDifference,
+  type Stretch,
+} from '../../clients/redirect-uri-difference.ts';
+import { isDocumentedError } from '../error-reference/error-reference.ts';
 import { get, type PageParts, type Route } from '../routes.ts';
+import { momentOf } from '../words/moment.ts';
+import type { ClientProblemGroup, SentRedirectUri } from './client-view.ts';
 import { CLIENT, headOf, type OwnClientSteps, ownClientOf, urlOf } from './own-client.ts';
-import { problemGroupsOf } from './problem-groups.ts';
+import { listensAt } from './programs/values.ts';
 
 export function problemRoutes(parts: PageParts, own: OwnClientSteps): Route[] {
   const { host, clientProblems } = parts;
@@ -18,4 +33,97 @@ export function problemRoutes(parts: PageParts, own: OwnClientSteps): Route[] {
   }
 
   return [get(`${CLIENT}/problems`, ...own.page, show)];
+}
+
+const STEPS = { authorize: 'Authorize', token: 'Token' } as const;
+
+const AUTH_METHODS: Readonly<Record<SeenAuthMethod, string>> = {
+  basic: 'Basic header',
+  body: 'client_secret in the body',
+  both: 'Basic header and client_secret in the body',
+  none: 'no client secret',
+};
+
+/** The latest first. Equal ones are one, however often they came. */
+export function problemGroupsOf(
+  problems: readonly ClientProblem[],
+  client: Pick<Client, 'kind' | 'isNative' | 'redirectUris'>,
+): ClientProblemGroup[] {
+  // Those that were sent have lost the values of their query, too.
+  const registered = client.redirectUris.map(withoutValues);
+  const groups = new Map<string, ClientProblem[]>();
+  for (const problem of problems) {
+    const { step, error, cause, redirectUri, scope, authMethod } = problem;
+    const key = JSON.stringify([step, error, cause, redirectUri, scope, authMethod]);
+    groups.set(key, [...(groups.get(key) ?? []), problem]);
+  }
+  return [...groups.values()].flatMap((all) => {
+    const [latest] = all;
+    const oldest = all.at(-1);
+    if (!latest || !oldest) return [];
+    return {
+      count: all.length,
+      first: momentOf(oldest.at),
+      last: momentOf(latest.at),
+      step: STEPS[latest.step],
+      error: latest.error,
+      errorUrl: isDocumentedError(latest.error) ? `/errors/${latest.error}` : undefined,
+      cause: latest.cause,
+      authMethod: latest.authMethod && AUTH_METHODS[latest.authMethod],
+      scope: latest.scope,
+      redirectUri: redirectUriOf(latest, registered),
+      requestId: latest.requestId,
+      toRegister: isToRegister(latest, client) ? latest.redirectUri : undefined,
+    };
+  });
+}
+
+/**
+ * Whether registering what was sent is offered with one click. Anybody can send a request with any
+ * address, so only of a host that the owner has registered, or of their own computer; and only
+ * what is known in full.
+ */
+function isToRegister(
+  { error, redirectUri }: ClientProblem,
+  { kind, isNative, redirectUris }: Pick<Client, 'kind' | 'isNative' | 'redirectUris'>,
+): boolean {
+  if (error !== 'invalid_redirect_uri' || redirectUri === undefined) return false;
+  if (!redirectsPeople(kind) || redirectUris.includes(redirectUri)) return false;
+  const { problems } = checkRedirectUris([...redirectUris, redirectUri], { native: isNative });
+  // What was cut, or has lost a value, holds a sign that no URI may.
+  if (problems.length > 0) return false;
+  const { protocol, host } = new URL(redirectUri);
+  return (
+    (protocol === 'http:' && listensAt(redirectUri) !== undefined) ||
+    redirectUris.some((uri) => new URL(uri).protocol === protocol && new URL(uri).host === host)
+  );
+}
+
+function redirectUriOf(
+  { redirectUri, step, error, cause }: ClientProblem,
+  registered: readonly string[],
+): SentRedirectUri | undefined {
+  if (redirectUri === undefined) return undefined;
+  const isTheCause = error === 'invalid_redirect_uri' || /redirect_uri/.test(cause);
+  if (step === 'token' && !isTheCause) return undefined;
+  const difference = isTheCause ? redirectUriDifference(redirectUri, registered) : undefined;
+  if (difference) {
+    return {
+      sent: difference.map((part) => ({ text: part.sent, isMarked: isDifferent(part) })),
+      nearest: difference.map((part) => ({ text: part.registered, isMarked: isDifferent(part) })),
+      differences: difference.filter(isDifferent).map(inWords),
+    };
+  }
+  const isHidden = error === 'invalid_redirect_uri' && registered.includes(redirectUri);
+  return {
+    sent: [{ text: redirectUri, isMarked: false }],
+    nearest: undefined,
+    differences: isHidden ? ['It differs in a value of its query, or was registered since.'] : [],
+  };
+}
+
+function inWords({ sent, registered }: Stretch): string {
+  if (sent === '') return `“${registered}” is missing.`;
+  if (registered === '') return `“${sent}” should not be there.`;
+  return `“${sent}” was sent instead of “${registered}”.`;
 }

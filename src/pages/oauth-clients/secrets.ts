@@ -1,6 +1,6 @@
 /** `/profile/oauth-clients/:id/secrets`: those a client has, a second one, and the end of the first. */
 import type { Context } from 'koa';
-import { hasSecret } from '../../clients/client.ts';
+import { type ClientSecret, hasSecret } from '../../clients/client.ts';
 import { LIVE_SECRETS } from '../../clients/client-secret.ts';
 import type { OwnedClient } from '../../clients/owned-clients.ts';
 import { formOf } from '../../provider/form.ts';
@@ -9,11 +9,18 @@ import { seeOther } from '../page.ts';
 import { get, type PageParts, post, type Route } from '../routes.ts';
 import { accountOf } from '../signed-in.ts';
 import type { ConfirmView } from '../view-data.ts';
+import { momentOf, momentOrNothing } from '../words/moment.ts';
 import type { SecretRow } from './client-view.ts';
-import type { ShownSecret } from './created.ts';
-import { CLIENT, headOf, type OwnClientSteps, ownClientOf, urlOf } from './own-client.ts';
-import { recordingOf } from './record.ts';
-import { secretRowsOf } from './secret-rows.ts';
+import { connectionOf } from './connect.ts';
+import {
+  CLIENT,
+  headOf,
+  type OwnClientSteps,
+  ownClientOf,
+  recordingOf,
+  urlOf,
+} from './own-client.ts';
+import { isTestable, testFormOf } from './test.ts';
 
 const PATH = `${CLIENT}/secrets`;
 const ROTATE = `${CLIENT}/rotate-secret`;
@@ -126,4 +133,73 @@ function lastUseOf(secret: SecretRow): Pick<ConfirmView, 'warning' | 'consequenc
     : `${what} was made on ${created.text} and never used`;
   if (isSafeToRemove) return { consequences: [`${use}: it is safe to remove.`, end] };
   return { warning: `${use}. Make sure that nothing needs it any more.`, consequences: [end] };
+}
+
+/** Milliseconds. What runs once a day has used the newer secret by then. */
+const UNUSED_LONG = 86_400_000;
+
+/** The newest first. */
+function secretRowsOf(secrets: readonly ClientSecret[], now: number): SecretRow[] {
+  return secrets.toReversed().map((secret) => ({
+    id: secret.id,
+    lastFour: secret.lastFour,
+    created: momentOf(secret.createdAt),
+    lastUsed: momentOrNothing(secret.lastUsedAt),
+    isSafeToRemove:
+      now - lastSeen(secret) >= UNUSED_LONG &&
+      // Of a client that rests, the one to keep is the one that was needed last.
+      secrets.some((other) => lastSeen(other) > lastSeen(secret)),
+  }));
+}
+
+const lastSeen = ({ lastUsedAt, createdAt }: ClientSecret): number =>
+  (lastUsedAt ?? createdAt).getTime();
+
+/** What `ShownOnce` keeps for this page. */
+export interface ShownSecret {
+  readonly clientId: string;
+  readonly value: string;
+  /** Or else it was added to a client that has another one in use. */
+  readonly isOfNewClient: boolean;
+}
+
+export function createdRoutes(parts: PageParts, own: OwnClientSteps): Route[] {
+  const { host, shownOnce } = parts;
+
+  async function take(ctx: Context): Promise<ShownSecret | undefined> {
+    // A look at the headers alone would use up what nobody then sees.
+    if (ctx.method !== 'GET') return undefined;
+    const once = String(ctx.query.once ?? '');
+    const shown = await shownOnce.take<ShownSecret>(accountOf(ctx).id, once);
+    return shown?.clientId === ownClientOf(ctx).id ? shown : undefined;
+  }
+
+  async function show(ctx: Context): Promise<void> {
+    const client = ownClientOf(ctx);
+    const shown = await take(ctx);
+    if (!shown) return showGone(ctx);
+    const { value: secret, isOfNewClient } = shown;
+    await host.render(ctx, 'oauth-client-created', {
+      heading: isOfNewClient ? 'Your new OAuth client' : 'Your new client secret',
+      advice: isOfNewClient
+        ? 'Copy the secret now, to where your server keeps its secrets. It is not shown again.'
+        : 'Copy it now and put it to use everywhere. The secret before it stays good until you remove it.',
+      name: client.name,
+      id: client.id,
+      secret,
+      test: isTestable(client) ? testFormOf(client) : undefined,
+      nextUrl: `${urlOf(client)}?from=secret`,
+      ...connectionOf(client, parts, secret),
+    });
+  }
+
+  const showGone = (ctx: Context): Promise<void> =>
+    host.render(ctx, 'secret-shown', {
+      section: 'oauth-clients',
+      heading: 'This client secret was shown already',
+      remedy: 'If you did not copy it, rotate the secret and remove the lost one.',
+      next: { href: urlOf(ownClientOf(ctx), 'secrets'), label: 'Go to the client' },
+    });
+
+  return [get(`${CLIENT}/created`, ...own.page, show)];
 }

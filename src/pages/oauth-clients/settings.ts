@@ -15,8 +15,14 @@ import {
   readClientForm,
   type TypedClient,
 } from './form.ts';
-import { CLIENT, headOf, type OwnClientSteps, ownClientOf, urlOf } from './own-client.ts';
-import { recordingOf } from './record.ts';
+import {
+  CLIENT,
+  headOf,
+  type OwnClientSteps,
+  ownClientOf,
+  recordingOf,
+  urlOf,
+} from './own-client.ts';
 
 const PATH = `${CLIENT}/settings`;
 const REGISTER = `${CLIENT}/redirect-uris`;

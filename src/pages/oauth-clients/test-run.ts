@@ -9,8 +9,8 @@ import {
 import { ENDPOINT } from '../../provider/endpoints.ts';
 import type { PostForm, ShownApi } from '../routes.ts';
 import { durationText } from '../words/moment.ts';
-import { apiStep } from './api-step.ts';
 import {
+  apiStep,
   bodyInLines,
   objectOf,
   parametersInLines,

@@ -1,6 +1,6 @@
 /** What went over the wire, as a person reads it: one parameter per line, secret values shortened. */
-
 import { STATUS_CODES } from 'node:http';
+import type { ApiAnswer, ShownApi } from '../routes.ts';
 
 /** One request of a test with its answer. */
 export interface TestStep {
@@ -60,3 +60,32 @@ export function objectOf(text: string): Readonly<Record<string, unknown>> | unde
 
 const shownValue = <Value>(name: string, value: Value): Value | string =>
   typeof value === 'string' && SECRET_MEMBERS.has(name) ? shortened(value) : value;
+
+/** `shown`: the body as a person reads it. */
+export function apiStep(
+  { graphqlUrl, exampleQuery }: ShownApi,
+  answer: ApiAnswer,
+): TestStep & { readonly shown: string } {
+  const request = `POST ${graphqlUrl}\nAuthorization: Bearer gate_at_…\n\n${JSON.stringify({ query: exampleQuery })}`;
+  const title = 'Call the warehouse API';
+  if ('failure' in answer) {
+    const verdict =
+      `The tokens are good, and the API did not answer: ${answer.failure}. ` +
+      'The operator of this service knows where it should be.';
+    return { title, request, answer: 'No answer', verdict, isExpected: false, shown: '' };
+  }
+  const { status, body, isCut } = answer;
+  const { data, errors } = objectOf(body) ?? {};
+  const isExpected = status === 200 && (isCut || (Boolean(data) && errors === undefined));
+  const shown = isCut ? `${body}\n… and more, which is not shown.` : bodyInLines(body);
+  return {
+    title,
+    request,
+    answer: `${statusLine(status)}\n\n${shown}`.trim(),
+    verdict: isExpected
+      ? 'Your first answer: as the person who approved, with what they may reach at this moment.'
+      : 'The tokens are good, and the API did not answer the query as it should. The answer says why.',
+    isExpected,
+    shown,
+  };
+}

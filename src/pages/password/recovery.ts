@@ -7,7 +7,7 @@ import type { WayHeld, WaysIn } from '../../accounts/ways-in.ts';
 import type { Connections } from '../../authorizations/connections.ts';
 import type { Disconnect } from '../../authorizations/endings.ts';
 import { formOf } from '../../provider/form.ts';
-import { connectionsInWords } from '../connections/view.ts';
+import { connectionsInWords } from '../connections.ts';
 import { originOf } from '../page.ts';
 import { type Moment, momentOf } from '../words/moment.ts';
 

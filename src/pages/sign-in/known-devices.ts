@@ -1,8 +1,7 @@
 /** The browsers in which an account has signed in: strangers cannot use up their attempts. */
 import type { Context } from 'koa';
 import type { Account } from '../../accounts/account.ts';
-import type { Clock } from '../../clock.ts';
-import { epochSeconds } from '../../clock.ts';
+import { type Clock, epochSeconds } from '../../clock.ts';
 import { randomId } from '../../random-id.ts';
 import { createSeals } from '../../seals.ts';
 

@@ -1,5 +1,4 @@
 /** A User-Agent header in words a person recognizes: `Firefox on Windows`. */
-
 import type { Context } from 'koa';
 import type { Origin } from '../../accounts/activity/activity.ts';
 import { originOf } from '../page.ts';

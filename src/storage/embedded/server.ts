@@ -225,7 +225,7 @@ const NOTIFICATION = 'A'.charCodeAt(0);
  * @param tell called for each notification, before the client learns that its statement is done.
  * @returns the other messages.
  */
-export function withoutNotifications(
+function withoutNotifications(
   answer: Buffer,
   tell: (channel: string, payload: string) => void,
 ): Buffer {

@@ -2,8 +2,8 @@
 import { execFileSync } from 'node:child_process';
 import { runInNewContext } from 'node:vm';
 import { expect } from 'chai';
+import { clientSnippets } from '../../../src/pages/oauth-clients/connect.ts';
 import { listensAt, type ProgramValues } from '../../../src/pages/oauth-clients/programs/values.ts';
-import { clientSnippets } from '../../../src/pages/oauth-clients/snippets.ts';
 import { startSeeded } from '../../support/seeded.ts';
 import { signedIn } from '../signed-in-person.ts';
 

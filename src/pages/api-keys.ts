@@ -1,24 +1,64 @@
 /** `/profile/api-keys`: a person's keys, for integrations that act as this one person. */
 import type { Context } from 'koa';
-import type { ApiKey } from '../../accounts/api-keys/api-key.ts';
-import { EXPIRY_DAYS } from '../../accounts/api-keys/creation.ts';
-import { displayName } from '../../accounts/display-name.ts';
-import { formOf } from '../../provider/form.ts';
-import { Refusal } from '../../refusal.ts';
-import { newCreationKey, sentFormFrom } from '../forms/sent-form.ts';
-import { byText, byTime, type ListFilter, type ListForm, listOf } from '../lists.ts';
-import { originInSession, seeOther } from '../page.ts';
-import { get, type PageParts, post, type Redraw, type Route } from '../routes.ts';
-import { accountOf, NOTHING_SENT, typedOf } from '../signed-in.ts';
-import { fromOf } from '../words/browser.ts';
-import { momentOf, momentOrNothing } from '../words/moment.ts';
-import type { ApiKeyForm, ApiKeyRow } from './api-keys-view.ts';
+import type { ApiKey } from '../accounts/api-keys/api-key.ts';
+import { EXPIRY_DAYS } from '../accounts/api-keys/creation.ts';
+import { displayName } from '../accounts/display-name.ts';
+import { formOf } from '../provider/form.ts';
+import { Refusal } from '../refusal.ts';
+import { newCreationKey, sentFormFrom } from './forms/sent-form.ts';
+import { byText, byTime, type ListChoice, type ListForm, type ListView, listOf } from './lists.ts';
+import { originInSession, seeOther } from './page.ts';
+import { get, type PageParts, post, type Redraw, type Route } from './routes.ts';
+import { accountOf, NOTHING_SENT, typedOf } from './signed-in.ts';
+import type { FormProblem } from './view-data.ts';
+import { fromOf } from './words/browser.ts';
+import { type Moment, momentOf, momentOrNothing } from './words/moment.ts';
+
+declare module './view-data.ts' {
+  interface ViewData {
+    readonly 'api-keys': {
+      readonly notice: string | undefined;
+      readonly keys: readonly ApiKeyRow[];
+      readonly list: ListView;
+      /** How many a person may have. */
+      readonly limit: number;
+      /** Absent where there is no room for another key. */
+      readonly form: ApiKeyForm | undefined;
+    };
+  }
+}
+
+interface ApiKeyRow {
+  readonly name: string;
+  /** Its beginning and its end: `gate_key_…x7Qa`. */
+  readonly masked: string;
+  readonly created: Moment;
+  /** Absent for a key that does not expire. */
+  readonly expires: Moment | undefined;
+  readonly isExpired: boolean;
+  /** Absent for a key that was never used. */
+  readonly lastUsed: Moment | undefined;
+  /** The page that asks whether to revoke it. */
+  readonly revokeUrl: string;
+}
+
+interface ApiKeyForm {
+  readonly action: string;
+  /** Tells one drawn form from the next. */
+  readonly creationKey: string;
+  /** What was typed before, or empty. */
+  readonly name: string;
+  readonly expiries: readonly ListChoice[];
+  /** Above the form; those of a field stand beside it as well. */
+  readonly problems: readonly FormProblem[];
+  readonly nameProblem: string | undefined;
+  readonly expiryProblem: string | undefined;
+}
 
 const PATH = '/profile/api-keys';
 const REVOKED = 'The key is revoked: it is refused from now on.';
 /** The value of the form for a key that does not expire. */
 const NO_EXPIRY = 'none';
-const PRESET_DAYS = '90';
 
 interface Typed {
   readonly name: string;
@@ -35,9 +75,6 @@ const KEYS: ListForm<ApiKey> = {
     byTime('used', 'Last used', ({ lastUsedAt }) => lastUsedAt),
   ],
 };
-const UNUSED: readonly ListFilter<ApiKey>[] = [
-  { name: 'unused', label: 'Never used', has: ({ lastUsedAt }) => lastUsedAt === undefined },
-];
 
 export function apiKeysPage(parts: PageParts): Route[] {
   const { host, clock, apiKeys, shownOnce, mail } = parts;
@@ -62,7 +99,10 @@ export function apiKeysPage(parts: PageParts): Route[] {
     const hasRoom = keys.filter((key) => !isExpired(key)).length < limit;
     const { rows, list } = listOf(keys, ctx.query, {
       ...KEYS,
-      filters: [...UNUSED, { name: 'expired', label: 'Expired', has: isExpired }],
+      filters: [
+        { name: 'unused', label: 'Never used', has: ({ lastUsedAt }) => lastUsedAt === undefined },
+        { name: 'expired', label: 'Expired', has: isExpired },
+      ],
     });
     await host.render(ctx, 'api-keys', {
       notice: typedOf(ctx) ? NOTHING_SENT : await host.notices.take(ctx),
@@ -74,7 +114,8 @@ export function apiKeysPage(parts: PageParts): Route[] {
   }
 
   function formWith(typed: Typed, refusal: Refusal | string | undefined): ApiKeyForm {
-    const problems = refusal instanceof Refusal ? refusal.problems : [];
+    const { problems } = refusal instanceof Refusal ? refusal : { problems: [] };
+    const said = refusal instanceof Refusal ? `${refusal.message} ${refusal.remedy}` : refusal;
     const problemOf = (code: string): string | undefined =>
       problems.find((problem) => problem.code === code)?.message;
     const nameProblem = problemOf('name_invalid');
@@ -89,10 +130,7 @@ export function apiKeysPage(parts: PageParts): Route[] {
         isChosen: value === typed.expiresInDays,
       })),
       problems: [
-        ...(typeof refusal === 'string' ? [{ message: refusal }] : []),
-        ...(refusal instanceof Refusal && problems.length === 0
-          ? [{ message: `${refusal.message} ${refusal.remedy}` }]
-          : []),
+        ...(said === undefined || problems.length > 0 ? [] : [{ message: said }]),
         ...(nameProblem ? [{ field: 'name', message: nameProblem }] : []),
         ...(expiryProblem ? [{ field: 'expires-in-90', message: expiryProblem }] : []),
       ],
@@ -100,10 +138,6 @@ export function apiKeysPage(parts: PageParts): Route[] {
       expiryProblem,
     };
   }
-
-  /** A key of the person who asks; another one is Koa's 404. */
-  const ownKey = (ctx: Context): Promise<ApiKey | undefined> =>
-    apiKeys.find(accountOf(ctx).id, String(ctx.params.id));
 
   const typedIn = (form: URLSearchParams): Typed => ({
     name: form.get('name') ?? '',
@@ -118,7 +152,7 @@ export function apiKeysPage(parts: PageParts): Route[] {
 
   function show(ctx: Context): Promise<void> {
     const typed = typedOf(ctx);
-    return draw(ctx, typed ? typedIn(typed) : { name: '', expiresInDays: PRESET_DAYS });
+    return draw(ctx, typed ? typedIn(typed) : { name: '', expiresInDays: '90' });
   }
 
   async function create(ctx: Context): Promise<void> {
@@ -171,7 +205,8 @@ export function apiKeysPage(parts: PageParts): Route[] {
   }
 
   async function askToRevoke(ctx: Context): Promise<void> {
-    const key = await ownKey(ctx);
+    const key = await apiKeys.find(accountOf(ctx).id, String(ctx.params.id));
+    // Of somebody else, or none: Koa's 404.
     if (!key) return;
     await host.render(ctx, 'confirm', {
       section: 'api-keys',

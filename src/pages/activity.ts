@@ -1,13 +1,14 @@
 /** `/profile/activity`: what happened to the account of the person who looks, newest first. */
 import type { Context } from 'koa';
-import type { Action } from '../../accounts/activity/activity.ts';
-import { ACTIONS } from '../../accounts/activity/activity-words.ts';
-import type { ListTools } from '../lists.ts';
-import { get, type PageParts, type Route } from '../routes.ts';
-import { accountOf } from '../signed-in.ts';
-import { type ActivityEntry, activityInWords } from './activity-words.ts';
+import type { Action, ActivityRecord } from '../accounts/activity/activity.ts';
+import { ACTIONS, wordsOf } from '../accounts/activity/activity-words.ts';
+import type { ListTools } from './lists.ts';
+import { get, type PageParts, type Route } from './routes.ts';
+import { accountOf } from './signed-in.ts';
+import { browserInWords } from './words/browser.ts';
+import { type Moment, momentOf } from './words/moment.ts';
 
-declare module '../view-data.ts' {
+declare module './view-data.ts' {
   interface ViewData {
     readonly activity: {
       readonly entries: readonly ActivityEntry[];
@@ -20,6 +21,22 @@ declare module '../view-data.ts' {
       readonly newestUrl: string | undefined;
     };
   }
+}
+
+interface ActivityEntry {
+  readonly at: Moment;
+  /** `Signed in`, `API key revoked` */
+  readonly what: string;
+  /** The name of the client, key, organization or warehouse it was about. */
+  readonly about: string | undefined;
+  /** More about it, such as `ending in x7Qa`. */
+  readonly note: string | undefined;
+  /** Something that the person may not have done themselves. */
+  readonly isWarning: boolean;
+  /** `Firefox on Windows`, or `The operator`. */
+  readonly by: string;
+  /** The network address it came from; absent for what came from no browser. */
+  readonly address: string | undefined;
 }
 
 const PATH = '/profile/activity';
@@ -92,3 +109,22 @@ const textFrom = (entered: unknown): string =>
 function numberFrom(entered: unknown): number | undefined {
   return typeof entered === 'string' && /^\d{1,15}$/.test(entered) ? Number(entered) : undefined;
 }
+
+function activityInWords(record: ActivityRecord): ActivityEntry {
+  const { at, actor, origin } = record;
+  return {
+    at: momentOf(at),
+    ...wordsOf(record),
+    by: origin && actor === 'person' ? browserInWords(origin.browser) : ACTORS[actor],
+    address: origin?.address,
+  };
+}
+
+/** Who it was, where it was not a person with a browser. */
+const ACTORS: Readonly<Record<ActivityRecord['actor'], string>> = {
+  person: 'You',
+  operator: 'The operator of this service',
+  client: 'The client',
+  service: 'This service',
+  organization: 'An owner or admin of the organization',
+};

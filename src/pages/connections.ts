@@ -4,17 +4,61 @@ import {
   type ComparedOrganization,
   compareAccess,
   countChanges,
-} from '../../accounts/access/access-difference.ts';
-import type { Organization } from '../../accounts/access/reach.ts';
-import type { Bar } from '../../accounts/organizations/bars.ts';
-import type { ConnectedClient } from '../../authorizations/connected-clients.ts';
-import { byText, byTime, type ListFilter, type ListForm, listOf } from '../lists.ts';
-import { originOf, seeOther } from '../page.ts';
-import { get, type PageParts, post, type Route } from '../routes.ts';
-import { accountOf } from '../signed-in.ts';
-import { momentOf, momentOrNothing } from '../words/moment.ts';
-import { reachedInWords } from '../words/reached.ts';
-import type { ConnectionRow } from './view.ts';
+} from '../accounts/access/access-difference.ts';
+import type { Organization } from '../accounts/access/reach.ts';
+import type { Bar } from '../accounts/organizations/bars.ts';
+import type { ConnectedClient } from '../authorizations/connected-clients.ts';
+import { byText, byTime, type ListFilter, type ListForm, type ListView, listOf } from './lists.ts';
+import { originOf, seeOther } from './page.ts';
+import { get, type PageParts, post, type Route } from './routes.ts';
+import { accountOf } from './signed-in.ts';
+import { type Moment, momentOf, momentOrNothing } from './words/moment.ts';
+import { reachedInWords } from './words/reached.ts';
+
+declare module './view-data.ts' {
+  interface ViewData {
+    readonly connections: {
+      readonly notice: string | undefined;
+      readonly connections: readonly ConnectionRow[];
+      readonly list: ListView;
+      /** What each of them reaches now, as `2 organizations, 5 warehouses`. */
+      readonly reach: string;
+      readonly disconnectAllUrl: string;
+    };
+    readonly connection: ConnectionRow & {
+      /** The last time it was approved; absent where that was the first time. */
+      readonly approved: Moment | undefined;
+      readonly organizations: readonly ReachedOrganization[];
+    };
+  }
+}
+
+interface ConnectionRow {
+  readonly url: string;
+  readonly name: string;
+  /** The owner's name, or 'the operator of this service'. */
+  readonly providedBy: string;
+  readonly isSuspended: boolean;
+  readonly connected: Moment;
+  /** Absent while nothing was asked for. */
+  readonly lastUsed: Moment | undefined;
+  /**
+   * What changed in what it reaches, as `1 added, 2 removed`; empty where nothing did, absent where
+   * what was approved is not known.
+   */
+  readonly changes: string | undefined;
+  /** Organizations of the person that do not let it in any more. */
+  readonly bars: readonly { readonly organization: string; readonly since: Moment }[];
+  readonly disconnectUrl: string;
+}
+
+/** Beside "Also disconnect …"; undefined where nothing acts for the person. */
+export function connectionsInWords(connections: number): string | undefined {
+  if (connections === 0) return undefined;
+  return connections === 1
+    ? 'the client that acts for you'
+    : `all ${connections} clients that act for you`;
+}
 
 const PATH = '/profile/connections';
 const ALL = `${PATH}/disconnect-all`;
