@@ -52,14 +52,6 @@ interface ConnectionRow {
   readonly disconnectUrl: string;
 }
 
-/** Beside "Also disconnect …"; undefined where nothing acts for the person. */
-export function connectionsInWords(connections: number): string | undefined {
-  if (connections === 0) return undefined;
-  return connections === 1
-    ? 'the client that acts for you'
-    : `all ${connections} clients that act for you`;
-}
-
 const PATH = '/profile/connections';
 const ALL = `${PATH}/disconnect-all`;
 const DISCONNECTED = 'Disconnected: every access it had is over, and it must ask you again.';

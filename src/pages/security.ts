@@ -7,7 +7,6 @@ import { TooManyPasswords } from '../accounts/passwords/work.ts';
 import { endConnections } from '../authorizations/endings.ts';
 import { formOf } from '../provider/form.ts';
 import { Refusal } from '../refusal.ts';
-import { connectionsInWords } from './connections.ts';
 import { originInSession, originOf, seeOther } from './page.ts';
 import { type PasskeyList, passkeyList } from './passkeys/passkeys.ts';
 import { get, type PageParts, post, type Route } from './routes.ts';
@@ -16,6 +15,7 @@ import { signInWaysRoutes, type WaysView, waysView } from './sign-in-ways.ts';
 import { accountOf, NOTHING_SENT, typedOf } from './signed-in.ts';
 import { browserInWords, fromOf } from './words/browser.ts';
 import { type Moment, momentOf } from './words/moment.ts';
+import { connectionsInWords } from './words/reached.ts';
 
 declare module './view-data.ts' {
   interface ViewData {

@@ -7,9 +7,9 @@ import type { WayHeld, WaysIn } from '../../accounts/ways-in.ts';
 import type { Connections } from '../../authorizations/connections.ts';
 import type { Disconnect } from '../../authorizations/endings.ts';
 import { formOf } from '../../provider/form.ts';
-import { connectionsInWords } from '../connections.ts';
 import { originOf } from '../page.ts';
 import { type Moment, momentOf } from '../words/moment.ts';
+import { connectionsInWords } from '../words/reached.ts';
 
 /** A box to tick. */
 export interface EndingChoice {

@@ -52,3 +52,11 @@ function warehouseInWords(
   if (change === 'removed') return [`It no longer reaches ${what}`];
   return [`Your rights in ${what} were ${formerRights.join(', ')}, now ${rights.join(', ')}`];
 }
+
+/** Beside "Also disconnect …"; undefined where nothing acts for the person. */
+export function connectionsInWords(connections: number): string | undefined {
+  if (connections === 0) return undefined;
+  return connections === 1
+    ? 'the client that acts for you'
+    : `all ${connections} clients that act for you`;
+}
