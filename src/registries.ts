@@ -26,14 +26,7 @@ import type { Database } from './storage/queries.ts';
 export type Registries = ReturnType<typeof createRegistries>;
 
 /** Asks the database nothing yet. Whoever makes them closes them. */
-export function createRegistries({
-  database,
-  changes,
-  clock,
-  log,
-  by,
-  mostRemembered,
-}: {
+export function createRegistries(parts: {
   readonly database: Database;
   readonly changes: ChangeFeed;
   readonly clock: Clock;
@@ -43,6 +36,7 @@ export function createRegistries({
   /** People, and API keys. */
   readonly mostRemembered?: number | undefined;
 }) {
+  const { database, changes, clock, log, by, mostRemembered } = parts;
   const clients = createClientRegistry({ database, changes, clock });
   const people = createPeople({ database, changes, clock, mostRemembered });
   const accounts = createAccountRegistry({ database, changes, clock, people });

@@ -93,16 +93,13 @@ export interface Endings {
 /** Records that are looked at together. */
 const BATCH = 100;
 
-export function createEndings({
-  store,
-  revocations,
-  changes = silentChangeFeed,
-}: {
+export function createEndings(parts: {
   store: TokenStore;
   revocations: Revocations;
   /** Tells this node before the request is answered; a command has none. */
   changes?: Pick<ChangeFeed, 'tell'>;
 }): Endings {
+  const { store, revocations, changes = silentChangeFeed } = parts;
   /** A test belongs to no connection, and nobody asks why it ended. */
   const isTest = ({ generation }: Authorization): boolean => generation === undefined;
 

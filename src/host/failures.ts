@@ -32,15 +32,12 @@ function asOAuthError(ctx: Context, error: unknown, log: Logger): OAuthError {
 }
 
 /** Errors, missing pages and wrong methods everywhere else. */
-export function answerErrorPages({
-  errorPage,
-  issuer,
-  log,
-}: {
+export function answerErrorPages(parts: {
   errorPage: ErrorPage;
   issuer: string;
   log: Logger;
 }): Middleware {
+  const { errorPage, issuer, log } = parts;
   return async function errorPages(ctx, next) {
     try {
       await next();

@@ -35,14 +35,12 @@ interface SentToken {
  * other. What the browser itself says about where a request comes from is checked as well. The MAC
  * covers the account and the session too, so a token is another one after each sign-in and sign-out.
  */
-export function createFormTokens({
-  issuer,
-  keys,
-}: {
+export function createFormTokens(parts: {
   issuer: string;
   /** The first signs, all are accepted. */
   keys: readonly [string, ...string[]];
 }): FormTokens {
+  const { issuer, keys } = parts;
   const isSecure = issuer.startsWith('https:');
   const cookieName = isSecure ? '__Host-gate_form' : 'gate_form';
   const cookie = { httpOnly: true, sameSite: 'lax', secure: isSecure, path: '/', signed: false };

@@ -11,13 +11,11 @@ import { addressOf, drain, listen } from './listeners.ts';
  *
  * @param handler the application; asked for at each request, for it holds who makes them.
  */
-export function createOwnRequests({
-  issuer,
-  handler,
-}: {
+export function createOwnRequests(parts: {
   issuer: string;
   handler: () => RequestListener;
 }): PostForm {
+  const { issuer, handler } = parts;
   const { host } = new URL(issuer);
   return async (path, form) => {
     const server = await listen(handler(), 0, '127.0.0.1');

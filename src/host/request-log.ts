@@ -21,13 +21,8 @@ const CALLER_LEFT = 499;
  *
  * The steps after it say in `ctx.state` what they find out (request-state.ts).
  */
-export function requestLog({
-  log,
-  observeRequest,
-}: {
-  log: Logger;
-  observeRequest?: ObserveRequest;
-}): Middleware {
+export function requestLog(parts: { log: Logger; observeRequest?: ObserveRequest }): Middleware {
+  const { log, observeRequest } = parts;
   return async function logRequest(ctx, next) {
     const start = performance.now();
     const requestId = newRequestId();

@@ -23,13 +23,11 @@ interface Frame {
 }
 
 /** Draws one view; for contexts that never passed the middleware too, like those of the engine. */
-export function createRender({
-  formTokens,
-  visitorOf,
-}: {
+export function createRender(parts: {
   formTokens: Pick<FormTokens, 'formToken'>;
   visitorOf(ctx: Context): Promise<Visitor | undefined>;
 }): Render {
+  const { formTokens, visitorOf } = parts;
   return async (ctx, name, page) => {
     // What went wrong on our side is told at once, without asking a store.
     const visitor = ctx.status >= 500 ? foundVisitor(ctx) : await visitorOf(ctx);

@@ -77,14 +77,7 @@ export interface BrowserSessions {
   lastSeen(uids: readonly string[]): Promise<ReadonlyMap<string, Date>>;
 }
 
-export function createBrowserSessions({
-  provider,
-  store,
-  writes,
-  settings,
-  clock,
-  upstreamSessions,
-}: {
+export function createBrowserSessions(parts: {
   provider: Provider;
   upstreamSessions: UpstreamSessions;
   store: TokenStore;
@@ -92,6 +85,7 @@ export function createBrowserSessions({
   settings: Settings;
   clock: Clock;
 }): BrowserSessions {
+  const { provider, store, writes, settings, clock, upstreamSessions } = parts;
   const { idleSeconds, absoluteSeconds } = settings.sessions;
   const known = requestState<Promise<BrowserSession | undefined>>('current session');
   const find = async (ctx: Context) => {

@@ -31,17 +31,13 @@ export const authenticatedClient = authenticated.get;
 /** Undefined where it found none, or did not get so far. */
 export const findAuthenticatedClient = authenticated.find;
 
-export function createClientAuthentication({
-  clients,
-  failures,
-  lastUsed,
-  issuer,
-}: {
+export function createClientAuthentication(parts: {
   clients: ClientRegistry;
   failures: Pick<FailureLimits, 'answerOf'>;
   lastUsed: Pick<LastUsed<'client' | 'client_secret'>, 'note'>;
   issuer: string;
 }): ClientAuthentication {
+  const { clients, failures, lastUsed, issuer } = parts;
   function hasSecret(client: Client, presented: string): boolean {
     const secret = findSecret(client, presented);
     if (!secret) return false;

@@ -47,14 +47,7 @@ export interface ClientTests {
 
 export const testRedirectUri = (issuer: string): string => issuer + ENDPOINT.clientTest;
 
-export function createClientTests({
-  issuer,
-  keys,
-  shownOnce,
-  sessions,
-  clients,
-  accounts,
-}: {
+export function createClientTests(parts: {
   issuer: string;
   /** The first one is used: a test does not outlive a change of it. */
   keys: readonly [string, ...string[]];
@@ -63,6 +56,7 @@ export function createClientTests({
   clients: Pick<ClientRegistry, 'find'>;
   accounts: Pick<AccountRegistry, 'find'>;
 }): ClientTests {
+  const { issuer, keys, shownOnce, sessions, clients, accounts } = parts;
   const redirectUri = testRedirectUri(issuer);
   const seals = createSeals('client-test', keys);
   const recognized = requestState<string>('recognize');

@@ -41,15 +41,12 @@ function metadataOf(client: Client): ClientMetadata {
 export type EngineClients = ReturnType<typeof createEngineClients>;
 
 /** Our registry and our rules, as the engine asks for them (engine-overrides.ts). */
-export function createEngineClients({
-  provider,
-  clients,
-  tests,
-}: {
+export function createEngineClients(parts: {
   provider: Provider;
   clients: ClientRegistry;
   tests: ClientTests;
 }) {
+  const { provider, clients, tests } = parts;
   // The types leave out that the class is made of metadata.
   const Parsed = provider.Client as unknown as new (metadata: ClientMetadata) => EngineClient;
   const parsed = new Map<string, { version: string; engineClient: EngineClient }>();

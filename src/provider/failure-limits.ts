@@ -36,17 +36,13 @@ export interface FailureLimits {
   answerOf(ctx: Context, refusal: OAuthError, clientId?: string): Promise<OAuthError>;
 }
 
-export function createFailureLimits({
-  settings,
-  createAttemptLimit,
-  log,
-  outcomes,
-}: {
+export function createFailureLimits(parts: {
   readonly settings: Settings;
   readonly createAttemptLimit: CreateAttemptLimit;
   readonly log: Logger;
   readonly outcomes: Pick<ProviderOutcomes, 'clientSecretRefused'>;
 }): FailureLimits {
+  const { settings, createAttemptLimit, log, outcomes } = parts;
   const { limits } = settings;
   const windowSeconds = limits.clientFailureWindowSeconds;
   const create = (name: string, attempts: number) =>

@@ -78,19 +78,14 @@ export interface Interactions {
   switchAccount(ctx: Context): Promise<string>;
 }
 
-export function createInteractions({
-  provider,
-  store,
-  accounts,
-  sessions,
-  clock,
-}: {
+export function createInteractions(parts: {
   provider: Provider;
   store: TokenStore;
   accounts: Pick<AccountRegistry, 'find'>;
   sessions: BrowserSessions;
   clock: Clock;
 }): Interactions {
+  const { provider, store, accounts, sessions, clock } = parts;
   type Interaction = InstanceType<Provider['Interaction']>;
 
   /** What this browser is asked, as long as it is. */

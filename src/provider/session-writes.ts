@@ -12,19 +12,14 @@ type Session = InstanceType<Provider['Session']>;
 export type SessionWrites = ReturnType<typeof createSessionWrites>;
 
 /** Our way to write, for the engine's, which writes at each request that has a session. */
-export function createSessionWrites({
-  provider,
-  store,
-  clock,
-  settings,
-  sessionList,
-}: {
+export function createSessionWrites(parts: {
   provider: Provider;
   store: TokenStore;
   clock: Clock;
   settings: Settings;
   sessionList: Pick<SessionList, 'note'>;
 }) {
+  const { provider, store, clock, settings, sessionList } = parts;
   const { idleSeconds, absoluteSeconds } = settings.sessions;
   const cookieName = provider.cookieName('session');
   const cookieOptions = {

@@ -10,14 +10,12 @@ type ModelAdapter = Pick<Adapter, 'find' | 'upsert' | 'destroy'> & Partial<Adapt
  * The adapter factory for the engine's `adapter` setting. Codes, tokens and grants are no models
  * here: they are values of an authorization, or of a machine.
  */
-export function storeAdapter({
-  store,
-  waiting,
-}: {
+export function storeAdapter(parts: {
   store: TokenStore;
   /** Interactions per network that wait for a sign-in: nobody fills the store with them. */
   waiting: AttemptLimit;
 }): (model: string) => Adapter {
+  const { store, waiting } = parts;
   const interactions = recordsOf(store, 'interaction');
   const models: Record<string, ModelAdapter> = {
     Interaction: {

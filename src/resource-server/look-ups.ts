@@ -11,13 +11,11 @@ export interface LookUps<Answer> {
  *
  * @param ask one request; `deadline` is in the time of `performance.now()`.
  */
-export function createLookUps<Answer>({
-  ask,
-  timeoutMs,
-}: {
+export function createLookUps<Answer>(parts: {
   readonly ask: (token: string, deadline: number) => Promise<Answer>;
   readonly timeoutMs: number;
 }): LookUps<Answer> {
+  const { ask, timeoutMs } = parts;
   const underWay = new Map<string, Promise<void>>();
   const waiting = new Map<string, Promise<Answer>>();
 

@@ -20,13 +20,11 @@ const WELL_KNOWN = '/.well-known/oauth-protected-resource';
  * @param resource the API's own address, as its callers know it.
  * @throws TypeError when that is no http or https URL, or has a fragment (§1.2).
  */
-export function protectedResourceMetadata({
-  resource,
-  issuer,
-}: {
+export function protectedResourceMetadata(parts: {
   readonly resource: string;
   readonly issuer: string;
 }): ProtectedResource {
+  const { resource, issuer } = parts;
   const address = URL.canParse(resource) ? new URL(resource) : undefined;
   if (!address || !/^https?:$/.test(address.protocol) || resource.includes('#')) {
     throw new TypeError('resource must be an http or https URL without a fragment');

@@ -32,13 +32,11 @@ const MOST_CHANGES = 100_000;
 const LONGEST_TIMER = 2 ** 31 - 1;
 
 /** @param most further ones take the place of those that were asked about longest ago. */
-export function createRememberedCallers({
-  most,
-  clock,
-}: {
+export function createRememberedCallers(parts: {
   readonly most: number;
   readonly clock: () => number;
 }): RememberedCallers {
+  const { most, clock } = parts;
   const remembered = new Map<string, Remembered>();
   /** By each id that an answer names. Most name one caller only, who needs no set. */
   const named = new Map<string, Remembered | Set<Remembered>>();

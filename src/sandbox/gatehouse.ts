@@ -28,16 +28,13 @@ const FAREWELL = 10_000;
  * @param stop ends the start, and operator commands, half-way.
  * @throws Error with what the service said, when it does not start.
  */
-export async function startGatehouse({
-  port,
-  apiUrl,
-  stop,
-}: {
+export async function startGatehouse(parts: {
   readonly port: number;
   /** Where the warehouse API will be. */
   readonly apiUrl: string;
   readonly stop: AbortSignal;
 }): Promise<Gatehouse> {
+  const { port, apiUrl, stop } = parts;
   const directory = await mkdtemp(path.join(tmpdir(), 'gatehouse-sandbox-'));
   const issuer = `http://localhost:${port}`;
   const settingsFile = path.join(directory, 'gatehouse.yaml');

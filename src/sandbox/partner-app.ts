@@ -28,13 +28,11 @@ const CONTENT_POLICY =
   "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; base-uri 'none'";
 
 /** Answers at the origin of the redirect URI. */
-export async function startPartnerApp({
-  registration,
-  apiUrl,
-}: {
+export async function startPartnerApp(parts: {
   readonly registration: PartnerRegistration;
   readonly apiUrl: URL;
 }): Promise<PartnerApp> {
+  const { registration, apiUrl } = parts;
   const { issuer, redirectUri } = registration;
   const { origin, hostname, port, pathname } = new URL(redirectUri);
   const connect = await createPartner(registration, apiUrl);

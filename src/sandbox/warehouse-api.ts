@@ -26,13 +26,11 @@ const HEADERS = {
   'cache-control': 'no-store',
 };
 
-export async function startWarehouseApi({
-  introspector,
-  port = 0,
-}: {
+export async function startWarehouseApi(parts: {
   readonly introspector: Introspector;
   readonly port?: number;
 }): Promise<WarehouseApi> {
+  const { introspector, port = 0 } = parts;
   const calls = createCalls(introspector);
   const rootValue = createStock();
   const style = await readFile(new URL('sandbox.css', import.meta.url), 'utf8');

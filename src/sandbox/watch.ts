@@ -31,16 +31,13 @@ interface Changed {
 }
 
 /** Opens it, and opens it again when it ends, until whoever holds the token is refused. */
-export function watchStock({
-  apiUrl,
-  accessToken,
-  log,
-}: {
+export function watchStock(parts: {
   readonly apiUrl: URL;
   /** The one of that moment. */
   readonly accessToken: () => string;
   readonly log: WireLog;
 }): Watch {
+  const { apiUrl, accessToken, log } = parts;
   const lines: WatchLine[] = [];
   const listeners = new Set<() => void>();
   let isOver = false;

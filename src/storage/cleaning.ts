@@ -17,16 +17,13 @@ export interface CleaningOutcomes {
 }
 
 /** Begins at once and goes on until stopped. A failed round is logged, and the next one tries again. */
-export function startCleaning({
-  jobs,
-  log,
-  outcomes,
-}: {
+export function startCleaning(parts: {
   /** By what each of them removes. */
   jobs: Readonly<Record<string, CleaningJob>>;
   log: Logger;
   outcomes: CleaningOutcomes;
 }): { round(): Promise<void>; stop(): Promise<void> } {
+  const { jobs, log, outcomes } = parts;
   const stopping = new AbortController();
   const { signal } = stopping;
 

@@ -50,19 +50,14 @@ export interface KeySightings {
  * @param node its name, the same at every start: `host:port`.
  * @param keysInUse asked at each note.
  */
-export async function startKeySightings({
-  database,
-  clock,
-  log,
-  node,
-  keysInUse,
-}: {
+export async function startKeySightings(parts: {
   database: Database;
   clock: Clock;
   log: Pick<Logger, 'warn'>;
   node: string;
   keysInUse: () => Keys;
 }): Promise<KeySightings> {
+  const { database, clock, log, node, keysInUse } = parts;
   const write = (): Promise<void> => {
     const { cookieKeys, tokenKeys } = keysInUse();
     const fingerprints = {

@@ -98,16 +98,13 @@ const CONFIRM = `
   UPDATE authorizations SET confirmed = true
   WHERE key = $1 AND rotation = $2 AND NOT confirmed`;
 
-export function createPostgresAuthorizations({
-  database,
-  clock,
-  timeShift,
-}: {
+export function createPostgresAuthorizations(parts: {
   database: Queries;
   clock: Clock;
   /** Milliseconds to add to what the database says the time is: for tests, which move it. */
   timeShift: () => number;
 }): AuthorizationStore {
+  const { database, clock, timeShift } = parts;
   async function readAuthorization(key: string): Promise<AuthorizationRecord | undefined> {
     const values = [key, epochSeconds(clock)];
     const [row] = await database.query<AuthorizationRow>(READ_AUTHORIZATION, values);

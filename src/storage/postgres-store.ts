@@ -38,16 +38,13 @@ const REMOVE_EXPIRED = (table: string, expiry: string): string => `
     SELECT ctid FROM ${table} WHERE ${expiry} <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED))
   RETURNING 1`;
 
-export function createPostgresStore({
-  database,
-  clock,
-  timeShift = () => 0,
-}: {
+export function createPostgresStore(parts: {
   database: Database;
   clock: Clock;
   /** Milliseconds to add to what the database says the time is: for tests, which move it. */
   timeShift?: () => number;
 }): TokenStore {
+  const { database, clock, timeShift = () => 0 } = parts;
   const write = async (
     kind: string,
     id: string,

@@ -32,13 +32,8 @@ export function redisLimits(redis: Redis | Cluster): SharedLimits {
   };
 }
 
-export function postgresLimits({
-  database,
-  clock,
-}: {
-  database: Queries;
-  clock: Clock;
-}): SharedLimits {
+export function postgresLimits(parts: { database: Queries; clock: Clock }): SharedLimits {
+  const { database, clock } = parts;
   // The library names its statements, which the embedded server does not bear (see database.ts).
   const storeClient = {
     async query({ text, values }: { text: string; values: readonly unknown[] }) {

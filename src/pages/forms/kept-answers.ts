@@ -22,15 +22,12 @@ interface Answer {
  * back to one that answered it: "Confirm Form Resubmission". So the answer is kept here, and the
  * browser sent to it with GET. One that cannot be kept is answered as it is.
  */
-export function keptAnswers({
-  forms,
-  sessions,
-  accounts,
-}: {
+export function keptAnswers(parts: {
   forms: KeptForms;
   sessions: BrowserSessions;
   accounts: AccountRegistry;
 }) {
+  const { forms, sessions, accounts } = parts;
   /** For whom the page was drawn, as its steps found. */
   const accountOf = async (ctx: Context): Promise<string | undefined> =>
     ctx.state.accountId ?? (await signedInAccount(ctx, { sessions, accounts }))?.id;

@@ -15,18 +15,14 @@ interface Notice {
   readonly until: number;
 }
 
-export function createNotices({
-  issuer,
-  keys,
-  clock,
-  visitorOf,
-}: {
+export function createNotices(parts: {
   issuer: string;
   /** The first signs, all are accepted. */
   keys: readonly [string, ...string[]];
   clock: Clock;
   visitorOf(ctx: Context): Promise<Visitor | undefined>;
 }): Notices {
+  const { issuer, keys, clock, visitorOf } = parts;
   const isSecure = issuer.startsWith('https:');
   const cookieName = isSecure ? '__Host-gate_notice' : 'gate_notice';
   const cookie = { httpOnly: true, sameSite: 'lax', secure: isSecure, path: '/' } as const;

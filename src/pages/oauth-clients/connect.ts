@@ -81,13 +81,7 @@ const endpointsOf = (issuer: string) => [
 ];
 
 /** A `.env` to copy: what a client is configured with, for shells, containers and dotenv libraries. */
-function environmentFile({
-  issuer,
-  client,
-  redirectUri,
-  apiUrl,
-  secret = '',
-}: {
+function environmentFile(parts: {
   readonly issuer: string;
   readonly client: Pick<Client, 'id' | 'kind'>;
   readonly redirectUri: string | undefined;
@@ -95,6 +89,7 @@ function environmentFile({
   /** Where it may be shown. */
   readonly secret: string | undefined;
 }): string {
+  const { issuer, client, redirectUri, apiUrl, secret = '' } = parts;
   const values: Readonly<Record<string, string | undefined>> = {
     OAUTH_ISSUER: issuer,
     OAUTH_AUTHORIZATION_ENDPOINT: issuer + ENDPOINT.authorization,

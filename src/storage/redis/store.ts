@@ -32,16 +32,13 @@ const LETTER: Record<RecordKind | 'uid' | 'authorization', string> = {
 
 const nameOf = (kind: keyof typeof LETTER, id: string): string => `gh:${LETTER[kind]}:${keyOf(id)}`;
 
-export function createRedisStore({
-  redis,
-  clock,
-  timeShift = () => 0,
-}: {
+export function createRedisStore(parts: {
   redis: Redis | Cluster;
   clock: Clock;
   /** Milliseconds to add to what Redis says the time is: for tests, which move it. */
   timeShift?: () => number;
 }): TokenStore {
+  const { redis, clock, timeShift = () => 0 } = parts;
   defineScripts(redis);
   const get = readsTogether(redis);
 
