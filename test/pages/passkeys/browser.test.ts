@@ -1,0 +1,134 @@
+/** Passkeys in a real Chromium, with a virtual authenticator: what its content policy and its API let through. */
+import { expect } from 'chai';
+import type { Page } from 'playwright-core';
+import { expectAccessible, PHONE } from '../../support/axe.ts';
+import { describeInBrowser } from '../../support/browser.ts';
+import { atEndOfFile } from '../../support/end-of-run.ts';
+import { authorizationUrl, exchangeCode, pkce, type TestClient } from '../../support/oauth.ts';
+import { type Partner, startPartner } from '../../support/partner.ts';
+import type { Credentials } from '../../support/person.ts';
+import { startSeeded } from '../../support/seeded.ts';
+import { NEW, SECURITY } from './soft-passkey.ts';
+
+describeInBrowser('passkeys in Chromium', (visit) => {
+  let partner: Partner;
+  let client: TestClient;
+  const on = startSeeded({ clock: true });
+
+  before(async () => {
+    partner = await startPartner();
+    atEndOfFile(partner.close);
+    const redirectUris = [partner.redirectUri];
+    const draft = { kind: 'public', name: 'Warehouse Map', redirectUris, isNative: false } as const;
+    const added = await on.service.clients.add(draft);
+    client = { id: added.client.id, redirectUri: partner.redirectUri };
+  });
+
+  /** @returns what its person does: touches it when it is asked, and is who they are. */
+  async function plugIn(page: Page) {
+    const debug = await page.context().newCDPSession(page);
+    await debug.send('WebAuthn.enable');
+    const options = {
+      ...({ protocol: 'ctap2', transport: 'internal' } as const),
+      ...{ hasResidentKey: true, hasUserVerification: true, isUserVerified: true },
+      automaticPresenceSimulation: false,
+    };
+    const added = await debug.send('WebAuthn.addVirtualAuthenticator', { options });
+    const { authenticatorId } = added;
+    return {
+      touch: (enabled: boolean) =>
+        debug.send('WebAuthn.setAutomaticPresenceSimulation', { authenticatorId, enabled }),
+      verify: (isUserVerified: boolean) =>
+        debug.send('WebAuthn.setUserVerified', { authenticatorId, isUserVerified }),
+    };
+  }
+
+  const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true });
+  const security = () => `${on.issuer}${SECURITY}`;
+
+  async function signIn(page: Page, { email, password }: Credentials): Promise<void> {
+    await page.getByLabel('Email address').fill(email);
+    await page.getByLabel('Password', { exact: true }).fill(password);
+    await button(page, 'Sign in').click();
+  }
+
+  /** Signed in, on the way to the page. */
+  async function add(page: Page, name: string): Promise<void> {
+    await page.getByRole('link', { name: 'Add a passkey' }).click();
+    await page.getByLabel('Name').fill(name);
+    await button(page, 'Create passkey').click();
+  }
+
+  it('are added, and lead from a partner’s request through the consent to tokens', async () => {
+    const { page, problems } = await visit(PHONE);
+    const { touch, verify } = await plugIn(page);
+    await page.goto(security());
+    await expectAccessible(page);
+    await signIn(page, on.seeded.person);
+    await touch(true);
+    await page.getByRole('link', { name: 'Add a passkey' }).click();
+    await expectAccessible(page);
+    await page.goBack();
+    await add(page, 'Work laptop');
+    await page.getByText('Your passkey is added').waitFor();
+    await expectAccessible(page);
+    await add(page, 'The same');
+    await page.getByText('This device has a passkey of yours already.').first().waitFor();
+    await touch(false);
+    await page.goto(`${on.issuer}/logout`);
+    await button(page, 'Sign out').last().click();
+
+    const { verifier, parameters } = pkce();
+    await page.goto(authorizationUrl(on.issuer, client, parameters).href);
+    await verify(false);
+    await touch(true);
+    await button(page, 'Sign in with a passkey').click();
+    await page.getByText('No passkey was used.').first().waitFor();
+    await verify(true);
+    await button(page, 'Sign in with a passkey').click();
+    await button(page, 'Approve').waitFor();
+    expect(problems).to.deep.equal([]);
+    await button(page, 'Approve').click();
+    const answer = await partner.nextRedirect();
+    const code = answer.searchParams.get('code') ?? '';
+    const { status } = await exchangeCode(on.issuer, client, code, { code_verifier: verifier });
+    expect(status).to.equal(200);
+  });
+
+  it('are offered where the address is typed, each to its person in one browser', async () => {
+    const { page, problems } = await visit();
+    const { touch } = await plugIn(page);
+    for (const who of [on.seeded.person, on.seeded.other]) {
+      await touch(false);
+      await page.goto(security());
+      await signIn(page, who);
+      await touch(true);
+      await add(page, `Of ${who.name}`);
+      await page.getByText('Your passkey is added').waitFor();
+      // Of two in this browser the person's own is asked for.
+      on.clock.advance(601);
+      await page.goto(`${on.issuer}/profile/api-keys`);
+      await page.fill('[name=name]', 'Night sync');
+      await button(page, 'Create API key').click();
+      await expectAccessible(page);
+      await button(page, 'Confirm with a passkey').click();
+      await page.locator('[data-secret]').waitFor();
+      expect(await page.innerText('header')).to.include(who.email);
+      await page.goto(`${on.issuer}/logout`);
+      await button(page, 'Sign out').last().click();
+      await page.getByText('Signed out').first().waitFor();
+    }
+    await page.goto(`${on.issuer}/profile/connections`);
+    await page.getByRole('heading', { name: 'Connections' }).waitFor();
+    expect(problems).to.deep.equal([]);
+  });
+
+  it('are not offered by a page without scripts, which says so where there is no other way', async () => {
+    const { page } = await visit({ javaScript: false });
+    await page.goto(security());
+    await signIn(page, on.seeded.person);
+    expect(await button(page, 'Sign in with a passkey').isVisible()).to.equal(false);
+    await page.goto(`${on.issuer}${NEW}`);
+    expect(await page.innerText('main')).to.include('This browser cannot create passkeys');
+  });
+});
