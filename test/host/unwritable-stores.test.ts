@@ -1,9 +1,11 @@
 /** Ready means able to write: a PostgreSQL that only reads, or has no room, is named and comes back. */
 import { execFileSync } from 'node:child_process';
+import { mkdirSync } from 'node:fs';
 import { rm, statfs, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect } from 'chai';
 import pg from 'pg';
+import { freshDataDirectory } from '../support/embedded-postgres.ts';
 import { eventually } from '../support/eventually.ts';
 import { counted, readinessOf, scrape } from '../support/metrics.ts';
 import { clientCredentials } from '../support/oauth.ts';
@@ -95,9 +97,10 @@ describe('an embedded database on a full disk', () => {
     } catch {
       this.skip();
     }
-    service = await startTestService({
-      settings: { storage: { dataDirectory: path.join(disk, 'data') } },
-    });
+    const data = path.join(disk, 'data');
+    mkdirSync(data, { mode: 0o700 });
+    const storage = { dataDirectory: await freshDataDirectory(data) };
+    service = await startTestService({ settings: { storage } });
   });
   after(async () => {
     await service?.close();

@@ -14,10 +14,11 @@ import { runFolder, temporaryDirectory } from './temporary-directory.ts';
 /**
  * A data directory with the schema of this version and no rows, for the rest of the file. The first
  * one of a run takes five seconds, because PGlite sets a cluster up; each further one is a copy.
+ *
+ * @param directory empty, and open to nobody else.
  */
-export async function freshDataDirectory(): Promise<string> {
+export async function freshDataDirectory(directory = temporaryDirectory('data')): Promise<string> {
   const cluster = await template();
-  const directory = temporaryDirectory('data');
   // 40 MB: without copying them where the file system can do so, and not until the end of the run.
   const mode = constants.COPYFILE_FICLONE;
   cpSync(cluster, path.join(directory, CLUSTER), { recursive: true, mode });
