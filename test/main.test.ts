@@ -16,6 +16,7 @@ import { startService } from '../src/service.ts';
 import { fileWith } from './config/configuration.ts';
 import { operatorWith, valueFrom } from './operator/run-operator.ts';
 import { failureOf } from './storage/waiting.ts';
+import { hurryTime } from './support/clock.ts';
 import { eventually } from './support/eventually.ts';
 import { authorizationUrl, exchangeCode } from './support/oauth.ts';
 import { createOpened } from './support/opened.ts';
@@ -33,7 +34,6 @@ describe('node src/main.ts', () => {
   let service: Run;
   let issuer: string;
   let person: Person;
-  let second: Promise<unknown>;
 
   /** Runs it with these variables and none of the test's own. */
   function start(environment: Readonly<Record<string, string>>): Run {
@@ -84,8 +84,6 @@ describe('node src/main.ts', () => {
     // What the libraries trace goes to standard error, which is searched for secrets below.
     service = start({ ...environment, DEBUG: '*' });
     await service.untilSaid('Gatehouse answers at ');
-    // It waits a while for the directory, so it begins now.
-    second = failureOf(startHere(await onFreePorts()));
   });
 
   after(async () => {
@@ -128,7 +126,9 @@ describe('node src/main.ts', () => {
   });
 
   it('a second process on the same directory is refused, and told what to do', async () => {
-    const said = explained(await second);
+    const restoreTime = hurryTime();
+    const refused = failureOf(startHere(await onFreePorts()));
+    const said = explained(await refused.finally(restoreTime));
     expect(said).to.include(`another process serves the data directory ${dataDirectory}`);
     expect(said).to.include('GATEHOUSE_DATA_DIR').and.not.to.include('    at ');
     expect((await person.get('/profile')).status).to.equal(200);
