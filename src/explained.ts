@@ -1,6 +1,6 @@
 /** What went wrong outside the program, in words for whoever runs it: at a start, and of any command. */
 import { ConfigurationProblems } from './config/problems.ts';
-import { PASSWORDS_IN_URLS } from './config/storage-urls.ts';
+import { PASSWORDS_IN_URLS } from './config/urls.ts';
 import { Refusal } from './refusal.ts';
 import { StorageUnavailable } from './storage/storage-unavailable.ts';
 

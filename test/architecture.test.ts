@@ -82,7 +82,7 @@ const DOORS: Readonly<Record<string, string>> = {
   'accounts/organizations': 'bars organizations places',
   'accounts/passkeys': 'ceremonies passkey passkeys',
   'accounts/passwords': 'changes common-passwords link-requests links mail password work',
-  'config/schema': 'json-schema known-settings schema storage',
+  'config/schema': 'connected json-schema kinds known-settings schema',
   'host/metrics': 'durations metrics',
   'operator/accounts': 'accounts sessions',
   'operator/explain': 'explain token-shape',

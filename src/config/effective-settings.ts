@@ -1,12 +1,11 @@
 /** What a deployment runs on, to be shown: each value with where it came from, and no secret. */
-import type { Environment, Override } from './environment.ts';
+import { type Environment, type Override, variableOf } from './environment.ts';
 import { knownSettings } from './schema/known-settings.ts';
 import { secretsFileIn } from './secrets.ts';
 import type { Settings, SettingsWithoutSecrets } from './settings.ts';
 import type { FileContent } from './settings-file.ts';
-import { withoutPassword } from './shown-url.ts';
+import { withoutPassword } from './urls.ts';
 import { valueAt } from './validate.ts';
-import { variableOf } from './variables.ts';
 
 export interface EffectiveSetting {
   /** As in `tokens.retry_window`. */

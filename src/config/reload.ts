@@ -1,9 +1,9 @@
 /** Which settings a running service takes over, and which wait for its next start. */
 import type { Logger } from 'pino';
+import { variableOf } from './environment.ts';
 import { ConfigurationProblems } from './problems.ts';
 import { knownSettings } from './schema/known-settings.ts';
 import type { Settings } from './settings.ts';
-import { variableOf } from './variables.ts';
 
 /** What a reload came to. Settings are named as in the file. */
 export interface Reload {

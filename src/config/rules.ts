@@ -2,8 +2,8 @@
 import type { Override } from './environment.ts';
 import { issuerProblem } from './issuer.ts';
 import type { ConfigurationProblem } from './problems.ts';
+import { NO_DATA_DIRECTORY } from './schema/connected.ts';
 import type { SettingsFile } from './schema/schema.ts';
-import { NO_DATA_DIRECTORY } from './schema/storage.ts';
 import type { SettingsWithoutSecrets } from './settings.ts';
 import { locationOf, shown, valueAt } from './validate.ts';
 

@@ -1,10 +1,9 @@
 /** What a configuration may do and hardly anybody wants: told, and never refused. */
 import { statSync } from 'node:fs';
-import { makeAKey, type Variables } from './environment.ts';
+import { makeAKey, mayBeInAFile, type Variables, variableOf } from './environment.ts';
 import { mayHavePasskeys } from './issuer.ts';
 import type { ConfigurationProblem } from './problems.ts';
 import type { Settings } from './settings.ts';
-import { mayBeInAFile, variableOf } from './variables.ts';
 
 /** Permissions by which somebody else than the owner and the group may read. */
 const ANYBODY_MAY_READ = 0o004;

@@ -6,7 +6,7 @@ import type { EffectiveSecret } from '../config/effective-settings.ts';
 import { type Inspection, inspectSettings } from '../config/load.ts';
 import type { ConfigurationProblem } from '../config/problems.ts';
 import { settingsJsonSchema } from '../config/schema/json-schema.ts';
-import { hostsOf } from '../config/storage-urls.ts';
+import { hostsOf } from '../config/urls.ts';
 import { WrongUsage } from './program/failure.ts';
 import type { Operator } from './program/operator.ts';
 import { type Report, table } from './program/report.ts';

@@ -1,6 +1,5 @@
 /** The kinds of value a setting may have, each with the words for somebody who wrote another. */
 import { z } from 'zod';
-import { durationPattern, durationSeconds } from '../durations.ts';
 
 export interface Expectation {
   /** What is accepted, as in "is not …". */
@@ -63,4 +62,17 @@ export function oneOf<const Word extends string>(words: readonly Word[]) {
 /** A text that is not empty, further described by `accepts`; `isValid` decides what fits. */
 export function text(expectation: Expectation, isValid: (value: string) => boolean = () => true) {
   return z.string().regex(/\S/).refine(isValid).register(expectations, expectation);
+}
+
+export const durationPattern = /^\d{1,9}[smhd]$/;
+
+const secondsIn: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400 };
+
+/**
+ * Seconds of a text that matches `durationPattern`; NaN for any other text, because a number
+ * without a unit is a mistake to report, never a guess.
+ */
+export function durationSeconds(text: string): number {
+  if (!durationPattern.test(text)) return Number.NaN;
+  return Number(text.slice(0, -1)) * (secondsIn[text.slice(-1)] ?? Number.NaN);
 }

@@ -1,11 +1,8 @@
 /** Every setting of the file: its kind, default, unit and effect. The one source of all three. */
 import { z } from 'zod';
-import { api } from './api.ts';
+import { api, mail, storage } from './connected.ts';
 import { duration, durationOrOff, flag, oneOf, text, wholeNumber } from './kinds.ts';
-import { limits } from './limit.ts';
-import { mail } from './mail.ts';
 import { signIn } from './sign-in.ts';
-import { storage } from './storage.ts';
 
 const issuer = text({
   accepts: 'an origin',
@@ -89,6 +86,51 @@ const sessions = {
   absolute: duration('1m', '365d')
     .prefault('7d')
     .describe('A browser session ends this long after the sign-in, used or not.'),
+};
+
+const attempts = (usual: number) => wholeNumber(1, 1_000_000).default(usual);
+const owned = () => wholeNumber(0, 100_000).default(25);
+const window = (usual: string) => duration('1s', '1d').prefault(usual);
+
+const limits = {
+  clients_per_person: owned().describe(
+    'OAuth clients one person may have on the profile page; 0 forbids new ones.',
+  ),
+  api_keys_per_person: owned().describe('API keys one person may have; 0 forbids new ones.'),
+  sign_in_failures: attempts(10).describe(
+    'Wrong passwords per account and address within the window, before a pause; as many again ' +
+      'for each browser in which the account has signed in before.',
+  ),
+  sign_in_failures_per_address: attempts(100).describe(
+    'Wrong passwords per address, whoever they are for, within the window. A browser in which ' +
+      'the account has signed in before is not held up.',
+  ),
+  sign_in_failure_window: window('15m').describe(
+    'The window in which sign_in_failures and sign_in_failures_per_address are counted.',
+  ),
+  sign_in_failures_per_account: attempts(100).describe(
+    'Wrong passwords per account, from wherever they come, within sign_in_account_window. A ' +
+      'browser in which the account has signed in before is not held up, and a one-time link ' +
+      'lets the person in.',
+  ),
+  sign_in_account_window: window('1h').describe(
+    'The window in which sign_in_failures_per_account are counted.',
+  ),
+  client_failures: attempts(50).describe(
+    'Failed client authentications per client and address within the window; further ones are ' +
+      'answered 429. A right secret is never refused.',
+  ),
+  client_failures_per_address: attempts(300).describe(
+    'Failed client authentications, and wrong tokens and codes of who shows no secret, per ' +
+      'address within the window, before 429. What is right is never refused.',
+  ),
+  client_failure_window: window('1m').describe(
+    'The window in which client_failures and client_failures_per_address are counted.',
+  ),
+  waiting_sign_ins_per_address: attempts(500).describe(
+    'Authorization requests per address, begun within ten minutes, that wait for a sign-in; further ' +
+      'ones of who is not signed in are told to wait (429).',
+  ),
 };
 
 const activity = {

@@ -5,7 +5,7 @@ import { Writable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { InvalidArgumentError } from 'commander';
 import { systemClock } from '../../clock.ts';
-import { durationSeconds } from '../../config/durations.ts';
+import { durationSeconds } from '../../config/schema/kinds.ts';
 import { randomId } from '../../random-id.ts';
 import { WrongUsage } from './failure.ts';
 import type { Surroundings } from './operator.ts';

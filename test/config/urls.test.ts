@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { withoutPassword } from '../../src/config/shown-url.ts';
+import { withoutPassword } from '../../src/config/urls.ts';
 import { wordsOf } from '../support/words.ts';
 
 describe('a URL that is shown', () => {

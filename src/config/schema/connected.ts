@@ -1,0 +1,129 @@
+/** The settings of what the service connects to: `storage`, `mail`, and the `api` of the tokens. */
+
+import { isLoopbackOrigin } from '../issuer.ts';
+import { isDatabaseUrl, isDecodable, isRedisUrl, PASSWORDS_IN_URLS } from '../urls.ts';
+import { flag, text, wholeNumber } from './kinds.ts';
+
+/** In place of a directory: nothing is kept in this process, and a database must be named. */
+export const NO_DATA_DIRECTORY = 'off';
+
+export const storage = {
+  data_directory: text({
+    accepts: 'a path, or off',
+    example: 'the path of a directory, such as `./data`, or `off`',
+  })
+    .default('./data')
+    .describe(
+      'Directory of the embedded database and its generated secrets, relative to the directory ' +
+        'of package.json; `off`: there is none, and nothing starts without a database_url.',
+    ),
+  database_url: text(
+    {
+      accepts: 'a PostgreSQL URL',
+      example: `\`postgres://gatehouse@db.example.com:5432/gatehouse\`; ${PASSWORDS_IN_URLS}`,
+    },
+    isDatabaseUrl,
+  )
+    .optional()
+    .describe(
+      'PostgreSQL to use in place of the embedded database. Put a URL with a password into the ' +
+        'environment, as DATABASE_URL. Default: embedded.',
+    ),
+  database_connections: wholeNumber(2, 1_000)
+    .default(10)
+    .describe(
+      'Connections that each process may open to PostgreSQL, beside one that hears of changes.',
+    ),
+  remembered_people: wholeNumber(1_000, 10_000_000)
+    .default(100_000)
+    .describe(
+      'People, and as many API keys, that each process remembers, those asked about longest ago ' +
+        'forgotten first. Each takes 1.5 to 3 kB; who reaches more than ten places counts as several.',
+    ),
+  redis_url: text(
+    {
+      accepts: 'a Redis URL',
+      example:
+        '`redis://host:6379`, `redis+sentinel://host1:26379,host2:26379/mymaster` or ' +
+        `\`redis+cluster://host1:7000,host2:7001\` (rediss for TLS); ${PASSWORDS_IN_URLS}`,
+    },
+    isRedisUrl,
+  )
+    .optional()
+    .describe(
+      'Redis that keeps the tokens. Put a URL with a password into the environment, as ' +
+        'REDIS_URL. Default: tokens live in the database.',
+    ),
+  auto_migrate: flag()
+    .default(true)
+    .describe('Bring the database schema up to date at start; false refuses to start instead.'),
+  accept_volatile_redis: flag()
+    .default(false)
+    .describe('Start although Redis keeps nothing on disk: its restart then ends every token.'),
+};
+
+export const mail = {
+  smtp_url: text(
+    {
+      accepts: 'an SMTP URL',
+      example: `\`smtp://mail.example.com:587\` (smtps:// for TLS from the first byte); ${PASSWORDS_IN_URLS}`,
+    },
+    isSmtpUrl,
+  )
+    .optional()
+    .describe(
+      'Server that takes mail for delivery. Put a URL with a password into the environment, as ' +
+        'SMTP_URL. Default: no mail is sent, and there is no “Forgot password?”.',
+    ),
+  from: text(
+    {
+      accepts: 'a sender',
+      example: '`gatehouse@example.com` or `Gatehouse <gatehouse@example.com>`',
+    },
+    isSender,
+  )
+    .optional()
+    .describe('Who the mail is from; needed with smtp_url.'),
+};
+
+/** `smtp://` (STARTTLS where the server offers it) or `smtps://`, one server, with or without a login. */
+function isSmtpUrl(url: string): boolean {
+  return /^smtps?:\/\/[^/?#]+\/?$/.test(url) && URL.canParse(url) && isDecodable(url);
+}
+
+/** An address, or a name and an address in angle brackets. One line, for it becomes a header. */
+function isSender(sender: string): boolean {
+  return /^(?:[^\p{C}<>]+ <[^\s\p{C}<>@]+@[^\s\p{C}<>@]+>|[^\s\p{C}<>@]+@[^\s\p{C}<>@]+)$/u.test(
+    sender,
+  );
+}
+
+export const api = {
+  graphql_url: text(
+    {
+      accepts: 'an https URL without a login or a fragment',
+      example: '`https://api.example.com/graphql` (http on a loopback host only)',
+    },
+    isApiUrl,
+  )
+    .optional()
+    .describe(
+      'Where your GraphQL API takes requests, as partners reach it. Owners of clients are shown it, ' +
+        'and their test and programs call it; this service sends it their access tokens and shows ' +
+        'them its answers. Default: none.',
+    ),
+  example_query: text({ accepts: 'a GraphQL query', example: '`{ organizations { name } }`' })
+    .default('{__typename}')
+    .describe(
+      'The query that the test and the programs end with: one that anybody may make, and that shows ' +
+        'what your API is about.',
+    ),
+};
+
+/** Access tokens go there, so nobody may read along (RFC 6750 §5.3). */
+function isApiUrl(url: string): boolean {
+  if (!URL.canParse(url)) return false;
+  const { protocol, origin, username, password } = new URL(url);
+  const isPrivate = protocol === 'https:' || (protocol === 'http:' && isLoopbackOrigin(origin));
+  return isPrivate && username === '' && password === '' && !url.includes('#');
+}
