@@ -16,7 +16,7 @@ import { createRevocations } from './authorizations/revocations.ts';
 import { createClientProblems } from './clients/client-problems.ts';
 import { createClientRegistry } from './clients/client-registry.ts';
 import { createClientRequests } from './clients/client-requests.ts';
-import { writeClientUses, writeSecretUses } from './clients/client-uses.ts';
+import { writeClientUses, writeSecretUses } from './clients/client-row.ts';
 import { createRequestStreams } from './clients/request-streams.ts';
 import type { Clock } from './clock.ts';
 import type { ChangeFeed } from './storage/change-feed.ts';

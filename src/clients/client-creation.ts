@@ -5,8 +5,7 @@ import { Refusal, refuseViolations } from '../refusal.ts';
 import type { Alongside, Database, Queries } from '../storage/queries.ts';
 import { type Client, hasSecret } from './client.ts';
 import { type ClientDraft, normalizeClientName, refuseInvalidClient } from './client-rules.ts';
-import { newClientSecret } from './client-secret.ts';
-import { insertSecret } from './client-secrets.ts';
+import { insertSecret, newClientSecret } from './client-secrets.ts';
 
 export interface ClientCreation {
   /**

@@ -13,10 +13,15 @@ import {
   refuseForeignAccountId,
   unknownOwner,
 } from './client-creation.ts';
-import { type ClientRow, clientFrom, SELECT_CLIENTS } from './client-row.ts';
+import {
+  type ClientRow,
+  clientFrom,
+  createOwnedClients,
+  type OwnedClients,
+  SELECT_CLIENTS,
+} from './client-row.ts';
 import { type ClientDraft, normalizeClientName, refuseInvalidClient } from './client-rules.ts';
 import { type ClientSecrets, createClientSecrets, unknownClient } from './client-secrets.ts';
-import { createOwnedClients, type OwnedClients } from './owned-clients.ts';
 
 export interface ClientRegistry extends ClientCreation, ClientSecrets, OwnedClients {
   /** The client with its secrets, suspended or not; undefined when there is none. */

@@ -1,6 +1,9 @@
-/** How a client is read from its tables, with its owner's name and its secrets, in one query. */
-import { type Client, type ClientKind, clientVersion } from './client.ts';
-import { normalizeLinks } from './client-links.ts';
+/** Clients as their tables have them: read with their owner's name and secrets, and noted as used. */
+
+import { isClientId } from '../random-id.ts';
+import type { WriteUses } from '../storage/last-used.ts';
+import type { Queries } from '../storage/queries.ts';
+import { type Client, type ClientKind, clientVersion, normalizeLinks } from './client.ts';
 
 /** To be completed by `WHERE`, `ORDER BY` on `c`. */
 export const SELECT_CLIENTS = `
@@ -65,4 +68,59 @@ export function clientFrom(row: ClientRow): Client {
     })),
   };
   return { ...client, version: clientVersion(client) };
+}
+
+export interface OwnedClient extends Client {
+  /** How many people have it connected now. */
+  readonly connectedPeople: number;
+}
+
+export interface OwnedClients {
+  /** The clients of a person as they are now, oldest first. */
+  listByOwner(accountId: string): Promise<OwnedClient[]>;
+  /** A client of this person as it is now; undefined also where it is somebody else's. */
+  findByOwner(accountId: string, id: string): Promise<OwnedClient | undefined>;
+}
+
+/** Asks the database each time: its answers show uses, which nobody is notified of. */
+export function createOwnedClients(database: Queries): OwnedClients {
+  async function select(where: string, values: readonly string[]): Promise<OwnedClient[]> {
+    const rows = await database.query<ClientRow & { connected_people: number }>(
+      `SELECT owned.*,
+          (SELECT count(*)::integer FROM connections
+            WHERE client_id = owned.id AND ended_at IS NULL) AS connected_people
+        FROM (${SELECT_CLIENTS} WHERE ${where}) owned ORDER BY owned.created_at, owned.id`,
+      values,
+    );
+    return rows.map((row) => ({ ...clientFrom(row), connectedPeople: row.connected_people }));
+  }
+
+  return {
+    listByOwner: (accountId) => select('c.owner_account_id = $1', [accountId]),
+
+    async findByOwner(accountId, id) {
+      if (!isClientId(id)) return undefined;
+      const [client] = await select('c.owner_account_id = $1 AND c.id = $2', [accountId, id]);
+      return client;
+    },
+  };
+}
+
+/** For `note('client', clientId)`. */
+export const writeClientUses = (database: Queries): WriteUses => writeUses(database, 'clients');
+
+/** For `note('client_secret', secretId)`. */
+export const writeSecretUses = (database: Queries): WriteUses =>
+  writeUses(database, 'client_secrets');
+
+function writeUses(database: Queries, table: 'clients' | 'client_secrets'): WriteUses {
+  return async (uses) => {
+    // Another node may have seen a later use.
+    await database.query(
+      `UPDATE ${table} SET last_used_at = use.at
+        FROM unnest($1::text[], $2::timestamptz[]) AS use (id, at)
+        WHERE ${table}.id = use.id AND coalesce(${table}.last_used_at < use.at, true)`,
+      [uses.map(({ id }) => id), uses.map(({ at }) => at)],
+    );
+  };
 }

@@ -1,7 +1,12 @@
 /** What may be registered as a client: its name and its redirect URIs, whoever registers it. */
 import { type Problem, Refusal } from '../refusal.ts';
-import { type ClientKind, redirectsPeople } from './client.ts';
-import { type ClientLinks, checkLinks } from './client-links.ts';
+import {
+  type ClientKind,
+  type ClientLinks,
+  LINKS,
+  type LinkKind,
+  redirectsPeople,
+} from './client.ts';
 import {
   type RedirectUriCode,
   type RedirectUriOptions,
@@ -143,4 +148,24 @@ function warningsOf(
     warnings.push({ code: 'slash_twin', message });
   }
   return warnings.map((warning) => ({ ...warning, index }));
+}
+
+const LONGEST_LINK = 500;
+
+/** The problems of links as they are kept, `code` being the kind; none where they are fine. */
+export function checkLinks(links: ClientLinks): Problem<LinkKind>[] {
+  return LINKS.flatMap((kind) => {
+    const url = links[kind];
+    if (url === undefined || isAcceptable(url)) return [];
+    const message = `Enter a full address that begins with https://, at most ${LONGEST_LINK} characters.`;
+    return [{ code: kind, message }];
+  });
+}
+
+/** Printable ASCII, so that no host or path looks like another; without a name and password. */
+function isAcceptable(url: string): boolean {
+  if (url.length > LONGEST_LINK || !/^https:\/\/[!-~]+$/i.test(url) || !URL.canParse(url))
+    return false;
+  const { protocol, hostname, username, password } = new URL(url);
+  return protocol === 'https:' && hostname.includes('.') && username === '' && password === '';
 }

@@ -1,6 +1,5 @@
 /** A registered OAuth client, as the rest of the service sees it. */
 import { createHash } from 'node:crypto';
-import type { ClientLinks } from './client-links.ts';
 
 export type ClientKind = 'confidential' | 'public' | 'machine' | 'resource-server';
 
@@ -79,3 +78,25 @@ export function clientVersion(client: Omit<Client, 'version'>): string {
   ];
   return createHash('sha256').update(JSON.stringify(values)).digest('base64url');
 }
+
+/** Pages about a client that its owner names: shown as theirs, and never looked at by this service. */
+/** Their kinds, in the order in which they are shown. */
+export const LINKS = ['homepage', 'support', 'privacy'] as const;
+
+export type LinkKind = (typeof LINKS)[number];
+
+/** Absolute `https:` URLs, each absent where none is named. */
+export type ClientLinks = { readonly [Kind in LinkKind]?: string };
+
+/** As they are kept: what was left empty is absent. */
+export const normalizeLinks = (
+  entered: {
+    readonly [Kind in LinkKind]?: string | undefined;
+  },
+): ClientLinks =>
+  Object.fromEntries(
+    LINKS.map((kind) => [kind, entered[kind]?.trim()]).filter(([, url]) => url),
+  ) as ClientLinks;
+
+export const isSameLinks = (a: ClientLinks, b: ClientLinks): boolean =>
+  LINKS.every((kind) => a[kind] === b[kind]);

@@ -2,7 +2,7 @@
 import type { Context, Next } from 'koa';
 import type { Client } from '../clients/client.ts';
 import type { ClientRegistry } from '../clients/client-registry.ts';
-import { findSecret, matchesSecret } from '../clients/client-secret.ts';
+import { findSecret, matchesSecret } from '../clients/client-secrets.ts';
 import { requestState } from '../request-state.ts';
 import type { LastUsed } from '../storage/last-used.ts';
 import type { FailureLimits } from './failure-limits.ts';

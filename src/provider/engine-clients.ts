@@ -8,7 +8,7 @@ import {
 } from 'oidc-provider';
 import type { Client } from '../clients/client.ts';
 import type { ClientRegistry } from '../clients/client-registry.ts';
-import { matchesSecret } from '../clients/client-secret.ts';
+import { matchesSecret } from '../clients/client-secrets.ts';
 import type { ClientTests } from './client-tests.ts';
 
 /** Far more than are active at once; the engine itself keeps 100 and parses the others each time. */

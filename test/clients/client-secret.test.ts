@@ -4,7 +4,7 @@ import {
   matchesSecret,
   type NewClientSecret,
   newClientSecret,
-} from '../../src/clients/client-secret.ts';
+} from '../../src/clients/client-secrets.ts';
 import { partner } from './drafts.ts';
 
 describe('client secret', () => {

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import type { Client } from '../../src/clients/client.ts';
 import { createClientRegistry } from '../../src/clients/client-registry.ts';
-import { matchesSecret } from '../../src/clients/client-secret.ts';
+import { matchesSecret } from '../../src/clients/client-secrets.ts';
 import { silentChangeFeed } from '../../src/storage/change-feed.ts';
 import { testDatabase } from '../support/databases.ts';
 import { partner } from './drafts.ts';

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { createConnections } from '../../src/authorizations/connections.ts';
 import { createClientRegistry } from '../../src/clients/client-registry.ts';
-import { matchesSecret } from '../../src/clients/client-secret.ts';
+import { matchesSecret } from '../../src/clients/client-secrets.ts';
 import { besideDatabase } from './beside-database.ts';
 import { expectWrongUsage } from './run-operator.ts';
 

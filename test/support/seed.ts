@@ -1,5 +1,4 @@
 /** People, their organization, and a client of each kind, for tests that need somebody to be there. */
-
 import { hash } from '@node-rs/argon2';
 import type { ClientKind } from '../../src/clients/client.ts';
 import { madeOnce } from './made-once.ts';

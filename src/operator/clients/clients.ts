@@ -1,7 +1,6 @@
 /** `operator clients`: clients of every kind. Public ones and machines come to be only here. */
 import { type Command, Option } from 'commander';
-import type { ClientKind } from '../../clients/client.ts';
-import { type ClientLinks, LINKS, normalizeLinks } from '../../clients/client-links.ts';
+import { type ClientKind, type ClientLinks, LINKS, normalizeLinks } from '../../clients/client.ts';
 import type { ClientChanges } from '../../clients/client-registry.ts';
 import { checkRedirectUris, normalizeClientName } from '../../clients/client-rules.ts';
 import { askedFirst, type ConfirmationOptions, confirmed } from '../program/confirmation.ts';

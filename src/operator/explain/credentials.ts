@@ -1,7 +1,6 @@
 /** What became of a client secret, an API key, a client ID or a machine access token, and of who holds them. */
-
 import type { Client } from '../../clients/client.ts';
-import { findSecret } from '../../clients/client-secret.ts';
+import { findSecret } from '../../clients/client-secrets.ts';
 import { systemClock } from '../../clock.ts';
 import type { Registries } from '../registries.ts';
 import type { Explanation } from './explanation.ts';

@@ -5,8 +5,7 @@ import {
   compareAccess,
 } from '../../accounts/access/access-difference.ts';
 import type { EarlierConsent } from '../../authorizations/consents.ts';
-import type { Client } from '../../clients/client.ts';
-import { isSameLinks, LINKS, type LinkKind } from '../../clients/client-links.ts';
+import { type Client, isSameLinks, LINKS, type LinkKind } from '../../clients/client.ts';
 import { type Asked, askedOf } from '../../provider/approvals.ts';
 import { formOf } from '../../provider/form.ts';
 import type { PendingConsent } from '../../provider/interactions.ts';

@@ -1,7 +1,7 @@
 /** `/profile/oauth-clients/:id`: how a client of a person is doing, and its requests while they happen. */
 import type { Context } from 'koa';
 import type { ClientRequest } from '../../clients/client-requests.ts';
-import type { OwnedClient } from '../../clients/owned-clients.ts';
+import type { OwnedClient } from '../../clients/client-row.ts';
 import { isAliveFor } from '../page.ts';
 import { get, type PageParts, type Route } from '../routes.ts';
 import { accountOf } from '../signed-in.ts';

@@ -1,7 +1,7 @@
 /** `/profile/oauth-clients/:id/connect`: what a library asks for, the test, and programs to run. */
 import type { Context } from 'koa';
 import { type Client, hasSecret, redirectsPeople } from '../../clients/client.ts';
-import type { OwnedClient } from '../../clients/owned-clients.ts';
+import type { OwnedClient } from '../../clients/client-row.ts';
 import { ENDPOINT } from '../../provider/endpoints.ts';
 import { get, type PageParts, type Route } from '../routes.ts';
 import type { ClientConnectionView, ClientSnippet } from './client-view.ts';

@@ -2,12 +2,12 @@
 import type { Context, Next } from 'koa';
 import {
   type ClientLinks,
-  checkLinks,
   isSameLinks,
   LINKS,
   type LinkKind,
   normalizeLinks,
-} from '../../clients/client-links.ts';
+} from '../../clients/client.ts';
+import { checkLinks } from '../../clients/client-rules.ts';
 import { formOf } from '../../provider/form.ts';
 import { originInSession } from '../page.ts';
 import { get, type PageParts, post, type Redraw, type Route } from '../routes.ts';

@@ -1,6 +1,6 @@
 /** `/profile/oauth-clients`: the clients that a person registered. */
 import type { Context } from 'koa';
-import type { OwnedClient } from '../../clients/owned-clients.ts';
+import type { OwnedClient } from '../../clients/client-row.ts';
 import { byText, byTime, type ListForm, listOf } from '../lists.ts';
 import { get, type PageParts, type Route } from '../routes.ts';
 import { accountOf } from '../signed-in.ts';

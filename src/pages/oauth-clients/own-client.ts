@@ -2,7 +2,7 @@
 import type { Context, Middleware, Next } from 'koa';
 import type { Action, Activity } from '../../accounts/activity/activity.ts';
 import { hasSecret } from '../../clients/client.ts';
-import type { OwnedClient } from '../../clients/owned-clients.ts';
+import type { OwnedClient } from '../../clients/client-row.ts';
 import { requestState } from '../../request-state.ts';
 import { originInSession } from '../page.ts';
 import type { PageParts, Redraw } from '../routes.ts';

@@ -1,8 +1,8 @@
 /** `/profile/oauth-clients/:id/secrets`: those a client has, a second one, and the end of the first. */
 import type { Context } from 'koa';
 import { type ClientSecret, hasSecret } from '../../clients/client.ts';
-import { LIVE_SECRETS } from '../../clients/client-secret.ts';
-import type { OwnedClient } from '../../clients/owned-clients.ts';
+import type { OwnedClient } from '../../clients/client-row.ts';
+import { LIVE_SECRETS } from '../../clients/client-secrets.ts';
 import { formOf } from '../../provider/form.ts';
 import { Refusal } from '../../refusal.ts';
 import { seeOther } from '../page.ts';

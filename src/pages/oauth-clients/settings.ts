@@ -1,7 +1,7 @@
 /** `/profile/oauth-clients/:id/settings`: what people see of a client, and where they come back to. */
 import type { Context, Next } from 'koa';
+import type { OwnedClient } from '../../clients/client-row.ts';
 import { normalizeClientName } from '../../clients/client-rules.ts';
-import type { OwnedClient } from '../../clients/owned-clients.ts';
 import { formOf } from '../../provider/form.ts';
 import { Refusal } from '../../refusal.ts';
 import { seeOther } from '../page.ts';

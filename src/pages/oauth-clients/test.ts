@@ -2,7 +2,7 @@
 import type { Context } from 'koa';
 import { LIFETIME_SECONDS } from '../../accounts/shown-once.ts';
 import { type Client, hasSecret, redirectsPeople } from '../../clients/client.ts';
-import { findSecret } from '../../clients/client-secret.ts';
+import { findSecret } from '../../clients/client-secrets.ts';
 import type { BrowserSession } from '../../provider/browser-sessions.ts';
 import { ENDPOINT } from '../../provider/endpoints.ts';
 import { formOf } from '../../provider/form.ts';
