@@ -1,14 +1,12 @@
 /** Everything that a settings file decides once the stores are open: replaced as a whole by a reload. */
-
 import type { RequestListener } from 'node:http';
 import type { Context } from 'koa';
 import type { Logger } from 'pino';
 import { createOrganizationEnds } from './accounts/access/organization-ends.ts';
 import { createAccountMail } from './accounts/mail/account-mail.ts';
-import { createSendMail } from './accounts/mail/mail.ts';
-import { createMailBeside } from './accounts/mail/mail-beside.ts';
+import { createMailBeside, createSendMail } from './accounts/mail/mail.ts';
 import { createPasswordChanges } from './accounts/passwords/changes.ts';
-import { createPasswordLinkRequests } from './accounts/passwords/link-requests.ts';
+import { createPasswordLinkRequests } from './accounts/passwords/link-mail.ts';
 import { createShownOnce } from './accounts/shown-once.ts';
 import { createSignIn } from './accounts/sign-in.ts';
 import { createSignInLimits } from './accounts/sign-in-limits.ts';

@@ -2,8 +2,7 @@
 import { Refusal, refuseViolations } from '../refusal.ts';
 import type { Alongside, Database } from '../storage/queries.ts';
 import { type Account, type AccountRow, accountFrom, isAccountId } from './account.ts';
-import { emailKey, normalizeEmail, otherEmailMeant } from './email.ts';
-import { keyEmails } from './email-keys.ts';
+import { emailKey, keyEmails, normalizeEmail, otherEmailMeant } from './email.ts';
 
 export interface AccountEdits {
   /**

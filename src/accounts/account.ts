@@ -7,7 +7,7 @@ export interface Account {
   readonly email: string;
   readonly name: string;
   readonly isSuspended: boolean;
-  /** Another account has the same address (see email-keys.ts), so this one is not found by it. */
+  /** Another account has the same address (see email.ts), so this one is not found by it. */
   readonly isEmailTaken: boolean;
   /** False until the person has set one through a one-time link. */
   readonly hasPassword: boolean;

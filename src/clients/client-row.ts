@@ -106,10 +106,10 @@ export function createOwnedClients(database: Queries): OwnedClients {
   };
 }
 
-/** For `note('client', clientId)`. */
+/** Fills the column that `storage/last-used.ts` notes with `note('client', clientId)`. */
 export const writeClientUses = (database: Queries): WriteUses => writeUses(database, 'clients');
 
-/** For `note('client_secret', secretId)`. */
+/** The same for `note('client_secret', secretId)`. */
 export const writeSecretUses = (database: Queries): WriteUses =>
   writeUses(database, 'client_secrets');
 

@@ -2,7 +2,7 @@
 import { createMemberships, type Memberships } from '../accounts/access/memberships.ts';
 import type { Action, NewActivity, OperatedBy } from '../accounts/activity/activity.ts';
 import { type Audit, createAudit } from '../accounts/activity/audit.ts';
-import { keyEmails } from '../accounts/email-keys.ts';
+import { keyEmails } from '../accounts/email.ts';
 import { createImporter, type Importer } from '../accounts/import/importer.ts';
 import {
   createOrganizations,

@@ -1,7 +1,6 @@
 /** `/profile/api-keys`: a person's keys, for integrations that act as this one person. */
 import type { Context } from 'koa';
-import type { ApiKey } from '../accounts/api-keys/api-key.ts';
-import { EXPIRY_DAYS } from '../accounts/api-keys/creation.ts';
+import { type ApiKey, EXPIRY_DAYS } from '../accounts/api-keys/api-key.ts';
 import { displayName } from '../accounts/display-name.ts';
 import { formOf } from '../provider/form.ts';
 import { Refusal } from '../refusal.ts';

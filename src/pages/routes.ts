@@ -7,7 +7,7 @@ import type { ApiKeys } from '../accounts/api-keys/api-keys.ts';
 import type { AccountMail } from '../accounts/mail/account-mail.ts';
 import type { Passkeys } from '../accounts/passkeys/passkeys.ts';
 import type { PasswordChanges } from '../accounts/passwords/changes.ts';
-import type { PasswordLinkRequests } from '../accounts/passwords/link-requests.ts';
+import type { PasswordLinkRequests } from '../accounts/passwords/link-mail.ts';
 import type { PasswordLinks } from '../accounts/passwords/links.ts';
 import type { SessionList } from '../accounts/session-list.ts';
 import type { ShownOnce } from '../accounts/shown-once.ts';

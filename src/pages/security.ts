@@ -1,5 +1,4 @@
 /** `/profile/security`: changing the password, and signing out everywhere. */
-
 import type { Context } from 'koa';
 import type { NewActivity } from '../accounts/activity/activity.ts';
 import { UNWANTED_MAIL, type UnwantedMail } from '../accounts/mail/account-mail.ts';

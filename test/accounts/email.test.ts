@@ -1,8 +1,7 @@
 /** When two spellings are one address, and what becomes of the accounts of before that was decided. */
 import { expect } from 'chai';
 import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
-import { emailKey, otherEmailMeant } from '../../src/accounts/email.ts';
-import { keyEmails } from '../../src/accounts/email-keys.ts';
+import { emailKey, keyEmails, otherEmailMeant } from '../../src/accounts/email.ts';
 import { systemClock } from '../../src/clock.ts';
 import { silentChangeFeed } from '../../src/storage/change-feed.ts';
 import type { OpenDatabase } from '../../src/storage/database.ts';

@@ -1,6 +1,5 @@
 /** What changed between two answers of `accessOf`, thing by thing. */
-import { byName } from './by-name.ts';
-import type { Organization, Right, Role, Warehouse } from './reach.ts';
+import { byName, type Organization, type Right, type Role, type Warehouse } from './reach.ts';
 
 /** `added` and `removed` since the earlier answer; `changed` where the role or the rights did. */
 export type Change = 'added' | 'removed' | 'changed';

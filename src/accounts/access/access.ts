@@ -14,9 +14,9 @@ import {
   type ReachRow,
   type Right,
   type Role,
+  type Subject,
   selectReach,
 } from './reach.ts';
-import type { Subject } from './subject.ts';
 
 export interface Access {
   /**

@@ -8,8 +8,15 @@ import {
   unknownOrganization,
   unknownWarehouse,
 } from '../organizations/places.ts';
-import { RIGHTS, type Right, ROLES, type Role } from './reach.ts';
-import { type Subject, type SubjectColumn, subjectColumn } from './subject.ts';
+import {
+  RIGHTS,
+  type Right,
+  ROLES,
+  type Role,
+  type Subject,
+  type SubjectColumn,
+  subjectColumn,
+} from './reach.ts';
 
 /**
  * Each change takes effect on the next call; repeated, it changes nothing, and `alongside` is not

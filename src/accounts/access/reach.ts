@@ -1,6 +1,6 @@
 /** What somebody may reach, read from memberships and rights. */
-import { byName } from './by-name.ts';
-import type { SubjectColumn } from './subject.ts';
+import { isClientId } from '../../random-id.ts';
+import { isAccountId } from '../account.ts';
 
 export type Role = 'owner' | 'admin' | 'member' | 'viewer';
 export type Right = 'read' | 'write' | 'manage';
@@ -95,4 +95,28 @@ function shared(rights: readonly Right[]): readonly Right[] {
   if (known) return known;
   SETS.set(key, Object.freeze(rights));
   return rights;
+}
+
+/** Who has memberships: a person, or a machine client, which acts for itself. */
+export type Subject = { readonly accountId: string } | { readonly clientId: string };
+
+/** The column that refers to the subject, and its id. */
+export type SubjectColumn = readonly ['account_id' | 'client_id', string];
+
+/** Undefined for an id that nobody can have. */
+export function subjectColumn(subject: Subject): SubjectColumn | undefined {
+  if ('accountId' in subject) {
+    return isAccountId(subject.accountId) ? ['account_id', subject.accountId] : undefined;
+  }
+  return isClientId(subject.clientId) ? ['client_id', subject.clientId] : undefined;
+}
+
+/** The order in which people see organizations and warehouses: the same on every node and database. */
+const collator = new Intl.Collator('en', { numeric: true });
+
+export function byName(
+  a: { readonly id: string; readonly name: string },
+  b: { readonly id: string; readonly name: string },
+): number {
+  return collator.compare(a.name, b.name) || (a.id < b.id ? -1 : 1);
 }

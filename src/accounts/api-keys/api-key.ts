@@ -1,6 +1,161 @@
-/** An API key as it is kept: everything but its value. */
-import { formTest } from '../../random-id.ts';
-import type { NewActivity, Origin } from '../activity/activity.ts';
+/** An API key as it is kept, and how it comes to be: once, also where the form for it is sent twice. */
+import type { Clock } from '../../clock.ts';
+import { formTest, newValue, randomId, sha256 } from '../../random-id.ts';
+import { type Problem, Refusal } from '../../refusal.ts';
+import type { Database, Queries } from '../../storage/queries.ts';
+import type { Activity, NewActivity, Origin } from '../activity/activity.ts';
+import { displayName } from '../display-name.ts';
+
+export interface ApiKeyCreation {
+  /**
+   * Makes a key. `value` is what was made, for the only time.
+   *
+   * @throws Refusal `api_key_invalid` with the problems `name_invalid` and `expiry_invalid`, or
+   *   `too_many_api_keys`.
+   */
+  add(key: NewApiKey, origin: Origin): Promise<{ key: ApiKey; value: string }>;
+  /**
+   * As `add`, for a form that may be sent again, because of a second click or a lost answer: the
+   * key that was made with this form's key is answered again.
+   *
+   * @throws Refusal as `add`
+   */
+  addOnce(key: NewApiKey, form: CreationForm, origin: Origin): Promise<ApiKey>;
+}
+
+export interface NewApiKey {
+  readonly accountId: string;
+  readonly name: string;
+  /** One of `EXPIRY_DAYS`, or undefined for a key that does not expire by itself. */
+  readonly expiresInDays: number | undefined;
+  /** Keys that the person may have at the same time, expired ones not counted. Absent: any number. */
+  readonly mostOfPerson?: number;
+}
+
+export interface CreationForm {
+  readonly key: string;
+  /**
+   * Told the value before there is such a key: kept then, it can be shown also when nobody hears
+   * that the key was made.
+   */
+  keep(id: string, value: string): Promise<unknown>;
+  /** Told of the key once there is one, and not when the form is sent again. */
+  made?(key: ApiKey): void;
+}
+
+/** What a person may choose; a key may also have no expiry. */
+export const EXPIRY_DAYS: readonly number[] = [30, 90, 365];
+
+const DAY = 86_400_000;
+/** In characters; shorter than other names, for it stands in a row of the list. */
+const LONGEST_NAME = 100;
+
+export function createApiKeyCreation(parts: {
+  readonly database: Database;
+  readonly clock: Clock;
+  readonly activity: Activity;
+}): ApiKeyCreation {
+  const { database, clock, activity } = parts;
+
+  async function requireRoom(tx: Queries, accountId: string, limit: number): Promise<void> {
+    const present = await tx.query(
+      'SELECT FROM api_keys WHERE account_id = $1 AND (expires_at IS NULL OR expires_at > $2)',
+      [accountId, new Date(clock())],
+    );
+    if (present.length >= limit) throw tooMany(limit);
+  }
+
+  async function create(
+    { accountId, name: entered, expiresInDays, mostOfPerson }: NewApiKey,
+    form: CreationForm | undefined,
+    origin: Origin,
+  ): Promise<{ key: ApiKey; value: string }> {
+    const name = acceptableName(entered, expiresInDays);
+    const id = randomId('key_', 16);
+    const value = newValue('api_key');
+    await form?.keep(id, value);
+    const now = clock();
+    const expiresAt = expiresInDays && new Date(now + expiresInDays * DAY);
+    const key = await database.transaction(async (tx) => {
+      // Of requests at the same moment each waits here for the one before it, and finds its key.
+      await tx.query('SELECT FROM accounts WHERE id = $1 FOR NO KEY UPDATE', [accountId]);
+      const before = form && (await madeBefore(tx, accountId, form.key));
+      if (before) return before;
+      if (mostOfPerson !== undefined) await requireRoom(tx, accountId, mostOfPerson);
+      const [row] = await tx.query<ApiKeyRow>(
+        `INSERT INTO api_keys
+            (id, account_id, name, key_hash, last_four, created_at, expires_at, creation_key)
+          VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+          RETURNING ${API_KEY_COLUMNS}`,
+        [
+          id,
+          accountId,
+          name,
+          sha256(value),
+          value.slice(-4),
+          new Date(now),
+          expiresAt ?? null,
+          form?.key ?? null,
+        ],
+      );
+      if (row === undefined) throw new Error('INSERT … RETURNING answered no row');
+      const added = apiKeyFrom(row);
+      await activity.record(keyActivity('api_key_added', added, origin), tx);
+      return added;
+    });
+    if (key.id === id) form?.made?.(key);
+    return { key, value };
+  }
+
+  return {
+    add: (key, origin) => create(key, undefined, origin),
+    addOnce: async (key, form, origin) => (await create(key, form, origin)).key,
+  };
+}
+
+async function madeBefore(
+  tx: Queries,
+  accountId: string,
+  creationKey: string,
+): Promise<ApiKey | undefined> {
+  const [row] = await tx.query<ApiKeyRow>(
+    `SELECT ${API_KEY_COLUMNS} FROM api_keys WHERE account_id = $1 AND creation_key = $2`,
+    [accountId, creationKey],
+  );
+  return row && apiKeyFrom(row);
+}
+
+/** @throws Refusal `api_key_invalid` */
+function acceptableName(entered: string, expiresInDays: number | undefined): string {
+  const problems: Problem[] = [];
+  let name = '';
+  try {
+    name = displayName(entered);
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error;
+  }
+  if (name === '' || [...name].length > LONGEST_NAME) {
+    const message = `Give the key a name of 1 to ${LONGEST_NAME} visible characters.`;
+    problems.push({ code: 'name_invalid', message });
+  }
+  if (expiresInDays !== undefined && !EXPIRY_DAYS.includes(expiresInDays)) {
+    const message = `Choose ${EXPIRY_DAYS.join(', ')} days, or no expiry.`;
+    problems.push({ code: 'expiry_invalid', message });
+  }
+  if (problems.length === 0) return name;
+  const remedy = problems.map(({ message }) => message).join(' ');
+  throw new Refusal('api_key_invalid', 'The key cannot be made like this.', remedy, { problems });
+}
+
+function tooMany(limit: number): Refusal {
+  return new Refusal(
+    'too_many_api_keys',
+    limit === 0
+      ? 'The operator of this service does not allow new API keys.'
+      : `You have ${limit} API keys, which is as many as one person may have.`,
+    limit === 0 ? 'Ask the operator.' : 'Revoke one that you no longer use.',
+  );
+}
 
 export interface ApiKey {
   readonly id: string;

@@ -10,13 +10,14 @@ import type { Activity, Origin } from '../activity/activity.ts';
 import {
   API_KEY_COLUMNS,
   type ApiKey,
+  type ApiKeyCreation,
   type ApiKeyRow,
   apiKeyFrom,
+  createApiKeyCreation,
   isApiKey,
   isApiKeyId,
   keyActivity,
 } from './api-key.ts';
-import { type ApiKeyCreation, createApiKeyCreation } from './creation.ts';
 
 export interface ApiKeys extends ApiKeyCreation {
   /** The key of this value while it is good. Whether its person still is, is for the caller to ask. */

@@ -3,7 +3,7 @@ import { randomId } from '../../random-id.ts';
 import type { Queries } from '../../storage/queries.ts';
 import { emailKey } from '../email.ts';
 import type { Identity } from '../identities/identities.ts';
-import { recordsOfAdded, recordsOfChanged } from './account-records.ts';
+import { linkAccounts, movingLink, recordsOfAdded, recordsOfChanged } from './account-records.ts';
 import {
   adopt,
   type ImportChange,
@@ -11,7 +11,6 @@ import {
   type ImportStep,
   twoOfThem,
 } from './change.ts';
-import { linkAccounts, movingLink } from './identities.ts';
 import type { LineOf } from './line.ts';
 import type { Numbered } from './source.ts';
 

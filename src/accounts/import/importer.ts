@@ -7,10 +7,9 @@ import { StorageUnavailable } from '../../storage/storage-unavailable.ts';
 import type { Activity } from '../activity/activity.ts';
 import type { ImportFacts, ImportStep } from './change.ts';
 import type { ImportType } from './line.ts';
-import { noteImport } from './outcome.ts';
 import { createFoundProblems, ImportInterrupted, ImportProblems } from './problems.ts';
 import { PRUNED_TYPES } from './prune.ts';
-import { createImportTally, type ImportReport } from './report.ts';
+import { createImportTally, type ImportReport, noteImport } from './report.ts';
 import { type ImportPlan, type Look, stepsOf } from './steps.ts';
 
 export interface Importer {

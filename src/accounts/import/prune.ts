@@ -2,15 +2,16 @@
 import type { Queries } from '../../storage/queries.ts';
 import type { ImportFacts, ImportStep } from './change.ts';
 import type { ImportType } from './line.ts';
-import { pruneMemberships, pruneRights } from './prune-access.ts';
 import {
   type PageRequest,
   type PrunePage,
   type PrunePages,
   pageOf,
+  pruneMemberships,
+  pruneRights,
   removal,
   remove,
-} from './prune-page.ts';
+} from './prune-access.ts';
 
 /** In the order in which they are removed: what stands on another thing goes before it. */
 export const PRUNED_TYPES = [

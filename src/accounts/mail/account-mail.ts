@@ -2,8 +2,7 @@
 import type { Account } from '../account.ts';
 import type { AccountRegistry } from '../account-registry.ts';
 import type { Origin } from '../activity/activity.ts';
-import type { Message, SendMail } from './mail.ts';
-import type { MailBeside } from './mail-beside.ts';
+import type { MailBeside, Message, SendMail } from './mail.ts';
 
 /** What each may switch off. Another way in, or a changed one, is always told. */
 export const UNWANTED_MAIL = ['new_device', 'new_connection', 'new_api_key'] as const;

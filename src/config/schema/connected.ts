@@ -62,6 +62,7 @@ export const storage = {
     .describe('Start although Redis keeps nothing on disk: its restart then ends every token.'),
 };
 
+/** Where mail goes and who it is from. */
 export const mail = {
   smtp_url: text(
     {
@@ -98,6 +99,7 @@ function isSender(sender: string): boolean {
   );
 }
 
+/** The GraphQL API that the tokens are for, as its developers are shown it. */
 export const api = {
   graphql_url: text(
     {

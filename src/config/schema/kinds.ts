@@ -64,7 +64,8 @@ export function text(expectation: Expectation, isValid: (value: string) => boole
   return z.string().regex(/\S/).refine(isValid).register(expectations, expectation);
 }
 
-export const durationPattern = /^\d{1,9}[smhd]$/;
+/** A duration as an operator writes it: a whole number and its unit, such as `10m` or `30d`. */
+const durationPattern = /^\d{1,9}[smhd]$/;
 
 const secondsIn: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400 };
 

@@ -92,6 +92,7 @@ const attempts = (usual: number) => wholeNumber(1, 1_000_000).default(usual);
 const owned = () => wholeNumber(0, 100_000).default(25);
 const window = (usual: string) => duration('1s', '1d').prefault(usual);
 
+/** How they are counted: attempt-limits.ts. */
 const limits = {
   clients_per_person: owned().describe(
     'OAuth clients one person may have on the profile page; 0 forbids new ones.',

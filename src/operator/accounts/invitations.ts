@@ -1,6 +1,6 @@
 /** How a new person gets in, or one who lost every way: a one-time link, printed, and mailed where mail is. */
 import type { Account } from '../../accounts/account.ts';
-import { passwordLinkUrl, passwordMail } from '../../accounts/passwords/mail.ts';
+import { passwordLinkUrl, passwordMail } from '../../accounts/passwords/link-mail.ts';
 import type { Registries } from '../registries.ts';
 
 type Parts = Pick<Registries, 'settings' | 'passwordLinks'>;

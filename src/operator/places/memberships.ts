@@ -7,8 +7,8 @@ import {
   type Right,
   ROLES,
   type Role,
+  type Subject,
 } from '../../accounts/access/reach.ts';
-import type { Subject } from '../../accounts/access/subject.ts';
 import type { FoundPlace, PlaceKind } from '../../accounts/organizations/places.ts';
 import { Refusal } from '../../refusal.ts';
 import { WrongUsage } from '../program/failure.ts';

@@ -1,11 +1,10 @@
 /** `/login/<provider>`: people who sign in with an account elsewhere go there and come back here. */
-
 import type { Context } from 'koa';
 import type { Logger } from 'pino';
 import type { ComeIn } from '../../accounts/identities/coming-in.ts';
 import type { Identities } from '../../accounts/identities/identities.ts';
+import { passwordLinkPath } from '../../accounts/passwords/link-mail.ts';
 import type { PasswordLinks } from '../../accounts/passwords/links.ts';
-import { passwordLinkPath } from '../../accounts/passwords/mail.ts';
 import type { Clock } from '../../clock.ts';
 import type { BrowserSessions } from '../../provider/browser-sessions.ts';
 import { ENDPOINT } from '../../provider/endpoints.ts';
