@@ -30,7 +30,8 @@ describe('operator audit', () => {
       'OF      ada@example.test',
     ]);
     expect(signedIn.split('\n').slice(1)).to.deep.equal([
-      ...['WHO     ada@example.test', 'WHAT    Signed in', 'FROM    192.0.2.7'],
+      ...['WHO     ada@example.test', 'WHAT    Signed in', 'ABOUT   (with a password)'],
+      'FROM    192.0.2.7',
     ]);
     expect(Math.max(...output.split('\n').map((line) => line.length))).to.be.at.most(80);
     const [record] = await audit('--limit 1 --action password_link_made');
