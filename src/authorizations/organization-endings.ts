@@ -1,7 +1,8 @@
 /** What those in charge of an organization see of its access and end in it, with the lines of all logs. */
 import type { OrganizationEnds } from '../accounts/access/organization-ends.ts';
 import type { Account } from '../accounts/account.ts';
-import type { Action, Activity, NewActivity, Origin } from '../accounts/activity/activity.ts';
+import type { Activity, NewActivity, Origin } from '../accounts/activity/activity.ts';
+import type { Action } from '../accounts/activity/activity-words.ts';
 import type { Clock } from '../clock.ts';
 import type { Queries } from '../storage/queries.ts';
 import {

@@ -1,8 +1,8 @@
 /** `operator audit`: who changed what, who signed in, what was revoked, and from where. */
 import { type Command, Option } from 'commander';
 import { isAccountId } from '../accounts/account.ts';
-import type { Action, ActivityRecord } from '../accounts/activity/activity.ts';
-import { ACTIONS, wordsOf } from '../accounts/activity/activity-words.ts';
+import type { ActivityRecord } from '../accounts/activity/activity.ts';
+import { ACTIONS, type Action, wordsOf } from '../accounts/activity/activity-words.ts';
 import type { AuditRecord } from '../accounts/activity/audit.ts';
 import { givenTime, wholeNumber } from './program/given.ts';
 import { accountNamed } from './program/names.ts';

@@ -1,6 +1,7 @@
 /** What commands work on: the registries of the service, over a database of its own or a shared one. */
 import { createMemberships, type Memberships } from '../accounts/access/memberships.ts';
-import type { Action, NewActivity, OperatedBy } from '../accounts/activity/activity.ts';
+import type { NewActivity, OperatedBy } from '../accounts/activity/activity.ts';
+import type { Action } from '../accounts/activity/activity-words.ts';
 import { type Audit, createAudit } from '../accounts/activity/audit.ts';
 import { keyEmails } from '../accounts/email.ts';
 import { createImporter, type Importer } from '../accounts/import/importer.ts';

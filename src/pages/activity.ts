@@ -1,7 +1,7 @@
 /** `/profile/activity`: what happened to the account of the person who looks, newest first. */
 import type { Context } from 'koa';
-import type { Action, ActivityRecord } from '../accounts/activity/activity.ts';
-import { ACTIONS, wordsOf } from '../accounts/activity/activity-words.ts';
+import type { ActivityRecord } from '../accounts/activity/activity.ts';
+import { ACTIONS, type Action, wordsOf } from '../accounts/activity/activity-words.ts';
 import type { ListTools } from './lists.ts';
 import { get, type PageParts, type Route } from './routes.ts';
 import { accountOf } from './signed-in.ts';

@@ -1,6 +1,6 @@
 /** Forms that another site sends, or that come without proof of being ours, change nothing. */
 import { expect } from 'chai';
-import type { Action } from '../../src/accounts/activity/activity.ts';
+import type { Action } from '../../src/accounts/activity/activity-words.ts';
 import { fieldOf } from '../pages/signed-in-person.ts';
 import { eventually } from '../support/eventually.ts';
 import { madeOnce } from '../support/made-once.ts';

@@ -1,6 +1,6 @@
 /** What holds for every form of the profile that changes something. */
 import { expect } from 'chai';
-import type { Action } from '../../src/accounts/activity/activity.ts';
+import type { Action } from '../../src/accounts/activity/activity-words.ts';
 import { createPerson, type Fields, type Page, type Person } from '../support/person.ts';
 import { type Seeded, startSeeded } from '../support/seeded.ts';
 import { LIST, REDIRECT_URI, textOf } from './client-owner.ts';

@@ -1,7 +1,7 @@
 /** What each kind of activity is called: on a person's page, and where an operator asks. */
-import type { Action, ActivityRecord } from './activity.ts';
 
-type Details = ActivityRecord['details'];
+/** Ids and names of what an activity was about. Never a secret. */
+export type Details = Readonly<Record<string, string | number | readonly string[]>>;
 
 /** Why an authorization or a connection ended, to follow the client's name. */
 export const CAUSES = {
@@ -68,7 +68,7 @@ const LINKS: Readonly<Record<string, string>> = {
   confirmed: 'after it was confirmed with a provider',
 };
 
-const WORDS: Readonly<Record<Action, Words>> = {
+const WORDS = {
   signed_in: {
     what: 'Signed in',
     note: ({ method, provider_name: provider, passkey_name: passkey, purpose }) => {
@@ -146,7 +146,10 @@ const WORDS: Readonly<Record<Action, Words>> = {
   warehouse_changed: { what: 'Warehouse changed', about: 'warehouse_name' },
   warehouse_removed: { what: 'Warehouse removed', about: 'warehouse_name' },
   doctor_ran: { what: 'The doctor tried the service out', about: 'outcome' },
-};
+} as const satisfies Readonly<Record<string, Words>>;
+
+/** What can happen. */
+export type Action = keyof typeof WORDS;
 
 /** Every kind there is. */
 export const ACTIONS = Object.keys(WORDS) as readonly Action[];
@@ -165,8 +168,12 @@ export interface ActivityInWords {
 export function wordsOf({
   action,
   details,
-}: Pick<ActivityRecord, 'action' | 'details'>): ActivityInWords {
-  const { what, about, note, isWarning = false } = WORDS[action];
+}: {
+  readonly action: Action;
+  readonly details: Details;
+}): ActivityInWords {
+  const words: Words = WORDS[action];
+  const { what, about, note, isWarning = false } = words;
   const name = about === undefined ? undefined : details[about];
   return {
     what,

@@ -1,56 +1,7 @@
 /** The security log: what happened to an account, for the person and for the operator's audit. */
 import type { Clock } from '../../clock.ts';
 import type { Queries } from '../../storage/queries.ts';
-
-/** What can happen. A page and the operator command have words for each. */
-export type Action =
-  | 'signed_in'
-  | 'sign_in_failed'
-  | 'sign_in_refused'
-  | 'signed_out_upstream'
-  | 'identity_linked'
-  | 'identity_unlinked'
-  | 'passkey_added'
-  | 'passkey_removed'
-  | 'passkey_refused'
-  | 'signed_out_everywhere'
-  | 'signed_out_elsewhere'
-  | 'account_added'
-  | 'account_changed'
-  | 'account_suspended'
-  | 'account_resumed'
-  | 'account_deleted'
-  | 'password_changed'
-  | 'password_link_made'
-  | 'client_added'
-  | 'client_changed'
-  | 'client_deleted'
-  | 'client_suspended'
-  | 'client_resumed'
-  | 'client_transferred'
-  | 'client_secret_added'
-  | 'client_secret_removed'
-  | 'client_tested'
-  | 'client_tokens_revoked'
-  | 'tokens_revoked'
-  | 'everything_revoked'
-  | 'connected'
-  | 'disconnected'
-  | 'api_key_added'
-  | 'api_key_revoked'
-  | 'membership_set'
-  | 'membership_removed'
-  /** The same, in the log of who did it. */
-  | 'member_removed'
-  | 'client_barred'
-  | 'client_admitted'
-  | 'organization_added'
-  | 'organization_changed'
-  | 'organization_removed'
-  | 'warehouse_added'
-  | 'warehouse_changed'
-  | 'warehouse_removed'
-  | 'doctor_ran';
+import type { Action, Details } from './activity-words.ts';
 
 /** From where: as the browser says, shortened. Absent for the operator command. */
 export interface Origin {
@@ -70,7 +21,7 @@ export interface NewActivity {
   /** In whose log it appears; absent for what concerns no person. */
   readonly accountId?: string | undefined;
   /** Ids and names of what it was about. Never a secret. */
-  readonly details?: Readonly<Record<string, string | number | readonly string[]>>;
+  readonly details?: Details;
   readonly origin?: Origin | undefined;
 }
 
@@ -85,7 +36,7 @@ export interface ActivityRecord extends NewActivity {
   /** Grows with time: the next page begins before the last one's smallest. */
   readonly id: number;
   readonly at: Date;
-  readonly details: NonNullable<NewActivity['details']>;
+  readonly details: Details;
   readonly by?: OperatedBy;
 }
 
@@ -128,7 +79,7 @@ export interface ActivityRow {
   account_id: string | null;
   actor: NewActivity['actor'];
   action: Action;
-  details: ActivityRecord['details'];
+  details: Details;
   address: string | null;
   browser: string | null;
   operator: string | null;
