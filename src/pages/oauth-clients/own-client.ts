@@ -1,5 +1,6 @@
 /** Where the pages of a person's clients are, and the step of those about one: only its owner gets on. */
 import type { Context, Middleware, Next } from 'koa';
+import type { Activity } from '../../accounts/activity/activity.ts';
 import type { Action } from '../../accounts/activity/activity-words.ts';
 import { hasSecret } from '../../clients/client.ts';
 import type { OwnedClient } from '../../clients/client-row.ts';
