@@ -4,9 +4,12 @@ import { text } from 'node:stream/consumers';
 import { expect } from 'chai';
 import { createThrowAwayAccounts } from '../../src/accounts/throw-away-accounts.ts';
 import { createVisitors } from '../../src/operator/doctor/visitor.ts';
+import { fileWith } from '../config/configuration.ts';
 import { createOpened } from '../support/opened.ts';
+import { freePort } from '../support/programs.ts';
 import { seed } from '../support/seed.ts';
 import { forEachDeployment, startTestService, type TestService } from '../support/service.ts';
+import { startUpstream } from '../support/upstream.ts';
 import { examine } from './doctor-findings.ts';
 import { startReverseProxy } from './reverse-proxy.ts';
 import { OPERATOR_PROGRAM, storesOf } from './run-operator.ts';
@@ -57,9 +60,27 @@ forEachDeployment('operator doctor, beside a running service', (start) => {
     expect(output).not.to.match(/gate_(at|rt|ac|cs)_/);
   });
 
+  it('tries everything out where nobody has a password, with a link of its own', async () => {
+    const port = await freePort();
+    const issuer = `http://localhost:${port}`;
+    const upstream = await startUpstream(issuer);
+    const signIn = { passwords: false, providers: [upstream.settings()] };
+    service = await start({ settings: { issuer, server: { port }, signIn } });
+    present = await tracesIn(service);
+    const GATEHOUSE_CONFIG = fileWith(
+      `sign_in: { passwords: false, providers: [{ id: a, label: a, client_id: a, issuer: "${upstream.issuer}" }] }`,
+    );
+    const { healthy, output, of } = await examine({ ...environmentOf(service), GATEHOUSE_CONFIG });
+    expect(healthy, output).to.equal(true);
+    expect(of('sign_in').message).to.include('a one-time link signs in');
+    expect(of('sign_out').status).to.equal('ok');
+    const records = (present.activity ?? 0) + 1;
+    expect(await tracesIn(service)).to.deep.equal({ ...present, activity: records });
+  });
+
   it('removes what a killed run left, an hour later, and nothing else', async () => {
     const { database, accounts } = service;
-    const visitors = createVisitors(database, { operator: 'tests' });
+    const visitors = createVisitors(database, { by: { operator: 'tests' }, passwords: true });
     const [old, young] = [await visitors.add(), await visitors.add()];
     await database.query(
       'UPDATE accounts SET created_at = created_at - $1::interval WHERE id = $2',

@@ -109,7 +109,8 @@ async function examine(
       if (database && store) await checkEndings(findings, database, store);
       await checkProviders(findings, settings);
       const send = await checkAddress(findings, { issuer: settings.issuer, address, signal });
-      const visitors = database && store && createVisitors(database, by);
+      const { passwords } = settings.signIn;
+      const visitors = database && store && createVisitors(database, { by, passwords });
       await visit(findings, { settings, send, visitors, address, signal });
     } finally {
       await store?.close();
@@ -149,13 +150,8 @@ async function visit(findings: Findings, parts: Visit): Promise<void> {
   const { send, visitors, settings, signal } = parts;
   const leftOver = await visitors?.removeLeftOver();
   if (leftOver) findings.ok('left_over', `removed what ${leftOver} earlier run(s) left behind`);
-  const { passwords } = settings.signIn;
-  if (!send || !visitors || !passwords) {
-    const because = !visitors
-      ? 'the stores cannot be used'
-      : send
-        ? 'its visitor has a password, and nobody signs in with one (sign_in.passwords: false)'
-        : 'the service does not answer';
+  if (!send || !visitors) {
+    const because = visitors ? 'the service does not answer' : 'the stores cannot be used';
     return findings.notChecked(['flow', 'cookies', 'proxy_hops'], because);
   }
   const visitor = await visitors.add();

@@ -23,7 +23,10 @@ import { described, type Trouble, troubleOnTheWay, unreachable } from './trouble
 export interface Flow {
   readonly issuer: string;
   readonly send: Send;
-  readonly person: { readonly email: string; readonly password: string };
+  /** With a password, or where there are none by a one-time link of ours: its path. */
+  readonly person:
+    | { readonly email: string; readonly password: string }
+    | { readonly linkPath: string };
   readonly client: { readonly id: string; readonly secret: string; readonly redirectUri: string };
   /** Seconds. */
   readonly retryWindow: number;
@@ -103,11 +106,16 @@ export async function checkFlow(findings: Findings, flow: Flow): Promise<FlowOut
 /** The person's part, from the request to the code. */
 function approval(browser: DoctorBrowser, flow: Flow, journey: Journey): Check[] {
   let page: DoctorPage;
+  let isSignedIn = false;
 
   async function authorize(): Promise<string> {
     const { state, held } = journey;
     const query = authorizationRequest({ ...held, clientId: flow.client.id, state });
     page = await browser.open(`${ENDPOINT.authorization}?${query}`);
+    if (isSignedIn) {
+      demand(hasField(page, 'decision'), page, `GET ${ENDPOINT.authorization}`, COOKIES_LOST);
+      return 'an authorization request with PKCE and state leads to the consent page';
+    }
     journey.hasBegun = hasField(page, 'password') || page.status === 410;
     // 410: the sign-in page did not get back the cookie that the step before had set.
     const remedy = page.status === 410 ? COOKIES_LOST : ANOTHER;
@@ -116,11 +124,24 @@ function approval(browser: DoctorBrowser, flow: Flow, journey: Journey): Check[]
   }
 
   async function signIn(): Promise<string> {
+    if ('linkPath' in flow.person) return signInByLink(flow.person.linkPath);
     page = await browser.submit(page, flow.person);
-    const isSignedIn = hasField(page, 'decision') && !hasField(page, 'password');
+    const isRight = hasField(page, 'decision') && !hasField(page, 'password');
     const remedy = page.status === 401 ? ANOTHER : COOKIES_LOST;
-    demand(isSignedIn, page, 'the sign-in form', remedy);
+    demand(isRight, page, 'the sign-in form', remedy);
     return 'the right password leads to the consent page';
+  }
+
+  async function signInByLink(path: string): Promise<string> {
+    page = await browser.open(path);
+    journey.hasBegun = hasField(page, 'token');
+    demand(journey.hasBegun, page, 'GET /password', ANOTHER);
+    page = await browser.submit(page, {
+      token: new URL(path, flow.issuer).searchParams.get('token') ?? '',
+    });
+    isSignedIn = page.status === 200 && /^\/profile/.test(page.path);
+    demand(isSignedIn, page, 'the form of a one-time link', COOKIES_LOST);
+    return 'a one-time link signs in (nobody has a password here, and a provider asks people)';
   }
 
   async function consent(): Promise<string> {
@@ -134,11 +155,12 @@ function approval(browser: DoctorBrowser, flow: Flow, journey: Journey): Check[]
     return 'approving it leads to the client, with a code, the state and the issuer';
   }
 
-  return [
+  const steps: readonly Check[] = [
     ['authorize', authorize],
     ['sign_in', signIn],
-    ['consent', consent],
   ];
+  // A link leads to nothing that waits, so it comes first.
+  return [...('linkPath' in flow.person ? steps.toReversed() : steps), ['consent', consent]];
 }
 
 /** Each with what a right answer shows, and what to do about another. */
@@ -177,8 +199,9 @@ function signOut(browser: DoctorBrowser): Check {
   async function run(): Promise<string> {
     await browser.submit(await browser.open('/logout'), {});
     const page = await browser.open('/profile');
-    demand(hasField(page, 'password'), page, 'the sign-out form', COOKIES_LOST);
-    return 'afterwards the profile asks for the password';
+    // Without passwords it may lead to a provider at once.
+    demand(!/^\/profile/.test(page.path), page, 'the sign-out form', COOKIES_LOST);
+    return 'afterwards the profile asks for a sign-in';
   }
   return ['sign_out', run];
 }

@@ -1,6 +1,8 @@
 /** The throw-away account and client the doctor goes through the flow with, removed whatever happens. */
 import { createAccountRegistry } from '../../accounts/account-registry.ts';
 import { createActivity, type OperatedBy } from '../../accounts/activity/activity.ts';
+import { passwordLinkPath } from '../../accounts/passwords/link-mail.ts';
+import { createPasswordLinks } from '../../accounts/passwords/links.ts';
 import { createThrowAwayAccounts } from '../../accounts/throw-away-accounts.ts';
 import { createRevocations } from '../../authorizations/revocations.ts';
 import { createClientRegistry } from '../../clients/client-registry.ts';
@@ -26,11 +28,15 @@ export interface Visitors {
 /** RFC 2606 §2: nobody has that host, and no browser is sent there. */
 const REDIRECT_URI = 'https://doctor.gatehouse.invalid/callback';
 
-export function createVisitors(database: Database, by: OperatedBy): Visitors {
+export function createVisitors(
+  database: Database,
+  { by, passwords }: { readonly by: OperatedBy; readonly passwords: boolean },
+): Visitors {
   const parts = { database, changes: silentChangeFeed, clock: systemClock };
   const accounts = createAccountRegistry(parts);
   const clients = createClientRegistry(parts);
   const activity = createActivity({ ...parts, by });
+  const links = createPasswordLinks({ ...parts, accounts, activity });
   const throwAway = createThrowAwayAccounts({ ...parts, accounts });
   const revocations = createRevocations({ ...parts, activity, log: { warn: () => {} } });
 
@@ -47,7 +53,13 @@ export function createVisitors(database: Database, by: OperatedBy): Visitors {
       });
       return {
         accountId: account.id,
-        person: { email: account.email, password },
+        person: passwords
+          ? { email: account.email, password }
+          : {
+              linkPath: passwordLinkPath(
+                (await links.make(account, 'invitation', 'operator')).token,
+              ),
+            },
         client: { id: client.id, secret, redirectUri: REDIRECT_URI },
       };
     },
