@@ -137,7 +137,7 @@ export function securityPage(parts: PageParts): Route[] {
       sessions.current(ctx),
       sessionsOf(ctx),
       connections.listOf(account.id),
-      waysView(parts, account),
+      waysView(ctx, parts),
       passkeyList(parts, account),
     ]);
     await host.render(ctx, 'security', {

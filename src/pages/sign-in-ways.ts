@@ -1,6 +1,5 @@
 /** `/profile/security/ways`: how a person signs in, with more ways to add, and to remove. */
 import type { Context } from 'koa';
-import type { Account } from '../accounts/account.ts';
 import { formOf } from '../provider/form.ts';
 import { originInSession, seeOther } from './page.ts';
 import { get, type PageParts, post, type Route } from './routes.ts';
@@ -38,8 +37,11 @@ const removed = (label: string): string =>
   `${label} lets nobody in to your account any more, and every other browser is signed out.`;
 
 /** What the security page says of it. */
-export async function waysView(parts: PageParts, account: Account): Promise<WaysView> {
-  const { waysIn, upstream, passwords, passkeySignIns } = parts;
+export async function waysView(ctx: Context, parts: PageParts): Promise<WaysView> {
+  const { host, waysIn, upstream, passwords, passkeySignIns } = parts;
+  const account = accountOf(ctx);
+  // Its forms can end at a provider, and wherever that leads on to.
+  if (upstream.ways.length > 0) await host.pageToClient(ctx, async () => {});
   const [held, linked, hasPasskey = false] = await Promise.all([
     waysIn.of(account.id),
     upstream.waysOf(account),
