@@ -148,7 +148,10 @@ export function createApplication(parts: ApplicationParts): Application {
     database,
     accounts,
     activity,
-    kinds: [parts.identities.waysOf(settings.signIn.providers)],
+    kinds: [
+      parts.identities.waysOf(settings.signIn.providers),
+      parts.passkeys.waysOf(settings.signIn.passkeys),
+    ],
   });
   const upstream = createUpstream({
     ...parts,

@@ -38,25 +38,24 @@ const removed = (label: string): string =>
 
 /** What the security page says of it. */
 export async function waysView(ctx: Context, parts: PageParts): Promise<WaysView> {
-  const { host, waysIn, upstream, passwords, passkeySignIns } = parts;
+  const { host, waysIn, upstream, passwords } = parts;
   const account = accountOf(ctx);
   // Its forms can end at a provider, and wherever that leads on to.
   if (upstream.ways.length > 0) await host.pageToClient(ctx, async () => {});
-  const [held, linked, hasPasskey = false] = await Promise.all([
-    waysIn.of(account.id),
-    upstream.waysOf(account),
-    passkeySignIns?.has(account),
-  ]);
+  const [held, linked] = await Promise.all([waysIn.of(account.id), upstream.waysOf(account)]);
   const counting = held.filter(({ isUnused }) => !isUnused);
   const keepsPassword = passwords && account.hasPassword;
   return {
-    hasPassword: passwords && (account.hasPassword || !(hasPasskey || counting.length > 0)),
-    held: held.map(({ id, label, addedAt, lastUsedAt, isUnused }) => ({
-      ...{ id, label, isUnused },
-      added: momentOf(addedAt),
-      lastUsed: lastUsedAt && momentOf(lastUsedAt),
-      isSpare: keepsPassword || hasPasskey || counting.some((other) => other.id !== id),
-    })),
+    hasPassword: passwords && (account.hasPassword || counting.length === 0),
+    // Passkeys have a place of their own on the page.
+    held: held
+      .filter(({ kind }) => kind === 'provider')
+      .map(({ id, label, addedAt, lastUsedAt, isUnused }) => ({
+        ...{ id, label, isUnused },
+        added: momentOf(addedAt),
+        lastUsed: lastUsedAt && momentOf(lastUsedAt),
+        isSpare: keepsPassword || counting.some((other) => other.id !== id),
+      })),
     linkable: upstream.ways.filter(({ id }) => !linked.some((way) => way.id === id)),
     resetWith: passwords ? linked : [],
     ...{ linkUrl: WAYS, removeUrl: REMOVE, resetUrl: RESET },
@@ -79,8 +78,7 @@ export function signInWaysRoutes(parts: PageParts, page: string): Route[] {
     const id = formOf(ctx).get('remove_way') ?? '';
     const way = (await waysIn.of(account.id)).find((one) => one.id === id);
     const origin = originInSession(ctx);
-    const hasPasskey = await parts.passkeySignIns?.has(account);
-    const hasPassword = hasPasskey || (parts.passwords && account.hasPassword);
+    const hasPassword = parts.passwords && account.hasPassword;
     const left = way && (await waysIn.remove(account.id, id, { origin, hasPassword }));
     if (left === 'last') return host.notices.tell(ctx, page, LAST);
     if (!left) return seeOther(ctx, page);

@@ -1,6 +1,7 @@
 /** Getting an account back: by a mailed link, the operator's, or a provider; and what each of them ends. */
 import { expect } from 'chai';
 import type { LinkPurpose } from '../../src/accounts/passwords/links.ts';
+import { addPasskey } from '../pages/passkeys/soft-passkey.ts';
 import { outcomeOf } from '../provider/authorization-outcome.ts';
 import { atEndOfFile } from '../support/end-of-run.ts';
 import { eventually } from '../support/eventually.ts';
@@ -63,6 +64,7 @@ describe('an account that somebody else got into', () => {
     const made = await browser.follow(await browser.submit(keys, { name: 'Mine' }));
     const [, apiKey = ''] = /data-secret[^>]*>([^<]+)</.exec(made.html) ?? [];
     const again = authorizationUrl(issuer, confidential, { prompt: 'consent' });
+    await addPasskey(issuer, browser, { name: 'My phone' });
     return {
       browser,
       accessToken: String(body.access_token),
@@ -106,11 +108,14 @@ describe('an account that somebody else got into', () => {
       const held = await thief();
       const { back, form } = await arrive();
       expect(form.html).to.include('disconnect').and.include('Platform &amp; Co');
-      const all = { end_connections: 'yes', revoke_api_keys: 'yes' };
+      expect(form.html).to.include('the passkey My phone');
+      const [, passkey = ''] = /value="(pk_[^"]+)"/.exec(form.html) ?? [];
+      const all = { end_connections: 'yes', revoke_api_keys: 'yes', remove_way: passkey };
       const set = await back.submit(form, { new_password: NEW_PASSWORD, ...all });
       expect((await back.follow(set)).html).to.include('Your password is set.');
 
       expect(await isIn(held.browser)).to.equal(false);
+      expect(await on.service.passkeys.of(person.accountId)).to.deep.equal([]);
       expect((await held.browser.get(held.link)).status).to.equal(410);
       expect(await isActive(held.accessToken)).to.equal(false);
       await eventually(async () => expect(await isActive(held.apiKey)).to.equal(false));

@@ -4,6 +4,7 @@ import { randomId, sha256 } from '../../random-id.ts';
 import type { Alongside, Database, Queries } from '../../storage/queries.ts';
 import { type Account, type AccountRow, accountFrom, SELECT_ACCOUNTS } from '../account.ts';
 import type { Activity, Origin } from '../activity/activity.ts';
+import type { WaysOfKind } from '../ways-in.ts';
 import {
   detailsOf,
   isPasskeyId,
@@ -59,6 +60,8 @@ export interface Passkeys {
     which: { readonly accountId: string; readonly id: string; readonly isOnlyWayIn: boolean },
     alongside: Alongside<Passkey>,
   ): Promise<Passkey | 'last' | undefined>;
+  /** For who shows an account's ways in (ways-in.ts). @param isOn people sign in with them. */
+  waysOf(isOn: boolean): WaysOfKind;
   /** Forgets up to `limit` challenges that nobody could answer any more. @returns how many it were. */
   removeExpired(limit: number): Promise<number>;
 }
@@ -212,6 +215,23 @@ export function createPasskeys(parts: {
         await alongside(tx, passkey);
         return passkey;
       }),
+
+    waysOf: (isOn) => ({
+      of: async (accountId, tx = database) =>
+        (await of(accountId, tx)).map(({ id, name, createdAt, lastUsedAt }) => ({
+          ...{ id, lastUsedAt, kind: 'passkey', label: name },
+          addedAt: createdAt,
+          isUnused: !isOn,
+        })),
+
+      async remove(accountId, id, tx) {
+        const [gone] = await tx.query<{ name: string }>(
+          'DELETE FROM passkeys WHERE account_id = $1 AND id = $2 RETURNING name',
+          [accountId, id],
+        );
+        return { action: 'passkey_removed', details: detailsOf({ id, name: gone?.name ?? '' }) };
+      },
+    }),
 
     async removeExpired(limit) {
       const removed = await database.query(

@@ -2,11 +2,11 @@
 import type { Context } from 'koa';
 import type { Account } from '../../accounts/account.ts';
 import { displayName } from '../../accounts/display-name.ts';
-import { detailsOf, type Passkey } from '../../accounts/passkeys/passkey.ts';
+import type { Passkey } from '../../accounts/passkeys/passkey.ts';
 import { MOST_PASSKEYS } from '../../accounts/passkeys/passkeys.ts';
 import { formOf } from '../../provider/form.ts';
 import { Refusal } from '../../refusal.ts';
-import { originOf, seeOther } from '../page.ts';
+import { originInSession, originOf, seeOther } from '../page.ts';
 import { get, type PageParts, post, type Route } from '../routes.ts';
 import { PASSKEY_OPTIONS, type PasskeySignIns } from '../sign-in/passkeys.ts';
 import { isPaused } from '../sign-in/password-check.ts';
@@ -52,7 +52,7 @@ export interface PasskeyRow {
   readonly removeUrl: string | undefined;
 }
 
-type ListParts = Pick<PageParts, 'passkeys' | 'passkeySignIns' | 'passwords' | 'upstream'>;
+type ListParts = Pick<PageParts, 'passkeys' | 'passkeySignIns' | 'passwords' | 'waysIn'>;
 
 const LIST = '/profile/security';
 const PATH = `${LIST}/passkeys`;
@@ -64,7 +64,7 @@ const LONGEST_NAME = 60;
 const ADDED = 'Your passkey is added: use it the next time you sign in.';
 const RENAMED = 'The name of the passkey is changed.';
 const REMOVED =
-  'The passkey is removed: it lets nobody in here any more. Delete it on your device as well.';
+  'The passkey is removed: it lets nobody in here any more, and every other browser is signed out. Delete it on your device as well.';
 const ONLY_WAY_IN = 'That passkey is the only way in that you have, so it stays.';
 
 /** Undefined where there are none. */
@@ -73,8 +73,13 @@ export async function passkeyList(
   account: Account,
 ): Promise<PasskeyList | undefined> {
   if (!parts.passkeySignIns) return undefined;
-  const passkeys = await parts.passkeys.of(account.id);
-  const isOnlyWayIn = passkeys.length === 1 && !(await hasOtherWay(parts, account));
+  const { id: accountId, hasPassword } = account;
+  const [passkeys, held] = await Promise.all([
+    parts.passkeys.of(accountId),
+    parts.waysIn.of(accountId),
+  ]);
+  const others = held.filter(({ isUnused }) => !isUnused).length - 1;
+  const isOnlyWayIn = others === 0 && !(parts.passwords && hasPassword);
   return {
     passkeys: passkeys.map(({ id, name, isSynced, createdAt, lastUsedAt }) => ({
       name,
@@ -88,21 +93,13 @@ export async function passkeyList(
   };
 }
 
-/** As the settings are now: a password, or a provider that is there. */
-async function hasOtherWay(
-  { passwords, upstream }: Pick<ListParts, 'passwords' | 'upstream'>,
-  account: Account,
-): Promise<boolean> {
-  return (passwords && account.hasPassword) || (await upstream.waysOf(account)).length > 0;
-}
-
 export function passkeysPage(parts: PageParts): Route[] {
   const { passkeySignIns } = parts;
   return passkeySignIns ? routes(parts, passkeySignIns) : [];
 }
 
 function routes(parts: PageParts, signIns: PasskeySignIns): Route[] {
-  const { host, passkeys, activity, mail } = parts;
+  const { host, passkeys, waysIn, sessions, devices, mail } = parts;
   const { requireSignedIn, requireRecentSignIn, ownForm, isRecent } = parts.steps;
 
   /** One of the person who asks; another one is Koa's 404. */
@@ -206,16 +203,16 @@ function routes(parts: PageParts, signIns: PasskeySignIns): Route[] {
   async function remove(ctx: Context): Promise<void> {
     const account = accountOf(ctx);
     const { id: accountId } = account;
-    const isOnlyWayIn = !(await hasOtherWay(parts, account));
-    const which = { accountId, id: String(ctx.params.id), isOnlyWayIn };
-    const removed = await passkeys.remove(which, (tx, passkey) => {
-      const entry = { action: 'passkey_removed', actor: 'person', accountId } as const;
-      const details = detailsOf(passkey);
-      return activity.record({ ...entry, details, origin: originOf(ctx) }, tx);
-    });
-    if (removed === undefined) return;
-    if (removed === 'last') return host.notices.tell(ctx, LIST, ONLY_WAY_IN);
-    mail?.tell(accountId, 'passkey_removed', { ...fromOf(ctx), about: removed.name });
+    const passkey = await ownPasskey(ctx);
+    if (!passkey) return;
+    const origin = originInSession(ctx);
+    const hasPassword = parts.passwords && account.hasPassword;
+    const left = await waysIn.remove(accountId, passkey.id, { origin, hasPassword });
+    if (left === undefined) return;
+    if (left === 'last') return host.notices.tell(ctx, LIST, ONLY_WAY_IN);
+    await sessions.renew(ctx, left);
+    devices.remember(ctx, left);
+    mail?.tell(accountId, 'passkey_removed', { ...fromOf(ctx), about: passkey.name });
     await host.notices.tell(ctx, LIST, REMOVED);
   }
 

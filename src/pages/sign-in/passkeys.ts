@@ -14,7 +14,7 @@ import type { Passkeys } from '../../accounts/passkeys/passkeys.ts';
 import type { CreateAttemptLimit } from '../../attempt-limits.ts';
 import type { Clock } from '../../clock.ts';
 import { networkOf } from '../../network-address.ts';
-import { originOf } from '../page.ts';
+import { originInSession, originOf } from '../page.ts';
 import { CHALLENGE_SECONDS, createChallenges, type Purpose } from './challenges.ts';
 
 /** The field in which the script of our pages sends what the browser answered. */
@@ -211,7 +211,7 @@ export function createPasskeySignIns(parts: {
         if (!answer) return refuse(ctx, 'over');
         const made = await ceremonies.checkMade(answer);
         const challenge = counted(answer);
-        const origin = originOf(ctx);
+        const origin = originInSession(ctx);
         const added = await passkeys.add({ ...made, accountId, name, challenge, origin });
         if (typeof added === 'string') return refuse(ctx, added);
         remember(ctx);

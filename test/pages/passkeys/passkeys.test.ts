@@ -183,6 +183,7 @@ describe('passkeys', () => {
 
   it('are removed, and then let nobody in; but not the only way in that there is', async () => {
     const { passkey } = await addPasskey(on.issuer, person);
+    on.clock.advance(1);
     const { passkey: second } = await addPasskey(on.issuer, person, { name: 'Phone' });
     await withoutPassword();
     const [first, other] = (await passkeys()).map(({ id }) => `${SECURITY}/passkeys/${id}/remove`);
