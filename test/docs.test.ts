@@ -103,9 +103,16 @@ describe('the docs', () => {
       return path.join(directory, name);
     };
 
+    let passkey: Awaited<ReturnType<typeof on.service.passkeys.add>>;
+
     before(async () => {
       for (const email of ['ada@demo.test', 'ada@example.com']) {
-        await on.service.accounts.add({ email, name: 'Ada' });
+        const { id: accountId } = await on.service.accounts.add({ email, name: 'Ada' });
+        passkey = await on.service.passkeys.add({
+          ...{ accountId, name: 'Phone', credentialId: email, publicKey: '', transports: [] },
+          ...{ maySync: true, isSynced: true, counter: 0, aaguid: '' },
+          ...{ challenge: { text: email, seconds: 1 }, origin: { address: '', browser: '' } },
+        });
       }
     });
 
@@ -126,6 +133,7 @@ describe('the docs', () => {
           'org_…': seeded.organization.id,
           'wh_…': seeded.warehouse.id,
           'gate_ci_…': clients.confidential.id,
+          'pk_…': typeof passkey === 'object' ? passkey.id : '',
           'people.jsonl': file('people.jsonl', jsonLinesIn(textOf(page))),
           'copy.yaml': path.join(ROOT, 'config/gatehouse.yaml'),
           'http://10.0.0.2:3000': service.issuer,

@@ -7,13 +7,15 @@ import { mapPage, type Page, type PageRequest, pageOf } from '../storage/pages.t
 import { type Alongside, BEYOND_LOST, type Database } from '../storage/queries.ts';
 import { createPeople, type People } from './access/people.ts';
 import {
-  ACCOUNT_STATE,
   type Account,
   type AccountRow,
   type AccountState,
   accountFrom,
   isAccountId,
+  LISTED_ACCOUNTS,
+  type ListedAccount,
   SELECT_ACCOUNTS,
+  type WayIn,
 } from './account.ts';
 import {
   type AccountEdits,
@@ -32,7 +34,9 @@ export interface AccountRegistry extends AccountEdits {
   /** In any spelling (see email.ts). */
   findByEmail(email: string): Promise<Account | undefined>;
   /** The accounts as they are now, oldest first; those in this state, where one is named. */
-  list(page?: PageRequest & { readonly state?: AccountState | undefined }): Promise<Page<Account>>;
+  list(
+    page?: PageRequest & { readonly state?: AccountState | undefined },
+  ): Promise<Page<ListedAccount>>;
   /** @throws Refusal `email_invalid`, `email_ambiguous`, `email_taken`, `name_invalid` or `password_refused` */
   add(account: NewAccount, alongside?: Alongside<Account>): Promise<Account>;
   /** From the next request on the person and all their clients are refused. @throws Refusal `account_unknown` */
@@ -107,13 +111,14 @@ export function createAccountRegistry(parts: {
 
     async list({ state, ...page } = {}) {
       const query = {
-        select: `SELECT * FROM (SELECT *, ${ACCOUNT_STATE} AS state FROM accounts) AS known
+        select: `SELECT * FROM (${LISTED_ACCOUNTS}) AS known
           WHERE $1::text IS NULL OR state = $1`,
         order: 'created_at, id',
         cells: ['id', 'email', 'name', 'state'],
         values: [state ?? null],
       };
-      return mapPage(await pageOf<AccountRow>(database, query, page), accountFrom);
+      const found = await pageOf<AccountRow & { ways_in: WayIn[] }>(database, query, page);
+      return mapPage(found, (row) => ({ ...accountFrom(row), waysIn: row.ways_in }));
     },
 
     async add({ email: entered, name: enteredName, password }, alongside) {

@@ -25,16 +25,30 @@ export interface Account {
 export const ACCOUNT_STATES = ['active', 'suspended', 'address taken', 'no password yet'] as const;
 export type AccountState = (typeof ACCOUNT_STATES)[number];
 
-export function stateOf({ isSuspended, isEmailTaken, hasPassword }: Account): AccountState {
-  if (isSuspended) return 'suspended';
-  if (isEmailTaken) return 'address taken';
-  return hasPassword ? 'active' : 'no password yet';
+/** With what a person can come in, if nobody switched it off. */
+export type WayIn = 'password' | 'passkey' | 'provider';
+
+/** As a list of all people says it. */
+export interface ListedAccount extends Account {
+  /** Those that this person has by now. */
+  readonly waysIn: readonly WayIn[];
 }
 
-/** The same, of a row. */
-export const ACCOUNT_STATE = `CASE WHEN suspended_at IS NOT NULL THEN 'suspended'
-  WHEN email_key IS NULL THEN 'address taken'
-  WHEN password_hash IS NULL THEN 'no password yet' ELSE 'active' END`;
+export function stateOf({ isSuspended, isEmailTaken, waysIn }: ListedAccount): AccountState {
+  if (isSuspended) return 'suspended';
+  if (isEmailTaken) return 'address taken';
+  return waysIn.length > 0 ? 'active' : 'no password yet';
+}
+
+/** All accounts with their `ways_in` and, the same as above, their `state`. */
+export const LISTED_ACCOUNTS = `SELECT *, CASE WHEN suspended_at IS NOT NULL THEN 'suspended'
+    WHEN email_key IS NULL THEN 'address taken'
+    WHEN ways_in = '{}' THEN 'no password yet' ELSE 'active' END AS state
+  FROM (SELECT *, array_remove(ARRAY[
+      CASE WHEN password_hash IS NOT NULL THEN 'password' END,
+      CASE WHEN EXISTS (SELECT FROM passkeys p WHERE p.account_id = a.id) THEN 'passkey' END,
+      CASE WHEN EXISTS (SELECT FROM account_identities i WHERE i.account_id = a.id)
+        THEN 'provider' END], NULL) AS ways_in FROM accounts a) AS person`;
 
 /** Other ids exist nowhere, and some (with a NUL byte) PostgreSQL would answer with an error. */
 export const isAccountId = (id: string): boolean => ACCOUNT_ID.test(id);

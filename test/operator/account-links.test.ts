@@ -1,6 +1,9 @@
 /** What operators do about accounts elsewhere: import the links, look at them, take them away, try the providers. */
 import { expect } from 'chai';
+import { createActivity } from '../../src/accounts/activity/activity.ts';
+import { createPasskeys } from '../../src/accounts/passkeys/passkeys.ts';
 import { fileWith } from '../config/configuration.ts';
+import { startMailServer } from '../support/mail-server.ts';
 import { freePort } from '../support/programs.ts';
 import { startUpstream } from '../support/upstream.ts';
 import { besideDatabase } from './beside-database.ts';
@@ -76,6 +79,47 @@ sign_in:
     expect(await valueFrom(configured, unlink)).to.include({ issuer: ISSUER });
     const invited = await configured('accounts invite a2@example.test');
     expect(invited.output).to.include('Link to sign in, good once').and.include('/password?token=');
+  });
+});
+
+describe('passkeys', () => {
+  const { run, value, refusal, parts, records } = besideDatabase();
+
+  it('are listed and taken away, which is asked first, recorded and told by mail', async () => {
+    const passkeys = createPasskeys({ ...parts(), activity: createActivity(parts()) });
+    const email = 'ada@example.test';
+    const { id: accountId } = await value(`accounts add --email ${email} --name Ada --invite`);
+    expect((await run('accounts list')).output).to.match(/no password yet +nothing yet$/m);
+    const made = {
+      ...{ credentialId: 'x', publicKey: 'x', transports: [], maySync: true, isSynced: true },
+      ...{ counter: 0, aaguid: 'x', accountId, name: 'Phone' },
+      ...{ challenge: { text: 'x', seconds: 1 }, origin: { address: '::1', browser: 'x' } },
+    };
+    await passkeys.handleOf(accountId);
+    await passkeys.add(made);
+    expect((await run('accounts list')).output).to.match(/Ada +active +passkey$/m);
+    expect((await run(`accounts show ${email}`)).output).to.include('It signs in with passkey.');
+    const [one] = await value(`accounts passkeys --account ${email}`);
+    expect(one).to.include({ name: 'Phone', synced: true, last_used_at: null });
+    expect((await run(`accounts passkeys ${email}`)).output).to.match(/^pk_.* Phone +yes /m);
+    await records();
+
+    const remove = `accounts passkeys ${email} --remove ${one.id}`;
+    expect((await refusal(remove)).code).to.equal('confirmation_needed');
+    const mailServer = await startMailServer();
+    const mailing = operatorWith({
+      ...{ ...variablesOf(parts().database), SMTP_URL: mailServer.url },
+      GATEHOUSE_CONFIG: fileWith('mail: { from: Gate <gate@example.test> }'),
+    });
+    expect(await valueFrom(mailing, `${remove} --yes`)).to.include({ removed: true, mailed: true });
+    await mailServer.close();
+    expect(mailServer.received[0]?.to).to.deep.equal([email]);
+    expect(mailServer.received[0]?.text)
+      .to.include('Phone')
+      .and.include('by the operator of the service');
+    expect((await records()).map(({ action }) => action)).to.deep.equal(['passkey_removed']);
+    expect((await refusal(`${remove} --yes`)).code).to.equal('passkey_unknown');
+    expect((await run(`accounts passkeys ${email}`)).output).to.equal('It has no passkey.\n');
   });
 });
 

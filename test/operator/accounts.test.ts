@@ -48,11 +48,13 @@ describe('operator accounts, beside a service that keeps the embedded database',
       `INSERT INTO accounts (id, email, name, created_at)
         VALUES ('acc_ofbefore00000000', '\uFF42ob@example.test', 'Bo', now())`,
     );
-    expect((await run('accounts list')).output).to.match(/Bo +address taken$/m);
+    expect((await run('accounts list')).output).to.match(/Bo +address taken +nothing yet$/m);
     await parts().database.query("DELETE FROM accounts WHERE name = 'Bo'");
-    expect((await run('accounts list')).output).to.match(/^acc_.*Ada +suspended$/m);
+    expect((await run('accounts list')).output).to.match(/^acc_.*Ada +suspended +password$/m);
     expect(await value(`accounts resume --account ${ada.id}`)).to.deep.equal(ada);
-    expect(await value('accounts list')).to.deep.include.members([ada, bob]);
+    expect(await value('accounts list')).to.deep.include.members(
+      [ada, bob].map((one) => ({ ...one, signs_in_with: ['password'] })),
+    );
     const dot = await value(`${add('dot')} --generate-password`);
     expect(await records()).to.deep.equal([
       { action: 'account_suspended', account_id: ada.id, details: {} },

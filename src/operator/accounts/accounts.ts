@@ -4,7 +4,9 @@ import {
   ACCOUNT_STATES,
   type Account,
   type AccountState,
+  type ListedAccount,
   stateOf,
+  type WayIn,
 } from '../../accounts/account.ts';
 import { Refusal } from '../../refusal.ts';
 import { askedFirst, type ConfirmationOptions, confirmed } from '../program/confirmation.ts';
@@ -15,6 +17,7 @@ import type { Operator } from '../program/operator.ts';
 import type { Report } from '../program/report.ts';
 import type { Registries } from '../registries.ts';
 import { addLinkCommands } from './account-links.ts';
+import { addPasskeyCommand } from './account-passkeys.ts';
 import { invite } from './invitations.ts';
 
 export function addAccountCommands(program: Command, operator: Operator): void {
@@ -69,22 +72,24 @@ export function addAccountCommands(program: Command, operator: Operator): void {
     .action(({ state, ...options }: ListOptions & { state?: AccountState }) =>
       run(async ({ accounts }) =>
         listReport(await accounts.list({ ...pageAsked(options, operator), state }), {
-          heading: ['ID', 'EMAIL', 'NAME', 'STATE'],
-          row: (one) => [one.id, one.email, one.name, stateOf(one)],
-          value: accountValue,
+          heading: ['ID', 'EMAIL', 'NAME', 'STATE', 'SIGNS IN WITH'],
+          row: (one) => [one.id, one.email, one.name, stateOf(one), wayWords(one)],
+          value: (one) => ({ ...accountValue(one), signs_in_with: one.waysIn }),
           nothing: 'There are no accounts.',
         }),
       ),
     );
 
   aboutAccount(accounts.command('show'), operator, async (account, registries) => {
+    const listed = { ...account, waysIn: await waysInOf(account, registries) };
     const owned = await registries.clients.listByOwner(account.id);
     const { text, counts } = await reachOf(account, registries);
     const clients = owned.map(({ id }) => id);
     return {
-      value: { ...accountValue(account), ...counts, clients },
+      value: { ...accountValue(account), signs_in_with: listed.waysIn, ...counts, clients },
       text: [
-        `${account.id}: ${account.name} <${account.email}>, ${stateOf(account)}`,
+        `${account.id}: ${account.name} <${account.email}>, ${stateOf(listed)}`,
+        `It signs in with ${wayWords(listed)}.`,
         `Since ${account.createdAt.toISOString()}; external id: ${account.externalId ?? 'none'}`,
         `It has ${text}.`,
         ...(clients.length > 0 ? [`It owns ${clients.join(', ')}.`] : []),
@@ -139,6 +144,7 @@ export function addAccountCommands(program: Command, operator: Operator): void {
   );
 
   addLinkCommands(accounts, operator);
+  addPasskeyCommand(accounts, operator);
 
   for (const [change, action, done, description] of SUSPENSION) {
     const command = accounts.command(change).description(description);
@@ -180,6 +186,20 @@ async function reachOf({ id }: Account, { connections, apiKeys, access }: Regist
   const text = `${counts.connections} connections, ${counts.api_keys} API keys and memberships in ${counts.organizations} organizations`;
   return { counts, text };
 }
+
+async function waysInOf(
+  { id, hasPassword }: Account,
+  { identities, passkeys }: Registries,
+): Promise<readonly WayIn[]> {
+  const [linked, hasPasskey] = await Promise.all([identities.listOf(id), passkeys.has(id)]);
+  return [
+    ...(hasPassword ? (['password'] as const) : []),
+    ...(hasPasskey ? (['passkey'] as const) : []),
+    ...(linked.length > 0 ? (['provider'] as const) : []),
+  ];
+}
+
+const wayWords = ({ waysIn }: ListedAccount): string => waysIn.join(', ') || 'nothing yet';
 
 /** One report of two things that were done. */
 const joined = (

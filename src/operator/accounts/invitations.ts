@@ -2,19 +2,20 @@
 import type { Account } from '../../accounts/account.ts';
 import { passwordLinkUrl, passwordMail } from '../../accounts/passwords/link-mail.ts';
 import type { Registries } from '../registries.ts';
+import { mailed } from './mailing.ts';
 
 type Parts = Pick<Registries, 'settings' | 'passwordLinks'>;
 
 /** Makes a link for the account, and reports it. Changes nothing: the person does, with the link. */
 export async function invite(parts: Parts, account: Account) {
-  const { issuer, mail, signIn } = parts.settings;
+  const { issuer, signIn } = parts.settings;
   const { passwords: setsPassword } = signIn;
   const purpose = 'invitation';
   const { token, expiresAt } = await parts.passwordLinks.make(account, purpose, 'operator');
   const url = passwordLinkUrl(issuer, token);
   // The link is good whether the mail arrives or not, and is printed either way.
-  const failure = await send().catch((error: Error) => error.message);
-  const isMailed = mail !== undefined && failure === undefined;
+  const message = passwordMail(account, { url, purpose, expiresAt, setsPassword }, issuer);
+  const { isMailed, failure } = await mailed(parts, message);
   return {
     value: {
       invite_link: url,
@@ -29,12 +30,4 @@ export async function invite(parts: Parts, account: Account) {
       ...(failure === undefined ? [] : [`It could not be mailed: ${failure}`]),
     ].join('\n'),
   };
-
-  async function send(): Promise<undefined> {
-    if (!mail) return;
-    // Here, for the mail client is a sixth of the start of a command.
-    const { createSendMail } = await import('../../accounts/mail/mail.ts');
-    const about = { url, purpose, expiresAt, setsPassword } as const;
-    await createSendMail(mail)(passwordMail(account, about, issuer));
-  }
 }

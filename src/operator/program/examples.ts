@@ -18,6 +18,10 @@ const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   'accounts delete': ['accounts delete ada@example.com --reason "ticket 4711"'],
   'accounts links': ['accounts links ada@example.com'],
   'accounts unlink': ['accounts unlink ada@example.com --provider platform'],
+  'accounts passkeys': [
+    'accounts passkeys ada@example.com',
+    'accounts passkeys ada@example.com --remove pk_VcX0bq7mWcXk2f1S',
+  ],
   'accounts suspend': ['accounts suspend ada@example.com'],
   'accounts resume': ['accounts resume ada@example.com'],
   'organizations add': ['organizations add --name "Northern Logistics"'],

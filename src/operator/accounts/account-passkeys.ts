@@ -1,0 +1,89 @@
+/** `operator accounts passkeys`: the passkeys with which a person signs in. */
+import type { Command } from 'commander';
+import type { Account } from '../../accounts/account.ts';
+import { noticeMail } from '../../accounts/mail/account-mail.ts';
+import { detailsOf, type Passkey } from '../../accounts/passkeys/passkey.ts';
+import { Refusal } from '../../refusal.ts';
+import { askedFirst, type ConfirmationOptions, confirmed } from '../program/confirmation.ts';
+import { aboutAccount } from '../program/names.ts';
+import type { Operator } from '../program/operator.ts';
+import { type Report, table } from '../program/report.ts';
+import type { Registries } from '../registries.ts';
+import { mailed } from './mailing.ts';
+
+export function addPasskeyCommand(accounts: Command, operator: Operator): void {
+  aboutAccount(
+    askedFirst(accounts.command('passkeys')).option('--remove <passkey>', 'its ID: take it away'),
+    operator,
+    async (account, registries, options: PasskeyOptions) => {
+      const passkeys = await registries.passkeys.of(account.id);
+      if (options.remove === undefined) return listOf(passkeys);
+      const found = passkeys.find(({ id }) => id === options.remove);
+      if (!found) throw unknown(account, options.remove);
+      const what = `Takes the passkey ${found.name} of ${account.email} away.`;
+      await confirmed(what, options, operator);
+      return remove(account, found, registries);
+    },
+  ).description('the passkeys with which the person signs in, or take one of them away');
+}
+
+interface PasskeyOptions extends ConfirmationOptions {
+  readonly remove?: string;
+}
+
+function listOf(passkeys: readonly Passkey[]): Report {
+  const rows = passkeys.map(({ id, name, isSynced, createdAt, lastUsedAt }) => ({
+    id,
+    name,
+    synced: isSynced,
+    added_at: createdAt,
+    last_used_at: lastUsedAt ?? null,
+  }));
+  return {
+    value: rows,
+    text: table(
+      ['ID', 'NAME', 'SYNCED', 'ADDED', 'LAST USED'],
+      rows.map((row) => [
+        row.id,
+        row.name,
+        row.synced ? 'yes' : 'no',
+        row.added_at.toISOString(),
+        row.last_used_at?.toISOString() ?? 'never',
+      ]),
+      'It has no passkey.',
+    ),
+  };
+}
+
+async function remove(
+  account: Account,
+  { id, name }: Passkey,
+  registries: Registries,
+): Promise<Report> {
+  const { passkeys, recordChange, settings } = registries;
+  const { id: accountId, email } = account;
+  const gone = await passkeys.remove({ accountId, id, isOnlyWayIn: false }, (tx, passkey) =>
+    recordChange('passkey_removed', { accountId, details: detailsOf(passkey) })(tx),
+  );
+  if (!gone) throw unknown(account, id);
+  const about = { issuer: settings.issuer, at: new Date(), about: name };
+  const message = noticeMail(account, 'passkey_removed', about);
+  // It is gone whether the mail arrives or not.
+  const { isMailed, failure } = await mailed(registries, message);
+  return {
+    value: {
+      ...{ account_id: accountId, passkey_id: id, removed: true, mailed: isMailed },
+      ...(failure !== undefined && { mail_failure: failure }),
+    },
+    text: [
+      `Removed the passkey ${name} of ${email}. Their sessions go on: sessions end.`,
+      ...(isMailed ? ['They were told by mail.'] : []),
+      ...(failure === undefined ? [] : [`They could not be told by mail: ${failure}`]),
+    ].join('\n'),
+  };
+}
+
+function unknown({ email }: Account, id: string): Refusal {
+  const remedy = 'See `accounts passkeys`.';
+  return new Refusal('passkey_unknown', `${email} has no passkey ${id}.`, remedy);
+}
