@@ -89,32 +89,30 @@ function checkCertificate(findings: Findings, where: string, ends: Date | undefi
   const check = 'certificate';
   const days = Math.floor(((ends?.getTime() ?? 0) - Date.now()) / DAY);
   const message = `valid for ${days} more days`;
-  if (days >= CERTIFICATE_DAYS) {
-    findings.ok(check, message);
-    return;
+  if (days >= CERTIFICATE_DAYS) findings.ok(check, message);
+  else {
+    findings.warning({
+      check,
+      where,
+      message: `only ${message}`,
+      remedy: 'renew it, and see that renewal runs by itself and reloads the proxy',
+    });
   }
-  findings.warning({
-    check,
-    where,
-    message: `only ${message}`,
-    remedy: 'renew it, and see that renewal runs by itself and reloads the proxy',
-  });
 }
 
 function checkHsts(findings: Findings, where: string, { headers }: DoctorAnswer): void {
   const check = 'hsts';
   const policy = headers.get('strict-transport-security');
-  if (policy) {
-    findings.ok(check, `Strict-Transport-Security: ${policy}`);
-    return;
+  if (policy) findings.ok(check, `Strict-Transport-Security: ${policy}`);
+  else {
+    findings.warning({
+      check,
+      where,
+      message: 'Strict-Transport-Security does not arrive',
+      remedy:
+        'let the proxy pass it on: the service sends it (nginx: no proxy_hide_header, no empty add_header of it)',
+    });
   }
-  findings.warning({
-    check,
-    where,
-    message: 'Strict-Transport-Security does not arrive',
-    remedy:
-      'let the proxy pass it on: the service sends it (nginx: no proxy_hide_header, no empty add_header of it)',
-  });
 }
 
 /** Nobody should type a password on a page that came without TLS. */
@@ -128,16 +126,16 @@ async function checkPlainHttp(findings: Findings, target: AddressToCheck): Promi
     findings.ok(check, `nothing answers at ${plain}`);
     return;
   }
-  if (answer.headers.get('location')?.startsWith('https://')) {
+  if (answer.headers.get('location')?.startsWith('https://'))
     findings.ok(check, `${plain} leads to https`);
-    return;
+  else {
+    findings.warning({
+      check,
+      where: plain,
+      message: `without TLS the answer is ${described(answer)}`,
+      remedy: 'answer there with a redirect to https, and with nothing else',
+    });
   }
-  findings.warning({
-    check,
-    where: plain,
-    message: `without TLS the answer is ${described(answer)}`,
-    remedy: 'answer there with a redirect to https, and with nothing else',
-  });
 }
 
 /** Requests as large as they honestly come must arrive, whatever the proxy's limits are. */

@@ -126,17 +126,17 @@ async function checkNotifications(findings: Findings, database: OpenDatabase): P
     return;
   }
   const milliseconds = await notificationMilliseconds(database);
-  if (milliseconds !== undefined) {
+  if (milliseconds !== undefined)
     findings.ok(check, `notifications arrive in ${milliseconds.toFixed(1)} ms`);
-    return;
+  else {
+    findings.problem({
+      check,
+      where: 'DATABASE_URL',
+      message: 'a NOTIFY does not arrive at a LISTEN: nodes would go on with what has changed',
+      remedy:
+        'lead the URL past the connection pooler, or set the pooler to session mode (pgbouncer: pool_mode = session)',
+    });
   }
-  findings.problem({
-    check,
-    where: 'DATABASE_URL',
-    message: 'a NOTIFY does not arrive at a LISTEN: nodes would go on with what has changed',
-    remedy:
-      'lead the URL past the connection pooler, or set the pooler to session mode (pgbouncer: pool_mode = session)',
-  });
 }
 
 export function reasonOf(error: unknown): string {

@@ -9,17 +9,15 @@ import { StorageUnavailable } from '../../storage/storage-unavailable.ts';
 import { REFUSED } from '../program/failure.ts';
 import type { Operator } from '../program/operator.ts';
 import { checkAddress } from './address.ts';
-import { checkCookies } from './cookies.ts';
+import { checkCookies } from './browser.ts';
 import { checkDatabase, reasonOf } from './database.ts';
-import { checkEndings } from './endings.ts';
 import { createFindings, type Findings } from './findings.ts';
 import { checkFlow } from './flow.ts';
 import { checkHops } from './hops.ts';
-import { checkKeys } from './keys.ts';
-import { checkNodeClocks, checkNodes } from './nodes.ts';
+import { checkKeys, checkNodeClocks, checkNodes } from './nodes.ts';
 import { checkProviders } from './providers.ts';
-import { checkTokenStore } from './redis.ts';
 import type { Send } from './requests.ts';
+import { checkEndings, checkTokenStore } from './token-store.ts';
 import { createVisitors, type Visitor, type Visitors } from './visitor.ts';
 
 /** As a shell would say of a command that Ctrl-C ended. */

@@ -1,9 +1,13 @@
-/** The doctor's look at the nodes: who runs, and whether the one on this machine is ready. */
+/** The doctor's look at the nodes: who runs, whether the one on this machine is ready, and their keys. */
 import { systemClock } from '../../clock.ts';
 import { operatorsUrl } from '../../config/operators-listener.ts';
+import { ConfigurationProblems } from '../../config/problems.ts';
 import type { SettingsWithoutSecrets } from '../../config/settings.ts';
+import { Refusal } from '../../refusal.ts';
 import { nodeClocks, runningNodes } from '../../storage/key-sightings.ts';
 import type { Queries } from '../../storage/queries.ts';
+import { type KeySources, keyFacts } from '../keys/keys.ts';
+import { KEY_VARIABLE, keyStates, keyWarnings } from '../keys/states.ts';
 import { clockTrouble } from './database.ts';
 import type { Findings } from './findings.ts';
 
@@ -71,5 +75,46 @@ async function askReady(url: string): Promise<{ ok: boolean; text: string } | un
     return { ok: answer.ok, text: (await answer.text()).slice(0, 200) };
   } catch {
     return undefined;
+  }
+}
+
+type Sources = Omit<KeySources, 'database'> & { readonly database: Queries | undefined };
+
+/** How old they are, what is left over, and where the nodes differ. */
+export async function checkKeys(
+  findings: Findings,
+  { database, ...sources }: Sources,
+): Promise<void> {
+  const check = 'keys';
+  if (!database) {
+    findings.notChecked([check], 'the database cannot be used');
+    return;
+  }
+  try {
+    const facts = await keyFacts({ database, ...sources });
+    const now = systemClock();
+    const warnings = keyWarnings(facts, now);
+    for (const { kind, message, remedy, isProblem } of warnings) {
+      findings[isProblem ? 'problem' : 'warning']({
+        check,
+        where: KEY_VARIABLE[kind],
+        message,
+        remedy,
+      });
+    }
+    if (warnings.length > 0) return;
+    const current = keyStates(facts).filter(({ use }) => use === 'current');
+    const ages = current.map(({ kind, fingerprint, currentSince }) => {
+      const since = currentSince?.toISOString().slice(0, 10);
+      return `${kind} key ${fingerprint} ${since ? `since ${since}` : 'not in use yet'}`;
+    });
+    findings.ok(check, ages.join(', '));
+  } catch (error) {
+    if (error instanceof Refusal) findings.notChecked([check], 'this environment holds no keys');
+    else if (error instanceof ConfigurationProblems) {
+      for (const { path, message, remedy } of error.problems) {
+        findings.problem({ check, where: path, message: `${path} ${message}`, remedy });
+      }
+    } else throw error;
   }
 }

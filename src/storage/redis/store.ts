@@ -1,7 +1,6 @@
 /** The token store on Redis: one key a record, no command with more than one key (Cluster). */
 import type { Cluster, Redis } from 'ioredis';
-import type { Clock } from '../../clock.ts';
-import { epochSeconds } from '../../clock.ts';
+import { type Clock, epochSeconds } from '../../clock.ts';
 import {
   type AuthorizationFacts,
   type AuthorizationRecord,

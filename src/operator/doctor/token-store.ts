@@ -1,5 +1,8 @@
-/** The doctor's look at Redis: does it keep what it was given, has it room, is it on time? */
+/** The doctor's look at where the tokens are: does Redis keep them, is it on time, and do ends hold? */
 import type { Cluster, Redis } from 'ioredis';
+import { createActivity } from '../../accounts/activity/activity.ts';
+import { createEndings } from '../../authorizations/endings.ts';
+import { createRevocations } from '../../authorizations/revocations.ts';
 import { systemClock } from '../../clock.ts';
 import type { SettingsWithoutSecrets } from '../../config/settings.ts';
 import { createPostgresStore } from '../../storage/postgres-store.ts';
@@ -71,16 +74,15 @@ function checkVersion(findings: Findings, reports: readonly RedisReport[]): void
     const [major = 0, minor = 0] = version.split('.').map(Number);
     return major < OLDEST_VERSION[0] || (major === OLDEST_VERSION[0] && minor < OLDEST_VERSION[1]);
   };
-  if (!reports.some(isOld)) {
-    findings.ok('redis_version', versions);
-    return;
+  if (!reports.some(isOld)) findings.ok('redis_version', versions);
+  else {
+    findings.problem({
+      check: 'redis_version',
+      where: WHERE,
+      message: `it is Redis ${versions}`,
+      remedy: `upgrade it to ${OLDEST_VERSION.join('.')} or later`,
+    });
   }
-  findings.problem({
-    check: 'redis_version',
-    where: WHERE,
-    message: `it is Redis ${versions}`,
-    remedy: `upgrade it to ${OLDEST_VERSION.join('.')} or later`,
-  });
 }
 
 /** Eviction and persistence: whether an acknowledged token stays. */
@@ -158,5 +160,25 @@ function checkReplication(findings: Findings, reports: readonly RedisReport[]): 
     where: WHERE,
     message: `${replicas} replica(s) follow, but a master that is cut off from them goes on taking writes, which a failover then loses`,
     remedy: 'set `min-replicas-to-write 1` and `min-replicas-max-lag 10` in redis.conf',
+  });
+}
+
+/** What was ended by itself must be gone from it, unless an older one was restored. */
+export async function checkEndings(
+  findings: Findings,
+  database: Database,
+  store: TokenStore,
+): Promise<void> {
+  const parts = { database, clock: systemClock };
+  const activity = createActivity(parts);
+  const revocations = createRevocations({ ...parts, activity, log: { warn: () => {} } });
+  const { length } = await createEndings({ store, revocations }).findRevived();
+  const check = 'ended_authorizations';
+  if (length === 0) return findings.ok(check, 'none of the latest 100 is alive');
+  findings.problem({
+    check,
+    message: `${length} of the latest 100 that were ended are alive: an older token store was restored`,
+    where: 'the token store',
+    remedy: '`revoke --recorded` ends again all that is recorded as ended',
   });
 }
