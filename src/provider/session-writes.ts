@@ -48,7 +48,14 @@ export function createSessionWrites(parts: {
     const { payload } = await session.getValueAndPayload();
     const { jti: _, exp: __, ...data } = payload;
     const kept = [session.jti, uid, data, epochSeconds(clock) + seconds] as const;
-    if (!isBegun(session)) return (await store.replaceSession(...kept)) ? seconds : undefined;
+    const nameCookie = (): void =>
+      void ctx?.cookies.set(cookieName, session.jti, { ...cookieOptions, maxAge: left * 1000 });
+    if (!isBegun(session)) {
+      if (!(await store.replaceSession(...kept))) return undefined;
+      // Read under a former key it was signed anew, for no longer than the browser runs.
+      if (ctx && namedIn(ctx).some((line) => line.startsWith(`${cookieName}.sig=`))) nameCookie();
+      return seconds;
+    }
     if (oldId !== undefined) await store.remove('session', oldId);
     if (accountId !== undefined && ctx) {
       const origin = { address: ctx.ip, browser: ctx.get('user-agent') };
@@ -56,7 +63,7 @@ export function createSessionWrites(parts: {
       await sessionList.note(accountId, Number(acr), begun);
     }
     await store.writeSession(...kept);
-    ctx?.cookies.set(cookieName, session.jti, { ...cookieOptions, maxAge: left * 1000 });
+    nameCookie();
     return seconds;
   }
 
@@ -92,14 +99,17 @@ export function createSessionWrites(parts: {
 /** Not read from the store, or with another identifier than it was. */
 const isBegun = ({ exp, oldId }: SessionModel): boolean => exp === undefined || oldId !== undefined;
 
+/** The cookies that the answer names, as far as it is made. */
+const namedIn = ({ response }: Pick<Context, 'response'>): string[] =>
+  [response.get('set-cookie') as string | string[]].flat().filter(Boolean);
+
 /** As if this answer had not named it. */
-function dropCookie({ response }: KoaContextWithOIDC, name: string): void {
-  const all = [response.get('set-cookie') as string | readonly string[]].flat();
-  const others = all.filter(
-    (line) => !line.startsWith(`${name}=`) && !line.startsWith(`${name}.sig=`),
-  );
-  response.remove('set-cookie');
-  for (const line of others) if (line !== '') response.append('set-cookie', line);
+function dropCookie(ctx: KoaContextWithOIDC, name: string): void {
+  const isOther = (line: string) =>
+    !line.startsWith(`${name}=`) && !line.startsWith(`${name}.sig=`);
+  const others = namedIn(ctx).filter(isOther);
+  ctx.response.remove('set-cookie');
+  for (const line of others) ctx.response.append('set-cookie', line);
 }
 
 /** The engine's session, with what its types leave out. */
