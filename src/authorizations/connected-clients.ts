@@ -7,26 +7,28 @@ import type { Queries } from '../storage/queries.ts';
 export interface ConnectedClient {
   readonly clientId: string;
   readonly name: string;
-  /** Absent where the operator provides the client. */
-  readonly ownerName?: string;
+  /** Null where the operator provides the client. */
+  readonly ownerName: string | null;
   readonly isSuspended: boolean;
   readonly connectedAt: Date;
   /** The last time the person approved it; the first one is `connectedAt`. */
   readonly approvedAt: Date;
-  /** What the person reached then; absent for an approval older than this record. */
-  readonly approvedAccess?: readonly Organization[];
-  /** To within five minutes; absent while nothing was asked for. */
-  readonly lastUsedAt?: Date;
+  /** What the person reached then; null for an approval older than this record. */
+  readonly approvedAccess: readonly Organization[] | null;
+  /** To within five minutes; null while nothing was asked for. */
+  readonly lastUsedAt: Date | null;
 }
 
 /** Every client that the person has connected now, the latest first. */
-export async function listConnectedClients(
+export const listConnectedClients = (
   database: Queries,
   accountId: string,
-): Promise<ConnectedClient[]> {
-  const rows = await database.query<ConnectedClientRow>(
-    `SELECT n.client_id, c.name, a.name AS owner_name, c.suspended_at, n.connected_at,
-          n.approved_at, n.approved_access, n.last_used_at
+): Promise<ConnectedClient[]> =>
+  database.query(
+    `SELECT n.client_id AS "clientId", c.name, a.name AS "ownerName",
+          c.suspended_at IS NOT NULL AS "isSuspended", n.connected_at AS "connectedAt",
+          n.approved_at AS "approvedAt", n.approved_access AS "approvedAccess",
+          n.last_used_at AS "lastUsedAt"
         FROM connections n
         JOIN clients c ON c.id = n.client_id
         LEFT JOIN accounts a ON a.id = c.owner_account_id
@@ -34,32 +36,6 @@ export async function listConnectedClients(
         ORDER BY n.connected_at DESC, n.client_id`,
     [accountId],
   );
-  return rows.map(connectedClientFrom);
-}
-
-interface ConnectedClientRow {
-  readonly client_id: string;
-  readonly name: string;
-  readonly owner_name: string | null;
-  readonly suspended_at: Date | null;
-  readonly connected_at: Date;
-  readonly approved_at: Date;
-  readonly approved_access: Organization[] | null;
-  readonly last_used_at: Date | null;
-}
-
-function connectedClientFrom(row: ConnectedClientRow): ConnectedClient {
-  return {
-    clientId: row.client_id,
-    name: row.name,
-    ...(row.owner_name !== null && { ownerName: row.owner_name }),
-    isSuspended: row.suspended_at !== null,
-    connectedAt: row.connected_at,
-    approvedAt: row.approved_at,
-    ...(row.approved_access !== null && { approvedAccess: row.approved_access }),
-    ...(row.last_used_at !== null && { lastUsedAt: row.last_used_at }),
-  };
-}
 
 /** A connection with both its sides, for whoever runs the service. */
 export interface ListedConnection {

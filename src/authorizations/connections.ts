@@ -178,17 +178,16 @@ export function createConnections(parts: {
     async end(whose, cause, alongside, within) {
       const { accountId = null, clientId = null } = whose;
       const end = async (tx: Queries): Promise<EndedConnection[]> => {
-        const rows = await tx.query<EndedRow>(
+        const connections = await tx.query<EndedConnection>(
           `UPDATE connections n SET generation = generation + 1, ended_at = $3, ended_cause = $4
             FROM clients c
             WHERE n.ended_at IS NULL AND c.id = n.client_id
               AND (n.account_id = $1 OR $1::text IS NULL)
               AND (n.client_id = $2 OR $2::text IS NULL)
               AND ($1::text IS NOT NULL OR $2::text IS NOT NULL)
-            RETURNING n.account_id, n.client_id, c.name`,
+            RETURNING n.account_id AS "accountId", n.client_id AS "clientId", c.name`,
           [accountId, clientId, new Date(clock()), cause],
         );
-        const connections = rows.map(endedFrom);
         await alongside?.(tx, connections);
         return connections;
       };
@@ -233,15 +232,3 @@ export function createConnections(parts: {
     },
   };
 }
-
-interface EndedRow {
-  readonly account_id: string;
-  readonly client_id: string;
-  readonly name: string;
-}
-
-const endedFrom = (row: EndedRow): EndedConnection => ({
-  accountId: row.account_id,
-  clientId: row.client_id,
-  name: row.name,
-});

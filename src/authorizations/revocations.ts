@@ -68,13 +68,8 @@ interface Writing {
   readonly about: Readonly<Record<string, unknown>>;
 }
 
-interface RecordedEndRow {
-  readonly id: string;
-  readonly account_id: string;
-  readonly client_id: string;
-  readonly at: Date;
-  readonly cause: EndingCause;
-}
+const RECORDED = `SELECT id, at, cause, account_id AS "accountId", client_id AS "clientId"
+  FROM ended_authorizations`;
 
 export function createRevocations(parts: {
   readonly database: Database;
@@ -151,11 +146,8 @@ export function createRevocations(parts: {
     },
 
     async find(id) {
-      const [row] = await database.query<RecordedEndRow>(
-        'SELECT * FROM ended_authorizations WHERE id = $1',
-        [id],
-      );
-      return row && recordedEndFrom(row);
+      const [end] = await database.query<RecordedEnd>(`${RECORDED} WHERE id = $1`, [id]);
+      return end;
     },
 
     async countSince(since) {
@@ -167,15 +159,14 @@ export function createRevocations(parts: {
       return row?.count ?? 0;
     },
 
-    async latest({ limit, since, before }) {
-      const rows = await database.query<RecordedEndRow>(
-        `SELECT * FROM ended_authorizations
+    latest({ limit, since, before }) {
+      return database.query(
+        `${RECORDED}
           WHERE ($2::timestamptz IS NULL OR at >= $2)
             AND ($3::timestamptz IS NULL OR (at, id) < ($3, $4))
           ORDER BY at DESC, id DESC LIMIT $1`,
         [limit, since ?? null, before?.at ?? null, before?.id ?? null],
       );
-      return rows.map(recordedEndFrom);
     },
 
     async forgetAccount(accountId, tx) {
@@ -201,11 +192,3 @@ export function createRevocations(parts: {
     },
   };
 }
-
-const recordedEndFrom = (row: RecordedEndRow): RecordedEnd => ({
-  id: row.id,
-  accountId: row.account_id,
-  clientId: row.client_id,
-  at: row.at,
-  cause: row.cause,
-});

@@ -81,7 +81,7 @@ export function connectionsPage(parts: PageParts): Route[] {
       reachOf(ctx),
     ]);
     const changed = (client: ConnectedClient): boolean =>
-      client.approvedAccess !== undefined &&
+      client.approvedAccess !== null &&
       Object.values(countChanges(compared(client, reach))).some((count) => count > 0);
     const { rows, list } = listOf(connected, ctx.query, {
       ...CONNECTIONS,
@@ -169,7 +169,7 @@ export function connectionsPage(parts: PageParts): Route[] {
 const CONNECTIONS: ListForm<ConnectedClient> = {
   path: PATH,
   idOf: ({ clientId }) => clientId,
-  textOf: ({ name, ownerName = 'operator' }) => `${name} ${ownerName}`,
+  textOf: ({ name, ownerName }) => `${name} ${ownerName ?? 'operator'}`,
   orders: [
     byText('name', 'Name', ({ name }) => name),
     byTime('newest', 'Newest', ({ connectedAt }) => connectedAt),
@@ -177,7 +177,7 @@ const CONNECTIONS: ListForm<ConnectedClient> = {
   ],
 };
 const UNUSUAL: readonly ListFilter<ConnectedClient>[] = [
-  { name: 'unused', label: 'Never used', has: ({ lastUsedAt }) => lastUsedAt === undefined },
+  { name: 'unused', label: 'Never used', has: ({ lastUsedAt }) => lastUsedAt === null },
   { name: 'suspended', label: 'Suspended', has: ({ isSuspended }) => isSuspended },
 ];
 
@@ -189,7 +189,7 @@ interface Reach {
 function compared(client: ConnectedClient, { all, barsOf }: Reach): ComparedOrganization[] {
   const barred = barsOf(client.clientId).map(({ organizationId }) => organizationId);
   return compareAccess(
-    client.approvedAccess,
+    client.approvedAccess ?? undefined,
     all.filter(({ id }) => !barred.includes(id)),
   );
 }
@@ -213,7 +213,7 @@ function rowOf(
     isSuspended: client.isSuspended,
     connected: momentOf(client.connectedAt),
     lastUsed: momentOrNothing(client.lastUsedAt),
-    changes: client.approvedAccess && changes.filter(Boolean).join(', '),
+    changes: client.approvedAccess ? changes.filter(Boolean).join(', ') : undefined,
     bars: barsOf(client.clientId).map(({ organizationId, at }) => ({
       organization: all.find(({ id }) => id === organizationId)?.name ?? '',
       since: momentOf(at),

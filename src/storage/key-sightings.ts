@@ -13,14 +13,14 @@ export interface Keys {
   readonly tokenKeys: readonly string[];
 }
 
-/** What the nodes saw of one key; the times of "current" are absent for one that never signed. */
+/** What the nodes saw of one key; the times of "current" are null for one that never signed. */
 export interface KeySighting {
   readonly kind: KeyKind;
   readonly fingerprint: string;
   readonly firstSeenAt: Date;
   readonly lastSeenAt: Date;
-  readonly firstCurrentAt?: Date;
-  readonly lastCurrentAt?: Date;
+  readonly firstCurrentAt: Date | null;
+  readonly lastCurrentAt: Date | null;
 }
 
 /** A node that runs now, with the fingerprints of its keys, the current one first. */
@@ -142,42 +142,20 @@ async function noteKeys(
 }
 
 /** Every key that a node of this deployment ever had. */
-export async function keySightings(database: Queries): Promise<KeySighting[]> {
-  const rows = await database.query<SightingRow>(
-    `SELECT kind, fingerprint, first_seen_at, last_seen_at, first_current_at, last_current_at
+export const keySightings = (database: Queries): Promise<KeySighting[]> =>
+  database.query(
+    `SELECT kind, fingerprint, first_seen_at AS "firstSeenAt", last_seen_at AS "lastSeenAt",
+        first_current_at AS "firstCurrentAt", last_current_at AS "lastCurrentAt"
       FROM key_sightings ORDER BY kind, first_seen_at, fingerprint`,
   );
-  return rows.map((row) => ({
-    kind: row.kind,
-    fingerprint: row.fingerprint,
-    firstSeenAt: row.first_seen_at,
-    lastSeenAt: row.last_seen_at,
-    ...(row.first_current_at && { firstCurrentAt: row.first_current_at }),
-    ...(row.last_current_at && { lastCurrentAt: row.last_current_at }),
-  }));
-}
-
-interface SightingRow {
-  readonly kind: KeyKind;
-  readonly fingerprint: string;
-  readonly first_seen_at: Date;
-  readonly last_seen_at: Date;
-  readonly first_current_at: Date | null;
-  readonly last_current_at: Date | null;
-}
 
 /** The nodes that said so within the last three minutes. */
-export async function runningNodes(database: Queries, clock: Clock): Promise<NodeKeys[]> {
-  const rows = await database.query<NodeRow>(
-    'SELECT node, cookie_keys, token_keys FROM node_keys WHERE seen_at >= $1 ORDER BY node',
+export const runningNodes = (database: Queries, clock: Clock): Promise<NodeKeys[]> =>
+  database.query(
+    `SELECT node, cookie_keys AS "cookieKeys", token_keys AS "tokenKeys"
+      FROM node_keys WHERE seen_at >= $1 ORDER BY node`,
     [new Date(clock() - SILENCE)],
   );
-  return rows.map(({ node, cookie_keys: cookieKeys, token_keys: tokenKeys }) => ({
-    node,
-    cookieKeys,
-    tokenKeys,
-  }));
-}
 
 /** How far the clock of each node is ahead of the database's, in milliseconds; negative: behind. */
 export async function nodeClocks(
@@ -189,10 +167,4 @@ export async function nodeClocks(
     [SILENCE],
   );
   return rows.map(({ node, ahead }) => ({ node, aheadMs: Number(ahead) }));
-}
-
-interface NodeRow {
-  readonly node: string;
-  readonly cookie_keys: string[];
-  readonly token_keys: string[];
 }

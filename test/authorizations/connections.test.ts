@@ -105,6 +105,7 @@ forEachDatabase('connections', (open) => {
     const [listed, ...others] = await connections.listOf(connection.accountId);
     expect(listed).to.deep.equal({
       ...{ clientId: connection.clientId, name: 'Partner', isSuspended: false },
+      ...{ ownerName: null, lastUsedAt: null },
       ...{ connectedAt, approvedAt: new Date(time.clock()), approvedAccess: access },
     });
     expect(others).to.deep.equal([]);
@@ -149,8 +150,7 @@ forEachDatabase('connections', (open) => {
     expect(await find()).to.deep.equal({ ...consent, generation: 2 });
     const [listed] = await connections.listOf(connection.accountId);
     const now = new Date(time.clock());
-    expect(listed).to.deep.include({ connectedAt: now, approvedAt: now });
-    expect(listed).not.to.have.property('lastUsedAt');
+    expect(listed).to.deep.include({ connectedAt: now, approvedAt: now, lastUsedAt: null });
     expect(await connections.endOf(connection.accountId, connection.clientId)).to.equal(undefined);
   });
 

@@ -200,7 +200,7 @@ const suspended = ({ isSuspended }: { readonly isSuspended: boolean }): ReachRow
   isSuspended ? [{ text: 'suspended', isWarning: true }] : [];
 
 function last(label: string, at: Date | null): ReachFact {
-  const moment = momentOrNothing(at ?? undefined);
+  const moment = momentOrNothing(at);
   return moment ? { label, moment } : { label, text: 'Never' };
 }
 

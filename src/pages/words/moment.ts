@@ -16,8 +16,8 @@ export function momentOf(time: Date): Moment {
 }
 
 /** Of a time that may not have come, such as a first use. */
-export const momentOrNothing = (time: Date | undefined): Moment | undefined =>
-  time && momentOf(time);
+export const momentOrNothing = (time: Date | null | undefined): Moment | undefined =>
+  time ? momentOf(time) : undefined;
 
 const UNITS = [
   ['day', 86_400],
