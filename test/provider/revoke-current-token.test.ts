@@ -171,19 +171,6 @@ describe('revoking the current token', () => {
     }
     await expectAlive(tokens);
   });
-
-  it('every method but POST is refused with 405 and names POST', async () => {
-    const tokens = await on.partner.tokens(on.clients.confidential);
-    for (const method of ['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE']) {
-      const { status, headers } = await ask(new URL('/oauth/token/revoke', on.issuer), {
-        method,
-        headers: { authorization: `Bearer ${tokens.accessToken}` },
-      });
-      expect(status, method).to.equal(405);
-      expect(headers.get('allow'), method).to.equal('POST');
-    }
-    await expectAlive(tokens);
-  });
 });
 
 describeOn([postgresServer, redisServer], 'revoking while the token store is away', () => {
