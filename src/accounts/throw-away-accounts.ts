@@ -1,4 +1,4 @@
-/** Accounts that the doctor makes to try the service out, and the only ones that are ever deleted. */
+/** Accounts that the doctor makes to try the service out, and deletes with their log. */
 import type { Clock } from '../clock.ts';
 import { randomId } from '../random-id.ts';
 import type { Alongside, Database } from '../storage/queries.ts';

@@ -8,7 +8,12 @@ import {
   effectiveSecrets,
   effectiveSettings,
 } from './effective-settings.ts';
-import { environmentOfProcess, readEnvironment, type Variables } from './environment.ts';
+import {
+  environmentOfProcess,
+  type Override,
+  readEnvironment,
+  type Variables,
+} from './environment.ts';
 import { type ConfigurationProblem, ConfigurationProblems } from './problems.ts';
 import { brokenRules } from './rules.ts';
 import { findSecrets, loadSecrets, newSecrets, secretProblems } from './secrets.ts';
@@ -84,6 +89,8 @@ export interface Inspection {
   readonly settings: Settings;
   /** Absent where there is none, and everything has its default. */
   readonly file?: string;
+  /** What the environment decides in place of the file. */
+  readonly overrides: readonly Override[];
   readonly effectiveSettings: readonly EffectiveSetting[];
   readonly effectiveSecrets: readonly EffectiveSecret[];
   /** What would start, and hardly anybody wants. */
@@ -98,11 +105,13 @@ export interface Inspection {
 export function inspectSettings(options: LoadOptions = {}): Inspection {
   const judged = judge(options, { secretsAreNeeded: true });
   const { environment, settings, given, file } = judged;
+  const { overrides } = environment;
   const found = findSecrets(given, settings.storage);
   return {
     settings: { ...settings, secrets: found ?? { ...newSecrets(), ...given } },
     ...(existsSync(file) && { file }),
-    effectiveSettings: effectiveSettings({ ...judged, overrides: environment.overrides }),
+    overrides,
+    effectiveSettings: effectiveSettings({ ...judged, overrides }),
     effectiveSecrets: effectiveSecrets(found, environment, settings.storage),
     warnings: configurationWarnings(
       options.environment ?? environmentOfProcess,

@@ -7,6 +7,7 @@ import { type Inspection, inspectSettings } from '../config/load.ts';
 import type { ConfigurationProblem } from '../config/problems.ts';
 import { settingsJsonSchema } from '../config/schema/json-schema.ts';
 import { hostsOf } from '../config/urls.ts';
+import { locationOf } from '../config/validate.ts';
 import { WrongUsage } from './program/failure.ts';
 import type { Operator } from './program/operator.ts';
 import { type Report, table } from './program/report.ts';
@@ -31,7 +32,7 @@ export function addCheckConfigCommand(program: Command, { print, environment }: 
       // Imported here: it is the whole service, which no other command needs.
       const { buildUnopened } = await import('./trial-build.ts');
       await buildUnopened(inspection);
-      const warnings = [...inspection.warnings, ...(await unknownHosts(inspection.settings))];
+      const warnings = [...inspection.warnings, ...(await unknownHosts(inspection))];
       const text = [inspectionText(inspection), ...warnings.map(warningText)].join('\n\n');
       print({ value: { ...inspectionValue(inspection), warnings }, text });
     });
@@ -42,13 +43,15 @@ const LOOKUP_LIMIT = 3_000;
 
 /** Looks names up and connects to nothing. One that nobody answers for in time is a warning, too. */
 async function unknownHosts({
-  storage,
-  mail,
-  signIn,
-}: Inspection['settings']): Promise<ConfigurationProblem[]> {
-  const urls = { DATABASE_URL: storage.databaseUrl, REDIS_URL: storage.redisUrl };
-  const issuers = signIn.providers.map(({ id, issuer }) => [`the provider ${id}`, issuer] as const);
-  const all = [...Object.entries({ ...urls, SMTP_URL: mail?.smtpUrl }), ...issuers];
+  settings: { storage, mail, signIn },
+  overrides,
+}: Inspection): Promise<ConfigurationProblem[]> {
+  const all = [
+    [locationOf('storage.database_url', overrides), storage.databaseUrl],
+    [locationOf('storage.redis_url', overrides), storage.redisUrl],
+    [locationOf('mail.smtp_url', overrides), mail?.smtpUrl],
+    ...signIn.providers.map(({ id, issuer }) => [`the provider ${id}`, issuer] as const),
+  ] as const;
   const named = all.flatMap(([path, url = '']) => hostsOf(url).map((host) => ({ path, host })));
   const waiting = new AbortController();
   const late = delay(LOOKUP_LIMIT, 'no answer in time', { signal: waiting.signal });

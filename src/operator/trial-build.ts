@@ -6,6 +6,7 @@ import { createEndings } from '../authorizations/endings.ts';
 import { systemClock } from '../clock.ts';
 import type { Inspection } from '../config/load.ts';
 import { type ConfigurationProblem, ConfigurationProblems } from '../config/problems.ts';
+import { locationOf } from '../config/validate.ts';
 import { createChangeStreams } from '../provider/introspection-changes.ts';
 import { createRegistries } from '../registries.ts';
 import { silentChangeFeed } from '../storage/change-feed.ts';
@@ -20,13 +21,11 @@ import { postgresLimits, redisLimits } from '../storage/shared-limits.ts';
  *
  * @throws ConfigurationProblems where PostgreSQL's client cannot use what its URL names.
  */
-export async function buildUnopened({ settings, effectiveSettings }: Inspection): Promise<void> {
+export async function buildUnopened({ settings, overrides }: Inspection): Promise<void> {
   const { databaseUrl, redisUrl } = settings.storage;
   const problem = databaseUrl === undefined ? undefined : databaseProblem(databaseUrl);
   if (problem) {
-    const name = 'storage.database_url';
-    const from = effectiveSettings.find((setting) => setting.name === name)?.from;
-    const path = from === 'file' ? name : `${name} (from ${from})`;
+    const path = locationOf('storage.database_url', overrides);
     throw new ConfigurationProblems([{ path, ...problem }]);
   }
 

@@ -18,7 +18,7 @@ const file = fileWith(
   issuer: https://auth.example.com
   server: { proxy_hops: 1, port: 4000 }
   tokens: { retry_window: 120s, absolute_age: off }
-  mail: { from: Gate <gate@example.com> }`,
+  mail: { smtp_url: smtp://mail.invalid, from: Gate <gate@example.com> }`,
   'production.yaml',
 );
 const command = `check-config ${file}`;
@@ -122,6 +122,7 @@ describe('operator check-config', () => {
     const run = operatorWith({
       ...{ ...others, DATABASE_URL_FILE: open, SMTP_URL_FILE: ' ' },
       REDIS_URL: 'redis://:swordfish@nowhere.invalid:6379',
+      SMTP_URL: '',
       GATEHOUSE_COOKIE_KEYS: [cookies, tokens, cookies].join(),
       GATEHOUSE_TOKEN_KEYS: [tokens, 'a'.repeat(40), 'abcdefghijklmnopqrstuvwxyz0123456789'].join(),
     });
@@ -130,10 +131,11 @@ describe('operator check-config', () => {
       'GATEHOUSE_COOKIE_KEYS, GATEHOUSE_TOKEN_KEYS',
       'GATEHOUSE_COOKIE_KEYS, key 3 of 3',
       ...['GATEHOUSE_TOKEN_KEYS, key 2 of 3', 'GATEHOUSE_TOKEN_KEYS, key 3 of 3'],
-      ...['DATABASE_URL_FILE', 'SMTP_URL_FILE', 'REDIS_URL'],
+      ...['DATABASE_URL_FILE', 'SMTP_URL_FILE'],
+      ...['storage.redis_url (from REDIS_URL)', 'mail.smtp_url'],
     ]);
     const { output } = await run(command);
-    expect(output).to.contain('Warning: REDIS_URL names the host nowhere.invalid');
+    expect(output).to.contain('(from REDIS_URL) names the host nowhere.invalid');
     for (const secret of [cookies, tokens, 'swordfish']) expect(output).not.to.contain(secret);
   });
 

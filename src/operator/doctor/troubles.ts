@@ -56,7 +56,7 @@ function ownRemedy({ status, text, body }: DoctorAnswer): string | undefined {
   }
   if (status === 429) return 'too many failures came from this address: wait, and try again';
   if (status === 503 || body.error === 'temporarily_unavailable') {
-    return 'a store of that node is away: `curl localhost:3001/readyz` there names which';
+    return 'a store of that node is away: `/readyz` on its listener for operators names which';
   }
   if (status >= 500) return 'look for the request id in the log of the nodes';
   return undefined;
