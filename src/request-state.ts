@@ -16,6 +16,12 @@ declare module 'koa' {
   }
 }
 
+/** From where a request came, for the log of whom it is about. */
+export const originOf = (ctx: Context): { readonly address: string; readonly browser: string } => ({
+  address: ctx.ip,
+  browser: ctx.get('user-agent'),
+});
+
 /**
  * A value that one step finds and later ones use. Under a symbol, so that nothing which takes all of
  * `ctx.state` for its own sees it: koa-views takes it for options.

@@ -788,7 +788,7 @@ const LIST: readonly (Place | readonly [rule: string, from: string, to: string])
     'notice.mark === markOf(await visitorOf(ctx))', 'true'],
   { in: 'src/pages/forms/notices.ts', by: 'pages/forms/notices' },
   ['a notice is said once',
-    'ctx.cookies.set(cookieName, null, { ...cookie, signed: false });', ''],
+    'cookie.clear(ctx);', ''],
   { in: 'src/pages/signed-in.ts', by: 'pages/profile-forms' },
   ['a wrong password is not carried back',
     "NOT_CARRIED = ['form_token', 'current_password', ", "NOT_CARRIED = ['form_token', "],

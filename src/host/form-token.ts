@@ -1,5 +1,6 @@
 /** Proof that a form was on a page of ours, in the browser that posts it (CSRF protection), and for whom. */
 import type { Context, Next } from 'koa';
+import { ownCookie } from '../pages/own-cookie.ts';
 import { type DrawnFor, markOf, type Visitor } from '../pages/page.ts';
 import { formOf } from '../provider/form.ts';
 import { randomId } from '../random-id.ts';
@@ -41,15 +42,13 @@ export function createFormTokens(parts: {
   keys: readonly [string, ...string[]];
 }): FormTokens {
   const { issuer, keys } = parts;
-  const isSecure = issuer.startsWith('https:');
-  const cookieName = isSecure ? '__Host-gate_form' : 'gate_form';
-  const cookie = { httpOnly: true, sameSite: 'lax', secure: isSecure, path: '/', signed: false };
+  const cookie = ownCookie(issuer, 'form');
   const seals = createSeals('form', keys);
   const sent = requestState<SentToken>('requireFormToken');
   const given = requestState<string>('a new browser');
 
   const browserIdOf = (ctx: Context): string | undefined => {
-    const value = ctx.cookies.get(cookieName, { signed: false });
+    const value = cookie.get(ctx);
     return value !== undefined && BROWSER_ID.test(value) ? value : undefined;
   };
 
@@ -59,7 +58,7 @@ export function createFormTokens(parts: {
     if (known !== undefined) return known;
     const browserId = randomId('', 43);
     given.set(ctx, browserId);
-    ctx.cookies.set(cookieName, browserId, { ...cookie, sameSite: 'lax' });
+    cookie.set(ctx, browserId);
     return browserId;
   }
 

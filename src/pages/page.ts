@@ -9,7 +9,7 @@ import {
   isAlive,
 } from '../provider/browser-sessions.ts';
 import { sha256 } from '../random-id.ts';
-import { requestState } from '../request-state.ts';
+import { originOf, requestState } from '../request-state.ts';
 import type { Render } from './view-data.ts';
 
 /** The host's part in a page. */
@@ -45,13 +45,9 @@ export function seeOther(ctx: Context, url: string): void {
   ctx.status = 303;
 }
 
-/** From where this request came, for the activity log. */
-export const originOf = (ctx: Context): Origin => ({
-  address: ctx.ip,
-  browser: ctx.get('user-agent'),
-});
+export { originOf };
 
-/** The same of a change that only who is signed in may make: once their session ended, nobody made it. */
+/** From where comes a change that only who is signed in may make: once their session ended, nobody made it. */
 export const originInSession = (ctx: Context): Origin => ({
   ...originOf(ctx),
   session: visitorIn(ctx).session,

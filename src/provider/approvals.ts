@@ -5,6 +5,7 @@ import type { Access } from '../accounts/access/access.ts';
 import type { Activity } from '../accounts/activity/activity.ts';
 import type { Connections } from '../authorizations/connections.ts';
 import { type Client, type ClientLinks, isSameLinks, redirectHosts } from '../clients/client.ts';
+import { originOf } from '../request-state.ts';
 import type { BrowserSession } from './browser-sessions.ts';
 
 /** What one page showed. The redirect URI and the session are those of its interaction. */
@@ -108,7 +109,7 @@ export function createApprovals(parts: ApprovalsParts): Approvals {
         actor: 'person',
         accountId,
         details: { client_id: clientId, client_name: name },
-        origin: { address: ctx.ip, browser: ctx.get('user-agent') },
+        origin: originOf(ctx),
       });
       if (isNew) mail.tell(ctx, accountId, name);
       return generation;

@@ -6,6 +6,7 @@ import type { Endings } from '../authorizations/endings.ts';
 import type { MachineTokens } from '../authorizations/machine-tokens.ts';
 import type { ClientRegistry } from '../clients/client-registry.ts';
 import type { ClientRequests } from '../clients/client-requests.ts';
+import { originOf } from '../request-state.ts';
 import { authenticatedClient, type ClientAuthentication } from './client-authentication.ts';
 import { allowPages, refuseForeignPage, requireOwnPage } from './cross-origin.ts';
 import type { FailureLimits } from './failure-limits.ts';
@@ -81,8 +82,11 @@ async function findToken(
     kind: found.value.kind,
     async end(ctx) {
       ctx.state.authorizationId = authorization.id;
-      const origin = { address: ctx.ip, browser: ctx.get('user-agent') };
-      await endings.end(authorization, { cause: 'client_revoked', actor: 'client', origin });
+      await endings.end(authorization, {
+        cause: 'client_revoked',
+        actor: 'client',
+        origin: originOf(ctx),
+      });
     },
   };
 }

@@ -5,6 +5,7 @@ import type { AdapterPayload, KoaContextWithOIDC } from 'oidc-provider';
 import type { SessionList } from '../accounts/session-list.ts';
 import { type Clock, epochSeconds } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
+import { originOf } from '../request-state.ts';
 import type { TokenStore } from '../storage/token-store.ts';
 
 type Session = InstanceType<Provider['Session']>;
@@ -58,8 +59,7 @@ export function createSessionWrites(parts: {
     }
     if (oldId !== undefined) await store.remove('session', oldId);
     if (accountId !== undefined && ctx) {
-      const origin = { address: ctx.ip, browser: ctx.get('user-agent') };
-      const begun = { uid, begunAt: new Date(clock()), origin };
+      const begun = { uid, begunAt: new Date(clock()), origin: originOf(ctx) };
       await sessionList.note(accountId, Number(acr), begun);
     }
     await store.writeSession(...kept);

@@ -15,6 +15,7 @@ import type { PresentedValue } from '../authorizations/token-formats.ts';
 import type { Client } from '../clients/client.ts';
 import { type Clock, epochSeconds } from '../clock.ts';
 import { newValue, sha256 } from '../random-id.ts';
+import { originOf } from '../request-state.ts';
 import { OAuthError } from './oauth-error.ts';
 import type { ProviderOutcomes } from './outcomes.ts';
 
@@ -183,8 +184,7 @@ async function answerWith(
   },
 ): Promise<TokenResponse> {
   const noteReplay = (isHeard: boolean): void => {
-    const origin = { address: ctx.ip, browser: ctx.get('user-agent') };
-    endings.noteReplay(authorization, kind, origin, isHeard);
+    endings.noteReplay(authorization, kind, originOf(ctx), isHeard);
   };
   // Whether it is a replay decides the store, whose answer may be lost.
   const mayBeReplay = rotation < authorization.rotation;

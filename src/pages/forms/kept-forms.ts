@@ -7,6 +7,7 @@ import type { ShownOnce } from '../../accounts/shown-once.ts';
 import type { AttemptLimit } from '../../attempt-limits.ts';
 import { networkOf } from '../../network-address.ts';
 import { randomId } from '../../random-id.ts';
+import { ownCookie } from '../own-cookie.ts';
 
 export interface KeptForms {
   /**
@@ -39,18 +40,16 @@ export function createKeptForms(parts: {
   readonly log: Logger;
 }): KeptForms {
   const { issuer, shownOnce, limit, log } = parts;
-  const isSecure = issuer.startsWith('https:');
-  const cookieName = isSecure ? '__Host-gate_browser' : 'gate_browser';
-  const cookie = { httpOnly: true, sameSite: 'lax', secure: isSecure, path: '/' } as const;
+  const cookie = ownCookie(issuer, 'browser');
 
   const browserOf = (ctx: Context): string | undefined => {
-    const value = ctx.cookies.get(cookieName, { signed: false });
+    const value = cookie.get(ctx);
     return value !== undefined && NAME.test(value) ? value : undefined;
   };
 
   function newBrowser(ctx: Context): string {
     const browser = randomId('', 43);
-    ctx.cookies.set(cookieName, browser, { ...cookie, signed: false });
+    cookie.set(ctx, browser);
     return browser;
   }
 

@@ -2,6 +2,7 @@
 import type { Context } from 'koa';
 import { type Clock, epochSeconds } from '../../clock.ts';
 import { createSeals } from '../../seals.ts';
+import { ownCookie } from '../own-cookie.ts';
 import { markOf, type Notices, seeOther, type Visitor } from '../page.ts';
 
 /** Much longer than a redirect takes. */
@@ -23,9 +24,7 @@ export function createNotices(parts: {
   visitorOf(ctx: Context): Promise<Visitor | undefined>;
 }): Notices {
   const { issuer, keys, clock, visitorOf } = parts;
-  const isSecure = issuer.startsWith('https:');
-  const cookieName = isSecure ? '__Host-gate_notice' : 'gate_notice';
-  const cookie = { httpOnly: true, sameSite: 'lax', secure: isSecure, path: '/' } as const;
+  const cookie = ownCookie(issuer, 'notice');
   const seals = createSeals('notice', keys);
 
   return {
@@ -33,20 +32,15 @@ export function createNotices(parts: {
       const [path = ''] = url.split('?');
       const until = epochSeconds(clock) + LIFETIME_SECONDS;
       const notice: Notice = { path, sentence, until, mark: markOf(await visitorOf(ctx)) };
-      ctx.cookies.set(cookieName, seals.seal(notice), {
-        ...cookie,
-        signed: false,
-        overwrite: true,
-        maxAge: LIFETIME_SECONDS * 1000,
-      });
+      cookie.set(ctx, seals.seal(notice), LIFETIME_SECONDS);
       seeOther(ctx, url);
     },
 
     async take(ctx) {
-      const notice = seals.open<Notice>(ctx.cookies.get(cookieName, { signed: false }) ?? '');
+      const notice = seals.open<Notice>(cookie.get(ctx) ?? '');
       // A look at the headers alone shows nothing, so it takes nothing.
       if (notice?.path !== ctx.path || ctx.method === 'HEAD') return undefined;
-      ctx.cookies.set(cookieName, null, { ...cookie, signed: false });
+      cookie.clear(ctx);
       const isTheirs = notice.mark === markOf(await visitorOf(ctx));
       return isTheirs && notice.until > epochSeconds(clock) ? notice.sentence : undefined;
     },

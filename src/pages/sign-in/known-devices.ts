@@ -4,6 +4,7 @@ import type { Account } from '../../accounts/account.ts';
 import { type Clock, epochSeconds } from '../../clock.ts';
 import { randomId } from '../../random-id.ts';
 import { createSeals } from '../../seals.ts';
+import { ownCookie } from '../own-cookie.ts';
 
 export interface KnownDevices {
   /** To be called with every proof of who it is: a password that was right, a one-time link, or a provider. */
@@ -41,21 +42,17 @@ export function createKnownDevices({
   keys: readonly [string, ...string[]];
   clock: Clock;
 }): KnownDevices {
-  const isSecure = issuer.startsWith('https:');
-  const cookieName = isSecure ? '__Host-gate_device' : 'gate_device';
-  const cookie = { httpOnly: true, sameSite: 'lax', secure: isSecure, path: '/' } as const;
+  const cookie = ownCookie(issuer, 'device');
 
   const seals = createSeals('device', keys);
   const withGeneration = (said: string, { sessionGeneration }: Account): string =>
     `${said}.${sessionGeneration}`;
 
   const entriesOf = (ctx: Context): Entry[] =>
-    (ctx.cookies.get(cookieName, { signed: false }) ?? '')
-      .split('~', MOST_ACCOUNTS)
-      .flatMap((text) => {
-        const [, accountId = '', nonce = '', since = '', mac = ''] = ENTRY.exec(text) ?? [];
-        return accountId ? [{ text, accountId, nonce, since: Number(since), mac }] : [];
-      });
+    (cookie.get(ctx) ?? '').split('~', MOST_ACCOUNTS).flatMap((text) => {
+      const [, accountId = '', nonce = '', since = '', mac = ''] = ENTRY.exec(text) ?? [];
+      return accountId ? [{ text, accountId, nonce, since: Number(since), mac }] : [];
+    });
 
   return {
     remember(ctx, account) {
@@ -63,12 +60,7 @@ export function createKnownDevices({
       const entry = `${said}.${seals.macOf(withGeneration(said, account))}`;
       const others = entriesOf(ctx).filter(({ accountId }) => accountId !== account.id);
       const kept = [entry, ...others.map(({ text }) => text)].slice(0, MOST_ACCOUNTS);
-      ctx.cookies.set(cookieName, kept.join('~'), {
-        ...cookie,
-        signed: false,
-        overwrite: true,
-        maxAge: LIFETIME * 1000,
-      });
+      cookie.set(ctx, kept.join('~'), LIFETIME);
     },
 
     claims: (ctx) => entriesOf(ctx).length > 0,

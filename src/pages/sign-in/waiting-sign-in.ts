@@ -2,6 +2,7 @@
 import type { Context } from 'koa';
 import { ENDPOINT } from '../../provider/endpoints.ts';
 import type { Interactions } from '../../provider/interactions.ts';
+import { ownCookie } from '../own-cookie.ts';
 
 export interface WaitingSignIn {
   /** Notes that the interaction asks for a sign-in. */
@@ -15,30 +16,22 @@ export interface WaitingSignIn {
 /** Seconds: as long as a page may be left open. */
 const LONGEST = 3_600;
 
-export function createWaitingSignIn({
-  issuer,
-  interactions,
-}: {
+export function createWaitingSignIn(parts: {
   issuer: string;
   interactions: Pick<Interactions, 'waitsForSignIn'>;
 }): WaitingSignIn {
-  const isSecure = issuer.startsWith('https:');
-  const cookieName = isSecure ? '__Host-gate_waiting' : 'gate_waiting';
-  // Lax: it comes along with the link of a mail.
-  const cookie = { httpOnly: true, sameSite: 'lax', secure: isSecure, path: '/' } as const;
-  const options = { ...cookie, signed: false, overwrite: true };
+  const { issuer, interactions } = parts;
+  const cookie = ownCookie(issuer, 'waiting');
 
   return {
-    begin: (ctx, uid) =>
-      void ctx.cookies.set(cookieName, uid, { ...options, maxAge: LONGEST * 1000 }),
+    begin: (ctx, uid) => cookie.set(ctx, uid, LONGEST),
 
     end(ctx) {
-      if (ctx.cookies.get(cookieName, { signed: false }) === undefined) return;
-      ctx.cookies.set(cookieName, null, options);
+      if (cookie.get(ctx) !== undefined) cookie.clear(ctx);
     },
 
     async path(ctx) {
-      const uid = ctx.cookies.get(cookieName, { signed: false }) ?? '';
+      const uid = cookie.get(ctx) ?? '';
       // Of another browser it would only be said to be over.
       const waits = await interactions.waitsForSignIn(uid);
       return waits ? `${ENDPOINT.interaction}/${uid}` : '/login';
