@@ -187,7 +187,7 @@ describe('errors for clients', () => {
       [401, 'invalid_token', await revokeCurrent(issuer, 'unknown')],
       [400, 'invalid_request', await post('/oauth/token/revoke', { token }, wrong)],
       [401, 'invalid_client', await introspect(issuer, wrong, token)],
-      [401, 'invalid_client', await introspect(issuer, publicClient, token)],
+      [401, 'invalid_client', await post('/oauth/introspect', { token }, publicClient)],
       [400, 'invalid_request', await introspect(issuer, resourceServer, '')],
       [401, 'invalid_client', await post('/oauth/revoke', { token })],
       [405, 'invalid_request', await ask(new URL('/oauth/token', issuer), {})],
