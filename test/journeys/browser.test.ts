@@ -4,14 +4,7 @@ import type { Page } from 'playwright-core';
 import { describeInBrowser, enterAs, type Visit } from '../support/browser.ts';
 import { atEndOfFile } from '../support/end-of-run.ts';
 import { eventually } from '../support/eventually.ts';
-import {
-  authorizationUrl,
-  exchangeCode,
-  introspect,
-  type Parameters,
-  pkce,
-  type TestClient,
-} from '../support/oauth.ts';
+import { authorizationUrl, type Parameters, pkce, type TestClient } from '../support/oauth.ts';
 import { type Partner, startPartner } from '../support/partner.ts';
 import { type Credentials, createPerson } from '../support/person.ts';
 import { startSeeded } from '../support/seeded.ts';
@@ -36,7 +29,7 @@ describeInBrowser('connecting a client in the browser', (visit) => {
     client = { id: added.client.id, redirectUri: partner.redirectUri };
   });
 
-  const { verifier, parameters: challenge } = pkce();
+  const { parameters: challenge } = pkce();
 
   /** An authorization request of the client that asks for approval every time. */
   const requestUrl = (parameters: Parameters = {}): string =>
@@ -139,22 +132,6 @@ describeInBrowser('connecting a client in the browser', (visit) => {
     expect(complaints(visitor)).to.deep.equal([]);
   });
 
-  it('"Not you?" asks somebody else to sign in, and the client acts for them', async () => {
-    const { page } = await visit();
-    await signInToConsent(page);
-    await page.getByRole('button', { name: 'Not you?' }).click();
-    await page.getByText('to continue to Warehouse Map').waitFor();
-    await signIn(page, on.seeded.other);
-    await page.getByRole('main').getByText(on.seeded.other.email).waitFor();
-    expect(await page.getByText(on.seeded.person.email).count()).to.equal(0);
-    const code = (await approve(page)).get('code') ?? '';
-    const proof = { code_verifier: verifier };
-    const { body } = await exchangeCode(on.issuer, client, code, proof);
-    const { resourceServer } = on.clients;
-    const token = await introspect(on.issuer, resourceServer, String(body.access_token));
-    expect(token.body.sub).to.equal(on.seeded.other.accountId);
-  });
-
   it('a double click on Approve is one answer, and a press while it is under way none', async () => {
     const visitor = await visit();
     const { page } = visitor;
@@ -183,49 +160,6 @@ describeInBrowser('connecting a client in the browser', (visit) => {
     expect(posts).to.equal(1);
     expect((await partner.nextRedirect()).searchParams.get('code')).to.match(/^gate_ac_/);
     expect(complaints(visitor)).to.deep.equal([]);
-  });
-
-  it('reloading a page asks the same question again', async () => {
-    const { page } = await visit();
-    await page.goto(requestUrl());
-    await page.reload();
-    await signIn(page, on.seeded.person);
-    await heading(page, CONSENT).waitFor();
-    await page.reload();
-    await approve(page);
-  });
-
-  it('two tabs finish two authorizations, each with its own state', async () => {
-    const { page } = await visit();
-    const second = await page.context().newPage();
-    await page.goto(requestUrl({ state: 'first tab' }));
-    await second.goto(requestUrl({ state: 'second tab' }));
-    for (const tab of [second, page]) {
-      await signIn(tab, on.seeded.person);
-      await heading(tab, CONSENT).waitFor();
-    }
-    for (const [tab, state] of [
-      [page, 'first tab'],
-      [second, 'second tab'],
-    ] as const) {
-      expect((await approve(tab)).get('state')).to.equal(state);
-    }
-  });
-
-  it('an approval after somebody else signed in in another tab is not given in their name', async () => {
-    const { page } = await visit();
-    await signInToConsent(page);
-    const second = await page.context().newPage();
-    await second.goto(requestUrl({ prompt: 'login' }));
-    await signIn(second, on.seeded.other);
-    await second.getByRole('main').getByText(on.seeded.other.email).waitFor();
-
-    const before = partner.received.length;
-    await approveButton(page).click();
-    await heading(page, `You are now signed in as ${on.seeded.other.name}`).waitFor();
-    expect(partner.received.length).to.equal(before);
-    await page.getByRole('link', { name: 'Go on' }).click();
-    await page.getByRole('main').getByText(on.seeded.other.email).waitFor();
   });
 
   it('everything works without JavaScript', async () => {

@@ -4,7 +4,7 @@ import type { Page } from 'playwright-core';
 import { clientSnippets } from '../../src/pages/oauth-clients/connect.ts';
 import { SUGGESTED_REDIRECT_URI } from '../../src/pages/oauth-clients/programs/values.ts';
 import { expectAccessible, PHONE } from '../support/axe.ts';
-import { describeInBrowser, enterAs, type VisitOptions } from '../support/browser.ts';
+import { describeInBrowser, enterAs } from '../support/browser.ts';
 import type { TestClient } from '../support/oauth.ts';
 import { createPerson } from '../support/person.ts';
 import { startSeeded } from '../support/seeded.ts';
@@ -30,48 +30,41 @@ describeInBrowser('testing a client in the browser', (visit) => {
   const answer = (page: Page, name: string) => page.getByRole('button', { name }).click();
   const secretField = (page: Page) => page.getByLabel('Client secret', { exact: true });
 
-  const visits: Readonly<Record<string, VisitOptions>> = {
-    'on a phone': PHONE,
-    'without JavaScript': { javaScript: false },
-  };
+  it('a developer pastes the secret, approves, and sees that the client works', async () => {
+    const { page, problems } = await visit(PHONE);
+    await openClient(page);
+    await expectAccessible(page, 'the client');
+    expect(await secretField(page).getAttribute('autocomplete')).to.equal('off');
 
-  for (const [title, options] of Object.entries(visits)) {
-    it(`a developer pastes the secret, approves, and sees that the client works, ${title}`, async () => {
-      const { page, problems } = await visit(options);
-      await openClient(page);
-      if (options === PHONE) await expectAccessible(page, 'the client');
-      expect(await secretField(page).getAttribute('autocomplete')).to.equal('off');
+    await secretField(page).fill('my guess');
+    await test(page);
+    await page.getByRole('alert').getByRole('link').click();
+    expect(await secretField(page).inputValue()).to.equal('');
+    expect(await page.locator(':focus').getAttribute('name')).to.equal('client_secret');
+    await expectAccessible(page, 'the wrong secret');
 
-      await secretField(page).fill('my guess');
-      await test(page);
-      await page.getByRole('alert').getByRole('link').click();
-      expect(await secretField(page).inputValue()).to.equal('');
-      expect(await page.locator(':focus').getAttribute('name')).to.equal('client_secret');
-      if (options === PHONE) await expectAccessible(page, 'the wrong secret');
+    await page.locator(':focus').fill(client.secret ?? '');
+    await test(page);
+    await heading(page, 'Let Route Planner act for you?').waitFor();
+    await page.getByText(`${on.issuer}/profile/oauth-clients/test/callback`).waitFor();
+    await answer(page, 'Approve');
 
-      await page.locator(':focus').fill(client.secret ?? '');
-      await test(page);
-      await heading(page, 'Let Route Planner act for you?').waitFor();
-      await page.getByText(`${on.issuer}/profile/oauth-clients/test/callback`).waitFor();
-      await answer(page, 'Approve');
+    await heading(page, 'Test of Route Planner').waitFor();
+    await page.getByText('This client works.').waitFor();
+    expect(await page.getByText('as it should be', { exact: true }).count()).to.equal(7);
+    await page.getByText('"active": false').waitFor();
+    await page.getByText(on.seeded.elsewhere.name).waitFor();
+    await expectAccessible(page, 'the result');
+    // A reload shows the same again, and begins nothing.
+    await page.reload();
+    await page.getByText('This client works.').waitFor();
 
-      await heading(page, 'Test of Route Planner').waitFor();
-      await page.getByText('This client works.').waitFor();
-      expect(await page.getByText('as it should be', { exact: true }).count()).to.equal(7);
-      await page.getByText('"active": false').waitFor();
-      await page.getByText(on.seeded.elsewhere.name).waitFor();
-      if (options === PHONE) await expectAccessible(page, 'the result');
-      // A reload shows the same again, and begins nothing.
-      await page.reload();
-      await page.getByText('This client works.').waitFor();
-
-      await page.getByRole('link', { name: 'Back to Route Planner' }).click();
-      await page.getByRole('link', { name: 'Overview' }).click();
-      const connected = page.locator('dt', { hasText: 'People connected' }).locator('+ dd');
-      expect(await connected.textContent()).to.equal('0');
-      expect(problems.filter((problem) => !problem.includes('422'))).to.deep.equal([]);
-    });
-  }
+    await page.getByRole('link', { name: 'Back to Route Planner' }).click();
+    await page.getByRole('link', { name: 'Overview' }).click();
+    const connected = page.locator('dt', { hasText: 'People connected' }).locator('+ dd');
+    expect(await connected.textContent()).to.equal('0');
+    expect(problems.filter((problem) => !problem.includes('422'))).to.deep.equal([]);
+  });
 
   it('a developer who denies is told what a client is told', async () => {
     const { page } = await visit();

@@ -1,5 +1,4 @@
 import { expect } from 'chai';
-import { describeInBrowser } from '../support/browser.ts';
 import { introspect } from '../support/oauth.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { textOf } from './client-owner.ts';
@@ -140,33 +139,5 @@ describe('the page of API keys', () => {
     await on.service.lastUsed.flush();
     const { html } = await person.get(PATH);
     expect(html).to.match(/Last used<\/dt><dd><time datetime="20/);
-  });
-
-  describeInBrowser('in a browser', (visit) => {
-    it('a person makes a key, uses it and revokes it', async () => {
-      const { page, problems } = await visit();
-      await page.goto(`${on.issuer}${PATH}`);
-      await page.getByLabel('Email address').fill(on.seeded.person.email);
-      await page.getByLabel('Password', { exact: true }).fill(on.seeded.person.password);
-      await page.getByRole('button', { name: 'Sign in', exact: true }).click();
-      await page.getByLabel('Name').fill('Night export');
-      await page.getByLabel('365 days').check();
-      await page.getByRole('button', { name: 'Create API key' }).click();
-      const value = (await page.locator('[data-secret]').textContent()) ?? '';
-      const { resourceServer } = on.clients;
-      expect((await introspect(on.issuer, resourceServer, value)).body.active).to.equal(true);
-
-      await page.getByRole('link', { name: 'I have copied it' }).click();
-      await page.getByRole('heading', { name: 'API keys' }).waitFor();
-      await page.goBack();
-      expect(await page.content()).not.to.include(value);
-      await page.goForward();
-
-      await page.getByRole('link', { name: 'Revoke Night export' }).click();
-      await page.getByRole('button', { name: 'Revoke' }).click();
-      await page.getByRole('status').filter({ hasText: 'The key is revoked' }).waitFor();
-      expect((await introspect(on.issuer, resourceServer, value)).body.active).to.equal(false);
-      expect(problems).to.deep.equal([]);
-    });
   });
 });
