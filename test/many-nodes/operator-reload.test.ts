@@ -43,6 +43,7 @@ describe('operator reload', () => {
     expect(exitCode, errors).to.equal(3);
     expect(errors).to.include('tokens.colour').and.include('red').and.include('tokens.shape');
     expect(errors.match(/remedy: /g)).to.have.length(2);
+    expect(await fetch(`${operatorsUrl}/reload`, { method: 'POST' })).to.include({ status: 422 });
   });
 
   it('proves itself with the keys of the service where other machines reach the listener', async () => {

@@ -104,22 +104,6 @@ describe('keeping the browser session alive', () => {
     expect(await isSignedIn()).to.equal(false);
   });
 
-  it('no session outlives its greatest age, however often it is kept alive', async () => {
-    await signIn();
-    let left = ABSOLUTE;
-    for (; left > IDLE / 2; left -= IDLE / 2) {
-      const { html } = await person.post(PATH, {});
-      expect(JSON.parse(html)).to.deep.equal({ session_expires_in: Math.min(IDLE, left) });
-      on.clock.advance(IDLE / 2);
-    }
-    on.clock.advance(left - 10);
-    const { html } = await person.post(PATH, {});
-    expect(JSON.parse(html)).to.deep.equal({ session_expires_in: 10 });
-    on.clock.advance(10);
-    expect((await person.post(PATH, {})).status).to.equal(401);
-    expect(await isSignedIn()).to.equal(false);
-  });
-
   it('nobody signed in is 401: no cookie, a forged one, one that was signed out', async () => {
     const before = person.cookieHeader(PATH);
     const session = /gate_session=([^;]+)/.exec(before)?.[1] ?? '';
