@@ -79,21 +79,8 @@ export interface ValueSource {
   readonly secret: string;
 }
 
-export interface TokenFormats {
-  code(source: ValueSource): string;
-  refreshToken(source: ValueSource, rotation: number): string;
-  /** @param times seconds since the epoch. No two are alike. */
-  accessToken(
-    source: ValueSource,
-    rotation: number,
-    times: { readonly issuedAt: number; readonly expiresAt: number },
-  ): string;
-  /** Whether this service made the value, for the authorization with this secret. */
-  isGenuine(presented: PresentedValue, secret: string): boolean;
-}
-
 /** @param keys the first signs, all are accepted: so that a key can be replaced. */
-export function createTokenFormats(keys: readonly [string, ...string[]]): TokenFormats {
+export function createTokenFormats(keys: readonly [string, ...string[]]) {
   function macOf(key: string, kind: string, id: string, secret: string, claims: string): string {
     const text = `${kind}:${id}:${secret}:${claims}`;
     return createHmac('sha256', key).update(text).digest('base64url');
@@ -105,10 +92,16 @@ export function createTokenFormats(keys: readonly [string, ...string[]]): TokenF
   }
 
   return {
-    code: (source) => make('code', source, ''),
-    refreshToken: (source, rotation) => make('refresh_token', source, rotation.toString(36)),
+    code: (source: ValueSource): string => make('code', source, ''),
+    refreshToken: (source: ValueSource, rotation: number): string =>
+      make('refresh_token', source, rotation.toString(36)),
 
-    accessToken(source, rotation, { issuedAt, expiresAt }) {
+    /** @param times seconds since the epoch. No two are alike. */
+    accessToken(
+      source: ValueSource,
+      rotation: number,
+      { issuedAt, expiresAt }: { readonly issuedAt: number; readonly expiresAt: number },
+    ): string {
       const claims = Buffer.alloc(ACCESS_CLAIMS_BYTES);
       claims.writeUInt32BE(issuedAt, 0);
       claims.writeUInt32BE(expiresAt, 4);
@@ -117,7 +110,8 @@ export function createTokenFormats(keys: readonly [string, ...string[]]): TokenF
       return make('access_token', source, claims.toString('base64url'));
     },
 
-    isGenuine({ kind, authorizationId, claims, mac }, secret) {
+    /** Whether this service made the value, for the authorization with this secret. */
+    isGenuine({ kind, authorizationId, claims, mac }: PresentedValue, secret: string): boolean {
       const presented = Buffer.from(mac);
       return keys.some((key) =>
         timingSafeEqual(Buffer.from(macOf(key, kind, authorizationId, secret, claims)), presented),

@@ -16,19 +16,7 @@ const PAGE_POLICY = {
   'frame-ancestors': ["'none'"],
 };
 
-export interface SecurityHeaders {
-  /** For pages whose forms end here. */
-  readonly page: Middleware;
-  /**
-   * For pages whose form can end at a client. Chromium holds `form-action` against every redirect
-   * that follows the post, those of the client's own pages included, which nobody can list.
-   */
-  readonly pageToClient: Middleware;
-  /** For JSON. */
-  readonly data: Middleware;
-}
-
-export function securityHeaders(issuer: string): SecurityHeaders {
+export function securityHeaders(issuer: string) {
   const isSecure = issuer.startsWith('https:');
   const pageWith = (
     directives: Record<string, readonly string[]>,
@@ -51,15 +39,20 @@ export function securityHeaders(issuer: string): SecurityHeaders {
     ctx.set('Cache-Control', 'no-store');
   };
   return {
-    page(ctx, next) {
+    /** For pages whose forms end here. */
+    page(ctx: Context, next: Next) {
       noStore(ctx);
       return ending(ctx, next);
     },
-    pageToClient(ctx, next) {
+    /**
+     * For pages whose form can end at a client. Chromium holds `form-action` against every redirect
+     * that follows the post, those of the client's own pages included, which nobody can list.
+     */
+    pageToClient(ctx: Context, next: Next) {
       noStore(ctx);
       return toClient(ctx, next);
     },
-    // Written out, for they stand before every token: helmet would take longer than the answer.
+    // For JSON. Written out, for they stand before every token: helmet would take longer than the answer.
     data(ctx: Context, next: Next) {
       // What Koa would find out from each body anew.
       ctx.set('Content-Type', 'application/json; charset=utf-8');

@@ -1,10 +1,5 @@
 /** Equal look-ups at the same time ask the service once. */
 
-export interface LookUps<Answer> {
-  /** An answer that was asked for after this call, or together with it. */
-  find(token: string): Promise<Answer>;
-}
-
 /**
  * At most one request per token is under way. Those who come in the meantime share the next one:
  * the answer on its way may have been decided before a revocation that they come after.
@@ -14,7 +9,7 @@ export interface LookUps<Answer> {
 export function createLookUps<Answer>(parts: {
   readonly ask: (token: string, deadline: number) => Promise<Answer>;
   readonly timeoutMs: number;
-}): LookUps<Answer> {
+}) {
   const { ask, timeoutMs } = parts;
   const underWay = new Map<string, Promise<void>>();
   const waiting = new Map<string, Promise<Answer>>();
@@ -38,7 +33,8 @@ export function createLookUps<Answer>(parts: {
   }
 
   return {
-    find(token) {
+    /** An answer that was asked for after this call, or together with it. */
+    find(token: string): Promise<Answer> {
       const joined = waiting.get(token) ?? takeTurn(token);
       waiting.set(token, joined);
       return joined;

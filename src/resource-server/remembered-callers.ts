@@ -2,23 +2,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Caller, CallerFields } from './caller.ts';
 
-export interface RememberedCallers {
-  /** Who need not be asked about. */
-  find(token: string): Caller | undefined;
-  /**
-   * Keeps a good answer. The same answer as before is the same caller.
-   *
-   * @param askedAt when it was asked for, by the clock.
-   */
-  keep(token: string, fields: CallerFields, askedAt: number): Caller;
-  /** The token is not good any more. */
-  drop(token: string): void;
-  /** @param what an id, the ids of an account and its client, or `everything`. */
-  change(what: string): void;
-  /** From now on nothing that was kept is found. */
-  forgetAll(): void;
-}
-
 /** Milliseconds. So that what was last used is known to the hour, and no API key is kept for ever. */
 const LONGEST = 3_600_000;
 /**
@@ -35,7 +18,7 @@ const LONGEST_TIMER = 2 ** 31 - 1;
 export function createRememberedCallers(parts: {
   readonly most: number;
   readonly clock: () => number;
-}): RememberedCallers {
+}) {
   const { most, clock } = parts;
   const remembered = new Map<string, Remembered>();
   /** By each id that an answer names. Most name one caller only, who needs no set. */
@@ -95,7 +78,8 @@ export function createRememberedCallers(parts: {
   }
 
   return {
-    find(token) {
+    /** Who need not be asked about. */
+    find(token: string): Caller | undefined {
       const entry = remembered.get(token);
       if (!entry) return undefined;
       const now = clock();
@@ -103,7 +87,12 @@ export function createRememberedCallers(parts: {
       return entry.since <= now && now < entry.until ? entry.caller : undefined;
     },
 
-    keep(token, fields, askedAt) {
+    /**
+     * Keeps a good answer. The same answer as before is the same caller.
+     *
+     * @param askedAt when it was asked for, by the clock.
+     */
+    keep(token: string, fields: CallerFields, askedAt: number): Caller {
       const before = remembered.get(token);
       const isSame = before?.caller.isSame(fields) === true;
       const caller = isSame ? before.caller : knownCaller(fields, clock);
@@ -134,13 +123,18 @@ export function createRememberedCallers(parts: {
       return caller;
     },
 
-    drop(token) {
+    /** The token is not good any more. */
+    drop(token: string): void {
       const entry = remembered.get(token);
       if (entry) remove(entry);
     },
 
-    change(what) {
-      if (what === 'everything' || changedAt.size >= MOST_CHANGES) return forgetAll();
+    /** @param what an id, the ids of an account and its client, or `everything`. */
+    change(what: string): void {
+      if (what === 'everything' || changedAt.size >= MOST_CHANGES) {
+        forgetAll();
+        return;
+      }
       const [name = '', clientId] = what.split(' ');
       noteChange(name);
       for (const entry of entriesOf(name)) {
@@ -148,6 +142,7 @@ export function createRememberedCallers(parts: {
       }
     },
 
+    /** From now on nothing that was kept is found. */
     forgetAll,
   };
 }

@@ -37,12 +37,6 @@ const SILENCE = 3 * PAUSE;
 export const keyFingerprint = (key: string): string =>
   createHash('sha256').update(`gatehouse-key:${key}`).digest('hex').slice(0, 8);
 
-export interface KeySightings {
-  /** Notes the keys now: they have changed. What fails is logged, and tried again in a minute. */
-  note(): Promise<void>;
-  stop(): Promise<void>;
-}
-
 /**
  * Notes the keys of this node at once, so that it fails where the database does, and again each
  * minute, so that the end of a key's use is known.
@@ -56,7 +50,7 @@ export async function startKeySightings(parts: {
   log: Pick<Logger, 'warn'>;
   node: string;
   keysInUse: () => Keys;
-}): Promise<KeySightings> {
+}) {
   const { database, clock, log, node, keysInUse } = parts;
   const write = (): Promise<void> => {
     const { cookieKeys, tokenKeys } = keysInUse();
@@ -81,8 +75,9 @@ export async function startKeySightings(parts: {
   await write();
   const done = goOn();
   return {
+    /** Notes the keys now: they have changed. What fails is logged, and tried again in a minute. */
     note,
-    async stop() {
+    async stop(): Promise<void> {
       stopping.abort();
       await done;
       // Left behind where the database is away: after a while it counts for nothing.

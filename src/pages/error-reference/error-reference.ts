@@ -7,7 +7,10 @@ import { type ErrorText, tokenErrorTexts } from './token-texts.ts';
 declare module '../view-data.ts' {
   interface ViewData {
     readonly 'error-reference': ErrorReferenceView;
-    readonly 'error-reference-index': ErrorReferenceIndexView;
+    readonly 'error-reference-index': {
+      readonly title: string;
+      readonly errors: readonly Pick<ErrorReferenceView, 'code' | 'title'>[];
+    };
   }
 }
 
@@ -22,11 +25,6 @@ interface ErrorReferenceView {
 interface ErrorCause {
   readonly cause: string;
   readonly remedy: string;
-}
-
-interface ErrorReferenceIndexView {
-  readonly title: string;
-  readonly errors: readonly Pick<ErrorReferenceView, 'code' | 'title'>[];
 }
 
 export type DocumentedError = keyof typeof texts;

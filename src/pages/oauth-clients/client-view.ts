@@ -1,5 +1,4 @@
 /** What the pages of one client print, but for its form. */
-import type { ReachedOrganization } from '../view-data.ts';
 import type { Moment } from '../words/moment.ts';
 import type { KeptTokens } from './test-run.ts';
 import type { ClientFormView } from './view.ts';
@@ -7,13 +6,71 @@ import type { TestStep } from './wire-message.ts';
 
 declare module '../view-data.ts' {
   interface ViewData {
-    readonly 'oauth-client': OAuthClientView;
-    readonly 'oauth-client-connect': OAuthClientConnectView;
-    readonly 'oauth-client-created': OAuthClientCreatedView;
-    readonly 'oauth-client-settings': OAuthClientSettingsView;
-    readonly 'oauth-client-secrets': OAuthClientSecretsView;
-    readonly 'oauth-client-problems': OAuthClientProblemsView;
-    readonly 'oauth-client-test': OAuthClientTestView;
+    readonly 'oauth-client': ClientPage & {
+      readonly client: {
+        readonly id: string;
+        readonly created: Moment;
+        readonly connectedPeople: number;
+        readonly lastUsed: Moment | undefined;
+      };
+      readonly connectUrl: string;
+      /** Absent where there are none. */
+      readonly problems:
+        | {
+            readonly url: string;
+            readonly latest: Pick<ClientProblemGroup, 'error' | 'cause' | 'last'>;
+            /** Other causes. */
+            readonly others: number;
+          }
+        | undefined;
+      /** Since somebody began to look, the newest first. */
+      readonly requests: readonly ShownRequest[];
+      readonly requestsUrl: string;
+    };
+    readonly 'oauth-client-connect': ClientPage &
+      ClientConnectionView & {
+        readonly id: string;
+        /** Absent for a client that sends nobody here, and while it is suspended. */
+        readonly test: ClientTestForm | undefined;
+      };
+    readonly 'oauth-client-created': ClientConnectionView & {
+      readonly heading: string;
+      readonly advice: string;
+      readonly name: string;
+      readonly id: string;
+      readonly secret: string;
+      readonly test: ClientTestForm | undefined;
+      readonly nextUrl: string;
+    };
+    readonly 'oauth-client-settings': ClientPage & {
+      readonly form: ClientFormView;
+      readonly deleteUrl: string;
+    };
+    readonly 'oauth-client-secrets': ClientPage & {
+      /** What was refused. */
+      readonly problem: string | undefined;
+      readonly live: readonly SecretRow[];
+      /** Absent while there is no room for another secret. */
+      readonly rotateUrl: string | undefined;
+      /** Absent while there is only one, which cannot be removed. */
+      readonly removeUrl: string | undefined;
+    };
+    readonly 'oauth-client-problems': ClientPage & {
+      readonly groups: readonly ClientProblemGroup[];
+      readonly registerUrl: string;
+    };
+    readonly 'oauth-client-test': {
+      readonly client: { readonly name: string; readonly url: string };
+      readonly form: ClientTestForm;
+      /** Absent before a test, and some minutes after one. */
+      readonly result: ClientTestResultView | undefined;
+      /** Of a test that keeps them, once. */
+      readonly tokens: KeptTokensView | undefined;
+      /** A result was asked for that is not kept any more. */
+      readonly isGone: boolean;
+      /** What a resource server is told about the person; empty where nothing was issued. */
+      readonly organizations: readonly ReachedOrganization[];
+    };
   }
 }
 
@@ -33,28 +90,6 @@ export interface ClientHead {
 interface ClientPage {
   readonly head: ClientHead;
   readonly notice: string | undefined;
-}
-
-export interface OAuthClientView extends ClientPage {
-  readonly client: {
-    readonly id: string;
-    readonly created: Moment;
-    readonly connectedPeople: number;
-    readonly lastUsed: Moment | undefined;
-  };
-  readonly connectUrl: string;
-  /** Absent where there are none. */
-  readonly problems:
-    | {
-        readonly url: string;
-        readonly latest: Pick<ClientProblemGroup, 'error' | 'cause' | 'last'>;
-        /** Other causes. */
-        readonly others: number;
-      }
-    | undefined;
-  /** Since somebody began to look, the newest first. */
-  readonly requests: readonly ShownRequest[];
-  readonly requestsUrl: string;
 }
 
 /** One request of a client, on the page and in its stream. */
@@ -90,42 +125,6 @@ export interface ClientConnectionView {
 export interface ClientSnippet {
   readonly name: string;
   readonly code: string;
-}
-
-export interface OAuthClientConnectView extends ClientPage, ClientConnectionView {
-  readonly id: string;
-  /** Absent for a client that sends nobody here, and while it is suspended. */
-  readonly test: ClientTestForm | undefined;
-}
-
-export interface OAuthClientCreatedView extends ClientConnectionView {
-  readonly heading: string;
-  readonly advice: string;
-  readonly name: string;
-  readonly id: string;
-  readonly secret: string;
-  readonly test: ClientTestForm | undefined;
-  readonly nextUrl: string;
-}
-
-export interface OAuthClientSettingsView extends ClientPage {
-  readonly form: ClientFormView;
-  readonly deleteUrl: string;
-}
-
-export interface OAuthClientSecretsView extends ClientPage {
-  /** What was refused. */
-  readonly problem: string | undefined;
-  readonly live: readonly SecretRow[];
-  /** Absent while there is no room for another secret. */
-  readonly rotateUrl: string | undefined;
-  /** Absent while there is only one, which cannot be removed. */
-  readonly removeUrl: string | undefined;
-}
-
-export interface OAuthClientProblemsView extends ClientPage {
-  readonly groups: readonly ClientProblemGroup[];
-  readonly registerUrl: string;
 }
 
 export interface SecretRow {
@@ -181,19 +180,6 @@ export interface ClientTestForm {
   readonly keepsTokens: boolean;
   /** How long a test may take, and its result is kept: `5 minutes`. */
   readonly keptFor: string;
-}
-
-export interface OAuthClientTestView {
-  readonly client: { readonly name: string; readonly url: string };
-  readonly form: ClientTestForm;
-  /** Absent before a test, and some minutes after one. */
-  readonly result: ClientTestResultView | undefined;
-  /** Of a test that keeps them, once. */
-  readonly tokens: KeptTokensView | undefined;
-  /** A result was asked for that is not kept any more. */
-  readonly isGone: boolean;
-  /** What a resource server is told about the person; empty where nothing was issued. */
-  readonly organizations: readonly ReachedOrganization[];
 }
 
 export interface KeptTokensView extends KeptTokens {

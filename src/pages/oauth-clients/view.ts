@@ -5,19 +5,28 @@ import type { Moment } from '../words/moment.ts';
 
 declare module '../view-data.ts' {
   interface ViewData {
-    readonly 'oauth-clients': OAuthClientsView;
-    readonly 'oauth-client-new': OAuthClientNewView;
-    readonly 'oauth-client-delete': OAuthClientDeleteView;
+    readonly 'oauth-clients': {
+      readonly notice: string | undefined;
+      readonly clients: readonly OAuthClientRow[];
+      readonly list: ListView;
+      /** How many a person may have. */
+      readonly limit: number;
+      readonly hasRoom: boolean;
+    };
+    readonly 'oauth-client-new': {
+      readonly notice: string | undefined;
+      readonly form: ClientFormView;
+    };
+    readonly 'oauth-client-delete': {
+      readonly name: string;
+      readonly connectedPeople: number;
+      readonly action: string;
+      /** What was typed before, or empty. */
+      readonly typedName: string;
+      readonly problem: string | undefined;
+      readonly cancel: string;
+    };
   }
-}
-
-export interface OAuthClientsView {
-  readonly notice: string | undefined;
-  readonly clients: readonly OAuthClientRow[];
-  readonly list: ListView;
-  /** How many a person may have. */
-  readonly limit: number;
-  readonly hasRoom: boolean;
 }
 
 export interface OAuthClientRow {
@@ -32,11 +41,6 @@ export interface OAuthClientRow {
   /** Refused requests of the last days. */
   readonly problems: number;
   readonly problemsUrl: string;
-}
-
-export interface OAuthClientNewView {
-  readonly notice: string | undefined;
-  readonly form: ClientFormView;
 }
 
 /** The fields that a person fills in for a client, new or not. */
@@ -62,14 +66,4 @@ export interface RedirectUriRow {
   readonly warnings: readonly string[];
   /** It was added just now. */
   readonly isNew: boolean;
-}
-
-export interface OAuthClientDeleteView {
-  readonly name: string;
-  readonly connectedPeople: number;
-  readonly action: string;
-  /** What was typed before, or empty. */
-  readonly typedName: string;
-  readonly problem: string | undefined;
-  readonly cancel: string;
 }

@@ -4,15 +4,21 @@ import type { Moment } from '../words/moment.ts';
 
 declare module '../view-data.ts' {
   interface ViewData {
-    readonly organizations: OrganizationsView;
-    readonly organization: OrganizationView;
+    readonly organizations: {
+      readonly notice: string | undefined;
+      readonly organizations: readonly OrganizationRow[];
+      readonly list: ListView;
+    };
+    readonly organization: {
+      readonly name: string;
+      readonly role: string;
+      readonly notice: string | undefined;
+      readonly problem: string | undefined;
+      /** All of it, where only one part is shown. */
+      readonly wholeUrl: string | undefined;
+      readonly parts: readonly ReachPart[];
+    };
   }
-}
-
-export interface OrganizationsView {
-  readonly notice: string | undefined;
-  readonly organizations: readonly OrganizationRow[];
-  readonly list: ListView;
 }
 
 export interface OrganizationRow {
@@ -22,16 +28,6 @@ export interface OrganizationRow {
   readonly warehouses: string;
   /** Its own page; absent where somebody else is in charge of it. */
   readonly url: string | undefined;
-}
-
-export interface OrganizationView {
-  readonly name: string;
-  readonly role: string;
-  readonly notice: string | undefined;
-  readonly problem: string | undefined;
-  /** All of it, where only one part is shown. */
-  readonly wholeUrl: string | undefined;
-  readonly parts: readonly ReachPart[];
 }
 
 /** People, clients, machine clients or API keys. */
