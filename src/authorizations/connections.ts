@@ -1,5 +1,6 @@
 /** Which person connected which client: what they approved, and until when its authorizations count. */
 import { createPeople, type People, type Person } from '../accounts/access/people.ts';
+import type { Organization } from '../accounts/access/reach.ts';
 import type { EndingCause } from '../accounts/activity/activity-words.ts';
 import type { Clock } from '../clock.ts';
 import type { ChangeFeed } from '../storage/change-feed.ts';
@@ -12,19 +13,11 @@ import {
   listConnectedClients,
   listConnections,
 } from './connected-clients.ts';
-import {
-  type EarlierConsent,
-  findEarlierConsent,
-  type NewConsent,
-  type RememberedConsent,
-  rememberConsent,
-} from './consents.ts';
+import { type NewConsent, type RememberedConsent, rememberConsent } from './consents.ts';
 
 export interface Connections {
   /** What the person last approved for this client; undefined when they are not connected. */
   find(accountId: string, clientId: string): Promise<ConnectedConsent | undefined>;
-  /** The same, with what they reached then, for the page that asks again. */
-  findEarlier(accountId: string, clientId: string): Promise<EarlierConsent | undefined>;
   /**
    * Connects the person and the client, or renews what was approved.
    *
@@ -96,6 +89,8 @@ export type Whose =
 
 /** What the person approved, and the generation of what is issued by that. */
 export interface ConnectedConsent extends RememberedConsent {
+  /** What they reached then; null for an approval older than this record. */
+  readonly access: readonly Organization[] | null;
   readonly generation: number;
 }
 
@@ -137,14 +132,13 @@ export function createConnections(parts: {
   return {
     async find(accountId, clientId) {
       const [row] = await database.query<ConnectedConsent>(
-        `SELECT consented_name AS name, consented_hosts AS hosts, generation
+        `SELECT consented_name AS name, consented_hosts AS hosts, approved_access AS access, generation
           FROM connections WHERE account_id = $1 AND client_id = $2 AND ended_at IS NULL`,
         [accountId, clientId],
       );
       return row;
     },
 
-    findEarlier: (...ids) => findEarlierConsent(database, ...ids),
     rememberConsent: (consent) => rememberConsent(database, new Date(clock()), consent),
 
     listOf: (accountId) => listConnectedClients(database, accountId),

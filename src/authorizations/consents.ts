@@ -18,12 +18,6 @@ export interface ApprovedPage {
   readonly generation: number | undefined;
 }
 
-/** What the person saw the last time, beside what decides whether they are asked. */
-export interface EarlierConsent extends RememberedConsent {
-  /** What they reached then; absent for an approval older than this record. */
-  readonly access?: readonly Organization[];
-}
-
 export interface NewConsent extends RememberedConsent {
   readonly accountId: string;
   readonly clientId: string;
@@ -69,20 +63,4 @@ export async function rememberConsent(
     [accountId, clientId, now, name, hosts, approved, sessionGeneration, generation, uid],
   );
   return row?.generation;
-}
-
-/** As `findEarlier` of the connections. */
-export async function findEarlierConsent(
-  database: Queries,
-  accountId: string,
-  clientId: string,
-): Promise<EarlierConsent | undefined> {
-  const [row] = await database.query<RememberedConsent & { access: Organization[] | null }>(
-    `SELECT consented_name AS name, consented_hosts AS hosts, approved_access AS access
-      FROM connections WHERE account_id = $1 AND client_id = $2 AND ended_at IS NULL`,
-    [accountId, clientId],
-  );
-  if (!row) return undefined;
-  const { access, ...consent } = row;
-  return { ...consent, ...(access && { access }) };
 }

@@ -49,10 +49,10 @@ forEachDatabase('connections', (open) => {
     expect(await find()).to.equal(undefined);
     expect(await generation()).to.equal(undefined);
     await connect();
-    expect(await find()).to.deep.equal({ ...consent, generation: 1 });
+    expect(await find()).to.deep.include({ ...consent, generation: 1 });
     const renewed = { name: 'Partner 2', hosts: ['app.example', 'b.example'] };
     await connections.rememberConsent({ ...connection, ...renewed });
-    expect(await find()).to.deep.equal({ ...renewed, generation: 1 });
+    expect(await find()).to.deep.include({ ...renewed, generation: 1 });
   });
 
   it('what was approved on a page counts only while session and connection are those of the page', async () => {
@@ -147,7 +147,7 @@ forEachDatabase('connections', (open) => {
     await connections.end(connection, 'person_disconnected');
     time.advance(60);
     await connect();
-    expect(await find()).to.deep.equal({ ...consent, generation: 2 });
+    expect(await find()).to.deep.include({ ...consent, generation: 2 });
     const [listed] = await connections.listOf(connection.accountId);
     const now = new Date(time.clock());
     expect(listed).to.deep.include({ connectedAt: now, approvedAt: now, lastUsedAt: null });
@@ -197,7 +197,7 @@ forEachDatabase('connections', (open) => {
       throw new Error('not written');
     });
     await failure.catch(() => {});
-    expect(await find()).to.deep.equal({ ...consent, generation: 1 });
+    expect(await find()).to.deep.include({ ...consent, generation: 1 });
     const told: number[] = [];
     const ending = () =>
       connections.end(connection, 'person_disconnected', async (_tx, ended) => {

@@ -4,7 +4,7 @@ import {
   type ComparedOrganization,
   compareAccess,
 } from '../../accounts/access/access-difference.ts';
-import type { EarlierConsent } from '../../authorizations/consents.ts';
+import type { ConnectedConsent } from '../../authorizations/connections.ts';
 import { type Client, isSameLinks, LINKS, type LinkKind } from '../../clients/client.ts';
 import { type Asked, askedOf } from '../../provider/approvals.ts';
 import { formOf } from '../../provider/form.ts';
@@ -70,11 +70,11 @@ export function consentAnswers(parts: PageParts) {
       const accountId = account.id;
       const [reached, earlier, generation] = await Promise.all([
         access.accessThrough(client.id, accountId),
-        connections.findEarlier(accountId, client.id),
+        connections.find(accountId, client.id),
         connections.generationOf(accountId, client.id),
       ]);
       const asked = askedOf(uid, accountId, client, generation);
-      const organizations = compareAccess(earlier?.access, reached);
+      const organizations = compareAccess(earlier?.access ?? undefined, reached);
       const since = earlier ? sinceThen(earlier, asked, organizations) : [];
       await host.render(ctx, 'consent', {
         action: ctx.path,
@@ -120,7 +120,7 @@ export function consentAnswers(parts: PageParts) {
 
 /** In clauses: what is different from the last approval. */
 function sinceThen(
-  before: EarlierConsent,
+  before: ConnectedConsent,
   now: Asked,
   organizations: readonly ComparedOrganization[],
 ): string[] {
