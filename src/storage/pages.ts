@@ -42,7 +42,7 @@ export async function pageOf<Row extends object>(
 ): Promise<Page<Row>> {
   const [$match, $after, $limit] = [1, 2, 3].map((place) => `$${values.length + place}`);
   const text = `lower(concat_ws(E'\\n', ${cells.join(', ')}) ${BY_PEOPLE})`;
-  const rows = await queries.query<Row & { found: number }>(
+  const rows = await queries.query<Row & { found: number; place: number }>(
     `WITH list AS (
         SELECT it.*, row_number() OVER (ORDER BY ${order}) AS place FROM (${select}) AS it
       )
@@ -57,7 +57,8 @@ export async function pageOf<Row extends object>(
     const known = await queries.query(idOf, [...values, after]);
     if (known.length === 0) throw unknownAfter(after);
   }
-  return { items: rows, more: (rows[0]?.found ?? 0) - rows.length };
+  const items = rows.map(({ found: _, place: __, ...row }) => row as unknown as Row);
+  return { items, more: (rows[0]?.found ?? 0) - rows.length };
 }
 
 function unknownAfter(after: string): Refusal {

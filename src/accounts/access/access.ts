@@ -3,10 +3,10 @@ import type { Clock } from '../../clock.ts';
 import { isClientId } from '../../random-id.ts';
 import type { ChangeFeed } from '../../storage/change-feed.ts';
 import { createMemory } from '../../storage/memory.ts';
-import { byName, mapPage, type Page, type PageRequest, pageOf } from '../../storage/pages.ts';
+import { byName, type Page, type PageRequest, pageOf } from '../../storage/pages.ts';
 import type { Queries } from '../../storage/queries.ts';
 import { type Bars, createBars } from '../organizations/bars.ts';
-import { PLACES, type PlaceKind } from '../organizations/places.ts';
+import { findPlace, type PlaceKind } from '../organizations/places.ts';
 import { createPeople, type People } from './people.ts';
 import {
   type Organization,
@@ -49,7 +49,7 @@ export interface Member {
   readonly kind: 'person' | 'machine';
   readonly name: string;
   /** Of a person. */
-  readonly email?: string;
+  readonly email: string | null;
   readonly role: Role;
   /** In the warehouse that was asked for. */
   readonly rights: readonly Right[];
@@ -97,23 +97,16 @@ export function createAccess(parts: {
     through,
 
     async reachedBy(kind, id, { role, ...page } = {}) {
-      const { isId, table, unknown } = PLACES[kind];
-      const column = kind === 'organization' ? 'id' : 'organization_id';
-      const [place] = isId(id)
-        ? await database.query<{ home: string }>(
-            `SELECT ${column} AS home FROM ${table} WHERE id = $1`,
-            [id],
-          )
-        : [];
-      if (place === undefined) throw unknown(id);
+      const { organization } = await findPlace(database, kind, id);
       const query = {
         select: `SELECT * FROM (
-          SELECT coalesce(m.account_id, m.client_id) AS id, m.client_id IS NOT NULL AS is_machine,
+          SELECT coalesce(m.account_id, m.client_id) AS id,
+            CASE WHEN m.client_id IS NULL THEN 'person' ELSE 'machine' END AS kind,
             coalesce(a.name, c.name) AS name, a.email, m.role,
             CASE WHEN m.role IN ('owner', 'admin') THEN ARRAY['read', 'write', 'manage']
               WHEN m.role = 'viewer' THEN array(SELECT unnest(r.rights) INTERSECT SELECT 'read')
               ELSE coalesce(r.rights, '{}') END AS rights,
-            coalesce(a.suspended_at, c.suspended_at) IS NOT NULL AS is_suspended
+            coalesce(a.suspended_at, c.suspended_at) IS NOT NULL AS "isSuspended"
           FROM organization_memberships m
           LEFT JOIN accounts a ON a.id = m.account_id
           LEFT JOIN clients c ON c.id = m.client_id
@@ -121,38 +114,18 @@ export function createAccess(parts: {
             AND (r.account_id = m.account_id OR r.client_id = m.client_id)
           WHERE m.organization_id = $1 AND ($3::text IS NULL OR m.role = $3)
         ) AS member WHERE ${kind === 'organization'} OR rights <> '{}'`,
-        order: `is_machine, ${byName('name')}, id`,
+        order: `kind DESC, ${byName('name')}, id`,
         // As the operator is shown them.
         cells: [
           'id',
           "coalesce(email, name || ' (machine)')",
           'role',
           ...(kind === 'warehouse' ? ["array_to_string(rights, ',')"] : []),
-          "CASE WHEN is_suspended THEN 'suspended' ELSE 'active' END",
+          `CASE WHEN "isSuspended" THEN 'suspended' ELSE 'active' END`,
         ],
-        values: [place.home, id, role ?? null],
+        values: [organization.id, id, role ?? null],
       };
-      return mapPage(await pageOf<MemberRow>(database, query, page), memberFrom);
+      return pageOf<Member>(database, query, page);
     },
   };
 }
-
-interface MemberRow {
-  readonly id: string;
-  readonly is_machine: boolean;
-  readonly name: string;
-  readonly email: string | null;
-  readonly role: Role;
-  readonly rights: Right[];
-  readonly is_suspended: boolean;
-}
-
-const memberFrom = (row: MemberRow): Member => ({
-  id: row.id,
-  kind: row.is_machine ? 'machine' : 'person',
-  name: row.name,
-  ...(row.email !== null && { email: row.email }),
-  role: row.role,
-  rights: row.rights,
-  isSuspended: row.is_suspended,
-});

@@ -2,32 +2,26 @@
 import type { Clock } from '../../clock.ts';
 import { randomId } from '../../random-id.ts';
 import { refuseViolations } from '../../refusal.ts';
-import { byName, mapPage, type Page, type PageRequest, pageOf } from '../../storage/pages.ts';
+import { byName, type Page, type PageRequest, pageOf } from '../../storage/pages.ts';
 import type { Alongside, Database } from '../../storage/queries.ts';
 import { displayName } from '../display-name.ts';
 import {
   acceptedExternalId,
   createPlaces,
   isOrganizationId,
+  type Place,
   type Places,
   takenBy,
   unknownOrganization,
 } from './places.ts';
 
-export interface WarehouseRecord {
-  readonly id: string;
-  readonly name: string;
+export interface WarehouseRecord extends Place {
   readonly organizationId: string;
   readonly createdAt: Date;
-  /** In the system it was imported from; absent for one made by hand. */
-  readonly externalId?: string;
 }
 
-export interface OrganizationRecord {
-  readonly id: string;
-  readonly name: string;
+export interface OrganizationRecord extends Place {
   readonly createdAt: Date;
-  readonly externalId?: string;
   /** How many it has. */
   readonly warehouses: number;
 }
@@ -74,30 +68,27 @@ export function createOrganizations(parts: {
 
     async list(page = {}) {
       const query = {
-        select: `SELECT o.id, o.name, o.created_at, o.external_id,
+        select: `SELECT o.id, o.name, o.created_at AS "createdAt", o.external_id AS "externalId",
           (SELECT count(*)::integer FROM warehouses w WHERE w.organization_id = o.id) AS warehouses
           FROM organizations o`,
         order: `${byName('name')}, id`,
-        cells: ['id', 'name', 'warehouses::text', 'external_id'],
+        cells: ['id', 'name', 'warehouses::text', '"externalId"'],
       };
-      return mapPage(await pageOf<OrganizationRow>(database, query, page), organizationFrom);
+      return pageOf<OrganizationRecord>(database, query, page);
     },
 
     async listWarehouses(page = {}, organizationId) {
       if (organizationId !== undefined) await places.find('organization', organizationId);
       const query = {
-        select: `SELECT w.id, w.name, w.organization_id, w.created_at, w.external_id,
-            o.name AS organization_name
+        select: `SELECT w.id, w.name, w.organization_id AS "organizationId",
+            w.created_at AS "createdAt", w.external_id AS "externalId", o.name AS "organizationName"
           FROM warehouses w JOIN organizations o ON o.id = w.organization_id
           WHERE $1::text IS NULL OR o.id = $1`,
-        order: `${byName('organization_name')}, organization_id, ${byName('name')}, id`,
-        cells: ['id', 'name', 'organization_name', 'external_id'],
+        order: `${byName('"organizationName"')}, "organizationId", ${byName('name')}, id`,
+        cells: ['id', 'name', '"organizationName"', '"externalId"'],
         values: [organizationId ?? null],
       };
-      return mapPage(await pageOf<WarehouseRow>(database, query, page), (row) => ({
-        ...warehouseFrom(row),
-        organizationName: row.organization_name,
-      }));
+      return pageOf<ListedWarehouse>(database, query, page);
     },
 
     async add({ name: entered, externalId }, alongside) {
@@ -105,7 +96,7 @@ export function createOrganizations(parts: {
         id: randomId('org_', 16),
         name: displayName(entered),
         createdAt: new Date(clock()),
-        ...acceptedExternalId(externalId),
+        externalId: acceptedExternalId(externalId),
         warehouses: 0,
       };
       await refuseViolations(
@@ -114,7 +105,7 @@ export function createOrganizations(parts: {
           const { id, name, createdAt } = organization;
           await tx.query(
             'INSERT INTO organizations (id, name, created_at, external_id) VALUES ($1, $2, $3, $4)',
-            [id, name, createdAt, organization.externalId ?? null],
+            [id, name, createdAt, organization.externalId],
           );
           await alongside?.(tx, organization);
         }),
@@ -129,7 +120,7 @@ export function createOrganizations(parts: {
         name: displayName(entered),
         organizationId,
         createdAt: new Date(clock()),
-        ...acceptedExternalId(externalId),
+        externalId: acceptedExternalId(externalId),
       };
       await refuseViolations(
         {
@@ -145,7 +136,7 @@ export function createOrganizations(parts: {
               organizationId,
               warehouse.name,
               warehouse.createdAt,
-              warehouse.externalId ?? null,
+              warehouse.externalId,
             ],
           );
           await alongside?.(tx, warehouse);
@@ -153,37 +144,5 @@ export function createOrganizations(parts: {
       );
       return warehouse;
     },
-  };
-}
-
-interface OrganizationRow {
-  readonly id: string;
-  readonly name: string;
-  readonly created_at: Date;
-  readonly external_id: string | null;
-  readonly warehouses: number;
-}
-
-const organizationFrom = (row: OrganizationRow): OrganizationRecord => ({
-  id: row.id,
-  name: row.name,
-  createdAt: row.created_at,
-  ...(row.external_id !== null && { externalId: row.external_id }),
-  warehouses: row.warehouses,
-});
-
-interface WarehouseRow extends Omit<OrganizationRow, 'warehouses'> {
-  readonly organization_id: string;
-  readonly organization_name: string;
-}
-
-function warehouseFrom(row: WarehouseRow): WarehouseRecord {
-  const { id, name, organization_id: organizationId, created_at: createdAt, external_id } = row;
-  return {
-    id,
-    name,
-    organizationId,
-    createdAt,
-    ...(external_id !== null && { externalId: external_id }),
   };
 }

@@ -1,6 +1,6 @@
 /** What organizations and warehouses have in common: an id, a name, an external id, and their end. */
 import { Refusal, refuseViolations } from '../../refusal.ts';
-import type { Alongside, Database } from '../../storage/queries.ts';
+import type { Alongside, Database, Queries } from '../../storage/queries.ts';
 import { displayName } from '../display-name.ts';
 
 export interface Places {
@@ -33,7 +33,8 @@ export type PlaceKind = 'organization' | 'warehouse';
 export interface Place {
   readonly id: string;
   readonly name: string;
-  readonly externalId?: string;
+  /** In the system it was imported from; null for one made by hand. */
+  readonly externalId: string | null;
 }
 
 export interface FoundPlace extends Place {
@@ -55,18 +56,7 @@ export interface Dependents {
 
 export function createPlaces(database: Database): Places {
   return {
-    async find(kind, id) {
-      const { table, isId, unknown } = PLACES[kind];
-      if (!isId(id)) throw unknown(id);
-      const home = kind === 'organization' ? 'id' : 'organization_id';
-      const [row] = await database.query<PlaceRow & { home: string; home_name: string }>(
-        `SELECT it.name, it.external_id, o.id AS home, o.name AS home_name
-          FROM ${table} it JOIN organizations o ON o.id = it.${home} WHERE it.id = $1`,
-        [id],
-      );
-      if (row === undefined) throw unknown(id);
-      return { ...placeFrom(id, row), organization: { id: row.home, name: row.home_name } };
-    },
+    find: (kind, id) => findPlace(database, kind, id),
 
     edit: (kind, id, { name, externalId }, alongside) =>
       refuseViolations(
@@ -75,12 +65,8 @@ export function createPlaces(database: Database): Places {
           kind,
           `UPDATE ${PLACES[kind].table} SET name = coalesce($2, name),
               external_id = coalesce($3, external_id)
-            WHERE id = $1 RETURNING id, name, external_id`,
-          [
-            id,
-            name === undefined ? null : displayName(name),
-            acceptedExternalId(externalId).externalId ?? null,
-          ],
+            WHERE id = $1 RETURNING id, name, external_id AS "externalId"`,
+          [id, name === undefined ? null : displayName(name), acceptedExternalId(externalId)],
           alongside,
         ),
       ),
@@ -89,7 +75,7 @@ export function createPlaces(database: Database): Places {
     remove: (kind, id, alongside) =>
       change(
         kind,
-        `DELETE FROM ${PLACES[kind].table} WHERE id = $1 RETURNING id, name, external_id`,
+        `DELETE FROM ${PLACES[kind].table} WHERE id = $1 RETURNING id, name, external_id AS "externalId"`,
         [id],
         alongside,
       ),
@@ -114,29 +100,37 @@ export function createPlaces(database: Database): Places {
     const { isId, unknown } = PLACES[kind];
     if (!isId(id)) throw unknown(id);
     return database.transaction(async (tx) => {
-      const [row] = await tx.query<PlaceRow>(statement, [id, ...values]);
-      if (row === undefined) throw unknown(id);
-      const place = placeFrom(id, row);
+      const [place] = await tx.query<Place>(statement, [id, ...values]);
+      if (place === undefined) throw unknown(id);
       await alongside?.(tx, place);
       return place;
     });
   }
 }
 
-interface PlaceRow {
-  readonly name: string;
-  readonly external_id: string | null;
+/** @throws Refusal `organization_unknown` or `warehouse_unknown` */
+export async function findPlace(
+  queries: Queries,
+  kind: PlaceKind,
+  id: string,
+): Promise<FoundPlace> {
+  const { table, isId, unknown } = PLACES[kind];
+  const home = kind === 'organization' ? 'id' : 'organization_id';
+  const [place] = isId(id)
+    ? await queries.query<FoundPlace>(
+        `SELECT it.id, it.name, it.external_id AS "externalId",
+            json_build_object('id', o.id, 'name', o.name) AS organization
+          FROM ${table} it JOIN organizations o ON o.id = it.${home} WHERE it.id = $1`,
+        [id],
+      )
+    : [];
+  if (place === undefined) throw unknown(id);
+  return place;
 }
 
-const placeFrom = (id: string, { name, external_id: externalId }: PlaceRow): Place => ({
-  id,
-  name,
-  ...(externalId !== null && { externalId }),
-});
-
 /** As an import takes one: visible text (import/line.ts). @throws Refusal `name_invalid` */
-export const acceptedExternalId = (entered: string | undefined): { externalId?: string } =>
-  entered === undefined ? {} : { externalId: displayName(entered) };
+export const acceptedExternalId = (entered: string | undefined): string | null =>
+  entered === undefined ? null : displayName(entered);
 
 export const takenBy = (externalId = '') => {
   const taken = () =>

@@ -119,14 +119,13 @@ const memberList = (kind: PlaceKind): ListForm<Member> => ({
   heading: ['ID', 'NAME', 'ROLE', ...(kind === 'warehouse' ? ['RIGHTS'] : []), 'STATE'],
   row: ({ id, name, email, role, rights, isSuspended }) => [
     id,
-    email === undefined ? `${name} (machine)` : email,
+    email ?? `${name} (machine)`,
     role,
     ...(kind === 'warehouse' ? [rights.join(',')] : []),
     isSuspended ? 'suspended' : 'active',
   ],
   value: ({ rights, isSuspended, ...member }) => ({
     ...member,
-    email: member.email ?? null,
     ...(kind === 'warehouse' && { rights }),
     suspended: isSuspended,
   }),

@@ -47,11 +47,11 @@ export function addOrganizationCommands(program: Command, operator: Operator): v
       run(async ({ organizations }) =>
         listReport(await organizations.list(pageAsked(options, operator)), {
           heading: ['ID', 'NAME', 'WAREHOUSES', 'EXTERNAL ID'],
-          row: ({ id, name, warehouses, externalId = '' }) => [
+          row: ({ id, name, warehouses, externalId }) => [
             id,
             name,
             `${warehouses}`,
-            externalId,
+            externalId ?? '',
           ],
           value: organizationValue,
           nothing: 'There are no organizations.',
@@ -93,11 +93,11 @@ export function addWarehouseCommands(program: Command, operator: Operator): void
         const page = await organizations.listWarehouses(pageAsked(options, operator), organization);
         return listReport(page, {
           heading: ['ID', 'NAME', 'ORGANIZATION', 'EXTERNAL ID'],
-          row: ({ id, name, organizationName, externalId = '' }) => [
+          row: ({ id, name, organizationName, externalId }) => [
             id,
             name,
             organizationName,
-            externalId,
+            externalId ?? '',
           ],
           value: warehouseValue,
           nothing: 'There are no warehouses.',
@@ -169,7 +169,7 @@ const placeReport = (kind: PlaceKind, place: Place, done: string, more = {}): Re
     id: place.id,
     [`${kind}_id`]: place.id,
     name: place.name,
-    external_id: place.externalId ?? null,
+    external_id: place.externalId,
     ...more,
   },
   text: `${done} ${kind} ${place.id}: ${place.name}.`,
@@ -179,7 +179,7 @@ const organizationValue = ({ id, name, createdAt, externalId }: OrganizationReco
   id,
   organization_id: id,
   name,
-  external_id: externalId ?? null,
+  external_id: externalId,
   created_at: createdAt,
 });
 
@@ -188,6 +188,6 @@ const warehouseValue = ({ id, organizationId, name, createdAt, externalId }: War
   warehouse_id: id,
   organization_id: organizationId,
   name,
-  external_id: externalId ?? null,
+  external_id: externalId,
   created_at: createdAt,
 });
