@@ -81,7 +81,7 @@ export function apiKeysPage(parts: PageParts): Route[] {
   const { apiKeysPerPerson: limit } = parts.limits;
 
   const isExpired = ({ expiresAt }: ApiKey): boolean =>
-    expiresAt !== undefined && expiresAt.getTime() <= clock();
+    expiresAt !== null && expiresAt.getTime() <= clock();
 
   const rowOf = (key: ApiKey): ApiKeyRow => ({
     name: key.name,
@@ -99,7 +99,7 @@ export function apiKeysPage(parts: PageParts): Route[] {
     const { rows, list } = listOf(keys, ctx.query, {
       ...KEYS,
       filters: [
-        { name: 'unused', label: 'Never used', has: ({ lastUsedAt }) => lastUsedAt === undefined },
+        { name: 'unused', label: 'Never used', has: ({ lastUsedAt }) => lastUsedAt === null },
         { name: 'expired', label: 'Expired', has: isExpired },
       ],
     });

@@ -6,6 +6,39 @@ import type { Database, Queries } from '../../storage/queries.ts';
 import type { Activity, NewActivity, Origin } from '../activity/activity.ts';
 import { displayName } from '../display-name.ts';
 
+export interface ApiKey {
+  readonly id: string;
+  readonly accountId: string;
+  readonly name: string;
+  /** The end of its value, to tell it from the others. */
+  readonly lastFour: string;
+  readonly createdAt: Date;
+  /** Null for a key that does not end by itself. */
+  readonly expiresAt: Date | null;
+  /** As of when the key was read, to within five minutes. */
+  readonly lastUsedAt: Date | null;
+}
+
+export const API_KEY_COLUMNS = `id, account_id AS "accountId", name, last_four AS "lastFour",
+  created_at AS "createdAt", expires_at AS "expiresAt", last_used_at AS "lastUsedAt"`;
+
+/** Whether a value looks like an API key: 43 characters of 6 bits are 258 random bits. */
+export const isApiKey = formTest('api_key');
+
+/** Other ids exist nowhere, and some (with a NUL byte) PostgreSQL would answer with an error. */
+export const isApiKeyId = (id: string): boolean => /^key_[A-Za-z0-9_-]{16}$/.test(id);
+
+/** @param origin of the person; without it, it was the operator. */
+export function keyActivity(
+  action: 'api_key_added' | 'api_key_revoked',
+  { id, accountId, name, lastFour }: ApiKey,
+  origin?: Origin,
+): NewActivity {
+  const actor = origin ? 'person' : 'operator';
+  const details = { api_key_id: id, api_key_name: name, last_four: lastFour };
+  return { action, actor, accountId, details, origin };
+}
+
 export interface ApiKeyCreation {
   /**
    * Makes a key. `value` is what was made, for the only time.
@@ -79,10 +112,15 @@ export function createApiKeyCreation(parts: {
     const key = await database.transaction(async (tx) => {
       // Of requests at the same moment each waits here for the one before it, and finds its key.
       await tx.query('SELECT FROM accounts WHERE id = $1 FOR NO KEY UPDATE', [accountId]);
-      const before = form && (await madeBefore(tx, accountId, form.key));
+      const [before] = form
+        ? await tx.query<ApiKey>(
+            `SELECT ${API_KEY_COLUMNS} FROM api_keys WHERE account_id = $1 AND creation_key = $2`,
+            [accountId, form.key],
+          )
+        : [];
       if (before) return before;
       if (mostOfPerson !== undefined) await requireRoom(tx, accountId, mostOfPerson);
-      const [row] = await tx.query<ApiKeyRow>(
+      const [added] = await tx.query<ApiKey>(
         `INSERT INTO api_keys
             (id, account_id, name, key_hash, last_four, created_at, expires_at, creation_key)
           VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
@@ -98,8 +136,7 @@ export function createApiKeyCreation(parts: {
           form?.key ?? null,
         ],
       );
-      if (row === undefined) throw new Error('INSERT … RETURNING answered no row');
-      const added = apiKeyFrom(row);
+      if (added === undefined) throw new Error('INSERT … RETURNING answered no row');
       await activity.record(keyActivity('api_key_added', added, origin), tx);
       return added;
     });
@@ -111,18 +148,6 @@ export function createApiKeyCreation(parts: {
     add: (key, origin) => create(key, undefined, origin),
     addOnce: async (key, form, origin) => (await create(key, form, origin)).key,
   };
-}
-
-async function madeBefore(
-  tx: Queries,
-  accountId: string,
-  creationKey: string,
-): Promise<ApiKey | undefined> {
-  const [row] = await tx.query<ApiKeyRow>(
-    `SELECT ${API_KEY_COLUMNS} FROM api_keys WHERE account_id = $1 AND creation_key = $2`,
-    [accountId, creationKey],
-  );
-  return row && apiKeyFrom(row);
 }
 
 /** @throws Refusal `api_key_invalid` */
@@ -155,59 +180,4 @@ function tooMany(limit: number): Refusal {
       : `You have ${limit} API keys, which is as many as one person may have.`,
     limit === 0 ? 'Ask the operator.' : 'Revoke one that you no longer use.',
   );
-}
-
-export interface ApiKey {
-  readonly id: string;
-  readonly accountId: string;
-  readonly name: string;
-  /** The end of its value, to tell it from the others. */
-  readonly lastFour: string;
-  readonly createdAt: Date;
-  /** Absent for a key that does not end by itself. */
-  readonly expiresAt?: Date;
-  /** As of when the key was read, to within five minutes. */
-  readonly lastUsedAt?: Date;
-}
-
-export interface ApiKeyRow {
-  readonly id: string;
-  readonly account_id: string;
-  readonly name: string;
-  readonly last_four: string;
-  readonly created_at: Date;
-  readonly expires_at: Date | null;
-  readonly last_used_at: Date | null;
-}
-
-export const API_KEY_COLUMNS =
-  'id, account_id, name, last_four, created_at, expires_at, last_used_at';
-
-/** Whether a value looks like an API key: 43 characters of 6 bits are 258 random bits. */
-export const isApiKey = formTest('api_key');
-
-/** Other ids exist nowhere, and some (with a NUL byte) PostgreSQL would answer with an error. */
-export const isApiKeyId = (id: string): boolean => /^key_[A-Za-z0-9_-]{16}$/.test(id);
-
-export function apiKeyFrom(row: ApiKeyRow): ApiKey {
-  return {
-    id: row.id,
-    accountId: row.account_id,
-    name: row.name,
-    lastFour: row.last_four,
-    createdAt: row.created_at,
-    ...(row.expires_at !== null && { expiresAt: row.expires_at }),
-    ...(row.last_used_at !== null && { lastUsedAt: row.last_used_at }),
-  };
-}
-
-/** @param origin of the person; without it, it was the operator. */
-export function keyActivity(
-  action: 'api_key_added' | 'api_key_revoked',
-  { id, accountId, name, lastFour }: ApiKey,
-  origin?: Origin,
-): NewActivity {
-  const actor = origin ? 'person' : 'operator';
-  const details = { api_key_id: id, api_key_name: name, last_four: lastFour };
-  return { action, actor, accountId, details, origin };
 }

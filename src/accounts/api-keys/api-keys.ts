@@ -11,8 +11,6 @@ import {
   API_KEY_COLUMNS,
   type ApiKey,
   type ApiKeyCreation,
-  type ApiKeyRow,
-  apiKeyFrom,
   createApiKeyCreation,
   isApiKey,
   isApiKeyId,
@@ -63,37 +61,33 @@ export function createApiKeys(parts: {
     ...(most && { most }),
   });
   const isGood = ({ expiresAt }: ApiKey): boolean =>
-    expiresAt === undefined || expiresAt.getTime() > clock();
+    expiresAt === null || expiresAt.getTime() > clock();
 
   async function select(where: string, values: readonly unknown[]): Promise<ApiKey[]> {
-    const rows = await database.query<ApiKeyRow>(
-      `SELECT ${API_KEY_COLUMNS} FROM api_keys WHERE ${where}`,
-      values,
-    );
-    return rows.map(apiKeyFrom);
+    return database.query(`SELECT ${API_KEY_COLUMNS} FROM api_keys WHERE ${where}`, values);
   }
 
-  type KeptRow = ApiKeyRow & { readonly key_hash: string };
+  type KeptKey = ApiKey & { readonly hash: string };
 
   async function remove(
     tx: Queries,
     where: string,
     values: readonly unknown[],
     origin: Origin | undefined,
-  ): Promise<readonly KeptRow[]> {
-    const rows = await tx.query<KeptRow>(
-      `DELETE FROM api_keys WHERE ${where} RETURNING key_hash, ${API_KEY_COLUMNS}`,
+  ): Promise<readonly KeptKey[]> {
+    const rows = await tx.query<KeptKey>(
+      `DELETE FROM api_keys WHERE ${where} RETURNING key_hash AS hash, ${API_KEY_COLUMNS}`,
       values,
     );
     for (const row of rows) {
-      await activity.record(keyActivity('api_key_revoked', apiKeyFrom(row), origin), tx);
+      await activity.record(keyActivity('api_key_revoked', row, origin), tx);
     }
     return rows;
   }
 
   /** For whoever revoked them: the notification takes a moment longer. */
-  function forget(rows: readonly KeptRow[]): void {
-    for (const { id, key_hash: hash } of rows) {
+  function forget(rows: readonly KeptKey[]): void {
+    for (const { id, hash } of rows) {
       memory.forget('api-keys', hash);
       changes.tell('api-key-ids', id);
     }
