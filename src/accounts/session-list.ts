@@ -1,7 +1,7 @@
 /** Where each person is signed in: their sessions by their beginning, and those that they signed out. */
 import type { Alongside, Database } from '../storage/queries.ts';
 import type { Account } from './account.ts';
-import type { Origin } from './activity/activity.ts';
+import { keptBrowser, type Origin } from './activity/activity.ts';
 
 export interface BegunSession {
   /** As the session has it; its cookie is another value. */
@@ -29,7 +29,6 @@ export interface SessionList {
 const MOST_LISTED = 20;
 /** Ended one by one by a person, long after which none of the first can be alive. */
 const MOST_ENDED = 1_000;
-const LONGEST_BROWSER = 200;
 
 export function createSessionList(parts: {
   readonly database: Database;
@@ -45,26 +44,18 @@ export function createSessionList(parts: {
           ON CONFLICT (uid) DO UPDATE SET generation = excluded.generation,
             begun_at = excluded.begun_at, address = excluded.address, browser = excluded.browser
             WHERE browser_sessions.account_id = excluded.account_id`,
-        [
-          uid,
-          accountId,
-          generation,
-          begunAt,
-          origin.address,
-          // The header may hold anything, a NUL byte among it, which PostgreSQL refuses.
-          origin.browser.replace(/[^\x20-\x7e]/g, '?').slice(0, LONGEST_BROWSER),
-        ],
+        [uid, accountId, generation, begunAt, origin.address, keptBrowser(origin.browser)],
       );
     },
 
     async of({ id, sessionGeneration, endedSessions }) {
-      const rows = await database.query<BegunSessionRow>(
-        `SELECT uid, begun_at, address, browser FROM browser_sessions
+      const rows = await database.query<Omit<BegunSession, 'origin'> & Origin>(
+        `SELECT uid, begun_at AS "begunAt", address, browser FROM browser_sessions
           WHERE account_id = $1 AND generation >= $2 AND uid <> ALL($3)
           ORDER BY begun_at DESC, uid LIMIT ${MOST_LISTED}`,
         [id, sessionGeneration, endedSessions],
       );
-      return rows.map(({ uid, begun_at: begunAt, ...origin }) => ({ uid, begunAt, origin }));
+      return rows.map(({ uid, begunAt, ...origin }) => ({ uid, begunAt, origin }));
     },
 
     async end(accountId, uid, alongside) {
@@ -95,11 +86,4 @@ export function createSessionList(parts: {
       return rows.length;
     },
   };
-}
-
-interface BegunSessionRow {
-  readonly uid: string;
-  readonly begun_at: Date;
-  readonly address: string;
-  readonly browser: string;
 }

@@ -166,11 +166,14 @@ export function createActivity(parts: {
   };
 }
 
+/** The header may hold anything, a NUL byte among it, which PostgreSQL refuses. */
+export const keptBrowser = (browser: string): string =>
+  browser.replace(/[^\x20-\x7e]/g, '?').slice(0, LONGEST_BROWSER);
+
 /** The columns `address` and `browser`. */
 const valuesOf = (origin: Origin | undefined): [string | null, string | null] => [
   origin?.address ?? null,
-  // The header may hold anything, a NUL byte among it, which PostgreSQL refuses.
-  origin?.browser.replace(/[^\x20-\x7e]/g, '?').slice(0, LONGEST_BROWSER) ?? null,
+  origin ? keptBrowser(origin.browser) : null,
 ];
 
 export function activityFrom(row: ActivityRow): ActivityRecord {

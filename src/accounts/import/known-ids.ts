@@ -83,12 +83,7 @@ export function createImportIndex(): ImportIndex {
     },
     organizationOf: (warehouse) => organizations[names.warehouse.get(warehouse) ?? -1],
 
-    claimFormer({ type, external_id }, line) {
-      const known: Map<string, number> = formers[type];
-      const earlier = known.get(external_id);
-      if (earlier === undefined) known.set(external_id, line);
-      return earlier;
-    },
+    claimFormer: ({ type, external_id }, line) => claimed(formers[type], external_id, line),
     isFormer: ({ type, external_id }) => formers[type].has(external_id),
     *formers() {
       for (const type of ['organization', 'warehouse', 'account'] as const) {
@@ -96,19 +91,9 @@ export function createImportIndex(): ImportIndex {
       }
     },
 
-    claimEmail(email, line) {
-      const address = emailKey(email);
-      const earlier = emails.get(address);
-      if (earlier === undefined) emails.set(address, line);
-      return earlier;
-    },
-
-    claimIdentity({ issuer, subject }, line) {
-      const key = JSON.stringify([issuer, subject]);
-      const earlier = identities.get(key);
-      if (earlier === undefined) identities.set(key, line);
-      return earlier;
-    },
+    claimEmail: (email, line) => claimed(emails, emailKey(email), line),
+    claimIdentity: ({ issuer, subject }, line) =>
+      claimed(identities, JSON.stringify([issuer, subject]), line),
   };
 
   /** Two ids in one number: a Map with numbers takes a fraction of the memory of one with texts. */
@@ -127,6 +112,13 @@ type Pairs = Record<'membership' | 'warehouse_rights', Map<number, number>>;
 
 /** 33 million organizations or warehouses, and eight times as many accounts. */
 const MOST_PLACES = 2 ** 25;
+
+/** @returns the line that has it already, which then keeps it. */
+function claimed(known: Map<string, number>, key: string, line: number): number | undefined {
+  const earlier = known.get(key);
+  if (earlier === undefined) known.set(key, line);
+  return earlier;
+}
 
 /** The same number for the same id, counted from 0. */
 function numberOf(known: Map<string, number>, id: string): number {
