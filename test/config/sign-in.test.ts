@@ -38,6 +38,24 @@ describe('the settings of sign-in providers', () => {
     expect(signIn.providers[0]).not.to.have.property('clientSecret');
   });
 
+  it('have passkeys where the issuer has a name, and check-config says where it has none', () => {
+    const inspected = (issuer: string, yaml = '') =>
+      inspectSettings({ environment: { GATEHOUSE_ISSUER: issuer }, file: fileWith(yaml) });
+    const warned = ({ warnings }: ReturnType<typeof inspected>): boolean =>
+      warnings.some(({ path }) => path === 'sign_in.passkeys');
+    for (const [issuer, has] of [
+      ['http://localhost:3000', true],
+      ['http://127.0.0.1:3000', false],
+      ['http://[::1]:3000', false],
+    ] as const) {
+      const inspection = inspected(issuer);
+      expect(inspection.settings.signIn.passkeys, issuer).to.equal(has);
+      expect(warned(inspection), issuer).to.equal(!has);
+      const off = inspected(issuer, 'sign_in: { passkeys: false }');
+      expect([off.settings.signIn.passkeys, warned(off)], issuer).to.deep.equal([false, false]);
+    }
+  });
+
   const WRONG: readonly (readonly [what: string, yaml: string, path: string, said: RegExp])[] = [
     ['an http issuer', yamlOf({ ...ENTRY, issuer: 'http://id.example.com' }), '0.issuer', /https/],
     ['a query', yamlOf({ ...ENTRY, issuer: 'https://id.example.com/?a' }), '0.issuer', /query/],
