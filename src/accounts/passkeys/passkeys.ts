@@ -52,14 +52,8 @@ export interface Passkeys {
   use(passkey: Passkey, seen: SeenPasskey): Promise<Account | 'over' | 'gone' | 'copied'>;
   /** @returns whether the account has such a passkey. */
   rename(accountId: string, id: string, name: string): Promise<boolean>;
-  /**
-   * @param which of passkeys that are the `isOnlyWayIn` the last one stays.
-   * @returns the one that is gone; undefined where the account has none of that id.
-   */
-  remove(
-    which: { readonly accountId: string; readonly id: string; readonly isOnlyWayIn: boolean },
-    alongside: Alongside<Passkey>,
-  ): Promise<Passkey | 'last' | undefined>;
+  /** The last one as well, which its person keeps (ways-in.ts). @returns whether there was one. */
+  remove(accountId: string, id: string, alongside: Alongside): Promise<boolean>;
   /** For who shows an account's ways in (ways-in.ts). @param isOn people sign in with them. */
   waysOf(isOn: boolean): WaysOfKind;
   /** Forgets up to `limit` challenges that nobody could answer any more. @returns how many it were. */
@@ -108,9 +102,14 @@ export function createPasskeys(parts: {
     return isFirst.length > 0;
   }
 
-  /** Of what changes how many an account has, each waits here for the one before it. */
-  const inTurn = (tx: Queries, accountId: string): Promise<object[]> =>
-    tx.query('SELECT FROM accounts WHERE id = $1 FOR NO KEY UPDATE', [accountId]);
+  /** @returns its name. */
+  async function removeIn(tx: Queries, accountId: string, id: string): Promise<string | undefined> {
+    const [gone] = await tx.query<{ name: string }>(
+      'DELETE FROM passkeys WHERE account_id = $1 AND id = $2 RETURNING name',
+      [accountId, id],
+    );
+    return gone?.name;
+  }
 
   return {
     of,
@@ -139,7 +138,8 @@ export function createPasskeys(parts: {
 
     add: ({ accountId, name, challenge, origin, ...made }) =>
       database.transaction(async (tx) => {
-        await inTurn(tx, accountId);
+        // Of several at once each waits here, and counts what the one before it added.
+        await tx.query('SELECT FROM accounts WHERE id = $1 FOR NO KEY UPDATE', [accountId]);
         if ((await of(accountId, tx)).length >= MOST_PASSKEYS) return 'full';
         if (!(await usedUp(tx, challenge))) return 'over';
         const [row] = await tx.query<PasskeyRow>(
@@ -204,16 +204,11 @@ export function createPasskeys(parts: {
       return renamed.length > 0;
     },
 
-    remove: ({ accountId, id, isOnlyWayIn }, alongside) =>
+    remove: (accountId, id, alongside) =>
       database.transaction(async (tx) => {
-        await inTurn(tx, accountId);
-        const all = await of(accountId, tx);
-        const passkey = all.find((one) => one.id === id);
-        if (!passkey) return undefined;
-        if (isOnlyWayIn && all.length === 1) return 'last';
-        await tx.query('DELETE FROM passkeys WHERE id = $1', [id]);
-        await alongside(tx, passkey);
-        return passkey;
+        const name = await removeIn(tx, accountId, id);
+        if (name !== undefined) await alongside(tx);
+        return name !== undefined;
       }),
 
     waysOf: (isOn) => ({
@@ -225,11 +220,8 @@ export function createPasskeys(parts: {
         })),
 
       async remove(accountId, id, tx) {
-        const [gone] = await tx.query<{ name: string }>(
-          'DELETE FROM passkeys WHERE account_id = $1 AND id = $2 RETURNING name',
-          [accountId, id],
-        );
-        return { action: 'passkey_removed', details: detailsOf({ id, name: gone?.name ?? '' }) };
+        const name = (await removeIn(tx, accountId, id)) ?? '';
+        return { action: 'passkey_removed', details: detailsOf({ id, name }) };
       },
     }),
 

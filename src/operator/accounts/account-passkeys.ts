@@ -62,10 +62,8 @@ async function remove(
 ): Promise<Report> {
   const { passkeys, recordChange, settings } = registries;
   const { id: accountId, email } = account;
-  const gone = await passkeys.remove({ accountId, id, isOnlyWayIn: false }, (tx, passkey) =>
-    recordChange('passkey_removed', { accountId, details: detailsOf(passkey) })(tx),
-  );
-  if (!gone) throw unknown(account, id);
+  const record = recordChange('passkey_removed', { accountId, details: detailsOf({ id, name }) });
+  if (!(await passkeys.remove(accountId, id, record))) throw unknown(account, id);
   const about = { issuer: settings.issuer, at: new Date(), about: name };
   const message = noticeMail(account, 'passkey_removed', about);
   // It is gone whether the mail arrives or not.
