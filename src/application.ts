@@ -6,7 +6,6 @@ import { createOrganizationEnds } from './accounts/access/organization-ends.ts';
 import { createAccountMail } from './accounts/mail/account-mail.ts';
 import { createMailBeside, createSendMail } from './accounts/mail/mail.ts';
 import { createPasswordChanges } from './accounts/passwords/changes.ts';
-import { createPasswordLinkRequests } from './accounts/passwords/link-mail.ts';
 import { createShownOnce } from './accounts/shown-once.ts';
 import { createSignIn } from './accounts/sign-in.ts';
 import { createSignInLimits } from './accounts/sign-in-limits.ts';
@@ -29,10 +28,11 @@ import { createKeptForms } from './pages/forms/kept-forms.ts';
 import { createNotices } from './pages/forms/notices.ts';
 import { foundVisitor, type PageHost, visitorOf } from './pages/page.ts';
 import { routesOfPages } from './pages/pages.ts';
-import { FORGOT_PASSWORD } from './pages/password/forgot-password.ts';
+import { createLinkRequests, FORGOT_PASSWORD } from './pages/password/forgot-password.ts';
 import { createEndingChoices } from './pages/password/recovery.ts';
 import type { Route } from './pages/routes.ts';
 import { refreshSession } from './pages/sign-in/current-session.ts';
+import { createDemands, type Demands } from './pages/sign-in/demands.ts';
 import { createKnownDevices } from './pages/sign-in/known-devices.ts';
 import { createPasskeySignIns } from './pages/sign-in/passkeys.ts';
 import { createPasswordCheck, refusePasswords } from './pages/sign-in/password-check.ts';
@@ -84,7 +84,8 @@ export function createApplication(parts: ApplicationParts): Application {
     visitorOf: (ctx: Context) =>
       visitorOf(ctx, { sessions: server.sessions, accounts }).catch(() => foundVisitor(ctx)),
   };
-  const render = createRender({ formTokens, ...seen });
+  const demandOn: Demands['of'] = (...asked) => demands.of(...asked);
+  const render = createRender({ formTokens, ...seen, demandOn });
   const errorPage = createErrorPage({ render, clients: parts.clients, ...seen });
   const shownOnce = createShownOnce({ store, clock });
   const beside = createMailBeside({ log, outcomes });
@@ -114,20 +115,10 @@ export function createApplication(parts: ApplicationParts): Application {
   const devices = createKnownDevices({ issuer, keys: secrets.cookieKeys, clock });
   const hourlyLimit = (name: string, attempts: number) =>
     createAttemptLimit({ name, attempts, windowSeconds: 3_600, whenAway: 'count here', log });
-  const requests =
-    sendMail &&
-    passwords &&
-    createPasswordLinkRequests({
-      issuer,
-      accounts,
-      links: parts.passwordLinks,
-      beside,
-      sendMail,
-      perAccount: hourlyLimit('forgot_account', 3),
-    });
-  const linkRequests = requests
-    ? { requests, perAddress: hourlyLimit('forgot_address', 30) }
-    : undefined;
+  const linkRequests =
+    passwords && sendMail
+      ? createLinkRequests({ ...parts, issuer, beside, sendMail, hourlyLimit })
+      : undefined;
   const forgotPasswordUrl = linkRequests && FORGOT_PASSWORD;
   const checkPassword = passwords
     ? createPasswordCheck({
@@ -142,6 +133,7 @@ export function createApplication(parts: ApplicationParts): Application {
       })
     : refusePasswords;
   const waiting = createWaitingSignIn({ issuer, interactions });
+  const demands = createDemands({ ...parts, sessions, waiting });
   const recordSignIn = createRecordSignIn({ activity, outcomes, devices, mail });
   const disconnect = createDisconnect(parts.connections, activity);
   const waysIn = createWaysIn({
@@ -155,6 +147,7 @@ export function createApplication(parts: ApplicationParts): Application {
   });
   const upstream = createUpstream({
     ...parts,
+    demands,
     errorPage,
     outcomes,
     sessions,
@@ -174,6 +167,7 @@ export function createApplication(parts: ApplicationParts): Application {
   const answers = keptAnswers({ forms: keptForms, sessions, accounts });
   const steps = pageSteps({
     host,
+    demands,
     clock,
     accounts,
     sessions,
@@ -201,6 +195,7 @@ export function createApplication(parts: ApplicationParts): Application {
     upstreamLogouts: upstream.logouts,
     pages: routesOfPages({
       ...parts,
+      demands,
       host,
       steps,
       issuer,

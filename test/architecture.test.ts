@@ -93,7 +93,7 @@ const DOORS: Readonly<Record<string, string>> = {
   'pages/forms': 'kept-answers kept-forms notices sent-form',
   'pages/password': 'forgot-password password recovery',
   'pages/sign-in':
-    'current-session known-devices passkeys password-check sign-in sign-out signing-in upstream-ways waiting-sign-in',
+    'current-session demands known-devices passkeys password-check sign-in sign-out signing-in upstream-ways waiting-sign-in',
   'pages/words': 'browser moment reached',
   'storage/embedded': 'postgres server',
   'storage/redis': 'redis report store',

@@ -870,6 +870,15 @@ const LIST: readonly (Place | readonly [rule: string, from: string, to: string])
     '        refuseCertificates(response.response.attestationObject);\n', ''],
   ['whether a passkey may be synced does not change', ') !== maySync', ') === undefined'],
   ['a passkey is of the account that it says', 'userHandle && userHandle !== handle', 'false'],
+  { in: 'src/pages/sign-in/demands.ts', by: 'sign-in-upstream/required' },
+  ['after the grace a session of before does nothing', 'if (!demand?.isOver) return false;', 'return false;'],
+  ['a password is no proof for another way', 'demand.hasWay || !OPEN_WITHOUT', '!OPEN_WITHOUT'],
+  { in: 'src/pages/sign-in/sign-in.ts', by: 'sign-in-upstream/required' },
+  ['who has a passkey comes in with it', '!demand?.isOver || !demand.hasWay', 'true'],
+  { in: 'src/accounts/stronger-sign-ins.ts', by: 'sign-in-upstream/required' },
+  ['the grace begins once', 'row.began_at ?? (await begin(accountId))', 'new Date(clock())'],
+  { in: 'src/pages/interaction/interaction.ts', by: 'sign-in-upstream/required' },
+  ['who is held back approves nothing', '!(await parts.demands.holdsBack(ctx, visitor))', 'true'],
 ];
 
 export const MUTANTS: readonly Mutant[] = mutantsOf(LIST);

@@ -33,9 +33,12 @@ export interface AccountRegistry extends AccountEdits {
   find(id: string): Promise<Account | undefined>;
   /** In any spelling (see email.ts). */
   findByEmail(email: string): Promise<Account | undefined>;
-  /** The accounts as they are now, oldest first; those in this state, where one is named. */
+  /** The accounts as they are now, oldest first; those in this state or of these ids, where named. */
   list(
-    page?: PageRequest & { readonly state?: AccountState | undefined },
+    page?: PageRequest & {
+      readonly state?: AccountState | undefined;
+      readonly ids?: readonly string[] | undefined;
+    },
   ): Promise<Page<ListedAccount>>;
   /** @throws Refusal `email_invalid`, `email_ambiguous`, `email_taken`, `name_invalid` or `password_refused` */
   add(account: NewAccount, alongside?: Alongside<Account>): Promise<Account>;
@@ -109,13 +112,13 @@ export function createAccountRegistry(parts: {
       return row && accountFrom(row);
     },
 
-    async list({ state, ...page } = {}) {
+    async list({ state, ids, ...page } = {}) {
       const query = {
         select: `SELECT * FROM (${LISTED_ACCOUNTS}) AS known
-          WHERE $1::text IS NULL OR state = $1`,
+          WHERE ($1::text IS NULL OR state = $1) AND ($2::text[] IS NULL OR id = ANY($2))`,
         order: 'created_at, id',
         cells: ['id', 'email', 'name', 'state'],
-        values: [state ?? null],
+        values: [state ?? null, ids ?? null],
       };
       const found = await pageOf<AccountRow & { ways_in: WayIn[] }>(database, query, page);
       return mapPage(found, (row) => ({ ...accountFrom(row), waysIn: row.ways_in }));

@@ -106,6 +106,14 @@ const rules: readonly Rule[] = [
     remedy: 'write the providers people come from, or `true`',
   },
   {
+    setting: 'sign_in.require',
+    dependsOn: ['sign_in.passkeys', 'sign_in.providers', 'issuer'],
+    isBroken: ({ settings: { signIn } }) =>
+      signIn.graceSeconds !== undefined && !signIn.passkeys && signIn.providers.length === 0,
+    message: 'asks for what nobody can have here: there are neither passkeys nor sign_in.providers',
+    remedy: 'turn sign_in.passkeys on, write the providers people come from, or write `off`',
+  },
+  {
     setting: 'sign_in.providers',
     dependsOn: ['issuer'],
     isBroken: ({ settings: { issuer, signIn } }) =>

@@ -44,6 +44,11 @@ export interface Settings {
     /** False on an issuer that can have none, too. */
     readonly passkeys: boolean;
     readonly providers: readonly SignInProvider[];
+    /**
+     * Owners and admins of organizations and people who own clients need more than a password so
+     * many seconds after they were told; absent where nobody does.
+     */
+    readonly graceSeconds?: number;
   };
   readonly limits: {
     readonly clientsPerPerson: number;

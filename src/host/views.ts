@@ -4,7 +4,9 @@ import ejs from 'ejs';
 import type { Context } from 'koa';
 import koaViews from 'koa-views';
 import { foundVisitor, type Visitor } from '../pages/page.ts';
+import { STRONGER } from '../pages/sign-in/demands.ts';
 import type { Render } from '../pages/view-data.ts';
+import { type Moment, momentOf } from '../pages/words/moment.ts';
 import { ENDPOINT } from '../provider/endpoints.ts';
 import { assetUrls } from './assets.ts';
 import type { FormTokens } from './form-token.ts';
@@ -18,6 +20,8 @@ const middleware = koaViews(directory, { extension: 'ejs', engineSource: { ejs: 
 /** What every page shows beside its own: who is signed in, and the token of its forms. */
 interface Frame {
   readonly person?: { readonly name: string; readonly email: string };
+  /** They will soon need more than the password that they came in with. */
+  readonly demand?: { readonly until: Moment; readonly href: string };
   /** Gives the browser a cookie where it has none, so only a page with a form reads it. */
   readonly formToken: string;
 }
@@ -26,13 +30,17 @@ interface Frame {
 export function createRender(parts: {
   formTokens: Pick<FormTokens, 'formToken'>;
   visitorOf(ctx: Context): Promise<Visitor | undefined>;
+  demandOn?(ctx: Context, visitor: Visitor): Promise<{ readonly until: Date } | undefined>;
 }): Render {
-  const { formTokens, visitorOf } = parts;
+  const { formTokens, visitorOf, demandOn } = parts;
   return async (ctx, name, page) => {
     // What went wrong on our side is told at once, without asking a store.
     const visitor = ctx.status >= 500 ? foundVisitor(ctx) : await visitorOf(ctx);
+    const isAsked = visitor && ctx.status < 500 && ctx.path !== STRONGER;
+    const demand = isAsked && (await demandOn?.(ctx, visitor).catch(() => undefined));
     const frame: Frame = {
       ...(visitor && { person: visitor.account }),
+      ...(demand && { demand: { until: momentOf(demand.until), href: STRONGER } }),
       get formToken() {
         return formTokens.formToken(ctx, visitor);
       },

@@ -14,6 +14,7 @@ import { get, type PageParts, type Route } from './routes.ts';
 import { securityPage } from './security.ts';
 import { signInPage } from './sign-in/sign-in.ts';
 import { signOutPage } from './sign-in/sign-out.ts';
+import { strongerSignInPage } from './stronger-sign-in.ts';
 
 /** Of each provider that people come from. */
 const upstreamPages = ({ upstream }: PageParts): Route[] =>
@@ -36,6 +37,7 @@ const PAGES: readonly ((parts: PageParts) => Route[])[] = [
   apiKeysPage,
   activityPage,
   securityPage,
+  strongerSignInPage,
   passkeysPage,
   errorReferencePage,
 ];

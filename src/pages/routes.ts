@@ -30,6 +30,7 @@ import type { ErrorPage } from './error-page/error-page.ts';
 import type { KeptForms } from './forms/kept-forms.ts';
 import type { PageHost } from './page.ts';
 import type { EndingChoices } from './password/recovery.ts';
+import type { Demands } from './sign-in/demands.ts';
 import type { KnownDevices } from './sign-in/known-devices.ts';
 import type { PasskeySignIns } from './sign-in/passkeys.ts';
 import type { PasswordCheck } from './sign-in/password-check.ts';
@@ -124,6 +125,7 @@ export interface PageParts {
   readonly passwordChanges: PasswordChanges;
   readonly passwordLinks: PasswordLinks;
   readonly waysIn: WaysIn;
+  readonly demands: Demands;
   readonly endingChoices: EndingChoices;
   /** Absent where no mail is sent, as is the URL. */
   readonly linkRequests:

@@ -11,6 +11,7 @@ import type { ErrorPage } from './error-page/error-page.ts';
 import type { KeptForms } from './forms/kept-forms.ts';
 import { type PageHost, seeOther, visitorIn, visitorOf } from './page.ts';
 import type { PageSteps, Redraw } from './routes.ts';
+import { type Demands, STRONGER } from './sign-in/demands.ts';
 import type { KnownDevices } from './sign-in/known-devices.ts';
 import { PASSKEY_FIELD, PASSKEY_OPTIONS, type PasskeySignIns } from './sign-in/passkeys.ts';
 import { isPaused, type PasswordCheck } from './sign-in/password-check.ts';
@@ -77,6 +78,7 @@ export function pageSteps(parts: {
   passkeys: Pick<PasskeySignIns, 'check' | 'has'> | undefined;
   devices: Pick<KnownDevices, 'remember'>;
   keptForms: KeptForms;
+  demands: Pick<Demands, 'holdsBack'>;
   errorPage: Pick<ErrorPage, 'formIsStale'>;
   /** Follows those that found the form to be ours. */
   keepAnswer: Middleware;
@@ -99,6 +101,7 @@ export function pageSteps(parts: {
   async function requireSignedIn(ctx: Context, next: Next): Promise<void> {
     const visitor = await visitorOf(ctx, parts);
     if (!visitor) return askToSignIn(ctx);
+    if (await parts.demands.holdsBack(ctx, visitor)) return seeOther(ctx, STRONGER);
     if (ctx.query.form !== undefined) await findTyped(ctx, visitor.account);
     // Whoever visits pages is not idle, with JavaScript or without. What a page listens to, is no visit.
     const isVisit = ctx.method === 'GET' && ctx.get('accept') !== 'text/event-stream';

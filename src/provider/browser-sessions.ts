@@ -11,7 +11,7 @@ import type { TokenStore } from '../storage/token-store.ts';
 import type { SessionModel, SessionWrites } from './session-writes.ts';
 
 /** How somebody signs in with what is kept here. */
-export type Method = 'password' | 'passkey';
+export type Method = 'password' | 'passkey' | 'link';
 
 export interface BrowserSession {
   readonly accountId: string;

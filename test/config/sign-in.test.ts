@@ -112,6 +112,14 @@ describe('the settings of sign-in providers', () => {
     }
   });
 
+  it('ask for more than a password only where there is more', () => {
+    const { signIn } = settingsOf('sign_in: { require: passkey-or-upstream, require_grace: 2d }');
+    expect(signIn.graceSeconds).to.equal(2 * 86_400);
+    expect(settingsOf('').signIn).not.to.have.property('graceSeconds');
+    const refused = problemsOf('sign_in: { require: passkey-or-upstream, passkeys: false }');
+    expect(refused.map(({ path }) => path)).to.deep.equal(['sign_in.require']);
+  });
+
   it('leave some way in, and lead to another service', () => {
     expect(problemsOf('sign_in: { passwords: false }').map(({ path }) => path)).to.deep.equal([
       'sign_in.passwords',

@@ -342,6 +342,15 @@ const samples: Samples = {
     })),
     problem: some(text, many),
   }),
+  'stronger-sign-in': (text, many) => ({
+    notice: some(text, many),
+    until: MOMENT,
+    isOver: many > 0,
+    held: list(many - 1, () => text),
+    addPasskeyUrl: some('/profile/security/passkeys/new', many),
+    linkable: list(many, () => ({ id: 'way', label: text })),
+    linkUrl: '/profile/security/ways',
+  }),
   'password-link-over': (text, many) => ({
     title: text,
     signInUrl: '/login',

@@ -64,7 +64,12 @@ export function startWithUpstream({
     ];
     parts.service = await start({
       clock: parts.clock.clock,
-      settings: { ...settings, issuer, server: { port }, signIn: { passwords, providers } },
+      settings: {
+        ...settings,
+        issuer,
+        server: { port },
+        signIn: { ...settings.signIn, passwords, providers },
+      },
     });
     parts.seeded = await seed(parts.service);
   });

@@ -58,6 +58,7 @@ const REFUSALS: Readonly<Record<string, string>> = {
   suspended: 'the account is suspended',
   taken: 'the account is linked with somebody else there',
   another: 'somebody else was to confirm that it is them',
+  password_alone: 'a password alone is not enough for them',
   copied: 'its counter did not grow, so somebody may have copied it',
 };
 

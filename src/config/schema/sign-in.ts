@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { upstreamIssuerProblem } from '../issuer.ts';
 import { mailDomain } from '../mail-domain.ts';
-import { expectations, flag, oneOf, text } from './kinds.ts';
+import { duration, expectations, flag, oneOf, text } from './kinds.ts';
 
 /** It stands in the address of the way in, in the log and in metrics. */
 const ID = /^[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?$/;
@@ -96,6 +96,17 @@ export const signIn = {
     .describe(
       'People may add passkeys and sign in with them. They belong to the host of the issuer: on ' +
         'an IP address there are none, and under another name those that there are do not work.',
+    ),
+  require: oneOf(['off', 'passkey-or-upstream'])
+    .default('off')
+    .describe(
+      'What owners and admins of organizations and people who own clients must sign in with: ' +
+        'passkey-or-upstream lets them in with a passkey or from one of sign_in.providers only.',
+    ),
+  require_grace: duration('0s', '365d')
+    .prefault('14d')
+    .describe(
+      'How long a password still lets such a person in, from the first time that they were told.',
     ),
   providers: z
     .array(provider)

@@ -8,6 +8,7 @@ import {
   stateOf,
   type WayIn,
 } from '../../accounts/account.ts';
+import { strongWaysOf, whoOwesAWay } from '../../accounts/stronger-sign-ins.ts';
 import { Refusal } from '../../refusal.ts';
 import { askedFirst, type ConfirmationOptions, confirmed } from '../program/confirmation.ts';
 import { givenPassword, type PasswordOptions } from '../program/given.ts';
@@ -69,15 +70,21 @@ export function addAccountCommands(program: Command, operator: Operator): void {
   listed(accounts.command('list'))
     .description('every account, oldest first')
     .addOption(new Option('--state <state>', 'only those in this state').choices(ACCOUNT_STATES))
-    .action(({ state, ...options }: ListOptions & { state?: AccountState }) =>
-      run(async ({ accounts }) =>
-        listReport(await accounts.list({ ...pageAsked(options, operator), state }), {
+    .option(
+      '--owing-a-passkey',
+      'only those with power over others (sign_in.require) and neither a passkey nor a provider',
+    )
+    .action((options: ListOptions & { state?: AccountState; owingAPasskey?: true }) =>
+      run(async ({ accounts, database, settings }) => {
+        const { state, owingAPasskey } = options;
+        const ids = owingAPasskey && (await whoOwesAWay(database, strongWaysOf(settings.signIn)));
+        return listReport(await accounts.list({ ...pageAsked(options, operator), state, ids }), {
           heading: ['ID', 'EMAIL', 'NAME', 'STATE', 'SIGNS IN WITH'],
           row: (one) => [one.id, one.email, one.name, stateOf(one), wayWords(one)],
           value: (one) => ({ ...accountValue(one), signs_in_with: one.waysIn }),
           nothing: 'There are no accounts.',
-        }),
-      ),
+        });
+      }),
     );
 
   aboutAccount(accounts.command('show'), operator, async (account, registries) => {

@@ -17,6 +17,7 @@ import { checkHops } from './hops.ts';
 import { checkKeys, checkNodeClocks, checkNodes } from './nodes.ts';
 import { checkProviders } from './providers.ts';
 import type { Send } from './requests.ts';
+import { checkRequired } from './required.ts';
 import { checkEndings, checkTokenStore } from './token-store.ts';
 import { createVisitors, type Visitor, type Visitors } from './visitor.ts';
 
@@ -106,6 +107,7 @@ async function examine(
       await checkNodeClocks(findings, database);
       if (database && store) await checkEndings(findings, database, store);
       await checkProviders(findings, settings);
+      if (database) await checkRequired(findings, database, settings.signIn);
       const send = await checkAddress(findings, { issuer: settings.issuer, address, signal });
       const { passwords } = settings.signIn;
       const visitors = database && store && createVisitors(database, { by, passwords });

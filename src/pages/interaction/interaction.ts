@@ -5,6 +5,7 @@ import { formOf } from '../../provider/form.ts';
 import type { Interactions, PendingInteraction } from '../../provider/interactions.ts';
 import { seeOther, visitorOf } from '../page.ts';
 import { get, type PageParts, post, type Route } from '../routes.ts';
+import { STRONGER } from '../sign-in/demands.ts';
 import { signInAnswers } from '../sign-in/sign-in.ts';
 import { consentAnswers, SHOWN_FIELD } from './consent.ts';
 
@@ -23,8 +24,17 @@ export function interactionPage(parts: PageParts): Route[] {
     if (await isStaleDecision(ctx, found)) return undefined;
     if (found.prompt === 'gone') await errorPage.requestIsOver(ctx, found.restart);
     else if (found.prompt === 'overtaken') seeOther(ctx, found.restart);
-    else return found;
+    else if (!(await isHeldBack(ctx, found))) return found;
     return undefined;
+  }
+
+  /** Who may approve nothing yet adds a way to sign in first, and it goes on then. */
+  async function isHeldBack(ctx: Context, { uid, prompt }: PendingInteraction): Promise<boolean> {
+    const visitor = prompt === 'consent' && (await visitorOf(ctx, parts));
+    if (!visitor || !(await parts.demands.holdsBack(ctx, visitor))) return false;
+    parts.waiting.begin(ctx, uid);
+    seeOther(ctx, STRONGER);
+    return true;
   }
 
   /**

@@ -157,6 +157,8 @@ function routes(parts: PageParts, signIns: PasskeySignIns): Route[] {
       return drawNew(ctx, name, { problem: added });
     }
     mail?.tell(account.id, 'passkey_added', { ...fromOf(ctx), about: name });
+    const onward = await parts.demands.met(ctx, 'passkey');
+    if (onward !== undefined) return seeOther(ctx, onward);
     await host.notices.tell(ctx, LIST, ADDED);
   }
 

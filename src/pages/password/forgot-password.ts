@@ -1,6 +1,9 @@
 /** `/forgot-password`: mails a one-time link, and never tells whether there is such an account. */
 import type { Context } from 'koa';
 import { normalizeEmail } from '../../accounts/email.ts';
+import { createPasswordLinkRequests } from '../../accounts/passwords/link-mail.ts';
+import type { PasswordLinks } from '../../accounts/passwords/links.ts';
+import type { AttemptLimit } from '../../attempt-limits.ts';
 import { networkOf } from '../../network-address.ts';
 import { formOf } from '../../provider/form.ts';
 import { originOf } from '../page.ts';
@@ -30,6 +33,21 @@ const SENT =
   'If there is an account with that address, a link to choose a new password is on its way.';
 
 export const FORGOT_PASSWORD = '/forgot-password';
+
+export function createLinkRequests({
+  hourlyLimit,
+  passwordLinks: links,
+  ...parts
+}: Omit<Parameters<typeof createPasswordLinkRequests>[0], 'links' | 'perAccount'> & {
+  readonly passwordLinks: PasswordLinks;
+  hourlyLimit(name: string, attempts: number): AttemptLimit;
+}): NonNullable<PageParts['linkRequests']> {
+  const perAccount = hourlyLimit('forgot_account', 3);
+  return {
+    requests: createPasswordLinkRequests({ ...parts, links, perAccount }),
+    perAddress: hourlyLimit('forgot_address', 30),
+  };
+}
 
 /** Nothing where no mail is sent. */
 export function forgotPasswordPage(parts: PageParts): Route[] {

@@ -115,7 +115,7 @@ export function passwordPage(parts: PageParts): Route[] {
     devices.remember(ctx, account);
     await tell(ctx, account, purpose);
     if (passwords) return leadOn(ctx, account);
-    await parts.sessions.signIn(ctx, account);
+    await parts.sessions.signIn(ctx, account, 'link');
     await parts.recordSignIn(ctx, account, { link: purpose });
     await host.notices.tell(ctx, '/profile/security', SIGNED_IN);
   }

@@ -5,8 +5,9 @@ import { normalizeEmail } from '../../accounts/email.ts';
 import type { Method } from '../../provider/browser-sessions.ts';
 import { formOf } from '../../provider/form.ts';
 import type { PendingSignIn } from '../../provider/interactions.ts';
-import { seeOther, signedInAccount } from '../page.ts';
+import { originOf, seeOther, signedInAccount } from '../page.ts';
 import { get, type PageParts, post, type Route } from '../routes.ts';
+import { STRONGER } from './demands.ts';
 import { PASSKEY_FIELD, PASSKEY_OPTIONS } from './passkeys.ts';
 import type { Way } from './signing-in.ts';
 import { CHOOSE, comesFrom, type Purpose, WAY_FIELD, type WayIn } from './upstream-ways.ts';
@@ -60,7 +61,7 @@ const HOME = '/profile';
 export function signInAnswers(parts: PageParts) {
   const { host, accounts, sessions, interactions, checkPassword, recordSignIn } = parts;
   const { keptForms, waiting, forgotPasswordUrl, upstream, passwords } = parts;
-  const { passkeySignIns: passkeys } = parts;
+  const { passkeySignIns: passkeys, demands } = parts;
   const { ways } = upstream;
 
   async function draw(ctx: Context, view: Omit<SignInView, Same>): Promise<void> {
@@ -114,9 +115,32 @@ export function signInAnswers(parts: PageParts) {
       return { email, problem, isTypedWrong: true };
     }
     const account = await checkPassword(ctx, { email, password });
-    if (typeof account !== 'string') return { account, came: 'password', method: 'password' };
+    if (typeof account !== 'string') {
+      const problem = await refusedByDemand(ctx, account);
+      if (problem !== undefined) return { email, problem };
+      return { account, came: 'password', method: 'password' };
+    }
     const problem = hinted ? `${account} ${comesFrom(hinted)}` : account;
     return { email, problem, isTypedWrong: true };
+  }
+
+  /** Whoever knows the password may know what else the person has; nobody else is told. */
+  async function refusedByDemand(ctx: Context, { id }: Account): Promise<string | undefined> {
+    const demand = await demands.afterPassword(id);
+    if (!demand?.isOver || !demand.hasWay) return undefined;
+    ctx.status = 403;
+    await parts.activity.record({
+      action: 'sign_in_refused',
+      actor: 'person',
+      accountId: id,
+      origin: originOf(ctx),
+      details: { reason: 'password_alone' },
+    });
+    const held = (await parts.waysIn.of(id)).filter(({ isUnused }) => !isUnused);
+    const names = held.map(({ kind, label }) =>
+      kind === 'passkey' ? `the passkey ${label}` : label,
+    );
+    return `A password alone lets you in no more: sign in with ${names.join(' or ')}.`;
   }
 
   /**
@@ -172,6 +196,12 @@ export function signInAnswers(parts: PageParts) {
       return draw(ctx, { action: ctx.path, client, cancel: true, ...outcome });
     }
     const { account, came, method } = outcome;
+    if (method === 'password' && (await demands.afterPassword(account.id))?.isOver) {
+      // It goes on waiting, until they have added a way.
+      await sessions.signIn(ctx, account, method);
+      await recordSignIn(ctx, account, came);
+      return seeOther(ctx, STRONGER);
+    }
     await recordSignIn(ctx, account, came);
     waiting.end(ctx);
     seeOther(ctx, await interactions.signIn(ctx, account, method));

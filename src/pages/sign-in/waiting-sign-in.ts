@@ -11,6 +11,8 @@ export interface WaitingSignIn {
   end(ctx: Context): void;
   /** Where a person signs in now: for what waits here, as long as it does, or else for themselves. */
   path(ctx: Context): Promise<string>;
+  /** Where what waits here begins again for who is signed in by now; it waits no more. */
+  restart(ctx: Context): Promise<string | undefined>;
 }
 
 /** Seconds: as long as a page may be left open. */
@@ -18,7 +20,7 @@ const LONGEST = 3_600;
 
 export function createWaitingSignIn(parts: {
   issuer: string;
-  interactions: Pick<Interactions, 'waitsForSignIn'>;
+  interactions: Pick<Interactions, 'waitsForSignIn' | 'restartSignedIn'>;
 }): WaitingSignIn {
   const { issuer, interactions } = parts;
   const cookie = ownCookie(issuer, 'waiting');
@@ -35,6 +37,13 @@ export function createWaitingSignIn(parts: {
       // Of another browser it would only be said to be over.
       const waits = await interactions.waitsForSignIn(uid);
       return waits ? `${ENDPOINT.interaction}/${uid}` : '/login';
+    },
+
+    async restart(ctx) {
+      const uid = cookie.get(ctx);
+      if (uid === undefined) return undefined;
+      cookie.clear(ctx);
+      return interactions.restartSignedIn(uid);
     },
   };
 }

@@ -19,6 +19,7 @@ import {
 } from '../../upstream/upstream-provider.ts';
 import type { ErrorPage } from '../error-page/error-page.ts';
 import { type Notices, originOf, seeOther } from '../page.ts';
+import type { Demands } from '../sign-in/demands.ts';
 import type { RecordSignIn } from '../sign-in/signing-in.ts';
 import {
   CHOOSE,
@@ -50,6 +51,7 @@ export function createUpstreamSignIns(parts: {
   readonly comeIn: ComeIn;
   readonly link: Link;
   readonly confirm: Confirm;
+  readonly demands: Pick<Demands, 'met'>;
   readonly passwordLinks: Pick<PasswordLinks, 'make'>;
   readonly identities: Pick<Identities, 'listOf'>;
   readonly sessions: Pick<BrowserSessions, 'signIn'>;
@@ -115,6 +117,8 @@ export function createUpstreamSignIns(parts: {
       const reason = await parts.link(ctx, settings, { person, accountId: purpose.links });
       if (reason !== undefined) return sayRefused(ctx, settings, { person, purpose, reason });
       outcomes.cameFromUpstream(settings.id, 'succeeded');
+      const onward = await parts.demands.met(ctx, person);
+      if (onward !== undefined) return seeOther(ctx, onward);
       return parts.notices.tell(ctx, purpose.target, isLinked(settings.label));
     }
     const account =

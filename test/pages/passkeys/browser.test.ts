@@ -10,6 +10,25 @@ import type { Credentials } from '../../support/person.ts';
 import { startSeeded } from '../../support/seeded.ts';
 import { NEW, SECURITY } from './soft-passkey.ts';
 
+/** @returns what its person does: touches it when it is asked, and is who they are. */
+async function plugIn(page: Page) {
+  const debug = await page.context().newCDPSession(page);
+  await debug.send('WebAuthn.enable');
+  const options = {
+    ...({ protocol: 'ctap2', transport: 'internal' } as const),
+    ...{ hasResidentKey: true, hasUserVerification: true, isUserVerified: true },
+    automaticPresenceSimulation: false,
+  };
+  const added = await debug.send('WebAuthn.addVirtualAuthenticator', { options });
+  const { authenticatorId } = added;
+  return {
+    touch: (enabled: boolean) =>
+      debug.send('WebAuthn.setAutomaticPresenceSimulation', { authenticatorId, enabled }),
+    verify: (isUserVerified: boolean) =>
+      debug.send('WebAuthn.setUserVerified', { authenticatorId, isUserVerified }),
+  };
+}
+
 describeInBrowser('passkeys in Chromium', (visit) => {
   let partner: Partner;
   let client: TestClient;
@@ -23,25 +42,6 @@ describeInBrowser('passkeys in Chromium', (visit) => {
     const added = await on.service.clients.add(draft);
     client = { id: added.client.id, redirectUri: partner.redirectUri };
   });
-
-  /** @returns what its person does: touches it when it is asked, and is who they are. */
-  async function plugIn(page: Page) {
-    const debug = await page.context().newCDPSession(page);
-    await debug.send('WebAuthn.enable');
-    const options = {
-      ...({ protocol: 'ctap2', transport: 'internal' } as const),
-      ...{ hasResidentKey: true, hasUserVerification: true, isUserVerified: true },
-      automaticPresenceSimulation: false,
-    };
-    const added = await debug.send('WebAuthn.addVirtualAuthenticator', { options });
-    const { authenticatorId } = added;
-    return {
-      touch: (enabled: boolean) =>
-        debug.send('WebAuthn.setAutomaticPresenceSimulation', { authenticatorId, enabled }),
-      verify: (isUserVerified: boolean) =>
-        debug.send('WebAuthn.setUserVerified', { authenticatorId, isUserVerified }),
-    };
-  }
 
   const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true });
   const security = () => `${on.issuer}${SECURITY}`;
@@ -130,5 +130,25 @@ describeInBrowser('passkeys in Chromium', (visit) => {
     expect(await button(page, 'Sign in with a passkey').isVisible()).to.equal(false);
     await page.goto(`${on.issuer}${NEW}`);
     expect(await page.innerText('main')).to.include('This browser cannot create passkeys');
+  });
+});
+
+describeInBrowser('somebody of whom more than a password is asked', (visit) => {
+  const on = startSeeded({ settings: { signIn: { graceSeconds: 0 } } });
+
+  it('adds a passkey on the way from a partner, and goes on to the consent', async () => {
+    const { page, problems } = await visit(PHONE);
+    const { touch } = await plugIn(page);
+    await touch(true);
+    await page.goto(authorizationUrl(on.issuer, on.clients.otherConfidential).href);
+    await page.getByLabel('Email address').fill(on.seeded.other.email);
+    await page.getByLabel('Password', { exact: true }).fill(on.seeded.other.password);
+    await page.getByRole('button', { name: 'Sign in', exact: true }).click();
+    await page.getByRole('heading', { name: 'A password is not enough for you' }).waitFor();
+    await expectAccessible(page);
+    await page.getByRole('link', { name: 'Add a passkey' }).click();
+    await page.getByRole('button', { name: 'Create passkey' }).click();
+    await page.getByRole('button', { name: 'Approve' }).waitFor();
+    expect(problems).to.deep.equal([]);
   });
 });

@@ -1,0 +1,96 @@
+/** Who must sign in with more than a password, for what they could do to others, and since when. */
+import type { Clock } from '../clock.ts';
+import type { Queries } from '../storage/queries.ts';
+
+/** What counts, as the settings are. */
+export interface StrongWays {
+  readonly passkeys: boolean;
+  /** Of the providers. */
+  readonly issuers: readonly string[];
+}
+
+/** Of the settings of sign-ins. */
+export const strongWaysOf = (signIn: {
+  readonly passkeys: boolean;
+  readonly providers: readonly { readonly issuer: string }[];
+}): StrongWays => ({
+  passkeys: signIn.passkeys,
+  issuers: signIn.providers.map(({ issuer }) => issuer),
+});
+
+export interface Demand {
+  /** From then on a password alone lets them do nothing. */
+  readonly until: Date;
+  readonly isOver: boolean;
+  /** They have a passkey or a link with a provider. */
+  readonly hasWay: boolean;
+}
+
+export interface StrongerSignIns {
+  /**
+   * What is demanded of somebody who signed in with a password; undefined where nothing is. The grace begins when this is first asked about them, and is kept.
+   */
+  demandOn(accountId: string): Promise<Demand | undefined>;
+}
+
+export function createStrongerSignIns({
+  database,
+  clock,
+  graceSeconds,
+  ways,
+}: {
+  readonly database: Queries;
+  readonly clock: Clock;
+  /** Undefined: nothing is demanded of anybody. */
+  readonly graceSeconds: number | undefined;
+  readonly ways: StrongWays;
+}): StrongerSignIns {
+  return {
+    async demandOn(accountId) {
+      if (graceSeconds === undefined) return undefined;
+      const [row] = await database.query<{ has_way: boolean; began_at: Date | null }>(
+        `SELECT ${hasWay('$2', '$3')} AS has_way,
+            (SELECT began_at FROM sign_in_grace WHERE account_id = a.id) AS began_at
+          FROM accounts a WHERE a.id = $1 AND ${HAS_POWER}`,
+        [accountId, ways.passkeys, ways.issuers],
+      );
+      if (!row) return undefined;
+      const beganAt = row.began_at ?? (await begin(accountId));
+      const until = new Date(beganAt.getTime() + graceSeconds * 1000);
+      return { until, isOver: until.getTime() <= clock(), hasWay: row.has_way };
+    },
+  };
+
+  async function begin(accountId: string): Promise<Date> {
+    const now = new Date(clock());
+    // Of several at once each is answered what the first one wrote.
+    const [row] = await database.query<{ began_at: Date }>(
+      `INSERT INTO sign_in_grace (account_id, began_at) VALUES ($1, $2)
+        ON CONFLICT (account_id) DO UPDATE SET began_at = sign_in_grace.began_at
+        RETURNING began_at`,
+      [accountId, now],
+    );
+    return row?.began_at ?? now;
+  }
+}
+
+/** Of an account `a`: owners and admins of organizations, and who owns clients. */
+const HAS_POWER = `(
+  EXISTS (SELECT FROM organization_memberships m
+    WHERE m.account_id = a.id AND m.role IN ('owner', 'admin'))
+  OR EXISTS (SELECT FROM clients c WHERE c.owner_account_id = a.id))`;
+
+const hasWay = (passkeys: string, issuers: string): string => `(
+  (${passkeys}::boolean AND EXISTS (SELECT FROM passkeys p WHERE p.account_id = a.id))
+  OR EXISTS (SELECT FROM account_identities i
+    WHERE i.account_id = a.id AND i.issuer = ANY(${issuers}::text[])))`;
+
+/** The ids of those on whom it is demanded and who have no such way yet; nobody suspended. */
+export async function whoOwesAWay(database: Queries, ways: StrongWays): Promise<string[]> {
+  const rows = await database.query<{ id: string }>(
+    `SELECT a.id FROM accounts a
+      WHERE a.suspended_at IS NULL AND ${HAS_POWER} AND NOT ${hasWay('$1', '$2')} ORDER BY a.id`,
+    [ways.passkeys, ways.issuers],
+  );
+  return rows.map(({ id }) => id);
+}

@@ -1,0 +1,78 @@
+/** Whether a password was enough for who is signed in, and where they go to do more (sign_in.require). */
+import type { Context } from 'koa';
+import {
+  createStrongerSignIns,
+  type Demand,
+  strongWaysOf,
+} from '../../accounts/stronger-sign-ins.ts';
+import type { BrowserSessions, Method, UpstreamSignIn } from '../../provider/browser-sessions.ts';
+import { requestState } from '../../request-state.ts';
+import { foundVisitor, type Visitor } from '../page.ts';
+import type { WaitingSignIn } from './waiting-sign-in.ts';
+
+/** Where they add a way, and the only page they reach once their grace is over. */
+export const STRONGER = '/profile/stronger-sign-in';
+
+/** What leads out of it for who has no way yet: with one, a password is no proof for another. */
+const OPEN_WITHOUT: readonly string[] = [
+  '/profile/security/ways',
+  '/profile/security/passkeys/new',
+  '/passkey-options/add',
+];
+
+export interface Demands {
+  /** Of who has just given the right password. */
+  afterPassword(accountId: string): Promise<Demand | undefined>;
+  /** What is demanded of this visitor, asked once in a request; undefined where nothing is. */
+  of(ctx: Context, visitor: Visitor): Promise<Demand | undefined>;
+  /** Their grace is over, and this request is for something else than to add a way. */
+  holdsBack(ctx: Context, visitor: Visitor): Promise<boolean>;
+  /**
+   * Somebody of whom it is demanded has just added a way, and so has come in by it.
+   *
+   * @returns where who was held back goes on: the authorization that waited, or their profile.
+   *   Undefined for everybody else, who stays where they are.
+   */
+  met(ctx: Context, came: Method | UpstreamSignIn): Promise<string | undefined>;
+}
+
+export function createDemands(parts: {
+  readonly database: Parameters<typeof createStrongerSignIns>[0]['database'];
+  readonly clock: () => number;
+  readonly settings: {
+    readonly signIn: Parameters<typeof strongWaysOf>[0] & { readonly graceSeconds?: number };
+  };
+  readonly sessions: Pick<BrowserSessions, 'signIn'>;
+  readonly waiting: Pick<WaitingSignIn, 'restart'>;
+}): Demands {
+  const { signIn } = parts.settings;
+  const ways = strongWaysOf(signIn);
+  const { demandOn } = createStrongerSignIns({ ...parts, graceSeconds: signIn.graceSeconds, ways });
+  const asked = requestState<Promise<Demand | undefined>>('a demand');
+
+  function of(ctx: Context, { account, session }: Visitor): Promise<Demand | undefined> {
+    if (session.method !== 'password') return Promise.resolve(undefined);
+    const demand = asked.find(ctx) ?? demandOn(account.id);
+    asked.set(ctx, demand);
+    return demand;
+  }
+
+  return {
+    afterPassword: demandOn,
+    of,
+
+    async holdsBack(ctx, visitor) {
+      const demand = ctx.path === STRONGER ? undefined : await of(ctx, visitor);
+      if (!demand?.isOver) return false;
+      return demand.hasWay || !OPEN_WITHOUT.includes(ctx.path);
+    },
+
+    async met(ctx, came) {
+      const visitor = foundVisitor(ctx);
+      const demand = visitor && (await of(ctx, visitor));
+      if (!demand) return undefined;
+      await parts.sessions.signIn(ctx, visitor.account, came);
+      return demand.isOver ? ((await parts.waiting.restart(ctx)) ?? '/profile') : undefined;
+    },
+  };
+}

@@ -1,0 +1,47 @@
+/** `/profile/stronger-sign-in`: where who needs more than a password adds a passkey or links a provider. */
+import type { Context } from 'koa';
+import { seeOther, visitorIn } from './page.ts';
+import { get, type PageParts, type Route } from './routes.ts';
+import { STRONGER } from './sign-in/demands.ts';
+import type { WayIn } from './sign-in/upstream-ways.ts';
+import { type Moment, momentOf } from './words/moment.ts';
+
+declare module './view-data.ts' {
+  interface ViewData {
+    readonly 'stronger-sign-in': {
+      readonly notice: string | undefined;
+      readonly until: Moment;
+      readonly isOver: boolean;
+      /** The names of what lets them in; with none of them they add one here. */
+      readonly held: readonly string[];
+      /** Absent where there are no passkeys. */
+      readonly addPasskeyUrl: string | undefined;
+      readonly linkable: readonly WayIn[];
+      readonly linkUrl: string;
+    };
+  }
+}
+
+export function strongerSignInPage(parts: PageParts): Route[] {
+  const { host, demands, waysIn, upstream, passkeySignIns } = parts;
+
+  async function show(ctx: Context): Promise<void> {
+    const visitor = visitorIn(ctx);
+    const demand = await demands.of(ctx, visitor);
+    if (!demand) return seeOther(ctx, '/profile');
+    // Its form can end at a provider.
+    if (upstream.ways.length > 0) await host.pageToClient(ctx, async () => {});
+    const held = await waysIn.of(visitor.account.id);
+    await host.render(ctx, 'stronger-sign-in', {
+      notice: await host.notices.take(ctx),
+      until: momentOf(demand.until),
+      isOver: demand.isOver,
+      held: held.filter(({ isUnused }) => !isUnused).map(({ label }) => label),
+      addPasskeyUrl: passkeySignIns && '/profile/security/passkeys/new',
+      linkable: upstream.ways,
+      linkUrl: '/profile/security/ways',
+    });
+  }
+
+  return [get(STRONGER, parts.steps.requireSignedIn, show)];
+}
