@@ -127,6 +127,8 @@ export function createIntrospectionEndpoint(options: EndpointOptions): Introspec
           return end(failure as IntrospectionFailure);
         }
         response.setEncoding('utf8');
+        // From its first word on its listener says how long it may be silent.
+        response.once('data', () => request.setTimeout(0));
         response.on('data', (text: string) => void (isStopped || onText(text)));
         response.on('error', (error: NodeJS.ErrnoException) => end(unreachable(url, error)));
         response.on('end', () => end(ended(changesOf(url))));
@@ -142,7 +144,7 @@ export function createIntrospectionEndpoint(options: EndpointOptions): Introspec
   };
 }
 
-/** Milliseconds without a byte. */
+/** Milliseconds without a byte, until the first word. */
 const OPENING_LIMIT = 5_000;
 
 function changesOf(url: URL): URL {
