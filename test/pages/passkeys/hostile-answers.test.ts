@@ -187,6 +187,10 @@ describe('a passkey', () => {
       expect(answer.status, answer.html).to.equal(422);
       expect(answer.html).to.include('Add a passkey').and.include('role="alert"');
       expect(await kept()).to.deep.equal(before);
+      if (!lie.attestation) return;
+      // Before anything of it is looked at.
+      const said = on.service.logLines.filter((line) => line.includes('a passkey was refused'));
+      expect(said.at(-1)).to.include(`an attestation (${lie.attestation[0]})`);
     });
   }
 
