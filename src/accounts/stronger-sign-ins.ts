@@ -1,6 +1,7 @@
 /** Who must sign in with more than a password, for what they could do to others, and since when. */
 import type { Clock } from '../clock.ts';
 import type { Queries } from '../storage/queries.ts';
+import { THROW_AWAY } from './throw-away-accounts.ts';
 
 /** What counts, as the settings are. */
 export interface StrongWays {
@@ -74,8 +75,8 @@ export function createStrongerSignIns({
   }
 }
 
-/** Of an account `a`: owners and admins of organizations, and who owns clients. */
-const HAS_POWER = `(
+/** Of an account `a`: owners and admins of organizations, and who owns clients. The doctor is nobody. */
+const HAS_POWER = `a.email NOT LIKE '${THROW_AWAY}' AND (
   EXISTS (SELECT FROM organization_memberships m
     WHERE m.account_id = a.id AND m.role IN ('owner', 'admin'))
   OR EXISTS (SELECT FROM clients c WHERE c.owner_account_id = a.id))`;

@@ -20,7 +20,7 @@ export interface ThrowAwayAccounts {
 }
 
 /** RFC 2606 §2: no mail ever arrives at `.invalid`, so no person has such an address. */
-const ADDRESSES = 'doctor-%@gatehouse.invalid';
+export const THROW_AWAY = 'doctor-%@gatehouse.invalid';
 const IN_USE_MS = 3_600_000;
 
 export function createThrowAwayAccounts(parts: {
@@ -32,7 +32,7 @@ export function createThrowAwayAccounts(parts: {
   return {
     async add() {
       const password = randomId('', 43);
-      const email = ADDRESSES.replace('%', randomId('', 16));
+      const email = THROW_AWAY.replace('%', randomId('', 16));
       // Not in the audit log: nobody is given anything, and what remains is the doctor's own record.
       return {
         account: await accounts.add({ email, name: 'Gatehouse doctor', password }),
@@ -43,7 +43,7 @@ export function createThrowAwayAccounts(parts: {
     async leftOver() {
       const rows = await database.query<AccountRow>(
         `${SELECT_ACCOUNTS} WHERE email LIKE $1 AND created_at < $2 ORDER BY created_at`,
-        [ADDRESSES, new Date(clock() - IN_USE_MS)],
+        [THROW_AWAY, new Date(clock() - IN_USE_MS)],
       );
       return rows.map(accountFrom);
     },
@@ -54,7 +54,7 @@ export function createThrowAwayAccounts(parts: {
           `DELETE FROM accounts WHERE id = $1 AND email LIKE $2
             AND NOT EXISTS (SELECT FROM organization_memberships WHERE account_id = $1)
             RETURNING 1`,
-          [id, ADDRESSES],
+          [id, THROW_AWAY],
         );
         if (removed.length === 0) return false;
         await tx.query('DELETE FROM activity WHERE account_id = $1', [id]);

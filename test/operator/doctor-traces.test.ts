@@ -37,7 +37,8 @@ forEachDeployment('operator doctor, beside a running service', (start) => {
   let present: Record<string, number>;
 
   beforeEach(async () => {
-    service = await start();
+    // Which asks more than a password of who owns a client, and not of the doctor's visitor.
+    service = await start({ settings: { signIn: { graceSeconds: 0 } } });
     await seed(service);
     present = await tracesIn(service);
   });
@@ -66,12 +67,15 @@ forEachDeployment('operator doctor, beside a running service', (start) => {
     const upstream = await startUpstream(issuer);
     const signIn = { passwords: false, providers: [upstream.settings()] };
     service = await start({ settings: { issuer, server: { port }, signIn } });
+    await seed(service);
     present = await tracesIn(service);
     const GATEHOUSE_CONFIG = fileWith(
-      `sign_in: { passwords: false, providers: [{ id: a, label: a, client_id: a, issuer: "${upstream.issuer}" }] }`,
+      `sign_in: { passwords: false, require: passkey-or-upstream, providers: [{ id: a, label: a, client_id: a, issuer: "${upstream.issuer}" }] }`,
     );
     const { healthy, output, of } = await examine({ ...environmentOf(service), GATEHOUSE_CONFIG });
     expect(healthy, output).to.equal(true);
+    expect(of('sign_in_require')).to.include({ status: 'warning' });
+    expect(of('sign_in_require').message).to.match(/^1 of whom it is demanded/);
     expect(of('sign_in').message).to.include('a one-time link signs in');
     expect(of('sign_out').status).to.equal('ok');
     const records = (present.activity ?? 0) + 1;
