@@ -180,6 +180,15 @@ describe('an account that somebody else got into', () => {
     );
     expect(gone.html).to.include('lets nobody in to your account any more');
     expect([await isIn(owner), await isIn(elsewhere)]).to.deep.equal([true, false]);
+    // Nor is somebody else linked who has signed in meanwhile in that browser.
+    const shared = on.traveller();
+    await shared.signIn(person);
+    const begun = await shared.submit(await shared.get(SECURITY), { link_with: id });
+    const callback = await shared.untilCallback(begun);
+    await shared.submit(await shared.get('/logout'), {});
+    await shared.signIn(on.seeded.other);
+    expect((await shared.get(callback)).html).to.include('You are signed out here');
+    expect(await on.service.identities.listOf(on.seeded.other.accountId)).to.deep.equal([]);
     on.upstream.account = { sub: `another-pat-${people}` };
     const back = await owner.travel(await owner.submit(gone, { link_with: id }));
     expect(back.html).to.include('You can sign in with Platform &amp; Co from now on.');
