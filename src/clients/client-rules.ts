@@ -16,7 +16,7 @@ import {
 
 export const MOST_REDIRECT_URIS = 20;
 /** In characters as a person counts them (code points). */
-export const LONGEST_CLIENT_NAME = 100;
+const LONGEST_CLIENT_NAME = 100;
 
 export interface RedirectUriFindings {
   /** At most one per row; without `index` it is about the list. Empty: may be registered. */

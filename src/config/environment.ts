@@ -175,7 +175,7 @@ const knownVariables = [
  * Names that somebody took for ours, which would otherwise change nothing in silence. Others are
  * left alone: orchestrators and the operator's own scripts may add GATEHOUSE_… variables.
  */
-export function mistakenNames(
+function mistakenNames(
   variables: Readonly<Record<string, string | undefined>>,
 ): ConfigurationProblem[] {
   return Object.entries(variables).flatMap(([name, value = '']) => {

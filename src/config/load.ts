@@ -42,15 +42,6 @@ export function loadSettings(options: LoadOptions = {}): Settings {
 }
 
 /**
- * The same judgement, for a command that changes nothing.
- *
- * @throws ConfigurationProblems as `loadSettings` would.
- */
-export function checkSettings(options: LoadOptions = {}): SettingsWithoutSecrets {
-  return judge(options, { secretsAreNeeded: true }).settings;
-}
-
-/**
  * The settings of a command that signs nothing, which therefore need not be given any secret.
  *
  * @throws ConfigurationProblems with every problem of the file and the environment.

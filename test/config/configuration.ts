@@ -2,7 +2,7 @@
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import type { Variables } from '../../src/config/environment.ts';
-import { checkSettings } from '../../src/config/load.ts';
+import { inspectSettings, type LoadOptions } from '../../src/config/load.ts';
 import { type ConfigurationProblem, ConfigurationProblems } from '../../src/config/problems.ts';
 import type { SettingsWithoutSecrets } from '../../src/config/settings.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
@@ -19,6 +19,12 @@ export function fileWith(content: string, name = 'settings.yaml'): string {
   const file = path.join(directory, name);
   writeFileSync(file, content, { mode: 0o600 });
   return file;
+}
+
+/** The settings a service would start on, without its secrets. */
+export function checkSettings(options: LoadOptions): SettingsWithoutSecrets {
+  const { secrets: _, ...settings } = inspectSettings(options).settings;
+  return settings;
 }
 
 export function settingsOf(yaml: string, environment: Variables = {}): SettingsWithoutSecrets {

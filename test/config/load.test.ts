@@ -1,8 +1,8 @@
 import path from 'node:path';
 import { expect } from 'chai';
-import { checkSettings } from '../../src/config/load.ts';
 import { projectDirectory } from '../../src/config/settings-file.ts';
 import {
+  checkSettings,
   directory,
   fileWith,
   pathsOf,

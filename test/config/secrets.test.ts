@@ -3,10 +3,10 @@ import { chmodSync, existsSync, readdirSync, statSync, writeFileSync } from 'nod
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
-import { checkSettings, loadSettings, loadSettingsWithoutSecrets } from '../../src/config/load.ts';
+import { loadSettings, loadSettingsWithoutSecrets } from '../../src/config/load.ts';
 import { COMPILE_CACHE } from '../support/programs.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
-import { keysOfEnvironment, refusalOf } from './configuration.ts';
+import { checkSettings, keysOfEnvironment, refusalOf } from './configuration.ts';
 
 describe('the secrets of an embedded deployment', () => {
   let dataDirectory: string;

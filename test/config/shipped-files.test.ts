@@ -4,11 +4,10 @@ import path from 'node:path';
 import { expect } from 'chai';
 import { parse } from 'yaml';
 import { z } from 'zod';
-import { checkSettings } from '../../src/config/load.ts';
 import { type KnownSetting, knownSettings } from '../../src/config/schema/known-settings.ts';
 import { sections, settingsFile } from '../../src/config/schema/schema.ts';
 import { defaultFile } from '../../src/config/settings-file.ts';
-import { keysOfEnvironment, refusalOf, settingsOf } from './configuration.ts';
+import { checkSettings, keysOfEnvironment, refusalOf, settingsOf } from './configuration.ts';
 
 const directory = path.dirname(defaultFile);
 const shipped = (name: string): string => readFileSync(path.join(directory, name), 'utf8');

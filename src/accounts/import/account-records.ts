@@ -91,10 +91,7 @@ export async function linkAccounts(
   );
 }
 
-export const recordOfLink = (
-  accountId: string,
-  identity: Identity | undefined,
-): ImportActivity[] =>
+const recordOfLink = (accountId: string, identity: Identity | undefined): ImportActivity[] =>
   identity === undefined
     ? []
     : [

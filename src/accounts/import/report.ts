@@ -51,7 +51,7 @@ export interface ImportOutcome {
   readonly changes: Readonly<Record<ImportType, Readonly<Record<ChangeKind, number>>>>;
 }
 
-export const IMPORT_CHANGES: readonly ChangeKind[] = ['added', 'changed', 'removed', 'kept'];
+const IMPORT_CHANGES: readonly ChangeKind[] = ['added', 'changed', 'removed', 'kept'];
 
 export async function noteImport(
   database: Queries,

@@ -6,7 +6,7 @@ import { inTurn, type PasswordTurn } from './work.ts';
 
 /** In characters as a person counts them (code points). */
 export const SHORTEST_PASSWORD = 12;
-export const LONGEST_PASSWORD = 256;
+const LONGEST_PASSWORD = 256;
 
 /** What an attacker who knows the person tries first. */
 export interface PasswordOwner {

@@ -125,4 +125,4 @@ function jsonObject(answered: string): Readonly<Record<string, unknown>> {
 }
 
 /** An IPv4 address as itself, also where a socket for both kinds writes it as `::ffff:…`. */
-export const plainAddress = (address: string): string => address.replace(/^::ffff:(?=\d+\.)/, '');
+const plainAddress = (address: string): string => address.replace(/^::ffff:(?=\d+\.)/, '');

@@ -14,8 +14,8 @@ import type { Report } from './report.ts';
 export type ExitCode = 1 | 2 | 3;
 
 export const REFUSED = 1;
-export const WRONG_USAGE = 2;
-export const WRONG_CONFIGURATION = 3;
+const WRONG_USAGE = 2;
+const WRONG_CONFIGURATION = 3;
 
 /** Options that do not go together, or say nothing: found after commander looked at each. */
 export class WrongUsage extends Error {
