@@ -67,7 +67,7 @@ for (const { title, harmed, tokens } of PLACES) {
       server = (await servers)[harmed];
       const databaseUrl = await postgres.createDatabase();
       const redisUrl = tokens === 'redis' ? { redisUrl: redis.url } : {};
-      service = await start({ patience: 1, settings: { storage: { databaseUrl, ...redisUrl } } });
+      service = await start({ settings: { storage: { databaseUrl, ...redisUrl } } });
       seeded = await seed(service);
     });
 
@@ -120,13 +120,20 @@ for (const { title, harmed, tokens } of PLACES) {
         const { status } = await fetch(`${node.operatorsUrl}/readyz`);
         expect(status).to.equal(200);
       });
-      for (const { issuer } of [node, service]) {
-        expect(await clientCredentials(issuer, seeded.clients.machine)).to.include({ status: 200 });
-      }
-      await expectAllGood(node.issuer, seeded, held);
+      // Of the node with its short limits: a machine that is held up may still ask to try again.
+      await eventually(async () => {
+        const issued = await clientCredentials(node.issuer, seeded.clients.machine);
+        expect(issued).to.include({ status: 200 });
+      });
+      expect(await clientCredentials(service.issuer, seeded.clients.machine)).to.include({
+        status: 200,
+      });
+      await expectAllGood(service.issuer, seeded, held);
       // Not revoked by a request that was answered 503; for good by one that was answered 204.
       expect(await partner.isActive(held.toRevoke.accessToken)).to.equal(isOfTokens);
-      expect(await revoke()).to.include({ status: isOfTokens ? 204 : 401 });
+      expect(await revokeCurrent(service.issuer, held.toRevoke.accessToken)).to.include({
+        status: isOfTokens ? 204 : 401,
+      });
       expect(await partner.isActive(held.toRevoke.accessToken)).to.equal(false);
     }
   });
