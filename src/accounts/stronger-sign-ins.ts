@@ -19,6 +19,11 @@ export const strongWaysOf = (signIn: {
   issuers: signIn.providers.map(({ issuer }) => issuer),
 });
 
+export type RequiredSignIn = Parameters<typeof strongWaysOf>[0] & {
+  readonly require: 'off' | 'passkey-or-upstream';
+  readonly requireGraceSeconds: number;
+};
+
 export interface Demand {
   /** From then on a password alone lets them do nothing. */
   readonly until: Date;
@@ -29,7 +34,8 @@ export interface Demand {
 
 export interface StrongerSignIns {
   /**
-   * What is demanded of somebody who signed in with a password; undefined where nothing is. The grace begins when this is first asked about them, and is kept.
+   * What is demanded of somebody who signed in with a password; undefined where nothing is. The
+   * grace begins when this is first asked about them, and is kept.
    */
   demandOn(accountId: string): Promise<Demand | undefined>;
 }
@@ -37,18 +43,16 @@ export interface StrongerSignIns {
 export function createStrongerSignIns({
   database,
   clock,
-  graceSeconds,
-  ways,
+  signIn,
 }: {
   readonly database: Queries;
   readonly clock: Clock;
-  /** Undefined: nothing is demanded of anybody. */
-  readonly graceSeconds: number | undefined;
-  readonly ways: StrongWays;
+  readonly signIn: RequiredSignIn;
 }): StrongerSignIns {
+  const ways = strongWaysOf(signIn);
   return {
     async demandOn(accountId) {
-      if (graceSeconds === undefined) return undefined;
+      if (signIn.require === 'off') return undefined;
       const [row] = await database.query<{ has_way: boolean; began_at: Date | null }>(
         `SELECT ${hasWay('$2', '$3')} AS has_way,
             (SELECT began_at FROM sign_in_grace WHERE account_id = a.id) AS began_at
@@ -57,7 +61,7 @@ export function createStrongerSignIns({
       );
       if (!row) return undefined;
       const beganAt = row.began_at ?? (await begin(accountId));
-      const until = new Date(beganAt.getTime() + graceSeconds * 1000);
+      const until = new Date(beganAt.getTime() + signIn.requireGraceSeconds * 1000);
       return { until, isOver: until.getTime() <= clock(), hasWay: row.has_way };
     },
   };

@@ -109,7 +109,7 @@ const rules: readonly Rule[] = [
     setting: 'sign_in.require',
     dependsOn: ['sign_in.passkeys', 'sign_in.providers', 'issuer'],
     isBroken: ({ settings: { signIn } }) =>
-      signIn.graceSeconds !== undefined && !signIn.passkeys && signIn.providers.length === 0,
+      signIn.require !== 'off' && !signIn.passkeys && signIn.providers.length === 0,
     message: 'asks for what nobody can have here: there are neither passkeys nor sign_in.providers',
     remedy: 'turn sign_in.passkeys on, write the providers people come from, or write `off`',
   },

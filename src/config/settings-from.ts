@@ -52,7 +52,8 @@ export function settingsFrom(
       passwords: file.sign_in.passwords,
       passkeys: file.sign_in.passkeys && mayHavePasskeys(issuer),
       providers,
-      ...(file.sign_in.require !== 'off' && { graceSeconds: file.sign_in.require_grace }),
+      require: file.sign_in.require,
+      requireGraceSeconds: file.sign_in.require_grace,
     },
     limits: {
       clientsPerPerson: limits.clients_per_person,

@@ -44,11 +44,10 @@ export interface Settings {
     /** False on an issuer that can have none, too. */
     readonly passkeys: boolean;
     readonly providers: readonly SignInProvider[];
-    /**
-     * Owners and admins of organizations and people who own clients need more than a password so
-     * many seconds after they were told; absent where nobody does.
-     */
-    readonly graceSeconds?: number;
+    /** Of owners and admins of organizations, and of people who own clients. */
+    readonly require: 'off' | 'passkey-or-upstream';
+    /** From when they are first told. */
+    readonly requireGraceSeconds: number;
   };
   readonly limits: {
     readonly clientsPerPerson: number;

@@ -115,7 +115,7 @@ export const OVERRIDES: readonly Override[] = [
     changes: 'a grant seems to hold a scope, which is an empty text',
     because:
       'no scopes exist here, and the engine refuses an approval that grants none; it tests the text for being there and splits it into nothing',
-    test: ['no-scopes.test.ts', 'a token response has its four members and no scope'],
+    test: ['token-endpoint.test.ts', 'a code exchange and a refresh answer the same four members'],
     install({ Grant }) {
       Grant.prototype.getOIDCScopeFiltered = () => ' ';
     },

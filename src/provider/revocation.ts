@@ -14,8 +14,8 @@ import { formOf, readForm, readOAuthForm } from './form.ts';
 import { OAuthError, printable } from './oauth-error.ts';
 
 /**
- * The steps of `POST /oauth/revoke`, for standard client libraries. Either token of an authorization ends all of it
- * (§2.1); a machine access token ends alone. `token_type_hint` is not needed to find a token.
+ * The steps of `POST /oauth/revoke`, for standard client libraries. Either token of an authorization ends
+ * all of it (§2.1); a machine access token ends alone. `token_type_hint` is not needed to find a token.
  */
 export function revocation(
   parts: RevocationParts & { readonly authentication: ClientAuthentication },

@@ -25,7 +25,10 @@ describe('the settings of sign-in providers', () => {
         ...{ create: false, endConnections: false },
       },
     ]);
-    expect(settingsOf('').signIn).to.deep.equal({ passwords: true, passkeys: true, providers: [] });
+    expect(settingsOf('').signIn).to.deep.equal({
+      ...{ passwords: true, passkeys: true, providers: [] },
+      ...{ require: 'off', requireGraceSeconds: 14 * 86_400 },
+    });
     chmodSync(client_secret_file, 0o644);
     const inspection = inspectSettings({ environment: {}, file: fileWith(file) });
     expect(inspection.warnings.map(({ path }) => path)).to.deep.equal([
@@ -114,8 +117,8 @@ describe('the settings of sign-in providers', () => {
 
   it('ask for more than a password only where there is more', () => {
     const { signIn } = settingsOf('sign_in: { require: passkey-or-upstream, require_grace: 2d }');
-    expect(signIn.graceSeconds).to.equal(2 * 86_400);
-    expect(settingsOf('').signIn).not.to.have.property('graceSeconds');
+    expect(signIn.requireGraceSeconds).to.equal(2 * 86_400);
+    expect(settingsOf('').signIn.require).to.equal('off');
     const refused = problemsOf('sign_in: { require: passkey-or-upstream, passkeys: false }');
     expect(refused.map(({ path }) => path)).to.deep.equal(['sign_in.require']);
   });

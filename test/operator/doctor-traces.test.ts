@@ -38,7 +38,9 @@ forEachDeployment('operator doctor, beside a running service', (start) => {
 
   beforeEach(async () => {
     // Which asks more than a password of who owns a client, and not of the doctor's visitor.
-    service = await start({ settings: { signIn: { graceSeconds: 0 } } });
+    service = await start({
+      settings: { signIn: { require: 'passkey-or-upstream', requireGraceSeconds: 0 } },
+    });
     await seed(service);
     present = await tracesIn(service);
   });

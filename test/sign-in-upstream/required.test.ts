@@ -12,7 +12,7 @@ const STRONGER = '/profile/stronger-sign-in';
 
 describe('people with power over others', () => {
   const on = startWithUpstream({
-    settings: { signIn: { graceSeconds: GRACE_SECONDS } },
+    settings: { signIn: { require: 'passkey-or-upstream', requireGraceSeconds: GRACE_SECONDS } },
   });
   let owner: SeededPerson;
   let people = 0;

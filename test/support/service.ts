@@ -187,7 +187,13 @@ const DEFAULTS = {
     absoluteAgeSeconds: 365 * DAY,
   },
   sessions: { idleSeconds: 12 * HOUR, absoluteSeconds: 7 * DAY },
-  signIn: { passwords: true, passkeys: true, providers: [] },
+  signIn: {
+    passwords: true,
+    passkeys: true,
+    require: 'off',
+    requireGraceSeconds: 0,
+    providers: [],
+  },
   limits: {
     clientsPerPerson: 25,
     apiKeysPerPerson: 25,

@@ -11,7 +11,8 @@ export type LinkPurpose = 'invitation' | 'forgotten' | 'confirmed';
 
 export interface PasswordLinks {
   /**
-   * Makes a link for a day (`confirmed`: ten minutes), beside those that are good already. `token` is kept as a hash only.
+   * Makes a link for a day (`confirmed`: ten minutes), beside those that are good already. `token` is
+   * kept as a hash only.
    *
    * @param by the operator, or the person, who then made it from somewhere.
    */

@@ -9,7 +9,7 @@ export async function checkRequired(
   database: Database,
   signIn: SettingsWithoutSecrets['signIn'],
 ): Promise<void> {
-  if (signIn.graceSeconds === undefined) return;
+  if (signIn.require === 'off') return;
   const { length } = await whoOwesAWay(database, strongWaysOf(signIn));
   const check = 'sign_in_require';
   if (length === 0) {

@@ -118,7 +118,8 @@ export async function revokeRecorded(
 
 /**
  * After an older PostgreSQL was restored: it does not know which connections were ended since, so
- * every authorization is ended, and every machine access token. What people approved stays, and they are not asked again.
+ * every authorization is ended, and every machine access token. What people approved stays, and they
+ * are not asked again.
  */
 export async function revokeAll(registries: Registries, confirm: Confirm): Promise<Report> {
   await confirm('Ends every authorization of everybody, and every machine access token.');

@@ -3,7 +3,7 @@ import type { Context } from 'koa';
 import {
   createStrongerSignIns,
   type Demand,
-  strongWaysOf,
+  type RequiredSignIn,
 } from '../../accounts/stronger-sign-ins.ts';
 import type { BrowserSessions, Method, UpstreamSignIn } from '../../provider/browser-sessions.ts';
 import { requestState } from '../../request-state.ts';
@@ -40,14 +40,13 @@ export function createDemands(parts: {
   readonly database: Parameters<typeof createStrongerSignIns>[0]['database'];
   readonly clock: () => number;
   readonly settings: {
-    readonly signIn: Parameters<typeof strongWaysOf>[0] & { readonly graceSeconds?: number };
+    readonly signIn: RequiredSignIn;
   };
   readonly sessions: Pick<BrowserSessions, 'signIn'>;
   readonly waiting: Pick<WaitingSignIn, 'restart'>;
 }): Demands {
   const { signIn } = parts.settings;
-  const ways = strongWaysOf(signIn);
-  const { demandOn } = createStrongerSignIns({ ...parts, graceSeconds: signIn.graceSeconds, ways });
+  const { demandOn } = createStrongerSignIns({ ...parts, signIn });
   const asked = requestState<Promise<Demand | undefined>>('a demand');
 
   function of(ctx: Context, { account, session }: Visitor): Promise<Demand | undefined> {

@@ -134,7 +134,9 @@ describeInBrowser('passkeys in Chromium', (visit) => {
 });
 
 describeInBrowser('somebody of whom more than a password is asked', (visit) => {
-  const on = startSeeded({ settings: { signIn: { graceSeconds: 0 } } });
+  const on = startSeeded({
+    settings: { signIn: { require: 'passkey-or-upstream', requireGraceSeconds: 0 } },
+  });
 
   it('adds a passkey on the way from a partner, and goes on to the consent', async () => {
     const { page, problems } = await visit(PHONE);
