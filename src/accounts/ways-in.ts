@@ -18,6 +18,10 @@ export interface WayHeld {
 
 export type WayKind = 'provider' | 'passkey';
 
+/** What to sign in with, as a sentence names it. */
+export const wayInWords = ({ kind, label }: Pick<WayHeld, 'kind' | 'label'>): string =>
+  kind === 'passkey' ? `the passkey ${label}` : label;
+
 /** The ways of one kind. */
 export interface WaysOfKind {
   /** The oldest first. */

@@ -1,5 +1,6 @@
 /** `/profile/stronger-sign-in`: where who needs more than a password adds a passkey or links a provider. */
 import type { Context } from 'koa';
+import { wayInWords } from '../accounts/ways-in.ts';
 import { seeOther, visitorIn } from './page.ts';
 import { get, type PageParts, type Route } from './routes.ts';
 import { STRONGER } from './sign-in/demands.ts';
@@ -36,7 +37,7 @@ export function strongerSignInPage(parts: PageParts): Route[] {
       notice: await host.notices.take(ctx),
       until: momentOf(demand.until),
       isOver: demand.isOver,
-      held: held.filter(({ isUnused }) => !isUnused).map(({ label }) => label),
+      held: held.filter(({ isUnused }) => !isUnused).map(wayInWords),
       addPasskeyUrl: passkeySignIns && '/profile/security/passkeys/new',
       linkable: upstream.ways,
       linkUrl: '/profile/security/ways',

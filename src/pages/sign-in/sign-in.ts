@@ -2,6 +2,7 @@
 import type { Context } from 'koa';
 import type { Account } from '../../accounts/account.ts';
 import { normalizeEmail } from '../../accounts/email.ts';
+import { wayInWords } from '../../accounts/ways-in.ts';
 import type { Method } from '../../provider/browser-sessions.ts';
 import { formOf } from '../../provider/form.ts';
 import type { PendingSignIn } from '../../provider/interactions.ts';
@@ -137,10 +138,7 @@ export function signInAnswers(parts: PageParts) {
       details: { reason: 'password_alone' },
     });
     const held = (await parts.waysIn.of(id)).filter(({ isUnused }) => !isUnused);
-    const names = held.map(({ kind, label }) =>
-      kind === 'passkey' ? `the passkey ${label}` : label,
-    );
-    return `A password alone lets you in no more: sign in with ${names.join(' or ')}.`;
+    return `A password alone lets you in no more: sign in with ${held.map(wayInWords).join(' or ')}.`;
   }
 
   /**
