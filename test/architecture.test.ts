@@ -210,6 +210,10 @@ describe('architecture', () => {
     expect(namesOf(sources.filter(({ text }) => text.split('\n').length > 251))).to.deep.equal([]);
   });
 
+  it('no literal is spread to outwit the formatter', () => {
+    expect(containing(/\.\.\.\{/)).to.deep.equal([]);
+  });
+
   it('nothing is exported as default or passed on from another file', () => {
     expect(containing(/\bexport\s+(default\b|\*|\{[^}]*\}\s*from\b)/)).to.deep.equal([]);
   });

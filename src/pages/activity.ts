@@ -64,9 +64,15 @@ export function activityPage({ host, steps, activity }: PageParts): Route[] {
     await host.render(ctx, 'activity', {
       entries: shown.map(activityInWords),
       tools: {
-        ...{ action: PATH, kept: [], search: text, orders: [], hasTools: true },
+        action: PATH,
+        kept: [],
+        search: text,
+        orders: [],
+        hasTools: true,
         filters: [{ value: '', label: 'All' }, ...KINDS].map(({ value, label }) => ({
-          ...{ value, label, isChosen: value === (kind?.value ?? '') },
+          value,
+          label,
+          isChosen: value === (kind?.value ?? ''),
         })),
       },
       isPart: text !== '' || kind !== undefined,

@@ -242,5 +242,7 @@ export function securityPage(parts: PageParts): Route[] {
 }
 
 const choiceOf = (value: UnwantedMail, unwanted: readonly string[]): MailChoice => ({
-  ...{ value, label: MAIL[value], isWanted: !unwanted.includes(value) },
+  value,
+  label: MAIL[value],
+  isWanted: !unwanted.includes(value),
 });

@@ -51,14 +51,18 @@ export async function waysView(ctx: Context, parts: PageParts): Promise<WaysView
     held: held
       .filter(({ kind }) => kind === 'provider')
       .map(({ id, label, addedAt, lastUsedAt, isUnused }) => ({
-        ...{ id, label, isUnused },
+        id,
+        label,
+        isUnused,
         added: momentOf(addedAt),
         lastUsed: lastUsedAt && momentOf(lastUsedAt),
         isSpare: keepsPassword || counting.some((other) => other.id !== id),
       })),
     linkable: upstream.ways.filter(({ id }) => !linked.some((way) => way.id === id)),
     resetWith: passwords ? linked : [],
-    ...{ linkUrl: WAYS, removeUrl: REMOVE, resetUrl: RESET },
+    linkUrl: WAYS,
+    removeUrl: REMOVE,
+    resetUrl: RESET,
   };
 }
 
@@ -70,7 +74,9 @@ export function signInWaysRoutes(parts: PageParts, page: string): Route[] {
   /** The session here goes on, and is looked for when they are back. */
   const link = (ctx: Context): Promise<void> =>
     upstream.begin(ctx, formOf(ctx).get('link_with') ?? '', {
-      ...{ target: page, links: accountOf(ctx).id, isFresh: true },
+      target: page,
+      links: accountOf(ctx).id,
+      isFresh: true,
     });
 
   async function remove(ctx: Context): Promise<void> {
@@ -91,7 +97,10 @@ export function signInWaysRoutes(parts: PageParts, page: string): Route[] {
   /** However recent the sign-in: a thief of the session may not change the password either. */
   const reset = (ctx: Context): Promise<void> =>
     upstream.begin(ctx, formOf(ctx).get('confirm_with') ?? '', {
-      ...{ target: page, confirms: accountOf(ctx).id, resets: true, isFresh: true },
+      target: page,
+      confirms: accountOf(ctx).id,
+      resets: true,
+      isFresh: true,
     });
 
   const back = (ctx: Context): void => seeOther(ctx, `${page}${ctx.search}`);

@@ -132,7 +132,9 @@ export function createAuthorizationServer(parts: ProviderParts): AuthorizationSe
     name: 'waiting_sign_ins',
     attempts: settings.limits.waitingSignInsPerAddress,
     // Shorter than they may wait: past the limit nobody is asked before the window ends.
-    ...{ windowSeconds: 600, whenAway: 'count here', log: parts.log },
+    windowSeconds: 600,
+    whenAway: 'count here',
+    log: parts.log,
   });
   const adapter = storeAdapter({ store, waiting });
   const renderError: Configuration['renderError'] = async (ctx, out, cause) => {

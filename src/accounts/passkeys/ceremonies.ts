@@ -65,7 +65,8 @@ export function createCeremonies({ issuer }: { readonly issuer: string }): Cerem
   };
   const descriptors = (known: readonly Passkey[]) =>
     known.map(({ credentialId: id, transports }) => ({
-      ...{ id, transports: [...transports] },
+      id,
+      transports: [...transports],
       type: 'public-key' as const,
     }));
 

@@ -214,7 +214,10 @@ export function createPasskeys(parts: {
     waysOf: (isOn) => ({
       of: async (accountId, tx = database) =>
         (await of(accountId, tx)).map(({ id, name, createdAt, lastUsedAt }) => ({
-          ...{ id, lastUsedAt, kind: 'passkey', label: name },
+          id,
+          lastUsedAt,
+          kind: 'passkey',
+          label: name,
           addedAt: createdAt,
           isUnused: !isOn,
         })),

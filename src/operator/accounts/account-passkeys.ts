@@ -70,7 +70,10 @@ async function remove(
   const { isMailed, failure } = await mailed(registries, message);
   return {
     value: {
-      ...{ account_id: accountId, passkey_id: id, removed: true, mailed: isMailed },
+      account_id: accountId,
+      passkey_id: id,
+      removed: true,
+      mailed: isMailed,
       ...(failure !== undefined && { mail_failure: failure }),
     },
     text: [

@@ -57,7 +57,11 @@ function partOf<Row extends { readonly id: string }>(
   const found = listOf(rows, isAlone ? query : {}, whole);
   const shown = isAlone ? found.rows : found.rows.slice(0, FIRST);
   return {
-    ...{ id, heading, note, empty, total: rows.length },
+    id,
+    heading,
+    note,
+    empty,
+    total: rows.length,
     rows: shown.map(rowOf),
     allUrl: shown.length < rows.length && !isAlone ? found.list.allUrl : undefined,
     list: isAlone ? found.list : undefined,
@@ -134,7 +138,9 @@ function personRow({ people, warehouses }: OrganizationReach, looking: Looking) 
     const isLast = owners.every((owner) => owner.id === id);
     const isProtected = role === 'owner' && (organization.role !== 'owner' || isLast);
     return {
-      ...{ name, detail: email, role },
+      name,
+      detail: email,
+      role,
       marks: [
         ...(id === accountId ? [{ text: 'you', isWarning: false }] : []),
         ...suspended(person),
@@ -155,7 +161,8 @@ function clientRow({ id, name, ...client }: ReachingClient, { url }: Looking): R
   const isOut = client.barredAt !== null;
   const act = isOut ? 'let-in' : 'end';
   return {
-    ...{ name, role: undefined },
+    name,
+    role: undefined,
     detail: `Provided by ${client.ownerName ?? 'the operator of this service'}`,
     marks: [...suspended(client), ...(isOut ? [{ text: 'shut out', isWarning: true }] : [])],
     facts: [
@@ -180,14 +187,19 @@ const machineRow = (
   { name, role, ...machine }: ReachingMachine,
   { warehouses }: OrganizationReach,
 ): ReachRow => ({
-  ...{ name, role, detail: 'Provided by the operator of this service' },
+  name,
+  role,
+  detail: 'Provided by the operator of this service',
   marks: suspended(machine),
   facts: [reached(machine.warehouses, warehouses), last('Last used', machine.lastUsedAt)],
   action: undefined,
 });
 
 const keyRow = ({ name, lastFour, person, createdAt, lastUsedAt }: ReachingKey): ReachRow => ({
-  ...{ name, role: undefined, marks: [], action: undefined },
+  name,
+  role: undefined,
+  marks: [],
+  action: undefined,
   detail: `gate_key_…${lastFour}`,
   facts: [
     { label: 'Acts as', text: person },

@@ -93,6 +93,9 @@ interface Choice {
 }
 
 const wayChoice = ({ id, kind, label, addedAt }: WayHeld): Choice => ({
-  ...{ name: FIELD.way, value: id, since: addedAt, verb: 'remove' },
+  name: FIELD.way,
+  value: id,
+  since: addedAt,
+  verb: 'remove',
   what: kind === 'passkey' ? `the passkey ${label}` : `the sign-in with ${label}`,
 });
