@@ -164,7 +164,9 @@ import express from 'express';
 import fastify from 'fastify';
 import { createHandler } from 'graphql-http/lib/use/http';
 import { createYoga } from 'graphql-yoga';
-import { callerContext, callerFrom, createIntrospector, requireCaller, useCaller, type Caller, mayReach, protect, requireRight } from 'gatehouse/resource-server';
+import {
+  callerContext, callerFrom, createIntrospector, requireCaller, useCaller,
+} from 'gatehouse/resource-server';
 
 declare const schema: import('graphql').GraphQLSchema;
 const introspector = createIntrospector({ issuer: 'a', clientId: 'b', clientSecret: 'c' });
@@ -180,6 +182,9 @@ startStandaloneServer(new ApolloServer({ schema }), {
 `;
 
 const TYPED = `
+import {
+  type Caller, createIntrospector, mayReach, protect, requireRight,
+} from 'gatehouse/resource-server';
 
 const introspector = createIntrospector({ issuer: 'a', clientId: 'b', clientSecret: 'c' });
 protect(introspector);
