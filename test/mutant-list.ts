@@ -135,7 +135,7 @@ const LIST: readonly (Place | readonly [rule: string, from: string, to: string])
   ['those who end something at once wait for each other', 'ORDER BY id FOR UPDATE`', 'ORDER BY id`'],
   { in: 'src/accounts/account-registry.ts', by: 'accounts/account-registry' },
   ['a weak password opens no account',
-    'if (password !== undefined) refusePassword(password, { email, name });', ''],
+    'if (password !== undefined) await refusePassword(password, { email, name });', ''],
   { in: 'src/accounts/account-edits.ts', by: 'operator/edits' },
   ['of an erased person the log keeps no address', 'address = NULL, browser = NULL, ', ''],
   ['a link sent to a former address is over',

@@ -127,7 +127,7 @@ export function createAccountRegistry(parts: {
     async add({ email: entered, name: enteredName, password }, alongside) {
       const email = acceptedEmail(entered);
       const name = displayName(enteredName);
-      if (password !== undefined) refusePassword(password, { email, name });
+      if (password !== undefined) await refusePassword(password, { email, name });
       const passwordHash =
         password === undefined ? null : await hashPassword(password, { rank: 'known', email });
       const taken = () => takenEmail(email);

@@ -1,7 +1,6 @@
 /** Brings the schema up to date from the SQL files beside this one. */
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
-import { runner } from 'node-pg-migrate';
 import pg from 'pg';
 import { Refusal } from '../refusal.ts';
 import type { OpenDatabase } from './database.ts';
@@ -27,6 +26,7 @@ export async function migrate(
   database: OpenDatabase,
   tell: () => void = () => {},
 ): Promise<string[]> {
+  const { runner } = await import('node-pg-migrate');
   const client = new pg.Client({
     ...database.connection,
     connectionTimeoutMillis: database.embedded ? EMBEDDED_CONNECT_LIMIT : CONNECT_LIMIT,

@@ -1,5 +1,5 @@
 /** Mail, handed to the operator's server, beside the request it follows from. */
-import { createTransport } from 'nodemailer';
+import type { Transporter } from 'nodemailer';
 import type { Logger } from 'pino';
 
 export interface Message {
@@ -22,14 +22,16 @@ const TIMEOUTS = { connectionTimeout: 10_000, greetingTimeout: 10_000, socketTim
 export function createSendMail({ smtpUrl, from }: { smtpUrl: string; from: string }): SendMail {
   const { hostname, password } = new URL(smtpUrl);
   const isLoopback = /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname);
-  const transport = createTransport({
-    url: smtpUrl,
-    ...TIMEOUTS,
-    requireTLS: password !== '' && !isLoopback,
-    disableFileAccess: true,
-    disableUrlAccess: true,
-  });
+  let transport: Transporter | undefined;
   return async (message) => {
+    const { createTransport } = await import('nodemailer');
+    transport ??= createTransport({
+      url: smtpUrl,
+      ...TIMEOUTS,
+      requireTLS: password !== '' && !isLoopback,
+      disableFileAccess: true,
+      disableUrlAccess: true,
+    });
     await transport.sendMail({ ...message, from });
   };
 }

@@ -1,13 +1,10 @@
 /** What browsers are asked for, and what they bring back, checked (Web Authentication Level 3). */
-import {
-  type AuthenticationResponseJSON,
-  type PublicKeyCredentialCreationOptionsJSON,
-  type PublicKeyCredentialRequestOptionsJSON,
-  type RegistrationResponseJSON,
-  verifyAuthenticationResponse,
-  verifyRegistrationResponse,
+import type {
+  AuthenticationResponseJSON,
+  PublicKeyCredentialCreationOptionsJSON,
+  PublicKeyCredentialRequestOptionsJSON,
+  RegistrationResponseJSON,
 } from '@simplewebauthn/server';
-import { decodeAttestationObject, decodeClientDataJSON } from '@simplewebauthn/server/helpers';
 import type { Account } from '../account.ts';
 import type { MadePasskey, Passkey, PasskeyKey } from './passkey.ts';
 
@@ -98,7 +95,8 @@ export function createCeremonies({ issuer }: { readonly issuer: string }): Cerem
     checkMade: ({ json, challenge: expectedChallenge }) =>
       refusing(async () => {
         const response = json as RegistrationResponseJSON;
-        refuseCertificates(response.response.attestationObject);
+        await refuseCertificates(response.response.attestationObject);
+        const { verifyRegistrationResponse } = await import('@simplewebauthn/server');
         const { verified, registrationInfo } = await verifyRegistrationResponse({
           ...expected,
           expectedChallenge,
@@ -127,6 +125,7 @@ export function createCeremonies({ issuer }: { readonly issuer: string }): Cerem
         const { userHandle } = response.response;
         // §7.2, step 6.
         if (userHandle && userHandle !== handle) throw new AnswerRefused('of another account');
+        const { verifyAuthenticationResponse } = await import('@simplewebauthn/server');
         const { verified, authenticationInfo } = await verifyAuthenticationResponse({
           ...expected,
           expectedChallenge,
@@ -150,7 +149,8 @@ export function answerFrom(text: string): Answer {
   try {
     const json = JSON.parse(text) as AuthenticationResponseJSON;
     const { id: credentialId } = json;
-    const { challenge, crossOrigin } = decodeClientDataJSON(json.response.clientDataJSON);
+    const clientData = Buffer.from(json.response.clientDataJSON, 'base64url').toString();
+    const { challenge, crossOrigin } = JSON.parse(clientData) as Record<string, unknown>;
     if (!CREDENTIAL_ID.test(credentialId) || typeof challenge !== 'string') {
       throw new AnswerRefused('it is no answer');
     }
@@ -178,7 +178,8 @@ const asRefusal = (error: unknown): AnswerRefused =>
  * Nobody asked for an attestation, and what the certificates of one name must not be read or
  * fetched for a stranger (§6.5.4: `none`, or `packed` signed by the passkey itself).
  */
-function refuseCertificates(attestationObject: string): void {
+async function refuseCertificates(attestationObject: string): Promise<void> {
+  const { decodeAttestationObject } = await import('@simplewebauthn/server/helpers');
   const decoded = decodeAttestationObject(Buffer.from(attestationObject, 'base64url'));
   const format = decoded.get('fmt');
   const isOwn = format === 'packed' && decoded.get('attStmt').get('x5c') === undefined;

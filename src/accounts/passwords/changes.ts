@@ -73,7 +73,7 @@ export function createPasswordChanges(parts: {
     { id, email, name }: Account,
     { origin, password, purpose, isAllowed, alongside }: Change,
   ): Promise<Account | undefined> {
-    if (password !== undefined) refusePassword(password, { email, name });
+    if (password !== undefined) await refusePassword(password, { email, name });
     const { address } = origin;
     const passwordHash =
       password === undefined

@@ -1,8 +1,7 @@
 /** Which passwords are tried first: those of known leaks, and what is known of the person. */
-import { dictionary } from '@zxcvbn-ts/language-common';
 
 /** About 50,000, most of them shorter than what we accept: they are looked for in their disguises. */
-const LEAKED = new Set(dictionary['passwords-common']);
+let leaked: ReadonlySet<string> | undefined;
 /** Printed at the first start, so not a secret. */
 export const DEMO_PASSWORD = 'gatehouse-demo';
 const SERVICE_NAME = 'gatehouse';
@@ -13,13 +12,19 @@ const SHORTEST_UNIT = 6;
  * Whether a password is a leaked one, the name of this service, the demo's or one of the person's `words`,
  * also with other letter case, repeated, or with digits and punctuation around it.
  */
-export function isCommonPassword(password: string, words: readonly string[]): boolean {
+export async function isCommonPassword(
+  password: string,
+  words: readonly string[],
+): Promise<boolean> {
   const lower = password.toLowerCase();
   const unit = repeatedUnit(lower);
   if (unit !== lower && [...unit].length < SHORTEST_UNIT) return true;
   const core = unit.replace(/^[^\p{L}]+|[^\p{L}]+$/gu, '');
   const guessable = new Set([SERVICE_NAME, DEMO_PASSWORD, ...words.flatMap(partsOf)]);
-  return [lower, unit, core].some((form) => LEAKED.has(form) || guessable.has(form));
+  const { dictionary } = await import('@zxcvbn-ts/language-common');
+  leaked ??= new Set(dictionary['passwords-common']);
+  const guessed = [leaked, guessable];
+  return [lower, unit, core].some((form) => guessed.some((known) => known.has(form)));
 }
 
 /** `Ada Lovelace <ada@demo.test>` is guessed as a whole and by its words. */

@@ -15,7 +15,7 @@ export interface PasswordOwner {
 }
 
 /** The problems of a password that somebody wants to set; none when it may be set. */
-export function checkPassword(password: string, owner: PasswordOwner): Problem[] {
+export async function checkPassword(password: string, owner: PasswordOwner): Promise<Problem[]> {
   if (!password.isWellFormed()) {
     return [
       { code: 'password_not_text', message: 'Use only characters that a keyboard can type.' },
@@ -30,7 +30,7 @@ export function checkPassword(password: string, owner: PasswordOwner): Problem[]
     const message = `Use at most ${LONGEST_PASSWORD} characters.`;
     return [{ code: 'password_too_long', message }];
   }
-  if (isCommonPassword(normalized(password), [owner.email, owner.name])) {
+  if (await isCommonPassword(normalized(password), [owner.email, owner.name])) {
     const message = 'This is among the first passwords that are tried. Choose another one.';
     return [{ code: 'password_common', message }];
   }
@@ -38,8 +38,8 @@ export function checkPassword(password: string, owner: PasswordOwner): Problem[]
 }
 
 /** @throws Refusal `password_refused` with the problems that `checkPassword` finds. */
-export function refusePassword(password: string, owner: PasswordOwner): void {
-  const problems = checkPassword(password, owner);
+export async function refusePassword(password: string, owner: PasswordOwner): Promise<void> {
+  const problems = await checkPassword(password, owner);
   if (problems.length === 0) return;
   const remedy = problems.map(({ message }) => message).join(' ');
   throw new Refusal('password_refused', 'This password cannot be set.', remedy, { problems });
