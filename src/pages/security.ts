@@ -188,7 +188,7 @@ export function securityPage(parts: PageParts): Route[] {
       const newPassword = form.get('new_password') ?? '';
       const ending = isEndingConnections ? endConnections(disconnect, origin) : undefined;
       const changed = await parts.passwordChanges.change(account, newPassword, origin, ending);
-      await sessions.signIn(ctx, changed);
+      await sessions.confirm(ctx, changed, 'password');
       parts.devices.remember(ctx, changed);
       parts.mail?.tell(accountId, 'password_changed', fromOf(ctx));
       const said = isEndingConnections ? CHANGED_AND_DISCONNECTED : CHANGED;

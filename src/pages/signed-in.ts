@@ -78,7 +78,7 @@ export function pageSteps(parts: {
   passkeys: Pick<PasskeySignIns, 'check' | 'has'> | undefined;
   devices: Pick<KnownDevices, 'remember'>;
   keptForms: KeptForms;
-  demands: Pick<Demands, 'holdsBack'>;
+  demands: Pick<Demands, 'holdsBack' | 'takesPassword'>;
   errorPage: Pick<ErrorPage, 'formIsStale'>;
   /** Follows those that found the form to be ours. */
   keepAnswer: Middleware;
@@ -141,6 +141,7 @@ export function pageSteps(parts: {
   async function proofIn(
     ctx: Context,
     form: URLSearchParams,
+    takesPassword: boolean,
   ): Promise<{ method: Method; problem?: string } | undefined> {
     const account = accountOf(ctx);
     const answer = form.get(PASSKEY_FIELD);
@@ -149,7 +150,7 @@ export function pageSteps(parts: {
       return { method: 'passkey', ...(typeof used === 'string' && { problem: used }) };
     }
     const password = form.get('current_password');
-    if (password === null) return undefined;
+    if (password === null || !takesPassword) return undefined;
     const { email, id: accountId } = account;
     const checked = await checkPassword(ctx, { email, password, accountId });
     if (typeof checked !== 'string') return { method: 'password' };
@@ -166,9 +167,10 @@ export function pageSteps(parts: {
     const form = findForm(ctx) ?? new URLSearchParams();
     const way = form.get(WAY_FIELD);
     if (way !== null) return confirmThere(ctx, way);
-    const proof = await proofIn(ctx, form);
+    const takesPassword = parts.passwords && (await parts.demands.takesPassword(account.id));
+    const proof = await proofIn(ctx, form, takesPassword);
     if (proof && proof.problem === undefined) {
-      await sessions.signIn(ctx, account, proof.method);
+      if (!(await sessions.confirm(ctx, account, proof.method))) return askToSignIn(ctx);
       parts.devices.remember(ctx, account);
       return next();
     }
@@ -179,7 +181,7 @@ export function pageSteps(parts: {
     await host.render(ctx, 'confirm-password', {
       action: ctx.url,
       email: account.email,
-      hasPassword: parts.passwords && (account.hasPassword || !(ways.length > 0 || hasPasskey)),
+      hasPassword: takesPassword && (account.hasPassword || !(ways.length > 0 || hasPasskey)),
       ways,
       wayField: WAY_FIELD,
       passkeyOptionsUrl: hasPasskey ? PASSKEY_OPTIONS.confirm : undefined,

@@ -66,6 +66,13 @@ export interface BrowserSessions {
    * generation. The sign-in is as old as before: no password was given.
    */
   renew(ctx: Context, account: Account): Promise<void>;
+  /**
+   * As `renew`, for who has just proved again who they are. How they came in stays, with what may end
+   * the session elsewhere; only a password is replaced, by something better.
+   *
+   * @returns whether there was a session still.
+   */
+  confirm(ctx: Context, account: Account, method: Method): Promise<boolean>;
   signOut(ctx: Context): Promise<void>;
   /**
    * Counts the idle time from now.
@@ -112,6 +119,20 @@ export function createBrowserSessions(parts: {
     known.set(ctx, Promise.resolve(shown(session)));
   }
 
+  /** @returns whether it was still there: signed out meanwhile, it stays so. */
+  async function replace(
+    ctx: Context,
+    account: Account,
+    loginAfter: (present: SessionModel) => Parameters<typeof begin>[2],
+  ): Promise<boolean> {
+    const present = await find(ctx);
+    if (!present || !(await store.remove('session', present.jti))) return false;
+    const moved = (uid: string) => upstreamSessions.move(present.uid, uid, absoluteSeconds);
+    const isUpstream = present.amr?.[0] === UPSTREAM;
+    await begin(ctx, account, loginAfter(present), isUpstream ? moved : undefined);
+    return true;
+  }
+
   async function signOut(ctx: Context): Promise<void> {
     await (await find(ctx))?.destroy();
     writes.clearCookie(ctx);
@@ -139,14 +160,16 @@ export function createBrowserSessions(parts: {
     },
 
     async renew(ctx, account) {
-      const present = await find(ctx);
-      // Signed out meanwhile, it stays so.
-      if (!present || !(await store.remove('session', present.jti))) return;
-      const { loginTs = 0, amr } = present;
-      const isUpstream = amr?.[0] === UPSTREAM;
-      const moved = (uid: string): Promise<boolean> => upstreamSessions.move(present.uid, uid);
-      await begin(ctx, account, { loginTs, amr }, isUpstream ? moved : undefined);
+      await replace(ctx, account, ({ loginTs = 0, amr }) => ({ loginTs, amr }));
     },
+
+    confirm: (ctx, account, method) =>
+      replace(ctx, account, ({ amr }) => {
+        const loginTs = epochSeconds(clock);
+        const came = methodIn(amr);
+        if (came === UPSTREAM) return { loginTs, amr: [UPSTREAM, String(loginTs)] };
+        return { loginTs, amr: [came === 'password' ? method : came] };
+      }),
 
     signOut,
 

@@ -97,6 +97,18 @@ forEachDeployment('a sign-out at a provider', (start) => {
     expect(await isIn(person)).to.equal(false);
   });
 
+  it('also ends a session in which its person confirmed here that it is them', async () => {
+    const person = await inSession('s6');
+    on.clock.advance(601);
+    const form = await person.get('/profile/api-keys');
+    const asked = await person.submit(form, { name: 'Night sync' });
+    await person.submit(asked, { current_password: on.seeded.person.password });
+    expect(await on.service.apiKeys.listOf(on.seeded.person.accountId)).to.have.lengthOf(1);
+    expect(await isIn(person)).to.equal(true);
+    await tell(await tokenOf({ sid: 's6' }));
+    expect(await isIn(person)).to.equal(false);
+  });
+
   it('counts once: the same token ends nothing later', async () => {
     const token = await tokenOf({ sub: GRACE.sub });
     expect((await tell(token)).status).to.equal(200);

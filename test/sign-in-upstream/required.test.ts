@@ -1,7 +1,7 @@
 /** sign_in.require: who could change what others reach signs in with more than a password. */
 import { expect } from 'chai';
 import { operatorBeside, valueFrom } from '../operator/run-operator.ts';
-import { addPasskey, signInWith } from '../pages/passkeys/soft-passkey.ts';
+import { addPasskey, optionsFor, signInWith } from '../pages/passkeys/soft-passkey.ts';
 import { authorizationUrl, introspect } from '../support/oauth.ts';
 import { createPerson, type Page, type Person } from '../support/person.ts';
 import { addPerson, type SeededPerson } from '../support/seed.ts';
@@ -137,6 +137,40 @@ describe('people with power over others', () => {
     expect((await on.signIn(olga)).html)
       .to.include('Olga Owner')
       .and.not.include(STRONGER);
+  });
+
+  it('confirm that it is them with more than a password, and stay who came in by more', async () => {
+    const { passkey } = await addPasskey(on.service.issuer, await signedIn());
+    const inByPasskey = async (): Promise<Person> => {
+      const person = browser();
+      await signInWith(person, passkey);
+      on.clock.advance(601);
+      return person;
+    };
+    const askFor = async (person: Person, name: string): Promise<Page> =>
+      person.submit(await person.get('/profile/api-keys'), { name });
+    const { password } = owner;
+
+    const before = await inByPasskey();
+    const asked = await askFor(before, 'Export');
+    expect(asked.html).to.include('Confirm it is you').and.include('current_password');
+    await before.submit(asked, { current_password: password });
+    expect(await keys()).to.have.length(1);
+    expect((await before.get('/profile')).html).not.to.include(STRONGER);
+
+    on.clock.advance(GRACE_SECONDS);
+    const after = await inByPasskey();
+    const page = await askFor(after, 'Late');
+    expect(page.html).to.include('Confirm it is you').and.not.include('current_password');
+    const form = page.forms.find(({ names }) => names.has('passkey'));
+    const sent = { ...Object.fromEntries(form?.values ?? []), current_password: password };
+    const alone = await after.post('/profile/api-keys', sent);
+    expect(alone.html).to.include('Confirm it is you');
+    expect(await keys()).to.have.length(1);
+    const answer = passkey.answer(await optionsFor(after, 'confirm'));
+    await after.submit(page, { passkey: answer });
+    expect(await keys()).to.have.length(2);
+    expect((await after.get('/profile')).status).to.equal(200);
   });
 
   it('are named to the operator as long as they have nothing but a password', async () => {

@@ -20,7 +20,7 @@ export interface UpstreamSessions {
     seconds: number,
   ): Promise<void>;
   /** For a session that takes the place of another. @returns false where that one was ended. */
-  move(uid: string, to: string): Promise<boolean>;
+  move(uid: string, to: string, seconds: number): Promise<boolean>;
   /** After the session was kept: false where a sign-out came in between, which then ends it. */
   isNoted(uid: string): Promise<boolean>;
   /**
@@ -74,10 +74,11 @@ export function createUpstreamSessions({
       );
     },
 
-    async move(uid, to) {
+    async move(uid, to, seconds) {
       const moved = await database.query(
-        'UPDATE upstream_sessions SET uid = $2 WHERE uid = $1 AND ended_at IS NULL RETURNING 1',
-        [uid, to],
+        `UPDATE upstream_sessions SET uid = $2, expires_at = $3
+          WHERE uid = $1 AND ended_at IS NULL RETURNING 1`,
+        [uid, to, after(seconds)],
       );
       return moved.length > 0;
     },

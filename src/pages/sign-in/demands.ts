@@ -23,6 +23,8 @@ const OPEN_WITHOUT: readonly string[] = [
 export interface Demands {
   /** Of who has just given the right password. */
   afterPassword(accountId: string): Promise<Demand | undefined>;
+  /** Whether their password proves who they are, at a sign-in or later. */
+  takesPassword(accountId: string): Promise<boolean>;
   /** What is demanded of this visitor, asked once in a request; undefined where nothing is. */
   of(ctx: Context, visitor: Visitor): Promise<Demand | undefined>;
   /** Their grace is over, and this request is for something else than to add a way. */
@@ -58,6 +60,12 @@ export function createDemands(parts: {
 
   return {
     afterPassword: demandOn,
+
+    async takesPassword(accountId) {
+      const demand = await demandOn(accountId);
+      return !(demand?.isOver && demand.hasWay);
+    },
+
     of,
 
     async holdsBack(ctx, visitor) {

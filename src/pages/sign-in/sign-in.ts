@@ -127,8 +127,7 @@ export function signInAnswers(parts: PageParts) {
 
   /** Whoever knows the password may know what else the person has; nobody else is told. */
   async function refusedByDemand(ctx: Context, { id }: Account): Promise<string | undefined> {
-    const demand = await demands.afterPassword(id);
-    if (!demand?.isOver || !demand.hasWay) return undefined;
+    if (await demands.takesPassword(id)) return undefined;
     ctx.status = 403;
     await parts.activity.record({
       action: 'sign_in_refused',
