@@ -1,0 +1,225 @@
+/** The programs on the page of a client, copied from there and run, with a person who approves. */
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { symlinkSync, writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
+import path from 'node:path';
+import { expect } from 'chai';
+import { type SignedInPerson, signedIn } from '../pages/signed-in-person.ts';
+import { atEndOfFile } from '../support/end-of-run.ts';
+import { introspect, type TestClient } from '../support/oauth.ts';
+import { findProgram, freePort } from '../support/programs.ts';
+import { pythonWithAuthlib } from '../support/python.ts';
+import { describeOn } from '../support/requirements.ts';
+import { startSeeded } from '../support/seeded.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
+import { nameWarehouseApi } from '../support/warehouse-api.ts';
+
+/** What a developer runs the program of this name with, and the name it is saved under. */
+export interface Runtime {
+  readonly name: string;
+  /** Absent where the language is not installed. */
+  readonly program: string | undefined;
+  readonly arguments?: readonly string[];
+  readonly file: string;
+}
+
+/** Found, or made, when it is needed. */
+export const PYTHON: Runtime = { name: 'Python', program: undefined, file: 'try.py' };
+
+/** The program, unless it is older than what ours says that it needs. */
+export function atLeast(version: number, name: string, asking: string): string | undefined {
+  const program = findProgram(name);
+  if (program === undefined) return undefined;
+  const { stdout, stderr } = spawnSync(program, [asking], { encoding: 'utf8' });
+  const [found = '0'] = /\d+(?=\.\d)/.exec(stdout + stderr) ?? [];
+  return Number(found) >= version ? program : undefined;
+}
+
+type Ready = Runtime & { readonly program: string };
+
+const needed = ['bash', 'curl', 'openssl', 'perl'].map((name) => ({
+  program: findProgram(name),
+  remedy: name,
+}));
+
+/** A suite for each of them, on a service and a client of their own. */
+export const describePrograms = (title: string, runtimes: readonly Runtime[]): void =>
+  describeOn(needed, title, () => suite(runtimes));
+
+function suite(runtimes: readonly Runtime[]): void {
+  const on = startSeeded();
+  let owner: SignedInPerson;
+  let folder: string;
+
+  before(async () => {
+    owner = await signedIn(on.service, on.seeded.other);
+    await nameWarehouseApi(on);
+    folder = temporaryDirectory('snippets');
+    // Where a developer would have installed what the program says that it needs.
+    const installed = path.join(import.meta.dirname, '../../node_modules');
+    symlinkSync(installed, path.join(folder, 'node_modules'));
+  });
+
+  for (const runtime of runtimes) {
+    if (runtime !== PYTHON && runtime.program === undefined) {
+      it(`${runtime.name} (needs what runs ${runtime.file})`);
+      continue;
+    }
+    describe(runtime.name, function () {
+      // Some are compiled first, each time.
+      this.timeout(600_000);
+
+      it('goes through the flow to an answer of the API, and ends what it began', async function () {
+        await expectFlow(await installed(this, runtime));
+      });
+
+      it('keeps the tokens where it is told to', async function () {
+        const client = await addClient();
+        const run = await start(await installed(this, runtime), client, { KEEP_TOKENS: '1' });
+        await run.answer(await approve(await run.addressToOpen()));
+        expect(await run.ended, run.output()).to.equal(0);
+        expect(run.output()).to.include('Kept').and.not.include('Revoked');
+        const token =
+          run
+            .output()
+            .match(/gate_at_[\w-]{89}/g)
+            ?.at(-1) ?? '';
+        const { body } = await introspect(on.issuer, client, token);
+        expect(body.active).to.equal(true);
+      });
+
+      it('fails without the secret, and for every answer that is not as it should be', async function () {
+        const ready = await installed(this, runtime);
+        const client = await addClient();
+        const without = await start(ready, { ...client, secret: '' }, {});
+        expect(await without.ended).not.to.equal(0);
+        expect(without.output()).to.include('CLIENT_SECRET').and.not.include('Open this address');
+
+        // Before anything is approved: afterwards nobody is asked.
+        const denied = await start(ready, client, {});
+        await denied.answer(await approve(await denied.addressToOpen(), 'deny'));
+        expect(await denied.ended, denied.output()).not.to.equal(0);
+
+        const wrong = await start(ready, { ...client, secret: `gate_cs_${'x'.repeat(43)}` }, {});
+        await wrong.answer(await approve(await wrong.addressToOpen()));
+        expect(await wrong.ended, wrong.output()).not.to.equal(0);
+        expect(wrong.output()).not.to.match(/Exchanged|Refreshed|Revoked/);
+
+        const foreign = await start(ready, client, {});
+        const callback = await approve(await foreign.addressToOpen());
+        callback.searchParams.set('state', 'of-somebody-else');
+        await foreign.answer(callback);
+        expect(await foreign.ended, foreign.output()).not.to.equal(0);
+        expect(foreign.output()).not.to.include('Exchanged');
+      });
+    });
+  }
+
+  /** The same with what runs it. */
+  async function installed(context: Mocha.Context, runtime: Runtime): Promise<Ready> {
+    const { program } = runtime;
+    if (program !== undefined) return { ...runtime, program };
+    const python = await pythonWithAuthlib();
+    if ('program' in python) return { ...runtime, program: python.program };
+    if (context.test) context.test.title += ` (${python.reason})`;
+    return context.skip();
+  }
+
+  async function expectFlow(runtime: Ready): Promise<void> {
+    const client = await addClient();
+    const run = await start(runtime, client, {});
+    const said = await run.answer(await approve(await run.addressToOpen()), true);
+    expect(said).to.include('You may close this window');
+    const status = await run.ended;
+    const output = run.output();
+    expect(status, output).to.equal(0);
+    expect(output).to.match(/Exchanged.*Refreshed.*The API answered.*Revoked/s);
+    expect(output).to.include(`{"username":"${on.seeded.other.email}"}`);
+    expect(output).not.to.include(client.secret);
+    const accessTokens = new Set(output.match(/gate_at_[\w-]{89}/g));
+    const refreshTokens = new Set(output.match(/gate_rt_[\w-]+/g));
+    expect(accessTokens).to.have.lengthOf(2);
+    expect(refreshTokens).to.have.lengthOf(2);
+    for (const token of accessTokens) {
+      const { body } = await introspect(on.issuer, client, token);
+      expect(body).to.deep.equal({ active: false });
+    }
+  }
+
+  const approve = (address: string, decision?: 'deny'): Promise<URL> =>
+    owner.authorize(address, on.seeded.other, decision);
+
+  async function addClient(): Promise<TestClient> {
+    const redirectUri = `http://127.0.0.1:${await freePort()}/it's/$(id)`;
+    const { client, secret = '' } = await on.service.clients.add({
+      kind: 'confidential',
+      name: 'Copied',
+      isNative: false,
+      // The programs take the one that they can wait at.
+      redirectUris: ['https://partner.example/cb', redirectUri],
+      ownerAccountId: on.seeded.other.accountId,
+    });
+    return { id: client.id, secret, redirectUri };
+  }
+
+  /** The text that the copy button of the page would copy. */
+  async function programOn(client: TestClient, name: string): Promise<string> {
+    const { html } = await owner.get(`/profile/oauth-clients/${client.id}/connect`);
+    const shown = new RegExp(`<pre [^>]*The flow with ${name}"[^>]*><code>([^]*?)</code></pre>`);
+    const [, escaped = ''] = shown.exec(html) ?? [];
+    return escaped.replace(/&(amp|lt|gt|#34|#39);/g, (entity) => ENTITIES[entity] ?? entity);
+  }
+
+  async function start(
+    { name, program, file, arguments: before = [] }: Ready,
+    client: TestClient,
+    environment: NodeJS.ProcessEnv,
+  ) {
+    writeFileSync(path.join(folder, file), await programOn(client, name));
+    const { PATH, HOME } = process.env;
+    const secret = client.secret && { CLIENT_SECRET: client.secret };
+    const child = spawn(program, [...before, file], {
+      cwd: folder,
+      env: { PATH, HOME, ...secret, ...environment },
+    });
+    atEndOfFile(() => void child.kill());
+    let output = '';
+    const keep = (text: Buffer): void => {
+      output += text;
+    };
+    child.stdout.on('data', keep);
+    child.stderr.on('data', keep);
+    const ended = once(child, 'close').then(([status]) => Number(status ?? 1));
+    return {
+      ended,
+      output: () => output,
+      /** What the browser is shown. `startsIdle`: it opens a connection before that it does not use. */
+      async answer(callback: URL, startsIdle = false): Promise<string> {
+        const idle =
+          startsIdle && connect(Number(callback.port), callback.hostname).on('error', () => {});
+        const said = await (await fetch(callback)).text();
+        if (idle) idle.destroy();
+        return said;
+      },
+      /** The address that it prints, as soon as it does. */
+      async addressToOpen(): Promise<string> {
+        for (;;) {
+          const [, address] = /approve:\s+(http\S+)\s/.exec(output) ?? [];
+          if (address !== undefined) return address;
+          const more = [child.stdout, child.stderr].map((stream) => once(stream, 'data'));
+          const isOver = await Promise.race([ended, ...more.map((next) => next.then(() => false))]);
+          if (isOver !== false) throw new Error(`${program} ended: ${output}`);
+        }
+      },
+    };
+  }
+}
+
+const ENTITIES: Readonly<Record<string, string>> = {
+  '&amp;': '&',
+  '&lt;': '<',
+  '&gt;': '>',
+  '&#34;': '"',
+  '&#39;': "'",
+};
