@@ -159,7 +159,7 @@ export function createApplication(parts: ApplicationParts): Application {
     notices: host.notices,
   });
   const passkeySignIns = settings.signIn.passkeys
-    ? createPasskeySignIns({ ...parts, outcomes, browserOf: formTokens.browserOf })
+    ? createPasskeySignIns({ ...parts, mail, outcomes, browserOf: formTokens.browserOf })
     : undefined;
   const forms = createShownOnce({ store, clock, seconds: 3_600 });
   const limit = hourlyLimit('kept_forms', 200);

@@ -5,8 +5,10 @@ import { eventually } from '../support/eventually.ts';
 import { type MailServer, startMailServer } from '../support/mail-server.ts';
 import { authorizationUrl } from '../support/oauth.ts';
 import { createPerson } from '../support/person.ts';
+import { addPerson } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { startsOn } from '../support/service.ts';
+import { addPasskey, signInWith } from './passkeys/soft-passkey.ts';
 import { signedIn } from './signed-in-person.ts';
 
 describe('mail about an account', () => {
@@ -68,5 +70,18 @@ describe('mail about an account', () => {
     await eventually(() => expect(mail.received).to.have.length(6));
     expect(subjects().at(-1)).to.equal('Your Gatehouse password was changed');
     expect((await owner.get('/profile/security')).html).to.not.match(/name="mail"[^>]*checked/);
+  });
+
+  it('tells of a passkey that was refused as copied, whoever used it', async () => {
+    const carl = await addPerson(on.service, 'Carl', 'carl@example.test');
+    const owner = await signedIn(on.service, carl);
+    const { passkey } = await addPasskey(on.issuer, owner, { lie: { counter: 5 } });
+    passkey.counter = 4;
+    expect((await signInWith(createPerson(on.issuer), passkey)).status).to.equal(401);
+    const subject = 'A passkey of your Gatehouse account was refused';
+    await eventually(() => expect(subjects()).to.include(subject));
+    const told = mail.received[subjects().indexOf(subject)];
+    expect(told?.to).to.deep.equal([carl.email]);
+    expect(told?.text).to.include('copied: Laptop.').and.include('If it was you, remove');
   });
 });

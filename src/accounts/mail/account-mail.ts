@@ -111,6 +111,12 @@ const TEXTS = {
     remedy: 'sign out everywhere else, and change what you sign in with.',
     path: '/profile/security',
   },
+  passkey_copied: {
+    subject: 'A passkey of your Gatehouse account was refused',
+    happened: 'a passkey was refused that seems to be on two devices, as if it had been copied',
+    remedy: 'sign in another way, and remove that passkey.',
+    path: '/profile/security',
+  },
   new_device: {
     subject: 'A new browser signed in to your Gatehouse account',
     happened: 'somebody signed in to your account in a browser that was not known yet',

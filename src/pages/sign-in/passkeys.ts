@@ -3,6 +3,7 @@ import type { Context } from 'koa';
 import type { Logger } from 'pino';
 import type { Account } from '../../accounts/account.ts';
 import type { Activity } from '../../accounts/activity/activity.ts';
+import type { AccountMail } from '../../accounts/mail/account-mail.ts';
 import {
   type Answer,
   AnswerRefused,
@@ -15,6 +16,7 @@ import type { CreateAttemptLimit } from '../../attempt-limits.ts';
 import type { Clock } from '../../clock.ts';
 import { networkOf } from '../../network-address.ts';
 import { originInSession, originOf } from '../page.ts';
+import { fromOf } from '../words/browser.ts';
 import { CHALLENGE_SECONDS, createChallenges, type Purpose } from './challenges.ts';
 
 /** The field in which the script of our pages sends what the browser answered. */
@@ -74,6 +76,9 @@ const WHY_NOT = {
   known: 'This passkey is there already.',
 } as const;
 
+/** In the mail, for it may well have been the person. */
+const COPIED = 'If it was you, remove that passkey as well: somebody else may have used it before.';
+
 type Why = keyof typeof WHY_NOT;
 
 interface About {
@@ -103,6 +108,7 @@ export function createPasskeySignIns(parts: {
   readonly activity: Pick<Activity, 'record'>;
   readonly createAttemptLimit: CreateAttemptLimit;
   readonly outcomes: PasskeyOutcomes;
+  readonly mail: AccountMail | undefined;
   browserOf(ctx: Context): string;
 }): PasskeySignIns {
   const { settings, log, passkeys, activity, outcomes } = parts;
@@ -197,6 +203,10 @@ export function createPasskeySignIns(parts: {
         }
         const challenge = counted(answer);
         const account = await passkeys.use(passkey, { ...seen, challenge, origin: originOf(ctx) });
+        if (account === 'copied') {
+          const about = { about: passkey.name, more: [COPIED] };
+          parts.mail?.tell(passkey.accountId, 'passkey_copied', { ...fromOf(ctx), ...about });
+        }
         if (typeof account === 'string') return refuse(ctx, account);
         if (account.isSuspended) return refuse(ctx, 'suspended', { account, passkey });
         outcomes.passkeyUsed('succeeded');
