@@ -168,7 +168,7 @@ export function createBrowserSessions(parts: {
         const loginTs = epochSeconds(clock);
         const came = methodIn(amr);
         if (came === UPSTREAM) return { loginTs, amr: [UPSTREAM, String(loginTs)] };
-        return { loginTs, amr: [came === 'password' ? method : came] };
+        return { loginTs, amr: [stronger(came, method)] };
       }),
 
     signOut,
@@ -206,6 +206,10 @@ function shown(session: SessionModel | undefined): BrowserSession | undefined {
     generation: Number(session.acr),
   };
 }
+
+/** How somebody came in who did so by both. */
+export const stronger = (came: Method, again: Method): Method =>
+  came === 'password' ? again : came;
 
 /** Of a session of before it was kept, a password. */
 const methodIn = (amr: readonly string[] | undefined): BrowserSession['method'] =>

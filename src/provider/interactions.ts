@@ -8,7 +8,13 @@ import type { Client } from '../clients/client.ts';
 import { type Clock, epochSeconds } from '../clock.ts';
 import type { TokenStore } from '../storage/token-store.ts';
 import { type Asked, approvalOf, askedIn } from './approvals.ts';
-import { type BrowserSessions, isAlive, loginOf, type Method } from './browser-sessions.ts';
+import {
+  type BrowserSessions,
+  isAlive,
+  loginOf,
+  type Method,
+  stronger,
+} from './browser-sessions.ts';
 import { testRedirectUri } from './client-tests.ts';
 import { ENDPOINT } from './endpoints.ts';
 import { clientOf } from './engine-clients.ts';
@@ -172,15 +178,18 @@ export function createInteractions(parts: {
       // Signed out from elsewhere, its identifier counts no more: it is replaced as another's is.
       const isOwn =
         present?.accountId === account.id && !account.endedSessions.includes(present.uid);
-      if (!present || isOwn) {
+      const came = isOwn ? present.method : 'password';
+      if (came !== 'upstream' && (!present || isOwn)) {
+        const login = loginOf(account, stronger(came, method));
         // With its time: the engine takes it up again with every later answer to this request.
-        return answer(ctx, { login: { ...loginOf(account, method), ts: epochSeconds(clock) } });
+        return answer(ctx, { login: { ...login, ts: epochSeconds(clock) } });
       }
       const interaction = await waiting(ctx);
       if (!interaction) return ctx.path;
-      // The engine would ask to end the other session first. It has just been answered: begin
-      // again as this person, without asking for the sign-in a second time.
-      await sessions.signIn(ctx, account, method);
+      // The engine would ask to end the other session first, or forget what may end this one. It has
+      // just been answered: begin again as this person, without asking for the sign-in a second time.
+      if (isOwn) await sessions.confirm(ctx, account, method);
+      else await sessions.signIn(ctx, account, method);
       return restartUrl(interaction.params, ['login']);
     },
 

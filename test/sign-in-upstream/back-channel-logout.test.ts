@@ -1,6 +1,7 @@
 /** A provider says that somebody signed out there (OpenID Connect Back-Channel Logout 1.0). */
 import { expect } from 'chai';
 import type { JWTPayload } from 'jose';
+import { authorizationUrl } from '../support/oauth.ts';
 import { forEachDeployment } from '../support/service.ts';
 import type { Traveller } from '../support/upstream.ts';
 import { GRACE, startWithUpstream, type WithUpstream } from './service.ts';
@@ -86,7 +87,12 @@ forEachDeployment('a sign-out at a provider', (start) => {
 
   it('also ends a session that took the place of another (sign out everywhere)', async () => {
     const person = await inSession('s3');
-    await person.submit(await person.get('/profile/security'), {});
+    // Asked for again by a client, and given here: it is a session of the provider still.
+    const { confidential } = on.seeded.clients;
+    const asked = authorizationUrl(on.service.issuer, confidential, { prompt: 'login' });
+    const { email, password } = on.seeded.person;
+    const again = await person.follow(await person.get(asked));
+    await person.follow(await person.submit(again, { email, password }));
     const page = await person.get('/profile/security');
     const everywhere = page.forms.find(({ action }) => action.endsWith('everywhere'));
     await person.post('/profile/security/sign-out-everywhere', {
