@@ -237,11 +237,13 @@ describeOn([systemdAnalyze], 'deploy/systemd', () => {
 
   it('starts Node as `npm start` and the image do', () => {
     const { start } = manifest.scripts;
-    const [, variable = '', flag = ''] = /^(\S+) exec node (\S+) /.exec(start) ?? [];
+    const [, variable = '', flags = ''] = /^(\S+) exec node (--.+?) --require/.exec(start) ?? [];
     const unit = unitText('gatehouse@.service');
-    expect(unit).to.include(`Environment=${variable}\n`).and.include(`node ${flag} `);
+    expect(unit).to.include(`Environment=${variable}\n`).and.include(`node ${flags} --require`);
     const image = textOf('Dockerfile');
-    expect(image).to.include(variable).and.include(`"${flag}"`);
+    expect(image)
+      .to.include(variable)
+      .and.include(`"${flags.replaceAll(' ', '", "')}"`);
   });
 
   it('gives a process time to leave', () => {
