@@ -123,7 +123,7 @@ describe('a reload', () => {
   });
 
   it('of settings that the application cannot be built from changes nothing', async () => {
-    const mail = { smtpUrl: 'smtp://%', from: '' };
+    const mail = { smtpUrl: 'nowhere', from: '' };
     const tokens = { machineAccessTokenSeconds: 78 };
     found = { mail, tokens };
     const failure = await on.service.reload().then(
