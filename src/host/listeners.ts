@@ -49,6 +49,8 @@ const NOT_SHARED =
 
 /** Longer than any request may take; what is still open then is cut. */
 const DRAIN_LIMIT = 7_000;
+/** Milliseconds between two looks for what is answered. */
+const SWEEP = 20;
 
 export interface ListenOptions extends Pick<ServerOptions, 'ServerResponse'> {
   /** In place of the usual ones. */
@@ -105,9 +107,11 @@ export function listen(
 /** Answers what is in flight and takes nothing new. */
 export async function drain(server: Server): Promise<void> {
   const closed = new Promise((resolve) => server.close(resolve));
-  server.closeIdleConnections();
+  // What is answered later may have promised to keep its connection, as a stream has that ends now.
+  const idle = setInterval(() => server.closeIdleConnections(), SWEEP);
   const cut = setTimeout(() => server.closeAllConnections(), DRAIN_LIMIT);
   await closed;
+  clearInterval(idle);
   clearTimeout(cut);
 }
 
@@ -159,7 +163,7 @@ export function createDeparture() {
       // That of http.Server would close the idle connections with it.
       const left = new Promise((resolve) => NetServer.prototype.close.call(server, resolve));
       const waiting = [
-        setTimeout(() => server.closeIdleConnections(), LINGER),
+        setInterval(() => server.closeIdleConnections(), LINGER),
         setTimeout(() => server.closeAllConnections(), DRAIN_LIMIT),
       ];
       await left;

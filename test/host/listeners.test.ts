@@ -158,6 +158,26 @@ describe('a listener', () => {
     expect(told).to.deep.equal([]);
   });
 
+  it('that closes waits for answers, and for none of those whose answer is there', async () => {
+    const port = await open({ limits: USUAL });
+    const [server] = servers;
+    if (!server) throw new Error('nothing listens');
+    let isCut = false;
+    server.closeAllConnections = () => {
+      isCut = true;
+      Object.getPrototypeOf(server).closeAllConnections.call(server);
+    };
+    const { socket, heard, end } = say(port, `${HEAD}Content-Length: 1\r\n\r\n`);
+    await once(server, 'request');
+    const closed = drain(server);
+    socket.write('x');
+    await Promise.all([closed, end]);
+    expect(heard())
+      .to.match(/^HTTP\/1.1 200 /)
+      .and.match(/x{1000}$/);
+    expect(isCut).to.equal(false);
+  });
+
   it('connections beyond the greatest number are closed at once, and said so once', async () => {
     const port = await open({ maxConnections: 2, limits: USUAL });
     const kept = [say(port, 'GET / HTTP/1.1\r\nHost: x\r\n'), say(port, '')];
