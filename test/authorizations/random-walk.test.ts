@@ -16,6 +16,6 @@ describe('a random walk through authorizations agrees with the reference model',
   describeOn(
     [postgresServer, redisServer],
     'PostgreSQL and Redis',
-    suite('postgres+redis', 8, 150),
+    suite('postgres+redis', 5, 150),
   );
 });
