@@ -16,8 +16,8 @@ export type ReceivedToken =
   | { readonly token: string; readonly refusal?: undefined }
   | { readonly refusal: Refusal; readonly token?: undefined };
 
-/** RFC 6750 §2.1 `b64token`. Nothing else is one of ours, so nobody needs to be asked about it. */
-const TOKEN = /^[A-Za-z0-9\-._~+/]{1,512}=*$/;
+/** RFC 6750 §2.1, `b64token`. Nothing else is one of ours, so nobody needs to be asked about it. */
+const BEARER = /^[ \t]*bearer [ \t]*([A-Za-z0-9\-._~+/]{1,512}=*)[ \t]*$/i;
 const LONGEST = 512;
 /** RFC 9110 §5.6.3. `trim` takes a no-break space away, too, which no other reader does. */
 const OUTER_SPACE = /^[ \t]+|[ \t]+$/g;
@@ -34,25 +34,28 @@ export function receivedToken(request: ReceivedRequest): ReceivedToken {
     return refuse('send JSON, and the access token in the Authorization header');
   }
 
-  const [authorization, ...others] = headerValues(request, 'authorization');
+  const [authorization = '', ...others] = headerValues(request, 'authorization');
   if (others.length > 0) return refuse('one Authorization header, please');
-  const [scheme = '', ...rest] = (authorization ?? '').replace(OUTER_SPACE, '').split(' ');
+  const [, token = ''] = BEARER.exec(authorization) ?? [];
+  return token === '' || token.length > LONGEST ? whyNone(authorization) : { token };
+}
+
+function whyNone(authorization: string): ReceivedToken {
+  const [scheme = '', ...rest] = authorization.replace(OUTER_SPACE, '').split(' ');
   // §3.1: another scheme is not an attempt to use a token.
   if (scheme.toLowerCase() !== 'bearer') return { refusal: noCredentials() };
   const value = rest.join(' ').replace(OUTER_SPACE, '');
   if (!value) return refuse('the Authorization header has no access token');
   // Headers with the same name are joined like this on their way.
-  if (value.includes(',')) return refuse('one access token, please');
-  if (value.length > LONGEST || !TOKEN.test(value)) return { refusal: invalidToken() };
-  return { token: value };
+  return value.includes(',') ? refuse('one access token, please') : { refusal: invalidToken() };
 }
 
 const refuse = (message: string): ReceivedToken => ({ refusal: malformedRequest(message) });
 
 function headerValues({ headers, rawHeaders }: ReceivedRequest, name: string): readonly string[] {
   // Written out: this is most of what it costs to find a caller who is remembered.
+  const values: string[] = [];
   if (rawHeaders) {
-    const values: string[] = [];
     for (let at = 0; at < rawHeaders.length; at += 2) {
       const received = rawHeaders[at] ?? '';
       if (received.length === name.length && received.toLowerCase() === name) {
@@ -65,9 +68,13 @@ function headerValues({ headers, rawHeaders }: ReceivedRequest, name: string): r
     const value = headers.get(name);
     return value === null ? [] : [value];
   }
-  return Object.entries(headers)
-    .filter(([key]) => key.toLowerCase() === name)
-    .flatMap(([, value]) => value ?? []);
+  for (const key of Object.keys(headers)) {
+    if (key.length !== name.length || key.toLowerCase() !== name) continue;
+    const value = headers[key];
+    if (typeof value === 'string') values.push(value);
+    else values.push(...(value ?? []));
+  }
+  return values;
 }
 
 const isFetchHeaders = (
