@@ -67,10 +67,10 @@ export interface BrowserSessions {
    */
   renew(ctx: Context, account: Account): Promise<void>;
   /**
-   * As `renew`, for who has just proved again who they are. How they came in stays, with what may end
-   * the session elsewhere; only a password is replaced, by something better.
+   * As `renew`, for who has just proved again who they are. How they came in stays, a passkey or
+   * a provider with what may end the session there; all else gives way to how they proved it now.
    *
-   * @returns whether there was a session still.
+   * @returns whether they are signed in still.
    */
   confirm(ctx: Context, account: Account, method: Method): Promise<boolean>;
   signOut(ctx: Context): Promise<void>;
@@ -100,26 +100,36 @@ export function createBrowserSessions(parts: {
     return session.accountId ? session : undefined;
   };
 
-  /** A new identifier each time: one that was planted or copied before is worth nothing. */
+  /**
+   * A new identifier each time: one that was planted or copied before is worth nothing.
+   *
+   * @returns false where it ended at once, by a sign-out elsewhere.
+   */
   async function begin(
     ctx: Context,
     account: Account,
     login: { readonly loginTs: number; readonly amr?: string[] | undefined },
     noted?: (uid: string) => Promise<boolean>,
-  ): Promise<void> {
+  ): Promise<boolean> {
     const session = new provider.Session() as SessionModel;
     session.loginAccount({ ...loginOf(account), loginTs: login.loginTs, amr: login.amr });
     // Before it is kept and after: a sign-out elsewhere, whenever it comes, finds the one or the other.
-    if (noted && !(await noted(session.uid))) return signOut(ctx);
+    if (noted && !(await noted(session.uid))) return signedOut(ctx);
     await writes.save(session, ctx);
     if (noted && !(await upstreamSessions.isNoted(session.uid))) {
       await session.destroy();
-      return signOut(ctx);
+      return signedOut(ctx);
     }
     known.set(ctx, Promise.resolve(shown(session)));
+    return true;
   }
 
-  /** @returns whether it was still there: signed out meanwhile, it stays so. */
+  async function signedOut(ctx: Context): Promise<false> {
+    await signOut(ctx);
+    return false;
+  }
+
+  /** @returns whether there is one now: signed out meanwhile, it stays so. */
   async function replace(
     ctx: Context,
     account: Account,
@@ -129,8 +139,7 @@ export function createBrowserSessions(parts: {
     if (!present || !(await store.remove('session', present.jti))) return false;
     const moved = (uid: string) => upstreamSessions.move(present.uid, uid, absoluteSeconds);
     const isUpstream = present.amr?.[0] === UPSTREAM;
-    await begin(ctx, account, loginAfter(present), isUpstream ? moved : undefined);
-    return true;
+    return begin(ctx, account, loginAfter(present), isUpstream ? moved : undefined);
   }
 
   async function signOut(ctx: Context): Promise<void> {
@@ -151,7 +160,10 @@ export function createBrowserSessions(parts: {
     async signIn(ctx, account, came = 'password') {
       await (await find(ctx))?.destroy();
       const loginTs = epochSeconds(clock);
-      if (typeof came === 'string') return begin(ctx, account, { loginTs, amr: [came] });
+      if (typeof came === 'string') {
+        await begin(ctx, account, { loginTs, amr: [came] });
+        return;
+      }
       const amr = [UPSTREAM, String(came.provedAt ?? 0)];
       await begin(ctx, account, { loginTs, amr }, async (uid) => {
         await upstreamSessions.note(uid, came, absoluteSeconds);
@@ -209,7 +221,7 @@ function shown(session: SessionModel | undefined): BrowserSession | undefined {
 
 /** How somebody came in who did so by both. */
 export const stronger = (came: Method, again: Method): Method =>
-  came === 'password' ? again : came;
+  came === 'passkey' ? came : again;
 
 /** Of a session of before it was kept, a password. */
 const methodIn = (amr: readonly string[] | undefined): BrowserSession['method'] =>

@@ -117,6 +117,21 @@ forEachDeployment('a sign-out at a provider', (start) => {
     expect(await isIn(person)).to.equal(false);
   });
 
+  it('that comes while its person confirms here lets nothing be done', async () => {
+    const person = await inSession('s7');
+    on.clock.advance(601);
+    const keys = () => on.service.apiKeys.listOf(on.seeded.person.accountId);
+    const { length } = await keys();
+    const asked = await person.submit(await person.get('/profile/api-keys'), { name: 'Late' });
+    // As far as it is when another node has just been told.
+    const ended = 'UPDATE upstream_sessions SET ended_at = $2 WHERE sid = $1';
+    await on.service.database.query(ended, ['s7', new Date(on.clock.clock())]);
+    const { password } = on.seeded.person;
+    const answer = await person.submit(asked, { current_password: password });
+    expect(answer.location?.pathname).to.equal('/login');
+    expect(await keys()).to.have.lengthOf(length);
+  });
+
   it('counts once: the same token ends nothing later', async () => {
     const token = await tokenOf({ sub: GRACE.sub });
     expect((await tell(token)).status).to.equal(200);
