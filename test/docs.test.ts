@@ -5,6 +5,7 @@ import { expect } from 'chai';
 import pg from 'pg';
 import { openDatabase } from '../src/storage/database.ts';
 import { keysOf, operatorWith, storesOf, valueFrom } from './operator/run-operator.ts';
+import { PATIENCE } from './support/patience.ts';
 import { startPostgresServer } from './support/postgres-server.ts';
 import { freePort, startProgram } from './support/programs.ts';
 import { describeOn, postgresServer } from './support/requirements.ts';
@@ -173,7 +174,11 @@ describe('the docs', () => {
         '--name',
         'Jo',
       ]);
-      const database = await openDatabase({ databaseUrl: url.href, dataDirectory: '' });
+      const database = await openDatabase({
+        databaseUrl: url.href,
+        dataDirectory: '',
+        patience: PATIENCE,
+      });
       // What readiness asks of it: whether it keeps anything, with a file beside the tables.
       expect(await database.ping().finally(() => database.close())).to.be.above(0);
     });

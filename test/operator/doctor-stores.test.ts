@@ -9,6 +9,7 @@ import { openDatabase } from '../../src/storage/database.ts';
 import { startKeySightings } from '../../src/storage/key-sightings.ts';
 import { settingsOf } from '../config/configuration.ts';
 import { createOpened } from '../support/opened.ts';
+import { PATIENCE } from '../support/patience.ts';
 import { freshDatabaseUrl, freshMigratedDatabaseUrl } from '../support/postgres-server.ts';
 import { freePort } from '../support/programs.ts';
 import { startRedisServer } from '../support/redis-server.ts';
@@ -96,8 +97,9 @@ describeOn([postgresServer, redisServer], 'operator doctor, of the stores', () =
 
   it('finds nodes whose keys differ or whose clock is wrong, on whatever machine it runs', async () => {
     const databaseUrl = await freshMigratedDatabaseUrl();
-    const database = await opened.add(openDatabase({ databaseUrl, dataDirectory: '' }), (one) =>
-      one.close(),
+    const database = await opened.add(
+      openDatabase({ databaseUrl, dataDirectory: '', patience: PATIENCE }),
+      (one) => one.close(),
     );
     const node = (name: string, key: string, behindMs: number) =>
       startKeySightings({

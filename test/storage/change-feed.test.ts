@@ -5,6 +5,7 @@ import { type OpenDatabase, openDatabase } from '../../src/storage/database.ts';
 import { createMemory } from '../../src/storage/memory.ts';
 import { freshDataDirectory } from '../support/embedded-postgres.ts';
 import { eventually } from '../support/eventually.ts';
+import { PATIENCE } from '../support/patience.ts';
 import { freshMigratedDatabaseUrl } from '../support/postgres-server.ts';
 import { freePort } from '../support/programs.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
@@ -42,8 +43,8 @@ describeOn([postgresServer], 'change feed', () => {
 
   listensOn(async () => {
     databaseUrl = await freshMigratedDatabaseUrl();
-    changing = await openDatabase({ databaseUrl, dataDirectory: '' });
-    hearing = await openDatabase({ databaseUrl, dataDirectory: '' });
+    changing = await openDatabase({ databaseUrl, dataDirectory: '', patience: PATIENCE });
+    hearing = await openDatabase({ databaseUrl, dataDirectory: '', patience: PATIENCE });
     return hearing;
   });
   after(async () => {
@@ -144,7 +145,7 @@ describe('change feed of the embedded database', () => {
 
   listensOn(async () => {
     directory = await freshDataDirectory();
-    database = await openDatabase({ dataDirectory: directory, sharing: 'own' });
+    database = await openDatabase({ dataDirectory: directory, sharing: 'own', patience: PATIENCE });
     return database;
   });
   after(async () => {
@@ -186,7 +187,11 @@ describe('change feed of the embedded database', () => {
     await other.query("UPDATE clients SET name = 'elsewhere' WHERE id = 'client'");
     expect(told).to.deep.equal(['clients client']);
     await other.close();
-    const guest = await openDatabase({ dataDirectory: directory, sharing: 'share' });
+    const guest = await openDatabase({
+      dataDirectory: directory,
+      sharing: 'share',
+      patience: PATIENCE,
+    });
     const deaf = await listenForChanges(guest);
     expect(deaf.isLive).to.equal(guest.listen !== undefined);
     expect(deaf.isLive).to.equal(false);

@@ -6,6 +6,7 @@ import { loadSettings } from '../../src/config/load.ts';
 import { openDatabase } from '../../src/storage/database.ts';
 import { migrate, pendingMigrations } from '../../src/storage/migrate.ts';
 import { freshDataDirectory } from '../support/embedded-postgres.ts';
+import { PATIENCE } from '../support/patience.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { startOtherProcess } from './other-process.ts';
 
@@ -19,7 +20,11 @@ describe('a data directory that is not whole', () => {
   /** What opening it ends with. */
   async function refusal(): Promise<Error & { code?: string }> {
     try {
-      const database = await openDatabase({ dataDirectory: directory, sharing: 'own' });
+      const database = await openDatabase({
+        dataDirectory: directory,
+        sharing: 'own',
+        patience: PATIENCE,
+      });
       await database.close();
     } catch (error) {
       return error as Error;
@@ -94,9 +99,11 @@ describe('the very first start', () => {
     loadSettings({ environment });
     mkdirSync(path.join(directory, 'postgres'));
     const { storage } = loadSettings({ environment });
-    const owner = await openDatabase({ ...storage, sharing: 'own' });
+    const owner = await openDatabase({ ...storage, sharing: 'own', patience: PATIENCE });
     const guests = await Promise.all(
-      [0, 1].map(() => openDatabase({ dataDirectory: directory, sharing: 'share' })),
+      [0, 1].map(() =>
+        openDatabase({ dataDirectory: directory, sharing: 'share', patience: PATIENCE }),
+      ),
     );
     const applied = await Promise.all([owner, ...guests].map((one) => migrate(one)));
     expect(applied.filter((names) => names.length > 0)).to.have.length(1);

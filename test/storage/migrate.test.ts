@@ -12,6 +12,7 @@ import {
 } from '../../src/storage/migrate.ts';
 import { StorageUnavailable } from '../../src/storage/storage-unavailable.ts';
 import { forEachDatabase } from '../support/databases.ts';
+import { PATIENCE } from '../support/patience.ts';
 import { freshDatabaseUrl } from '../support/postgres-server.ts';
 import { freePort } from '../support/programs.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
@@ -73,12 +74,12 @@ forEachDatabase('migrations', (open) => {
 
 describeOn([postgresServer], 'migrations, of several nodes', () => {
   const openEmpty = async (): Promise<OpenDatabase> =>
-    openDatabase({ databaseUrl: await freshDatabaseUrl(), dataDirectory: '' });
+    openDatabase({ databaseUrl: await freshDatabaseUrl(), dataDirectory: '', patience: PATIENCE });
 
   it('nodes that start at once migrate once', async () => {
     const databaseUrl = await freshDatabaseUrl();
     const nodes = await Promise.all(
-      [1, 2, 3].map(() => openDatabase({ databaseUrl, dataDirectory: '' })),
+      [1, 2, 3].map(() => openDatabase({ databaseUrl, dataDirectory: '', patience: PATIENCE })),
     );
     await Promise.all(nodes.map((node) => requireSchema(node, { autoMigrate: true })));
     for (const node of nodes) {
