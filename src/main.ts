@@ -3,15 +3,21 @@ import { closeSync, openSync } from 'node:fs';
 import type { Logger } from 'pino';
 import { DEMO } from './accounts/demo.ts';
 import { systemClock } from './clock.ts';
+import { environmentOfProcess } from './config/environment.ts';
 import { loadSettings } from './config/load.ts';
+import { ConfigurationProblems } from './config/problems.ts';
 import { reloadInWords } from './config/reload.ts';
 import { explained, troubleOf } from './explained.ts';
 import { createProcessLog } from './host/process-log.ts';
+import { notifySystemd } from './host/systemd.ts';
 import { startPatiently } from './patient-start.ts';
 import { type Service, startService } from './service.ts';
 
 /** Milliseconds from SIGTERM, beside the shutdown delay, after which nobody is waited for. */
 const CLOSE_LIMIT = 9_500;
+
+/** EX_CONFIG of sysexits.h: no restart helps before the settings are corrected. */
+const WRONG_SETTINGS = 78;
 
 const say = (text: string): void => {
   process.stderr.write(`${text}\n`);
@@ -35,6 +41,7 @@ async function main(): Promise<void> {
   say(`Gatehouse answers at ${settings.issuer} (operators: ${service.operatorsUrl})`);
   if (service.isSeeded) say(`Demo account: ${DEMO.email}, password ${DEMO.password}`);
   log.info({ issuer: settings.issuer }, 'started');
+  await notifySystemd(environmentOfProcess, log);
 }
 
 function listenToSignals(service: Service, log: Logger): void {
@@ -101,5 +108,5 @@ await main().catch((error: unknown) => {
   log ??= createProcessLog({ level: 'info', format: 'numbers' });
   const { code } = troubleOf(error) ?? (error as { code?: string });
   log.fatal({ code, problems: (error as { problems?: unknown }).problems }, `not started: ${why}`);
-  process.exit(1);
+  process.exit(error instanceof ConfigurationProblems ? WRONG_SETTINGS : 1);
 });

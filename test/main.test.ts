@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { connect } from 'node:net';
 import path from 'node:path';
@@ -218,7 +218,7 @@ describe('node src/main.ts', () => {
       PORT: 'eighty',
     });
     const { exitCode, said, log } = await run.outcome();
-    expect(exitCode).to.equal(1);
+    expect(exitCode).to.equal(78);
     expect(said).to.match(/^The configuration has \d+ problems:/);
     const places = ['tokens.retry_window', 'tokens.colour', 'issuer', 'GATEHOUSE_COOKIE_KEYS'];
     for (const place of [...places, 'server.port']) expect(said).to.include(`\n  ${place}`);
@@ -248,3 +248,33 @@ interface Run {
   /** Once it ended: what it said on standard error, and its log. */
   outcome(): Promise<{ exitCode: number | null; said: string; log: string }>;
 }
+
+describe('the service under systemd', () => {
+  const children: ChildProcess[] = [];
+  after(() => children.forEach((child) => void child.kill('SIGKILL')));
+
+  it('reports that it is ready, and goes on reporting to the watchdog', async () => {
+    const folder = temporaryDirectory('systemd');
+    const messages = path.join(folder, 'messages');
+    const stub = `#!/bin/sh\necho "$1" >> ${messages}\n`;
+    writeFileSync(path.join(folder, 'systemd-notify'), stub, { mode: 0o755 });
+    const child = spawn(process.execPath, [MAIN], {
+      env: {
+        ...COMPILE_CACHE,
+        PATH: `${folder}:${process.env.PATH}`,
+        NOTIFY_SOCKET: '/run/systemd/notify',
+        WATCHDOG_USEC: '300000',
+        GATEHOUSE_DATA_DIR: path.join(folder, 'data'),
+        PORT: String(await freePort()),
+        GATEHOUSE_OPERATORS_PORT: '0',
+      },
+      stdio: 'ignore',
+    });
+    children.push(child);
+    await eventually(() => {
+      const [first, ...others] = readFileSync(messages, 'utf8').trim().split('\n');
+      expect(first).to.equal('READY=1');
+      expect(others.slice(0, 2)).to.deep.equal(['WATCHDOG=1', 'WATCHDOG=1']);
+    });
+  });
+});

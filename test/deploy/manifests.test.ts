@@ -246,6 +246,26 @@ describeOn([systemdAnalyze], 'deploy/systemd', () => {
       .and.include(`"${flags.replaceAll(' ', '", "')}"`);
   });
 
+  it('is left alone by systemd after wrong settings, which no restart mends', () => {
+    const [, status] = /^const WRONG_SETTINGS = (\d+);$/m.exec(textOf('src/main.ts')) ?? [];
+    expect(unitText('gatehouse@.service')).to.include(`\nRestartPreventExitStatus=${status}\n`);
+  });
+
+  it('starts and stops every process with gatehouse.target', () => {
+    const unit = unitText('gatehouse@.service');
+    expect(unit).to.include('\nPartOf=gatehouse.target\n');
+    expect(unit).to.include('\nWantedBy=gatehouse.target\n');
+    expect(unit, 'started means ready').to.include('\nType=notify\n');
+  });
+
+  it('confines the service: an exposure of at most 1.3', () => {
+    const folder = temporaryDirectory('exposure');
+    const file = path.join(folder, 'gatehouse@.service');
+    writeFileSync(file, unitText('gatehouse@.service'));
+    const words = ['security', '--offline=true', '--threshold=13', file];
+    expect(() => execFileSync('systemd-analyze', words)).not.to.throw();
+  });
+
   it('gives a process time to leave', () => {
     const [, patience] = /^TimeoutStopSec=(\d+)$/m.exec(unitText('gatehouse@.service')) ?? [];
     const { server } = settingsIn('config/production.example.yaml');
