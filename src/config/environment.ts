@@ -164,6 +164,13 @@ export const mayBeInAFile: readonly string[] = [
   ...Object.values(variableOf),
 ];
 
+/** Variables that say which deployment a process belongs to. */
+const DEPLOYMENT = ['GATEHOUSE_CONFIG', 'GATEHOUSE_DATA_DIR', 'DATABASE_URL', 'REDIS_URL'];
+
+/** Whether these variables lead to a deployment, other than by the defaults. */
+export const namesADeployment = (variables: Variables): boolean =>
+  DEPLOYMENT.some((name) => variables[name] || variables[`${name}_FILE`]);
+
 const knownVariables = [
   'GATEHOUSE_CONFIG',
   ...Object.keys(settingOf),

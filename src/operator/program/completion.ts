@@ -3,7 +3,7 @@ import path from 'node:path';
 import { Argument, type Command } from 'commander';
 import type { Operator } from './operator.ts';
 
-const PROGRAM = path.join(import.meta.dirname, '../main.ts');
+const PROGRAM = path.join(import.meta.dirname, '../../../bin/gatehouse');
 
 export function addCompletionCommand(program: Command, { print }: Operator): void {
   program
@@ -30,7 +30,7 @@ function scriptFor(shell: 'bash' | 'zsh', program: Command): string {
   const cases = choicesOf(program).toReversed();
   return [
     ...(shell === 'zsh' ? ZSH : []),
-    `gatehouse() { ${quoted(process.execPath)} ${quoted(PROGRAM)} "$@"; }`,
+    `gatehouse() { ${quoted(PROGRAM)} "$@"; }`,
     '_gatehouse() {',
     `  local choices before="\${COMP_WORDS[*]:1:$((COMP_CWORD-1))} "`,
     '  case "$before" in',

@@ -1,0 +1,100 @@
+/**
+ * `gatehouse …`: the operator command, with the environment and as the user of the service on this
+ * machine. In a container, and wherever the caller's environment names the stores, that one decides.
+ */
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { userInfo } from 'node:os';
+import path from 'node:path';
+import { environmentOfProcess, namesADeployment, type Variables } from '../config/environment.ts';
+import { readAssignments, readEnvironmentFile } from './environment-file.ts';
+
+const COMMAND = path.join(import.meta.dirname, 'main.ts');
+const NODE_VERSION = path.join(import.meta.dirname, '../node-version.cjs');
+const UNITS = 'gatehouse@*.service';
+/** Asked about where no instance is loaded: the template says the same for each. */
+const ANY_INSTANCE = 'gatehouse@3001.service';
+
+/** On POSIX systems; the types of Node do not have it. */
+type Posix = NodeJS.Process & { initgroups(user: string, group: number): void };
+
+interface Unit {
+  /** Empty for a unit that runs as root. */
+  readonly user: string;
+  readonly environment: Variables;
+}
+
+const unit = namesADeployment(environmentOfProcess) ? undefined : findUnit();
+if (unit === undefined) await import('./main.ts');
+else runIn(unit);
+
+/** Undefined where systemd is not in charge, or has no such unit. */
+function findUnit(): Unit | undefined {
+  const loaded = systemctl('list-units', '--all', '--plain', '--no-legend', UNITS);
+  if (loaded === undefined) return undefined;
+  const names = loaded.split('\n').map((line) => line.trim().split(/\s/)[0] ?? '');
+  const port = environmentOfProcess.GATEHOUSE_OPERATORS_PORT;
+  const name = port ? `gatehouse@${port}.service` : (names.find(Boolean) ?? ANY_INSTANCE);
+  const shown = systemctl('show', name) ?? '';
+  const values = (key: string): string[] =>
+    [...shown.matchAll(new RegExp(`^${key}=(.*)$`, 'gm'))].map(([, value = '']) => value);
+  if (values('LoadState')[0] !== 'loaded') return undefined;
+  const environment = readAssignments(values('Environment').join(' '));
+  for (const line of values('EnvironmentFiles')) {
+    // `/etc/gatehouse/environment (ignore_errors=no)`
+    const [, file = '', mayBeMissing] = /^(.*) \(ignore_errors=(?:(yes)|no)\)$/.exec(line) ?? [];
+    Object.assign(environment, readEnvironmentFile(contentOf(file, mayBeMissing !== undefined)));
+  }
+  return { user: values('User')[0] ?? '', environment };
+}
+
+function systemctl(...words: string[]): string | undefined {
+  try {
+    return execFileSync('systemctl', words, {
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'ignore'],
+    });
+  } catch {
+    return undefined;
+  }
+}
+
+function contentOf(file: string, mayBeMissing: boolean): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (mayBeMissing && code === 'ENOENT') return '';
+    return fail(`The environment of the service, ${file}, cannot be read (${code}).`);
+  }
+}
+
+/** Replaces this process, so that signals, the terminal and the exit code are the command's own. */
+function runIn({ user, environment }: Unit): void {
+  const caller = userInfo().username;
+  if (user !== '' && user !== caller) {
+    if (process.getuid?.() !== 0) fail(`The service runs as ${user}, and you are ${caller}.`);
+    const group = Number(execFileSync('id', ['-g', user], { encoding: 'utf8' }));
+    (process as Posix).initgroups(user, group);
+    process.setgid?.(group);
+    process.setuid?.(user);
+  }
+  const variables = {
+    ...environmentOfProcess,
+    // Both names stand in the audit log.
+    SUDO_USER: environmentOfProcess.SUDO_USER ?? caller,
+    HOME: userInfo().homedir,
+    ...environment,
+  };
+  const { execPath, argv } = process;
+  process.execve?.(
+    execPath,
+    [execPath, '--require', NODE_VERSION, COMMAND, ...argv.slice(2)],
+    variables,
+  );
+}
+
+function fail(message: string): never {
+  process.stderr.write(`${message}\nRun it as root: sudo gatehouse …\n`);
+  process.exit(1);
+}

@@ -1,0 +1,106 @@
+/** `gatehouse`, the command of a machine on which systemd runs the service: a stub plays systemctl. */
+import { execFileSync, spawn } from 'node:child_process';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { text } from 'node:stream/consumers';
+import { expect } from 'chai';
+import { readAssignments, readEnvironmentFile } from '../../src/operator/environment-file.ts';
+import { COMPILE_CACHE } from '../support/programs.ts';
+import { startSeeded } from '../support/seeded.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
+import { storesOf } from './run-operator.ts';
+
+const GATEHOUSE = path.join(import.meta.dirname, '../../bin/gatehouse');
+
+describe('gatehouse on a machine with systemd', () => {
+  const on = startSeeded();
+  const folder = temporaryDirectory('gatehouse');
+
+  /** @param shown what `systemctl show` prints of the unit. */
+  async function gatehouse(shown: string, words: string[], environment = {}) {
+    const programs = path.join(folder, 'bin');
+    mkdirSync(programs, { recursive: true });
+    const stub = `#!/bin/sh\n[ "$1" = show ] || exit 0\ncat <<'END'\n${shown}\nEND\n`;
+    writeFileSync(path.join(programs, 'systemctl'), stub, { mode: 0o755 });
+    const child = spawn(GATEHOUSE, words, {
+      cwd: folder,
+      env: { ...COMPILE_CACHE, PATH: `${programs}:${process.env.PATH}`, ...environment },
+    });
+    const ended = new Promise((resolve) => child.once('close', resolve));
+    const [output, errors] = await Promise.all([text(child.stdout), text(child.stderr)]);
+    return { exitCode: await ended, output, errors };
+  }
+
+  function unit(variables: Readonly<Record<string, string>>): string {
+    const file = path.join(folder, 'environment');
+    const lines = Object.entries(variables).map(([name, value]) => `${name}=${value}`);
+    writeFileSync(file, `# The stores.\n${lines.join('\n')}\n`);
+    return `LoadState=loaded\nEnvironment=A=1\nEnvironmentFiles=${file} (ignore_errors=no)\nUser=`;
+  }
+
+  it('acts on the stores that the environment file of the unit names', async () => {
+    const words = ['organizations', 'add', '--name', 'Harbour'];
+    const answer = await gatehouse(unit(storesOf(on.service)), words);
+    expect(answer, answer.errors).to.have.property('exitCode', 0);
+    expect(answer.errors).to.match(/^Acting on /);
+    const rows = await on.service.database.query<{ name: string }>(
+      'SELECT name FROM organizations',
+    );
+    expect(rows.map(({ name }) => name)).to.include('Harbour');
+  });
+
+  it('acts on the stores that the caller names, whatever the unit says', async () => {
+    const data = path.join(folder, 'elsewhere');
+    const shown = unit(storesOf(on.service));
+    const answer = await gatehouse(shown, ['accounts', 'list'], { GATEHOUSE_DATA_DIR: data });
+    expect(answer.exitCode).to.equal(2);
+    expect(answer.errors).to.contain(data);
+  });
+
+  it('says so if the environment file of the unit cannot be read', async () => {
+    const shown = 'LoadState=loaded\nEnvironmentFiles=/nowhere/at/all (ignore_errors=no)\nUser=';
+    const { exitCode, errors } = await gatehouse(shown, ['accounts', 'list']);
+    expect({ exitCode, errors }).to.deep.equal({
+      exitCode: 1,
+      errors:
+        'The environment of the service, /nowhere/at/all, cannot be read (ENOENT).\n' +
+        'Run it as root: sudo gatehouse …\n',
+    });
+  });
+
+  it('is the command of an installation, also by its link', () => {
+    const link = path.join(folder, 'link');
+    execFileSync('ln', ['-sf', GATEHOUSE, link]);
+    expect(execFileSync(link, ['--version'], { encoding: 'utf8' })).to.match(/^\d+\.\d+\.\d+\n$/);
+  });
+});
+
+describe('an environment file', () => {
+  it('is read as systemd reads it', () => {
+    const file = `
+# a comment
+; another
+A=1
+  B = no variable
+C=value # part of it
+D="two words" and 'three more words'
+E=a\\ b
+F=first \\
+second
+G=
+`;
+    expect(readEnvironmentFile(file)).to.deep.equal({
+      A: '1',
+      C: 'value # part of it',
+      D: 'two words and three more words',
+      E: 'a b',
+      F: 'first second',
+      G: '',
+    });
+  });
+
+  it('and what systemctl prints of an environment is read alike', () => {
+    const shown = 'A=1 "B=two words" C=x\\ y "D=a\\"b"';
+    expect(readAssignments(shown)).to.deep.equal({ A: '1', B: 'two words', C: 'x y', D: 'a"b' });
+  });
+});
