@@ -1,7 +1,9 @@
 /**
- * Loaded first (`node --require`), and written for every Node there is: one that is too old for this
- * program is told so, instead of stumbling over its first file.
+ * Loaded first (`node --require`), and written for every Node there is. Says in one sentence that this
+ * Node is too old, or that the dependencies are not installed, where a stack trace would follow.
  */
+const { existsSync } = require('node:fs');
+const path = require('node:path');
 const { engines } = require('../package.json');
 
 const [needed] = /\d+/.exec(engines.node);
@@ -9,6 +11,14 @@ if (Number.parseInt(process.versions.node, 10) < needed) {
   process.stderr.write(
     `Gatehouse needs Node ${needed} or later, and this is ${process.versions.node} (${process.execPath}): ` +
       'install one, or run `npm ci` without --omit=dev, which brings one.\n',
+  );
+  process.exit(1);
+}
+
+const root = path.join(__dirname, '..');
+if (!existsSync(path.join(root, 'node_modules'))) {
+  process.stderr.write(
+    `The packages that Gatehouse needs are not installed: run \`npm ci\` in ${root}\n`,
   );
   process.exit(1);
 }
