@@ -29,7 +29,7 @@ const anchorOf = (heading: string): string =>
     .replace(/[^\p{L}\p{N} _-]/gu, '')
     .replaceAll(' ', '-');
 
-const OPERATOR = /^npm run (?:--silent )?operator -- (.*)$/;
+const OPERATOR = /^(?:npm run (?:--silent )?operator --|gatehouse) (.*)$/;
 
 /** The lines of a block, with those that go on joined, and without comments. */
 const linesOf = (block: string): string[] =>
@@ -39,12 +39,12 @@ const linesOf = (block: string): string[] =>
     .map((line) => line.replace(/(^|\s)#.*$/, '').trim())
     .filter(Boolean);
 
-/** What follows `npm run operator --`, in blocks and in the text. */
+/** What follows `gatehouse` or `npm run operator --`, in blocks and in the text. */
 function commandsIn(text: string): string[] {
   const blocks = [...text.matchAll(/```sh\n(.*?)```/gs)].flatMap(([, block = '']) =>
     linesOf(block),
   );
-  const inText = [...text.matchAll(/`(npm run [^`]+)`/g)].map(([, code = '']) =>
+  const inText = [...text.matchAll(/`((?:npm run|gatehouse) [^`]+)`/g)].map(([, code = '']) =>
     code.replaceAll(/\s+/g, ' '),
   );
   const commands = [...blocks, ...inText].map((line) => OPERATOR.exec(line)?.[1]);

@@ -153,7 +153,7 @@ describeOn([postgresServer, redisServer], 'a start that fails, PostgreSQL and Re
     [
       'a migration is pending that nobody may apply',
       async () => ({ storage: { databaseUrl: await freshDatabaseUrl(), autoMigrate: false } }),
-      ['the database schema is behind by 0001', '`npm run operator -- migrate` applies them'],
+      ['the database schema is behind by 0001', '`gatehouse migrate` applies them'],
     ],
     [
       'Redis evicts, and keeps nothing on disk',

@@ -1,7 +1,6 @@
 /** From the file and the environment to settings, or to every problem at once. */
 import { existsSync } from 'node:fs';
 import path from 'node:path';
-import { hasDatabase } from '../data-directory.ts';
 import {
   type EffectiveSecret,
   type EffectiveSetting,
@@ -48,19 +47,6 @@ export function loadSettings(options: LoadOptions = {}): Settings {
  */
 export function loadSettingsWithoutSecrets(options: LoadOptions = {}): SettingsWithoutSecrets {
   return judge(options, { secretsAreNeeded: false }).settings;
-}
-
-/**
- * The same for a command that opens the stores. The first one makes the embedded database; without
- * secrets beside it, that would look to a service as if they were lost.
- *
- * @throws ConfigurationProblems with every problem of the file and the environment.
- */
-export function loadSettingsOfStores(options: LoadOptions = {}): SettingsWithoutSecrets {
-  const { settings, given } = judge(options, { secretsAreNeeded: false });
-  const { databaseUrl, dataDirectory } = settings.storage;
-  if (databaseUrl === undefined && !hasDatabase(dataDirectory)) loadSecrets(given, dataDirectory);
-  return settings;
 }
 
 /**

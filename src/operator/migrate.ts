@@ -1,13 +1,14 @@
 /** `operator migrate`: brings the schema up to date, for a job that does so before the nodes start. */
 import type { Command } from 'commander';
-import { loadSettingsOfStores } from '../config/load.ts';
+import { loadSettingsWithoutSecrets } from '../config/load.ts';
 import { openDatabase } from '../storage/database.ts';
 import { migrate, pendingMigrations } from '../storage/migrate.ts';
+import { requireEmbeddedDatabase } from './deployment.ts';
 import type { Operator } from './program/operator.ts';
 
 export function addMigrateCommand(
   program: Command,
-  { print, progress, environment }: Operator,
+  { announce, print, progress, environment }: Operator,
 ): void {
   program
     .command('migrate')
@@ -16,7 +17,10 @@ export function addMigrateCommand(
     )
     .option('--dry-run', 'name what is missing and change nothing', false)
     .action(async ({ dryRun }: { dryRun: boolean }) => {
-      const { storage } = loadSettingsOfStores({ environment });
+      const settings = loadSettingsWithoutSecrets({ environment });
+      const { storage } = settings;
+      announce(settings);
+      requireEmbeddedDatabase(storage);
       const database = await openDatabase(storage);
       try {
         // While somebody else migrates it, the embedded database would not answer in time.

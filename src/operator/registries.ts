@@ -19,7 +19,7 @@ import { createMachineTokens, type MachineTokens } from '../authorizations/machi
 import type { Client } from '../clients/client.ts';
 import { systemClock } from '../clock.ts';
 import type { Variables } from '../config/environment.ts';
-import { findKeys, loadSettingsOfStores } from '../config/load.ts';
+import { findKeys, loadSettingsWithoutSecrets } from '../config/load.ts';
 import type { Settings, SettingsWithoutSecrets } from '../config/settings.ts';
 import { type Registries as CommonRegistries, createRegistries } from '../registries.ts';
 import { silentChangeFeed } from '../storage/change-feed.ts';
@@ -28,6 +28,7 @@ import { requireSchema } from '../storage/migrate.ts';
 import { openTokenStore } from '../storage/open-token-store.ts';
 import type { Queries } from '../storage/queries.ts';
 import type { TokenStore } from '../storage/token-store.ts';
+import { requireEmbeddedDatabase, requireTables } from './deployment.ts';
 
 /**
  * The record of one change, to be written in its transaction: who may do what, and since when.
@@ -66,18 +67,30 @@ const PATIENCE = 10;
  * Opens the database of the settings for as long as `work` takes. An embedded database that a
  * running service keeps is reached through that service.
  *
- * @throws ConfigurationProblems, StorageUnavailable, or Refusal `migrations_pending`
+ * @param announce is called with the settings, before anything is opened.
+ * @throws ConfigurationProblems, NoDeployment, StorageUnavailable, or Refusal `migrations_pending`
  */
 export async function withRegistries<Result>(
-  { environment, by }: { readonly environment: Variables; readonly by?: OperatedBy },
+  {
+    environment,
+    by,
+    announce,
+  }: {
+    readonly environment: Variables;
+    readonly by?: OperatedBy;
+    readonly announce: (settings: SettingsWithoutSecrets) => void;
+  },
   work: (registries: Registries) => Promise<Result>,
 ): Promise<Result> {
-  const settings = loadSettingsOfStores({ environment });
+  const settings = loadSettingsWithoutSecrets({ environment });
   const { storage } = settings;
+  announce(settings);
+  requireEmbeddedDatabase(storage);
   // Nobody waits for a page here, and one statement may change a great many rows.
   const database = await openDatabase({ ...storage, patience: PATIENCE });
   await using opened = new AsyncDisposableStack();
   opened.defer(() => database.close());
+  await requireTables(database, storage);
   await requireSchema(database, storage);
   await keyEmails(database);
   // A command asks once and ends: there is nothing to remember, so nothing to be told. It waits

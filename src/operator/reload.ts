@@ -33,7 +33,10 @@ const OUTCOME = z.union([
   z.object({ code: z.literal('not_reloaded') }),
 ]);
 
-export function addReloadCommand(program: Command, { print, environment }: Operator): void {
+export function addReloadCommand(
+  program: Command,
+  { announce, print, environment }: Operator,
+): void {
   program
     .command('reload')
     .description('let the running service read its settings and secrets again, without a restart')
@@ -46,7 +49,9 @@ listed by name. Where server.operators_host is not loopback, the command needs t
 service. SIGHUP to the service does the same, and its log says what came of it.`,
     )
     .action(async () => {
-      const { server } = loadSettingsWithoutSecrets({ environment });
+      const settings = loadSettingsWithoutSecrets({ environment });
+      const { server } = settings;
+      announce(settings);
       const isProved = isReachedFromElsewhere(server.operatorsHost);
       const keys = isProved ? findKeys({ environment }) : undefined;
       print(await reload(server, keys ? reloadCredentials(keys) : []));

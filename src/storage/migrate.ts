@@ -62,7 +62,7 @@ export class MigrationsPending extends Refusal {
     super(
       'migrations_pending',
       `the database schema is behind by ${names.join(', ')}`,
-      '`npm run operator -- migrate` applies them, as does a start with storage.auto_migrate: true',
+      '`gatehouse migrate` applies them, as does a start with storage.auto_migrate: true',
     );
     this.name = 'MigrationsPending';
   }
@@ -88,13 +88,18 @@ export async function requireSchema(
   await migrate(database);
 }
 
-/** The names of the migrations that this version brings and the database does not have yet. */
-export async function pendingMigrations(database: OpenDatabase): Promise<string[]> {
-  const known = await database.query<{ present: boolean }>(
+/** False for a database in which no Gatehouse was ever started. */
+export async function hasSchema(database: OpenDatabase): Promise<boolean> {
+  const [row] = await database.query<{ present: boolean }>(
     'SELECT to_regclass($1) IS NOT NULL AS present',
     [TABLE],
   );
-  const applied = known[0]?.present
+  return row?.present === true;
+}
+
+/** The names of the migrations that this version brings and the database does not have yet. */
+export async function pendingMigrations(database: OpenDatabase): Promise<string[]> {
+  const applied = (await hasSchema(database))
     ? await database.query<{ name: string }>(`SELECT name FROM ${TABLE}`)
     : [];
   const names = new Set(applied.map((row) => row.name));

@@ -77,7 +77,7 @@ describeOn([postgresServer, redisServer, dumps, asks], 'a restored backup', () =
       'systemctl start redis-server': () => redis.restart(),
     };
     for (const command of commands) {
-      const [, words] = /^npm run operator -- (.*)$/.exec(command) ?? [];
+      const [, words] = /^gatehouse (.*)$/.exec(command) ?? [];
       if (words !== undefined) {
         const { exitCode, errors } = await operator(`${words} --yes`);
         expect(exitCode, `${command}\n${errors}`).to.equal(0);

@@ -67,7 +67,7 @@ describe('the operator program', () => {
     const ended = new Promise((resolve) => child.once('close', resolve));
     const [output, errors] = await Promise.all([text(child.stdout), text(child.stderr)]);
     expect(JSON.parse(output).error).to.include({ code: 'account_unknown' });
-    expect(errors).to.equal('');
+    expect(errors).to.match(/^Acting on .*\n$/);
     expect(await ended).to.equal(1);
   });
 

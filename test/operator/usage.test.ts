@@ -1,18 +1,31 @@
 /** What all commands have in common: help, wrong usage, and the stores they are pointed at. */
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { Readable, Writable } from 'node:stream';
 import { expect } from 'chai';
 import type { Command } from 'commander';
-import { createProgram } from '../../src/operator/program/program.ts';
+import { describeDeployment } from '../../src/operator/deployment.ts';
+import { createProgram, READ_ONLY } from '../../src/operator/program/program.ts';
+import { openDatabase } from '../../src/storage/database.ts';
+import { hasSchema } from '../../src/storage/migrate.ts';
+import { freshDatabaseUrl } from '../support/postgres-server.ts';
+import { describeOn, postgresServer } from '../support/requirements.ts';
+import { startSeeded } from '../support/seeded.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
-import { expectWrongUsage, operatorWith, refusalFrom, valueFrom } from './run-operator.ts';
+import {
+  expectWrongUsage,
+  operatorWith,
+  refusalFrom,
+  storesOf,
+  valueFrom,
+} from './run-operator.ts';
 
 const nowhere = () => new Writable({ write: (_chunk, _encoding, done) => done() });
 const idle = {
   ...{ environment: {}, stdin: Readable.from([]), stdout: nowhere(), stderr: nowhere() },
   ...{
     by: () => ({ operator: 'nobody' }),
+    announce: () => {},
     run: async () => {},
     print: () => {},
     say: () => {},
@@ -41,11 +54,11 @@ describe('the operator command', () => {
     for (const [words, command] of [['', program] as const, ...commands]) {
       const { exitCode, output: help } = await run(`${words} --help`);
       expect(exitCode, words).to.equal(0);
-      expect(help.startsWith(`Usage: operator ${words}`), help).to.equal(true);
+      expect(help.startsWith(`Usage: gatehouse ${words}`), help).to.equal(true);
       expect(help, words).to.contain('--json');
       if (words === '') continue;
       const [, examples = ''] = help.split(/\nExamples?:\n/);
-      const begins = `npm run operator -- ${words === 'keys list' ? 'keys' : words}`;
+      const begins = `gatehouse ${words === 'keys list' ? 'keys' : words}`;
       expect(examples, words).to.contain(begins);
       if (command.commands.length > 0) continue;
       const known = ['--json', '--reason', ...command.options.map(({ long }) => long)];
@@ -90,10 +103,29 @@ describe('the operator command', () => {
     }
   });
 
-  it('creates the embedded database it is pointed at, and finds it again', async () => {
-    const alone = operatorWith({ GATEHOUSE_DATA_DIR: temporaryDirectory('operator') });
-    const acme = await valueFrom(alone, 'organizations add --name Acme');
-    expect(await valueFrom(alone, 'organizations list')).to.have.nested.property('[0].id', acme.id);
+  it('creates no data folder and no database, and exits with 2 where nothing was ever started', async () => {
+    const directory = path.join(temporaryDirectory('operator'), 'data');
+    const alone = operatorWith({ GATEHOUSE_DATA_DIR: directory });
+    for (const line of [
+      'organizations add --name Acme',
+      'accounts list',
+      'revoke --all --yes',
+      'migrate',
+      'migrate --dry-run',
+    ]) {
+      const { error } = await valueFrom(alone, line, { exitCode: 2 });
+      expect(error, line).to.include({ code: 'no_deployment' });
+      expect(error.message, line).to.contain(directory);
+    }
+    const { exitCode, output } = await alone('doctor');
+    expect({ exitCode, output }).to.have.property('exitCode', 1);
+    expect(output).to.contain(`There is no Gatehouse in the data directory ${directory}`);
+    expect(existsSync(directory)).to.equal(false);
+  });
+
+  it('lists as reading only commands that exist', () => {
+    const all = commandsOf(program).map(([words]) => words);
+    expect(READ_ONLY.filter((words) => !all.includes(words))).to.deep.equal([]);
   });
 
   it('says that a database is away, without asking for secrets it does not need', async () => {
@@ -109,7 +141,7 @@ describe('the schema of an import', () => {
   const published = readFileSync(PUBLISHED, 'utf8');
   const run = operatorWith({});
 
-  it('is published as it is: `npm run --silent operator -- import --schema > config/import.schema.json`', async () => {
+  it('is published as it is: `gatehouse import --schema > config/import.schema.json`', async () => {
     expect(await run('import --schema')).to.include({ exitCode: 0, output: published });
     expect(await valueFrom(run, 'import --schema')).to.deep.equal(JSON.parse(published));
   });
@@ -129,5 +161,45 @@ describe('the schema of an import', () => {
       for (const [name, key] of Object.entries(keys))
         expect(key, name).to.have.property('description');
     }
+  });
+});
+
+describe('the deployment that a command acts on', () => {
+  describeOn([postgresServer], 'a database that no Gatehouse was started on', () => {
+    it('is refused with exit code 2 and stays empty', async () => {
+      const DATABASE_URL = await freshDatabaseUrl();
+      const run = operatorWith({ DATABASE_URL });
+      const { error } = await valueFrom(run, 'revoke --all --yes', { exitCode: 2 });
+      expect(error).to.include({ code: 'no_deployment' });
+      const database = await openDatabase({ databaseUrl: DATABASE_URL, dataDirectory: '' });
+      expect(await hasSchema(database)).to.equal(false);
+      await database.close();
+    });
+  });
+
+  describe('of a running service', () => {
+    const on = startSeeded();
+
+    it('is named first by a command that changes something, without its password', async () => {
+      const run = operatorWith({ GATEHOUSE_ISSUER: on.service.issuer, ...storesOf(on.service) });
+      const { exitCode, errors } = await run(['organizations', 'add', '--name', 'Acme', '--json']);
+      expect(exitCode).to.equal(0);
+      expect(errors).to.match(/^Acting on http:\/\/\S+, .*PostgreSQL/);
+      for (const line of ['organizations list', 'accounts list']) {
+        expect(await run(line), line).to.have.property('errors', '');
+      }
+    });
+
+    it('is described by issuer, host and database', () => {
+      const storage = {
+        dataDirectory: '/var/lib/gatehouse',
+        databaseUrl: 'postgres://me:sword@fish@db.example.com:5433/gatehouse?sslmode=verify-full',
+        redisUrl: 'rediss+sentinel://:swordfish@a.example.com,b.example.com/main',
+      };
+      expect(describeDeployment({ issuer: 'https://auth.example.com', storage })).to.equal(
+        'https://auth.example.com, PostgreSQL db.example.com:5433/gatehouse, ' +
+          'Redis a.example.com,b.example.com/main',
+      );
+    });
   });
 });

@@ -175,7 +175,7 @@ export function importJsonSchema() {
   return {
     $schema,
     title: 'Gatehouse import',
-    description: 'Each line of a file for `npm run operator -- import FILE` (JSON Lines, UTF-8).',
+    description: 'Each line of a file for `gatehouse import FILE` (JSON Lines, UTF-8).',
     ...schema,
   };
 }

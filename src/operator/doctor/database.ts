@@ -5,6 +5,7 @@ import { type OpenDatabase, openDatabase } from '../../storage/database.ts';
 import { notificationMilliseconds, reportDatabase } from '../../storage/database-report.ts';
 import { pendingMigrations } from '../../storage/migrate.ts';
 import { StorageUnavailable } from '../../storage/storage-unavailable.ts';
+import { NoDeployment, requireEmbeddedDatabase } from '../deployment.ts';
 import type { Findings } from './findings.ts';
 
 /** Milliseconds. A request asks the database several times. */
@@ -23,6 +24,7 @@ export async function checkDatabase(
   const where = isEmbedded ? storage.dataDirectory : 'DATABASE_URL';
   let database: OpenDatabase | undefined;
   try {
+    requireEmbeddedDatabase(storage);
     database = await openDatabase(storage);
     const report = await reportDatabase(database, systemClock);
     const name = `${isEmbedded ? 'embedded PostgreSQL' : 'PostgreSQL'} ${report.version}`;
@@ -50,13 +52,18 @@ export async function checkDatabase(
       check: 'database',
       where,
       message: `it cannot be used: ${reasonOf(error)}`,
-      remedy: isEmbedded
-        ? 'see that this account may write there, and what else serves that folder'
-        : 'see that it runs, and that the URL, its account and its password are right',
+      remedy: remedyFor(error, isEmbedded),
     });
     findings.notChecked(CHECKS, 'the database cannot be used');
     return undefined;
   }
+}
+
+function remedyFor(error: unknown, isEmbedded: boolean): string {
+  if (error instanceof NoDeployment) return error.remedy;
+  return isEmbedded
+    ? 'see that this account may write there, and what else serves that folder'
+    : 'see that it runs, and that the URL, its account and its password are right';
 }
 
 async function checkMigrations(
@@ -73,8 +80,7 @@ async function checkMigrations(
     check: 'migrations',
     where,
     message: `the schema lacks ${shortened(pending)}: no node of this version has started on it`,
-    remedy:
-      '`npm run operator -- migrate`, or start a node of this version with storage.auto_migrate: true',
+    remedy: '`gatehouse migrate`, or start a node of this version with storage.auto_migrate: true',
   });
   findings.notChecked(CHECKS.slice(1), 'a migration is pending');
   return false;

@@ -2,7 +2,7 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import type { OperatedBy } from '../../accounts/activity/activity.ts';
 import type { Variables } from '../../config/environment.ts';
-import { findKeys, loadSettingsOfStores } from '../../config/load.ts';
+import { findKeys, loadSettingsWithoutSecrets } from '../../config/load.ts';
 import { ConfigurationProblems } from '../../config/problems.ts';
 import type { SettingsWithoutSecrets } from '../../config/settings.ts';
 import { StorageUnavailable } from '../../storage/storage-unavailable.ts';
@@ -125,7 +125,7 @@ function settingsChecked(
   environment: Variables,
 ): SettingsWithoutSecrets | undefined {
   try {
-    const settings = loadSettingsOfStores({ environment });
+    const settings = loadSettingsWithoutSecrets({ environment });
     findings.ok('settings', `fine; the issuer is ${settings.issuer}`);
     return settings;
   } catch (error) {

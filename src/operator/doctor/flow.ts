@@ -52,7 +52,7 @@ class StepFailed extends Error {
 const ANOTHER =
   'another deployment answers there: compare DATABASE_URL and REDIS_URL of the nodes with those here';
 const NODES_DIFFER =
-  'give every node the same REDIS_URL, DATABASE_URL, GATEHOUSE_COOKIE_KEYS and GATEHOUSE_TOKEN_KEYS (`npm run operator -- keys` compares keys)';
+  'give every node the same REDIS_URL, DATABASE_URL, GATEHOUSE_COOKIE_KEYS and GATEHOUSE_TOKEN_KEYS (`gatehouse keys` compares keys)';
 const CLOCKS_DIFFER = `${NODES_DIFFER}; their clocks must agree as well`;
 const COOKIES_LOST =
   'let the proxy pass Cookie and Set-Cookie unchanged, cache nothing, and give every node the same GATEHOUSE_COOKIE_KEYS';

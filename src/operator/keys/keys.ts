@@ -72,7 +72,7 @@ function rotationSteps(kind: KeyKind | undefined): string[] {
     '(of an embedded deployment: the list in data/secrets.json):',
     '1. old,new   every node accepts the new key, none signs with it yet',
     '2. new,old   the new key signs, the old one is still accepted',
-    '3. new       once `npm run operator -- keys` says that the old one is safe to remove',
+    '3. new       once `gatehouse keys` says that the old one is safe to remove',
   ];
 }
 

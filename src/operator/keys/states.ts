@@ -141,7 +141,7 @@ function ownWarnings(state: KeyState, now: number): KeyWarning[] {
       {
         kind,
         message: `the current ${kind} key ${fingerprint} is in use for ${days} days`,
-        remedy: `replace it: \`npm run operator -- keys generate --kind ${kind}\` says how`,
+        remedy: `replace it: \`gatehouse keys generate --kind ${kind}\` says how`,
       },
     ];
   }

@@ -1,7 +1,7 @@
 /** An example for the help of every command: what is typed, as it would be typed. */
 import type { Command } from 'commander';
 
-/** By the words of the command; each is what follows `npm run operator --`. */
+/** By the words of the command; each is what follows `gatehouse`. */
 const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   'accounts add': [
     'accounts add --email ada@example.com --name "Ada Lovelace" --invite',
@@ -106,7 +106,7 @@ export function addExamples(command: Command, path: readonly string[] = []): voi
     (one) => EXAMPLES[one]?.slice(0, verbs.length === 0 ? 9 : 1) ?? [],
   );
   if (path.length === 0 || examples.length === 0) return;
-  const lines = examples.map((example) => `  npm run operator -- ${example}`);
+  const lines = examples.map((example) => `  gatehouse ${example}`);
   command.addHelpText(
     'after',
     `\n${lines.length === 1 ? 'Example' : 'Examples'}:\n${lines.join('\n')}`,

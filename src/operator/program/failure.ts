@@ -7,6 +7,7 @@ import { troubleOf } from '../../explained.ts';
 import type { Refusal } from '../../refusal.ts';
 import { EmbeddedPostgresInUse } from '../../storage/embedded/postgres.ts';
 import { UnsafeRedis } from '../../storage/open-token-store.ts';
+import { NoDeployment } from '../deployment.ts';
 import { importProblemsReport } from '../import/report.ts';
 import type { Report } from './report.ts';
 
@@ -48,6 +49,7 @@ export function failureOf(error: unknown): Failure {
       text: message,
     };
   }
+  if (error instanceof NoDeployment) return failure(WRONG_USAGE, error);
   if (error instanceof ImportInterrupted) return failure(REFUSED, error);
   if (error instanceof ImportProblems) {
     return { ...importProblemsReport(error), exitCode: REFUSED };

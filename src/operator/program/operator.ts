@@ -2,6 +2,7 @@
 import type { Readable, Writable } from 'node:stream';
 import type { OperatedBy } from '../../accounts/activity/activity.ts';
 import type { Variables } from '../../config/environment.ts';
+import type { SettingsWithoutSecrets } from '../../config/settings.ts';
 import type { Registries } from '../registries.ts';
 import type { Progress, Terminal } from './progress.ts';
 import type { Report } from './report.ts';
@@ -17,6 +18,11 @@ export interface Surroundings {
 }
 
 export interface Operator extends Surroundings {
+  /**
+   * Says on standard error which deployment is acted on, if the command changes something.
+   * `run` does so itself.
+   */
+  readonly announce: (settings: SettingsWithoutSecrets) => void;
   /** Opens the registries, does the work, prints its report. */
   readonly run: (work: (registries: Registries) => Promise<Report>) => Promise<void>;
   /** Who runs the command and why, for what it records. */

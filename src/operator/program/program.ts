@@ -24,8 +24,8 @@ import { WIDTH } from './report.ts';
 /** @param json an error is told as JSON by whoever runs the program, so commander is silent. */
 export function createProgram(operator: Operator, { json }: { readonly json: boolean }): Command {
   const { stdout, stderr } = operator;
-  const program = new Command('operator')
-    .description('Administers a Gatehouse: the one of config/gatehouse.yaml and the environment.')
+  const program = new Command('gatehouse')
+    .description('Administers the Gatehouse that the settings file and the environment lead to.')
     .option('--json', 'print exactly one JSON value, for an error too')
     .option('--reason <text>', 'why: kept in the audit log with what the command changes', reason)
     .version(packageFile.version, '--version', 'print the version of Gatehouse')
@@ -36,8 +36,8 @@ export function createProgram(operator: Operator, { json }: { readonly json: boo
       'after',
       `
 Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 problems in the configuration.
-Commands work beside a running service and without one.
-With --json call \`npm run --silent operator -- …\`, or npm prints lines of its own.`,
+Commands work beside a running service and without one. \`gatehouse …\` takes the environment of the
+systemd unit or of the container; in a checkout \`npm run operator -- …\` is the same command.`,
     )
     .configureOutput({
       writeOut: (text) => stdout.write(text),
@@ -66,6 +66,39 @@ With --json call \`npm run --silent operator -- …\`, or npm prints lines of it
   addCompletionCommand(program, operator);
   addExamples(program);
   return program;
+}
+
+/** Commands that change nothing. Every other one says first which deployment it acts on. */
+export const READ_ONLY: readonly string[] = [
+  'accounts links',
+  'accounts list',
+  'accounts show',
+  'audit',
+  'check-config',
+  'clients list',
+  'clients show',
+  'completion',
+  'connections list',
+  'doctor',
+  'explain',
+  'keys generate',
+  'keys list',
+  'memberships list',
+  'organizations list',
+  'sessions list',
+  'warehouses list',
+];
+
+/** @returns true for a command that changes nothing, and for a dry run. */
+export function onlyReads(command: Command | undefined): boolean {
+  if (command === undefined || command.opts<{ dryRun?: boolean }>().dryRun) return true;
+  return READ_ONLY.includes(wordsOf(command));
+}
+
+/** The words by which a command is called: `accounts list`. */
+function wordsOf(command: Command): string {
+  const { parent } = command;
+  return parent?.parent ? `${wordsOf(parent)} ${command.name()}` : command.name();
 }
 
 const LONGEST_REASON = 500;

@@ -1,18 +1,19 @@
 /** One command line, from its words to its exit code. */
 import { userInfo } from 'node:os';
-import { CommanderError } from 'commander';
+import { type Command, CommanderError } from 'commander';
 import type { Variables } from '../../config/environment.ts';
+import { describeDeployment } from '../deployment.ts';
 import { withRegistries } from '../registries.ts';
 import { failureOf } from './failure.ts';
 import type { Operator, Surroundings } from './operator.ts';
-import { createProgram } from './program.ts';
+import { createProgram, onlyReads } from './program.ts';
 import { createProgress } from './progress.ts';
 import type { Report } from './report.ts';
 
 /**
  * Whatever goes wrong is told on the streams, and everything the command opened is closed then.
  *
- * @param args the words after `npm run operator --`.
+ * @param args the words after `gatehouse`.
  * @returns the exit code, as the help of the program explains it.
  */
 export async function runOperator(
@@ -24,6 +25,8 @@ export async function runOperator(
   const json = args.includes('--json');
   const progress = createProgress(stderr);
   let exitCode = 0;
+  /** The command of this line, once commander has found it. */
+  let command: Command | undefined;
 
   function print(report: Report): void {
     progress.clear();
@@ -36,8 +39,14 @@ export async function runOperator(
       const { reason } = program.opts<{ reason?: string }>();
       return { operator: operatorName(surroundings.environment), reason };
     },
+    announce(settings) {
+      if (onlyReads(command)) return;
+      progress.clear();
+      stderr.write(`Acting on ${describeDeployment(settings)}\n`);
+    },
     run: async (work) => {
-      print(await withRegistries({ ...surroundings, by: operator.by() }, work));
+      const { announce, by } = operator;
+      print(await withRegistries({ ...surroundings, by: by(), announce }, work));
     },
     print,
     json,
@@ -49,6 +58,9 @@ export async function runOperator(
   };
 
   const program = createProgram(operator, { json });
+  program.hook('preAction', (_program, found) => {
+    command = found;
+  });
   try {
     await program.parseAsync(args, { from: 'user' });
   } catch (error) {

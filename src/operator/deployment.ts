@@ -1,0 +1,60 @@
+/** Which deployment a command acts on, and that there is one: only a start of the service makes one. */
+import type { Settings } from '../config/settings.ts';
+import { hasDatabase } from '../data-directory.ts';
+import type { OpenDatabase } from '../storage/database.ts';
+import { hasSchema } from '../storage/migrate.ts';
+
+type Described = Pick<Settings, 'issuer'> & {
+  readonly storage: Pick<Settings['storage'], 'dataDirectory' | 'databaseUrl' | 'redisUrl'>;
+};
+
+/** Nothing was ever started on the stores that the settings and the environment name. */
+export class NoDeployment extends Error {
+  readonly code = 'no_deployment';
+  readonly remedy =
+    'Start the service there first, or name its stores: on a machine with the systemd unit by ' +
+    '`gatehouse …` as root, in a container by a command inside it, elsewhere by GATEHOUSE_CONFIG, ' +
+    'DATABASE_URL and REDIS_URL as the service has them.';
+
+  constructor(where: string) {
+    super(`There is no Gatehouse in ${where}: nothing was done.`);
+    this.name = 'NoDeployment';
+  }
+}
+
+/** @throws NoDeployment if the settings name an embedded database that does not exist. */
+export function requireEmbeddedDatabase({
+  databaseUrl,
+  dataDirectory,
+}: Described['storage']): void {
+  if (databaseUrl === undefined && !hasDatabase(dataDirectory)) {
+    throw new NoDeployment(`the data directory ${dataDirectory}`);
+  }
+}
+
+/** @throws NoDeployment if the database on the server is empty. */
+export async function requireTables(
+  database: OpenDatabase,
+  { databaseUrl }: Described['storage'],
+): Promise<void> {
+  if (databaseUrl === undefined || (await hasSchema(database))) return;
+  throw new NoDeployment(`the database ${placeOf(databaseUrl)}, which is empty`);
+}
+
+/** Names the issuer and the stores, without passwords. */
+export function describeDeployment({ issuer, storage }: Described): string {
+  const { databaseUrl, dataDirectory, redisUrl } = storage;
+  const database =
+    databaseUrl === undefined
+      ? `the embedded PostgreSQL in ${dataDirectory}`
+      : `PostgreSQL ${placeOf(databaseUrl)}`;
+  return `${issuer}, ${database}${redisUrl === undefined ? '' : `, Redis ${placeOf(redisUrl)}`}`;
+}
+
+/** Host, port and database of a URL. Several hosts (Sentinel, Cluster) stay as they are written. */
+const placeOf = (url: string): string =>
+  url
+    .replace(/\?.*$/s, '')
+    .replace(/^[a-z0-9+]+:\/\//i, '')
+    // Up to the last one: a password may hold an @ that nobody encoded.
+    .replace(/^.*@/s, '');
