@@ -18,6 +18,7 @@ LABEL org.opencontainers.image.title="Gatehouse" \
 WORKDIR /opt/gatehouse
 COPY --from=build /opt/gatehouse/node_modules ./node_modules
 COPY --from=build /own ./
+RUN ln -s /opt/gatehouse/bin/gatehouse /usr/local/bin/gatehouse
 COPY --from=build /own/config/container.yaml /etc/gatehouse/gatehouse.yaml
 ENV GATEHOUSE_CONFIG=/etc/gatehouse/gatehouse.yaml \
     MALLOC_ARENA_MAX=2

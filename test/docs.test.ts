@@ -48,7 +48,8 @@ function commandsIn(text: string): string[] {
     code.replaceAll(/\s+/g, ' '),
   );
   const commands = [...blocks, ...inText].map((line) => OPERATOR.exec(line)?.[1]);
-  return commands.filter((command) => command !== undefined);
+  // `gatehouse …` stands for any of them.
+  return commands.filter((command): command is string => ![undefined, '…'].includes(command));
 }
 
 /** As a shell splits them; a value comes from standard input, and what is written goes nowhere. */

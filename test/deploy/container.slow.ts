@@ -28,7 +28,7 @@ import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { buildImage, containerTools, type Image } from './image.ts';
 
 const ROOT = path.join(import.meta.dirname, '../..');
-const OPERATOR = ['npm', 'run', '--silent', 'operator', '--'];
+const OPERATOR = ['gatehouse'];
 /** As compose.yaml mounts them. */
 const SECRETS = '/run/gatehouse';
 const READERS = { nodes: 1000, postgres: 0, redis: 999 };
