@@ -46,8 +46,12 @@ export function createShownOnce({
     },
 
     async take<Value>(accountId: string, name: string) {
+      // Opened before it is consumed: for anybody else it stays where it is.
+      const key = keyOf(name, accountId);
+      const found = await store.read<string>('shown_once', name);
+      if (!found || open<Value>(found.data, key) === undefined) return undefined;
       const record = await store.take<string>('shown_once', name);
-      return record && open<Value>(record.data, keyOf(name, accountId));
+      return record && open<Value>(record.data, key);
     },
 
     async look<Value>(accountId: string, name: string) {
