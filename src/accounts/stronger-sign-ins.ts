@@ -1,22 +1,23 @@
 /** Who must sign in with more than a password, for what they could do to others, and since when. */
 import type { Clock } from '../clock.ts';
 import type { Queries } from '../storage/queries.ts';
+import { canBeStrong, type UpstreamStrength } from './sign-in-strength.ts';
 import { THROW_AWAY } from './throw-away-accounts.ts';
 
 /** What counts, as the settings are. */
 export interface StrongWays {
   readonly passkeys: boolean;
-  /** Of the providers. */
+  /** Of the providers with strong sign-ins. */
   readonly issuers: readonly string[];
 }
 
 /** Of the settings of sign-ins. */
 export const strongWaysOf = (signIn: {
   readonly passkeys: boolean;
-  readonly providers: readonly { readonly issuer: string }[];
+  readonly providers: readonly UpstreamStrength[];
 }): StrongWays => ({
   passkeys: signIn.passkeys,
-  issuers: signIn.providers.map(({ issuer }) => issuer),
+  issuers: signIn.providers.filter(canBeStrong).map(({ issuer }) => issuer),
 });
 
 export type RequiredSignIn = Parameters<typeof strongWaysOf>[0] & {

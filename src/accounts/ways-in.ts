@@ -14,6 +14,8 @@ export interface WayHeld {
   readonly lastUsedAt: Date | undefined;
   /** Nobody comes in by it as the settings are. */
   readonly isUnused: boolean;
+  /** A sign-in with it can satisfy `sign_in.require`, as the settings are. */
+  readonly isStrong: boolean;
 }
 
 export type WayKind = 'provider' | 'passkey';

@@ -60,6 +60,17 @@ export function findKeys(options: LoadOptions = {}): Settings['secrets'] | undef
   return findSecrets(given, settings.storage);
 }
 
+/**
+ * The providers with their secrets, for a command that tries them out, and the problems of those
+ * whose secret this process cannot read.
+ *
+ * @throws ConfigurationProblems with every problem of the file and the environment.
+ */
+export function findProviders(options: LoadOptions = {}): ReturnType<typeof signInProviders> {
+  const { values } = judge(options, { secretsAreNeeded: false });
+  return signInProviders(values, { secretsAreNeeded: true });
+}
+
 /** Everything a service would start on, and how it came to be. */
 export interface Inspection {
   /** With secrets that nobody will use where the first start is to make them. */

@@ -94,6 +94,14 @@ export interface SignInProvider {
   /** The claim that is the external id. */
   readonly accountClaim: string;
   readonly scopes: readonly string[];
+  /** Other hosts than the issuer's where its endpoints may be. */
+  readonly endpointHosts: readonly string[];
+  /** Asked for with each sign-in there. */
+  readonly acrValues: readonly string[];
+  /** How strong a sign-in there is: see `isStrongSignIn` in accounts/sign-in-strength.ts. */
+  readonly isStrong: boolean;
+  readonly strongAcr: readonly string[];
+  readonly strongAmr: readonly string[];
   /** Whose people come from there, by the domain of their address (mail-domain.ts). */
   readonly hintDomains: readonly string[];
   /** Opens an account for who has none. */

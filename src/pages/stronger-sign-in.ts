@@ -13,6 +13,8 @@ declare module './view-data.ts' {
       readonly notice: string | undefined;
       readonly until: Moment;
       readonly isOver: boolean;
+      /** They signed in at a provider that did not prove more than a password. */
+      readonly isFromProvider: boolean;
       /** The names of what lets them in; with none of them they add one here. */
       readonly held: readonly string[];
       /** Absent where there are no passkeys. */
@@ -37,9 +39,10 @@ export function strongerSignInPage(parts: PageParts): Route[] {
       notice: await host.notices.take(ctx),
       until: momentOf(demand.until),
       isOver: demand.isOver,
-      held: held.filter(({ isUnused }) => !isUnused).map(wayInWords),
+      held: held.filter(({ isStrong }) => isStrong).map(wayInWords),
       addPasskeyUrl: passkeySignIns && '/profile/security/passkeys/new',
-      linkable: upstream.ways,
+      linkable: upstream.strongWays,
+      isFromProvider: visitor.session.method === 'upstream',
       linkUrl: '/profile/security/ways',
     });
   }

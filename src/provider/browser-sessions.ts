@@ -4,6 +4,7 @@ import type Provider from 'oidc-provider';
 import type { Account } from '../accounts/account.ts';
 import type { Identity } from '../accounts/identities/identities.ts';
 import type { UpstreamSessions } from '../accounts/identities/upstream-sessions.ts';
+import type { SignedInBy, UpstreamProof } from '../accounts/sign-in-strength.ts';
 import { type Clock, epochSeconds } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
 import { requestState } from '../request-state.ts';
@@ -13,14 +14,12 @@ import type { SessionModel, SessionWrites } from './session-writes.ts';
 /** How somebody signs in with what is kept here. */
 export type Method = 'password' | 'passkey' | 'link';
 
-export interface BrowserSession {
+export interface BrowserSession extends SignedInBy {
   readonly accountId: string;
   /** Seconds since the epoch. */
   readonly signedInAt: number;
   /** When the person last proved who they are; 0 where another service let them in and does not say. */
   readonly provedAt: number;
-  /** How they did. */
-  readonly method: Method | 'upstream';
   /** Stays the same while the session lives; its cookie value changes. */
   readonly uid: string;
   /** The account's when it was begun: the session is over when the account has a later one. */
@@ -28,7 +27,7 @@ export interface BrowserSession {
 }
 
 /** A sign-in that was made elsewhere: a sign-out there ends the session that comes of it. */
-export interface UpstreamSignIn extends Identity {
+export interface UpstreamSignIn extends Identity, UpstreamProof {
   /** Of the session there. */
   readonly sid: string | undefined;
   /** Seconds since the epoch at which they proved there who they are, as far as it says. */
@@ -164,7 +163,9 @@ export function createBrowserSessions(parts: {
         await begin(ctx, account, { loginTs, amr: [came] });
         return;
       }
-      const amr = [UPSTREAM, String(came.provedAt ?? 0)];
+      const { issuer, acr, amr: methods } = came;
+      const kept = proofText({ issuer, acr, amr: methods });
+      const amr = [UPSTREAM, String(came.provedAt ?? 0), kept];
       await begin(ctx, account, { loginTs, amr }, async (uid) => {
         await upstreamSessions.note(uid, came, absoluteSeconds);
         return true;
@@ -179,7 +180,7 @@ export function createBrowserSessions(parts: {
       replace(ctx, account, ({ amr }) => {
         const loginTs = epochSeconds(clock);
         const came = methodIn(amr);
-        if (came === UPSTREAM) return { loginTs, amr: [UPSTREAM, String(loginTs)] };
+        if (came === UPSTREAM) return { loginTs, amr: confirmed(amr, loginTs, method) };
         return { loginTs, amr: [stronger(came, method)] };
       }),
 
@@ -204,7 +205,10 @@ export function createBrowserSessions(parts: {
   };
 }
 
-/** The first of `amr`, which is free for us as `acr` is. The time of the proof there comes after it. */
+/**
+ * The first of `amr`, which is free for us as `acr` is. The time of the proof at the provider comes
+ * after it, then the proof as JSON, which sessions of older versions do not have.
+ */
 const UPSTREAM = 'upstream';
 
 function shown(session: SessionModel | undefined): BrowserSession | undefined {
@@ -213,10 +217,32 @@ function shown(session: SessionModel | undefined): BrowserSession | undefined {
     accountId: session.accountId,
     signedInAt: session.loginTs ?? 0,
     provedAt: session.amr?.[0] === UPSTREAM ? Number(session.amr[1]) : (session.loginTs ?? 0),
-    method: methodIn(session.amr),
+    ...signedInBy(session.amr),
     uid: session.uid,
     generation: Number(session.acr),
   };
+}
+
+type KeptProof = UpstreamProof & { readonly hasUsedPasskey?: boolean };
+
+const proofText = (proof: KeptProof): string => JSON.stringify(proof);
+
+/** @param amr of a session of the engine. */
+export function signedInBy(amr: readonly string[] | undefined): SignedInBy {
+  const method = methodIn(amr);
+  const kept = method === UPSTREAM ? amr?.[2] : undefined;
+  if (kept === undefined) return { method };
+  const { hasUsedPasskey = false, ...proof } = JSON.parse(kept) as KeptProof;
+  return { method, proof, hasUsedPasskey };
+}
+
+/** The `amr` of a session from a provider, whose person has just proved here that it is them. */
+function confirmed(amr: readonly string[] | undefined, loginTs: number, method: Method): string[] {
+  const { proof, hasUsedPasskey = false } = signedInBy(amr);
+  const times = [UPSTREAM, String(loginTs)];
+  if (!proof) return times;
+  const usesPasskey = hasUsedPasskey || method === 'passkey';
+  return times.concat(proofText({ ...proof, hasUsedPasskey: usesPasskey }));
 }
 
 /** How somebody came in who did so by both. */
@@ -224,8 +250,8 @@ export const stronger = (came: Method, again: Method): Method =>
   came === 'passkey' ? came : again;
 
 /** Of a session of before it was kept, a password. */
-const methodIn = (amr: readonly string[] | undefined): BrowserSession['method'] =>
-  (amr?.[0] ?? 'password') as BrowserSession['method'];
+const methodIn = (amr: readonly string[] | undefined): SignedInBy['method'] =>
+  (amr?.[0] ?? 'password') as SignedInBy['method'];
 
 /**
  * A sign-in as the engine keeps it in a session. Of its fields `acr` and `amr` are free for us, where

@@ -9,8 +9,10 @@ import {
 import type { Clock } from '../clock.ts';
 import { isLoopbackOrigin } from '../config/issuer.ts';
 import type { SignInProvider } from '../config/settings.ts';
+import { unknownHosts } from './endpoint-hosts.ts';
 import { UpstreamAway } from './failures.ts';
-import { fetchBounded, TIME_LIMIT_SECONDS } from './fetching.ts';
+import { createProviderFetch, TIME_LIMIT_SECONDS } from './fetching.ts';
+import { isAddress, resolveEndpoint } from './internal-networks.ts';
 
 /** Milliseconds for which an answer counts, and for which nobody asks again after a failure. */
 const FRESH = 3_600_000;
@@ -31,6 +33,9 @@ export const ALGORITHMS: readonly string[] = [
   'Ed25519',
 ];
 
+/** What discovery needs of a provider's settings. */
+export type DiscoveredProvider = Pick<SignInProvider, 'issuer' | 'clientId' | 'endpointHosts'>;
+
 export interface Discovery {
   /**
    * Of several who ask at once one does so for all; after a failure the next ones are told at once.
@@ -44,7 +49,7 @@ export function createDiscovery({
   provider,
   clock,
 }: {
-  readonly provider: Pick<SignInProvider, 'issuer' | 'clientId'>;
+  readonly provider: DiscoveredProvider;
   readonly clock: Clock;
 }): Discovery {
   let known: { readonly metadata: ServerMetadata; readonly until: number } | undefined;
@@ -81,39 +86,37 @@ export function createDiscovery({
   };
 }
 
-/**
- * Asks once, without any memory.
- *
- * @throws whatever is wrong with the answer, as an Error.
- */
-export async function discover({
-  issuer,
-  clientId,
-}: Pick<SignInProvider, 'issuer' | 'clientId'>): Promise<ServerMetadata> {
+/** @throws whatever is wrong with the answer, as an Error. */
+async function discover(provider: DiscoveredProvider): Promise<ServerMetadata> {
+  const { issuer, clientId } = provider;
   const configuration = await discovery(new URL(issuer), clientId, undefined, undefined, {
-    [customFetch]: fetchBounded,
+    [customFetch]: createProviderFetch(issuer),
     timeout: TIME_LIMIT_SECONDS,
     ...(issuer.startsWith('http:') && { execute: [allowInsecureRequests] }),
   });
-  return accepted(configuration.serverMetadata(), issuer);
+  return accepted(configuration.serverMetadata(), provider);
 }
 
 /** The rules that the client library leaves to us. */
-function accepted(
+async function accepted(
   metadata: ReturnType<Configuration['serverMetadata']>,
-  issuer: string,
-): ServerMetadata {
+  provider: DiscoveredProvider,
+): Promise<ServerMetadata> {
+  const { issuer } = provider;
   // Character by character: it is half of what a person is known by.
   if (metadata.issuer !== issuer) {
     throw new Error(`its discovery document says it is ${JSON.stringify(metadata.issuer)}`);
   }
+  const hosts: string[] = [];
   for (const name of ENDPOINTS) {
     const url = metadata[name];
     if (url === undefined && name === 'userinfo_endpoint') continue;
     if (typeof url !== 'string' || !isProtected(url, issuer)) {
       throw new Error(`its ${name} is missing or not https`);
     }
+    hosts.push(new URL(url).hostname);
   }
+  await checkHosts(hosts, provider);
   // RFC 8725 §3.1: which signatures count is not for the token to say, nor `none` for the provider.
   const offered = metadata.id_token_signing_alg_values_supported ?? ['RS256'];
   const algorithms = offered.filter((algorithm) => ALGORITHMS.includes(algorithm));
@@ -121,6 +124,17 @@ function accepted(
   // Of the methods without `supports…` functions, which cannot be cloned.
   const { supportsPKCE: _, ...plain } = metadata;
   return { ...plain, id_token_signing_alg_values_supported: algorithms };
+}
+
+async function checkHosts(hosts: readonly string[], provider: DiscoveredProvider): Promise<void> {
+  // First, for no setting can allow these. Names are resolved when they are connected to.
+  for (const host of hosts) if (isAddress(host)) await resolveEndpoint(host, provider.issuer);
+  const unknown = unknownHosts(hosts, provider);
+  if (unknown.length === 0) return;
+  throw new Error(
+    `its endpoints are on other hosts than its issuer: if the provider says so itself, write ` +
+      `endpoint_hosts: [${unknown.join(', ')}] into its entry of sign_in.providers`,
+  );
 }
 
 const ENDPOINTS = [

@@ -10,8 +10,11 @@ export class UpstreamAway extends Error {
   }
 }
 
-/** `cancelled`: the person went back. `refused`: it let nobody in. `invalid`: it proves nothing. */
-export type RefusalReason = 'cancelled' | 'refused' | 'invalid';
+/**
+ * `cancelled`: the person went back. `refused`: it let nobody in. `invalid`: it proves nothing.
+ * `misconfigured`: it does not accept our client ID or secret.
+ */
+export type RefusalReason = 'cancelled' | 'refused' | 'invalid' | 'misconfigured';
 
 /** It answered, and the answer lets nobody in. */
 export class UpstreamRefusal extends Error {

@@ -1,9 +1,12 @@
-/** Requests to a provider: none waits long, follows a redirect or reads without end. */
+/** HTTP requests to a provider: limited in time and size, without redirects or ways into our networks. */
+import { request as httpRequest, type IncomingMessage } from 'node:http';
+import { request as httpsRequest, type RequestOptions } from 'node:https';
+import { isAddress, lookupFor, resolveEndpoint } from './internal-networks.ts';
 
-/** Seconds. A person waits for it. */
+/** Somebody waits for the answer. */
 export const TIME_LIMIT_SECONDS = 5;
-/** Bytes. Discovery documents and key sets have a few thousand. */
-const LARGEST_ANSWER = 256 * 1024;
+/** Discovery documents and key sets have a few thousand bytes. */
+const MAX_ANSWER_BYTES = 256 * 1024;
 
 /** What our two clients pass on to `fetch`; the types of each leave out something else. */
 interface Options {
@@ -13,30 +16,76 @@ interface Options {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** As `fetch`, for the clients of OpenID Connect. */
-export async function fetchBounded(url: string, options: Options): Promise<Response> {
-  const { method, headers: sent, body: content, signal } = options;
-  const response = await fetch(url, {
-    method,
-    headers: sent,
-    ...(content !== undefined && { body: content as string | URLSearchParams }),
-    redirect: 'manual',
-    signal: signal ?? AbortSignal.timeout(TIME_LIMIT_SECONDS * 1000),
+/** Like `fetch`, for the clients of OpenID Connect: fails with a TypeError if there is no answer. */
+export type ProviderFetch = (url: string, options: Options) => Promise<Response>;
+
+/**
+ * Not the global `fetch`, which cannot look at the address that it connects to.
+ *
+ * @param issuer of the provider, which decides about addresses in internal networks.
+ */
+export function createProviderFetch(issuer: string): ProviderFetch {
+  const lookup = lookupFor(issuer);
+  return async (url, { method, headers: given, body, signal: givenSignal }) => {
+    const signal = givenSignal ?? AbortSignal.timeout(TIME_LIMIT_SECONDS * 1000);
+    const target = new URL(url);
+    const headers = new Headers(given);
+    // Without it any coding is acceptable (RFC 9110 §12.5.3), and nothing here decodes one.
+    headers.set('accept-encoding', 'identity');
+    // A connection that is kept open would skip the look at its address next time.
+    headers.set('connection', 'close');
+    const sent = body === undefined || body === null ? '' : String(body);
+    if (sent !== '') headers.set('content-length', String(Buffer.byteLength(sent)));
+    if (body instanceof URLSearchParams && !headers.has('content-type')) {
+      headers.set('content-type', 'application/x-www-form-urlencoded;charset=UTF-8');
+    }
+    try {
+      // Nothing is looked up for an address that is written as such.
+      if (isAddress(target.hostname)) await resolveEndpoint(target.hostname, issuer);
+      const options = { method, headers: Object.fromEntries(headers), signal, lookup };
+      const answer = await send(target, options, sent);
+      return await responseFrom(answer);
+    } catch (error) {
+      // By its reason the clients recognize a timeout.
+      signal.throwIfAborted();
+      throw error instanceof AnswerTooLarge
+        ? error
+        : new TypeError('fetch failed', { cause: error });
+    }
+  };
+}
+
+function send(target: URL, options: RequestOptions, body: string): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    const start = target.protocol === 'https:' ? httpsRequest : httpRequest;
+    start(target, options).on('response', resolve).on('error', reject).end(body);
   });
-  const { status, statusText, headers } = response;
-  const body = await bodyOf(response);
-  return new Response(EMPTY_STATUS.includes(status) ? null : body, { status, statusText, headers });
 }
 
 /** Statuses of which a Response may have no body. */
-const EMPTY_STATUS: readonly number[] = [204, 205, 304];
+const EMPTY_STATUS: readonly (number | undefined)[] = [204, 205, 304];
 
-async function bodyOf({ body }: Response): Promise<Buffer<ArrayBuffer>> {
-  const chunks: Uint8Array[] = [];
+async function responseFrom(answer: IncomingMessage): Promise<Response> {
+  const { statusCode: status = 0, headersDistinct } = answer;
+  const headers = new Headers();
+  for (const [name, values = []] of Object.entries(headersDistinct)) {
+    for (const value of values) headers.append(name, value);
+  }
+  const body = await bodyOf(answer);
+  return new Response(EMPTY_STATUS.includes(status) ? null : body, { status, headers });
+}
+
+class AnswerTooLarge extends Error {}
+
+/** Leaving the loop by an error closes the connection. */
+async function bodyOf(answer: IncomingMessage): Promise<Buffer<ArrayBuffer>> {
+  const chunks: Buffer[] = [];
   let size = 0;
-  for await (const chunk of body ?? []) {
+  for await (const chunk of answer as AsyncIterable<Buffer>) {
     size += chunk.byteLength;
-    if (size > LARGEST_ANSWER) throw new Error(`an answer of more than ${LARGEST_ANSWER} bytes`);
+    if (size > MAX_ANSWER_BYTES) {
+      throw new AnswerTooLarge(`an answer of more than ${MAX_ANSWER_BYTES} bytes`);
+    }
     chunks.push(chunk);
   }
   return Buffer.concat(chunks);

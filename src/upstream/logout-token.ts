@@ -4,7 +4,8 @@ import type { ServerMetadata } from 'openid-client';
 import type { Clock } from '../clock.ts';
 import type { SignInProvider } from '../config/settings.ts';
 import { UpstreamAway, UpstreamRefusal } from './failures.ts';
-import { fetchBounded, TIME_LIMIT_SECONDS } from './fetching.ts';
+import { createProviderFetch, TIME_LIMIT_SECONDS } from './fetching.ts';
+import { CLOCK_TOLERANCE_SECONDS, requireShortLife } from './token-times.ts';
 
 /** Who signed out there: one session of theirs, or all of them where there is no `sid`. */
 export interface UpstreamLogout {
@@ -16,7 +17,13 @@ export interface UpstreamLogout {
 
 /** A token that is older, or not yet made, is not looked at. Bounds how long its id is remembered. */
 export const OLDEST_SECONDS = 600;
-export const CLOCK_TOLERANCE_SECONDS = 60;
+/**
+ * Longest accepted `exp` from now. §2.4 recommends two minutes; providers that give all their tokens
+ * one lifetime use hours. What is beyond a day is a wrong clock or a wrong unit.
+ */
+const MAX_LIFETIME_SECONDS = 86_400;
+/** A key that the provider withdrew is no longer believed after this time. */
+const MAX_KEY_AGE_SECONDS = 300;
 
 const EVENT = 'http://schemas.openid.net/event/backchannel-logout';
 /** §2.4 recommends the first; older providers name it like any other token, or not at all. */
@@ -33,6 +40,7 @@ export function createLogoutCheck({
   readonly metadata: () => Promise<ServerMetadata>;
   readonly clock: Clock;
 }): (token: string) => Promise<UpstreamLogout> {
+  const fetchKeys = createProviderFetch(issuer);
   let keys:
     | { readonly url: string; readonly of: ReturnType<typeof createRemoteJWKSet> }
     | undefined;
@@ -42,11 +50,13 @@ export function createLogoutCheck({
       await metadata();
     if (keys?.url !== url) {
       // Asks again for a key that it does not know, at most every half minute whoever sends what.
-      const limits = { timeoutDuration: TIME_LIMIT_SECONDS * 1000, cooldownDuration: 30_000 };
-      keys = {
-        url,
-        of: createRemoteJWKSet(new URL(url), { ...limits, [customFetch]: fetchBounded }),
+      const options = {
+        timeoutDuration: TIME_LIMIT_SECONDS * 1000,
+        cooldownDuration: 30_000,
+        cacheMaxAge: MAX_KEY_AGE_SECONDS * 1000,
+        [customFetch]: fetchKeys,
       };
+      keys = { url, of: createRemoteJWKSet(new URL(url), options) };
     }
     try {
       const { payload, protectedHeader } = await jwtVerify(token, keys.of, {
@@ -58,6 +68,7 @@ export function createLogoutCheck({
         requiredClaims: ['iat', 'exp', 'jti', 'events'],
         currentDate: new Date(clock()),
       });
+      requireShortLife(payload, clock, MAX_LIFETIME_SECONDS);
       const type = protectedHeader.typ?.toLowerCase().replace(/^application\//, '');
       if (!TYPES.includes(type)) throw new Error('it is a token of another kind');
       return logoutFrom(payload);

@@ -12,20 +12,23 @@ import {
   clockTolerance,
   customFetch,
   enableNonRepudiationChecks,
+  genericGrantRequest,
   type IDToken,
   None,
   ResponseBodyError,
   randomNonce,
   randomPKCECodeVerifier,
   type ServerMetadata,
+  WWWAuthenticateChallengeError,
 } from 'openid-client';
 import { type Clock, epochSeconds } from '../clock.ts';
 import type { SignInProvider } from '../config/settings.ts';
 import { claimsOf, textOf, type UpstreamClaims } from './claims.ts';
 import { createDiscovery } from './discovery.ts';
 import { UpstreamAway, UpstreamRefusal } from './failures.ts';
-import { fetchBounded, TIME_LIMIT_SECONDS } from './fetching.ts';
-import { CLOCK_TOLERANCE_SECONDS, createLogoutCheck, type UpstreamLogout } from './logout-token.ts';
+import { createProviderFetch, type ProviderFetch, TIME_LIMIT_SECONDS } from './fetching.ts';
+import { createLogoutCheck, type UpstreamLogout } from './logout-token.ts';
+import { CLOCK_TOLERANCE_SECONDS, requireShortLife } from './token-times.ts';
 
 /** What the answer will be held against. Kept here, and never shown to the browser. */
 export interface UpstreamFlow {
@@ -46,6 +49,9 @@ export interface UpstreamPerson {
   readonly sid: string | undefined;
   /** Seconds since the epoch at which they proved who they are; undefined where it does not say. */
   readonly provedAt: number | undefined;
+  /** How they proved it, in the words of the provider (OpenID Connect Core §2). */
+  readonly acr: string | undefined;
+  readonly amr: readonly string[];
   /**
    * What else it says of them, asked only where it is needed.
    *
@@ -73,14 +79,24 @@ export interface UpstreamProvider {
     query: URLSearchParams,
     expected: UpstreamFlow & { state: string },
   ): Promise<UpstreamPerson>;
+  /**
+   * Asks for tokens with a code that does not exist, which it may only refuse for the code.
+   *
+   * @throws UpstreamAway, or UpstreamRefusal if it does not accept our client ID or secret
+   */
+  checkClient(): Promise<void>;
   /** @throws UpstreamAway, UpstreamRefusal */
   checkLogout(token: string): Promise<UpstreamLogout>;
 }
 
 const WHEN_PROVED = JSON.stringify({ id_token: { auth_time: null } });
 
-/** OpenID Connect Core §2: at most 255 ASCII characters. */
-const SUBJECT = /^[\x20-\x7e]{1,255}$/;
+/** OpenID Connect Core §2: at most 255 ASCII characters. A number would be rounded. */
+const isSubject = (value: unknown): value is string =>
+  typeof value === 'string' && /^[\x20-\x7e]{1,255}$/.test(value);
+
+/** The longest lifetime that a well-known provider lets its customers choose for ID tokens: 30 days. */
+const MAX_ID_TOKEN_LIFETIME_SECONDS = 30 * 86_400;
 
 /** Where it sends people back to, to be registered there. */
 export const callbackUrl = (issuer: string, { id }: Pick<SignInProvider, 'id'>): string =>
@@ -108,6 +124,7 @@ export function createUpstreamProvider({
   readonly clock: Clock;
 }): UpstreamProvider {
   const { metadata } = createDiscovery({ provider: settings, clock });
+  const fetchFromProvider = createProviderFetch(settings.issuer);
   const redirectUri = callbackUrl(issuer, settings);
 
   return {
@@ -115,7 +132,7 @@ export function createUpstreamProvider({
 
     async begin({ state, flow, loginHint }) {
       const known = await metadata();
-      const configuration = configurationFor(settings, known);
+      const configuration = configurationFor(settings, known, fetchFromProvider);
       return buildAuthorizationUrl(configuration, {
         redirect_uri: redirectUri,
         scope: settings.scopes.join(' '),
@@ -128,45 +145,71 @@ export function createUpstreamProvider({
         // Else it may say so where it is asked to (§5.5.1.1), and the person is not asked again.
         ...(!flow.isFresh && known.claims_parameter_supported && { claims: WHEN_PROVED }),
         ...(loginHint !== undefined && { login_hint: loginHint }),
+        ...(settings.acrValues.length > 0 && { acr_values: settings.acrValues.join(' ') }),
       });
     },
 
     async finish(query, { state, nonce, codeVerifier, begunAt, isFresh }) {
       // Its keys are asked for with each sign-in: new ones count at once, and withdrawn ones no more.
-      const configuration = configurationFor(settings, await metadata());
+      const configuration = configurationFor(settings, await metadata(), fetchFromProvider);
       return explained(async () => {
-        const answer = await authorizationCodeGrant(
-          configuration,
-          new URL(`${redirectUri}?${query}`),
-          {
-            expectedState: state,
-            expectedNonce: nonce,
-            pkceCodeVerifier: codeVerifier,
-            idTokenExpected: true,
-          },
+        const checks = {
+          expectedState: state,
+          expectedNonce: nonce,
+          pkceCodeVerifier: codeVerifier,
+          idTokenExpected: true,
+        };
+        const callback = new URL(`${redirectUri}?${query}`);
+        const answer = await authorizationCodeGrant(configuration, callback, checks).catch(
+          refuseUs,
         );
         const token = answer.claims();
-        if (!token || !SUBJECT.test(token.sub)) throw new Error('its subject is no printable text');
+        if (!isSubject(token?.sub)) throw new Error('its subject is no printable text');
+        requireMeantForUs(token, settings, clock);
         const provedAt = timeOf(token, epochSeconds(clock));
         if (isFresh && (provedAt ?? 0) < begunAt - CLOCK_TOLERANCE_SECONDS) {
           throw new Error('it did not ask the person again: auth_time is missing or too old');
         }
+        let claims: Promise<UpstreamClaims> | undefined;
         return {
           issuer: settings.issuer,
           subject: token.sub,
           sid: textOf(token.sid),
           provedAt,
-          claims: () =>
-            explained(() => claimsOf(configuration, settings, token, answer.access_token)),
+          acr: shortTextOf(token.acr),
+          amr: methodsIn(token.amr),
+          claims() {
+            claims ??= explained(() =>
+              claimsOf(configuration, settings, token, answer.access_token),
+            );
+            return claims;
+          },
         };
       });
+    },
+
+    async checkClient() {
+      const configuration = configurationFor(settings, await metadata(), fetchFromProvider);
+      const wrong = { redirect_uri: redirectUri, code: 'none', code_verifier: 'none'.repeat(11) };
+      try {
+        await explained(() =>
+          genericGrantRequest(configuration, 'authorization_code', wrong).catch(refuseUs),
+        );
+      } catch (error) {
+        if (error instanceof UpstreamAway) throw error;
+        if ((error as UpstreamRefusal).reason === 'misconfigured') throw error;
+      }
     },
 
     checkLogout: createLogoutCheck({ provider: settings, metadata, clock }),
   };
 }
 
-function configurationFor(settings: SignInProvider, metadata: ServerMetadata): Configuration {
+function configurationFor(
+  settings: SignInProvider,
+  metadata: ServerMetadata,
+  fetchFromProvider: ProviderFetch,
+): Configuration {
   const { issuer, clientId, clientSecret } = settings;
   const configuration = new Configuration(
     metadata,
@@ -174,7 +217,7 @@ function configurationFor(settings: SignInProvider, metadata: ServerMetadata): C
     { [clockTolerance]: CLOCK_TOLERANCE_SECONDS },
     authenticationFor(clientSecret, metadata),
   );
-  configuration[customFetch] = fetchBounded;
+  configuration[customFetch] = fetchFromProvider;
   configuration.timeout = TIME_LIMIT_SECONDS;
   if (issuer.startsWith('http:')) allowInsecureRequests(configuration);
   // TLS proves the token endpoint; the signature proves the token, whatever stands in between.
@@ -193,6 +236,22 @@ function authenticationFor(
     : ClientSecretPost(secret);
 }
 
+/** Kept with each session, so neither may be of any length. */
+const shortTextOf = (value: unknown): string | undefined =>
+  typeof value === 'string' && value.length <= 255 ? textOf(value) : undefined;
+
+const methodsIn = (amr: unknown): string[] =>
+  Array.isArray(amr) ? amr.slice(0, 20).flatMap((method) => shortTextOf(method) ?? []) : [];
+
+/** What the client library leaves to us. */
+function requireMeantForUs(token: IDToken, { clientId }: SignInProvider, clock: Clock): void {
+  // OpenID Connect Core §3.1.3.7, 5: also where we are the only audience.
+  if (token.azp !== undefined && token.azp !== clientId) {
+    throw new Error('its azp is another client');
+  }
+  requireShortLife(token, clock, MAX_ID_TOKEN_LIFETIME_SECONDS);
+}
+
 /** Not of the future, or a session would seem to be of just now for long. */
 const timeOf = ({ auth_time: at }: IDToken, now: number): number | undefined =>
   typeof at === 'number' && Number.isFinite(at) ? Math.min(at, now) : undefined;
@@ -201,13 +260,26 @@ async function explained<Result>(work: () => Promise<Result>): Promise<Result> {
   try {
     return await work();
   } catch (error) {
+    if (error instanceof UpstreamRefusal) throw error;
     if (error instanceof AuthorizationResponseError) {
       if (AWAY.includes(error.error)) throw new UpstreamAway(error);
+      if (OURS.includes(error.error)) throw new UpstreamRefusal('misconfigured', error);
       throw new UpstreamRefusal(error.error === 'access_denied' ? 'cancelled' : 'refused', error);
     }
     throw isAway(error) ? new UpstreamAway(error) : new UpstreamRefusal('invalid', error);
   }
 }
+
+/** At the token endpoint. A challenge (RFC 6749 §5.2) stands in place of `invalid_client`. */
+function refuseUs(error: unknown): never {
+  const isOurs =
+    error instanceof WWWAuthenticateChallengeError ||
+    (error instanceof ResponseBodyError && OURS.includes(error.error));
+  throw isOurs ? new UpstreamRefusal('misconfigured', error) : error;
+}
+
+/** The client ID, the secret or the registration at the provider is not right. */
+const OURS: readonly string[] = ['invalid_client', 'unauthorized_client'];
 
 /** RFC 6749 §4.1.2.1. */
 const AWAY: readonly string[] = ['server_error', 'temporarily_unavailable'];

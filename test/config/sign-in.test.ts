@@ -22,7 +22,8 @@ describe('the settings of sign-in providers', () => {
         ...{ id: 'platform', label: 'Platform', issuer: ENTRY.issuer, clientId: 'gatehouse' },
         ...{ clientSecret: 'the secret', match: 'none', accountClaim: 'sub' },
         ...{ scopes: ['openid', 'email', 'profile'], hintDomains: [] },
-        ...{ create: false, endConnections: false },
+        ...{ create: false, endConnections: false, endpointHosts: [], acrValues: [] },
+        ...{ isStrong: true, strongAcr: [], strongAmr: [] },
       },
     ]);
     expect(settingsOf('').signIn).to.deep.equal({
@@ -59,6 +60,24 @@ describe('the settings of sign-in providers', () => {
     }
   });
 
+  it('must prove what is asked for, unless it is said what else counts', () => {
+    const [first, second] = settingsOf(
+      yamlOf(
+        { ...ENTRY, acr_values: ['phr', 'phrh'] },
+        {
+          ...{ ...ENTRY, id: 'b', issuer: 'https://b.example' },
+          ...{ acr_values: ['gold'], strong_acr: ['gold', 'silver'], strong_amr: ['mfa'] },
+          ...{ strong: false, endpoint_hosts: ['keys.example.com', '[2001:db8::1]'] },
+        },
+      ),
+    ).signIn.providers;
+    expect(first).to.deep.include({ acrValues: ['phr', 'phrh'], strongAcr: ['phr', 'phrh'] });
+    expect(second).to.deep.include({
+      ...{ acrValues: ['gold'], strongAcr: ['gold', 'silver'], strongAmr: ['mfa'] },
+      ...{ isStrong: false, endpointHosts: ['keys.example.com', '[2001:db8::1]'] },
+    });
+  });
+
   const WRONG: readonly (readonly [what: string, yaml: string, path: string, said: RegExp])[] = [
     ['an http issuer', yamlOf({ ...ENTRY, issuer: 'http://id.example.com' }), '0.issuer', /https/],
     ['a query', yamlOf({ ...ENTRY, issuer: 'https://id.example.com/?a' }), '0.issuer', /query/],
@@ -74,6 +93,13 @@ describe('the settings of sign-in providers', () => {
       '0.client_secret_file',
       /cannot be read/,
     ],
+    [
+      'a URL for a host',
+      yamlOf({ ...ENTRY, endpoint_hosts: ['https://keys.example.com'] }),
+      '0.endpoint_hosts.0',
+      /host name/,
+    ],
+    ['two contexts in one', yamlOf({ ...ENTRY, acr_values: ['a b'] }), '0.acr_values.0', /context/],
     ['the name of another way in', yamlOf({ ...ENTRY, id: 'password' }), '0.id', /other than/],
     [
       'an address for a domain',

@@ -118,7 +118,16 @@ describe('routes', () => {
   const provider: SignInProvider = {
     ...{ id: 'platform', label: 'Platform', issuer: 'https://id.example', clientId: 'gatehouse' },
     ...{ match: 'none', accountClaim: 'sub', scopes: ['openid'] },
-    ...{ hintDomains: [], create: false, endConnections: false },
+    ...{
+      endpointHosts: [],
+      acrValues: [],
+      isStrong: true,
+      strongAcr: [],
+      strongAmr: [],
+      hintDomains: [],
+      create: false,
+      endConnections: false,
+    },
   };
   const on = startSeeded({ settings: { mail, signIn: { providers: [provider] } } });
 

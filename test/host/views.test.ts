@@ -346,6 +346,7 @@ const samples: Samples = {
     notice: some(text, many),
     until: MOMENT,
     isOver: many > 0,
+    isFromProvider: many > 0,
     held: list(many - 1, () => text),
     addPasskeyUrl: some('/profile/security/passkeys/new', many),
     linkable: list(many, () => ({ id: 'way', label: text })),

@@ -126,18 +126,32 @@ describe('passkeys', () => {
 describe('the doctor', () => {
   it('asks each provider for what it says of itself, and names what is wrong', async () => {
     const upstream = await startUpstream('http://localhost:3000');
-    const entry = (id: string, issuer: string) =>
-      `{ id: ${id}, label: ${id}, client_id: gatehouse, issuer: "${issuer}" }`;
-    const GATEHOUSE_CONFIG = fileWith(
-      `sign_in: { providers: [${entry('up', upstream.issuer)}, ${entry('slash', `${upstream.issuer}/`)}, ${entry('away', `http://127.0.0.1:${await freePort()}`)}] }`,
-    );
+    const another = await startUpstream('http://localhost:3000');
+    const elsewhere = await startUpstream('http://localhost:3000');
+    const unread = await startUpstream('http://localhost:3000');
+    elsewhere.changes.set('/.well-known/openid-configuration', (ctx) => {
+      ctx.body = { ...(ctx.body as object), jwks_uri: 'https://keys.example.test/jwks' };
+    });
+    const known = fileWith(`${upstream.settings().clientSecret}\n`, 'secret');
+    const entry = (id: string, issuer: string, file = known) => ({
+      ...{ id, label: id, client_id: 'gatehouse', client_secret_file: file, issuer },
+    });
+    const providers = [
+      entry('up', upstream.issuer),
+      entry('slash', `${upstream.issuer}/`),
+      entry('away', `http://127.0.0.1:${await freePort()}`),
+      entry('secret', another.issuer, fileWith('an older secret\n', 'older')),
+      entry('elsewhere', elsewhere.issuer),
+      entry('unread', unread.issuer, '/nonexistent'),
+    ];
+    const GATEHOUSE_CONFIG = fileWith(`sign_in: ${JSON.stringify({ providers })}`);
     const GATEHOUSE_DATA_DIR = '/nonexistent/data';
     const { output } = await examine({ GATEHOUSE_CONFIG, GATEHOUSE_DATA_DIR });
     const { findings } = JSON.parse(output);
     const told = findings
       .filter(({ check }: { check: string }) => check === 'sign_in_providers')
       .map(({ status, message }: { status: string; message: string }) => `${status}: ${message}`);
-    expect(told).to.have.lengthOf(3);
+    expect(told).to.have.lengthOf(6);
     expect(told[0])
       .to.match(/^ok: up answers/)
       .and.include('/login/up/callback');
@@ -145,5 +159,13 @@ describe('the doctor', () => {
     expect(told[2])
       .to.match(/^problem: nobody can sign in with away/)
       .and.include('ECONNREFUSED');
+    expect(told[3]).to.match(/^problem: secret does not accept our client ID or secret/);
+    expect(output)
+      .to.include('compare client_id and client_secret_file')
+      .and.not.include('older s');
+    expect(told[4])
+      .to.match(/^problem: nobody can sign in with elsewhere/)
+      .and.include('endpoint_hosts: [keys.example.test]');
+    expect(told[5]).to.match(/^warning: unread answers; our secret was not tried/);
   });
 });

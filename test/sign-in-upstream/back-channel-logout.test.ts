@@ -157,6 +157,8 @@ forEachDeployment('a sign-out at a provider', (start) => {
       'no end': await tokenOf({ ...about, exp: undefined }),
       'the past': await tokenOf({ ...about, iat: now - 700, exp: now + 60 }),
       'the future': await tokenOf({ ...about, iat: now + 90, exp: now + 120 }),
+      'an end in ten years': await tokenOf({ ...about, exp: now + 10 * 365 * 86_400 }),
+      'a number as session': await tokenOf({ ...about, sid: 5 }),
       'over since a minute': await tokenOf({ ...about, exp: now - 61 }),
       'another kind': await tokenOf(about, 'at+jwt'),
       'a forged signature': `${(await tokenOf(about)).slice(0, -20)}${'A'.repeat(20)}`,
@@ -171,6 +173,20 @@ forEachDeployment('a sign-out at a provider', (start) => {
     }
     expect(await isIn(person)).to.equal(true);
     expect((await tell(await tokenOf(about))).status).to.equal(200);
+    expect(await isIn(person)).to.equal(false);
+  });
+
+  it('signed with a key that the provider has withdrawn ends nothing five minutes later', async () => {
+    const person = await inSession('s8');
+    const exp = Math.floor(on.clock.clock() / 1000) + 600;
+    // Its keys are known from now on.
+    expect((await tell(await tokenOf({ sid: 'no session' }))).status).to.equal(200);
+    const stolen = await tokenOf({ sid: 's8', exp });
+    await on.upstream.rotateKeys();
+    on.clock.advance(301);
+    expect((await tell(stolen)).status).to.equal(400);
+    expect(await isIn(person)).to.equal(true);
+    expect((await tell(await tokenOf({ sid: 's8' }))).status).to.equal(200);
     expect(await isIn(person)).to.equal(false);
   });
 
@@ -190,6 +206,21 @@ forEachDeployment('a sign-out at a provider', (start) => {
     const left = () => database.query('SELECT FROM upstream_sessions WHERE ended_at IS NOT NULL');
     await on.service.clean();
     expect(await left()).to.have.lengthOf(0);
+  });
+});
+
+describe('logout tokens that are wrong', () => {
+  const on = startWithUpstream({ settings: { limits: { clientFailuresPerAddress: 3 } } });
+  const { inSession, isIn, tokenOf, tell } = actions(on);
+
+  it('are limited for each address, and a right one still ends its session', async () => {
+    const person = await inSession('s1');
+    for (let times = 0; times < 3; times += 1) expect((await tell('wrong')).status).to.equal(400);
+    const answer = await tell('wrong');
+    expect(answer.status).to.equal(429);
+    expect(Number(answer.headers.get('retry-after'))).to.be.within(1, 3_600);
+    expect((await tell(await tokenOf({ sid: 's1' }))).status).to.equal(200);
+    expect(await isIn(person)).to.equal(false);
   });
 });
 

@@ -30,6 +30,22 @@ describe('an answer of a provider', () => {
     'for several clients, given to another': {
       claims: (said) => ({ ...said, aud: ['gatehouse', 'other'], azp: 'other' }),
     },
+    'given to another client, for this one alone': {
+      claims: (said) => ({ ...said, azp: 'other' }),
+    },
+    'made tomorrow': {
+      claims: (said) => ({
+        ...said,
+        iat: Number(said.iat) + 86_400,
+        exp: Number(said.iat) + 90_000,
+      }),
+    },
+    'that ends in ten years': {
+      claims: (said) => ({ ...said, exp: Number(said.iat) + 10 * 365 * 86_400 }),
+    },
+    'about a subject that is a number': {
+      text: (json) => json.replace(/"sub":"[^"]*"/, '"sub":17'),
+    },
     'that has expired': { claims: (said) => ({ ...said, exp: Number(said.iat) - 61 }) },
     'about nobody': { claims: ({ sub: _, ...said }) => said },
     'about a subject that is no printable text': {
@@ -76,6 +92,10 @@ describe('an answer of a provider', () => {
     expect(swapped.status).to.equal(400);
     expect((await victim.get(own)).status).to.equal(403);
     expect(await isSignedIn(victim)).to.equal(false);
+    // None of them has used it up for its owner.
+    expect((await person.get(callback)).status).to.equal(303);
+    expect(await isSignedIn(person)).to.equal(true);
+    await person.submit(await person.get('/logout'), {});
 
     const twice = await person.untilCallback(await begin(person));
     const answers = await Promise.all([person.get(twice), person.get(twice), person.get(twice)]);
@@ -114,5 +134,23 @@ describe('an answer of a provider', () => {
       expect(log).not.to.include(callback.searchParams.get(name) ?? 'x');
     }
     expect(log).to.include('came to nothing').and.not.include('eyJ');
+  });
+});
+
+describe('a provider that does not accept our secret', () => {
+  const on = startWithUpstream({ provider: { clientSecret: 'an older secret' } });
+
+  it('is no fault of the provider: the log names our settings, and the page says so calmly', async () => {
+    const page = await on.signIn(GRACE);
+    expect(page.status).to.equal(503);
+    expect(page.html).to.include('Signing in with Warehouse platform does not work');
+    expect(page.html).to.include('Nothing is wrong with your account');
+    const log = on.service.logLines.join();
+    expect(log).to.include('a provider does not accept our client ID or secret');
+    expect(log).to.include('client_secret_file').and.not.include('an older secret');
+    const { text } = await on.service.metrics.text();
+    expect(text).to.include(
+      'upstream_sign_ins_total{provider="platform",outcome="misconfigured"} 1',
+    );
   });
 });

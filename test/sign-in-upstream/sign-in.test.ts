@@ -113,8 +113,10 @@ describe('somebody who signs in with an account elsewhere', () => {
     },
   });
 
-  it('is mailed of a browser that is not known, and of that browser once', async () => {
+  it('is mailed of the new link, also in a known browser, and then of each new browser once', async () => {
     const person = on.traveller();
+    await person.signIn(on.seeded.person);
+    await person.submit(await person.get('/logout'), {});
     for (const _ of [1, 2]) {
       await on.signIn(GRACE, person);
       await person.submit(await person.get('/logout'), {});
@@ -122,8 +124,14 @@ describe('somebody who signs in with an account elsewhere', () => {
     await on.signIn(GRACE);
     // Mail is sent beside the requests, and all of it before the end.
     await on.service.close();
-    expect(mail.received).to.have.length(2);
-    expect(mail.received[0]?.raw).to.include('Subject: A new browser signed in');
-    expect(mail.received[0]?.to).to.deep.equal([on.seeded.person.email]);
+    const subjects = mail.received.map(({ raw }) => /^Subject: (.*)$/m.exec(raw)?.[1]?.trim());
+    expect(subjects.toSorted()).to.deep.equal([
+      'A new browser signed in to your Gatehouse account',
+      'A new browser signed in to your Gatehouse account',
+      'There is a new way to sign in to your Gatehouse account',
+    ]);
+    const link = mail.received.find(({ raw }) => raw.includes('There is a new way'));
+    expect(link?.raw).to.include('Warehouse platform');
+    expect(link?.to).to.deep.equal([on.seeded.person.email]);
   });
 });

@@ -16,6 +16,19 @@ describe('somebody who comes from a provider', () => {
     'with a letter that folds to one of it': { email: 'grace@ex\u00adample.test' },
     'in full-width letters': { email: 'ｇrace@example.test' },
   };
+  it('reads that the provider has not verified the address, with and without an account', async () => {
+    for (const email of [GRACE.email, 'nobody@example.test']) {
+      const page = await on.signIn({ sub: 'unverified', email, email_verified: false });
+      expect(page.status).to.equal(403);
+      expect(page.html)
+        .to.include('Your email address is not verified')
+        .and.not.include('no account');
+    }
+    const said = on.service.logLines.filter((text) => text.includes('"subject":"unverified"'));
+    expect(said).to.have.lengthOf(2);
+    for (const text of said) expect(text).to.include('"reason":"unverified"');
+  });
+
   for (const [which, claims] of Object.entries(STRANGERS)) {
     it(`is nobody by an address ${which}`, async () => {
       const page = await on.signIn({ ...GRACE, sub: 'stranger', ...(claims as object) });
@@ -79,8 +92,57 @@ describe('somebody without an account, where accounts are opened', () => {
 
   it('gets none by an address that is not verified, or that somebody has', async () => {
     const unverified = { ...NEW, sub: 'two', email: 'two@example.test', email_verified: false };
-    expect((await on.signIn(unverified)).status).to.equal(403);
+    const refused = await on.signIn(unverified);
+    expect(refused.status).to.equal(403);
+    expect(refused.html).to.include('Your email address is not verified');
     expect((await on.signIn({ ...GRACE, sub: 'three' })).status).to.equal(403);
     expect(await accounts()).to.equal(3);
+  });
+});
+
+describe('an external id that a provider sends as a number', () => {
+  const on = startWithUpstream({ provider: { match: 'external_id', accountClaim: 'emp' } });
+  const signInWith = (emp: string) => {
+    on.upstream.lie = { text: (json) => json.replace(/}$/, `,"emp":${emp}}`) };
+    return on.signIn({ sub: `employee ${emp}`, name: 'Employee' });
+  };
+
+  before('people whose ids a rounded number could name', async () => {
+    for (const [name, externalId] of [
+      ['Anna Arnold', '9007199254740992'],
+      ['Zoe Zero', '0'],
+      ['Nina Number', '17'],
+    ]) {
+      const email = `${externalId}@example.test`;
+      const { id } = await on.service.accounts.add({ email, name: name ?? '' });
+      const sql = 'UPDATE accounts SET external_id = $1 WHERE id = $2';
+      await on.service.database.query(sql, [externalId, id]);
+      on.service.accounts.forget(id);
+    }
+  });
+
+  for (const emp of [
+    '9007199254740993',
+    '9007199254740992',
+    '-0',
+    '17.5',
+    '1e400',
+    'true',
+    '[17]',
+  ]) {
+    it(`lets nobody in as ${emp}, and the log says why`, async () => {
+      const page = await signInWith(emp);
+      expect(page.status).to.equal(403);
+      expect(page.html).to.include('does not prove who you are');
+      const log = on.service.logLines.slice(-5).join();
+      expect(log).to.include('its claim emp is neither a text nor');
+      const links = await on.service.database.query('SELECT FROM account_identities');
+      expect(links).to.have.lengthOf(0);
+    });
+  }
+
+  it('is the account’s where the number was read exactly, and as a text', async () => {
+    expect((await signInWith('17')).html).to.include('Nina Number');
+    expect((await signInWith('"9007199254740992"')).html).to.include('Anna Arnold');
   });
 });

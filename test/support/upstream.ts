@@ -1,13 +1,14 @@
 /** A provider where people have an account already: a second oidc-provider, which can be made to lie. */
 import { createServer, type Server } from 'node:http';
 import {
+  CompactSign,
   decodeJwt,
   exportJWK,
   generateKeyPair,
   type JWTPayload,
-  SignJWT,
   UnsecuredJWT,
 } from 'jose';
+import type { Context } from 'koa';
 import Provider, { type KoaContextWithOIDC } from 'oidc-provider';
 import type { SignInProvider } from '../../src/config/settings.ts';
 import { atEndOfFile } from './end-of-run.ts';
@@ -26,6 +27,8 @@ export interface UpstreamAccount {
 /** How an ID token is changed before it is signed (or not) and sent. */
 export interface Lie {
   readonly claims?: (claims: JWTPayload) => JWTPayload;
+  /** Changes the text that is signed: JSON that `JSON.stringify` does not write. */
+  readonly text?: (json: string) => string;
   /** Signed by nobody. */
   readonly isUnsigned?: boolean;
   /** Signed by a key that it does not publish. */
@@ -43,6 +46,8 @@ export interface Upstream {
   state: 'up' | 'hung' | 'broken';
   /** The person went back. */
   isCancelling: boolean;
+  /** Changes what a path answers. */
+  readonly changes: Map<string, (ctx: Context) => void>;
   /** Requests that it got so far, by path. */
   readonly requests: readonly string[];
   rotateKeys(): Promise<void>;
@@ -106,6 +111,7 @@ export async function startUpstream(ours: string, id = 'platform'): Promise<Upst
     if (ctx.path === '/jwks') ctx.body = { keys: [key.public] };
     const { body } = ctx as { body?: { id_token?: string } };
     if (body?.id_token) ctx.body = { ...body, id_token: await told(body.id_token) };
+    upstream.changes.get(ctx.path)?.(ctx);
   });
 
   async function letIn({ req, res }: KoaContextWithOIDC): Promise<void> {
@@ -116,10 +122,10 @@ export async function startUpstream(ours: string, id = 'platform'): Promise<Upst
   }
 
   async function told(token: string): Promise<string> {
-    const { claims = (same: JWTPayload) => same, isUnsigned, isForged } = upstream.lie;
+    const { claims = (same: JWTPayload) => same, text, isUnsigned, isForged } = upstream.lie;
     const said = claims(decodeJwt(token));
     if (isUnsigned) return new UnsecuredJWT(said).encode();
-    if (!isForged) return upstream.sign(said);
+    if (!isForged) return signed(said, key, 'JWT', text);
     const other = await newKey(key.kid);
     return signed(said, other, 'JWT');
   }
@@ -127,6 +133,7 @@ export async function startUpstream(ours: string, id = 'platform'): Promise<Upst
   const upstream: Upstream = {
     issuer,
     requests,
+    changes: new Map(),
     account: { sub: 'somebody' },
     lie: {},
     state: 'up',
@@ -140,6 +147,11 @@ export async function startUpstream(ours: string, id = 'platform'): Promise<Upst
       match: 'verified_email',
       accountClaim: 'sub',
       scopes: ['openid', 'email', 'profile'],
+      endpointHosts: [],
+      acrValues: [],
+      isStrong: true,
+      strongAcr: [],
+      strongAmr: [],
       hintDomains: [],
       create: false,
       endConnections: false,
@@ -175,8 +187,13 @@ async function newKey(kid: string) {
   };
 }
 
-const signed = (claims: JWTPayload, { kid, signing }: Key, type: string | undefined) =>
-  new SignJWT(claims)
+const signed = (
+  claims: JWTPayload,
+  { kid, signing }: Key,
+  type: string | undefined,
+  change = (json: string): string => json,
+) =>
+  new CompactSign(new TextEncoder().encode(change(JSON.stringify(claims))))
     .setProtectedHeader({ alg: 'RS256', kid, ...(type !== undefined && { typ: type }) })
     .sign(signing);
 

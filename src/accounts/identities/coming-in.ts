@@ -1,6 +1,6 @@
 /** Whose account it is that somebody comes in with from elsewhere: found, linked or opened. */
 import { Refusal } from '../../refusal.ts';
-import type { Alongside, Database, Queries } from '../../storage/queries.ts';
+import type { Database, Queries } from '../../storage/queries.ts';
 import { type Account, type AccountRow, accountFrom, SELECT_ACCOUNTS } from '../account.ts';
 import type { AccountRegistry } from '../account-registry.ts';
 import type { Activity, Origin } from '../activity/activity.ts';
@@ -22,18 +22,26 @@ export interface Newcomer extends Identity {
   claims(): Promise<{
     readonly externalId: string | undefined;
     readonly verifiedEmail: string | undefined;
+    readonly hasUnverifiedEmail: boolean;
     readonly name: string | undefined;
   }>;
 }
 
 /**
- * Why somebody stays out. `unknown`: there is no account for them. `suspended`. `taken`: the account
- * that was found is linked with somebody else of that provider.
+ * Why somebody stays out. `unknown`: there is no account for them. `unverified`: none was looked for
+ * by their address, for the provider has not verified it. `suspended`. `taken`: the account that was
+ * found is linked with somebody else of that provider.
  */
-export type StaysOut = 'unknown' | 'suspended' | 'taken';
+export type StaysOut = 'unknown' | 'unverified' | 'suspended' | 'taken';
+
+export interface CameIn {
+  readonly account: Account;
+  /** This sign-in has just linked an account that was there before. */
+  readonly isNewLink: boolean;
+}
 
 /** @returns their account, or why they stay out, which is then recorded where it has one. */
-export type ComeIn = (from: WayIn, person: Newcomer, origin: Origin) => Promise<Account | StaysOut>;
+export type ComeIn = (from: WayIn, person: Newcomer, origin: Origin) => Promise<CameIn | StaysOut>;
 
 /**
  * Links the account of somebody who is signed in, and was let in there as well.
@@ -92,13 +100,6 @@ export function createComeIn(parts: ComeInParts): {
     return outcome;
   };
 
-  const linking =
-    (from: WayIn, person: Identity, origin: Origin): Alongside<Account> =>
-    async (tx, { id }) => {
-      const outcome = await linked(tx, id, { from, person, origin });
-      if (outcome === 'taken') throw new IdentityTaken();
-    };
-
   async function matched(from: WayIn, person: Newcomer): Promise<Account | undefined> {
     if (from.match === 'none') return undefined;
     const { externalId, verifiedEmail } = await person.claims();
@@ -128,7 +129,6 @@ export function createComeIn(parts: ComeInParts): {
     const { verifiedEmail, name } = await person.claims();
     if (verifiedEmail === undefined) return undefined;
     try {
-      const link = linking(from, person, origin);
       return await accounts.add(
         { email: verifiedEmail, name: nameFor(name, verifiedEmail) },
         async (tx, account) => {
@@ -138,7 +138,8 @@ export function createComeIn(parts: ComeInParts): {
             { action: 'account_added', actor: 'service', accountId, details },
             tx,
           );
-          await link(tx, account);
+          const outcome = await linked(tx, accountId, { from, person, origin });
+          if (outcome === 'taken') throw new IdentityTaken();
         },
       );
     } catch (error) {
@@ -154,26 +155,27 @@ export function createComeIn(parts: ComeInParts): {
     if (known) {
       return known.isSuspended
         ? refused(from, person, known, { reason: 'suspended', origin })
-        : known;
+        : { account: known, isNewLink: false };
     }
     const found = await matched(from, person);
     if (found?.isSuspended) return refused(from, person, found, { reason: 'suspended', origin });
     if (found) {
-      try {
-        const link = linking(from, person, origin);
-        await database.transaction((tx) => link(tx, found));
-        return found;
-      } catch (error) {
-        if (!(error instanceof IdentityTaken)) throw error;
-        return refused(from, person, found, { reason: 'taken', origin });
-      }
+      const outcome = await database.transaction((tx) =>
+        linked(tx, found.id, { from, person, origin }),
+      );
+      return outcome === 'taken'
+        ? refused(from, person, found, { reason: 'taken', origin })
+        : { account: found, isNewLink: outcome === 'linked' };
     }
-    if (!from.create) return 'unknown';
+    // Asked only where an address could have helped, and answered the same with and without an account.
+    const usesEmail = from.create || from.match === 'verified_email';
+    const isUnverified = usesEmail && (await person.claims()).hasUnverifiedEmail;
+    if (!from.create || isUnverified) return isUnverified ? 'unverified' : 'unknown';
     const account = await opened(from, person, origin);
-    if (account !== 'overtaken') return account ?? 'unknown';
+    if (account !== 'overtaken') return account ? { account, isNewLink: false } : 'unknown';
     // By their own second click, it may be: then the link is there now.
     const now = await identities.use(person);
-    return now && !now.isSuspended ? now : 'unknown';
+    return now && !now.isSuspended ? { account: now, isNewLink: false } : 'unknown';
   };
 
   const linkTo: LinkTo = async (account, from, person, origin) => {

@@ -2,6 +2,7 @@
 import type { Clock } from '../../clock.ts';
 import type { Alongside, Database, Queries } from '../../storage/queries.ts';
 import { type Account, type AccountRow, accountFrom, SELECT_ACCOUNTS } from '../account.ts';
+import { canBeStrong, type UpstreamStrength } from '../sign-in-strength.ts';
 import type { WaysOfKind } from '../ways-in.ts';
 
 /** Who somebody is elsewhere: an issuer, and what it calls them for good. */
@@ -10,10 +11,9 @@ export interface Identity {
   readonly subject: string;
 }
 
-export interface KnownProvider {
+export interface KnownProvider extends UpstreamStrength {
   readonly id: string;
   readonly label: string;
-  readonly issuer: string;
 }
 
 export interface LinkedIdentity extends Identity {
@@ -137,6 +137,7 @@ export function createIdentities({
             addedAt: createdAt,
             lastUsedAt,
             isUnused: known === undefined,
+            isStrong: known !== undefined && canBeStrong(known),
           };
         }),
 

@@ -86,6 +86,12 @@ const TEXTS = {
     remedy: 'remove it, and change the password that you sign in with.',
     path: '/profile/security',
   },
+  account_linked: {
+    subject: 'There is a new way to sign in to your Gatehouse account',
+    happened: 'somebody signed in to your account for the first time with an account elsewhere',
+    remedy: 'remove it, and ask whoever runs the service how that account came to be yours.',
+    path: '/profile/security',
+  },
   way_removed: {
     subject: 'A way to sign in to your Gatehouse account was removed',
     happened: 'a way to sign in to your account was removed, and every browser was signed out',

@@ -220,6 +220,7 @@ export function createPasskeys(parts: {
           label: name,
           addedAt: createdAt,
           isUnused: !isOn,
+          isStrong: isOn,
         })),
 
       async remove(accountId, id, tx) {

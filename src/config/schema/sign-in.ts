@@ -11,6 +11,17 @@ const RESERVED = ['password', 'passkey', 'link'];
 /** RFC 6749 §3.3. */
 const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]+$/;
 
+/** What a provider may return; `acr_values` are separated by blanks (OpenID Connect Core §3.1.2.1). */
+const isPlain = (value: string): boolean => /^[\x21-\x7e]{1,255}$/.test(value);
+
+const authenticationContexts = () =>
+  z
+    .array(text({ accepts: 'an authentication context', example: '`phr`' }, isPlain))
+    .register(expectations, {
+      accepts: 'a list of authentication contexts',
+      example: '`[phr]`, as the provider calls them',
+    });
+
 const provider = z.strictObject({
   id: text(
     {
@@ -56,6 +67,41 @@ const provider = z.strictObject({
     .register(expectations, { accepts: 'a list of scopes', example: '`[openid, email]`' })
     .default(['openid', 'email', 'profile'])
     .describe('What is asked for; openid always is.'),
+  endpoint_hosts: z
+    .array(
+      text(
+        { accepts: 'a host name', example: '`keys.example.com`' },
+        (host) => URL.canParse(`https://${host}`) && new URL(`https://${host}`).hostname === host,
+      ),
+    )
+    .max(20)
+    .register(expectations, { accepts: 'a list of host names', example: '`[keys.example.com]`' })
+    .default([])
+    .describe(
+      'Other hosts than that of its issuer on which its endpoints may be. Those of Google and ' +
+        'Microsoft are known.',
+    ),
+  acr_values: authenticationContexts()
+    .default([])
+    .describe('What is asked for with each sign-in there (`acr_values`), the most wanted first.'),
+  strong: flag()
+    .default(true)
+    .describe(
+      'Its sign-ins satisfy sign_in.require, where neither strong_acr nor strong_amr says which do.',
+    ),
+  strong_acr: authenticationContexts()
+    .optional()
+    .describe(
+      'One of these must be the `acr` of its ID token for a sign-in to satisfy sign_in.require. ' +
+        'Default: acr_values.',
+    ),
+  strong_amr: z
+    .array(text({ accepts: 'an authentication method', example: '`mfa`' }, isPlain))
+    .register(expectations, { accepts: 'a list of authentication methods', example: '`[mfa]`' })
+    .default([])
+    .describe(
+      'One of these must be in the `amr` of its ID token for a sign-in to satisfy sign_in.require.',
+    ),
   prompt_hint_domains: z
     .array(
       text(

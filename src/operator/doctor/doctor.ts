@@ -2,7 +2,7 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import type { OperatedBy } from '../../accounts/activity/activity.ts';
 import type { Variables } from '../../config/environment.ts';
-import { findKeys, loadSettingsWithoutSecrets } from '../../config/load.ts';
+import { findKeys, findProviders, loadSettingsWithoutSecrets } from '../../config/load.ts';
 import { ConfigurationProblems } from '../../config/problems.ts';
 import type { SettingsWithoutSecrets } from '../../config/settings.ts';
 import { StorageUnavailable } from '../../storage/storage-unavailable.ts';
@@ -106,7 +106,7 @@ async function examine(
       await checkNodes(findings, settings, database);
       await checkNodeClocks(findings, database);
       if (database && store) await checkEndings(findings, database, store);
-      await checkProviders(findings, settings);
+      await checkProviders(findings, settings.issuer, findProviders({ environment }));
       if (database) await checkRequired(findings, database, settings.signIn);
       const send = await checkAddress(findings, { issuer: settings.issuer, address, signal });
       const { passwords } = settings.signIn;

@@ -1,42 +1,67 @@
-/** The doctor's look at the providers that people sign in with: does each answer, as the one it should be? */
-import type { SettingsWithoutSecrets } from '../../config/settings.ts';
+/** The doctor's look at the providers that people sign in with: does each answer, and know us? */
+import type { findProviders } from '../../config/load.ts';
+import type { SignInProvider } from '../../config/settings.ts';
 import type { Findings } from './findings.ts';
+
+const CHECK = 'sign_in_providers';
 
 /** All at once: none has to wait for another that does not answer. */
 export async function checkProviders(
   findings: Findings,
-  { issuer, signIn: { providers } }: Pick<SettingsWithoutSecrets, 'issuer' | 'signIn'>,
+  issuer: string,
+  { providers, problems }: ReturnType<typeof findProviders>,
 ): Promise<void> {
   if (providers.length === 0) return;
   // Here, for most deployments have none.
-  const { discover } = await import('../../upstream/discovery.ts');
-  const { inWords } = await import('../../upstream/failures.ts');
-  const { callbackUrl } = await import('../../upstream/upstream-provider.ts');
+  const { UpstreamRefusal } = await import('../../upstream/failures.ts');
+  const { callbackUrl, createUpstreamProvider } = await import(
+    '../../upstream/upstream-provider.ts'
+  );
   const outcomes = await Promise.all(
-    providers.map(async (provider) => {
+    providers.map(async (settings) => {
       const start = performance.now();
-      const problem = await discover(provider).then(
-        () => undefined,
-        (error: unknown) => inWords(error),
-      );
-      return { provider, problem, ms: performance.now() - start };
+      const error = await createUpstreamProvider({ issuer, settings, clock: Date.now })
+        .checkClient()
+        .then(
+          () => undefined,
+          (reason: Error) => reason,
+        );
+      return { error, ms: performance.now() - start };
     }),
   );
-  const check = 'sign_in_providers';
-  for (const { provider, problem, ms } of outcomes) {
-    const { id } = provider;
-    if (problem === undefined) {
-      const redirect = callbackUrl(issuer, provider);
-      findings.ok(check, `${id} answers; its redirect URI must be ${redirect}`, ms);
-      continue;
+  for (const [index, { error, ms }] of outcomes.entries()) {
+    const settings = providers[index] as SignInProvider;
+    const { id } = settings;
+    const secret = `sign_in.providers.${index}.client_secret_file`;
+    const unread = problems.find(({ path }) => path === secret);
+    if (error === undefined) {
+      const redirect = callbackUrl(issuer, settings);
+      findings.ok(CHECK, `${id} answers and knows us; its redirect URI must be ${redirect}`, ms);
+    } else if (!(error instanceof UpstreamRefusal)) {
+      findings.problem({
+        check: CHECK,
+        where: `sign_in.providers, ${settings.issuer}`,
+        message: `nobody can sign in with ${id} from this machine: ${error.message}`,
+        remedy:
+          'open {issuer}/.well-known/openid-configuration, and write its `issuer` into the settings ' +
+          'character by character; or let this machine connect to it',
+      });
+    } else if (unread) {
+      findings.warning({
+        check: CHECK,
+        where: secret,
+        message: `${id} answers; our secret was not tried, for ${secret} ${unread.message}`,
+        remedy: 'run the doctor as the user of the service, or let this one read the file',
+      });
+    } else {
+      findings.problem({
+        check: CHECK,
+        where: `sign_in.providers.${index}`,
+        message: `${id} does not accept our client ID or secret: ${error.message}`,
+        remedy:
+          'compare client_id and client_secret_file with what is registered at the provider, and ' +
+          'register a client there that may use authorization codes',
+      });
     }
-    findings.problem({
-      check,
-      where: `sign_in.providers, ${provider.issuer}`,
-      message: `nobody can sign in with ${id} from this machine: ${problem}`,
-      remedy:
-        'open {issuer}/.well-known/openid-configuration, and write its `issuer` into the settings ' +
-        'character by character; or let this machine connect to it',
-    });
   }
 }

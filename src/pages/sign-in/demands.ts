@@ -1,5 +1,6 @@
 /** Whether a password was enough for who is signed in, and where they go to do more (sign_in.require). */
 import type { Context } from 'koa';
+import { isStrongSession, isStrongSignIn } from '../../accounts/sign-in-strength.ts';
 import {
   createStrongerSignIns,
   type Demand,
@@ -52,7 +53,7 @@ export function createDemands(parts: {
   const asked = requestState<Promise<Demand | undefined>>('a demand');
 
   function of(ctx: Context, { account, session }: Visitor): Promise<Demand | undefined> {
-    if (session.method !== 'password') return Promise.resolve(undefined);
+    if (isStrongSession(session, signIn.providers)) return Promise.resolve(undefined);
     const demand = asked.find(ctx) ?? demandOn(account.id);
     asked.set(ctx, demand);
     return demand;
@@ -77,7 +78,9 @@ export function createDemands(parts: {
     async met(ctx, came) {
       const visitor = foundVisitor(ctx);
       const demand = visitor && (await of(ctx, visitor));
-      if (!demand) return undefined;
+      // A link with a provider whose sign-in was not strong: the password session goes on.
+      const isWeak = typeof came === 'object' && !isStrongSignIn(came, signIn.providers);
+      if (!demand || isWeak) return undefined;
       await parts.sessions.signIn(ctx, visitor.account, came);
       return demand.isOver ? ((await parts.waiting.restart(ctx)) ?? '/profile') : undefined;
     },

@@ -136,7 +136,7 @@ export function signInAnswers(parts: PageParts) {
       origin: originOf(ctx),
       details: { reason: 'password_alone' },
     });
-    const held = (await parts.waysIn.of(id)).filter(({ isUnused }) => !isUnused);
+    const held = (await parts.waysIn.of(id)).filter(({ isStrong }) => isStrong);
     return `A password alone lets you in no more: sign in with ${held.map(wayInWords).join(' or ')}.`;
   }
 

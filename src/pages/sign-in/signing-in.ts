@@ -16,7 +16,7 @@ export type Way =
   | 'password'
   | { readonly passkey: Passkey }
   | { readonly link: LinkPurpose }
-  | WayIn;
+  | (WayIn & { readonly isNewLink: boolean });
 
 export interface SignInOutcomes {
   /** @param method `password`, `passkey`, `link`, or the id of a provider. */
@@ -43,7 +43,12 @@ export const createRecordSignIn =
     const { id: accountId } = account;
     const { method, details } = toldOf(way);
     ctx.state.accountId = accountId;
-    if (!devices.find(ctx, account)) mail?.tell(accountId, 'new_device', fromOf(ctx));
+    if (typeof way === 'object' && 'isNewLink' in way && way.isNewLink) {
+      // Also in a known browser: new is the account elsewhere.
+      mail?.tell(accountId, 'account_linked', { ...fromOf(ctx), about: way.label });
+    } else if (!devices.find(ctx, account)) {
+      mail?.tell(accountId, 'new_device', fromOf(ctx));
+    }
     devices.remember(ctx, account);
     outcomes.signedIn(method);
     const origin = originOf(ctx);

@@ -16,6 +16,8 @@ export const UPSTREAM_OUTCOMES = [
   'cancelled',
   // Its answer proved nothing, or belonged to no sign-in of this browser.
   'failed',
+  // It does not accept our client ID or secret.
+  'misconfigured',
   'unavailable',
   'signed_out',
   'sign_out_failed',
@@ -62,6 +64,8 @@ export const comesFrom = ({ domain, label }: HintedWay): string =>
 export interface UpstreamSignIns {
   /** In the order of the settings. */
   readonly ways: readonly WayIn[];
+  /** Those whose sign-ins can satisfy `sign_in.require`. */
+  readonly strongWays: readonly WayIn[];
   /** Where there is one provider, and there are no passwords: nobody needs to choose. */
   readonly only: WayIn | undefined;
   /** Some way is that of a domain. */

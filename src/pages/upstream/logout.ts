@@ -9,7 +9,8 @@ import { networkOf } from '../../network-address.ts';
 import { formOf, readOAuthForm } from '../../provider/form.ts';
 import { OAuthError } from '../../provider/oauth-error.ts';
 import { UpstreamRefusal } from '../../upstream/failures.ts';
-import { CLOCK_TOLERANCE_SECONDS, OLDEST_SECONDS } from '../../upstream/logout-token.ts';
+import { OLDEST_SECONDS } from '../../upstream/logout-token.ts';
+import { CLOCK_TOLERANCE_SECONDS } from '../../upstream/token-times.ts';
 import type { UpstreamProvider } from '../../upstream/upstream-provider.ts';
 import type { UpstreamOutcomes } from '../sign-in/upstream-ways.ts';
 

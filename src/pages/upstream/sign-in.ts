@@ -5,6 +5,7 @@ import type { ComeIn } from '../../accounts/identities/coming-in.ts';
 import type { Identities } from '../../accounts/identities/identities.ts';
 import { passwordLinkPath } from '../../accounts/passwords/link-mail.ts';
 import type { PasswordLinks } from '../../accounts/passwords/links.ts';
+import { canBeStrong } from '../../accounts/sign-in-strength.ts';
 import type { Clock } from '../../clock.ts';
 import type { BrowserSessions } from '../../provider/browser-sessions.ts';
 import { ENDPOINT } from '../../provider/endpoints.ts';
@@ -36,6 +37,7 @@ import {
   cameBack,
   isAway,
   isLinked,
+  isMisconfigured,
   isOver,
   proves,
   staysOut,
@@ -121,21 +123,21 @@ export function createUpstreamSignIns(parts: {
       if (onward !== undefined) return seeOther(ctx, onward);
       return parts.notices.tell(ctx, purpose.target, isLinked(settings.label));
     }
-    const account =
+    const came =
       purpose.confirms === undefined
         ? await parts.comeIn(settings, person, origin)
         : await parts.confirm(ctx, settings, { person, accountId: purpose.confirms });
-    const { issuer: from, subject, sid, provedAt } = person;
-    if (typeof account === 'string') {
-      return sayRefused(ctx, settings, { person, purpose, reason: account });
+    if (typeof came === 'string') {
+      return sayRefused(ctx, settings, { person, purpose, reason: came });
     }
+    const { account, isNewLink } = 'account' in came ? came : { account: came, isNewLink: false };
     outcomes.cameFromUpstream(settings.id, 'succeeded');
     if (purpose.resets) {
       const { token } = await parts.passwordLinks.make(account, 'confirmed', origin);
       return seeOther(ctx, passwordLinkPath(token));
     }
-    await parts.sessions.signIn(ctx, account, { issuer: from, subject, sid, provedAt });
-    await parts.recordSignIn(ctx, account, settings);
+    await parts.sessions.signIn(ctx, account, person);
+    await parts.recordSignIn(ctx, account, { ...settings, isNewLink });
     await leadOn(ctx, purpose);
   }
 
@@ -180,8 +182,12 @@ export function createUpstreamSignIns(parts: {
       return errorPage.say(ctx, 503, isAway(label, href, parts.passwords || ways.length > 1));
     }
     if (!(error instanceof UpstreamRefusal)) throw error;
-    outcomes.cameFromUpstream(id, error.reason === 'cancelled' ? 'cancelled' : 'failed');
+    outcomes.cameFromUpstream(id, outcomeOf(error));
     const { reason } = error;
+    if (reason === 'misconfigured') {
+      log.error({ ...about, reason, why: error.message, remedy: CLIENT_REMEDY }, CLIENT_REFUSED);
+      return errorPage.say(ctx, 503, isMisconfigured(label, href));
+    }
     log.warn({ ...about, reason, why: error.message }, 'a sign-in with a provider came to nothing');
     return errorPage.say(
       ctx,
@@ -199,6 +205,7 @@ export function createUpstreamSignIns(parts: {
 
   return {
     ways,
+    strongWays: settingsOfAll.filter(canBeStrong).map(({ id, label }) => ({ id, label })),
     only,
     begin,
     hasHints: providers.some(({ settings }) => settings.hintDomains.length > 0),
@@ -221,6 +228,14 @@ export function createUpstreamSignIns(parts: {
     }),
   };
 }
+
+const outcomeOf = ({ reason }: UpstreamRefusal): 'cancelled' | 'misconfigured' | 'failed' =>
+  reason === 'cancelled' || reason === 'misconfigured' ? reason : 'failed';
+
+const CLIENT_REFUSED = 'a provider does not accept our client ID or secret';
+const CLIENT_REMEDY =
+  'compare client_id and client_secret_file of this provider in sign_in.providers with what is ' +
+  'registered there; `npm run operator -- doctor` tries them';
 
 /** The page where they began, with the ways there are. */
 function chooseAgain({ interaction, target, confirms, links }: Purpose): string {

@@ -34,6 +34,13 @@ export const cameBack = (label: string, href: string) => ({
   ...tryAgain(href),
 });
 
+export const isMisconfigured = (label: string, href: string) => ({
+  heading: `Signing in with ${label} does not work`,
+  explanation: 'This service is not set up correctly for it. Nothing is wrong with your account.',
+  advice: 'Sign in another way, or tell whoever runs this service, with the reference below.',
+  ...tryAgain(href),
+});
+
 export const proves = (label: string, href: string) => ({
   heading: 'You could not be signed in',
   explanation: `${label} sent you back with an answer that does not prove who you are.`,
@@ -75,6 +82,14 @@ export function staysOut(reason: string, label: string, href: string) {
       explanation: `Nothing was linked: while you were at ${label}, your session here ended.`,
       advice: 'Sign in, and try again.',
       ...tryAgain(href, 'Sign in'),
+    };
+  }
+  if (reason === 'unverified') {
+    return {
+      heading: 'Your email address is not verified',
+      explanation: `${label} has not verified the email address of your account there, so it cannot be used to sign you in here.`,
+      advice: `Verify it at ${label}, and sign in again.`,
+      ...again,
     };
   }
   if (reason === 'suspended') {

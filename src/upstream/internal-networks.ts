@@ -1,0 +1,105 @@
+/** Keeps a provider from sending this machine into its own networks (server-side request forgery). */
+import type { LookupAddress, LookupOptions } from 'node:dns';
+import { lookup } from 'node:dns/promises';
+import { BlockList, isIP, isIPv6, type LookupFunction } from 'node:net';
+
+type InternalNetwork = 'loopback' | 'link-local' | 'private';
+
+/** IANA's special-purpose address registries (RFC 6890), as far as a machine can be reached there. */
+const SUBNETS: Readonly<Record<InternalNetwork, readonly string[]>> = {
+  // Linux delivers 0.0.0.0 and :: to the machine itself.
+  loopback: ['127.0.0.0/8', '0.0.0.0/8', '::1/128', '::/128'],
+  // Cloud providers answer with the credentials of the machine at 169.254.169.254.
+  'link-local': ['169.254.0.0/16', 'fe80::/10'],
+  private: [
+    '10.0.0.0/8',
+    '172.16.0.0/12',
+    '192.168.0.0/16',
+    '100.64.0.0/10',
+    '192.0.0.0/24',
+    '198.18.0.0/15',
+    'fc00::/7',
+    'fec0::/10',
+  ],
+};
+
+const NETWORKS = Object.entries(SUBNETS).map(([network, subnets]) => {
+  const list = new BlockList();
+  for (const subnet of subnets) {
+    const [address = '', prefix] = subnet.split('/');
+    const bits = Number(prefix);
+    list.addSubnet(address, bits, isIPv6(address) ? 'ipv6' : 'ipv4');
+    // RFC 6052 §2.1: NAT64 leads on to the IPv4 address in the last 32 bits.
+    if (!isIPv6(address)) list.addSubnet(`64:ff9b::${address}`, 96 + bits, 'ipv6');
+  }
+  return { network: network as InternalNetwork, list };
+});
+
+/** @returns undefined for an address of the internet. IPv4 written as IPv6 is seen as IPv4. */
+function internalNetworkOf(address: string): InternalNetwork | undefined {
+  const [withoutZone = ''] = address.split('%');
+  const family = isIPv6(withoutZone) ? 'ipv6' : 'ipv4';
+  return NETWORKS.find(({ list }) => list.check(withoutZone, family))?.network;
+}
+
+/**
+ * Resolves the host of an endpoint, and leaves out addresses in an internal network in which the
+ * issuer itself is not. An issuer that is reached there is one that the operator put there.
+ *
+ * @param hostname as in a URL: a name, an IPv4 address, or an IPv6 address in brackets.
+ * @throws InternalAddress if no other address is left.
+ */
+export async function resolveEndpoint(
+  hostname: string,
+  issuer: string,
+  options: LookupOptions = {},
+): Promise<LookupAddress[]> {
+  const addresses = await resolve(hostname, options);
+  const issuerHost = new URL(issuer).hostname;
+  if (hostname === issuerHost) return addresses;
+  const internal = addresses.flatMap(({ address }) => internalNetworkOf(address) ?? []);
+  const [first] = internal;
+  if (first === undefined) return addresses;
+  const ofIssuer = (await resolve(issuerHost)).map(({ address }) => internalNetworkOf(address));
+  const allowed = addresses.filter(({ address }) => {
+    const network = internalNetworkOf(address);
+    return network === undefined || ofIssuer.includes(network);
+  });
+  if (allowed.length === 0) throw new InternalAddress(hostname, first);
+  return allowed;
+}
+
+/** A provider names an endpoint in a network that only this machine's surroundings can reach. */
+export class InternalAddress extends Error {
+  constructor(hostname: string, network: InternalNetwork) {
+    super(
+      `${hostname} is a ${network} address, and its issuer is not in that network: ` +
+        'only a provider whose issuer is there may have endpoints there',
+    );
+    this.name = 'InternalAddress';
+  }
+}
+
+/** For the connection itself, so that no second answer of a name server can differ from the checked one. */
+export const lookupFor =
+  (issuer: string): LookupFunction =>
+  (hostname, options, callback) => {
+    resolveEndpoint(hostname, issuer, options).then(
+      (addresses) => {
+        const [first] = addresses;
+        if (options.all) callback(null, addresses);
+        else callback(null, first?.address ?? '', first?.family);
+      },
+      (error: NodeJS.ErrnoException) => callback(error, ''),
+    );
+  };
+
+/** @param hostname as in a URL. `localhost` is one address everywhere (RFC 6761 §6.3). */
+export const isAddress = (hostname: string): boolean =>
+  hostname === 'localhost' || isIP(withoutBrackets(hostname)) !== 0;
+
+const withoutBrackets = (hostname: string): string => hostname.replace(/^\[|\]$/g, '');
+
+/** An address resolves to itself, without a name server. */
+const resolve = (hostname: string, options: LookupOptions = {}): Promise<LookupAddress[]> =>
+  lookup(withoutBrackets(hostname), { ...options, all: true });

@@ -1,0 +1,252 @@
+/** Where a provider may send this machine: the endpoints that its discovery document names. */
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readFileSync } from 'node:fs';
+import { createServer as createHttpServer, type Server } from 'node:http';
+import { createServer as createHttpsServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { hostname, tmpdir } from 'node:os';
+import path from 'node:path';
+import { getCACertificates, setDefaultCACertificates } from 'node:tls';
+import { expect } from 'chai';
+import { createProviderFetch } from '../../src/upstream/fetching.ts';
+import { createUpstreamProvider, newFlow } from '../../src/upstream/upstream-provider.ts';
+import { atEndOfFile } from '../support/end-of-run.ts';
+import { describeOn, openssl } from '../support/requirements.ts';
+import { startUpstream, type Upstream } from '../support/upstream.ts';
+import { GRACE, startWithUpstream, WAY } from './service.ts';
+
+const DISCOVERY = '/.well-known/openid-configuration';
+/** Seconds after which a discovery document is asked for again. */
+const FORGOTTEN = 3_601;
+
+describe('an answer of a provider’s endpoints', () => {
+  const on = startWithUpstream();
+
+  beforeEach(() => {
+    on.upstream.changes.clear();
+    on.clock.advance(FORGOTTEN);
+  });
+
+  it('that is a redirect is not followed, at the discovery document and at the token endpoint', async () => {
+    const elsewhere = (): boolean => on.upstream.requests.includes('/elsewhere');
+    const redirect = (ctx: { redirect(url: string): void }) => ctx.redirect('/elsewhere');
+    on.upstream.changes.set(DISCOVERY, redirect);
+    const first = await on.traveller().get('/login');
+    expect(first.status).to.equal(200);
+    expect((await on.signIn(GRACE)).status).to.equal(503);
+    on.upstream.changes.clear();
+    on.clock.advance(FORGOTTEN);
+    on.upstream.changes.set('/token', redirect);
+    expect((await on.signIn(GRACE)).status).to.equal(403);
+    expect(elsewhere()).to.equal(false);
+  });
+
+  it('of more than 256 KiB is an error, and one of nearly as much is read', async () => {
+    const padded = (bytes: number) => (ctx: { body: unknown }) => {
+      ctx.body = { ...(ctx.body as object), padding: 'x'.repeat(bytes) };
+    };
+    on.upstream.changes.set('/token', padded(250 * 1024));
+    expect((await on.signIn(GRACE)).html).to.include('Grace Person');
+    on.upstream.changes.set('/token', padded(257 * 1024));
+    expect((await on.signIn(GRACE)).status).to.equal(403);
+    expect(on.service.logLines.join()).to.include('an answer of more than 262144 bytes');
+  });
+});
+
+describe('endpoints on another host than the issuer', () => {
+  const on = startWithUpstream();
+
+  it('are refused calmly, and the log says which setting names them', async () => {
+    for (const [name, path] of [
+      ['token_endpoint', '/token'],
+      ['jwks_uri', '/jwks'],
+    ] as const) {
+      const there = `${on.upstream.issuer.replace('127.0.0.1', 'localhost')}${path}`;
+      on.upstream.changes.set(DISCOVERY, (ctx) => {
+        ctx.body = { ...(ctx.body as object), [name]: there };
+      });
+      on.clock.advance(FORGOTTEN);
+      const person = on.traveller();
+      const page = await person.submit(await person.get('/login'), WAY);
+      expect(page.status, name).to.equal(503);
+      expect(page.html).to.include('Nothing is wrong with your account');
+      expect(on.service.logLines.slice(-5).join()).to.include('endpoint_hosts: [localhost]');
+    }
+  });
+});
+
+describe('endpoints on a host that the settings name', () => {
+  const on = startWithUpstream({ provider: { endpointHosts: ['localhost'] } });
+
+  it('are asked, if the issuer itself is in that network', async () => {
+    on.upstream.changes.set(DISCOVERY, (ctx) => {
+      const there = `${on.upstream.issuer.replace('127.0.0.1', 'localhost')}/token`;
+      ctx.body = { ...(ctx.body as object), token_endpoint: there };
+    });
+    expect((await on.signIn(GRACE)).html).to.include('Grace Person');
+  });
+});
+
+describe('endpoints in an internal network', () => {
+  const HOSTS: Readonly<Record<string, string>> = {
+    '10.0.0.1': 'private',
+    '100.64.1.1': 'private',
+    '172.31.255.255': 'private',
+    '192.168.1.1': 'private',
+    '[fd00::1]': 'private',
+    '169.254.169.254': 'link-local',
+    '[fe80::1]': 'link-local',
+    // IPv4 in IPv6, as it is mapped and as NAT64 leads on to it.
+    '[::ffff:a00:1]': 'private',
+    '[64:ff9b::a00:1]': 'private',
+  };
+  let upstream: Upstream;
+  before('a provider on loopback', async () => {
+    upstream = await startUpstream('http://localhost:3000');
+  });
+
+  for (const [host, network] of Object.entries(HOSTS)) {
+    it(`are refused at ${host}, also where the settings name it`, async () => {
+      upstream.changes.set(DISCOVERY, (ctx) => {
+        ctx.body = { ...(ctx.body as object), jwks_uri: `https://${host}/jwks` };
+      });
+      const settings = upstream.settings({ endpointHosts: [host] });
+      const provider = createUpstreamProvider({
+        issuer: 'http://localhost:3000',
+        settings,
+        clock: Date.now,
+      });
+      const flow = newFlow(Date.now, { isFresh: false });
+      const problem = await provider.begin({ state: 'x', flow }).then(
+        () => 'none',
+        (error: Error) => error.message,
+      );
+      expect(problem).to.include(`${host} is a ${network} address`);
+    });
+  }
+
+  it('are not connected to, however their host is written, where the issuer is elsewhere', async () => {
+    let connections = 0;
+    const server = createHttpServer((_, response) => response.end('{}'));
+    server.on('connection', () => {
+      connections += 1;
+    });
+    const port = await listening(server, '::');
+    // An address for documentation (RFC 5737), which belongs to the internet.
+    const fromElsewhere = createProviderFetch('https://192.0.2.1');
+    const fromThere = createProviderFetch(`http://127.0.0.1:${port}`);
+    const ask = (from: typeof fromThere, host: string): Promise<string> =>
+      from(`http://${host}:${port}/`, { method: 'GET', headers: {} }).then(
+        ({ status }) => `${status}`,
+        (error: Error) => (error.cause as Error).message,
+      );
+    expect(await ask(fromThere, '127.0.0.1')).to.equal('200');
+    // The last one is a name that is resolved for the connection.
+    for (const host of [
+      '127.0.0.1',
+      '0.0.0.0',
+      '127.1',
+      '[::1]',
+      '[::]',
+      'localhost',
+      hostname(),
+    ]) {
+      expect(await ask(fromElsewhere, host), host).to.match(/is a .* address|ENOTFOUND|EAI_AGAIN/);
+    }
+    expect(connections).to.equal(1);
+  });
+});
+
+describeOn([openssl], 'a provider that is reached by https', () => {
+  const folder = mkdtempSync(path.join(tmpdir(), 'gatehouse-https-provider-'));
+  const authorities = getCACertificates('default');
+  let issuer = '';
+  let plain = '';
+  let asked = 0;
+  let document: Record<string, unknown> = {};
+
+  before('a certificate of its own, which this process trusts', async () => {
+    const args =
+      'req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout key.pem -out cert.pem -days 1 -subj /CN=localhost -addext subjectAltName=IP:127.0.0.1';
+    execFileSync(openssl.program ?? '', args.split(' '), { cwd: folder, stdio: 'pipe' });
+    const [key, cert] = ['key.pem', 'cert.pem'].map((name) =>
+      readFileSync(path.join(folder, name)),
+    );
+    setDefaultCACertificates(authorities.concat(`${cert}`));
+    const server = createHttpsServer({ key, cert }, (_, response) => {
+      response.setHeader('content-type', 'application/json');
+      response.end(JSON.stringify(document));
+    });
+    issuer = `https://127.0.0.1:${await listening(server, '127.0.0.1')}`;
+    const unprotected = createHttpServer((_, response) => {
+      asked += 1;
+      response.end('{}');
+    });
+    plain = `http://127.0.0.1:${await listening(unprotected, '127.0.0.1')}`;
+  });
+  after('trust as before', () => setDefaultCACertificates(authorities));
+
+  const begin = (changes: Record<string, string>): Promise<string> => {
+    document = {
+      issuer,
+      authorization_endpoint: `${issuer}/auth`,
+      token_endpoint: `${issuer}/token`,
+      jwks_uri: `${issuer}/jwks`,
+      userinfo_endpoint: `${issuer}/me`,
+      response_types_supported: ['code'],
+      subject_types_supported: ['public'],
+      id_token_signing_alg_values_supported: ['RS256'],
+      ...changes,
+    };
+    const settings = provider(issuer);
+    const ours = { issuer: 'http://localhost:3000', settings, clock: Date.now };
+    const flow = newFlow(Date.now, { isFresh: false });
+    return createUpstreamProvider(ours)
+      .begin({ state: 'x', flow })
+      .then(
+        ({ origin }) => origin,
+        (error: Error) => error.message,
+      );
+  };
+
+  it('has only https endpoints: one by http, its keys too, and nothing is asked', async () => {
+    expect(await begin({})).to.equal(issuer);
+    for (const name of [
+      'authorization_endpoint',
+      'token_endpoint',
+      'jwks_uri',
+      'userinfo_endpoint',
+    ]) {
+      expect(await begin({ [name]: plain })).to.equal(`its ${name} is missing or not https`);
+    }
+    expect(asked).to.equal(0);
+  });
+});
+
+const provider = (issuer: string) => ({
+  id: 'platform',
+  label: 'Warehouse platform',
+  issuer,
+  clientId: 'gatehouse',
+  match: 'none' as const,
+  accountClaim: 'sub',
+  scopes: ['openid'],
+  endpointHosts: [],
+  acrValues: [],
+  isStrong: true,
+  strongAcr: [],
+  strongAmr: [],
+  hintDomains: [],
+  create: false,
+  endConnections: false,
+});
+
+/** @returns the port. */
+async function listening(server: Server, address: string): Promise<number> {
+  await new Promise<void>((resolve) => server.listen(0, address, resolve));
+  atEndOfFile(async () => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return (server.address() as AddressInfo).port;
+}
