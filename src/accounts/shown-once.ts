@@ -46,7 +46,7 @@ export function createShownOnce({
     },
 
     async take<Value>(accountId: string, name: string) {
-      // Opened before it is consumed: for anybody else it stays where it is.
+      // Opened before it is consumed: another person's request must not use it up.
       const key = keyOf(name, accountId);
       const found = await store.read<string>('shown_once', name);
       if (!found || open<Value>(found.data, key) === undefined) return undefined;

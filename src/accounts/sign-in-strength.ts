@@ -10,11 +10,11 @@ export interface UpstreamProof {
 /** What the operator says about a provider. */
 export interface UpstreamStrength {
   readonly issuer: string;
-  /** Decides if neither of the lists names anything. */
+  /** Applies if both lists are empty. */
   readonly isStrong: boolean;
-  /** One of them must be the `acr`; anything is if there are none. */
+  /** The `acr` must be one of them; an empty list accepts any. */
   readonly strongAcr: readonly string[];
-  /** One of them must be in the `amr`; anything is if there are none. */
+  /** The `amr` must have one of them; an empty list accepts any. */
   readonly strongAmr: readonly string[];
 }
 
@@ -27,7 +27,7 @@ export interface SignedInBy {
   readonly hasUsedPasskey?: boolean;
 }
 
-/** Anything but a password alone, and a sign-in at a provider if that was strong. */
+/** False for a password alone, and for a sign-in at a provider that was not strong. */
 export const isStrongSession = (
   { method, proof, hasUsedPasskey = false }: SignedInBy,
   providers: readonly UpstreamStrength[],
@@ -39,14 +39,14 @@ export const isStrongSession = (
 const asksForProof = ({ strongAcr, strongAmr }: UpstreamStrength): boolean =>
   strongAcr.length > 0 || strongAmr.length > 0;
 
-/** Whether some sign-in there can satisfy the demand. */
+/** Whether any sign-in at this provider can satisfy `sign_in.require`. */
 export const canBeStrong = (provider: UpstreamStrength): boolean =>
   provider.isStrong || asksForProof(provider);
 
 /**
- * By the settings of now, so that a change is in force for sessions that began before it.
+ * Applies the present settings, so a change is in force for sessions that began before it.
  *
- * @param proof undefined for a session that began before proofs were kept: any provider may be its.
+ * @param proof undefined for a session of an older version, whose provider is unknown.
  */
 export function isStrongSignIn(
   proof: UpstreamProof | undefined,

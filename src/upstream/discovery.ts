@@ -34,7 +34,7 @@ export const ALGORITHMS: readonly string[] = [
 ];
 
 /** What discovery needs of a provider's settings. */
-export type DiscoveredProvider = Pick<SignInProvider, 'issuer' | 'clientId' | 'endpointHosts'>;
+type DiscoveredProvider = Pick<SignInProvider, 'issuer' | 'clientId' | 'endpointHosts'>;
 
 export interface Discovery {
   /**
@@ -86,7 +86,7 @@ export function createDiscovery({
   };
 }
 
-/** @throws whatever is wrong with the answer, as an Error. */
+/** @throws Error that says what is wrong with the answer. */
 async function discover(provider: DiscoveredProvider): Promise<ServerMetadata> {
   const { issuer, clientId } = provider;
   const configuration = await discovery(new URL(issuer), clientId, undefined, undefined, {

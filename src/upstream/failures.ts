@@ -11,7 +11,7 @@ export class UpstreamAway extends Error {
 }
 
 /**
- * `cancelled`: the person went back. `refused`: it let nobody in. `invalid`: it proves nothing.
+ * `cancelled`: the person went back. `refused`: it did not let them in. `invalid`: it proves nothing.
  * `misconfigured`: it does not accept our client ID or secret.
  */
 export type RefusalReason = 'cancelled' | 'refused' | 'invalid' | 'misconfigured';

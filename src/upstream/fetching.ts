@@ -3,7 +3,7 @@ import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { request as httpsRequest, type RequestOptions } from 'node:https';
 import { isAddress, lookupFor, resolveEndpoint } from './internal-networks.ts';
 
-/** Somebody waits for the answer. */
+/** A person waits for the answer. */
 export const TIME_LIMIT_SECONDS = 5;
 /** Discovery documents and key sets have a few thousand bytes. */
 const MAX_ANSWER_BYTES = 256 * 1024;
@@ -40,7 +40,7 @@ export function createProviderFetch(issuer: string): ProviderFetch {
       headers.set('content-type', 'application/x-www-form-urlencoded;charset=UTF-8');
     }
     try {
-      // Nothing is looked up for an address that is written as such.
+      // Node calls `lookup` for names only.
       if (isAddress(target.hostname)) await resolveEndpoint(target.hostname, issuer);
       const options = { method, headers: Object.fromEntries(headers), signal, lookup };
       const answer = await send(target, options, sent);

@@ -15,6 +15,7 @@ const SUBNETS: Readonly<Record<InternalNetwork, readonly string[]>> = {
     '10.0.0.0/8',
     '172.16.0.0/12',
     '192.168.0.0/16',
+    // Behind the NAT of an internet provider (RFC 6598), which clouds use inside as well.
     '100.64.0.0/10',
     '192.0.0.0/24',
     '198.18.0.0/15',
@@ -69,8 +70,8 @@ export async function resolveEndpoint(
   return allowed;
 }
 
-/** A provider names an endpoint in a network that only this machine's surroundings can reach. */
-export class InternalAddress extends Error {
+/** The endpoint of a provider is in a network that cannot be reached from the internet. */
+class InternalAddress extends Error {
   constructor(hostname: string, network: InternalNetwork) {
     super(
       `${hostname} is a ${network} address, and its issuer is not in that network: ` +

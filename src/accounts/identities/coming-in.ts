@@ -28,9 +28,9 @@ export interface Newcomer extends Identity {
 }
 
 /**
- * Why somebody stays out. `unknown`: there is no account for them. `unverified`: none was looked for
- * by their address, for the provider has not verified it. `suspended`. `taken`: the account that was
- * found is linked with somebody else of that provider.
+ * Why a person is not let in. `unknown`: there is no account for them. `unverified`: the provider has
+ * not verified their address, so no account was looked for by it. `suspended`. `taken`: the account
+ * that was found is linked with another person of that provider.
  */
 export type StaysOut = 'unknown' | 'unverified' | 'suspended' | 'taken';
 
@@ -167,7 +167,7 @@ export function createComeIn(parts: ComeInParts): {
         ? refused(from, person, found, { reason: 'taken', origin })
         : { account: found, isNewLink: outcome === 'linked' };
     }
-    // Asked only where an address could have helped, and answered the same with and without an account.
+    // The answer must not depend on whether an account has this address.
     const usesEmail = from.create || from.match === 'verified_email';
     const isUnverified = usesEmail && (await person.claims()).hasUnverifiedEmail;
     if (!from.create || isUnverified) return isUnverified ? 'unverified' : 'unknown';

@@ -88,8 +88,8 @@ const TEXTS = {
   },
   account_linked: {
     subject: 'There is a new way to sign in to your Gatehouse account',
-    happened: 'somebody signed in to your account for the first time with an account elsewhere',
-    remedy: 'remove it, and ask whoever runs the service how that account came to be yours.',
+    happened: 'an account elsewhere was linked with yours, and signed in to it for the first time',
+    remedy: 'remove it, and ask the operator of the service why it was linked.',
     path: '/profile/security',
   },
   way_removed: {

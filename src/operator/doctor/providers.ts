@@ -36,7 +36,7 @@ export async function checkProviders(
     const unread = problems.find(({ path }) => path === secret);
     if (error === undefined) {
       const redirect = callbackUrl(issuer, settings);
-      findings.ok(CHECK, `${id} answers and knows us; its redirect URI must be ${redirect}`, ms);
+      findings.ok(CHECK, `${id} answers; its redirect URI must be ${redirect}`, ms);
     } else if (!(error instanceof UpstreamRefusal)) {
       findings.problem({
         check: CHECK,

@@ -37,7 +37,7 @@ export const cameBack = (label: string, href: string) => ({
 export const isMisconfigured = (label: string, href: string) => ({
   heading: `Signing in with ${label} does not work`,
   explanation: 'This service is not set up correctly for it. Nothing is wrong with your account.',
-  advice: 'Sign in another way, or tell whoever runs this service, with the reference below.',
+  advice: 'Sign in another way, or tell the operator of this service, with the reference below.',
   ...tryAgain(href),
 });
 
