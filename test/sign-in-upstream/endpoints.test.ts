@@ -8,6 +8,7 @@ import { hostname, tmpdir } from 'node:os';
 import path from 'node:path';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { expect } from 'chai';
+import { unknownHosts } from '../../src/upstream/endpoint-hosts.ts';
 import { createProviderFetch } from '../../src/upstream/fetching.ts';
 import { createUpstreamProvider, newFlow } from '../../src/upstream/upstream-provider.ts';
 import { atEndOfFile } from '../support/end-of-run.ts';
@@ -31,8 +32,6 @@ describe('an answer of a provider’s endpoints', () => {
     const elsewhere = (): boolean => on.upstream.requests.includes('/elsewhere');
     const redirect = (ctx: { redirect(url: string): void }) => ctx.redirect('/elsewhere');
     on.upstream.changes.set(DISCOVERY, redirect);
-    const first = await on.traveller().get('/login');
-    expect(first.status).to.equal(200);
     expect((await on.signIn(GRACE)).status).to.equal(503);
     on.upstream.changes.clear();
     on.clock.advance(FORGOTTEN);
@@ -72,6 +71,23 @@ describe('endpoints on another host than the issuer', () => {
       expect(page.html).to.include('Nothing is wrong with your account');
       expect(on.service.logLines.slice(-5).join()).to.include('endpoint_hosts: [localhost]');
     }
+  });
+});
+
+describe('endpoints of Google and Microsoft', () => {
+  const GOOGLE = [
+    ...['accounts.google.com', 'oauth2.googleapis.com'],
+    ...['openidconnect.googleapis.com', 'www.googleapis.com'],
+  ];
+  const MICROSOFT = ['login.microsoftonline.com', 'graph.microsoft.com'];
+  const unknown = (issuer: string, hosts: readonly string[]) =>
+    unknownHosts(hosts, { issuer, endpointHosts: [] });
+
+  it('are known for their own issuers, so that an upgrade locks nobody out', () => {
+    expect(unknown('https://accounts.google.com', GOOGLE)).to.deep.equal([]);
+    expect(unknown('https://login.microsoftonline.com/tenant/v2.0', MICROSOFT)).to.deep.equal([]);
+    const other = unknown('https://id.example.com', GOOGLE.concat(MICROSOFT));
+    expect(other).to.have.lengthOf(6);
   });
 });
 
