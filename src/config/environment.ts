@@ -187,12 +187,42 @@ function mistakenNames(
 ): ConfigurationProblem[] {
   return Object.entries(variables).flatMap(([name, value = '']) => {
     if (!name.startsWith('GATEHOUSE_') || knownVariables.includes(name)) return [];
-    // GATEHOUSE_PORT=tcp://…: Kubernetes tells every pod about a service called gatehouse.
-    if (value.trim() === '' || /^(tcp|udp|sctp):\/\//.test(value)) return [];
+    if (isOfAPlatform(name, value)) return [];
     const remedy = remedyFor(name);
     if (remedy === undefined) return [];
     return [{ path: name, message: 'is not a variable of Gatehouse', remedy }];
   });
+}
+
+/** Kubernetes tells every pod about a service called gatehouse: GATEHOUSE_PORT=tcp://…, and more. */
+const isOfAPlatform = (name: string, value = ''): boolean =>
+  value.trim() === '' ||
+  /^(tcp|udp|sctp):\/\//.test(value) ||
+  /^GATEHOUSE_(SERVICE_|PORT_\d)/.test(name);
+
+/** Variables that begin with GATEHOUSE_ and have no effect, other than those that are refused. */
+export function unknownVariables(
+  variables: Variables = environmentOfProcess,
+): ConfigurationProblem[] {
+  const refused = mistakenNames(variables).map(({ path }) => path);
+  return Object.keys(variables)
+    .filter((name) => name.startsWith('GATEHOUSE_') && !knownVariables.includes(name))
+    .filter((name) => !refused.includes(name) && !isOfAPlatform(name, variables[name]))
+    .map((path) => ({
+      path,
+      message: 'is not a variable of Gatehouse and has no effect',
+      remedy:
+        nearestRemedy(path) ?? 'unset it, or give it a name that does not begin with GATEHOUSE_',
+    }));
+}
+
+/** By the words of the name: what the operator may have meant. */
+function nearestRemedy(name: string): string | undefined {
+  const bare = name.replace(/^GATEHOUSE_/, '').toLowerCase();
+  const variable = knownVariables.find((known) => name.startsWith(`${known}_`));
+  if (variable !== undefined && variable !== 'PORT') return `did you mean ${variable}?`;
+  const setting = [...knownSettings.keys()].find((known) => known.split('.').at(-1) === bare);
+  return setting && `unset it and write \`${setting}\` into the settings file: it has no variable`;
 }
 
 /** Undefined for a name that nobody can have meant as ours. */

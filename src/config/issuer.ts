@@ -1,5 +1,6 @@
 /** The issuer: the one origin under which everybody reaches the service. */
 import { isIP } from 'node:net';
+import { hasHost } from './urls.ts';
 
 /** Whether the host of this origin is `localhost`, in 127.0.0.0/8 or `[::1]`. */
 export function isLoopbackOrigin(issuer: string): boolean {
@@ -37,6 +38,7 @@ export function issuerProblem(issuer: string): { message: string; remedy: string
       remedy: `put a TLS proxy in front and write \`${origin.replace('http:', 'https:')}\``,
     };
   }
+  if (!hasHost(issuer)) return { message: 'names no host', remedy: example };
   if (origin !== issuer) {
     return {
       message: 'is more than an origin, or not in its plain form',
@@ -54,6 +56,7 @@ export function upstreamIssuerProblem(issuer: string): string | undefined {
   if (!URL.canParse(issuer) || issuer.trim() !== issuer) return 'is not a URL';
   const { protocol, username, password } = new URL(issuer);
   if (username !== '' || password !== '') return 'holds a user name or password';
+  if (!hasHost(issuer)) return 'names no host';
   // OpenID Connect Core §2, "iss".
   if (/[?#]/.test(issuer)) return 'has a query or a fragment';
   if (protocol === 'https:' || (protocol === 'http:' && isLoopbackOrigin(issuer))) return undefined;

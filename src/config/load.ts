@@ -11,10 +11,11 @@ import {
   environmentOfProcess,
   type Override,
   readEnvironment,
+  unknownVariables,
   type Variables,
 } from './environment.ts';
 import { type ConfigurationProblem, ConfigurationProblems } from './problems.ts';
-import { brokenRules } from './rules.ts';
+import { brokenRules, oddSettings } from './rules.ts';
 import { findSecrets, loadSecrets, newSecrets, secretProblems } from './secrets.ts';
 import type { Settings, SettingsWithoutSecrets } from './settings.ts';
 import { defaultFile, readSettingsFile } from './settings-file.ts';
@@ -101,12 +102,16 @@ export function inspectSettings(options: LoadOptions = {}): Inspection {
     overrides,
     effectiveSettings: effectiveSettings({ ...judged, overrides }),
     effectiveSecrets: effectiveSecrets(found, environment, settings.storage),
-    warnings: configurationWarnings(
-      options.environment ?? environmentOfProcess,
-      found ?? given,
-      secretFilesOf(judged.values),
-      { issuer: settings.issuer, hasPasskeys: judged.values.sign_in.passkeys },
-    ),
+    warnings: [
+      ...unknownVariables(options.environment),
+      ...oddSettings(judged, overrides),
+      ...configurationWarnings(
+        options.environment ?? environmentOfProcess,
+        found ?? given,
+        secretFilesOf(judged.values),
+        { issuer: settings.issuer, hasPasskeys: judged.values.sign_in.passkeys },
+      ),
+    ].map(judged.placed),
   };
 }
 
@@ -117,7 +122,11 @@ function judge(options: LoadOptions, { secretsAreNeeded }: { secretsAreNeeded: b
   const file = path.resolve(options.file ?? environment.configFile ?? defaultFile);
   const problems = [...environment.problems];
   const read = collect(problems, () => readSettingsFile(file));
-  const content = read ?? {};
+  const content = read?.content ?? {};
+  const placed = (found: ConfigurationProblem): ConfigurationProblem => {
+    const line = read?.lineOf(found.path.split('.'));
+    return line === undefined ? found : { ...found, file, line };
+  };
   const { values, refused, problems: refusals } = validate(content, overrides);
   problems.push(...refusals);
 
@@ -131,8 +140,8 @@ function judge(options: LoadOptions, { secretsAreNeeded }: { secretsAreNeeded: b
     const missing = secretProblems(given, settings.storage);
     problems.push(...missing.filter(({ path: variable }) => !unknown.has(variable)));
   }
-  if (problems.length > 0) throw new ConfigurationProblems(problems);
-  return { settings, given, environment, file, content, values };
+  if (problems.length > 0) throw new ConfigurationProblems(problems.map(placed));
+  return { settings, given, environment, file, content, values, placed };
 }
 
 function collect<Result>(problems: ConfigurationProblem[], work: () => Result): Result | undefined {

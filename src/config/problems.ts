@@ -3,6 +3,9 @@
 export interface ConfigurationProblem {
   /** Where: `tokens.retry_window`, `server.port (from PORT)`, `GATEHOUSE_COOKIE_KEYS`, a file. */
   readonly path: string;
+  /** The settings file and the line in it; absent for what does not stand in the file. */
+  readonly file?: string;
+  readonly line?: number;
   /** What stands there, as text. Absent where nothing does, or where it might be a secret. */
   readonly value?: string;
   /** What is wrong with it, as the rest of a sentence: "is not a duration". */
@@ -31,8 +34,10 @@ function printable(problems: readonly ConfigurationProblem[]): string {
   return [heading, ...problems.map(printableProblem)].join('\n\n');
 }
 
-function printableProblem({ path, value, message, remedy }: ConfigurationProblem): string {
+function printableProblem(problem: ConfigurationProblem): string {
+  const { path, file, line, value, message, remedy } = problem;
   const lines = [`  ${path}`];
+  if (file !== undefined) lines.push(`    place:   ${file}, line ${line}`);
   if (value !== undefined) lines.push(`    value:   ${value}`);
   lines.push(`    problem: ${message}`, `    remedy:  ${remedy}`);
   return lines.join('\n');

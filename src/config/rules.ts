@@ -25,32 +25,41 @@ interface Rule {
 
 /** @param unknown settings whose value was refused or could not be read. */
 export function brokenRules({
-  values,
-  settings,
   unknown,
   overrides,
+  ...facts
 }: Facts & {
   readonly unknown: ReadonlySet<string>;
   readonly overrides: readonly Override[];
 }): ConfigurationProblem[] {
-  const wrongIssuer = unknown.has('issuer') ? undefined : issuerProblem(settings.issuer);
+  const wrongIssuer = unknown.has('issuer') ? undefined : issuerProblem(facts.settings.issuer);
   const isKnown = (setting: string) =>
     !unknown.has(setting) && !(setting === 'issuer' && wrongIssuer);
   const broken = rules.filter(
-    (rule) =>
-      [rule.setting, ...rule.dependsOn].every(isKnown) && rule.isBroken({ values, settings }),
+    (rule) => [rule.setting, ...rule.dependsOn].every(isKnown) && rule.isBroken(facts),
   );
-  const found = broken.map(({ setting, message, remedy }) => ({ setting, message, remedy }));
-  if (wrongIssuer) found.unshift({ setting: 'issuer', ...wrongIssuer });
-  return found.map(({ setting, message, remedy }) => {
-    const value = valueAt(values, setting.split('.'));
-    return {
-      path: locationOf(setting, overrides),
-      ...(value === undefined ? {} : { value: shown(setting, value) }),
-      message,
-      remedy,
-    };
-  });
+  const issuer = wrongIssuer ? [{ setting: 'issuer', ...wrongIssuer }] : [];
+  return [...issuer, ...broken].map((found) => problemOf(found, facts, overrides));
+}
+
+/** Settings that the service starts on and that probably mean something else. */
+export const oddSettings = (facts: Facts, overrides: readonly Override[]): ConfigurationProblem[] =>
+  oddities
+    .filter((rule) => rule.isBroken(facts))
+    .map((found) => problemOf(found, facts, overrides));
+
+function problemOf(
+  { setting, message, remedy }: Pick<Rule, 'setting' | 'message' | 'remedy'>,
+  { values }: Facts,
+  overrides: readonly Override[],
+): ConfigurationProblem {
+  const value = valueAt(values, setting.split('.'));
+  return {
+    path: locationOf(setting, overrides),
+    ...(value === undefined ? {} : { value: shown(setting, value) }),
+    message,
+    remedy,
+  };
 }
 
 const rules: readonly Rule[] = [
@@ -149,5 +158,71 @@ const rules: readonly Rule[] = [
     isBroken: ({ values }) => values.sessions.idle > values.sessions.absolute,
     message: 'is longer than sessions.absolute, which ends the session before',
     remedy: 'write a duration of at most sessions.absolute',
+  },
+];
+
+/** All of them have their values by now, so none depends on another being known. */
+const oddities: readonly Omit<Rule, 'dependsOn'>[] = [
+  {
+    setting: 'tokens.refresh_token',
+    isBroken: ({ values: { tokens } }) => tokens.refresh_token < tokens.access_token,
+    message: 'is shorter than tokens.access_token: a refresh token is useless when it is needed',
+    remedy: 'write a longer duration, such as `30d`',
+  },
+  {
+    setting: 'tokens.absolute_age',
+    isBroken: ({ values: { tokens } }) =>
+      tokens.absolute_age !== undefined && tokens.absolute_age < tokens.access_token,
+    message: 'is shorter than tokens.access_token: an authorization ends before its first token',
+    remedy: 'write a longer duration, such as `365d`',
+  },
+  {
+    setting: 'limits.client_failures_per_address',
+    isBroken: ({ values: { limits } }) =>
+      limits.client_failures_per_address < limits.client_failures,
+    message: 'is lower than limits.client_failures, which therefore has no effect',
+    remedy: 'write a number that is at least limits.client_failures',
+  },
+  {
+    setting: 'limits.sign_in_failures_per_address',
+    isBroken: ({ values: { limits } }) =>
+      limits.sign_in_failures_per_address < limits.sign_in_failures,
+    message: 'is lower than limits.sign_in_failures, which therefore has no effect',
+    remedy: 'write a number that is at least limits.sign_in_failures',
+  },
+  {
+    setting: 'mail.from',
+    isBroken: ({ values: { mail } }) => mail.from !== undefined && mail.smtp_url === undefined,
+    message: 'has no effect: without mail.smtp_url no mail is sent',
+    remedy: 'set SMTP_URL, or remove it',
+  },
+  {
+    setting: 'sign_in.providers',
+    isBroken: ({ values: { sign_in: signIn } }) =>
+      (signIn.providers ?? []).some(
+        ({ match, create, scopes }) =>
+          (match === 'verified_email' || create) && !scopes.includes('email'),
+      ),
+    message:
+      'has a provider that is not asked for the address by which accounts are found or opened',
+    remedy: 'add `email` to its `scopes`',
+  },
+  {
+    setting: 'sign_in.providers',
+    isBroken: ({ values: { sign_in: signIn } }) => {
+      const labels = (signIn.providers ?? []).map(({ label }) => label);
+      return new Set(labels).size < labels.length;
+    },
+    message: 'has two providers with one label: people cannot tell their buttons apart',
+    remedy: 'give each a label of its own',
+  },
+  {
+    setting: 'sign_in.providers',
+    isBroken: ({ values: { sign_in: signIn } }) =>
+      (signIn.providers ?? []).some(
+        ({ match, account_claim: claim }) => match !== 'external_id' && claim !== 'sub',
+      ),
+    message: 'has an `account_claim` without effect: it is read with `match: external_id` only',
+    remedy: 'write `match: external_id` for that provider, or remove its `account_claim`',
   },
 ];

@@ -1,7 +1,7 @@
 /** The YAML file as it stands, before any of it is judged. */
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { LineCounter, parseDocument } from 'yaml';
+import { isMap, isNode, isSeq, LineCounter, parseDocument } from 'yaml';
 import { type ConfigurationProblem, ConfigurationProblems } from './problems.ts';
 import { sections } from './schema/schema.ts';
 
@@ -12,6 +12,12 @@ export const defaultFile = fileURLToPath(new URL('../../config/gatehouse.yaml', 
 
 export type FileContent = Record<string, unknown>;
 
+export interface ReadSettingsFile {
+  readonly content: FileContent;
+  /** The line of a setting by its path, such as `['server', 'port']`; undefined if it is not there. */
+  readonly lineOf: (path: readonly string[]) => number | undefined;
+}
+
 /**
  * The settings of `file`, unchecked.
  *
@@ -20,10 +26,11 @@ export type FileContent = Record<string, unknown>;
  *
  * @throws ConfigurationProblems when the file cannot be read or is not a YAML mapping.
  */
-export function readSettingsFile(file: string): FileContent {
+export function readSettingsFile(file: string): ReadSettingsFile {
   const source = sourceOf(file);
-  if (source === undefined) return {};
-  const content = parsed(file, source) ?? {};
+  if (source === undefined) return { content: {}, lineOf: () => undefined };
+  const { value, lineOf } = parsed(file, source);
+  const content = value ?? {};
   if (typeof content !== 'object' || Array.isArray(content)) {
     throw problem({
       path: file,
@@ -32,11 +39,10 @@ export function readSettingsFile(file: string): FileContent {
     });
   }
   // A heading under which everything is commented out is null in YAML, and means its defaults.
-  return Object.fromEntries(
-    Object.entries(content).filter(
-      ([name, value]) => value !== null || !Object.hasOwn(sections, name),
-    ),
+  const settings = Object.entries(content).filter(
+    ([name, value]) => value !== null || !Object.hasOwn(sections, name),
   );
+  return { content: Object.fromEntries(settings), lineOf };
 }
 
 function sourceOf(file: string): string | undefined {
@@ -53,7 +59,10 @@ function sourceOf(file: string): string | undefined {
   }
 }
 
-function parsed(file: string, source: string): unknown {
+function parsed(
+  file: string,
+  source: string,
+): { value: unknown; lineOf: ReadSettingsFile['lineOf'] } {
   const lines = new LineCounter();
   const document = parseDocument(source, { lineCounter: lines, prettyErrors: false });
   // Only the first: what follows a syntax error is mostly its consequence.
@@ -68,7 +77,13 @@ function parsed(file: string, source: string): unknown {
     });
   }
   try {
-    return document.toJS();
+    return {
+      value: document.toJS(),
+      lineOf: (path) => {
+        const start = startOf(document.contents, path);
+        return start === undefined ? undefined : lines.linePos(start).line;
+      },
+    };
   } catch {
     throw problem({
       path: file,
@@ -76,6 +91,21 @@ function parsed(file: string, source: string): unknown {
       remedy: 'write the value out, or put it into quotes if it begins with `*`',
     });
   }
+}
+
+/** Where the key of a setting begins, or the entry of a list. */
+function startOf(node: unknown, [key, ...below]: readonly string[]): number | undefined {
+  if (isSeq(node)) {
+    const entry = node.items[Number(key)];
+    return below.length > 0 ? startOf(entry, below) : isNode(entry) ? entry.range?.[0] : undefined;
+  }
+  const pair = isMap(node) ? node.items.find((one) => String(one.key) === key) : undefined;
+  if (pair === undefined) return undefined;
+  return below.length > 0
+    ? startOf(pair.value, below)
+    : isNode(pair.key)
+      ? pair.key.range?.[0]
+      : undefined;
 }
 
 const problem = (found: ConfigurationProblem) => new ConfigurationProblems([found]);

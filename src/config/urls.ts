@@ -1,4 +1,5 @@
 /** URLs of stores and of mail: which there are, what they name, and how they are shown. */
+import { isIP } from 'node:net';
 
 /** For the remedies of URLs: what many passwords need and few people know. */
 export const PASSWORDS_IN_URLS = 'in its password write % as %25, @ as %40, / as %2F';
@@ -13,10 +14,48 @@ export function isDecodable(url: string): boolean {
   }
 }
 
+/** RFC 1123 §2.1, with the underscore that container networks allow; neither wildcard nor empty label. */
+const LABEL = /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/i;
+
+/** Whether this can be the name or the IP address of one machine. An IPv6 address has no brackets. */
+export function isHost(host: string): boolean {
+  if (isIP(host) !== 0) return true;
+  const labels = host.split('.');
+  // Only digits behind the last dot: an IP address, and a wrong one.
+  return (
+    host.length <= 253 &&
+    labels.every((one) => LABEL.test(one)) &&
+    !/^\d+$/.test(labels.at(-1) ?? '')
+  );
+}
+
+/** Whether a URL that can be parsed names one machine, and a port that can be connected to. */
+export function hasHost(url: string): boolean {
+  const { hostname, port } = new URL(url);
+  return isHost(hostname.replace(/^\[|\]$/g, '')) && port !== '0';
+}
+
+/** https://www.postgresql.org/docs/current/libpq-ssl.html; `no-verify` is that of the driver. */
+const SSL_MODES = [
+  'disable',
+  'allow',
+  'prefer',
+  'require',
+  'verify-ca',
+  'verify-full',
+  'no-verify',
+];
+
 /** `postgres://` or `postgresql://`, one server. An `@` in the path is half a password. */
 export function isDatabaseUrl(url: string): boolean {
   const form = /^postgres(ql)?:\/\/[^/?#]*(\/[^@?#]*)?(\?[^#]*)?$/;
-  return form.test(url) && URL.canParse(url) && isDecodable(url);
+  if (!form.test(url) || !URL.canParse(url) || !isDecodable(url)) return false;
+  const { hostname, searchParams } = new URL(url);
+  // The driver ignores a mode that it does not know, and connects without TLS.
+  const sslMode = searchParams.get('sslmode');
+  const isKnownMode = sslMode === null || SSL_MODES.includes(sslMode);
+  const isSocket = hostname === '' || /^%2f/i.test(hostname);
+  return isKnownMode && (isSocket || hasHost(url));
 }
 
 const host = String.raw`(?:\[[0-9a-fA-F:]+\]|[^\s/?#,:@[\]]+)(?::\d{1,5})?`;
@@ -40,7 +79,8 @@ export function isRedisUrl(url: string): boolean {
   return (
     redisForms.some((form) => form.test(url)) &&
     isDecodable(url) &&
-    ports.every((port) => port <= 65_535)
+    ports.every((port) => port > 0 && port <= 65_535) &&
+    hostsOf(url).every(isHost)
   );
 }
 

@@ -24,6 +24,8 @@ const OUTCOME = z.union([
     problems: z.array(
       z.object({
         path: z.string(),
+        file: z.string().exactOptional(),
+        line: z.number().exactOptional(),
         value: z.string().exactOptional(),
         message: z.string(),
         remedy: z.string(),

@@ -1,5 +1,7 @@
 import { expect } from 'chai';
-import { loadSettings } from '../../src/config/load.ts';
+import { unknownVariables } from '../../src/config/environment.ts';
+import { inspectSettings, loadSettings } from '../../src/config/load.ts';
+import type { ConfigurationProblem } from '../../src/config/problems.ts';
 import {
   fileWith,
   keysOfEnvironment,
@@ -128,9 +130,12 @@ describe('the environment', () => {
     for (const [variable, value, setting] of refused) {
       const [heading, key] = setting.split('.');
       const yaml = key ? `${heading}: { ${key}: ${value} }` : `${heading}: ${value}`;
-      const [inFile] = problemsOf(yaml);
+      const [{ file: _, line, ...inFile } = {}] = problemsOf(
+        yaml,
+      ) as Partial<ConfigurationProblem>[];
+      expect(line, yaml).to.equal(1);
       const [inVariable] = problemsOf('', { [variable]: value });
-      expect(inFile?.path).to.equal(setting);
+      expect(inFile.path).to.equal(setting);
       expect(inVariable).to.deep.equal({ ...inFile, path: `${setting} (from ${variable})` });
     }
   });
@@ -164,6 +169,22 @@ describe('the environment', () => {
       meant,
     );
     expect(JSON.stringify(problems)).not.to.contain('3000');
+  });
+
+  it('is warned about a variable that has no effect, with the name that was probably meant', () => {
+    const remedies = {
+      GATEHOUSE_ISSUER_URL: 'did you mean GATEHOUSE_ISSUER?',
+      GATEHOUSE_PROXY_HOPS:
+        'unset it and write `server.proxy_hops` into the settings file: it has no variable',
+      GATEHOUSE_RELEASE: 'unset it, or give it a name that does not begin with GATEHOUSE_',
+    };
+    const variables = Object.fromEntries(Object.keys(remedies).map((name) => [name, '1']));
+    const found = unknownVariables({ ...variables, GATEHOUSE_SERVICE_HOST: '10.0.0.1' });
+    expect(Object.fromEntries(found.map(({ path, remedy }) => [path, remedy]))).to.deep.equal(
+      remedies,
+    );
+    const { warnings } = inspectSettings({ environment: variables, file: fileWith('') });
+    expect(warnings.map(({ path }) => path)).to.include.members(Object.keys(remedies));
   });
 
   it('may hold what others put there', () => {

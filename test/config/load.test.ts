@@ -1,5 +1,9 @@
 import path from 'node:path';
 import { expect } from 'chai';
+import { parse } from 'yaml';
+import { inspectSettings } from '../../src/config/load.ts';
+import { ConfigurationProblems } from '../../src/config/problems.ts';
+import { knownSettings } from '../../src/config/schema/known-settings.ts';
 import { projectDirectory } from '../../src/config/settings-file.ts';
 import {
   checkSettings,
@@ -50,14 +54,108 @@ describe('the settings file', () => {
       'limits',
       'log.level',
     ]);
-    expect(problems.find((problem) => problem.path === 'tokens.refresh_token')).to.deep.equal({
+    expect(problems.find((problem) => problem.path === 'tokens.refresh_token')).to.include({
       path: 'tokens.refresh_token',
       value: '30',
       message: 'is not a duration from 1s to 3650d',
       remedy: 'write a whole number and a unit (s, m, h or d), such as `10m`',
     });
-    const told = '  log.level\n    value:   "loud"\n    problem: is not one of debug, info, warn';
-    expect(message).to.contain('The configuration has 7 problems:').and.contain(told);
+    expect(message).to.contain('The configuration has 7 problems:');
+    expect(message).to.match(
+      / {2}log\.level\n {4}place: {3}.*\n {4}value: {3}"loud"\n {4}problem: is not one of debug, info/,
+    );
+  });
+
+  it('is refused with the line of each problem that stands in it', () => {
+    const yaml = `
+# two headings
+tokens:
+  retry_window: soon
+server: { port: 0, proxy_hops: 1 }
+sign_in:
+  providers:
+    - id: a
+      label: A
+      issuer: nowhere
+      client_id: x
+colour: red
+`;
+    const problems = problemsOf(yaml, { GATEHOUSE_LOG_LEVEL: 'loud' });
+    expect(Object.fromEntries(problems.map(({ path, line }) => [path, line]))).to.deep.equal({
+      'tokens.retry_window': 4,
+      'server.port': 5,
+      'sign_in.providers.0.issuer': 10,
+      colour: 12,
+      'log.level (from GATEHOUSE_LOG_LEVEL)': undefined,
+    });
+    const { message } = refusalOf(() => settingsOf(yaml));
+    expect(message).to.match(/tokens\.retry_window\n +place: +\/.*settings\.yaml, line 4\n/);
+  });
+
+  it('accepts what the remedy of each refused value says to write', () => {
+    let tried = 0;
+    // What is said of a list names the settings of its entries.
+    for (const name of [...knownSettings.keys()].filter((one) => one !== 'sign_in.providers')) {
+      const [refused] = problemsOf(fileOf(name, '{ no: value }'));
+      expect(refused?.path, name).to.equal(name);
+      for (const [, value = ''] of refused?.remedy.matchAll(/`([^`]+)`/g) ?? []) {
+        // Another rule may still refuse it together with the defaults.
+        const problems = problemsIfRefused(fileOf(name, JSON.stringify(parse(value))));
+        expect(problems, value).not.to.include(`${name} ${refused?.message}`);
+        tried += 1;
+      }
+    }
+    expect(tried).to.be.above(30);
+  });
+
+  it('is refused with values that no service could run on', () => {
+    const refused: Readonly<Record<string, readonly string[]>> = {
+      issuer: ['https://*.example.com', 'https://a..b', 'https://auth.example.com.'],
+      'server.host': ['http://localhost', '0.0.0.0:3000', '[::1]', '*', '999.1.1.1'],
+      'server.operators_host': ['local host'],
+      'storage.data_directory': ['~/data', 'Off', 'none'],
+      'storage.database_url': [
+        ...['postgres://a@*.x/g', 'postgres://a@db:0/g', 'postgres://a@db/g?sslmode=banana'],
+      ],
+      'storage.redis_url': ['redis://*.x', 'redis://host:0'],
+      'mail.smtp_url': ['smtp://*.x', 'smtp://mail:0'],
+      'api.graphql_url': ['https://*.x/graphql'],
+      'api.example_query': ['{', 'hello', '{ }', '{ a(b: "}" }'],
+    };
+    for (const [name, values] of Object.entries(refused)) {
+      for (const value of values) {
+        expect(pathsOf(fileOf(name, JSON.stringify(value))), `${name}: ${value}`).to.include(name);
+      }
+    }
+    for (const domain of ['*.example.com', '-a.example', 'a..b']) {
+      const provider = { id: 'a', label: 'A', issuer: 'https://id.example', client_id: 'x' };
+      const entry = { ...provider, prompt_hint_domains: [domain] };
+      expect(pathsOf(`sign_in: { providers: [${JSON.stringify(entry)}] }`)).to.have.length(1);
+    }
+    for (const query of ['{ a(b: "}") { c } }', 'query Q($a: Int) { b(a: $a) }', '{ a # }\n}']) {
+      const { api } = settingsOf(
+        `api: { graphql_url: "https://a.example/", example_query: ${JSON.stringify(query)} }`,
+      );
+      expect(api?.exampleQuery).to.equal(query);
+    }
+  });
+
+  it('is warned about values that contradict each other', () => {
+    const odd = {
+      'tokens: { refresh_token: 10m }': 'tokens.refresh_token',
+      'tokens: { absolute_age: 1m }': 'tokens.absolute_age',
+      'limits: { client_failures_per_address: 1 }': 'limits.client_failures_per_address',
+      'limits: { sign_in_failures_per_address: 1 }': 'limits.sign_in_failures_per_address',
+      'mail: { from: a@example.com }': 'mail.from',
+    };
+    for (const [yaml, path] of Object.entries(odd)) {
+      const { warnings } = inspectSettings({ environment: {}, file: fileWith(yaml) });
+      expect(
+        warnings.map((one) => one.path),
+        yaml,
+      ).to.deep.equal([path]);
+    }
+    expect(inspectSettings({ environment: {}, file: fileWith('') }).warnings).to.deep.equal([]);
   });
 
   it('is refused with an unknown key, and the name that was probably meant', () => {
@@ -146,3 +244,20 @@ describe('the settings file', () => {
 
 const remediesOf = (yaml: string): Record<string, string> =>
   Object.fromEntries(problemsOf(yaml).map(({ path, remedy }) => [path, remedy]));
+
+/** A settings file with this value, as YAML, for one setting. */
+function fileOf(name: string, value: string): string {
+  const [heading, key] = name.split('.');
+  return key === undefined ? `${heading}: ${value}` : `${heading}: { ${key}: ${value} }`;
+}
+
+/** Empty for a file that is accepted. */
+function problemsIfRefused(yaml: string): string[] {
+  try {
+    settingsOf(yaml);
+    return [];
+  } catch (error) {
+    if (!(error instanceof ConfigurationProblems)) throw error;
+    return error.problems.map(({ path, message }) => `${path} ${message}`);
+  }
+}

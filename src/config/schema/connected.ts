@@ -1,17 +1,25 @@
 /** The settings of what the service connects to: `storage`, `mail`, and the `api` of the tokens. */
 
 import { isLoopbackOrigin } from '../issuer.ts';
-import { isDatabaseUrl, isDecodable, isRedisUrl, PASSWORDS_IN_URLS } from '../urls.ts';
+import { hasHost, isDatabaseUrl, isDecodable, isRedisUrl, PASSWORDS_IN_URLS } from '../urls.ts';
 import { flag, text, wholeNumber } from './kinds.ts';
 
 /** In place of a directory: nothing is kept in this process, and a database must be named. */
 export const NO_DATA_DIRECTORY = 'off';
 
+/** No shell reads the setting: a `~` would become a folder of that name, as would another `off`. */
+function isDirectoryPath(directory: string): boolean {
+  return directory === NO_DATA_DIRECTORY || !/^~|\0|^(off|no|none|false)$/i.test(directory);
+}
+
 export const storage = {
-  data_directory: text({
-    accepts: 'a path, or off',
-    example: 'the path of a directory, such as `./data`, or `off`',
-  })
+  data_directory: text(
+    {
+      accepts: 'a path, or off',
+      example: 'the path of a directory, such as `./data` or `/var/lib/gatehouse`, or `off`',
+    },
+    isDirectoryPath,
+  )
     .default('./data')
     .describe(
       'Directory of the embedded database and its generated secrets, relative to the directory ' +
@@ -89,7 +97,8 @@ export const mail = {
 
 /** `smtp://` (STARTTLS where the server offers it) or `smtps://`, one server, with or without a login. */
 function isSmtpUrl(url: string): boolean {
-  return /^smtps?:\/\/[^/?#]+\/?$/.test(url) && URL.canParse(url) && isDecodable(url);
+  const form = /^smtps?:\/\/[^/?#]+\/?$/;
+  return form.test(url) && URL.canParse(url) && isDecodable(url) && hasHost(url);
 }
 
 /** An address, or a name and an address in angle brackets. One line, for it becomes a header. */
@@ -114,7 +123,10 @@ export const api = {
         'and their test and programs call it; this service sends it their access tokens and shows ' +
         'them its answers. Default: none.',
     ),
-  example_query: text({ accepts: 'a GraphQL query', example: '`{ organizations { name } }`' })
+  example_query: text(
+    { accepts: 'a GraphQL query', example: '`{ organizations { name } }`' },
+    isQuery,
+  )
     .default('{__typename}')
     .describe(
       'The query that the test and the programs end with: one that anybody may make, and that shows ' +
@@ -122,10 +134,27 @@ export const api = {
     ),
 };
 
+/** Whether brackets are balanced and enclose something: what a typing slip breaks in a query. */
+function isQuery(query: string): boolean {
+  const bare = query.replace(/"""[\s\S]*?"""|"(?:\\.|[^"\\\n])*"|#[^\n]*/g, '');
+  const open: string[] = [];
+  for (const [bracket] of bare.matchAll(/[{}()[\]]/g)) {
+    const closes = PAIRS[bracket];
+    if (closes === undefined) open.push(bracket);
+    else if (open.pop() !== closes) return false;
+  }
+  return (
+    open.length === 0 &&
+    /^\s*(?:(?:query|fragment|mutation|subscription)\b[^{]*)?\{\s*[^}\s]/.test(bare)
+  );
+}
+
+const PAIRS: Readonly<Record<string, string>> = { '}': '{', ')': '(', ']': '[' };
+
 /** Access tokens go there, so nobody may read along (RFC 6750 §5.3). */
 function isApiUrl(url: string): boolean {
   if (!URL.canParse(url)) return false;
   const { protocol, origin, username, password } = new URL(url);
   const isPrivate = protocol === 'https:' || (protocol === 'http:' && isLoopbackOrigin(origin));
-  return isPrivate && username === '' && password === '' && !url.includes('#');
+  return isPrivate && hasHost(url) && username === '' && password === '' && !url.includes('#');
 }

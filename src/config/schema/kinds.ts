@@ -13,6 +13,7 @@ export const expectations = z.registry<Expectation>();
 
 /** Seconds, from a text with a unit; both limits are such texts and included. */
 export function duration(from: string, to: string) {
+  const example = durationSeconds(from) <= 600 && durationSeconds(to) >= 600 ? '10m' : from;
   return z
     .string()
     .regex(durationPattern)
@@ -20,7 +21,7 @@ export function duration(from: string, to: string) {
     .pipe(z.number().min(durationSeconds(from)).max(durationSeconds(to)))
     .register(expectations, {
       accepts: `a duration from ${from} to ${to}`,
-      example: 'a whole number and a unit (s, m, h or d), such as `10m`',
+      example: `a whole number and a unit (s, m, h or d), such as \`${example === '0s' ? to : example}\``,
     });
 }
 

@@ -1,5 +1,6 @@
 /** Every setting of the file: its kind, default, unit and effect. The one source of all three. */
 import { z } from 'zod';
+import { isHost } from '../urls.ts';
 import { api, mail, storage } from './connected.ts';
 import { duration, durationOrOff, flag, oneOf, text, wholeNumber } from './kinds.ts';
 import { signIn } from './sign-in.ts';
@@ -14,10 +15,14 @@ const issuer = text({
       'a loopback host. Default: http://localhost:<server.port>.',
   );
 
-const hostName = { accepts: 'a host name or address', example: '`localhost` or `0.0.0.0`' };
+const hostName = () =>
+  text(
+    { accepts: 'a host name or IP address', example: '`localhost`, `0.0.0.0` or `::1`' },
+    isHost,
+  );
 
 const server = {
-  host: text(hostName)
+  host: hostName()
     .default('localhost')
     .describe('Address the public listener binds to; 0.0.0.0 for every interface.'),
   port: wholeNumber(1, 65_535).default(3000).describe('TCP port of the public listener.'),
@@ -34,7 +39,7 @@ const server = {
       'Connections that each process keeps open on the public listener; further ones are closed ' +
         'at once. Keep it below the limit of open files (ulimit -n).',
     ),
-  operators_host: text(hostName)
+  operators_host: hostName()
     .default('localhost')
     .describe('Address of the operators’ listener: /healthz, /readyz, /metrics. Keep it private.'),
   operators_port: wholeNumber(0, 65_535)

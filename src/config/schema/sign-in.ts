@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { upstreamIssuerProblem } from '../issuer.ts';
 import { mailDomain } from '../mail-domain.ts';
+import { isHost } from '../urls.ts';
 import { duration, expectations, flag, oneOf, text } from './kinds.ts';
 
 /** It stands in the address of the way in, in the log and in metrics. */
@@ -108,7 +109,7 @@ const provider = z.strictObject({
         { accepts: 'the domain of email addresses', example: '`example.com`' },
         (domain) =>
           // What is there before a colon, a slash or an @ would be something else than was written.
-          /^[^\s@:/?#%\\[\]]+\.[^\s@:/?#%\\[\]]+$/.test(domain) && mailDomain(domain) !== '',
+          /^[^\s@:/?#%\\[\]]+\.[^\s@:/?#%\\[\]]+$/.test(domain) && isHost(mailDomain(domain)),
       ),
     )
     .max(1000)
