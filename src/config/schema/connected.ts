@@ -124,7 +124,7 @@ export const api = {
         'them its answers. Default: none.',
     ),
   example_query: text(
-    { accepts: 'a GraphQL query', example: '`{ organizations { name } }`' },
+    { accepts: 'a GraphQL query', example: '`"{ organizations { name } }"`' },
     isQuery,
   )
     .default('{__typename}')
