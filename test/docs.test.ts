@@ -86,6 +86,25 @@ describe('the docs', () => {
     expect(textOf(path.join(ROOT, 'README.md')).split('\n').length).to.be.at.most(150);
   });
 
+  it('say of each version, the present one first, what an upgrade to it does', () => {
+    const [, ...versions] = textOf(path.join(ROOT, 'CHANGELOG.md')).split(/^## /m);
+    const { version } = JSON.parse(textOf(path.join(ROOT, 'package.json')));
+    expect(versions[0]?.split('\n')[0]).to.equal(version);
+    for (const text of versions) expect(text).to.match(/^\d+\.\d+\.\d+\n\nUpgrading from /);
+  });
+
+  it('say what CI does, and in which order', () => {
+    const [, commands = ''] = textOf(path.join(ROOT, '.ci/run')).split('export CI=true\n');
+    expect(commands.match(/^npm .*$/gm)).to.deep.equal([
+      'npm ci',
+      'npm run check',
+      'npm test',
+      'npm run test:slow',
+    ]);
+    const told = textOf(path.join(ROOT, 'CONTRIBUTING.md')).replaceAll('\n', ' ');
+    expect(told).to.include('`.ci/run` installs them, runs `npm run check` first');
+  });
+
   it('say of every command why no test runs it, where none does', () => {
     for (const page of pages) {
       const parts = textOf(page).split(/```sh\n(.*?)```\n/s);

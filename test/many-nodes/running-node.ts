@@ -1,6 +1,7 @@
 /** Nodes as operators run them: real processes over shared stores, behind one issuer. */
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
+import type { Environment } from '../operator/run-operator.ts';
 import { freePort, type Program, startProgram } from '../support/programs.ts';
 import type { TestService } from '../support/service.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
@@ -11,19 +12,21 @@ export interface RunningNode extends Program {
   readonly port: number;
   readonly operatorsUrl: string;
   /** What it and the operator command of this machine are started with. */
-  readonly environment: Readonly<Record<string, string>>;
+  readonly environment: Environment;
   /** Replaces its settings file; it reads that when it is told to. */
   writeSettings(yaml: string): void;
   readyz(): Promise<{ status: number; body: Readonly<Record<string, unknown>> }>;
 }
 
 export interface NodeOptions {
-  /** Whose stores and secrets it shares. */
-  readonly beside: TestService;
+  /** Whose stores and secrets it shares; without it, `environment` names them. */
+  readonly beside?: TestService;
+  /** The `src/main.ts` that it runs; without it, that of this checkout. */
+  readonly main?: string;
   /** Without it, its own port on localhost. */
   readonly issuer?: string;
   readonly settings?: string;
-  readonly environment?: Readonly<Record<string, string>>;
+  readonly environment?: Environment;
 }
 
 /** Resolves when it is ready. */
@@ -38,11 +41,11 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
 /** Does not wait until it answers. */
 export async function launchNode({
   beside,
+  main = MAIN,
   issuer,
   settings = '',
   environment: more = {},
 }: NodeOptions): Promise<RunningNode> {
-  const { storage, secrets } = beside.settings;
   const [port, operatorsPort] = [await freePort(), await freePort()];
   const file = path.join(temporaryDirectory('node'), 'gatehouse.yaml');
   const writeSettings = (yaml: string): void => writeFileSync(file, yaml);
@@ -53,17 +56,10 @@ export async function launchNode({
     GATEHOUSE_ISSUER: issuer ?? `http://localhost:${port}`,
     PORT: String(port),
     GATEHOUSE_OPERATORS_PORT: String(operatorsPort),
-    DATABASE_URL: storage.databaseUrl ?? '',
-    REDIS_URL: storage.redisUrl ?? '',
-    ...(more.GATEHOUSE_COOKIE_KEYS_FILE === undefined && {
-      GATEHOUSE_COOKIE_KEYS: secrets.cookieKeys.join(','),
-    }),
-    ...(more.GATEHOUSE_TOKEN_KEYS_FILE === undefined && {
-      GATEHOUSE_TOKEN_KEYS: secrets.tokenKeys.join(','),
-    }),
+    ...(beside && environmentOf(beside, more)),
     ...more,
   };
-  const program = startProgram(process.execPath, [MAIN], { cwd: path.dirname(MAIN), environment });
+  const program = startProgram(process.execPath, [main], { cwd: path.dirname(main), environment });
   const operatorsUrl = `http://localhost:${operatorsPort}`;
   return {
     ...program,
@@ -76,5 +72,19 @@ export async function launchNode({
       const body = (await response.json()) as Readonly<Record<string, unknown>>;
       return { status: response.status, body };
     },
+  };
+}
+
+/** @param more variables that name a file of keys in the place of the keys. */
+function environmentOf({ settings: { storage, secrets } }: TestService, more: Environment) {
+  return {
+    DATABASE_URL: storage.databaseUrl ?? '',
+    REDIS_URL: storage.redisUrl ?? '',
+    ...(more.GATEHOUSE_COOKIE_KEYS_FILE === undefined && {
+      GATEHOUSE_COOKIE_KEYS: secrets.cookieKeys.join(','),
+    }),
+    ...(more.GATEHOUSE_TOKEN_KEYS_FILE === undefined && {
+      GATEHOUSE_TOKEN_KEYS: secrets.tokenKeys.join(','),
+    }),
   };
 }

@@ -23,11 +23,15 @@ export type RunOperator = (words: Words, input?: string) => Promise<Answer>;
 
 export type Environment = Readonly<Record<string, string>>;
 
-/** Runs the command in this process, with these variables and none of the test's own. */
-export function operatorWith(environment: Environment): RunOperator {
+/**
+ * Runs the command in this process, with these variables and none of the test's own.
+ *
+ * @param runCommand the command of another version.
+ */
+export function operatorWith(environment: Environment, runCommand = runOperator): RunOperator {
   return async (words, input = '') => {
     const [stdout, stderr] = [createPage(), createPage()];
-    const exitCode = await runOperator(listOf(words), {
+    const exitCode = await runCommand(listOf(words), {
       ...{ environment, stdin: Readable.from([input]), stdout, stderr },
       onInterrupt: () => {},
     });

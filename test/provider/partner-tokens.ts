@@ -8,7 +8,7 @@ import {
   pkce,
   type TestClient,
 } from '../support/oauth.ts';
-import { createPerson, type Person } from '../support/person.ts';
+import { type Credentials, createPerson, type Person } from '../support/person.ts';
 import type { Seed } from '../support/seed.ts';
 
 export interface Tokens {
@@ -29,7 +29,10 @@ export interface PartnerTokens {
   isActive(accessToken: string): Promise<boolean>;
 }
 
-export function partnerTokens(issuer: string, { person, clients }: Seed): PartnerTokens {
+export function partnerTokens(
+  issuer: string,
+  { person, clients }: { person: Credentials; clients: Pick<Seed['clients'], 'resourceServer'> },
+): PartnerTokens {
   const browser = createPerson(issuer);
 
   async function code(client: TestClient, parameters?: Parameters): Promise<string> {

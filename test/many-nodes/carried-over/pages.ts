@@ -1,0 +1,175 @@
+/** Pages that are open in a browser, and what is kept between two of them. */
+import { expect } from 'chai';
+import { isSecretGood, shownOn } from '../../pages/client-owner.ts';
+import { fieldOf } from '../../pages/signed-in-person.ts';
+import { eventually } from '../../support/eventually.ts';
+import { authorizationUrl, exchangeCode } from '../../support/oauth.ts';
+import { createPerson, type Person } from '../../support/person.ts';
+import { rawRequest } from '../../support/raw-request.ts';
+import type { CarriedOver, World } from './carried-over.ts';
+import { activeToken } from './values.ts';
+
+const API_KEYS = '/profile/api-keys';
+const CLIENTS = '/profile/oauth-clients';
+const REDIRECT_URI = 'https://partner.example/callback';
+
+/** A browser in which the person is signed in. */
+async function newBrowser({ issuer, person }: World): Promise<Person> {
+  const browser = createPerson(issuer);
+  await browser.signIn(person);
+  return browser;
+}
+
+/** A navigation as a browser sends it; `fetch` cannot set this `sec-fetch-mode`. */
+function navigate(issuer: string, path: string, cookie: string, form?: Record<string, string>) {
+  const { host, port } = new URL(issuer);
+  const headers = { host, cookie, 'sec-fetch-site': 'same-origin', 'sec-fetch-mode': 'navigate' };
+  return rawRequest(Number(port), path, { headers, ...(form && { form }) });
+}
+
+export const PAGES: readonly CarriedOver[] = [
+  {
+    what: 'an API key',
+    async begin(world) {
+      const { browser } = world.partner;
+      const fields = { name: `Export ${world.mark}`, expires_in_days: '30' };
+      const form = await browser.get(API_KEYS);
+      const page = await browser.follow(await browser.submit(form, fields));
+      const { secret } = shownOn(page);
+      return async () => {
+        const answer = await activeToken(world, secret);
+        expect(answer).to.include({ token_type: 'api_key', username: world.person.email });
+        expect((await browser.get(API_KEYS)).html).to.include(fields.name);
+      };
+    },
+  },
+  {
+    what: 'a client that its owner registered, and the form of another one',
+    async begin({ issuer, partner, mark }) {
+      const { browser } = partner;
+      const fields = { name: `Client ${mark}`, redirect_uris: REDIRECT_URI };
+      const form = await browser.get(`${CLIENTS}/new`);
+      const created = shownOn(await browser.follow(await browser.submit(form, fields)));
+      const open = await browser.get(`${CLIENTS}/new`);
+      return async () => {
+        const client = { ...created, redirectUri: REDIRECT_URI };
+        expect(await isSecretGood(issuer, client)).to.equal(true);
+        const another = { ...fields, name: `Second ${mark}` };
+        const sent = await browser.submit(open, another);
+        // However often it is sent, one client is made.
+        const again = await browser.submit(open, another);
+        const { id } = shownOn(await browser.follow(sent));
+        expect(id).to.match(/^gate_ci_/);
+        expect(again.location?.pathname).to.equal(sent.location?.pathname);
+        expect((await browser.get(`${CLIENTS}/${id}/settings`)).html).to.include(another.name);
+      };
+    },
+  },
+  {
+    what: 'a refused request among the problems of a client, and the log of its owner',
+    async begin({ issuer, partner, clients }) {
+      const { browser } = partner;
+      const { confidential } = clients;
+      const pages = [`${CLIENTS}/${confidential.id}/problems`, '/profile/activity'] as const;
+      const code = await partner.code(confidential);
+      await exchangeCode(issuer, confidential, code, { redirect_uri: `${REDIRECT_URI}/other` });
+      const shown = async () => {
+        const [problems, activity] = [await browser.get(pages[0]), await browser.get(pages[1])];
+        return [problems.html.includes('/other'), activity.html.includes('Route Planner')];
+      };
+      return async () => {
+        await eventually(async () => expect(await shown()).to.deep.equal([true, true]));
+      };
+    },
+  },
+  {
+    what: 'a consent page that is open',
+    async begin(world) {
+      const { issuer, clients } = world;
+      const browser = await newBrowser(world);
+      const url = authorizationUrl(issuer, clients.confidential, { prompt: 'consent' });
+      const page = await browser.follow(await browser.get(url));
+      return async () => {
+        const answer = await browser.submit(page, { decision: 'approve' });
+        const { location, html } = await browser.follow(answer);
+        const code = location?.searchParams.get('code') ?? '';
+        expect(code, html).to.match(/^gate_ac_/);
+        const { status, text } = await exchangeCode(issuer, clients.confidential, code);
+        expect(status, text).to.equal(200);
+      };
+    },
+  },
+  {
+    what: 'a form that was sent after its session had ended, and waits for the sign-in',
+    async begin(world) {
+      const browser = await newBrowser(world);
+      const form = await browser.get(API_KEYS);
+      await browser.submit(await browser.get('/logout'), {});
+      const login = await browser.follow(await browser.submit(form, { name: 'Typed before' }));
+      return async () => {
+        const { email, password } = world.person;
+        const back = await browser.follow(await browser.submit(login, { email, password }));
+        expect(back.url.pathname).to.equal(API_KEYS);
+        expect(fieldOf(back, 'name')).to.equal('Typed before');
+      };
+    },
+  },
+  {
+    what: 'the answer to a form, to which Back leads',
+    async begin({ issuer, partner }) {
+      const { browser } = partner;
+      const path = `${CLIENTS}/new`;
+      const form_token = fieldOf(await browser.get(path), 'form_token');
+      const typed = { form_token, name: 'Stock Sync', redirect_uris: 'nowhere' };
+      const answer = await navigate(issuer, path, browser.cookieHeader(path), typed);
+      const location = answer.headers.get('location') ?? '';
+      const added = answer.headers.getSetCookie().map((one) => one.split(';')[0]);
+      return async () => {
+        const cookie = [browser.cookieHeader(path), ...added].join('; ');
+        const { status, text } = await navigate(issuer, location, cookie);
+        expect(status, text).to.equal(422);
+        expect(text).to.include('value="Stock Sync"');
+      };
+    },
+  },
+  {
+    what: 'the test of a client that is under way',
+    async begin(world) {
+      const browser = await newBrowser(world);
+      const { id, secret = '' } = world.clients.confidential;
+      const form = await browser.get(`${CLIENTS}/${id}/test`);
+      const request = await browser.submit(form, { client_secret: secret });
+      const question = await browser.follow(request);
+      return async () => {
+        const result = await browser.follow(
+          await browser.submit(question, { decision: 'approve' }),
+        );
+        expect(result.url.pathname, result.html).to.equal(`${CLIENTS}/${id}/test`);
+        expect(result.html).to.include('role="status"').and.not.include('role="alert"');
+      };
+    },
+  },
+  {
+    what: 'a secret that is shown once, and was not shown yet',
+    async begin(world) {
+      const { browser } = world.partner;
+      const fields = { name: `Shown ${world.mark}`, expires_in_days: '30' };
+      const { location } = await browser.submit(await browser.get(API_KEYS), fields);
+      return async () => {
+        const { secret } = shownOn(await browser.get(location ?? ''));
+        await activeToken(world, secret);
+      };
+    },
+  },
+  {
+    what: 'what a page says once after a form',
+    async begin(world) {
+      const { browser } = world.partner;
+      const page = await browser.get(`${CLIENTS}/${world.clients.confidential.id}/settings`);
+      const saved = await browser.submit(page, { name: fieldOf(page, 'name') });
+      return async () => {
+        expect((await browser.follow(saved)).html).to.include('role="status"');
+      };
+    },
+  },
+];

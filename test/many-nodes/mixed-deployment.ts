@@ -1,0 +1,154 @@
+/** The suites of an upgrade: one deployment, whose nodes run the previous version or this one. */
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect } from 'chai';
+import { operatorWith, type RunOperator } from '../operator/run-operator.ts';
+import { atEndOfFile } from '../support/end-of-run.ts';
+import { freePort } from '../support/programs.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
+import { startUpstream, type Upstream } from '../support/upstream.ts';
+import { type Balancer, startBalancer } from './balancer.ts';
+import { CARRIED_OVER, type World } from './carried-over/carried-over.ts';
+import { type Begun, beginAll, setUpWorld } from './carried-over/world.ts';
+import {
+  PREVIOUS_VERSION,
+  type PreviousVersion,
+  unpackPreviousVersion,
+} from './previous-version.ts';
+import { type RunningNode, startNode } from './running-node.ts';
+
+export const PREVIOUS = `version ${PREVIOUS_VERSION.version}`;
+
+export type Version = 'previous' | 'present';
+
+/**
+ * One deployment whose nodes run either version, behind one issuer and on the same stores.
+ *
+ * @param storesOf the variables that name its stores, which are empty.
+ */
+export function mixedDeployment(storesOf: () => Promise<Readonly<Record<string, string>>>) {
+  const parts = {} as {
+    balancer: Balancer;
+    previous: PreviousVersion;
+    upstream: Upstream;
+    environment: Readonly<Record<string, string>>;
+    settings: string;
+    world: World;
+  };
+  const nodes = new Map<Version, RunningNode>();
+
+  before('unpack the previous version', async () => {
+    parts.previous = await unpackPreviousVersion();
+    parts.balancer = await startBalancer(await freePort());
+    atEndOfFile(parts.balancer.close);
+    parts.upstream = await startUpstream(parts.balancer.issuer);
+    parts.settings = settingsFor(parts.upstream);
+    parts.environment = await storesOf();
+  });
+  after('end the nodes', async () => {
+    await Promise.all([...nodes.values()].map((node) => node.end('SIGKILL')));
+  });
+
+  const running = (version: Version): RunningNode => {
+    const node = nodes.get(version);
+    if (!node) throw new Error(`the ${version} version does not run`);
+    return node;
+  };
+
+  return {
+    get world() {
+      return parts.world;
+    },
+    get previous() {
+      return parts.previous;
+    },
+    running,
+
+    /** Adds people and clients, by the operator command of the previous version. */
+    async setUp(): Promise<void> {
+      const { upstream, balancer } = parts;
+      parts.world = await setUpWorld(this.operator('previous'), {
+        upstream,
+        issuer: balancer.issuer,
+      });
+    },
+
+    /** Starts a node of this version, which alone answers from then on. */
+    async start(version: Version): Promise<void> {
+      const { settings, environment, previous, balancer } = parts;
+      const { issuer } = balancer;
+      const main = version === 'previous' ? { main: previous.main } : {};
+      // A hook that failed may have left one running.
+      await nodes.get(version)?.end('SIGKILL');
+      nodes.set(version, await startNode({ settings, environment, issuer, ...main }));
+      this.serveBy(version);
+    },
+
+    async stop(version: Version): Promise<void> {
+      const node = running(version);
+      parts.balancer.serve([]);
+      nodes.delete(version);
+      await node.end('SIGTERM');
+      expect(await node.exitCode, node.output()).to.equal(0);
+    },
+
+    /** From now on this version alone answers. */
+    serveBy: (version: Version): void => parts.balancer.serve([running(version)]),
+
+    operator(version: Version): RunOperator {
+      const { environment } = running(version);
+      return version === 'present'
+        ? operatorWith(environment)
+        : operatorWith(environment, parts.previous.runOperator);
+    },
+  };
+}
+
+export type MixedDeployment = ReturnType<typeof mixedDeployment>;
+
+/** The file that both versions read. */
+function settingsFor({ settings }: Upstream): string {
+  const { id, label, issuer, clientId: client_id, clientSecret = '' } = settings();
+  const client_secret_file = path.join(temporaryDirectory('provider'), 'secret');
+  writeFileSync(client_secret_file, clientSecret);
+  const match = 'external_id';
+  const provider = { id, label, issuer, client_id, client_secret_file, match };
+  // JSON is YAML.
+  return JSON.stringify({ limits: { sign_in_failures: 2 }, sign_in: { providers: [provider] } });
+}
+
+/** A test for each thing that was begun, so that the title of the one that fails says what was lost. */
+export function finishes(begun: () => Begun, where: string): void {
+  for (const { what } of [...CARRIED_OVER].reverse()) {
+    it(`${what}: ${where}`, async () => {
+      const finish = begun().get(what);
+      if (!finish) throw new Error('it was not begun');
+      await finish();
+    });
+  }
+}
+
+/** Two suites: what the previous version began is finished on this one, and the other way round. */
+export function upgradesAndStepsBack(on: MixedDeployment): void {
+  let begun: Begun;
+
+  describe('to this one', () => {
+    before(async () => {
+      await on.start('previous');
+      await on.setUp();
+      begun = await beginAll(on.world, on.operator('previous'));
+      await on.stop('previous');
+      await on.start('present');
+    });
+    finishes(() => begun, `begun on ${PREVIOUS}, finished on this one`);
+  });
+
+  describe('and back', () => {
+    before(async () => {
+      begun = await beginAll(on.world, on.operator('present'));
+      await on.stop('present');
+      await on.start('previous');
+    });
+    finishes(() => begun, `begun on this version, finished on ${PREVIOUS}`);
+  });
+}

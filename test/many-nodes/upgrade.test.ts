@@ -1,0 +1,153 @@
+/** From the version before to this one and back: nothing that was under way is lost, and both run together. */
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect } from 'chai';
+import { valueFrom } from '../operator/run-operator.ts';
+import { partnerTokens } from '../provider/partner-tokens.ts';
+import { bearer, introspectorOf } from '../resource-server/stand-in.ts';
+import { eventually } from '../support/eventually.ts';
+import { revokeCurrent } from '../support/oauth.ts';
+import { freshDatabaseUrl } from '../support/postgres-server.ts';
+import { freshRedisUrl } from '../support/redis-server.ts';
+import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
+import { addClient } from './carried-over/clients.ts';
+import { type Begun, beginAll } from './carried-over/world.ts';
+import {
+  finishes,
+  mixedDeployment,
+  PREVIOUS,
+  upgradesAndStepsBack,
+  type Version,
+} from './mixed-deployment.ts';
+import { KEPT_PATHS, PREVIOUS_VERSION, previousSources } from './previous-version.ts';
+import { refreshChain } from './refresh-chains.ts';
+
+const ROOT = path.join(import.meta.dirname, '../..');
+const KEYS = {
+  GATEHOUSE_COOKIE_KEYS: 'cookie-key-of-the-tests-0123456789abcdef',
+  GATEHOUSE_TOKEN_KEYS: 'token-key-of-the-tests-0123456789abcdefg',
+};
+const DIRECTIONS = [
+  ['previous', 'present'],
+  ['present', 'previous'],
+] as const;
+
+describe('the sources that are kept of the previous version', () => {
+  const git = (...args: readonly string[]): Buffer =>
+    execFileSync('git', args, { cwd: ROOT, maxBuffer: 2 ** 28, stdio: 'pipe' });
+  const { commit, version } = PREVIOUS_VERSION;
+
+  it('are those of the commit that is named', function () {
+    const kept = previousSources();
+    // `git archive` writes the commit into the first header.
+    expect(kept.subarray(0, 1_024).toString('latin1')).to.include(`comment=${commit}`);
+    let archived: Buffer;
+    try {
+      archived = git('archive', '--format=tar', commit, ...KEPT_PATHS);
+    } catch {
+      // A checkout without this history has nothing to compare with.
+      return this.skip();
+    }
+    expect(kept.equals(archived)).to.equal(true);
+  });
+
+  it('are of an older version than this one', () => {
+    const { version: present } = JSON.parse(readFileSync(path.join(ROOT, 'package.json'), 'utf8'));
+    expect(present.localeCompare(version, 'en', { numeric: true })).to.equal(1);
+  });
+});
+
+describeOn(
+  [postgresServer, redisServer],
+  `an upgrade from ${PREVIOUS}, PostgreSQL and Redis`,
+  () => {
+    const on = mixedDeployment(async () => ({
+      ...KEYS,
+      DATABASE_URL: await freshDatabaseUrl(),
+      REDIS_URL: await freshRedisUrl(),
+    }));
+    upgradesAndStepsBack(on);
+
+    describe('with nodes of both', () => {
+      before(() => on.start('present'));
+
+      for (const [from, to] of DIRECTIONS) {
+        describe(`from the ${from} to the ${to} one`, () => {
+          let begun: Begun;
+          before(async () => {
+            on.serveBy(from);
+            begun = await beginAll(on.world, on.operator(from));
+            on.serveBy(to);
+          });
+          finishes(() => begun, 'begun on one node, finished on the other');
+        });
+      }
+
+      it('a chain of refreshes goes on, whichever version answers', async () => {
+        const { issuer, clients } = on.world;
+        const { refreshToken } = await partnerTokens(issuer, on.world).tokens(clients.confidential);
+        const chain = refreshChain(issuer, clients.confidential, refreshToken);
+        for (const version of ['previous', 'present', 'present', 'previous', 'previous'] as const) {
+          on.serveBy(version);
+          await chain.next();
+        }
+        expect(chain.length).to.equal(5);
+      });
+
+      for (const [from, to] of DIRECTIONS) {
+        for (const module of ['previous', 'present'] as const) {
+          it(`what the ${from} version ends, the ${to} one tells the ${module} module of an API`, async () => {
+            await expectEndsAreHeard({ from, to, module });
+          });
+        }
+      }
+    });
+
+    /** An API that remembers its callers, by the module of one version, at a node of the other. */
+    async function expectEndsAreHeard(how: { from: Version; to: Version; module: Version }) {
+      const { issuer, clients } = on.world;
+      const operator = on.operator(how.from);
+      on.serveBy(how.from);
+      const { id: clientId, secret: clientSecret = '' } = clients.resourceServer;
+      const options = {
+        issuer,
+        clientId,
+        clientSecret,
+        live: true,
+        timeoutMs: 20_000,
+        introspectionEndpoint: `http://localhost:${on.running(how.to).port}/oauth/introspect`,
+      };
+      const api =
+        how.module === 'present'
+          ? introspectorOf(clients.resourceServer, options)
+          : on.previous.createIntrospector(options);
+      const partner = partnerTokens(issuer, on.world);
+      const other = await addClient(operator, 'confidential', 'Stock Reports');
+      const tokens = {
+        revoked: (await partner.tokens(clients.confidential)).accessToken,
+        disconnected: (await partner.tokens(other)).accessToken,
+        revokedByOperator: (await partner.tokens(clients.public)).accessToken,
+      };
+      const known = async (token: string) => {
+        const { caller, decidedBy } = await api.identify(bearer(token));
+        expect(decidedBy).to.equal('memory');
+        return caller?.signal;
+      };
+      const signals: (AbortSignal | undefined)[] = [];
+      for (const token of Object.values(tokens)) {
+        signals.push(await eventually(() => known(token)));
+      }
+      await revokeCurrent(issuer, tokens.revoked);
+      await (await partner.askToDisconnect(other))();
+      await valueFrom(operator, ['revoke', '--client', clients.public.id, '--yes']);
+      for (const signal of signals) {
+        await eventually(() => expect(signal?.aborted).to.equal(true));
+      }
+      for (const token of Object.values(tokens)) {
+        expect((await api.identify(bearer(token))).refusal?.status).to.equal(401);
+      }
+      api.close();
+    }
+  },
+);
