@@ -1,9 +1,14 @@
 /** What a deployment takes from others: needed, free to use, and nothing that runs when it is installed. */
-import { readdirSync, readFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { readdirSync, readFileSync, realpathSync } from 'node:fs';
 import { isBuiltin } from 'node:module';
 import path from 'node:path';
 import { expect } from 'chai';
-import { billOfMaterials, lockedForProduction } from './write-sbom.ts';
+import {
+  billOfMaterials,
+  locked as lockedForEverything,
+  lockedForProduction,
+} from './write-sbom.ts';
 
 const ROOT = path.join(import.meta.dirname, '..');
 const PERMISSIVE = '0BSD Apache-2.0 BSD-2-Clause BSD-3-Clause BlueOak-1.0.0 ISC MIT MIT-0'.split(
@@ -12,6 +17,8 @@ const PERMISSIVE = '0BSD Apache-2.0 BSD-2-Clause BSD-3-Clause BlueOak-1.0.0 ISC 
 
 const json = (name: string) => JSON.parse(readFileSync(path.join(ROOT, name), 'utf8'));
 const locked = lockedForProduction();
+/** Where the Node of the npm scripts comes from. */
+const node = json('.node/package.json');
 
 /** The lines of a file before its first that is no import and no comment: below are programs for others. */
 const BELOW_IMPORTS = /^(?!import |\} from | {2}|export .* from |\/\*\*| \*|\/\/|$).*/ms;
@@ -67,6 +74,44 @@ describe('what a deployment takes from others', () => {
       return `pkg:npm/${name}@${version}`;
     });
     expect(told).to.have.members([...new Set(expected)]);
+  });
+});
+
+describe('what npm ci installs', () => {
+  const EXACT = /^\d+\.\d+\.\d+$/;
+  const all = lockedForEverything();
+
+  it('is named by its exact version and its hash, and by no registry', () => {
+    const { dependencies, devDependencies } = json('package.json');
+    const versions = { ...dependencies, ...devDependencies, ...node.optionalDependencies };
+    for (const [name, version] of Object.entries<string>(versions)) {
+      if (name !== node.name) expect(version, name).to.match(EXACT);
+    }
+    for (const [folder, { integrity, resolved }] of all) {
+      expect(integrity, folder).to.match(/^sha512-/);
+      expect(resolved, folder).to.equal(undefined);
+    }
+  });
+
+  it('runs no program of a package', () => {
+    const config = ['config', 'get', 'ignore-scripts'];
+    expect(execFileSync('npm', config, { cwd: ROOT, stdio: 'pipe' }).toString()).to.equal('true\n');
+  });
+
+  it('has the Node of the npm scripts among it, one binary for each platform', function () {
+    const platforms = Object.keys(node.optionalDependencies);
+    const named = /^node-(?:bin-)?(darwin|linux)-(arm64|x64)$/;
+    const places = platforms.map((name) => named.exec(name)?.slice(1).join(' '));
+    expect(places).to.have.members(['darwin arm64', 'darwin x64', 'linux arm64', 'linux x64']);
+    for (const name of platforms) {
+      const version = all.get(`node_modules/${name}`)?.version;
+      expect(version, name).to.equal(node.optionalDependencies[name]).and.to.match(/^24\./);
+    }
+    if (!places.includes(`${process.platform} ${process.arch}`)) return this.skip();
+    const found = realpathSync(path.join(ROOT, 'node_modules/.bin/node'));
+    const [, name = ''] = /node_modules\/([^/]+)\/bin\/node$/.exec(found) ?? [];
+    const version = execFileSync(found, ['--version']).toString().trim();
+    expect(version).to.equal(`v${node.optionalDependencies[name]}`);
   });
 });
 

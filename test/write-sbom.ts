@@ -12,6 +12,11 @@ export interface LockedPackage {
   readonly license?: string;
   readonly dev?: true;
   readonly hasInstallScript?: true;
+  /** The hash of what is downloaded. */
+  readonly integrity?: string;
+  /** An address; for a link the folder of this checkout that it leads to. */
+  readonly resolved?: string;
+  readonly link?: true;
 }
 
 interface LockFile {
@@ -20,11 +25,16 @@ interface LockFile {
 
 const read = (name: string) => JSON.parse(readFileSync(path.join(ROOT, name), 'utf8'));
 
-/** Everything that `npm ci --omit=dev` may install here or on another system, by its folder. */
-export function lockedForProduction(): ReadonlyMap<string, LockedPackage> {
+/** Everything that `npm ci` may download here or on another system, by its folder. */
+export function locked(): ReadonlyMap<string, LockedPackage> {
   const { packages } = read('package-lock.json') as LockFile;
-  return new Map(Object.entries(packages).filter(([folder, { dev }]) => folder !== '' && !dev));
+  const all = Object.entries(packages);
+  return new Map(all.filter(([folder, { link }]) => /^node_modules\//.test(folder) && !link));
 }
+
+/** The same for `npm ci --omit=dev`. */
+export const lockedForProduction = (): ReadonlyMap<string, LockedPackage> =>
+  new Map([...locked()].filter(([, { dev }]) => !dev));
 
 /**
  * The bill, as npm makes it of a project that has nothing for development: of this one `npm sbom
