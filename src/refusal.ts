@@ -31,6 +31,26 @@ export class Refusal extends Error {
 }
 
 /**
+ * Too many requests of one account wait for their turn (storage/account-turns.ts); nothing was done.
+ *
+ * The members are what oidc-provider and Koa read from an error, as of `StorageUnavailable`.
+ */
+export class AccountBusy extends Error {
+  readonly code = 'account_busy';
+  readonly status = 429;
+  readonly statusCode = 429;
+  readonly expose = true;
+  readonly allow_redirect = false;
+  readonly error = 'account_busy';
+  readonly error_description = 'too many requests of this account at once, try again in a moment';
+
+  constructor() {
+    super('too many requests of this account at once, try again in a moment');
+    this.name = 'AccountBusy';
+  }
+}
+
+/**
  * Runs one statement and turns the violation of a named constraint into the refusal it stands for:
  * the database decides, so two requests at the same moment cannot both pass a check made before.
  */

@@ -229,6 +229,10 @@ describe('architecture', () => {
 });
 
 describe('one place for', () => {
+  it('locks of an account: storage/account-turns.ts, in its turn', () => {
+    expect(containing(/FOR NO KEY UPDATE/)).to.deep.equal(['src/storage/account-turns.ts']);
+  });
+
   it('the environment: config/environment.ts', () => {
     expect(containing(/\bprocess\s*\.\s*env\b/)).to.deep.equal(['src/config/environment.ts']);
   });

@@ -2,6 +2,7 @@
 import type { Clock } from '../clock.ts';
 import { randomId } from '../random-id.ts';
 import { refuseViolations } from '../refusal.ts';
+import { transactionOf } from '../storage/account-turns.ts';
 import type { ChangeFeed } from '../storage/change-feed.ts';
 import { mapPage, type Page, type PageRequest, pageOf } from '../storage/pages.ts';
 import { type Alongside, BEYOND_LOST, type Database } from '../storage/queries.ts';
@@ -87,7 +88,7 @@ export function createAccountRegistry(parts: {
     alongside?: Alongside<Account>,
   ): Promise<Account> {
     if (!isAccountId(id)) throw unknownAccount(id);
-    const changed = await database.transaction(async (tx) => {
+    const changed = await transactionOf(database, id, async (tx) => {
       const [row] = await tx.query<AccountRow>(
         `UPDATE accounts SET ${assignments} WHERE id = $1 RETURNING *`,
         [id, ...values],

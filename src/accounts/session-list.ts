@@ -1,4 +1,5 @@
 /** Where each person is signed in: their sessions by their beginning, and those that they signed out. */
+import { transactionOf } from '../storage/account-turns.ts';
 import type { Alongside, Database } from '../storage/queries.ts';
 import type { Account } from './account.ts';
 import { keptBrowser, type Origin } from './activity/activity.ts';
@@ -59,7 +60,7 @@ export function createSessionList(parts: {
     },
 
     async end(accountId, uid, alongside) {
-      const isEnded = await database.transaction(async (tx) => {
+      const isEnded = await transactionOf(database, accountId, async (tx) => {
         const ended = await tx.query(
           `UPDATE accounts
             SET ended_sessions = (ended_sessions || $2::text)[

@@ -1,4 +1,5 @@
 /** Every way in to an account beside its password: shown to its person, who may remove them. */
+import { lockedTransactionOf } from '../storage/account-turns.ts';
 import type { Database, Queries } from '../storage/queries.ts';
 import { type Account, type AccountRow, accountFrom } from './account.ts';
 import type { AccountRegistry } from './account-registry.ts';
@@ -90,9 +91,8 @@ export function createWaysIn({
     removeWith,
 
     async remove(accountId, id, { origin, hasPassword }) {
-      const outcome = await database.transaction(async (tx) => {
-        // Of several at once each waits here, and counts what the one before it left.
-        await tx.query('SELECT FROM accounts WHERE id = $1 FOR NO KEY UPDATE', [accountId]);
+      // Of several at once each waits here, and counts what the one before it left.
+      const outcome = await lockedTransactionOf(database, accountId, async (tx) => {
         const ways = await listed(accountId, tx);
         const going = ways.find(({ way }) => way.id === id)?.way;
         if (!going) return undefined;

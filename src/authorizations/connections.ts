@@ -2,7 +2,9 @@
 import { createPeople, type People, type Person } from '../accounts/access/people.ts';
 import type { Organization } from '../accounts/access/reach.ts';
 import type { EndingCause } from '../accounts/activity/activity-words.ts';
+import type { Client } from '../clients/client.ts';
 import type { Clock } from '../clock.ts';
+import { transactionOf } from '../storage/account-turns.ts';
 import type { ChangeFeed } from '../storage/change-feed.ts';
 import type { WriteUses } from '../storage/last-used.ts';
 import type { Page, PageRequest } from '../storage/pages.ts';
@@ -65,7 +67,10 @@ export interface Connections {
    * @param alongside runs in the same transaction, with whom they connected.
    * @returns the same; nobody when all are removed.
    */
-  removeSome(clientId: string, alongside: Alongside<readonly string[]>): Promise<readonly string[]>;
+  removeSome(
+    client: Pick<Client, 'id' | 'ownerAccountId'>,
+    alongside: Alongside<readonly string[]>,
+  ): Promise<readonly string[]>;
   /**
    * Ends every authorization there is, and leaves what people approved: for a database that was
    * restored from before some of them were ended.
@@ -139,7 +144,10 @@ export function createConnections(parts: {
       return row;
     },
 
-    rememberConsent: (consent) => rememberConsent(database, new Date(clock()), consent),
+    rememberConsent: (consent) =>
+      database.inTurn(consent.accountId, () =>
+        rememberConsent(database, new Date(clock()), consent),
+      ),
 
     listOf: (accountId) => listConnectedClients(database, accountId),
     listBoth: (whose, page = {}) => listConnections(database, whose, page),
@@ -185,14 +193,16 @@ export function createConnections(parts: {
         await alongside?.(tx, connections);
         return connections;
       };
-      const ended = within ? await end(within) : await database.transaction(end);
+      const ended = within
+        ? await end(within)
+        : await transactionOf(database, whose.accountId, end);
       // For whoever ended them: the notification takes a moment longer.
       for (const connection of ended) people.forget('connections', connectionId(connection));
       return ended;
     },
 
-    async removeSome(clientId, alongside) {
-      return database.transaction(async (tx) => {
+    removeSome: ({ id: clientId, ownerAccountId }, alongside) =>
+      transactionOf(database, ownerAccountId, async (tx) => {
         const rows = await tx.query<{ account_id: string }>(
           `DELETE FROM connections WHERE (account_id, client_id) IN (
               SELECT account_id, client_id FROM connections
@@ -203,8 +213,7 @@ export function createConnections(parts: {
         const people = rows.map((row) => row.account_id);
         await alongside(tx, people);
         return people;
-      });
-    },
+      }),
 
     async endEveryAuthorization(alongside) {
       return database.transaction(async (tx) => {

@@ -209,12 +209,12 @@ export const createClientRemoval =
   }): RemoveClient =>
   async (id, alongside) => {
     // From here on it is refused everywhere; what follows only tidies up.
-    const { name } = await clients.suspend(id);
-    const details = { client_id: id, client_name: name, cause: 'client_deleted' };
+    const client = await clients.suspend(id);
+    const details = { client_id: id, client_name: client.name, cause: 'client_deleted' };
     let people = 0;
     let removed: readonly string[];
     do {
-      removed = await connections.removeSome(id, (tx, accountIds) => {
+      removed = await connections.removeSome(client, (tx, accountIds) => {
         const entries = accountIds.map((accountId) => ({
           action: 'disconnected' as const,
           actor: 'service' as const,

@@ -2,6 +2,7 @@
 import type { Clock } from '../clock.ts';
 import { ACCOUNT_ID, newValue } from '../random-id.ts';
 import { Refusal, refuseViolations } from '../refusal.ts';
+import { lockAccount } from '../storage/account-turns.ts';
 import type { Alongside, Database, Queries } from '../storage/queries.ts';
 import { type Client, hasSecret } from './client.ts';
 import { type ClientDraft, normalizeClientName, refuseInvalidClient } from './client-rules.ts';
@@ -13,6 +14,7 @@ export interface ClientCreation {
    * `alongside` is told its id.
    *
    * @throws Refusal `client_invalid` (with every problem), `owner_unknown` or `clients_limit`
+   * @throws AccountBusy
    */
   add(
     client: NewClient,
@@ -64,12 +66,11 @@ export function createClientCreation(parts: {
     refuseForeignAccountId(owner);
     const id = newValue('client_id');
     const secret = hasSecret(draft.kind) ? newClientSecret() : undefined;
-    if (secret) await form?.keep(id, secret.value);
     const now = new Date(clock());
-    const made = await refuseViolations(
-      { clients_owner_account_id_fkey: () => unknownOwner(owner) },
+    const insert = (): Promise<string> =>
       database.transaction(async (tx) => {
-        if (owner !== undefined) await waitForOthersOf(tx, owner);
+        // Of two that are added at the same moment the second waits here, and finds the first.
+        if (owner !== undefined) await lockAccount(tx, owner);
         const before = owner && form && (await madeBefore(tx, owner, form.key));
         if (before) return before;
         if (owner !== undefined && mostOfOwner !== undefined) {
@@ -93,6 +94,12 @@ export function createClientCreation(parts: {
         if (secret) await insertSecret(tx, id, secret, now);
         await alongside?.(tx, id);
         return id;
+      });
+    const made = await refuseViolations(
+      { clients_owner_account_id_fkey: () => unknownOwner(owner) },
+      database.inTurn(owner, async () => {
+        if (secret) await form?.keep(id, secret.value);
+        return insert();
       }),
     );
     const client = await readChanged(made);
@@ -103,11 +110,6 @@ export function createClientCreation(parts: {
     add: (client, alongside) => create(client, undefined, alongside),
     addOnce: async (client, form, alongside) => (await create(client, form, alongside)).client,
   };
-}
-
-/** Of two that are added at the same moment the second waits here, and finds the first. */
-async function waitForOthersOf(tx: Queries, owner: string): Promise<void> {
-  await tx.query('SELECT FROM accounts WHERE id = $1 FOR NO KEY UPDATE', [owner]);
 }
 
 async function madeBefore(tx: Queries, owner: string, key: string): Promise<string | undefined> {

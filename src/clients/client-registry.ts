@@ -2,6 +2,7 @@
 import type { Clock } from '../clock.ts';
 import { isClientId } from '../random-id.ts';
 import { refuseViolations } from '../refusal.ts';
+import { transactionOf } from '../storage/account-turns.ts';
 import type { ChangeFeed } from '../storage/change-feed.ts';
 import { createMemory } from '../storage/memory.ts';
 import { mapPage, type Page, type PageRequest, pageOf } from '../storage/pages.ts';
@@ -122,6 +123,18 @@ export function createClientRegistry(parts: {
     return client;
   }
 
+  const find = async (id: string): Promise<Client | undefined> =>
+    isClientId(id) ? memory.find(id, () => read(id)) : undefined;
+
+  /** A change in its owner's turn, so that one person's changes hold one connection. */
+  async function changing<Result>(
+    id: string,
+    work: (tx: Queries) => Promise<Result>,
+  ): Promise<Result> {
+    if (!isClientId(id)) throw unknownClient(id);
+    return transactionOf(database, (await find(id))?.ownerAccountId, work);
+  }
+
   /** @param assignments of `SET`, with the values from `$3` on. */
   async function change(
     id: string,
@@ -129,8 +142,7 @@ export function createClientRegistry(parts: {
     values: readonly unknown[],
     alongside?: Alongside,
   ): Promise<Client> {
-    if (!isClientId(id)) throw unknownClient(id);
-    await database.transaction(async (tx) => {
+    await changing(id, async (tx) => {
       const changed = await tx.query(
         `UPDATE clients SET updated_at = $2, ${assignments} WHERE id = $1 RETURNING 1`,
         [id, new Date(clock()), ...values],
@@ -143,12 +155,10 @@ export function createClientRegistry(parts: {
 
   return {
     ...createClientCreation({ database, clock, readChanged }),
-    ...createClientSecrets({ database, clock, readChanged }),
+    ...createClientSecrets({ changing, database, clock, readChanged }),
     ...createOwnedClients(database),
 
-    async find(id) {
-      return isClientId(id) ? memory.find(id, () => read(id)) : undefined;
-    },
+    find,
 
     async list(page = {}, { kind, ownerAccountId, isSuspended } = {}) {
       const query = {
@@ -205,8 +215,7 @@ export function createClientRegistry(parts: {
     },
 
     async remove(id, alongside) {
-      if (!isClientId(id)) throw unknownClient(id);
-      await database.transaction(async (tx) => {
+      await changing(id, async (tx) => {
         const gone = await tx.query('DELETE FROM clients WHERE id = $1 RETURNING 1', [id]);
         if (gone.length === 0) throw unknownClient(id);
         await alongside?.(tx);

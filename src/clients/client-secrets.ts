@@ -2,9 +2,9 @@
 
 import { timingSafeEqual } from 'node:crypto';
 import type { Clock } from '../clock.ts';
-import { formTest, isClientId, newValue, randomId, sha256 } from '../random-id.ts';
+import { formTest, newValue, randomId, sha256 } from '../random-id.ts';
 import { Refusal } from '../refusal.ts';
-import type { Alongside, Database, Queries } from '../storage/queries.ts';
+import type { Alongside, Queries } from '../storage/queries.ts';
 import { type Client, type ClientKind, type ClientSecret, hasSecret } from './client.ts';
 
 export interface ClientSecrets {
@@ -34,20 +34,24 @@ export interface ClientSecrets {
 const SECRET_ID = /^sec_[A-Za-z0-9_-]{16}$/;
 
 export function createClientSecrets(parts: {
-  readonly database: Database;
+  readonly database: Queries;
+  /** A transaction that changes this client. @throws Refusal `client_unknown` for what is no id */
+  readonly changing: <Result>(
+    id: string,
+    work: (tx: Queries) => Promise<Result>,
+  ) => Promise<Result>;
   readonly clock: Clock;
   /** Reads the client anew, also where it was remembered. */
   readonly readChanged: (id: string) => Promise<Client>;
 }): ClientSecrets {
-  const { database, clock, readChanged } = parts;
+  const { database, changing, clock, readChanged } = parts;
 
   /** One change of the secrets of a client at a time: parallel ones wait for each other here. */
-  async function changeSecrets<Result>(
+  function changeSecrets<Result>(
     id: string,
     change: (tx: Queries, kind: ClientKind, secretIds: readonly string[]) => Promise<Result>,
   ): Promise<Result> {
-    if (!isClientId(id)) throw unknownClient(id);
-    return database.transaction(async (tx) => {
+    return changing(id, async (tx) => {
       const [locked] = await tx.query<{ kind: ClientKind }>(
         'SELECT kind FROM clients WHERE id = $1 FOR UPDATE',
         [id],

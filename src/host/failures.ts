@@ -5,7 +5,7 @@ import type { ErrorPage } from '../pages/error-page/error-page.ts';
 import { answerOAuthError, OAuthError } from '../provider/oauth-error.ts';
 import { shownPath } from './requests.ts';
 
-/** Seconds. A store that is back is noticed within one. */
+/** Seconds. A store that is back is noticed within one, and an account's next turn comes sooner. */
 const RETRY_AFTER = '2';
 
 /** Route step: errors of the OAuth routes, as clients read them. */
@@ -49,8 +49,9 @@ export function answerErrorPages(parts: {
       if (status >= 500) logFailure(ctx, error, log);
       await errorPage.show(ctx, status);
     }
-    // Where nobody knows better.
-    if (ctx.status === 503 && !ctx.response.get('Retry-After')) ctx.set('Retry-After', RETRY_AFTER);
+    // A page that knows better has set it.
+    const isForLater = ctx.status === 503 || ctx.status === 429;
+    if (isForLater && !ctx.response.get('Retry-After')) ctx.set('Retry-After', RETRY_AFTER);
   };
 }
 

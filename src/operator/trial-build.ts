@@ -77,5 +77,6 @@ const unopened: Database = {
   embedded: true,
   query: refuse,
   transaction: refuse,
+  inTurn: refuse,
   close: async () => {},
 };

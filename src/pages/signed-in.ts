@@ -6,6 +6,7 @@ import { SessionEnded } from '../accounts/activity/activity.ts';
 import { type Clock, epochSeconds } from '../clock.ts';
 import type { BrowserSessions, Method } from '../provider/browser-sessions.ts';
 import { findForm, formOf, readForm } from '../provider/form.ts';
+import { AccountBusy } from '../refusal.ts';
 import { requestState } from '../request-state.ts';
 import type { ErrorPage } from './error-page/error-page.ts';
 import type { KeptForms } from './forms/kept-forms.ts';
@@ -58,6 +59,11 @@ const NOT_CARRIED = ['form_token', 'current_password', PASSKEY_FIELD];
 /** Above a form that is drawn again after a sign-in. */
 export const NOTHING_SENT = 'You had to sign in again. Nothing was sent: here is what you typed.';
 
+const TOO_MANY_AT_ONCE =
+  'We are still working on other requests of yours. Nothing was done: wait a few seconds and send it again.';
+/** For `Retry-After`, in seconds. */
+const BUSY_SECONDS = '2';
+
 const typedForms = requestState<URLSearchParams>('a kept form');
 
 /** Who is signed in, in the steps after `requireSignedIn`. */
@@ -79,7 +85,7 @@ export function pageSteps(parts: {
   devices: Pick<KnownDevices, 'remember'>;
   keptForms: KeptForms;
   demands: Pick<Demands, 'holdsBack' | 'takesPassword'>;
-  errorPage: Pick<ErrorPage, 'formIsStale'>;
+  errorPage: Pick<ErrorPage, 'formIsStale' | 'accountIsBusy'>;
   /** Follows those that found the form to be ours. */
   keepAnswer: Middleware;
 }): PageSteps {
@@ -124,7 +130,7 @@ export function pageSteps(parts: {
     async function requireOwnForm(ctx, next) {
       const visitor = visitorIn(ctx);
       const drawnFor = host.drawnFor(ctx, visitor);
-      if (drawnFor === 'this session') return next();
+      if (drawnFor === 'this session') return answeringBusy(ctx, next, redraw);
       const { name } = visitor.account;
       const isTheirs = drawnFor === 'another session';
       if (!redraw || !(isTheirs || redraw.isForEverybody)) {
@@ -136,6 +142,22 @@ export function pageSteps(parts: {
         : `You are now signed in as ${name}.`;
       await redraw.draw(ctx, `${why} Nothing was done: send it again if you mean it.`);
     };
+
+  /** A form that had to be refused because too many wait is drawn again with what was typed. */
+  async function answeringBusy(
+    ctx: Context,
+    next: Next,
+    redraw: Redraw | undefined,
+  ): Promise<void> {
+    try {
+      await next();
+    } catch (error) {
+      if (!(error instanceof AccountBusy)) throw error;
+      ctx.status = 429;
+      ctx.set('Retry-After', BUSY_SECONDS);
+      await (redraw ? redraw.draw(ctx, TOO_MANY_AT_ONCE) : errorPage.accountIsBusy(ctx));
+    }
+  }
 
   /** @returns how they did, or why it did not count; undefined for who was not asked yet. */
   async function proofIn(

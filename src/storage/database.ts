@@ -1,5 +1,6 @@
 /** The one way to PostgreSQL: a `pg` pool, on a real server or on the embedded one. */
 import pg from 'pg';
+import { createAccountTurns } from './account-turns.ts';
 import { type EmbeddedPostgres, type Sharing, serveEmbeddedPostgres } from './embedded/postgres.ts';
 import type { Listen } from './embedded/server.ts';
 import type { Database, Queries } from './queries.ts';
@@ -79,6 +80,7 @@ function poolDatabase(
     connection,
     embedded: embedded !== undefined,
     listen: embedded?.listen,
+    inTurn: createAccountTurns(),
     // Connections of the embedded server share one session: nothing has a name there.
     query: (text, values, name) => run(pool, text, values, embedded ? undefined : name),
 

@@ -1,5 +1,4 @@
 /** What the rest of the service may ask of PostgreSQL: one query, or several in one transaction. */
-
 export interface Queries {
   /**
    * Runs one statement with `$1`-style parameters.
@@ -15,10 +14,25 @@ export interface Queries {
   ): Promise<Row[]>;
 }
 
+/**
+ * Runs `work` when no other work of this account is under way in this process. Without it, parallel
+ * requests of one person would wait for each other's row locks, each with a connection of the pool,
+ * and leave none for other people. Work in a turn must not ask for another turn of its account.
+ *
+ * @param accountId undefined for what no person does: `work` then runs at once.
+ * @throws AccountBusy when too many wait already; nothing was done then.
+ */
+export type InTurn = <Result>(
+  accountId: string | undefined,
+  work: () => Promise<Result>,
+) => Promise<Result>;
+
 /** Runs in the transaction of a change: what it writes is kept with the change or not at all. */
 export type Alongside<Value = void> = (tx: Queries, value: Value) => Promise<void>;
 
 export interface Database extends Queries {
+  /** Take it before a transaction that a person can cause, or use `transactionOf`. */
+  readonly inTurn: InTurn;
   /** True for PGlite in the data directory, which has one node. */
   readonly embedded: boolean;
   /** Commits when `work` resolves, rolls back when it throws. */

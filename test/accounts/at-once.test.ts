@@ -11,10 +11,12 @@ import { createActivity } from '../../src/accounts/activity/activity.ts';
 import { createApiKeys } from '../../src/accounts/api-keys/api-keys.ts';
 import { seedDemo } from '../../src/accounts/demo.ts';
 import { createOrganizations } from '../../src/accounts/organizations/organizations.ts';
+import { createPasskeys } from '../../src/accounts/passkeys/passkeys.ts';
 import { createPasswordChanges } from '../../src/accounts/passwords/changes.ts';
 import { createPasswordLinks } from '../../src/accounts/passwords/links.ts';
 import { type ClientRegistry, createClientRegistry } from '../../src/clients/client-registry.ts';
 import { systemClock } from '../../src/clock.ts';
+import { createAccountTurns } from '../../src/storage/account-turns.ts';
 import { silentChangeFeed } from '../../src/storage/change-feed.ts';
 import type { OpenDatabase } from '../../src/storage/database.ts';
 import type { Queries } from '../../src/storage/queries.ts';
@@ -73,6 +75,9 @@ forEachDatabase('at once', (open) => {
   });
   beforeEach(() => database.query('TRUNCATE accounts, clients, organizations CASCADE'));
 
+  /** The same database, from another node: within one node an account's changes wait their turn. */
+  const otherNode = () => ({ ...parts, database: { ...database, inTurn: createAccountTurns() } });
+
   const addAda = () => accounts.add({ email: 'ada@demo.test', name: 'Ada' });
 
   it('one email address gets one account, in any case', async () => {
@@ -89,10 +94,11 @@ forEachDatabase('at once', (open) => {
 
   it('a person gets no more API keys than the limit', async () => {
     const { id: accountId } = await addAda();
-    const apiKeys = createApiKeys({ ...parts, activity: createActivity(parts) });
+    const activity = createActivity(parts);
+    const apiKeys = createApiKeys({ ...parts, activity });
     const key = { accountId, name: 'Export', expiresInDays: 30, mostOfPerson: 3 };
     const outcomes = await meeting(database, 'api_keys', () =>
-      times(6, () => refusalOf(apiKeys.add(key, origin))),
+      times(6, () => refusalOf(createApiKeys({ ...otherNode(), activity }).add(key, origin))),
     );
     expect(outcomes.sort()).to.deep.equal([
       ...Array(3).fill('accepted'),
@@ -109,7 +115,7 @@ forEachDatabase('at once', (open) => {
     const draft = { ...partner, ownerAccountId, mostOfOwner: 3 };
     await clients.add(draft);
     const outcomes = await meeting(database, 'clients', () =>
-      times(5, () => refusalOf(clients.add(draft))),
+      times(5, () => refusalOf(createClientRegistry(otherNode()).add(draft))),
     );
     expect(outcomes.sort()).to.deep.equal([
       ...Array(2).fill('accepted'),
@@ -146,13 +152,29 @@ forEachDatabase('at once', (open) => {
     );
     const set = await meeting(database, 'accounts', () =>
       [first, first, second].map((link, index) =>
-        // Each at a node of its own: one node lets the uses of a link in one by one.
-        createPasswordChanges({ ...parts, accounts, links, activity }).changeByLink(
+        createPasswordChanges({ ...otherNode(), accounts, links, activity }).changeByLink(
           ...([link?.token ?? '', `seven green forklifts ${index}`, origin] as const),
         ),
       ),
     );
     expect(set.filter(Boolean)).to.have.length(1);
+  });
+
+  it('an account gets no more passkeys than 20', async () => {
+    const { id: accountId } = await addAda();
+    const activity = createActivity(parts);
+    let made = 0;
+    const add = () => {
+      made += 1;
+      return createPasskeys({ ...otherNode(), activity }).add({
+        ...{ accountId, name: 'Key', origin, credentialId: `credential ${made}` },
+        ...{ publicKey: 'a2V5', counter: 0, transports: [], aaguid: '' },
+        ...{ maySync: false, isSynced: false, challenge: { text: `${made}`, seconds: 60 } },
+      });
+    };
+    for (const _ of times(19, () => undefined)) await add();
+    const outcomes = await meeting(database, 'passkeys', () => times(3, add));
+    expect(outcomes.filter((outcome) => outcome === 'full')).to.have.length(2);
   });
 
   it('owners who all leave an organization leave one behind', async () => {

@@ -41,6 +41,7 @@ export function testDatabase(): OpenDatabase {
   return {
     query: (text, values) => database.query(text, values),
     transaction: (work) => database.transaction(work),
+    inTurn: (accountId, work) => database.inTurn(accountId, work),
     ping: () => database.ping(),
     connections: () => database.connections(),
     close: () => database.close(),

@@ -2,6 +2,7 @@
 import type { Clock } from '../../clock.ts';
 import { isClientId } from '../../random-id.ts';
 import { Refusal } from '../../refusal.ts';
+import { transactionOf } from '../../storage/account-turns.ts';
 import type { Alongside, Database, Queries } from '../../storage/queries.ts';
 import { isAccountId } from '../account.ts';
 import { isOrganizationId } from '../organizations/places.ts';
@@ -51,7 +52,7 @@ export function createOrganizationEnds(parts: {
     accountId = by,
   ): Promise<boolean> {
     if (!isOrganizationId(organizationId)) return false;
-    return database.transaction(async (tx) => {
+    return transactionOf(database, by, async (tx) => {
       const present = await lockedMembers(tx, organizationId, [by, accountId]);
       if (!isInCharge(present.roleOf(by))) return false;
       const changed = await work(tx, present);

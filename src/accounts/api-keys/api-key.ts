@@ -2,6 +2,7 @@
 import type { Clock } from '../../clock.ts';
 import { formTest, newValue, randomId, sha256 } from '../../random-id.ts';
 import { type Problem, Refusal } from '../../refusal.ts';
+import { lockAccount } from '../../storage/account-turns.ts';
 import type { Database, Queries } from '../../storage/queries.ts';
 import type { Activity, NewActivity, Origin } from '../activity/activity.ts';
 import { displayName } from '../display-name.ts';
@@ -45,6 +46,7 @@ export interface ApiKeyCreation {
    *
    * @throws Refusal `api_key_invalid` with the problems `name_invalid` and `expiry_invalid`, or
    *   `too_many_api_keys`.
+   * @throws AccountBusy
    */
   add(key: NewApiKey, origin: Origin): Promise<{ key: ApiKey; value: string }>;
   /**
@@ -106,12 +108,11 @@ export function createApiKeyCreation(parts: {
     const name = acceptableName(entered, expiresInDays);
     const id = randomId('key_', 16);
     const value = newValue('api_key');
-    await form?.keep(id, value);
     const now = clock();
     const expiresAt = expiresInDays && new Date(now + expiresInDays * DAY);
-    const key = await database.transaction(async (tx) => {
+    const insert = async (tx: Queries): Promise<ApiKey> => {
       // Of requests at the same moment each waits here for the one before it, and finds its key.
-      await tx.query('SELECT FROM accounts WHERE id = $1 FOR NO KEY UPDATE', [accountId]);
+      await lockAccount(tx, accountId);
       const [before] = form
         ? await tx.query<ApiKey>(
             `SELECT ${API_KEY_COLUMNS} FROM api_keys WHERE account_id = $1 AND creation_key = $2`,
@@ -139,6 +140,10 @@ export function createApiKeyCreation(parts: {
       if (added === undefined) throw new Error('INSERT … RETURNING answered no row');
       await activity.record(keyActivity('api_key_added', added, origin), tx);
       return added;
+    };
+    const key = await database.inTurn(accountId, async () => {
+      await form?.keep(id, value);
+      return database.transaction(insert);
     });
     if (key.id === id) form?.made?.(key);
     return { key, value };

@@ -1,6 +1,7 @@
 /** Personal API keys: each is a private integration that acts as the person who made it. */
 import type { Clock } from '../../clock.ts';
 import { sha256 } from '../../random-id.ts';
+import { transactionOf } from '../../storage/account-turns.ts';
 import type { ChangeFeed } from '../../storage/change-feed.ts';
 import type { WriteUses } from '../../storage/last-used.ts';
 import { createMemory } from '../../storage/memory.ts';
@@ -121,7 +122,7 @@ export function createApiKeys(parts: {
 
     async revoke(accountId, id, origin) {
       if (!isAccountId(accountId) || !isApiKeyId(id)) return false;
-      const revoked = await database.transaction((tx) =>
+      const revoked = await transactionOf(database, accountId, (tx) =>
         remove(tx, 'account_id = $1 AND id = $2', [accountId, id], origin),
       );
       forget(revoked);

@@ -1,5 +1,6 @@
 /** Whose account it is that somebody comes in with from elsewhere: found, linked or opened. */
 import { Refusal } from '../../refusal.ts';
+import { transactionOf } from '../../storage/account-turns.ts';
 import type { Database, Queries } from '../../storage/queries.ts';
 import { type Account, type AccountRow, accountFrom, SELECT_ACCOUNTS } from '../account.ts';
 import type { AccountRegistry } from '../account-registry.ts';
@@ -160,7 +161,7 @@ export function createComeIn(parts: ComeInParts): {
     const found = await matched(from, person);
     if (found?.isSuspended) return refused(from, person, found, { reason: 'suspended', origin });
     if (found) {
-      const outcome = await database.transaction((tx) =>
+      const outcome = await transactionOf(database, found.id, (tx) =>
         linked(tx, found.id, { from, person, origin }),
       );
       return outcome === 'taken'
@@ -179,7 +180,7 @@ export function createComeIn(parts: ComeInParts): {
   };
 
   const linkTo: LinkTo = async (account, from, person, origin) => {
-    const outcome = await database.transaction((tx) =>
+    const outcome = await transactionOf(database, account.id, (tx) =>
       linked(tx, account.id, { from, person, origin }),
     );
     return outcome === 'taken'

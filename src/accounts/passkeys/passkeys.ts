@@ -1,6 +1,7 @@
 /** Passkeys: the public keys with which people sign in, and what was last seen of each. */
 import type { Clock } from '../../clock.ts';
 import { randomId, sha256 } from '../../random-id.ts';
+import { lockedTransactionOf, transactionOf } from '../../storage/account-turns.ts';
 import type { Alongside, Database, Queries } from '../../storage/queries.ts';
 import { type Account, type AccountRow, accountFrom, SELECT_ACCOUNTS } from '../account.ts';
 import type { Activity, Origin } from '../activity/activity.ts';
@@ -137,9 +138,8 @@ export function createPasskeys(parts: {
     },
 
     add: ({ accountId, name, challenge, origin, ...made }) =>
-      database.transaction(async (tx) => {
-        // Of several at once each waits here, and counts what the one before it added.
-        await tx.query('SELECT FROM accounts WHERE id = $1 FOR NO KEY UPDATE', [accountId]);
+      // Of several at once each waits here, and counts what the one before it added.
+      lockedTransactionOf(database, accountId, async (tx) => {
         if ((await of(accountId, tx)).length >= MOST_PASSKEYS) return 'full';
         if (!(await usedUp(tx, challenge))) return 'over';
         const [row] = await tx.query<PasskeyRow>(
@@ -172,7 +172,7 @@ export function createPasskeys(parts: {
       }),
 
     use: (passkey, { counter, isSynced, challenge, origin }) =>
-      database.transaction(async (tx) => {
+      transactionOf(database, passkey.accountId, async (tx) => {
         if (!(await usedUp(tx, challenge))) return 'over';
         // Web Authentication §6.1.1: a counter that is there grows with each signature.
         const grown = await tx.query(
@@ -205,7 +205,7 @@ export function createPasskeys(parts: {
     },
 
     remove: (accountId, id, alongside) =>
-      database.transaction(async (tx) => {
+      transactionOf(database, accountId, async (tx) => {
         const name = await removeIn(tx, accountId, id);
         if (name !== undefined) await alongside(tx);
         return name !== undefined;

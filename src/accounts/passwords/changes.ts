@@ -1,5 +1,6 @@
 /** How a person gets another password: one that they choose signed in, or through a one-time link. */
 
+import { lockedTransactionOf } from '../../storage/account-turns.ts';
 import type { Alongside, Database, Queries } from '../../storage/queries.ts';
 import { type Account, type AccountRow, accountFrom } from '../account.ts';
 import type { AccountRegistry } from '../account-registry.ts';
@@ -79,9 +80,8 @@ export function createPasswordChanges(parts: {
       password === undefined
         ? null
         : await hashPassword(password, { rank: 'known', email, address });
-    const changed = await database.transaction(async (tx) => {
-      // First, so that two links of one account are used one after the other.
-      await tx.query('SELECT FROM accounts WHERE id = $1 FOR NO KEY UPDATE', [id]);
+    // Locked first, so that two links of one account are used one after the other.
+    const changed = await lockedTransactionOf(database, id, async (tx) => {
       if (!(await isAllowed(tx))) return undefined;
       if (passwordHash !== null) {
         const details = purpose === undefined ? {} : { purpose };

@@ -1,6 +1,7 @@
 /** One-time links with which a person sets a password: for a new account, or a forgotten one. */
 import type { Clock } from '../../clock.ts';
 import { randomId, sha256 } from '../../random-id.ts';
+import { transactionOf } from '../../storage/account-turns.ts';
 import type { Database, Queries } from '../../storage/queries.ts';
 import type { Account } from '../account.ts';
 import type { AccountRegistry } from '../account-registry.ts';
@@ -49,7 +50,7 @@ export function createPasswordLinks(parts: {
       const token = randomId('', 43);
       const now = clock();
       const expiresAt = new Date(now + LIFETIME[purpose]);
-      await database.transaction(async (tx) => {
+      await transactionOf(database, accountId, async (tx) => {
         // One that is suspended at this moment gets a link that is dead, as a suspension leaves all.
         // So does one whose address was changed since it was looked up: it goes to the former one.
         await tx.query(

@@ -31,6 +31,14 @@ export type ErrorText = Pick<ErrorView, 'heading' | 'explanation' | 'advice'> &
 
 const PROFILE = { href: '/profile', label: 'Go to your profile' };
 
+const ACCOUNT_BUSY: ErrorText = {
+  heading: 'Too many requests at once',
+  explanation:
+    'We are still working on other requests of your account, so we did not start this one.',
+  advice: 'Wait a few seconds, then go back and send it again.',
+  links: [PROFILE],
+};
+
 /** By HTTP status, for a person who cannot know more than that. */
 const TEXTS: Readonly<Record<number, ErrorText>> = {
   400: {
@@ -61,6 +69,7 @@ const TEXTS: Readonly<Record<number, ErrorText>> = {
     explanation: 'The form is larger than this service accepts.',
     advice: 'Go back and send less.',
   },
+  429: ACCOUNT_BUSY,
   503: {
     heading: 'Please try again in a moment',
     explanation: 'This service cannot reach its storage right now. Nothing was lost.',
@@ -90,6 +99,10 @@ const AUTHORIZATION_TEXTS: Readonly<Record<string, ErrorText>> = {
     heading: 'This app is not known here',
     explanation: 'The app that sent you here is not registered, or it was suspended.',
     advice: 'Tell whoever makes the app. Nothing was shared with it.',
+  },
+  account_busy: {
+    ...ACCOUNT_BUSY,
+    advice: 'Wait a few seconds and begin again in the app. Nothing was shared with it.',
   },
   slow_down: {
     heading: 'Too many sign-ins were begun',
@@ -129,6 +142,8 @@ export interface ErrorPage {
   showAuthorizationError(ctx: Context, refusal: AuthorizationRefusal): Promise<void>;
   /** Answers for an interaction that was used or has expired; `restart` begins the request again. */
   requestIsOver(ctx: Context, restart?: string | undefined): Promise<void>;
+  /** Answers a form that was refused because too many of the same person's wait, with what was typed. */
+  accountIsBusy(ctx: Context): Promise<void>;
   /**
    * Answers a form that was drawn for another account, or in another session of this one.
    *
@@ -199,11 +214,10 @@ export function createErrorPage(
 
     requestIsOver,
 
+    accountIsBusy: (ctx) => draw(ctx, 429, { ...ACCOUNT_BUSY, typed: typedIn(ctx) }),
+
     formIsStale(ctx, { name, isTheirs, href }) {
-      const typed = [...formOf(ctx)].flatMap(([field, value]) => {
-        const label = Object.hasOwn(TYPED, field) ? TYPED[field] : undefined;
-        return label === undefined ? [] : [{ label, value }];
-      });
+      const typed = typedIn(ctx);
       if (isTheirs) {
         return draw(ctx, 409, {
           heading: 'You have signed in again',
@@ -226,6 +240,12 @@ export function createErrorPage(
     },
   };
 }
+
+const typedIn = (ctx: Context): ErrorView['typed'] =>
+  [...formOf(ctx)].flatMap(([field, value]) => {
+    const label = Object.hasOwn(TYPED, field) ? TYPED[field] : undefined;
+    return label === undefined ? [] : [{ label, value }];
+  });
 
 /** As the browser says itself. Scheme and host are those of the issuer, whatever was asked for. */
 function isFromElsewhere(ctx: Context): boolean {

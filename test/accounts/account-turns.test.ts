@@ -1,0 +1,193 @@
+/** One person's parallel requests never take the database connections that other people need. */
+import { expect } from 'chai';
+import pg from 'pg';
+import { createAccountTurns } from '../../src/storage/account-turns.ts';
+import { StorageUnavailable } from '../../src/storage/storage-unavailable.ts';
+import { type SignedInPerson, signedIn } from '../pages/signed-in-person.ts';
+import { eventually } from '../support/eventually.ts';
+import { authorizationUrl, introspect } from '../support/oauth.ts';
+import type { Fields, Page } from '../support/person.ts';
+import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
+import { addPerson, type SeededPerson } from '../support/seed.ts';
+import { startSeeded } from '../support/seeded.ts';
+
+/** As storage/account-turns.ts has it. */
+const MAX_WAITING = 10;
+
+/** The rows that changes of one account lock. */
+const LOCKS = [
+  'SELECT FROM accounts WHERE id = $1 FOR NO KEY UPDATE',
+  'SELECT FROM clients WHERE owner_account_id = $1 FOR UPDATE',
+  'SELECT FROM api_keys WHERE account_id = $1 FOR UPDATE',
+  'SELECT FROM connections WHERE account_id = $1 FOR UPDATE',
+  'SELECT FROM organization_memberships WHERE account_id = $1 FOR UPDATE',
+];
+
+describeOn([postgresServer, redisServer], 'parallel requests of one person', () => {
+  const on = startSeeded({ on: 'postgres+redis' });
+  let holder: pg.Client;
+  let ada: SignedInPerson & SeededPerson;
+  let grace: SignedInPerson;
+
+  before('sign two people in', async () => {
+    const person = await addPerson(on.service, 'Ada Admin', 'ada@example.test');
+    const { accountId } = person;
+    await on.service.memberships.setRole({ accountId }, on.seeded.organization.id, 'owner');
+    ada = Object.assign(await signedIn(on.service, person), person);
+    grace = await signedIn(on.service, on.seeded.person);
+  });
+  beforeEach('be ready to lock rows', async () => {
+    holder = new pg.Client({ connectionString: on.service.settings.storage.databaseUrl });
+    await holder.connect();
+  });
+  afterEach(() => holder.end());
+
+  async function lockEverythingOf({ accountId }: SeededPerson): Promise<void> {
+    await holder.query('BEGIN');
+    for (const lock of LOCKS) await holder.query(lock, [accountId]);
+  }
+
+  /** Connections that wait for a row lock, without the one that writes when something was last used. */
+  async function blockedConnections(): Promise<number> {
+    const { rowCount } = await holder.query(
+      `SELECT FROM pg_stat_activity WHERE datname = current_database()
+        AND wait_event_type = 'Lock' AND application_name = 'gatehouse'
+        AND query NOT LIKE '%used.at%'`,
+    );
+    return rowCount ?? 0;
+  }
+
+  /** Requests that were sent, and the statuses of those answered so far. */
+  function sendAll(requests: readonly (() => Promise<Page>)[]) {
+    const statuses: number[] = [];
+    const answers = requests.map(async (send) => {
+      const page = await send();
+      statuses.push(page.status);
+      return page;
+    });
+    return { statuses, all: Promise.all(answers) };
+  }
+
+  it('hold one connection, ten of them wait, and the others are told to come back later', async () => {
+    const page = await ada.get('/profile/api-keys');
+    const { secret, id } = await addKey('Import');
+    await lockEverythingOf(ada);
+    const count = 30;
+    const requests = Array.from({ length: count }, (_, index) => () => {
+      return ada.submit(page, { name: `Key ${index}`, creation_key: keyFor(index) });
+    });
+    const sent = sendAll(requests);
+    await eventually(() => expect(sent.statuses).to.have.length(count - 1 - MAX_WAITING));
+    await eventually(async () => expect(await blockedConnections()).to.equal(1));
+    expect(new Set(sent.statuses)).to.deep.equal(new Set([429]));
+
+    // Everyone else is answered while they wait.
+    const others = Array.from({ length: 12 }, () => grace.get('/profile/connections'));
+    expect((await Promise.all(others)).map(({ status }) => status)).to.deep.equal(
+      Array(12).fill(200),
+    );
+    const { body } = await introspect(on.issuer, on.clients.resourceServer, secret);
+    expect(body).to.include({ active: true, api_key: id });
+    expect(await blockedConnections()).to.equal(1);
+
+    await holder.query('ROLLBACK');
+    const pages = await sent.all;
+    const made = pages.filter(({ status }) => status === 303);
+    expect(made).to.have.length(1 + MAX_WAITING);
+    const refused = pages.find(({ status }) => status === 429);
+    expect(refused?.headers.get('retry-after')).to.equal('2');
+    expect(refused?.html).to.match(/Nothing was done: wait a few seconds and send it again/);
+    expect(refused?.html, 'what was typed').to.match(/value="Key \d+"/);
+    expect(await on.service.apiKeys.listOf(ada.accountId)).to.have.length(2 + MAX_WAITING);
+  });
+
+  it('hold one connection, whatever forms they send', async () => {
+    const client = (name: string) =>
+      on.service.clients.add({
+        ...({ kind: 'confidential', name, isNative: false } as const),
+        redirectUris: ['https://ada.example/callback'],
+        ownerAccountId: ada.accountId,
+      });
+    const [{ client: first }, { client: second }] = [await client('First'), await client('Second')];
+    const twoSecrets = await on.service.clients.addSecret(second.id);
+    const secretId = twoSecrets.client.secrets[0]?.id ?? '';
+    const { id: keyId } = await addKey('Export');
+    const { confidential, otherConfidential } = on.clients;
+    for (const connected of [confidential, otherConfidential]) {
+      await ada.authorize(authorizationUrl(on.issuer, connected), ada);
+    }
+    const organization = `/profile/organizations/${on.seeded.organization.id}`;
+    const own = `/profile/oauth-clients/${first.id}`;
+    const forms: readonly (readonly [path: string, fields: Fields])[] = [
+      ['/profile/oauth-clients/new', { name: 'Third', redirect_uris: 'https://ada.example/' }],
+      [`${own}/settings`, { name: 'Renamed', redirect_uris: 'https://ada.example/callback' }],
+      [`${own}/redirect-uris`, { redirect_uri: 'https://ada.example/other' }],
+      [`${own}/links`, { homepage_url: 'https://ada.example/' }],
+      [`${own}/rotate-secret`, {}],
+      [`/profile/oauth-clients/${second.id}/remove-secret`, { secret_id: secretId }],
+      [`/profile/oauth-clients/${second.id}/delete`, { confirm_name: 'Second' }],
+      ['/profile/api-keys', { name: 'Another', expires_in_days: '30' }],
+      [`/profile/api-keys/${keyId}/revoke`, {}],
+      [`${organization}/clients/${confidential.id}/end`, {}],
+      [`/profile/connections/${otherConfidential.id}/disconnect`, {}],
+      ['/profile/connections/disconnect-all', {}],
+      ['/profile/security/mail', {}],
+      [`${organization}/people/${on.seeded.person.accountId}/end`, {}],
+      ['/profile/security/sign-out-everywhere', {}],
+    ];
+    // One by one, so that no more wait than may.
+    for (const [path, fields] of forms) {
+      await lockEverythingOf(ada);
+      const sent = sendAll([() => ada.send(path, fields), () => ada.send(path, fields)]);
+      await eventually(async () => expect(await blockedConnections(), path).to.equal(1));
+      expect(sent.statuses, path).to.deep.equal([]);
+      await holder.query('ROLLBACK');
+      await sent.all;
+    }
+  });
+
+  const keyFor = (index: number): string => String(index).padStart(43, 'k');
+
+  async function addKey(name: string): Promise<{ id: string; secret: string }> {
+    const { key, value } = await on.service.apiKeys.add(
+      { accountId: ada.accountId, name, expiresInDays: 30 },
+      { address: '203.0.113.7', browser: '' },
+    );
+    return { id: key.id, secret: value };
+  }
+});
+
+describe('the turns of an account', () => {
+  it('end together when the database does not answer, in place of one time limit after another', async () => {
+    const inTurn = createAccountTurns();
+    const away = Promise.withResolvers<never>();
+    let asked = 0;
+    const ask = () => {
+      asked += 1;
+      return away.promise;
+    };
+    const works = [1, 2, 3].map(() => inTurn('acc_a', ask).catch((error: unknown) => error));
+    const error = new StorageUnavailable('postgresql', new Error('timeout'));
+    away.reject(error);
+    expect(await Promise.all(works)).to.deep.equal([error, error, error]);
+    expect(asked).to.equal(1);
+    expect(await inTurn('acc_a', async () => 'answered')).to.equal('answered');
+  });
+
+  it('go on after one that failed for a reason of its own', async () => {
+    const inTurn = createAccountTurns();
+    const refused = inTurn('acc_a', () => Promise.reject(new Error('refused')));
+    const next = inTurn('acc_a', async () => 'answered');
+    expect(await refused.catch((error: Error) => error.message)).to.equal('refused');
+    expect(await next).to.equal('answered');
+  });
+
+  it('leave other accounts alone', async () => {
+    const inTurn = createAccountTurns();
+    const blocked = Promise.withResolvers<void>();
+    const first = inTurn('acc_a', () => blocked.promise);
+    expect(await inTurn('acc_b', async () => 'answered')).to.equal('answered');
+    blocked.resolve();
+    await first;
+  });
+});
