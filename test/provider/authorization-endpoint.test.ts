@@ -179,7 +179,9 @@ describe('authorization endpoint', () => {
     const openId =
       'nonce=n&nonce=m&max_age=0&acr_values=a&claims={}&claims_locales=de&id_token_hint=x' +
       '&display=popup&ui_locales=de';
-    const foreign = 'foo=bar&foo=baz&__proto__=1&resource=https://api.example/&audience=a';
+    const foreign =
+      'foo=bar&foo=baz&__proto__=1&resource=https://api.example/&resource=https://b.example/' +
+      '&audience=a&audience=b';
     const empty = 'code_challenge=&code_challenge_method=&scope=&response_mode=&prompt=';
     for (const more of [openId, foreign, empty]) {
       const told = answerIn(await person.get(request(more)));

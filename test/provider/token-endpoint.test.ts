@@ -1,4 +1,6 @@
 /** `POST /oauth/token` as an HTTP endpoint: what it reads, and what its answers look like. */
+import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { expect } from 'chai';
 import {
   type Answer,
@@ -121,6 +123,36 @@ describe('the token endpoint', () => {
         const answer = await send('POST', large, { 'content-type': `${FORM}; charset=${charset}` });
         expectRefusal(answer, 400, 'invalid_request');
       }
+    });
+
+    it('a body in more than 1,000 chunks is refused, and the connection ends if it goes on', async () => {
+      const form = `${exchangeForm('gate_ac_x')}&more=`;
+      const inChunks = (count: number): Promise<string> => {
+        const { hostname, port, host } = new URL(on.issuer);
+        const socket = connect(Number(port), hostname);
+        const head = `POST /oauth/token HTTP/1.1\r\nHost: ${host}\r\nContent-Type: ${FORM}\r\n`;
+        const first = `${form.length.toString(16)}\r\n${form}\r\n`;
+        socket.write(`${head}Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n${first}`);
+        // The end of the body only where the answer waits for it.
+        socket.write(`${'1\r\nx\r\n'.repeat(count - 1)}${count > 2_000 ? '' : '0\r\n\r\n'}`);
+        return text(socket).catch(() => 'cut');
+      };
+      expect(await inChunks(1_000))
+        .to.include('HTTP/1.1 400')
+        .and.to.include('invalid_grant');
+      const refused = await inChunks(1_001);
+      expect(refused).to.include('invalid_request').and.to.include('more than 1000 chunks');
+      expect(await inChunks(2_001)).to.not.include('invalid_grant');
+    });
+
+    it('resource and audience may be repeated, and mean nothing (RFC 8707 §2)', async () => {
+      const form = exchangeForm(await on.partner.code(on.clients.confidential));
+      for (const value of ['https://api.example/', 'https://other.example/']) {
+        form.append('resource', value);
+        form.append('audience', value);
+      }
+      const { status, text: answer } = await send('POST', `${form}`, { 'content-type': FORM });
+      expect(status, answer).to.equal(200);
     });
 
     it('a request without a content type is told so, whoever sends it', async () => {
