@@ -13,6 +13,7 @@ import { Server as NetServer } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { answerBrokenRequests } from './broken-requests.ts';
+import { oneAtATime } from './one-at-a-time.ts';
 
 /** What one connection may take. Times in milliseconds. */
 export interface ConnectionLimits {
@@ -85,13 +86,14 @@ export function listen(
     headersTimeout: usual.headersTimeout * patience,
     requestTimeout: usual.requestTimeout * patience,
   };
+  const answer = oneAtATime(handler);
   const server = createServer(
     // Without a Host, or with an unknown expectation, Node would answer for itself, and no log line
     // would tell of it.
     { ...times, requireHostHeader: false, ...(ServerResponse && { ServerResponse }) },
-    handler,
+    answer,
   );
-  server.on('checkExpectation', handler);
+  server.on('checkExpectation', answer);
   server.setTimeout(idleTimeout * patience);
   if (maxConnections !== undefined) server.maxConnections = maxConnections;
   answerBrokenRequests(server, log);

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import type { Server } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { expect } from 'chai';
-import { drain, type ListenOptions, listen } from '../../src/host/listeners.ts';
+import { addressOf, drain, type ListenOptions, listen } from '../../src/host/listeners.ts';
 import { eventually } from '../support/eventually.ts';
 
 /** As the usual ones are to each other, only much shorter. */
@@ -39,7 +39,9 @@ describe('a listener', () => {
     >;
     const server = await listen(
       (asked, response) => {
-        asked.resume().on('end', () => response.end('x'.repeat(100_000)));
+        asked
+          .resume()
+          .on('end', () => response.end('x'.repeat(asked.url === '/large' ? 20_000_000 : 100_000)));
       },
       0,
       '127.0.0.1',
@@ -104,13 +106,73 @@ describe('a listener', () => {
     await say(await open(), '').end;
   });
 
-  it('a client that asks and asks and never reads is cut', async () => {
+  it('a client that never reads its answer is cut', async () => {
     const { socket } = say(await open(), '');
     socket.pause();
-    // Far more answers than the system keeps for a reader that may still come.
-    socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(500));
+    // Far more than the system keeps for a reader that may still come.
+    socket.write('GET /large HTTP/1.1\r\nHost: x\r\n\r\n');
     await once(socket, 'connect');
     await eventually(async () => expect(await connections()).to.equal(0));
+  });
+
+  describe('with pipelined requests', () => {
+    let underWay: number;
+    let mostUnderWay: number;
+    let begun: number;
+
+    /** Answers each request a turn of the event loop later, and counts those under way. */
+    async function openCounting(): Promise<number> {
+      underWay = mostUnderWay = begun = 0;
+      const server = await listen(
+        (asked, response) => {
+          begun += 1;
+          underWay += 1;
+          mostUnderWay = Math.max(mostUnderWay, underWay);
+          setImmediate(() => {
+            underWay -= 1;
+            response.end(`${asked.url}\n`);
+          });
+        },
+        0,
+        '127.0.0.1',
+      );
+      servers.push(server);
+      return Number(new URL(addressOf(server)).port);
+    }
+
+    const requests = (count: number): string =>
+      Array.from({ length: count }, (_, index) => `GET /${index} HTTP/1.1\r\nHost: x\r\n\r\n`).join(
+        '',
+      );
+    const answered = (heard: string): string[] => heard.match(/^\/\d+$/gm) ?? [];
+    const paths = (count: number): string[] =>
+      Array.from({ length: count }, (_, index) => `/${index}`);
+
+    it('works on one at a time, in order, and goes on with the next ones', async () => {
+      const { socket, heard } = say(await openCounting(), requests(10));
+      await eventually(() => expect(answered(heard())).to.deep.equal(paths(10)));
+      expect(mostUnderWay).to.equal(1);
+      socket.write(requests(5));
+      await eventually(() => expect(answered(heard())).to.have.length(15));
+      expect(mostUnderWay).to.equal(1);
+      expect(heard()).to.not.include('Connection: close');
+    });
+
+    it('begins no more than 17, and ends the connection after their answers', async () => {
+      const { heard, end } = say(await openCounting(), requests(2_000));
+      await end;
+      expect(answered(heard())).to.deep.equal(paths(17));
+      expect(heard().match(/Connection: close/g)).to.have.length(1);
+      expect([begun, mostUnderWay]).to.deep.equal([17, 1]);
+    });
+
+    it('begins none of those that wait on a connection that was cut', async () => {
+      const { socket } = say(await openCounting(), requests(10));
+      await once(servers[0] as Server, 'request');
+      socket.resetAndDestroy();
+      await eventually(async () => expect(await connections()).to.equal(0));
+      expect(begun).to.be.below(10);
+    });
   });
 
   const long = 'x'.repeat(17_000);
