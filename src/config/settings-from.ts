@@ -63,6 +63,7 @@ export function settingsFrom(
       signInFailureWindowSeconds: limits.sign_in_failure_window,
       signInFailuresPerAccount: limits.sign_in_failures_per_account,
       signInAccountWindowSeconds: limits.sign_in_account_window,
+      changeStreamsPerClient: limits.change_streams_per_client,
       waitingSignInsPerAddress: limits.waiting_sign_ins_per_address,
       clientFailures: limits.client_failures,
       clientFailuresPerAddress: limits.client_failures_per_address,

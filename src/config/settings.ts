@@ -57,6 +57,7 @@ export interface Settings {
     readonly signInFailureWindowSeconds: number;
     readonly signInFailuresPerAccount: number;
     readonly signInAccountWindowSeconds: number;
+    readonly changeStreamsPerClient: number;
     readonly waitingSignInsPerAddress: number;
     readonly clientFailures: number;
     readonly clientFailuresPerAddress: number;

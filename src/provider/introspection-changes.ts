@@ -13,8 +13,11 @@ const MOST_WAITING = 64 * 1024;
 
 /** Streams of events outlive a reload, and are those of one node. */
 export interface ChangeStreams {
-  /** Undefined where this node hears of no changes itself, or is about to end. */
-  open(clientId: string): Readable | undefined;
+  /**
+   * @param max streams that the client may have.
+   * @returns 'away' where this node hears of no changes itself, or is about to end.
+   */
+  open(clientId: string, max: number): Readable | 'away' | 'too many';
   /** Ends all of them, and opens no more. */
   end(): void;
 }
@@ -50,8 +53,10 @@ export function createChangeStreams(changes: ChangeFeed): ChangeStreams {
   const heartbeat = setInterval(() => send(':\n\n'), HEARTBEAT).unref();
 
   return {
-    open(clientId) {
-      if (isEnding || !changes.isLive) return undefined;
+    open(clientId, max) {
+      if (isEnding || !changes.isLive) return 'away';
+      const ofClient = [...streams.values()].filter((owner) => owner === clientId);
+      if (ofClient.length >= max) return 'too many';
       const stream = new Readable({ highWaterMark: MOST_WAITING, read: () => {} });
       streams.set(stream, clientId);
       stream.once('close', () => streams.delete(stream));
@@ -73,17 +78,20 @@ export function createChangeStreams(changes: ChangeFeed): ChangeStreams {
 export function introspectionChanges(parts: {
   readonly authentication: ClientAuthentication;
   readonly changeStreams: ChangeStreams;
+  readonly maxPerClient: number;
 }): Middleware[] {
+  const { changeStreams, maxPerClient } = parts;
   return [
     readOAuthForm,
     parts.authentication.requireClient,
     refuseOthers,
     function openStream(ctx) {
-      const stream =
-        ctx.method === 'HEAD' ? '' : parts.changeStreams.open(authenticatedClient(ctx).id);
-      if (stream === undefined) {
+      const { id } = authenticatedClient(ctx);
+      const stream = ctx.method === 'HEAD' ? '' : changeStreams.open(id, maxPerClient);
+      if (stream === 'away') {
         throw new OAuthError(503, 'temporarily_unavailable', 'try again in a moment');
       }
+      if (stream === 'too many') throw tooManyStreams(maxPerClient);
       ctx.set('Content-Type', 'text/event-stream');
       // A proxy that compresses or collects it would hold the heartbeat back.
       ctx.set('Cache-Control', 'no-store, no-transform');
@@ -92,6 +100,17 @@ export function introspectionChanges(parts: {
     },
   ];
 }
+
+/** Seconds after which the client may try again; until then it asks about each token. */
+const RETRY_AFTER = '60';
+
+const tooManyStreams = (max: number): OAuthError =>
+  new OAuthError(
+    429,
+    'too_many_streams',
+    `this client has ${max} streams open here, which is as many as it may have`,
+    { 'Retry-After': RETRY_AFTER },
+  );
 
 function refuseOthers(ctx: Context, next: () => Promise<void>): Promise<void> {
   if (authenticatedClient(ctx).kind === 'resource-server') return next();

@@ -204,7 +204,11 @@ export function createAuthorizationServer(parts: ProviderParts): AuthorizationSe
       authorizations,
       machineTokens,
     }),
-    introspectionChanges: introspectionChanges({ ...parts, authentication }),
+    introspectionChanges: introspectionChanges({
+      ...parts,
+      authentication,
+      maxPerClient: settings.limits.changeStreamsPerClient,
+    }),
     revocation: [
       noteRevocation(parts.requests),
       ...revocation({ authentication, authorizations, machineTokens, endings }),

@@ -1,7 +1,9 @@
 /** `GET /oauth/introspect/changes`: who may listen, what it promises, and when it ends. */
 import { once } from 'node:events';
+import { get, type IncomingMessage } from 'node:http';
 import { createConnection } from 'node:net';
 import type { Readable } from 'node:stream';
+import { text } from 'node:stream/consumers';
 import { setImmediate as turn } from 'node:timers/promises';
 import { expect } from 'chai';
 import { createChangeStreams } from '../../src/provider/introspection-changes.ts';
@@ -12,8 +14,11 @@ import { startSeeded } from '../support/seeded.ts';
 
 const PATH = '/oauth/introspect/changes';
 
+/** More than the other tests leave open. */
+const MAX = 10;
+
 describe('the stream of changes', () => {
-  const on = startSeeded();
+  const on = startSeeded({ settings: { limits: { changeStreamsPerClient: MAX } } });
 
   const listen = (client?: TestClient, init: RequestInit = {}) =>
     fetch(new URL(PATH, on.issuer), {
@@ -68,6 +73,43 @@ describe('the stream of changes', () => {
     }
     await reader.cancel();
     expect((await listen(on.clients.resourceServer, { method: 'HEAD' })).status).to.equal(200);
+  });
+
+  it('is refused to a client that has too many, until it closes one, and to no other client', async () => {
+    const { client: other, secret } = await on.service.clients.add({
+      ...{ kind: 'resource-server', name: 'Other API', redirectUris: [], isNative: false },
+    } as const);
+    const secretOf = { id: other.id, redirectUri: '', secret: secret ?? '' };
+    /** On a connection of its own, which closes with it. */
+    const open = async (client: TestClient): Promise<IncomingMessage> => {
+      const headers = { authorization: basic(client) };
+      const [answer] = await once(
+        get(new URL(PATH, on.issuer), { headers, agent: false }),
+        'response',
+      );
+      return answer;
+    };
+    const opened: IncomingMessage[] = [];
+    let answer = await open(on.clients.resourceServer);
+    for (; answer.statusCode === 200; answer = await open(on.clients.resourceServer)) {
+      opened.push(answer);
+    }
+    expect(opened.length).to.be.within(1, MAX);
+    expect(answer.statusCode).to.equal(429);
+    expect(answer.headers['retry-after']).to.equal('60');
+    expect(JSON.parse(await text(answer))).to.include({
+      error: 'too_many_streams',
+      error_uri: `${on.issuer}/errors/too_many_streams`,
+    });
+    const theirs = await open(secretOf);
+    expect(theirs.statusCode).to.equal(200);
+    opened.pop()?.destroy();
+    await eventually(async () => {
+      const again = await open(on.clients.resourceServer);
+      opened.push(again);
+      expect(again.statusCode).to.equal(200);
+    });
+    for (const stream of [theirs].concat(opened)) stream.destroy();
   });
 
   it('names what a request ended before that is answered, and nothing secret', async () => {
@@ -144,8 +186,14 @@ describe('a stream of changes', () => {
   });
   afterEach(() => streams.end());
 
+  function open(): Readable {
+    const stream = streams.open('gate_ci_api', 100);
+    if (typeof stream === 'string') throw new Error(stream);
+    return stream;
+  }
+
   it('of a reader that is too slow ends, and keeps nothing for it', async () => {
-    const stream = streams.open('gate_ci_api');
+    const stream = open();
     for (let count = 0; count < 10_000; count += 1) tell('accounts', 'acc_a'.padEnd(30, 'x'));
     await turn();
     expect(stream?.destroyed).to.equal(true);
@@ -153,17 +201,17 @@ describe('a stream of changes', () => {
   });
 
   it('is there only while the node itself hears of changes', async () => {
-    const stream = streams.open('gate_ci_api');
+    const stream = open();
     isLive = false;
     tell('everything', '');
     expect(String(stream?.read())).to.equal(':\n\ndata: everything\n\n');
     expect(stream?.read()).to.equal(null);
     await once(stream as Readable, 'end');
-    expect(streams.open('gate_ci_api')).to.equal(undefined);
+    expect(streams.open('gate_ci_api', 100)).to.equal('away');
   });
 
   it('names what changed by public ids', () => {
-    const stream = streams.open('gate_ci_api');
+    const stream = open();
     const changes: readonly [ChangeTopic, string][] = [
       ['accounts', 'acc_a'],
       ['access', 'gate_ci_a'],

@@ -202,6 +202,7 @@ const DEFAULTS = {
     signInFailureWindowSeconds: 15 * MINUTE,
     signInFailuresPerAccount: 100,
     signInAccountWindowSeconds: HOUR,
+    changeStreamsPerClient: 100,
     waitingSignInsPerAddress: 500,
     clientFailures: 50,
     clientFailuresPerAddress: 300,

@@ -133,6 +133,10 @@ const limits = {
   client_failure_window: window('1m').describe(
     'The window in which client_failures and client_failures_per_address are counted.',
   ),
+  change_streams_per_client: attempts(100).describe(
+    'Streams of changes that each process keeps open for one resource server; further ones are ' +
+      'answered 429. Each instance of a GraphQL API keeps one; without it, it asks at each call.',
+  ),
   waiting_sign_ins_per_address: attempts(500).describe(
     'Authorization requests per address, begun within ten minutes, that wait for a sign-in; further ' +
       'ones of who is not signed in are told to wait (429).',

@@ -210,6 +210,22 @@ export const tokenErrorTexts = {
       },
     ],
   },
+  too_many_streams: {
+    title: 'Too many streams of changes',
+    meaning:
+      'GET /oauth/introspect/changes is answered 429 while this resource server has as many ' +
+      'streams open as it may have. Ask about each token until then.',
+    causes: [
+      {
+        cause: 'A program opens a stream for each request, or does not close those it has left.',
+        remedy: 'Open one stream for each instance of your API, and close it when it ends.',
+      },
+      {
+        cause: 'Your API has more instances than the operator of this service expects.',
+        remedy: 'Ask them to raise limits.change_streams_per_client.',
+      },
+    ],
+  },
   temporarily_unavailable: {
     title: 'We cannot reach our storage',
     meaning:
