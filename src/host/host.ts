@@ -5,7 +5,11 @@ import type { Logger } from 'pino';
 import type { Settings } from '../config/settings.ts';
 import type { ErrorPage } from '../pages/error-page/error-page.ts';
 import { get, type Route } from '../pages/routes.ts';
-import { answerPreflight } from '../provider/cross-origin.ts';
+import {
+  answerPreflight,
+  requireNavigation,
+  requireNavigationOrSilence,
+} from '../provider/cross-origin.ts';
 import { ENDPOINT, metadata } from '../provider/endpoints.ts';
 import type { AuthorizationServer } from '../provider/provider.ts';
 import { serveAsset } from './assets.ts';
@@ -105,8 +109,15 @@ function engineRoutes({ settings, server }: HostParts): Route[] {
   const { pageToClient } = securityHeaders(settings.issuer);
   const { recognize } = server.clientTests;
   return [
-    get(ENDPOINT.authorization, pageToClient, ignoreOpenIdParameters, recognize, server.engine),
-    get(`${ENDPOINT.authorization}/:uid`, pageToClient, server.engine),
+    get(
+      ENDPOINT.authorization,
+      pageToClient,
+      requireNavigationOrSilence,
+      ignoreOpenIdParameters,
+      recognize,
+      server.engine,
+    ),
+    get(`${ENDPOINT.authorization}/:uid`, pageToClient, requireNavigation, server.engine),
   ];
 }
 

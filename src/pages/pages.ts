@@ -1,4 +1,5 @@
 /** The list of all pages. A new one stands here, and says itself which requests it answers. */
+import { requireNavigation } from '../provider/cross-origin.ts';
 import { activityPage } from './activity.ts';
 import { apiKeysPage } from './api-keys.ts';
 import { connectionsPage } from './connections.ts';
@@ -19,7 +20,7 @@ import { strongerSignInPage } from './stronger-sign-in.ts';
 /** Of each provider that people come from. */
 const upstreamPages = ({ upstream }: PageParts): Route[] =>
   upstream.answers.flatMap(({ id, begin, finish }) => [
-    get(`/login/${id}`, begin),
+    get(`/login/${id}`, requireNavigation, begin),
     get(`/login/${id}/callback`, finish),
   ]);
 

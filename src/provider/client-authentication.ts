@@ -5,6 +5,7 @@ import type { ClientRegistry } from '../clients/client-registry.ts';
 import { findSecret, matchesSecret } from '../clients/client-secrets.ts';
 import { requestState } from '../request-state.ts';
 import type { LastUsed } from '../storage/last-used.ts';
+import { isFromPage, requireOwnPage } from './cross-origin.ts';
 import type { FailureLimits } from './failure-limits.ts';
 import { formOf } from './form.ts';
 import { OAuthError } from './oauth-error.ts';
@@ -19,7 +20,8 @@ export interface ClientAuthentication {
    * Route step: authenticates the client of a form request (RFC 6749 §2.3) and keeps it for
    * `authenticatedClient`. Public clients name themselves.
    *
-   * @throws OAuthError `invalid_client` or `invalid_request`, or TooManyFailures in place of the first.
+   * @throws OAuthError `invalid_client`, or TooManyFailures in its place; `invalid_request`, also for a
+   *   web page that is not the client's own.
    */
   requireClient(ctx: Context, next: Next): Promise<void>;
 }
@@ -55,11 +57,11 @@ export function createClientAuthentication(parts: {
       const challenge = { 'WWW-Authenticate': `Basic realm="${issuer}"` };
       if (!id)
         throw new OAuthError(401, 'invalid_client', 'the request names no client', challenge);
-      const refusal = (cause: string): Promise<OAuthError> => {
+      const refusal = async (cause: string): Promise<OAuthError> => {
         const description = 'client authentication failed';
         const headers = byHeader ? challenge : {};
         const refused = new OAuthError(401, 'invalid_client', description, headers, cause);
-        return failures.answerOf(ctx, refused, id);
+        return isFromPage(ctx) ? refused : failures.answerOf(ctx, refused, id);
       };
       const client = await clients.find(id);
       if (client) ctx.state.clientId = client.id;
@@ -68,6 +70,8 @@ export function createClientAuthentication(parts: {
         matchesSecret(undefined, secret ?? '');
         throw await refusal(client ? 'the client is suspended' : 'there is no such client');
       }
+      // Before the secret is looked at, so that no page can guess one.
+      requireOwnPage(client, ctx);
       const isPublic = client.kind === 'public';
       const isRight = isPublic ? secret === undefined : hasSecret(client, secret ?? '');
       if (!isRight) throw await refusal(isPublic || !secret ? WRONG_METHOD : WRONG_SECRET);

@@ -1,7 +1,6 @@
-/** Which web pages may read our answers (CORS): those of public clients, at their redirect URIs. */
+/** What web pages may send us, and which may read our answers (CORS): those of public clients. */
 import type { Context, Middleware, Next } from 'koa';
 import type { Client } from '../clients/client.ts';
-import { authenticatedClient } from './client-authentication.ts';
 import { OAuthError } from './oauth-error.ts';
 
 /** Seconds for which a browser need not ask again. */
@@ -35,23 +34,56 @@ export function allowPages(ctx: Context, next: Next): Promise<void> {
 }
 
 /**
- * A request without an `Origin` is no page's.
- *
- * @throws OAuthError `invalid_request` for the page of anybody but the client: what it cannot read
- *   the answer of, it shall not do either.
+ * True if a web page sent the request. Browsers say so and let no page change it; programs have no
+ * reason to. Requests of pages are not counted as failures of their network address, because any
+ * page that a person visits could send them.
  */
+export const isFromPage = (ctx: Context): boolean =>
+  ctx.get('origin') !== '' || !['', 'none'].includes(ctx.get('sec-fetch-site'));
+
+/** @throws OAuthError `invalid_request` for a page that is not the client's own. */
 export function requireOwnPage(client: Client | undefined, ctx: Context): void {
   const origin = ctx.get('origin');
-  if (!origin || (client && isOriginOf(client, origin))) return;
+  if (!isFromPage(ctx) || (client && isOriginOf(client, origin))) return;
   ctx.remove('Access-Control-Allow-Origin');
   ctx.remove('Access-Control-Expose-Headers');
-  throw new OAuthError(400, 'invalid_request', `origin ${origin} is not one of this client's`);
+  const page = origin ? `origin ${origin}` : 'the page that sent this';
+  throw new OAuthError(400, 'invalid_request', `${page} is not one of this client's`);
 }
 
-/** Route step after `requireClient`: `requireOwnPage` for the client it found. */
-export function refuseForeignPage(ctx: Context, next: Next): Promise<void> {
-  requireOwnPage(authenticatedClient(ctx), ctx);
-  return next();
+/** Route step: for requests that only servers send. @throws OAuthError `invalid_request` */
+export function refusePages(ctx: Context, next: Next): Promise<void> {
+  if (!isFromPage(ctx)) return next();
+  throw new OAuthError(400, 'invalid_request', 'this is not for web pages');
+}
+
+/**
+ * Whether a person goes to the address. An image, a frame or a script of another site asks as well,
+ * and a prefetch is for a visit that may never come (Fetch Metadata, `Sec-Purpose`). Browsers without
+ * these headers, and programs, count as a person.
+ */
+const isNavigation = (ctx: Context): boolean =>
+  ['', 'document'].includes(ctx.get('sec-fetch-dest')) &&
+  !ctx.get('sec-purpose').includes('prefetch');
+
+/** Route step for addresses at which a visit is stored or counted: answers 403 to everything else. */
+export function requireNavigation(ctx: Context, next: Next): Promise<void> {
+  if (isNavigation(ctx)) return next();
+  ctx.status = 403;
+  ctx.type = 'text/plain';
+  ctx.body =
+    'This address must be opened in the browser window itself: not in a frame, and not by an ' +
+    'image, a script or a prefetch.\n';
+  return Promise.resolve();
+}
+
+/**
+ * Route step: as `requireNavigation`, but with `prompt=none` a frame may ask, as pages of clients on
+ * the same site do. Such a request is answered at once, and nothing of it is stored or counted.
+ */
+export function requireNavigationOrSilence(ctx: Context, next: Next): Promise<void> {
+  const isSilent = ctx.get('sec-fetch-dest') === 'iframe' && ctx.query.prompt === 'none';
+  return isSilent ? next() : requireNavigation(ctx, next);
 }
 
 /**

@@ -8,7 +8,7 @@ import type { ClientRegistry } from '../clients/client-registry.ts';
 import type { ClientRequests } from '../clients/client-requests.ts';
 import { originOf } from '../request-state.ts';
 import { authenticatedClient, type ClientAuthentication } from './client-authentication.ts';
-import { allowPages, refuseForeignPage, requireOwnPage } from './cross-origin.ts';
+import { allowPages, isFromPage, requireOwnPage } from './cross-origin.ts';
 import type { FailureLimits } from './failure-limits.ts';
 import { formOf, readForm, readOAuthForm } from './form.ts';
 import { OAuthError, printable } from './oauth-error.ts';
@@ -25,7 +25,6 @@ export function revocation(
     allowPages,
     readOAuthForm,
     authentication.requireClient,
-    refuseForeignPage,
     async function revokeToken(ctx) {
       const value = formOf(ctx).get('token');
       if (!value) throw new OAuthError(400, 'invalid_request', 'token is required');
@@ -133,10 +132,10 @@ export function revokeCurrentToken(
       const token = await findToken(value, parts);
       if (token?.kind !== 'access_token') {
         const refusal = invalidToken('the access token is unknown, expired or revoked');
-        throw await failures.answerOf(ctx, refusal);
+        throw isFromPage(ctx) ? refusal : await failures.answerOf(ctx, refusal);
       }
       ctx.state.clientId = token.clientId;
-      if (ctx.get('origin')) requireOwnPage(await clients.find(token.clientId), ctx);
+      if (isFromPage(ctx)) requireOwnPage(await clients.find(token.clientId), ctx);
       await token.end(ctx);
       ctx.status = 204;
     },

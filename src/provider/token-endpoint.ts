@@ -10,7 +10,7 @@ import {
   type ClientAuthentication,
   findAuthenticatedClient,
 } from './client-authentication.ts';
-import { allowPages, refuseForeignPage } from './cross-origin.ts';
+import { allowPages } from './cross-origin.ts';
 import { type FailureLimits, TooManyFailures } from './failure-limits.ts';
 import { CONTENT_TYPE, findForm, formOf, readOAuthForm } from './form.ts';
 import { NO_SCOPES, OAuthError } from './oauth-error.ts';
@@ -55,7 +55,6 @@ export function tokenEndpoint(parts: TokenEndpointParts): Middleware[] {
     requireContentType,
     readOAuthForm,
     authentication.requireClient,
-    refuseForeignPage,
     async function issueTokens(ctx) {
       const client = authenticatedClient(ctx);
       const form = formOf(ctx);

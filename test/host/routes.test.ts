@@ -12,23 +12,23 @@ const OWN_FORM = `${FORM} requireSignedIn requireOwnForm`;
 const TABLE = `
 POST /oauth/introspect: readOAuthForm requireClient refusePublicClient answerIntrospection
 GET /oauth/introspect/changes: readOAuthForm requireClient refuseOthers openStream
-POST /oauth/token: allowPages tellRefusal requireContentType readOAuthForm requireClient refuseForeignPage issueTokens
+POST /oauth/token: allowPages tellRefusal requireContentType readOAuthForm requireClient issueTokens
 OPTIONS /oauth/token: preflight
 POST /oauth/token/revoke: noteRequest allowPages challengeRefused readForm refuseTokenParameter requireBearer revoke
 OPTIONS /oauth/token/revoke: preflight
-POST /oauth/revoke: noteRequest allowPages readOAuthForm requireClient refuseForeignPage revokeToken
+POST /oauth/revoke: noteRequest allowPages readOAuthForm requireClient revokeToken
 OPTIONS /oauth/revoke: preflight
 POST /oauth/token/refresh: refuseOtherBodies readForm refuseOAuth requireSameOrigin keepAlive
-POST /login/platform/backchannel-logout: readOAuthForm endSessions
+POST /login/platform/backchannel-logout: refusePages readOAuthForm endSessions
 OPTIONS /.well-known/oauth-authorization-server: preflight
 GET /.well-known/oauth-authorization-server: answerMetadata
-GET /oauth/authorize: pageToClient ignoreOpenIdParameters recognize engine
-GET /oauth/authorize/:uid: pageToClient engine
+GET /oauth/authorize: pageToClient requireNavigationOrSilence ignoreOpenIdParameters recognize engine
+GET /oauth/authorize/:uid: pageToClient requireNavigation engine
 GET /interaction/:uid: pageToClient show
 POST /interaction/:uid: pageToClient FORM submit
-GET /login: show
+GET /login: requireNavigation show
 POST /login: FORM submit
-GET /login/platform: beginHere
+GET /login/platform: requireNavigation beginHere
 GET /login/platform/callback: finish
 GET /logout: show
 POST /logout: FORM submit

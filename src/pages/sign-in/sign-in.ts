@@ -4,6 +4,7 @@ import type { Account } from '../../accounts/account.ts';
 import { normalizeEmail } from '../../accounts/email.ts';
 import { wayInWords } from '../../accounts/ways-in.ts';
 import type { Method } from '../../provider/browser-sessions.ts';
+import { requireNavigation } from '../../provider/cross-origin.ts';
 import { formOf } from '../../provider/form.ts';
 import type { PendingSignIn } from '../../provider/interactions.ts';
 import { originOf, seeOther, signedInAccount } from '../page.ts';
@@ -209,7 +210,7 @@ export function signInAnswers(parts: PageParts) {
 
 export function signInPage(parts: PageParts): Route[] {
   const { show, submit } = signInAnswers(parts);
-  return [get('/login', show), post('/login', ...parts.steps.form, submit)];
+  return [get('/login', requireNavigation, show), post('/login', ...parts.steps.form, submit)];
 }
 
 const purposeOf = ({ uid, isAgain, loginHint }: PendingSignIn): Purpose => ({

@@ -6,6 +6,7 @@ import type { UpstreamSessions } from '../../accounts/identities/upstream-sessio
 import type { AttemptLimit } from '../../attempt-limits.ts';
 import type { Disconnect } from '../../authorizations/endings.ts';
 import { networkOf } from '../../network-address.ts';
+import { refusePages } from '../../provider/cross-origin.ts';
 import { formOf, readOAuthForm } from '../../provider/form.ts';
 import { OAuthError } from '../../provider/oauth-error.ts';
 import { UpstreamRefusal } from '../../upstream/failures.ts';
@@ -86,7 +87,7 @@ export function upstreamLogouts(parts: {
   return Object.fromEntries(
     parts.providers.map((provider) => [
       `/login/${provider.settings.id}/backchannel-logout`,
-      { POST: [readOAuthForm, logoutOf(provider)] },
+      { POST: [refusePages, readOAuthForm, logoutOf(provider)] },
     ]),
   );
 }

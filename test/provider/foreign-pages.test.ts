@@ -1,0 +1,175 @@
+/** A page of another site uses up no limit of its visitors' network, whatever it makes their browser send. */
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { expect } from 'chai';
+import type { SignInProvider } from '../../src/config/settings.ts';
+import { describeInBrowser } from '../support/browser.ts';
+import { eventually } from '../support/eventually.ts';
+import { type Answer, ask, authorizationUrl, postForm, revokeCurrent } from '../support/oauth.ts';
+import { createPerson } from '../support/person.ts';
+import { startSeeded } from '../support/seeded.ts';
+
+const MAX = 3;
+const SENT = 3 * MAX;
+const LIMITS = {
+  waitingSignInsPerAddress: MAX,
+  clientFailures: MAX,
+  clientFailuresPerAddress: MAX,
+};
+/** A token request with a wrong secret. */
+const wrongSecretOf = (id: string): string =>
+  `client_id=${id}&client_secret=wrong&grant_type=client_credentials`;
+const PROVIDER: SignInProvider = {
+  ...{ id: 'platform', label: 'Platform', issuer: 'https://id.example', clientId: 'gatehouse' },
+  ...{ match: 'none', accountClaim: 'sub', scopes: ['openid'] },
+  ...{ hintDomains: [], create: false, endConnections: false },
+};
+
+describe('requests of another site’s page', () => {
+  const on = startSeeded({ settings: { limits: LIMITS, signIn: { providers: [PROVIDER] } } });
+  const FOREIGN = 'https://foreign.example';
+
+  const authorize = (headers: Record<string, string>, parameters = {}) =>
+    createPerson(on.issuer).get(
+      authorizationUrl(on.issuer, on.clients.confidential, parameters),
+      headers,
+    );
+  /** Sends more than the limit allows. @returns the last answer. */
+  async function often<Result>(send: () => Promise<Result>): Promise<Result> {
+    for (let sent = 1; sent < SENT; sent += 1) await send();
+    return send();
+  }
+
+  const embedded: readonly Record<string, string>[] = [
+    { 'sec-fetch-dest': 'image' },
+    { 'sec-fetch-dest': 'empty' },
+    { 'sec-fetch-dest': 'script' },
+    { 'sec-fetch-dest': 'iframe' },
+    { 'sec-fetch-dest': 'object' },
+    { 'sec-purpose': 'prefetch' },
+    { 'sec-purpose': 'prefetch;prerender' },
+  ];
+  for (const headers of embedded) {
+    it(`begin no sign-in: ${Object.entries(headers)}`, async () => {
+      const site = { 'sec-fetch-site': 'cross-site', ...headers };
+      const refused = await often(() => authorize(site));
+      expect(refused.status).to.equal(403);
+      expect(refused.headers.get('set-cookie')).to.equal(null);
+      for (const path of ['/login', '/login/platform']) {
+        expect((await createPerson(on.issuer).get(path, site)).status, path).to.equal(403);
+      }
+    });
+  }
+
+  it('may ask in a frame with prompt=none, of which nothing is kept or counted', async () => {
+    const frame = { 'sec-fetch-dest': 'iframe', 'sec-fetch-site': 'same-site' };
+    const { location } = await often(() => authorize(frame, { prompt: 'none' }));
+    expect(location?.searchParams.get('error')).to.equal('login_required');
+    expect((await authorize({})).location?.pathname).to.match(/^\/interaction\//);
+  });
+
+  it('count as no wrong secret, code or token of the network', async () => {
+    const { public: browserClient, machine } = on.clients;
+    const post = (path: string, form: Record<string, string>, headers = {}): Promise<Answer> =>
+      ask(new URL(path, on.issuer), {
+        method: 'POST',
+        headers: { origin: FOREIGN, 'sec-fetch-site': 'cross-site', ...headers },
+        body: new URLSearchParams(form),
+      });
+    const wrong = { client_id: machine.id, client_secret: `gate_cs_${'w'.repeat(43)}` };
+    const unknown = { client_id: `gate_ci_${'x'.repeat(22)}`, client_secret: 'w' };
+    const code = { grant_type: 'authorization_code', code: `gate_ac_${'x'.repeat(43)}` };
+    const bearer = { authorization: `Bearer gate_at_${'x'.repeat(89)}` };
+    const tries: readonly (readonly [status: number, () => Promise<Answer>])[] = [
+      [400, () => post('/oauth/token', { grant_type: 'client_credentials', ...wrong })],
+      [401, () => post('/oauth/token', { grant_type: 'client_credentials', ...unknown })],
+      [400, () => post('/oauth/token', { ...code, client_id: browserClient.id })],
+      [400, () => post('/oauth/introspect', { token: 'x', ...wrong })],
+      [400, () => post('/oauth/revoke', { token: 'x', ...wrong })],
+      [401, () => post('/oauth/token/revoke', {}, bearer)],
+      [400, () => post('/login/platform/backchannel-logout', { logout_token: 'x' })],
+    ];
+    for (const [status, send] of tries) {
+      const { status: seen, text } = await often(send);
+      expect(seen, text).to.equal(status);
+    }
+    // A program of the same network is still told exactly what is wrong.
+    const refused = await postForm(on.issuer, '/oauth/token', {
+      grant_type: 'client_credentials',
+      ...wrong,
+    });
+    expect(refused.status).to.equal(401);
+    expect((await revokeCurrent(on.issuer, `gate_at_${'x'.repeat(89)}`)).status).to.equal(401);
+  });
+
+  it('learn nothing about a secret, because it is not looked at', async () => {
+    const { id = '', secret = '' } = on.clients.machine;
+    const right = { grant_type: 'client_credentials', client_id: id, client_secret: secret };
+    const [withRight, withWrong] = await Promise.all(
+      [right, { ...right, client_secret: `gate_cs_${'w'.repeat(43)}` }].map((form) =>
+        ask(new URL('/oauth/token', on.issuer), {
+          method: 'POST',
+          headers: { origin: FOREIGN },
+          body: new URLSearchParams(form),
+        }),
+      ),
+    );
+    expect(withRight?.text).to.equal(withWrong?.text);
+  });
+});
+
+describeInBrowser('a page of another site in a real browser', (visit) => {
+  const on = startSeeded({ settings: { limits: LIMITS } });
+  let server: Server;
+
+  /** What makes a browser send the requests as soon as it opens the page, `SENT` times each. */
+  const pageOf = (): string => {
+    const url = authorizationUrl(on.issuer, on.clients.confidential).href.replaceAll('&', '&amp;');
+    const elements = Array.from(
+      { length: SENT },
+      (_, index) =>
+        `<img hidden src="${url}&amp;n=${index}"><iframe hidden src="${url}&amp;n=${index}"></iframe>`,
+    );
+    const script = `
+      for (let sent = 0; sent < ${SENT}; sent += 1) {
+        const body = new URLSearchParams('${wrongSecretOf(on.clients.machine.id)}');
+        fetch('${on.issuer}/oauth/token', { method: 'POST', mode: 'no-cors', body });
+      }`;
+    return `<!doctype html><title>Foreign</title>${elements.join('')}<script>${script}</script>`;
+  };
+
+  before('serve a page on another site', async () => {
+    server = createServer((_request, response) => {
+      response.setHeader('content-type', 'text/html').end(pageOf());
+    }).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+  });
+  after(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+
+  /** How often the service answered a path with each status. */
+  function answersAt(path: string): Record<string, number> {
+    const lines = on.service.logLines.map((line) => JSON.parse(line) as Record<string, unknown>);
+    const answers = lines.filter((line) => line.path === path && line.status !== undefined);
+    const byStatus = Object.groupBy(answers, ({ status }) => String(status));
+    return Object.fromEntries(
+      Object.entries(byStatus).map(([status, list]) => [status, list?.length ?? 0]),
+    );
+  }
+
+  it('locks nobody out by images, frames and wrong secrets that its visitor’s browser sends', async () => {
+    const { page } = await visit();
+    await page.goto(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`);
+    await eventually(() => {
+      expect(answersAt('/oauth/authorize')).to.deep.equal({ 403: 2 * SENT });
+      expect(answersAt('/oauth/token')).to.deep.equal({ 400: SENT });
+    });
+    await page.goto(authorizationUrl(on.issuer, on.clients.confidential).href);
+    expect(new URL(page.url()).pathname).to.match(/^\/interaction\//);
+    const form = Object.fromEntries(new URLSearchParams(wrongSecretOf(on.clients.machine.id)));
+    expect((await postForm(on.issuer, '/oauth/token', form)).status).to.equal(401);
+  });
+});
