@@ -207,7 +207,7 @@ describe('while many passwords are hashed', () => {
         (await on.service.accounts.add({ email: 'pat@demo.test', name: 'Pat' }));
       const { token } = await on.service.passwordLinks.make(account, 'forgotten', 'operator');
       const browser = createPerson(on.issuer);
-      const link = await browser.get(`/password?token=${token}`);
+      const link = await browser.open(`/password?token=${token}`);
       const waiting = crowd(turn);
       try {
         const fields = { email: account.email, password: 'seven red forklifts' };

@@ -80,7 +80,7 @@ describe('form tokens', () => {
         const account = await on.service.accounts.find(on.seeded.other.accountId);
         if (!account) throw new Error('no account');
         const { token } = await on.service.passwordLinks.make(account, 'forgotten', 'operator');
-        return person.get(`/password?token=${token}`);
+        return person.open(`/password?token=${token}`);
       },
       fields: () => ({ new_password: 'eight blue pallets, stacked' }),
       isDone: () => hasRecorded('password_changed'),

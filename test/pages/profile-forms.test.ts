@@ -336,7 +336,7 @@ describe('the forms of the profile', () => {
     const security = '/profile/security/password';
     const pages = [
       await visitor.submit(await visitor.get('/login'), { email, password: typed }),
-      await visitor.submit(await visitor.get(`/password?token=${token}`), short),
+      await visitor.submit(await visitor.open(`/password?token=${token}`), short),
       await person.send(security, { current_password: typed, ...short }),
       await person.send(security, { current_password: on.seeded.person.password, ...short }),
       await person.send(`${path}/test`, { client_secret: typed }),

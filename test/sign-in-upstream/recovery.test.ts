@@ -108,7 +108,7 @@ describe('an account that somebody else got into', () => {
   };
   async function opened(path: Promise<string>) {
     const back = on.traveller();
-    return { back, form: await back.get(await path) };
+    return { back, form: await back.open(await path) };
   }
 
   for (const [way, arrive] of Object.entries(WAYS_BACK)) {
@@ -226,7 +226,7 @@ describe('without passwords, somebody whose provider knows them no more', () => 
     const [{ token }, waiting] = [await make(), await make()];
 
     const person = on.traveller();
-    const form = await person.get(`/password?token=${token}`);
+    const form = await person.open(`/password?token=${token}`);
     expect(form.html).to.include('Sign in with this link').and.not.include('new_password');
     const security = await person.follow(await person.submit(form, { token }));
     expect(security.html).to.include('You are signed in').and.include('Grace Person');

@@ -22,6 +22,8 @@ export type Fields = Readonly<Record<string, string | readonly string[]>>;
 export interface Person {
   /** One request, no redirect followed. `headers` replace those a browser would send. */
   get(path: string | URL, headers?: Record<string, string>): Promise<Page>;
+  /** As `get`, and follows redirects as `follow` does. */
+  open(path: string | URL, headers?: Record<string, string>): Promise<Page>;
   /** Any form post, without a page it came from. */
   post(path: string | URL, fields: Fields, headers?: Record<string, string>): Promise<Page>;
   /**
@@ -76,6 +78,8 @@ export function createPerson(issuer: string): Person {
 
     get: (path, headers) =>
       request(new URL(path, issuer), { headers: { ...NAVIGATION, ...headers } }),
+
+    open: async (path, headers) => person.follow(await person.get(path, headers)),
 
     post: (path, fields, headers) =>
       request(new URL(path, issuer), {

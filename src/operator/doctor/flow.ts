@@ -135,7 +135,9 @@ function approval(browser: DoctorBrowser, flow: Flow, journey: Journey): Check[]
   async function signInByLink(path: string): Promise<string> {
     page = await browser.open(path);
     journey.hasBegun = hasField(page, 'token');
-    demand(journey.hasBegun, page, 'GET /password', ANOTHER);
+    // 410: the cookie that the redirect had set did not come back.
+    const remedy = page.status === 410 ? COOKIES_LOST : ANOTHER;
+    demand(journey.hasBegun, page, 'GET /password', remedy);
     page = await browser.submit(page, {
       token: new URL(path, flow.issuer).searchParams.get('token') ?? '',
     });

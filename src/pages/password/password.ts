@@ -6,7 +6,8 @@ import type { LinkPurpose } from '../../accounts/passwords/links.ts';
 import { TooManyPasswords } from '../../accounts/passwords/work.ts';
 import { formOf } from '../../provider/form.ts';
 import { Refusal } from '../../refusal.ts';
-import { originOf } from '../page.ts';
+import { ownCookie } from '../own-cookie.ts';
+import { originOf, seeOther } from '../page.ts';
 import { get, type PageParts, post, type Route } from '../routes.ts';
 import { sayBusy } from '../sign-in/password-check.ts';
 import { comesFrom } from '../sign-in/upstream-ways.ts';
@@ -50,8 +51,12 @@ const LINKS: Readonly<Record<LinkPurpose, string>> = {
   confirmed: 'it was confirmed where you sign in elsewhere that it is you',
 };
 
-/** The token comes in the query, which is never logged, and goes on in the form. */
+/**
+ * The token comes in the query, which is never logged. From there it goes to a cookie at once: the
+ * address stays in the history of the browser, in its bar and in what people copy. The form has it, too.
+ */
 export function passwordPage(parts: PageParts): Route[] {
+  const cookie = ownCookie(parts.issuer, 'link');
   const { host, devices, keptForms, waiting, forgotPasswordUrl, upstream, passwords } = parts;
   const { passwordLinks: links, passwordChanges: changes, endingChoices } = parts;
 
@@ -88,7 +93,13 @@ export function passwordPage(parts: PageParts): Route[] {
   }
 
   /** Looking does not use the link up, for mail programs look as well. */
-  const show = (ctx: Context): Promise<void> => draw(ctx, String(ctx.query.token ?? ''));
+  async function show(ctx: Context): Promise<void> {
+    const { token } = ctx.query;
+    if (token === undefined) return draw(ctx, cookie.get(ctx) ?? '');
+    if (typeof token !== 'string' || !(await links.find(token))) return sayOver(ctx);
+    cookie.set(ctx, token);
+    seeOther(ctx, ctx.path);
+  }
 
   async function submit(ctx: Context): Promise<void> {
     const form = formOf(ctx);
@@ -111,6 +122,7 @@ export function passwordPage(parts: PageParts): Route[] {
   }
 
   async function letIn(ctx: Context, { account, purpose }: Recovered): Promise<void> {
+    cookie.clear(ctx);
     // However many strangers guess, whoever got the link can now sign in here.
     devices.remember(ctx, account);
     await tell(ctx, account, purpose);

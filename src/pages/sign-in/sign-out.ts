@@ -10,6 +10,13 @@ declare module '../view-data.ts' {
   }
 }
 
+/**
+ * What the browser keeps of pages, for the next person at it. Not `"cookies"`: that would also delete
+ * those of every other site below the same registered domain, and the one by which this browser is
+ * known to the account.
+ */
+const CLEARED = '"cache", "storage"';
+
 export function signOutPage({ host, steps, accounts, sessions }: PageParts): Route[] {
   /** Asks, because a link on any site can lead here; or says that it is done. */
   async function show(ctx: Context): Promise<void> {
@@ -22,7 +29,10 @@ export function signOutPage({ host, steps, accounts, sessions }: PageParts): Rou
     const visitor = await visitorOf(ctx, { sessions, accounts });
     // The page was drawn for somebody else: it asks, with the name of who would be signed out.
     const isMeant = !visitor || host.drawnFor(ctx, visitor) !== 'somebody else';
-    if (isMeant) await sessions.signOut(ctx);
+    if (isMeant) {
+      await sessions.signOut(ctx);
+      ctx.set('Clear-Site-Data', CLEARED);
+    }
     seeOther(ctx, ctx.path);
   }
 

@@ -59,7 +59,7 @@ describe('“Forgot password?”', () => {
 
     const link = linkIn(mail.text);
     expect(link.origin).to.equal(on.issuer);
-    const form = await visitor.get(link);
+    const form = await visitor.open(link);
     const login = await visitor.follow(await visitor.submit(form, { new_password: NEW_PASSWORD }));
     expect(textOf(login.html)).to.include('Your password is set.');
     const token = link.searchParams.get('token') ?? '';

@@ -36,7 +36,7 @@ describe('the page of a link to set a password', () => {
 
   it('sets the password and leads to the sign-in page, where it is good', async () => {
     const path = await linkFor(on.service, credentials);
-    const form = await visitor.get(path);
+    const form = await visitor.open(path);
     expect(textOf(form.html)).to.include('Set your password').and.include(credentials.email);
     const login = await visitor.follow(await visitor.submit(form, { new_password: NEW_PASSWORD }));
     expect(login.url.pathname).to.equal('/login');
@@ -48,13 +48,13 @@ describe('the page of a link to set a password', () => {
   });
 
   it('says what it is for: a first password, or another one', async () => {
-    const forgotten = await visitor.get(await linkFor(on.service, credentials, 'forgotten'));
+    const forgotten = await visitor.open(await linkFor(on.service, credentials, 'forgotten'));
     expect(textOf(forgotten.html)).to.include('Choose a new password');
   });
 
   it('is over after a day, and what was never a link looks the same', async () => {
     const path = await linkFor(on.service, credentials);
-    const form = await visitor.get(path);
+    const form = await visitor.open(path);
     on.clock.advance(86_400);
     const late = await visitor.get(path);
     expect(isOver(late)).to.equal(true);
@@ -72,18 +72,18 @@ describe('the page of a link to set a password', () => {
     const { person, clients } = on.seeded;
     const { accessToken } = await on.partner.tokens(clients.confidential);
     for (const isEnding of [false, true]) {
-      const form = await visitor.get(await linkFor(on.service, person, 'forgotten'));
+      const form = await visitor.open(await linkFor(on.service, person, 'forgotten'));
       expect(textOf(form.html)).to.include('Also disconnect the client that acts for you');
       const fields = { new_password: NEW_PASSWORD, ...(isEnding && { end_connections: 'yes' }) };
       expect((await visitor.submit(form, fields)).status).to.equal(303);
       expect(await on.partner.isActive(accessToken)).to.equal(!isEnding);
     }
-    const form = await visitor.get(await linkFor(on.service, person, 'forgotten'));
+    const form = await visitor.open(await linkFor(on.service, person, 'forgotten'));
     expect(form.html).not.to.include('end_connections');
   });
 
   it('a refused password is said, and the link is as good as before', async () => {
-    const form = await visitor.get(await linkFor(on.service, credentials));
+    const form = await visitor.open(await linkFor(on.service, credentials));
     for (const new_password of ['', 'short', 'x'.repeat(257), 'passwordpassword']) {
       const page = await visitor.submit(form, { new_password });
       expect(page.status, new_password).to.equal(422);
@@ -96,7 +96,7 @@ describe('the page of a link to set a password', () => {
 
   it('long and odd passwords are kept whole', async () => {
     const password = `${' ä🔑 '.repeat(50)}end`;
-    const form = await visitor.get(await linkFor(on.service, credentials));
+    const form = await visitor.open(await linkFor(on.service, credentials));
     expect((await visitor.submit(form, { new_password: password })).status).to.equal(303);
     const other = createPerson(on.issuer);
     const wrong = { ...credentials, password: password.slice(0, -1) };
@@ -108,7 +108,7 @@ describe('the page of a link to set a password', () => {
   it('the token is in no log, and in no address once the form was sent', async () => {
     const path = await linkFor(on.service, credentials);
     const token = path.slice('/password?token='.length);
-    const form = await visitor.get(path);
+    const form = await visitor.open(path);
     expect(form.headers.get('referrer-policy')).to.equal('same-origin');
     expect(form.headers.get('cache-control')).to.equal('no-store');
     const refused = await visitor.submit(form, { new_password: 'short' });
@@ -120,7 +120,7 @@ describe('the page of a link to set a password', () => {
 
   it('a link of one account sets no other one’s password, whatever the form says', async () => {
     const other = await addPerson(on.service, 'Eve', `eve-${people}@example.test`);
-    const form = await visitor.get(await linkFor(on.service, credentials));
+    const form = await visitor.open(await linkFor(on.service, credentials));
     const fields = { account_id: other.accountId, email: other.email, purpose: 'forgotten' };
     const [token = ''] = form.forms[0]?.values.find(([name]) => name === 'token')?.slice(1) ?? [];
     const [formToken = ''] =

@@ -128,7 +128,7 @@ describe('while strangers guess a password', () => {
     const account = await service.accounts.findByEmail(person.email);
     if (!account) throw new Error('no account');
     const { token } = await service.passwordLinks.make(account, 'forgotten', 'operator');
-    const form = await browser.get(`/password?token=${token}`, here);
+    const form = await browser.open(`/password?token=${token}`, here);
     const password = 'eight blue pallets, stacked';
     expect((await browser.submit(form, { new_password: password }, here)).status).to.equal(303);
     expect((await attempt(browser, { ...person, password }, '192.0.2.90')).status).to.equal(303);
