@@ -1,5 +1,6 @@
 /** What each view is given: one object called `page` per view, checked where the page builds it. */
 import type { Context } from 'koa';
+import type { Moment } from './words/moment.ts';
 
 /**
  * The views of `views/`, by file name, and the data each one prints. Each page declares its own
@@ -72,6 +73,9 @@ export interface SecretShownView {
   readonly next: { readonly href: string; readonly label: string };
 }
 
+/** What a page says, with times in it, each as people see it where they are. */
+export type Sentence = string | readonly (string | Moment)[];
+
 /** Asks before something ends: `question subject?` */
 export interface ConfirmView {
   readonly section: string;
@@ -80,8 +84,8 @@ export interface ConfirmView {
   /** A name that somebody chose, or what it is about in words. */
   readonly subject: string;
   /** That it is in use, as far as that is known. */
-  readonly warning?: string;
-  readonly consequences: readonly string[];
+  readonly warning?: Sentence;
+  readonly consequences: readonly Sentence[];
   readonly action: string;
   /** Sent along hidden. */
   readonly fields?: readonly { readonly name: string; readonly value: string }[];

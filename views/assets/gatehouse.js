@@ -106,6 +106,10 @@ function showLocally(element) {
   const format = (options) => new Intl.DateTimeFormat('en-GB', options).format(time);
   const exact = format({ dateStyle: 'full', timeStyle: 'long' });
   element.title = `${exact} (${element.textContent.trim()})`;
+  if (element.dataset.field === 'time') {
+    element.textContent = format({ timeStyle: 'medium' });
+    return;
+  }
   element.textContent = format({ dateStyle: 'medium', timeStyle: 'short' });
   const relative = document.createElement('span');
   relative.className = 'relative';
@@ -179,7 +183,9 @@ function showRequests(list) {
     for (const field of item.querySelectorAll('[data-field]')) {
       field.textContent = request[field.dataset.field];
     }
-    item.querySelector('time').dateTime = request.at.iso;
+    const time = item.querySelector('time');
+    time.dateTime = request.at.iso;
+    showLocally(time);
     const outcome = item.querySelector('[data-field=outcome]');
     outcome.classList.toggle('removed', request.isRefused);
     outcome.classList.toggle('added', !request.isRefused);

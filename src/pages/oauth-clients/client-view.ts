@@ -95,7 +95,7 @@ interface ClientPage {
 /** One request of a client, on the page and in its stream. */
 export interface ShownRequest {
   readonly at: Moment;
-  /** To the second, in UTC. */
+  /** To the second, with its zone. */
   readonly time: string;
   readonly step: string;
   readonly outcome: string;

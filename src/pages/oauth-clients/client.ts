@@ -5,7 +5,7 @@ import type { OwnedClient } from '../../clients/client-row.ts';
 import { isAliveFor } from '../page.ts';
 import { get, type PageParts, type Route } from '../routes.ts';
 import { accountOf } from '../signed-in.ts';
-import { momentOf, momentOrNothing } from '../words/moment.ts';
+import { momentOf, momentOrNothing, timeOfDay } from '../words/moment.ts';
 import type { ShownRequest } from './client-view.ts';
 import { CLIENT, headOf, type OwnClientSteps, ownClientOf, urlOf } from './own-client.ts';
 import { problemGroupsOf } from './problems.ts';
@@ -84,7 +84,7 @@ const OUTCOMES = { authorize: 'code sent', token: 'tokens issued', revoke: 'revo
 /** In the words of the page. */
 const shownRequest = (request: ClientRequest): ShownRequest => ({
   at: momentOf(new Date(request.at)),
-  time: new Date(request.at).toISOString().slice(11, 19),
+  time: timeOfDay(new Date(request.at)),
   step: request.grantType ? `${STEPS[request.step]} ${request.grantType}` : STEPS[request.step],
   outcome: request.error ?? OUTCOMES[request.step],
   isRefused: request.error !== undefined,

@@ -129,10 +129,11 @@ function lastUseOf(secret: SecretRow): Pick<ConfirmView, 'warning' | 'consequenc
     'Requests that use it are refused from the next one on; those that use the other secret are ' +
     'not. This cannot be undone.';
   const use = lastUsed
-    ? `${what} was last used on ${lastUsed.text}`
-    : `${what} was made on ${created.text} and never used`;
-  if (isSafeToRemove) return { consequences: [`${use}: it is safe to remove.`, end] };
-  return { warning: `${use}. Make sure that nothing needs it any more.`, consequences: [end] };
+    ? [`${what} was last used on `, lastUsed]
+    : [`${what} was made on `, created, ' and never used'];
+  if (isSafeToRemove) return { consequences: [use.concat(': it is safe to remove.'), end] };
+  const warning = use.concat('. Make sure that nothing needs it any more.');
+  return { warning, consequences: [end] };
 }
 
 /** Milliseconds. What runs once a day has used the newer secret by then. */

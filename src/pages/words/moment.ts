@@ -15,6 +15,9 @@ export function momentOf(time: Date): Moment {
   return { iso, text: `${DAY.format(time)}, ${iso.slice(11, 16)} UTC` };
 }
 
+/** `04:23:10 UTC`, for a list that begins anew each time it is looked at. */
+export const timeOfDay = (time: Date): string => `${time.toISOString().slice(11, 19)} UTC`;
+
 /** Of a time that may not have come, such as a first use. */
 export const momentOrNothing = (time: Date | null | undefined): Moment | undefined =>
   time ? momentOf(time) : undefined;
