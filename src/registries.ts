@@ -7,6 +7,7 @@ import { createActivity, type OperatedBy } from './accounts/activity/activity.ts
 import { createApiKeys } from './accounts/api-keys/api-keys.ts';
 import { createIdentities } from './accounts/identities/identities.ts';
 import { createUpstreamSessions } from './accounts/identities/upstream-sessions.ts';
+import { createTakenNames } from './accounts/organizations/taken-names.ts';
 import { createPasskeys } from './accounts/passkeys/passkeys.ts';
 import { createPasswordLinks } from './accounts/passwords/links.ts';
 import { createSessionList } from './accounts/session-list.ts';
@@ -31,16 +32,23 @@ export function createRegistries(parts: {
   readonly changes: ChangeFeed;
   readonly clock: Clock;
   readonly log: Pick<Logger, 'warn' | 'debug'>;
+  readonly issuer: string;
   /** Of the operator command. */
   readonly by?: OperatedBy;
   /** People, and API keys. */
   readonly mostRemembered?: number | undefined;
 }) {
-  const { database, changes, clock, log, by, mostRemembered } = parts;
-  const clients = createClientRegistry({ database, changes, clock });
+  const { database, changes, clock, log, issuer, by, mostRemembered } = parts;
   const people = createPeople({ database, changes, clock, mostRemembered });
   const accounts = createAccountRegistry({ database, changes, clock, people });
   const access = createAccess({ database, changes, clock, people });
+  const takenNames = createTakenNames(issuer);
+  const checks = {
+    isNameTaken: takenNames.isTaken,
+    followBars: access.bars.follow,
+    forgetBars: access.bars.forget,
+  };
+  const clients = createClientRegistry({ database, changes, clock, checks });
   const connections = createConnections({ database, changes, clock, people });
   const sessionList = createSessionList({ database, accounts });
   const activity = createActivity({ database, clock, ...(by && { by }) });
@@ -69,6 +77,7 @@ export function createRegistries(parts: {
     removeClient: createClientRemoval({ clients, connections, activity }),
     accounts,
     access,
+    takenNames,
     sessionList,
     connections,
     activity,

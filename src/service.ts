@@ -95,7 +95,14 @@ export async function startService(given: ServiceParts) {
   await readiness.ask();
 
   const { rememberedPeople: mostRemembered } = storage;
-  const registries = createRegistries({ database, changes, clock, log, mostRemembered });
+  const registries = createRegistries({
+    database,
+    changes,
+    clock,
+    log,
+    issuer: settings.issuer,
+    mostRemembered,
+  });
   opened.defer(() => registries.close());
   const { activity, revocations, requestStreams } = registries;
   const isSeeded = settings.demo && (await seedDemo({ database, clock }));

@@ -1,4 +1,5 @@
 /** The names of people, organizations and warehouses: any text that a page can show as it is. */
+import { hasBlankLetter, isOverloaded } from '../name-rules.ts';
 import { Refusal } from '../refusal.ts';
 
 const LONGEST_NAME = 200;
@@ -11,11 +12,18 @@ const INVISIBLE = /[\p{C}\p{Zl}\p{Zp}]/u;
  * @throws Refusal `name_invalid`
  */
 export function displayName(entered: string): string {
-  const name = entered.normalize('NFC').trim();
-  if (name !== '' && [...name].length <= LONGEST_NAME && !INVISIBLE.test(name)) return name;
+  const name = visibleText(entered);
+  if (name !== undefined && !hasBlankLetter(name) && !isOverloaded(name)) return name;
   throw new Refusal(
     'name_invalid',
     'This cannot be a name.',
-    `Use 1 to ${LONGEST_NAME} visible characters.`,
+    `Use 1 to ${LONGEST_NAME} visible characters, and at most two accents on a letter.`,
   );
+}
+
+/** As `displayName`, for imports: what another system calls things is not judged again. */
+export function visibleText(entered: string): string | undefined {
+  const text = entered.normalize('NFC').trim();
+  const isVisible = text !== '' && [...text].length <= LONGEST_NAME && !INVISIBLE.test(text);
+  return isVisible ? text : undefined;
 }

@@ -40,6 +40,8 @@ export interface ReachingClient extends Reaching {
   /** Null where it is let in. */
   readonly barredAt: Date | null;
   readonly barredBy: string | null;
+  /** Because another client of its owner is barred. */
+  readonly followsBar: boolean;
 }
 
 export interface ReachingMachine extends Reaching {
@@ -87,7 +89,8 @@ export async function reachOfOrganization(
     database.query<ReachingClient>(
       `SELECT c.id, c.name, o.name AS "ownerName", c.suspended_at IS NOT NULL AS "isSuspended",
           coalesce(n.people, '{}') AS people, n.last_used_at AS "lastUsedAt",
-          b.barred_at AS "barredAt", a.name AS "barredBy"
+          b.barred_at AS "barredAt", a.name AS "barredBy",
+          coalesce(b.follows, false) AS "followsBar"
         FROM (
           SELECT n.client_id, max(n.last_used_at) AS last_used_at,
             array_agg(a.name ORDER BY n.last_used_at DESC NULLS LAST, a.name, a.id) AS people

@@ -5,7 +5,14 @@ import { Refusal, refuseViolations } from '../refusal.ts';
 import { lockAccount } from '../storage/account-turns.ts';
 import type { Alongside, Database, Queries } from '../storage/queries.ts';
 import { type Client, hasSecret } from './client.ts';
-import { type ClientDraft, normalizeClientName, refuseInvalidClient } from './client-rules.ts';
+import {
+  type ClientDraft,
+  invalidClient,
+  NAME_TAKEN,
+  type Naming,
+  normalizeClientName,
+  refuseInvalidClient,
+} from './client-rules.ts';
 import { insertSecret, newClientSecret } from './client-secrets.ts';
 
 export interface ClientCreation {
@@ -38,6 +45,39 @@ export interface NewClient extends ClientDraft {
   readonly ownerAccountId?: string | undefined;
   /** How many clients the owner may have, this one among them; absent where nobody counts. */
   readonly mostOfOwner?: number;
+  /** Default: by its owner. */
+  readonly naming?: Naming;
+}
+
+/** What others decide about a client when it is registered or changed. */
+export interface ClientChecks {
+  /** Whether people could take the name for that of somebody else. @param tx of the change. */
+  isNameTaken(tx: Queries, name: string, ownerAccountId: string | undefined): Promise<boolean>;
+  /** Extends the bars of organizations to a client at the redirect hosts of a barred one. */
+  followBars(
+    tx: Queries,
+    client: {
+      readonly id: string;
+      readonly ownerAccountId: string;
+      readonly redirectUris: readonly string[];
+      /** None for a new client. */
+      readonly formerRedirectUris: readonly string[];
+    },
+  ): Promise<void>;
+  /** After a change that `followBars` was called in. */
+  forgetBars(clientId: string): void;
+}
+
+/** @throws Refusal `client_invalid` */
+export async function refuseTakenName(
+  tx: Queries,
+  checks: ClientChecks | undefined,
+  client: Pick<NewClient, 'name' | 'ownerAccountId' | 'naming' | 'redirectUris'>,
+): Promise<void> {
+  const { name, ownerAccountId, naming = 'by its owner', redirectUris } = client;
+  if (!checks || naming !== 'by its owner') return;
+  if (!(await checks.isNameTaken(tx, normalizeClientName(name), ownerAccountId))) return;
+  throw invalidClient([NAME_TAKEN], redirectUris);
 }
 
 export interface CreationForm {
@@ -52,17 +92,18 @@ export interface CreationForm {
 export function createClientCreation(parts: {
   readonly database: Database;
   readonly clock: Clock;
+  readonly checks?: ClientChecks | undefined;
   /** Reads the client anew, also where it was remembered. */
   readonly readChanged: (id: string) => Promise<Client>;
 }): ClientCreation {
-  const { database, clock, readChanged } = parts;
+  const { database, clock, checks, readChanged } = parts;
 
   async function create(
-    { ownerAccountId: owner, mostOfOwner, ...draft }: NewClient,
+    { ownerAccountId: owner, mostOfOwner, naming = 'by its owner', ...draft }: NewClient,
     form: CreationForm | undefined,
     alongside: Alongside<string> | undefined,
   ): Promise<{ client: Client; secret?: string }> {
-    refuseInvalidClient(draft);
+    refuseInvalidClient(draft, naming);
     refuseForeignAccountId(owner);
     const id = newValue('client_id');
     const secret = hasSecret(draft.kind) ? newClientSecret() : undefined;
@@ -76,6 +117,7 @@ export function createClientCreation(parts: {
         if (owner !== undefined && mostOfOwner !== undefined) {
           await refuseMoreThan(mostOfOwner, owner, tx);
         }
+        await refuseTakenName(tx, checks, { ...draft, ownerAccountId: owner, naming });
         await tx.query(
           `INSERT INTO clients (id, kind, name, owner_account_id, redirect_uris, native,
               created_at, updated_at, creation_key)
@@ -92,6 +134,11 @@ export function createClientCreation(parts: {
           ],
         );
         if (secret) await insertSecret(tx, id, secret, now);
+        if (owner !== undefined) {
+          const { redirectUris } = draft;
+          const client = { id, ownerAccountId: owner, redirectUris, formerRedirectUris: [] };
+          await checks?.followBars(tx, client);
+        }
         await alongside?.(tx, id);
         return id;
       });

@@ -9,11 +9,13 @@ import { mapPage, type Page, type PageRequest, pageOf } from '../storage/pages.t
 import { type Alongside, BEYOND_LOST, type Database, type Queries } from '../storage/queries.ts';
 import type { Client, ClientKind } from './client.ts';
 import {
+  type ClientChecks,
   type ClientCreation,
   createClientCreation,
   refuseForeignAccountId,
   unknownOwner,
 } from './client-creation.ts';
+import { type ClientEdits, createClientEdits } from './client-edits.ts';
 import {
   type ClientRow,
   clientFrom,
@@ -21,22 +23,13 @@ import {
   type OwnedClients,
   SELECT_CLIENTS,
 } from './client-row.ts';
-import { type ClientDraft, normalizeClientName, refuseInvalidClient } from './client-rules.ts';
 import { type ClientSecrets, createClientSecrets, unknownClient } from './client-secrets.ts';
 
-export interface ClientRegistry extends ClientCreation, ClientSecrets, OwnedClients {
+export interface ClientRegistry extends ClientCreation, ClientEdits, ClientSecrets, OwnedClients {
   /** The client with its secrets, suspended or not; undefined when there is none. */
   find(id: string): Promise<Client | undefined>;
   /** The clients as they are now, oldest first; those that all of `only` is true of. */
   list(page?: PageRequest, only?: ClientFilter): Promise<Page<Client>>;
-  /**
-   * Changes what people see and where they are sent back to, and nothing else of the client. The
-   * operator's mark was for what it was.
-   *
-   * @param changes what is left out stays as it is.
-   * @throws Refusal `client_invalid` (with every problem) or `client_unknown`
-   */
-  edit(id: string, changes: Partial<ClientChanges>, alongside?: Alongside): Promise<Client>;
   /** Says that the operator looked at it as it is, or takes that back. @throws Refusal `client_unknown` */
   verify(id: string, isVerified: boolean, alongside?: Alongside): Promise<Client>;
   /** From the next request on nothing issued to the client is accepted. @throws Refusal `client_unknown` */
@@ -69,19 +62,6 @@ export interface ClientRegistry extends ClientCreation, ClientSecrets, OwnedClie
   remove(id: string, alongside?: Alongside): Promise<void>;
 }
 
-/** Links that are not given stay. */
-export type ClientChanges = Pick<ClientDraft, 'name' | 'redirectUris' | 'links'>;
-
-const EDIT = `
-  name = coalesce($3::text, name), redirect_uris = coalesce($4::text[], redirect_uris),
-  homepage_url = CASE WHEN $8 THEN $5 ELSE homepage_url END,
-  support_url = CASE WHEN $8 THEN $6 ELSE support_url END,
-  privacy_url = CASE WHEN $8 THEN $7 ELSE privacy_url END,
-  verified_at = CASE
-    WHEN name = coalesce($3, name) AND redirect_uris = coalesce($4, redirect_uris)
-      AND (NOT $8::boolean OR (homepage_url, support_url, privacy_url)
-        IS NOT DISTINCT FROM ($5::text, $6::text, $7::text))
-    THEN verified_at END`;
 const TRANSFER = 'owner_account_id = $3, creation_key = NULL, verified_at = NULL';
 export interface ClientFilter {
   readonly kind?: ClientKind | undefined;
@@ -96,8 +76,10 @@ export function createClientRegistry(parts: {
   readonly database: Database;
   readonly changes: ChangeFeed;
   readonly clock: Clock;
+  /** Absent where only clients of the service itself are added. */
+  readonly checks?: ClientChecks;
 }): ClientRegistry {
-  const { database, changes, clock } = parts;
+  const { database, changes, clock, checks } = parts;
   const memory = createMemory<Client | undefined>({
     changes,
     clock,
@@ -118,6 +100,7 @@ export function createClientRegistry(parts: {
   /** What was just written, for whoever wrote it: the notification takes a moment longer. */
   async function readChanged(id: string): Promise<Client> {
     memory.forget('clients', id);
+    checks?.forgetBars(id);
     const client = await read(id);
     if (client === undefined) throw unknownClient(id);
     return client;
@@ -154,7 +137,8 @@ export function createClientRegistry(parts: {
   }
 
   return {
-    ...createClientCreation({ database, clock, readChanged }),
+    ...createClientCreation({ database, clock, checks, readChanged }),
+    ...createClientEdits({ changing, clock, checks, read, readChanged }),
     ...createClientSecrets({ changing, database, clock, readChanged }),
     ...createOwnedClients(database),
 
@@ -170,20 +154,6 @@ export function createClientRegistry(parts: {
         values: [kind ?? null, ownerAccountId ?? null, isSuspended ?? null],
       };
       return mapPage(await pageOf<ClientRow>(database, query, page), clientFrom);
-    },
-
-    async edit(id, changes, alongside) {
-      const { links } = changes;
-      const client = isClientId(id) ? await read(id) : undefined;
-      if (!client) throw unknownClient(id);
-      // By the rules of its kind, which never changes.
-      const { homepage, support, privacy } = links ?? {};
-      const { name: typed = client.name, redirectUris: uris = client.redirectUris } = changes;
-      refuseInvalidClient({ ...client, name: typed, redirectUris: uris, links: links ?? {} });
-      const named = changes.name === undefined ? undefined : normalizeClientName(typed);
-      const values = [named, changes.redirectUris, homepage, support, privacy, links !== undefined];
-      const orNull = values.map((value) => value ?? null);
-      return change(id, EDIT, orNull, alongside);
     },
 
     // Suspended twice, a client stays suspended since the first time.

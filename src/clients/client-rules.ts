@@ -1,4 +1,5 @@
 /** What may be registered as a client: its name and its redirect URIs, whoever registers it. */
+import { claimProblems, INVISIBLE } from '../name-rules.ts';
 import { type Problem, Refusal } from '../refusal.ts';
 import {
   type ClientKind,
@@ -63,8 +64,12 @@ export function checkRedirectUris(
   };
 }
 
+/** Who vouches for a name: a name that a client has already stays, whatever the rules are now. */
+export type Naming = 'by its owner' | 'by the operator' | 'as before';
+
 /** The problems of a name as it is kept (`normalizeClientName`); none when it is fine. */
-export function checkClientName(name: string): Problem[] {
+export function checkClientName(name: string, naming: Naming = 'by its owner'): Problem[] {
+  if (naming === 'as before') return [];
   const kept = normalizeClientName(name);
   if (kept === '') return [{ code: 'name_missing', message: 'Give the client a name.' }];
   if ([...kept].length > LONGEST_CLIENT_NAME) {
@@ -76,31 +81,34 @@ export function checkClientName(name: string): Problem[] {
       'Remove the invisible or text-direction character: type the name instead of pasting it.';
     return [{ code: 'name_character', message }];
   }
-  return [];
+  return naming === 'by the operator' ? [] : claimProblems(kept);
 }
+
+/** One sentence for every such name: it does not say whether there is such an organization. */
+export const NAME_TAKEN: Problem = {
+  code: 'name_taken',
+  message: "Choose another name: this one could be taken for someone else's.",
+};
 
 /** How a name is kept: one spelling for what looks the same, no space around it. */
 export const normalizeClientName = (name: string): string => name.normalize('NFC').trim();
 
 /** @throws Refusal `client_invalid` with every problem of the draft. */
-export function refuseInvalidClient(draft: ClientDraft): void {
+export function refuseInvalidClient(draft: ClientDraft, naming?: Naming): void {
   const links = checkLinks(draft.links ?? {}).map(({ code, message }) => ({
     code: `${code}_invalid`,
     message: `${code}: ${message}`,
   }));
-  const problems = [...checkClientName(draft.name), ...kindProblems(draft), ...links];
-  if (problems.length === 0) return;
-  const remedy = problems.map((problem) => remedyLine(problem, draft.redirectUris)).join('\n');
-  throw new Refusal('client_invalid', 'The client cannot be registered like this.', remedy, {
+  const problems = [...checkClientName(draft.name, naming), ...kindProblems(draft), ...links];
+  if (problems.length > 0) throw invalidClient(problems, draft.redirectUris);
+}
+
+export function invalidClient(problems: readonly Problem[], uris: readonly string[]): Refusal {
+  const remedy = problems.map((problem) => remedyLine(problem, uris)).join('\n');
+  return new Refusal('client_invalid', 'The client cannot be registered like this.', remedy, {
     problems,
   });
 }
-
-/**
- * Characters that do not show or that change how others show: controls, lone surrogates,
- * direction overrides, zero-width ones. With them a name could pass for another client's.
- */
-const INVISIBLE = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]/u;
 
 function kindProblems({ kind, redirectUris, isNative }: ClientDraft): Problem[] {
   if (isNative && kind !== 'public') {
@@ -114,6 +122,12 @@ function kindProblems({ kind, redirectUris, isNative }: ClientDraft): Problem[] 
 
 function remedyLine({ index, message }: Problem, uris: readonly string[]): string {
   return index === undefined ? message : `${uris[index]}: ${message}`;
+}
+
+/** How a URI is written that browsers open alike: an origin needs no slash (RFC 3986 §6.2.3). */
+export function spellingsOf(uri: string): string[] {
+  const { href, origin } = new URL(uri);
+  return href === `${origin}/` ? [origin, href] : [uri];
 }
 
 /** The first row that browsers open alike: an origin needs no slash (RFC 3986 §6.2.3). */

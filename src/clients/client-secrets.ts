@@ -33,13 +33,15 @@ export interface ClientSecrets {
 
 const SECRET_ID = /^sec_[A-Za-z0-9_-]{16}$/;
 
+/** Runs a transaction that changes this client. @throws Refusal `client_unknown` for what is no id */
+export type ChangeClient = <Result>(
+  id: string,
+  work: (tx: Queries) => Promise<Result>,
+) => Promise<Result>;
+
 export function createClientSecrets(parts: {
   readonly database: Queries;
-  /** A transaction that changes this client. @throws Refusal `client_unknown` for what is no id */
-  readonly changing: <Result>(
-    id: string,
-    work: (tx: Queries) => Promise<Result>,
-  ) => Promise<Result>;
+  readonly changing: ChangeClient;
   readonly clock: Clock;
   /** Reads the client anew, also where it was remembered. */
   readonly readChanged: (id: string) => Promise<Client>;

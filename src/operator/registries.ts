@@ -97,7 +97,12 @@ export async function withRegistries<Result>(
   // for what it records, and says itself where that fails.
   const parts = { database, changes: silentChangeFeed, clock: systemClock };
   const log = { warn: () => {}, debug: () => {} };
-  const registries = createRegistries({ ...parts, log, ...(by && { by }) });
+  const registries = createRegistries({
+    ...parts,
+    log,
+    issuer: settings.issuer,
+    ...(by && { by }),
+  });
   opened.defer(() => registries.close());
   const { activity, connections, revocations } = registries;
   let store: Promise<TokenStore> | undefined;

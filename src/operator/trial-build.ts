@@ -39,7 +39,7 @@ export async function buildUnopened({ settings, overrides }: Inspection): Promis
     ? redisLimits(redis)
     : postgresLimits({ database: unopened, clock });
   const parts = { database: unopened, changes: silentChangeFeed, clock, log };
-  const registries = createRegistries(parts);
+  const registries = createRegistries({ ...parts, issuer: settings.issuer });
   const application = createApplication({
     ...parts,
     ...registries,

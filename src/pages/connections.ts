@@ -13,7 +13,7 @@ import { originOf, seeOther } from './page.ts';
 import { get, type PageParts, post, type Route } from './routes.ts';
 import { accountOf } from './signed-in.ts';
 import { type Moment, momentOf, momentOrNothing } from './words/moment.ts';
-import { reachedInWords } from './words/reached.ts';
+import { type BarredThere, barsInWords, reachedInWords } from './words/reached.ts';
 
 declare module './view-data.ts' {
   interface ViewData {
@@ -48,7 +48,7 @@ interface ConnectionRow {
    */
   readonly changes: string | undefined;
   /** Organizations of the person that do not let it in any more. */
-  readonly bars: readonly { readonly organization: string; readonly since: Moment }[];
+  readonly bars: readonly BarredThere[];
   readonly disconnectUrl: string;
 }
 
@@ -214,10 +214,7 @@ function rowOf(
     connected: momentOf(client.connectedAt),
     lastUsed: momentOrNothing(client.lastUsedAt),
     changes: client.approvedAccess ? changes.filter(Boolean).join(', ') : undefined,
-    bars: barsOf(client.clientId).map(({ organizationId, at }) => ({
-      organization: all.find(({ id }) => id === organizationId)?.name ?? '',
-      since: momentOf(at),
-    })),
+    bars: barsInWords(barsOf(client.clientId), all),
     disconnectUrl: `${url}/disconnect`,
   };
 }

@@ -43,6 +43,7 @@ const samples: Samples = {
     account: { name: text, email: text },
     redirect: { host: many === 0 ? '' : text, uri: `https://${text}/` },
     organizations: organizations(text, many),
+    bars: bars(text, many),
     isRepeat: many > 0,
     since: list(many - 1, () => text),
     more: many,
@@ -323,8 +324,8 @@ const samples: Samples = {
     section: 'connections',
     question: text,
     subject: text,
-    consequences: list(many, () => text),
-    ...(many > 0 && { warning: text, fields: [{ name: text, value: text }] }),
+    consequences: list(many, (index) => (index > 0 ? [text, MOMENT, text] : text)),
+    ...(many > 0 && { warning: [text, MOMENT], fields: [{ name: text, value: text }] }),
     action: '/profile/connections/disconnect-all',
     button: text,
     cancel: '/profile/connections',
@@ -568,6 +569,7 @@ const problems = (text: string, many: number) => [
 const clientForm = (text: string, many: number): ClientFormView => ({
   action: '/profile/oauth-clients/new',
   problems: problems(text, many),
+  drawnFrom: some(text, many),
   name: text,
   nameProblem: some(text, many),
   rows: list(many, (index) => ({
@@ -630,6 +632,9 @@ function renderFor(name?: string): Render {
 
 const render = renderFor();
 
+const bars = (text: string, many: number) =>
+  list(many, (index) => ({ organization: text, since: MOMENT, follows: index > 0 }));
+
 const connection = (text: string, many: number) => ({
   url: '/profile/connections/gate_ci_',
   name: text,
@@ -638,7 +643,7 @@ const connection = (text: string, many: number) => ({
   connected: MOMENT,
   lastUsed: some(MOMENT, many),
   changes: many === 0 ? undefined : many === 1 ? '' : text,
-  bars: list(many, () => ({ organization: text, since: MOMENT })),
+  bars: bars(text, many),
   disconnectUrl: '/profile/connections/gate_ci_/disconnect',
 });
 

@@ -24,6 +24,7 @@ const PROVIDER: SignInProvider = {
   ...{ id: 'platform', label: 'Platform', issuer: 'https://id.example', clientId: 'gatehouse' },
   ...{ match: 'none', accountClaim: 'sub', scopes: ['openid'] },
   ...{ hintDomains: [], create: false, endConnections: false },
+  ...{ endpointHosts: [], acrValues: [], isStrong: true, strongAcr: [], strongAmr: [] },
 };
 
 describe('requests of another site’s page', () => {

@@ -90,9 +90,20 @@ export function createOrganizationEnds(parts: {
       const { organizationId, by } = whose;
       const isBarred = await change(whose, (tx) =>
         tx.query(
-          `INSERT INTO barred_clients (organization_id, client_id, barred_at, barred_by)
-            SELECT $1, id, $3, $4 FROM clients WHERE id = $2
-            ON CONFLICT DO NOTHING RETURNING 1`,
+          `WITH barred AS (
+              INSERT INTO barred_clients (organization_id, client_id, barred_at, barred_by)
+                SELECT $1, id, $3, $4 FROM clients WHERE id = $2
+                ON CONFLICT DO NOTHING RETURNING client_id
+            ), redirects AS (
+              INSERT INTO barred_redirects
+                (organization_id, client_id, owner_account_id, redirect_uris, barred_by)
+                SELECT $1, id, owner_account_id, redirect_uris, $4
+                  FROM clients JOIN barred ON id = client_id WHERE owner_account_id IS NOT NULL
+                ON CONFLICT (organization_id, client_id) DO UPDATE
+                  SET owner_account_id = excluded.owner_account_id,
+                    redirect_uris = excluded.redirect_uris, barred_by = excluded.barred_by
+            )
+            SELECT FROM barred`,
           [organizationId, clientId, new Date(clock()), by],
         ),
       );
@@ -104,7 +115,18 @@ export function createOrganizationEnds(parts: {
       if (!isClientId(clientId)) return false;
       const isAdmitted = await change(whose, (tx) =>
         tx.query(
-          'DELETE FROM barred_clients WHERE organization_id = $1 AND client_id = $2 RETURNING 1',
+          // With what is remembered of deleted clients of the same owner: no page lists those.
+          `WITH admitted AS (
+              DELETE FROM barred_clients WHERE organization_id = $1 AND client_id = $2
+                RETURNING client_id
+            ), redirects AS (
+              DELETE FROM barred_redirects r WHERE organization_id = $1
+                AND EXISTS (SELECT FROM admitted)
+                AND (client_id = $2 OR (
+                  owner_account_id = (SELECT owner_account_id FROM clients WHERE id = $2)
+                  AND NOT EXISTS (SELECT FROM clients c WHERE c.id = r.client_id)))
+            )
+            SELECT FROM admitted`,
           [whose.organizationId, clientId],
         ),
       );

@@ -7,6 +7,7 @@ import type { AccountRegistry } from '../account-registry.ts';
 import type { Activity, Origin } from '../activity/activity.ts';
 import { displayName } from '../display-name.ts';
 import { emailKey, normalizeEmail } from '../email.ts';
+import type { TakenNames } from '../organizations/taken-names.ts';
 import type { Identities, Identity, LinkOutcome } from './identities.ts';
 
 /** Where they come from, by its settings. */
@@ -62,13 +63,14 @@ export interface ComeInParts {
   readonly accounts: Pick<AccountRegistry, 'add'>;
   readonly identities: Pick<Identities, 'use' | 'link'>;
   readonly activity: Activity;
+  readonly takenNames: TakenNames;
 }
 
 export function createComeIn(parts: ComeInParts): {
   readonly comeIn: ComeIn;
   readonly linkTo: LinkTo;
 } {
-  const { database, accounts, identities, activity } = parts;
+  const { database, accounts, identities, activity, takenNames } = parts;
   const refused = async <Reason extends StaysOut>(
     from: Pick<WayIn, 'id' | 'label'>,
     { issuer, subject }: Identity,
@@ -127,22 +129,23 @@ export function createComeIn(parts: ComeInParts): {
     person: Newcomer,
     origin: Origin,
   ): Promise<Account | 'overtaken' | undefined> {
-    const { verifiedEmail, name } = await person.claims();
+    const { verifiedEmail, name: claimed } = await person.claims();
     if (verifiedEmail === undefined) return undefined;
+    const named = nameFor(claimed, verifiedEmail);
+    // People choose their names at many providers, and pages name them as owners of clients.
+    const isTaken = await takenNames.isTaken(database, named, undefined);
+    const name = isTaken ? verifiedEmail : named;
     try {
-      return await accounts.add(
-        { email: verifiedEmail, name: nameFor(name, verifiedEmail) },
-        async (tx, account) => {
-          const details = { provider: from.id, provider_name: from.label };
-          const { id: accountId } = account;
-          await activity.record(
-            { action: 'account_added', actor: 'service', accountId, details },
-            tx,
-          );
-          const outcome = await linked(tx, accountId, { from, person, origin });
-          if (outcome === 'taken') throw new IdentityTaken();
-        },
-      );
+      return await accounts.add({ email: verifiedEmail, name }, async (tx, account) => {
+        const details = { provider: from.id, provider_name: from.label };
+        const { id: accountId } = account;
+        await activity.record(
+          { action: 'account_added', actor: 'service', accountId, details },
+          tx,
+        );
+        const outcome = await linked(tx, accountId, { from, person, origin });
+        if (outcome === 'taken') throw new IdentityTaken();
+      });
     } catch (error) {
       if (error instanceof IdentityTaken) return 'overtaken';
       if (!(error instanceof Refusal)) throw error;

@@ -1,14 +1,13 @@
 /** What a line of an import file may say: the one source of its rules and of its JSON Schema. */
 import { z } from 'zod';
-import { Refusal } from '../../refusal.ts';
 import { RIGHTS, ROLES } from '../access/reach.ts';
-import { displayName } from '../display-name.ts';
+import { visibleText } from '../display-name.ts';
 import { normalizeEmail, otherEmailMeant } from '../email.ts';
 
-/** As `displayName` decides, but nothing is corrected: two spellings would be two things. */
+/** As `visibleText` decides, but nothing is corrected: two spellings would be two things. */
 const externalId = z
   .string({ error: 'is not a text of 1 to 200 visible characters; put the id in quotes' })
-  .refine((id) => visible(id) === id, {
+  .refine((id) => visibleText(id) === id, {
     error: 'is not an id; write 1 to 200 visible characters, without spaces around them',
   });
 
@@ -22,7 +21,7 @@ const formerId = idOf(
 const name = z
   .string({ error: 'is not a text; write the name that pages show, in quotes' })
   .transform((entered, context) => {
-    const kept = visible(entered);
+    const kept = visibleText(entered);
     if (kept !== undefined) return kept;
     const message = 'cannot be a name; write 1 to 200 visible characters';
     context.issues.push({ code: 'custom', message, input: entered });
@@ -182,13 +181,4 @@ export function importJsonSchema() {
 
 function idOf(description: string) {
   return externalId.meta({ description, ...VISIBLE_TEXT });
-}
-
-function visible(entered: string): string | undefined {
-  try {
-    return displayName(entered);
-  } catch (error) {
-    if (error instanceof Refusal) return undefined;
-    throw error;
-  }
 }

@@ -9,14 +9,32 @@ export interface Bars {
   of(clientId: string): Promise<ReadonlySet<string>>;
   /** Those of these organizations, by client; a client that none of them bars is left out. */
   within(organizationIds: readonly string[]): Promise<ReadonlyMap<string, readonly Bar[]>>;
+  /**
+   * Bars a client wherever another client of its owner is barred that has, or had when it was barred,
+   * one of the same redirect hosts.
+   *
+   * @param client `formerRedirectUris`: those that it had before, none for a new one. An organization
+   *   that lets the client in with a host has decided about that host.
+   * @param tx of the change of the client. Call `forget` after it.
+   */
+  follow(tx: Queries, client: FollowingClient): Promise<void>;
   /** For who changed them, and answers sooner than the database tells. */
   forget(clientId: string): void;
+}
+
+export interface FollowingClient {
+  readonly id: string;
+  readonly ownerAccountId: string;
+  readonly redirectUris: readonly string[];
+  readonly formerRedirectUris: readonly string[];
 }
 
 export interface Bar {
   readonly clientId: string;
   readonly organizationId: string;
   readonly at: Date;
+  /** Because another client of the same owner is barred. */
+  readonly follows: boolean;
 }
 
 export function createBars(parts: {
@@ -24,7 +42,7 @@ export function createBars(parts: {
   readonly changes: ChangeFeed;
   readonly clock: Clock;
 }): Bars {
-  const { database } = parts;
+  const { database, clock } = parts;
   const memory = createMemory<ReadonlySet<string>>({ ...parts, topics: ['bars'] });
   return {
     of: (clientId) =>
@@ -38,13 +56,71 @@ export function createBars(parts: {
 
     async within(organizationIds) {
       const rows = await database.query<Bar>(
-        `SELECT client_id AS "clientId", organization_id AS "organizationId", barred_at AS at
+        `SELECT client_id AS "clientId", organization_id AS "organizationId", barred_at AS at, follows
           FROM barred_clients WHERE organization_id = ANY($1)`,
         [organizationIds],
       );
       return Map.groupBy(rows, ({ clientId }) => clientId);
     },
 
+    async follow(tx, { id, ownerAccountId, redirectUris, formerRedirectUris }) {
+      const former = hostsOf(formerRedirectUris);
+      const hosts = hostsOf(redirectUris).filter((host) => !former.includes(host));
+      if (hosts.length === 0) return;
+      const barred = await tx.query<BarredRedirects>(
+        `SELECT organization_id AS "organizationId", redirect_uris AS "redirectUris", barred_by AS by
+            FROM barred_redirects WHERE owner_account_id = $1 AND client_id <> $2
+          UNION ALL SELECT b.organization_id, c.redirect_uris, b.barred_by
+            FROM barred_clients b JOIN clients c ON c.id = b.client_id
+            WHERE c.owner_account_id = $1 AND c.id <> $2`,
+        [ownerAccountId, id],
+      );
+      const same = barred.filter((other) =>
+        hostsOf(other.redirectUris).some((host) => hosts.includes(host)),
+      );
+      if (same.length === 0) return;
+      await tx.query(
+        `WITH followed AS (
+            INSERT INTO barred_clients (organization_id, client_id, barred_at, barred_by, follows)
+              SELECT DISTINCT ON (organization_id) organization_id, $1, $2::timestamptz, barred_by, true
+                FROM unnest($3::text[], $4::text[]) AS other (organization_id, barred_by)
+                ORDER BY organization_id
+              ON CONFLICT DO NOTHING RETURNING organization_id, barred_by
+          )
+          INSERT INTO barred_redirects
+            (organization_id, client_id, owner_account_id, redirect_uris, barred_by)
+            SELECT organization_id, $1, $5, $6::text[], barred_by FROM followed
+            ON CONFLICT DO NOTHING`,
+        [
+          id,
+          new Date(clock()),
+          same.map(({ organizationId }) => organizationId),
+          same.map(({ by }) => by),
+          ownerAccountId,
+          redirectUris,
+        ],
+      );
+    },
+
     forget: (clientId) => memory.forget('bars', clientId),
   };
+}
+
+interface BarredRedirects {
+  readonly organizationId: string;
+  readonly redirectUris: readonly string[];
+  readonly by: string | null;
+}
+
+/**
+ * Where the browser ends, whatever the port; for a private-use scheme the scheme. Every developer has
+ * the hosts of their own computer, so these are left out unless there are no others.
+ */
+function hostsOf(uris: readonly string[]): readonly string[] {
+  const hosts = uris.map((uri) => {
+    const { protocol, hostname } = new URL(uri);
+    return /^https?:$/.test(protocol) ? hostname.replace(/\.$/, '') : protocol;
+  });
+  const remote = hosts.filter((host) => !/^(localhost|127\.[\d.]+|\[::1\])$/.test(host));
+  return remote.length > 0 ? remote : hosts;
 }

@@ -1,8 +1,8 @@
 /** `operator clients`: clients of every kind. Public ones and machines come to be only here. */
 import { type Command, Option } from 'commander';
 import { type ClientKind, type ClientLinks, LINKS, normalizeLinks } from '../../clients/client.ts';
-import type { ClientChanges } from '../../clients/client-registry.ts';
-import { checkRedirectUris, normalizeClientName } from '../../clients/client-rules.ts';
+import type { ClientChanges } from '../../clients/client-edits.ts';
+import { checkRedirectUris, type Naming, normalizeClientName } from '../../clients/client-rules.ts';
 import { askedFirst, type ConfirmationOptions, confirmed } from '../program/confirmation.ts';
 import { WrongUsage } from '../program/failure.ts';
 import { type ListOptions, listed, listReport, pageAsked } from '../program/lists.ts';
@@ -21,7 +21,13 @@ interface NewClientOptions {
   readonly redirectUri: readonly string[];
   readonly native: boolean;
   readonly owner?: string;
+  readonly allowName?: true;
 }
+
+const ALLOW_NAME = [
+  '--allow-name',
+  'you vouch for the name, though it could be taken for that of somebody else',
+] as const;
 
 export function addClientCommands(program: Command, operator: Operator): void {
   const clients = program.command('clients').description('registered OAuth clients');
@@ -44,17 +50,18 @@ function addAdd(clients: Command, { run }: Operator): void {
     .option('--redirect-uri <uri>', 'where it takes its codes; up to 20 times', another, [])
     .option('--native', 'an installed client: may use loopback and private-use URIs', false)
     .option('--owner <account>', 'who owns it: email address or account ID')
+    .option(...ALLOW_NAME)
     .action((options: NewClientOptions) => run((registries) => addClient(registries, options)));
 }
 
 async function addClient(
   registries: Registries,
-  { kind, name, redirectUri: redirectUris, native, owner }: NewClientOptions,
+  { kind, name, redirectUri: redirectUris, native, owner, allowName }: NewClientOptions,
 ): Promise<Report> {
   const account = owner === undefined ? undefined : await accountNamed(registries, owner);
   const ownerAccountId = account?.id;
   const { client, secret } = await registries.clients.add(
-    { kind, name, redirectUris, isNative: native, ownerAccountId },
+    { kind, name, redirectUris, isNative: native, ownerAccountId, naming: namingBy(allowName) },
     (tx, id) => {
       const about = { id, name: normalizeClientName(name), ownerAccountId };
       return clientRecord(registries, 'client_added', about)(tx);
@@ -114,6 +121,7 @@ function addUpdate(clients: Command, operator: Operator): void {
     .command('update')
     .description('change what people see of a client, of whatever kind, and where it takes codes')
     .option('--name <name>', 'the name that people see when they approve it')
+    .option(...ALLOW_NAME)
     .option(
       '--redirect-uri <uri>',
       'all that it is to have from now on; up to 20 times',
@@ -126,12 +134,12 @@ function addUpdate(clients: Command, operator: Operator): void {
     .option('--verified', 'you looked at it as it is: shown when people approve it')
     .addOption(new Option('--unverified', 'take that back').conflicts('verified'))
     .hook('preAction', (command) => {
-      const { client: _, redirectUri, ...others } = command.opts<UpdateOptions>();
+      const { client: _, redirectUri, allowName: __, ...others } = command.opts<UpdateOptions>();
       if (redirectUri.length > 0 || Object.keys(others).length > 0) return;
       throw new WrongUsage('say what is to be different: see --help');
     });
   aboutClient(update, operator, async (client, registries, options: UpdateOptions) => {
-    const { verified, unverified, name, redirectUri: redirectUris } = options;
+    const { verified, unverified, name, redirectUri: redirectUris, allowName } = options;
     const isLinked = LINKS.some((kind) => options[kind] !== undefined);
     const changes: Partial<ClientChanges> = {
       ...(name !== undefined && { name: normalizeClientName(name) }),
@@ -146,7 +154,11 @@ function addUpdate(clients: Command, operator: Operator): void {
     const record = clientRecord(registries, 'client_changed', client, details);
     const { clients } = registries;
     const isEdited = Object.keys(changes).length > 0;
-    const edited = isEdited ? await clients.edit(client.id, changes, record) : client;
+    const edited = isEdited
+      ? await clients.edit(client.id, changes, record, {
+          naming: namingBy(allowName),
+        })
+      : client;
     if (!verified && !unverified) return report(edited, 'Changed.');
     const mark = { verified: verified ? 'yes' : 'no' };
     const marking = clientRecord(registries, 'client_changed', edited, mark);
@@ -157,6 +169,7 @@ function addUpdate(clients: Command, operator: Operator): void {
 interface UpdateOptions extends ClientLinks {
   readonly client?: string;
   readonly name?: string;
+  readonly allowName?: true;
   readonly redirectUri: readonly string[];
   readonly verified?: true;
   readonly unverified?: true;
@@ -232,5 +245,8 @@ interface TransferOptions {
   readonly owner?: string;
   readonly toOperator?: true;
 }
+
+const namingBy = (allowName: true | undefined): Naming =>
+  allowName ? 'by the operator' : 'by its owner';
 
 const another = (uri: string, before: readonly string[]): string[] => [...before, uri];

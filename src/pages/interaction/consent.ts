@@ -11,7 +11,7 @@ import { formOf } from '../../provider/form.ts';
 import type { PendingConsent } from '../../provider/interactions.ts';
 import { seeOther } from '../page.ts';
 import type { PageParts } from '../routes.ts';
-import { changesInWords, reachedInWords } from '../words/reached.ts';
+import { type BarredThere, barsInWords, changesInWords, reachedInWords } from '../words/reached.ts';
 
 declare module '../view-data.ts' {
   interface ViewData {
@@ -40,6 +40,8 @@ declare module '../view-data.ts' {
         readonly uri: string;
       };
       readonly organizations: readonly ReachedOrganization[];
+      /** Organizations of the person that do not let the client in. */
+      readonly bars: readonly BarredThere[];
       /** What the page shows, sealed: it is what Approve stands for. */
       readonly shown: string;
       /** The person approved this client before and is asked again. */
@@ -68,11 +70,14 @@ export function consentAnswers(parts: PageParts) {
     async show(ctx: Context, interaction: PendingConsent): Promise<void> {
       const { uid, client, account, redirectUri, askedBefore } = interaction;
       const accountId = account.id;
-      const [reached, earlier, generation] = await Promise.all([
-        access.accessThrough(client.id, accountId),
+      const all = await access.accessOf({ accountId });
+      const [barred, earlier, generation] = await Promise.all([
+        access.bars.within(all.map(({ id }) => id)),
         connections.find(accountId, client.id),
         connections.generationOf(accountId, client.id),
       ]);
+      const bars = barred.get(client.id) ?? [];
+      const reached = all.filter(({ id }) => bars.every((bar) => bar.organizationId !== id));
       const asked = askedOf(uid, accountId, client, generation);
       const organizations = compareAccess(earlier?.access ?? undefined, reached);
       const since = earlier ? sinceThen(earlier, asked, organizations) : [];
@@ -89,6 +94,7 @@ export function consentAnswers(parts: PageParts) {
         account: { name: account.name, email: account.email },
         redirect: { host: new URL(redirectUri).host, uri: redirectUri },
         organizations: organizations.map(reachedInWords),
+        bars: barsInWords(bars, all),
         isRepeat: earlier !== undefined,
         since: since.slice(0, MOST_CLAUSES),
         more: Math.max(0, since.length - MOST_CLAUSES),

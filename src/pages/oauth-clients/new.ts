@@ -13,6 +13,7 @@ import {
   clientFormView,
   isFine,
   readClientForm,
+  refusedForm,
   type TypedClient,
 } from './form.ts';
 import { LIST, urlOf } from './own-client.ts';
@@ -99,7 +100,7 @@ export function newClientRoutes(parts: PageParts): Route[] {
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
       ctx.status = 422;
-      await draw(ctx, typed, { problem: `${error.message} ${error.remedy}` });
+      await draw(ctx, typed, refusedForm(error));
     }
   }
 

@@ -12,7 +12,10 @@ import {
   checkClientForm,
   clientFormView,
   isFine,
+  mergeChanges,
   readClientForm,
+  refusedForm,
+  stampOf,
   type TypedClient,
 } from './form.ts';
 import {
@@ -27,12 +30,16 @@ import {
 const PATH = `${CLIENT}/settings`;
 const REGISTER = `${CLIENT}/redirect-uris`;
 const SAVED = 'The changes are saved.';
+const CHANGED =
+  'This client was changed after you opened this form, so nothing was saved yet. Check the form, ' +
+  'then save it again.';
 const REGISTERED = 'The redirect URI is registered.';
 
 interface Refused {
   readonly typed?: TypedClient;
   readonly findings?: ClientFormFindings;
   readonly problem?: string;
+  readonly changes?: readonly string[];
 }
 
 export function settingsRoutes(parts: PageParts, own: OwnClientSteps): Route[] {
@@ -42,7 +49,8 @@ export function settingsRoutes(parts: PageParts, own: OwnClientSteps): Route[] {
 
   async function draw(ctx: Context, refused: Refused = {}): Promise<void> {
     const client = ownClientOf(ctx);
-    const { typed = { ...client, rows: 'sent' }, ...findings } = refused;
+    const asItIs: TypedClient = { ...client, rows: 'sent', drawnFrom: stampOf(client) };
+    const { typed = asItIs, ...findings } = refused;
     const frame = { action: urlOf(client, 'settings'), button: 'Save changes', ...findings };
     await host.render(ctx, 'oauth-client-settings', {
       head: await headOf(ctx, 'settings', parts),
@@ -72,56 +80,71 @@ export function settingsRoutes(parts: PageParts, own: OwnClientSteps): Route[] {
     const typed = readClientForm(formOf(ctx), client);
     if (typed.rows !== 'sent') return draw(ctx, { typed });
     if (isUnchanged(typed, client)) return host.notices.tell(ctx, urlOf(client, 'settings'), SAVED);
+    if (mergeChanges(typed, client)) return drawMerged(ctx);
     const findings = checkClientForm(typed, client);
     if (isFine(findings)) return next();
     ctx.status = 422;
     await draw(ctx, { typed, findings });
   }
 
-  const save = (ctx: Context): Promise<void> =>
-    change(ctx, readClientForm(formOf(ctx), ownClientOf(ctx)), 'settings', SAVED);
+  /** What was typed, with what was changed by another tab or person meanwhile: nothing is saved. */
+  async function drawMerged(ctx: Context): Promise<void> {
+    const client = ownClientOf(ctx);
+    const typed = readClientForm(formOf(ctx), client);
+    const merged = mergeChanges(typed, client) ?? { typed, changes: [] };
+    ctx.status = 409;
+    await draw(ctx, { ...merged, problem: CHANGED });
+  }
 
   /** Who may change a redirect URI, gets the codes of other people. */
-  async function change(
-    ctx: Context,
-    typed: TypedClient,
-    part: 'settings' | 'connect' | 'problems',
-    notice: string,
-  ): Promise<void> {
+  async function save(ctx: Context): Promise<void> {
     const client = ownClientOf(ctx);
+    const typed = readClientForm(formOf(ctx), client);
     const { name, redirectUris } = typed;
     const details = { client_name: normalizeClientName(name), redirect_uris: redirectUris };
+    const changes = { name, redirectUris };
+    const recorded: Parameters<typeof clients.edit>[2] = (tx) =>
+      record(ctx, 'client_changed', details, tx);
     try {
-      await clients.edit(client.id, { name, redirectUris }, (tx) =>
-        record(ctx, 'client_changed', details, tx),
-      );
-      await host.notices.tell(ctx, urlOf(client, part), notice);
+      await clients.edit(client.id, changes, recorded, { from: client });
+      await host.notices.tell(ctx, urlOf(client, 'settings'), SAVED);
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
+      // It was changed after the step above had read it: it is read again.
+      if (error.code === 'client_changed') return own.requireOwnClient(ctx, () => drawMerged(ctx));
       ctx.status = 422;
-      await draw(ctx, { typed, problem: `${error.message} ${error.remedy}` });
+      await draw(ctx, { typed, ...refusedForm(error) });
     }
   }
 
-  /** One URI beside those that are registered, from a button of another page: `redirect_uri`. */
-  const withOneMore = (ctx: Context): TypedClient => {
-    const { name, redirectUris } = ownClientOf(ctx);
-    const uri = formOf(ctx).get('redirect_uri') ?? '';
-    return { name, redirectUris: [...new Set([...redirectUris, uri])], rows: 'sent' };
-  };
+  /** One URI, from a button of another page: `redirect_uri`. */
+  const uriToRegister = (ctx: Context): string => formOf(ctx).get('redirect_uri') ?? '';
 
   /** What may not be registered is shown with what is wrong, as if it had been typed. */
   async function checkOneMore(ctx: Context, next: Next): Promise<void> {
     const client = ownClientOf(ctx);
-    const typed = withOneMore(ctx);
+    const uris = [...new Set([...client.redirectUris, uriToRegister(ctx)])];
+    const typed = { name: client.name, redirectUris: uris, rows: 'sent' } as const;
     const findings = checkClientForm(typed, client);
     if (isFine(findings)) return next();
     ctx.status = 422;
-    await draw(ctx, { typed, findings });
+    await draw(ctx, { typed: { ...typed, drawnFrom: stampOf(client) }, findings });
   }
 
-  const register = (ctx: Context): Promise<void> =>
-    change(ctx, withOneMore(ctx), cameFrom(ctx), REGISTERED);
+  async function register(ctx: Context): Promise<void> {
+    const client = ownClientOf(ctx);
+    const uri = uriToRegister(ctx);
+    try {
+      await clients.addRedirectUri(client.id, uri, (tx, { redirectUris }) =>
+        record(ctx, 'client_changed', { redirect_uris: redirectUris }, tx),
+      );
+      await host.notices.tell(ctx, urlOf(client, cameFrom(ctx)), REGISTERED);
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error;
+      ctx.status = 422;
+      await own.requireOwnClient(ctx, () => draw(ctx, refusedForm(error)));
+    }
+  }
 
   /** Whoever had to sign in before the button worked comes back with GET, to press it again. */
   const backToClient = (ctx: Context): void => seeOther(ctx, urlOf(ownClientOf(ctx)));

@@ -48,6 +48,8 @@ export interface ClientFormView {
   readonly action: string;
   /** Of a new client: tells one drawn form from the next. */
   readonly creationKey?: string;
+  /** What the client was when the form was drawn; absent for a new client. */
+  readonly drawnFrom: string | undefined;
   /** Above the form; those of a field stand beside it as well. */
   readonly problems: readonly FormProblem[];
   /** What was typed before, or empty. */

@@ -1,6 +1,25 @@
 /** What somebody reaches, with what changed of it, in the words of pages. */
 import type { ComparedOrganization } from '../../accounts/access/access-difference.ts';
+import type { Organization } from '../../accounts/access/reach.ts';
+import type { Bar } from '../../accounts/organizations/bars.ts';
 import type { AccessChange, ReachedOrganization } from '../view-data.ts';
+import { type Moment, momentOf } from './moment.ts';
+
+/** An organization that does not let a client in, for `partials/bars`. */
+export interface BarredThere {
+  readonly organization: string;
+  readonly since: Moment;
+  /** Because it does not let another client of the same owner in. */
+  readonly follows: boolean;
+}
+
+/** @param all that the person belongs to. */
+export const barsInWords = (bars: readonly Bar[], all: readonly Organization[]): BarredThere[] =>
+  bars.map(({ organizationId, at, follows }) => ({
+    organization: all.find(({ id }) => id === organizationId)?.name ?? '',
+    since: momentOf(at),
+    follows,
+  }));
 
 /** For `partials/organizations`. */
 export function reachedInWords({

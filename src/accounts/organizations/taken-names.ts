@@ -1,0 +1,86 @@
+/** Names of clients that people could take for those of somebody else. */
+import { holdsReserved, lookOf, reservedWords } from '../../name-rules.ts';
+import type { Queries } from '../../storage/queries.ts';
+
+export interface TakenNames {
+  /**
+   * Says whether the name looks like that of the service, of an organization or of a client that the
+   * operator verified. Owners and admins may use the name of their organization, and owners of a
+   * verified client its name. One query, whatever the answer is.
+   *
+   * @param tx of the change that needs the name.
+   * @param ownerAccountId absent where the operator provides the client.
+   */
+  isTaken(tx: Queries, name: string, ownerAccountId: string | undefined): Promise<boolean>;
+}
+
+interface Candidate {
+  /** Null for a client. */
+  readonly organizationId: string | null;
+  readonly name: string;
+  /** Null where it was not computed yet. */
+  readonly key: string | null;
+}
+
+/** How many names of organizations are compared at once where their keys are missing. */
+const BATCH = 1_000;
+
+export function createTakenNames(issuer: string): TakenNames {
+  const reserved = reservedWords(issuer);
+  return {
+    async isTaken(tx, name, ownerAccountId) {
+      const look = lookOf(name);
+      let isTaken = holdsReserved(name, reserved);
+      let after: string | undefined = '';
+      while (after !== undefined) {
+        const found = await candidates(tx, look, { ownerAccountId, after });
+        isTaken ||= found.some((other) => (other.key ?? lookOf(other.name)) === look);
+        const missing = found.filter(({ organizationId, key }) => organizationId && key === null);
+        if (missing.length > 0) await keepKeys(tx, missing);
+        // After an upgrade or an import there may be more than one batch.
+        after =
+          missing.length === BATCH ? (missing.at(-1)?.organizationId ?? undefined) : undefined;
+      }
+      return isTaken;
+    },
+  };
+}
+
+function candidates(
+  tx: Queries,
+  look: string,
+  { ownerAccountId, after }: { ownerAccountId: string | undefined; after: string },
+): Promise<Candidate[]> {
+  const own = `SELECT FROM organization_memberships m WHERE m.organization_id = k.organization_id
+    AND m.account_id = $2 AND m.role IN ('owner', 'admin')`;
+  return tx.query<Candidate>(
+    `(SELECT k.organization_id AS "organizationId", k.name, k.key FROM organization_name_keys k
+        WHERE k.key = $1 AND NOT EXISTS (${own}))
+      UNION ALL
+      (SELECT k.organization_id, k.name, k.key FROM organization_name_keys k
+        WHERE k.key IS NULL AND k.organization_id > $3 AND NOT EXISTS (${own})
+        ORDER BY k.organization_id LIMIT ${BATCH})
+      UNION ALL
+      (SELECT NULL, c.name, NULL FROM clients c
+        WHERE c.verified_at IS NOT NULL AND c.owner_account_id IS DISTINCT FROM $2)`,
+    [look, ownerAccountId ?? null, after],
+  );
+}
+
+/** Leaves out organizations that were renamed meanwhile, or whose keys another check is writing. */
+async function keepKeys(tx: Queries, missing: readonly Candidate[]): Promise<void> {
+  await tx.query(
+    `WITH free AS (
+        SELECT organization_id AS id FROM organization_name_keys
+          WHERE organization_id = ANY($1) FOR UPDATE SKIP LOCKED
+      )
+      UPDATE organization_name_keys k SET key = computed.key
+        FROM unnest($1::text[], $2::text[], $3::text[]) AS computed (id, name, key) JOIN free USING (id)
+        WHERE k.organization_id = computed.id AND k.name = computed.name`,
+    [
+      missing.map(({ organizationId }) => organizationId),
+      missing.map(({ name }) => name),
+      missing.map(({ name }) => lookOf(name)),
+    ],
+  );
+}

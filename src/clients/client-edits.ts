@@ -1,0 +1,180 @@
+/** What is changed of a client that people see, and where they are sent back to. */
+import type { Clock } from '../clock.ts';
+import { isClientId } from '../random-id.ts';
+import { Refusal } from '../refusal.ts';
+import type { Alongside, Queries } from '../storage/queries.ts';
+import type { Client } from './client.ts';
+import { type ClientChecks, refuseTakenName } from './client-creation.ts';
+import {
+  type ClientDraft,
+  MOST_REDIRECT_URIS,
+  type Naming,
+  normalizeClientName,
+  refuseInvalidClient,
+  spellingsOf,
+} from './client-rules.ts';
+import { type ChangeClient, unknownClient } from './client-secrets.ts';
+
+export interface ClientEdits {
+  /**
+   * Changes what people see and where they are sent back to, and nothing else of the client. The
+   * operator's mark was for what it was.
+   *
+   * @param changes what is left out stays as it is.
+   * @param how `naming`: who vouches for another name, by default its owner. `from`: as what it was
+   *   read when the changes were decided.
+   * @throws Refusal `client_invalid` (with every problem), `client_unknown`, or `client_changed` where
+   *   its name or redirect URIs are not those of `from` any more
+   */
+  edit(
+    id: string,
+    changes: Partial<ClientChanges>,
+    alongside?: Alongside,
+    how?: EditOptions,
+  ): Promise<Client>;
+  /**
+   * Adds a redirect URI to those that the client has at that moment, in one statement: of several that
+   * are added at once none is lost. One that it has already changes nothing.
+   *
+   * @throws Refusal `client_invalid` (with every problem) or `client_unknown`
+   */
+  addRedirectUri(
+    id: string,
+    uri: string,
+    alongside?: Alongside<Pick<Client, 'redirectUris'>>,
+  ): Promise<Client>;
+}
+
+/** Links that are not given stay. */
+export type ClientChanges = Pick<ClientDraft, 'name' | 'redirectUris' | 'links'>;
+
+interface EditOptions {
+  readonly naming?: Naming;
+  readonly from?: Pick<Client, 'name' | 'redirectUris'>;
+}
+
+/** What a change of a client needs in SQL. `$1` is its id, `$2` the time. */
+interface Change {
+  /** Of `SET`, with the values from `$3` on. */
+  readonly assignments: string;
+  readonly values?: readonly unknown[];
+  /** Without it nothing is changed. */
+  readonly condition?: string;
+}
+
+const EDIT = `
+  name = coalesce($3::text, name), redirect_uris = coalesce($4::text[], redirect_uris),
+  homepage_url = CASE WHEN $8 THEN $5 ELSE homepage_url END,
+  support_url = CASE WHEN $8 THEN $6 ELSE support_url END,
+  privacy_url = CASE WHEN $8 THEN $7 ELSE privacy_url END,
+  verified_at = CASE
+    WHEN name = coalesce($3, name) AND redirect_uris = coalesce($4, redirect_uris)
+      AND (NOT $8::boolean OR (homepage_url, support_url, privacy_url)
+        IS NOT DISTINCT FROM ($5::text, $6::text, $7::text))
+    THEN verified_at END`;
+const IS_AS_READ = '($9::text IS NULL OR (name = $9 AND redirect_uris = $10::text[]))';
+const ADD_REDIRECT_URI = 'redirect_uris = redirect_uris || $3::text, verified_at = NULL';
+/** `$4`: all spellings of the URI. */
+const HAS_ROOM_FOR_IT = `cardinality(redirect_uris) < ${MOST_REDIRECT_URIS}
+  AND NOT redirect_uris && $4::text[]`;
+
+export function createClientEdits(parts: {
+  readonly changing: ChangeClient;
+  readonly clock: Clock;
+  readonly checks?: ClientChecks | undefined;
+  readonly read: (id: string) => Promise<Client | undefined>;
+  /** Reads the client anew, also where it was remembered. */
+  readonly readChanged: (id: string) => Promise<Client>;
+}): ClientEdits {
+  const { changing, clock, checks, read, readChanged } = parts;
+
+  /** @returns false where the client is not as the condition says. */
+  async function change(
+    id: string,
+    { assignments, values = [], condition = 'true' }: Change,
+    alongside?: Alongside<Pick<Client, 'redirectUris'>>,
+  ): Promise<boolean> {
+    return changing(id, async (tx) => {
+      const [changed] = await tx.query<Pick<Client, 'redirectUris'>>(
+        `UPDATE clients SET updated_at = $2, ${assignments} WHERE id = $1 AND ${condition}
+          RETURNING redirect_uris AS "redirectUris"`,
+        [id, new Date(clock()), ...values],
+      );
+      if (!changed) return false;
+      await alongside?.(tx, changed);
+      return true;
+    });
+  }
+
+  /** Runs in the transaction of a change of the redirect URIs, with those that it ends with. */
+  async function followBars(
+    tx: Queries,
+    { id, ownerAccountId, redirectUris: formerRedirectUris }: Client,
+    redirectUris: readonly string[],
+  ): Promise<void> {
+    if (ownerAccountId === undefined) return;
+    await checks?.followBars(tx, { id, ownerAccountId, redirectUris, formerRedirectUris });
+  }
+
+  async function requireClient(id: string): Promise<Client> {
+    const client = isClientId(id) ? await read(id) : undefined;
+    if (!client) throw unknownClient(id);
+    return client;
+  }
+
+  const addRedirectUri: ClientEdits['addRedirectUri'] = async (id, uri, alongside) => {
+    const client = await requireClient(id);
+    if (client.redirectUris.includes(uri)) return client;
+    const uris = client.redirectUris.concat(uri);
+    refuseInvalidClient({ ...client, redirectUris: uris }, 'as before');
+    const values = [uri, spellingsOf(uri)];
+    const addition = { assignments: ADD_REDIRECT_URI, values, condition: HAS_ROOM_FOR_IT };
+    const isAdded = await change(id, addition, async (tx, added) => {
+      await followBars(tx, client, added.redirectUris);
+      await alongside?.(tx, added);
+    });
+    // Another one was added meanwhile: it may be the same one, or the last that there was room for.
+    return isAdded ? readChanged(id) : addRedirectUri(id, uri, alongside);
+  };
+
+  return {
+    addRedirectUri,
+
+    async edit(id, changes, alongside, { naming = 'by its owner', from } = {}) {
+      const { links } = changes;
+      const client = await requireClient(id);
+      // By the rules of its kind, which never changes.
+      const { homepage, support, privacy } = links ?? {};
+      const { name: typed = client.name, redirectUris: uris = client.redirectUris } = changes;
+      const name = normalizeClientName(typed);
+      const draft = { ...client, name: typed, redirectUris: uris, links: links ?? {} };
+      const named = { ...draft, naming: name === client.name ? ('as before' as const) : naming };
+      refuseInvalidClient(draft, named.naming);
+      const values = [
+        changes.name === undefined ? undefined : name,
+        changes.redirectUris,
+        homepage,
+        support,
+        privacy,
+        links !== undefined,
+        from?.name,
+        from?.redirectUris,
+      ].map((value) => value ?? null);
+      const edit = { assignments: EDIT, values, condition: IS_AS_READ };
+      const isChanged = await change(id, edit, async (tx) => {
+        await refuseTakenName(tx, checks, named);
+        await followBars(tx, client, uris);
+        await alongside?.(tx);
+      });
+      if (!isChanged) throw from ? changedMeanwhile() : unknownClient(id);
+      return readChanged(id);
+    },
+  };
+}
+
+const changedMeanwhile = (): Refusal =>
+  new Refusal(
+    'client_changed',
+    'The client was changed meanwhile.',
+    'Look at what it is now, and send the changes again.',
+  );
