@@ -35,7 +35,8 @@ describe('organizations', () => {
   });
 
   it('a name is text that can be shown', async () => {
-    for (const name of ['', ' ', 'a\0', 'a\u202Eb', 'a'.repeat(201), '\uD800']) {
+    const blank = ['\u3164', 'a\uffa0b', '\u2800', 'Z\u0338\u0321\u0322'];
+    for (const name of ['', ' ', 'a\0', 'a\u202Eb', 'a'.repeat(201), '\uD800'].concat(blank)) {
       expect(await refusalOf(organizations.add({ name }))).to.equal('name_invalid');
     }
   });

@@ -146,6 +146,19 @@ describeOn([postgresServer], 'client registry on several nodes', () => {
     await database.query(ADDED_ELSEWHERE, [id]);
     await eventually(async () => expect(await here.find(id)).to.include({ name: 'Elsewhere' }));
 
+    // It carries the name of its owner.
+    const accounts = createAccountRegistry(parts);
+    const { id: ownerAccountId } = await accounts.add({
+      email: 'o@example.test',
+      name: 'Old Name',
+    });
+    const owned = (await there.add({ ...partner, ownerAccountId })).client;
+    expect(await here.find(owned.id)).to.include({ ownerName: 'Old Name' });
+    await accounts.rename(ownerAccountId, 'New Name');
+    await eventually(async () => {
+      expect(await here.find(owned.id)).to.include({ ownerName: 'New Name' });
+    });
+
     await there.suspend(client.id);
     await eventually(async () => {
       expect((await here.find(client.id))?.isSuspended).to.equal(true);

@@ -69,7 +69,19 @@ describe('list of redirect URIs', () => {
 describe('client name', () => {
   it('may be any text of up to 100 characters that can be shown', () => {
     const html = '<img src=x onerror=alert(1)>';
-    for (const name of ['A', 'Bücher & Söhne', '在庫アプリ', html, 'a'.repeat(100)]) {
+    const others = [
+      '東京 Stock',
+      'ストアとTest',
+      '서울 Sync',
+      'Склад',
+      'مخزن',
+      'हिन्दी ज़ाँ',
+      'Việt',
+      'ᾄδω',
+    ];
+    const dotted = ['Node.js sample', 'Acme Inc.', 'A.P. Moller', 'Stock v2.0', 'St.Petersburg'];
+    const plain = ['A', 'Bücher & Söhne', '在庫アプリ', html, 'a'.repeat(100)];
+    for (const name of plain.concat(others, dotted)) {
       expect(checkClientName(name), name).to.deep.equal([]);
     }
   });
@@ -77,7 +89,18 @@ describe('client name', () => {
   for (const [code, names] of Object.entries({
     name_missing: ['', ' \t\n '],
     name_too_long: ['a'.repeat(101), 'a'.repeat(10_000)],
-    name_character: ['App\nname', ...wordsOf(UNSHOWABLE)],
+    name_character: ['App\nname', '\u3164', 'a\uffa0b', '\u2800', ...wordsOf(UNSHOWABLE)],
+    name_marks: ['Z\u0338\u0321\u0322x', 'e\u0301\u0302\u0303', '\u0e01\u0e47\u0e47\u0e47'],
+    // Cyrillic, Greek and Cherokee letters that look like Latin ones.
+    name_scripts: ['\u0430dmin', 'St\u03bfrm', 'S\u13a2nc', '\u0421клад A'],
+    name_address: [
+      'https://x',
+      'www.storm',
+      'Booking.com',
+      'ops@storm.de',
+      'Ａcme．com',
+      'xn--x.xn--y',
+    ],
   })) {
     it(`is refused: ${code}`, () => {
       for (const name of names) {
@@ -86,6 +109,12 @@ describe('client name', () => {
       }
     });
   }
+
+  it('is not judged again where the client has it, and by the operator only for what shows', () => {
+    expect(checkClientName('\u3164', 'as before')).to.deep.equal([]);
+    expect(checkClientName('Booking.com', 'by the operator')).to.deep.equal([]);
+    expect(checkClientName('\u3164', 'by the operator')).to.have.length(1);
+  });
 
   it('is kept without space around it and in one spelling', () => {
     expect(normalizeClientName('  Bu\u0308cher ')).to.equal('Bücher');

@@ -117,6 +117,15 @@ describe('browser sessions', () => {
     expect(refreshed.status).to.equal(401);
   });
 
+  it('a sign-out clears what the browser keeps of pages, and no cookies of other sites', async () => {
+    const person = await signedIn();
+    const answer = await person.submit(await person.get('/logout'), {});
+    // `"cookies"` would delete those of every site below the same registered domain.
+    expect(answer.headers.get('clear-site-data')).to.equal('"cache", "storage"');
+    expect(person.cookieNames).to.include('gate_device').and.not.include('gate_session');
+    expect((await person.get('/logout')).headers.get('clear-site-data')).to.equal(null);
+  });
+
   it('a suspended account is signed out everywhere, on the next request', async () => {
     const cookie = (await signedIn()).cookieHeader('/profile');
     await on.service.accounts.suspend(on.seeded.person.accountId);

@@ -64,6 +64,15 @@ describe('operator clients, over the life of a client', () => {
     }
   });
 
+  it('vouches for a name that could be taken for somebody else’s only where that is said', async () => {
+    const add = 'clients add --kind machine --name';
+    expect((await refusal(`${add} Gatehouse`)).code).to.equal('client_invalid');
+    const robot = await value(`${add} Gatehouse --allow-name`);
+    const update = `clients update ${robot.id} --name`;
+    expect((await refusal(`${update} storm.de`)).code).to.equal('client_invalid');
+    expect(await value(`${update} storm.de --allow-name`)).to.include({ name: 'storm.de' });
+  });
+
   it('suspends and resumes a client', async () => {
     const app = await addOwned();
     expect((await run(`clients suspend ${app.id}`)).output).to.match(/State +suspended/);

@@ -151,6 +151,21 @@ describe('the page of connections', () => {
     });
   });
 
+  it('an organization that does not let the client in is struck on the page of the connection', async () => {
+    const { confidential } = on.clients;
+    const { id, name } = on.seeded.organization;
+    await connect(confidential);
+    const isStruck = async () =>
+      (await person.get(pathOf(confidential))).html.includes(`<del>${name}`);
+    expect(await isStruck()).to.equal(false);
+    const { database } = on.service;
+    const bar = 'INSERT INTO barred_clients VALUES ($1, $2, now())';
+    await database.query(bar, [id, confidential.id]);
+    expect(await isStruck()).to.equal(true);
+    expect(await textAt(pathOf(confidential))).to.include(`${name} does not let it in`);
+    await database.query('DELETE FROM barred_clients WHERE client_id = $1', [confidential.id]);
+  });
+
   it('a suspended client is shown as such', async () => {
     const { confidential } = on.clients;
     await connect(confidential);

@@ -220,6 +220,139 @@ describe('the page of an organization', () => {
     expect((await admin.send(clientPath('let-in'))).status).to.equal(404);
   });
 
+  it('letting a client in at one organization leaves the block of another', async () => {
+    const { id: elsewhere } = on.seeded.elsewhere;
+    const both = await join('Ben Both', 'member');
+    await on.service.memberships.setRole({ accountId: both.accountId }, elsewhere, 'member');
+    await on.service.memberships.setRole({ accountId: owner.accountId }, elsewhere, 'owner');
+    for (const { accountId } of [both, owner]) on.service.access.forget(accountId);
+    const token = await connect(both);
+    const there = (act: string) => url(`/clients/${on.clients.confidential.id}/${act}`, elsewhere);
+    for (const path of [clientPath('end'), there('end')]) await owner.fillIn(path);
+    expect(await reachedWith(token)).to.deep.equal([]);
+    await owner.fillIn(clientPath('let-in'));
+    expect(await reachedWith(token)).to.deep.equal(['Northern Logistics']);
+    await owner.fillIn(there('let-in'));
+    expect(await reachedWith(token)).to.deep.equal(['Elsewhere Storage', 'Northern Logistics']);
+  });
+
+  describe('a client of the owner of one that is shut out', () => {
+    const host = 'https://evader.example';
+    let owned = 0;
+    const newOwner = (name: string): Promise<SeededPerson> => {
+      people += 1;
+      return addPerson(on.service, name, `owner${people}@example.test`);
+    };
+    const register = async (uris: readonly string[], ownerAccountId: string, more = {}) => {
+      owned += 1;
+      const draft = { kind: 'confidential', name: `Client ${owned}`, isNative: false } as const;
+      const added = await on.service.clients.add({
+        ...{ ...draft, ownerAccountId, redirectUris: uris },
+        ...more,
+      });
+      return added.client;
+    };
+    const isShutOut = async ({ id }: { id: string }): Promise<boolean> =>
+      (await on.service.access.bars.of(id)).has(storm());
+    const act = (what: 'end' | 'let-in', { id }: { id: string }): Promise<unknown> =>
+      owner.send(url(`/clients/${id}/${what}`));
+
+    /** A client of somebody new that a member has connected, so that the page lists it. */
+    async function shutOut(uris: readonly string[] = [`${host}/cb`]) {
+      const evader = await newOwner('Evan');
+      const client = await register(uris, evader.accountId);
+      await on.service.connections.rememberConsent({
+        ...{ accountId: member.accountId, clientId: client.id, name: client.name, hosts: [] },
+      });
+      await act('end', client);
+      expect(await isShutOut(client)).to.equal(true);
+      return { evader, client };
+    }
+
+    it('is shut out from its beginning where it has the same redirect host, and listed so', async () => {
+      const { evader } = await shutOut();
+      const next = await register([`${host}/next`, 'https://new.example/cb'], evader.accountId);
+      expect(await isShutOut(next)).to.equal(true);
+      const [row = ''] = (await owner.get(url('?show=clients&sort=name'))).html
+        .split('<li')
+        .filter((entry) => entry.includes(next.name));
+      expect(textOf(row)).to.include('shut out').and.include('Olga Owner');
+      expect(textOf(row)).to.include('Why A client of the same owner, at the same redirect host');
+      const token = await on.service.access.accessThrough(next.id, member.accountId);
+      expect(token.map(({ id }) => id)).to.not.include(storm());
+    });
+
+    it('is shut out when it takes such a host later, by the form or by one click', async () => {
+      const { evader } = await shutOut();
+      const harmless = ['https://harmless.example/cb'];
+      const edited = await register(harmless, evader.accountId);
+      const added = await register(harmless, evader.accountId);
+      expect([await isShutOut(edited), await isShutOut(added)]).to.deep.equal([false, false]);
+      await on.service.clients.edit(edited.id, { redirectUris: [`${host}:8443/cb`] });
+      await on.service.clients.addRedirectUri(added.id, `${host}/cb`);
+      expect([await isShutOut(edited), await isShutOut(added)]).to.deep.equal([true, true]);
+    });
+
+    it('is shut out also after the first one was deleted, or moved to another host', async () => {
+      const first = await shutOut();
+      await on.service.removeClient(first.client.id);
+      expect(await isShutOut(await register([`${host}/cb`], first.evader.accountId))).to.equal(
+        true,
+      );
+      const second = await shutOut();
+      await on.service.clients.edit(second.client.id, { redirectUris: ['https://moved.example/'] });
+      expect(await isShutOut(await register([`${host}/cb`], second.evader.accountId))).to.equal(
+        true,
+      );
+    });
+
+    it('is let in by the organization for good, until the owner is shut out again', async () => {
+      const { evader, client } = await shutOut();
+      await on.service.removeClient(client.id);
+      const next = await register([`${host}/cb`], evader.accountId);
+      await act('let-in', next);
+      expect(await isShutOut(next)).to.equal(false);
+      await on.service.clients.edit(next.id, { redirectUris: [`${host}/cb`, `${host}/other`] });
+      expect(await isShutOut(next)).to.equal(false);
+      expect(await isShutOut(await register([`${host}/cb`], evader.accountId))).to.equal(false);
+    });
+
+    it('is not shut out at other hosts, for another owner, or for a host of every developer', async () => {
+      const local = 'http://localhost:8080/callback';
+      const { evader } = await shutOut([`${host}/cb`, local]);
+      const stranger = await newOwner('Sue');
+      for (const [uris, who] of [
+        [['https://other.example/cb'], evader],
+        [[local], evader],
+        [[`${host}/cb`], stranger],
+      ] as const) {
+        const client = await register(uris, who.accountId);
+        expect(await isShutOut(client), uris.join()).to.equal(false);
+      }
+    });
+
+    it('keeps its block when it is transferred', async () => {
+      const { client } = await shutOut();
+      const heir = await newOwner('Heidi');
+      await on.service.clients.transfer(client.id, heir.accountId);
+      expect(await isShutOut(client)).to.equal(true);
+      expect(await isShutOut(await register([`${host}/cb`], heir.accountId))).to.equal(true);
+    });
+  });
+
+  it('an API key that has expired is not listed', async () => {
+    const origin = { address: '203.0.113.7', browser: '' };
+    const key = { accountId: member.accountId, name: 'Soon over', expiresInDays: 30 };
+    await on.service.apiKeys.add(key, origin);
+    const listed = async () => textOf((await owner.get(url('?show=api-keys'))).html);
+    expect(await listed()).to.include('Soon over');
+    await on.service.database.query(
+      "UPDATE api_keys SET expires_at = $1 WHERE name = 'Soon over'",
+      [new Date(on.clock.clock() - 1)],
+    );
+    expect(await listed()).to.not.include('Soon over');
+  });
+
   it('what it ends asks first who it is, when the sign-in is old', async () => {
     const guest = await join('Ida Guest', 'member');
     const page = await owner.get(endOf(guest));

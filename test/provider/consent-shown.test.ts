@@ -155,6 +155,65 @@ describe('an approval stands for what the page showed', () => {
     expect(calm).to.include('Check that everything is as you expect').and.not.include('Since then');
   });
 
+  it('names the owner, and stands for nothing once somebody else provides the client', async () => {
+    const page = await open();
+    expect(textOf(page.html)).to.include('Provided by Oscar Other , who registered it here');
+    await on.service.clients.transfer(client.id, on.seeded.person.accountId);
+    const again = await approve(page);
+    expect(await outcomeOf(person, again)).to.equal('consent');
+    expect(textOf(again.html)).to.include('It was provided by Oscar Other.');
+    expect(textOf(again.html)).to.include('Provided by Grace Person , who registered it here');
+    expect(await remembered()).to.equal(undefined);
+    // The same owner under another name is another claim.
+    await on.service.accounts.rename(on.seeded.person.accountId, 'Gail Person');
+    await eventually(async () => {
+      expect(await on.service.clients.find(client.id)).to.include({ ownerName: 'Gail Person' });
+    });
+    const renamed = await approve(again);
+    expect(textOf(renamed.html)).to.include('It was provided by Grace Person.');
+    await on.service.accounts.rename(on.seeded.person.accountId, 'Grace Person');
+  });
+
+  it('other links than the page showed are approved by nobody', async () => {
+    const page = await open();
+    await on.service.clients.edit(client.id, { links: { homepage: 'https://b.example/' } });
+    const again = await approve(page);
+    expect(await outcomeOf(person, again)).to.equal('consent');
+    expect(textOf(again.html)).to.include('Its links were changed.');
+    expect(await remembered()).to.equal(undefined);
+  });
+
+  it('tells of a redirect host that was added since the last approval', async () => {
+    await approve(await open());
+    await edit('Shown Name', [REDIRECT_URI, SECOND]);
+    const text = textOf((await open()).html);
+    expect(text).to.include('You approved it before. Since then:');
+    expect(text).to.include('It may now send you to second.example as well');
+  });
+
+  it('shows an organization that does not let the client in as such, and never as reached', async () => {
+    const { memberships, organizations, database } = on.service;
+    const another = await organizations.add({ name: 'Open Storage' });
+    const closed = await organizations.add({ name: 'Closed Storage' });
+    const { accountId } = credentials;
+    await memberships.setRole({ accountId }, closed.id, 'owner');
+    on.service.access.forget(accountId);
+    const bar = 'INSERT INTO barred_clients VALUES ($1, $2, now())';
+    await database.query(bar, [closed.id, client.id]);
+    const reached = ({ html }: Page): string =>
+      /<ul class="reach">.*?<\/ul>/s.exec(html)?.[0] ?? '';
+    const alone = await open();
+    expect(textOf(alone.html)).to.include('Closed Storage does not let it in : an owner or admin');
+    expect(textOf(alone.html)).to.include('You belong to no other organization');
+    expect(textOf(alone.html)).to.not.include('You belong to no organization');
+    expect(reached(alone)).to.equal('');
+    await memberships.setRole({ accountId }, another.id, 'owner');
+    on.service.access.forget(accountId);
+    const both = await open();
+    expect(reached(both)).to.include('Open Storage').and.not.include('Closed Storage');
+    expect(textOf(both.html)).to.include('Closed Storage does not let it in');
+  });
+
   it('the operator’s mark and the links of the owner are part of it', async () => {
     const links = { homepage: 'https://sync.example/', privacy: 'https://sync.example/privacy' };
     const shown = { name: 'Stock Sync', redirectUris: [REDIRECT_URI] };

@@ -257,6 +257,79 @@ describe('the page of an OAuth client', () => {
     expect(bad.html).to.include('value="https://*.example/"');
   });
 
+  it('of several redirect URIs that are registered at once none is lost, and never more than 20', async () => {
+    const uris = Array.from({ length: 24 }, (_, index) => `https://partner.example/${index}`);
+    const answers = await Promise.all(
+      uris.map((redirect_uri) => owner.send(`${path}/redirect-uris`, { redirect_uri })),
+    );
+    const added = answers.filter(({ status }) => status === 303);
+    expect(added).to.have.length(19);
+    expect(new Set((await kept())?.redirectUris).size).to.equal(20);
+    const refused = answers.find(({ status }) => status !== 303);
+    expect(refused?.status).to.equal(422);
+    expect(textOf(refused?.html ?? '')).to.include('at most 20 redirect URIs');
+  });
+
+  it('two spellings of one address are registered once, also at once', async () => {
+    const spellings = ['https://other.example', 'https://other.example/'];
+    const answers = await Promise.all(
+      spellings.map((redirect_uri) => owner.send(`${path}/redirect-uris`, { redirect_uri })),
+    );
+    expect(answers.map(({ status }) => status).sort()).to.deep.equal([303, 422]);
+    expect((await kept())?.redirectUris).to.have.length(2);
+  });
+
+  it('settings that were changed after the form was drawn are told, and nothing is lost', async () => {
+    const first = await owner.get(`${path}/settings`);
+    const added = 'https://partner.example/added';
+    const typed = [REDIRECT_URI, 'https://partner.example/typed'];
+    await owner.send(`${path}/redirect-uris`, { redirect_uri: added });
+    await on.service.clients.edit(client.id, { name: 'Renamed meanwhile' });
+    const told = await owner.submit(first, { name: 'Stock Sync', redirect_uris: typed });
+    expect(told.status).to.equal(409);
+    const text = textOf(told.html);
+    expect(text).to.include('changed after you opened this form').and.include(`Added: ${added}`);
+    expect(text).to.include('Its name is now “Renamed meanwhile”.');
+    expect((await kept())?.redirectUris).to.deep.equal([REDIRECT_URI, added]);
+    const saved = await owner.follow(await owner.submit(told, {}));
+    expect(textOf(saved.html)).to.include('The changes are saved.');
+    expect(await kept()).to.deep.include({
+      ...{ name: 'Renamed meanwhile', redirectUris: typed.concat(added) },
+    });
+  });
+
+  it('a redirect URI that was removed meanwhile does not come back with a form from before', async () => {
+    const gone = 'https://partner.example/gone';
+    await owner.send(`${path}/redirect-uris`, { redirect_uri: gone });
+    const before = await owner.get(`${path}/settings`);
+    await on.service.clients.edit(client.id, { redirectUris: [REDIRECT_URI] });
+    const told = await owner.submit(before, { name: 'Typed' });
+    expect(textOf(told.html)).to.include(`Removed: ${gone}`);
+    await owner.submit(told, {});
+    expect(await kept()).to.deep.include({ name: 'Typed', redirectUris: [REDIRECT_URI] });
+  });
+
+  it('of two forms that are saved at once the second one is told of the first', async () => {
+    const page = await owner.get(`${path}/settings`);
+    const answers = await Promise.all(
+      ['One', 'Two', 'Three'].map((name) => owner.submit(page, { name })),
+    );
+    expect(answers.map(({ status }) => status).sort()).to.deep.equal([303, 409, 409]);
+    const told = answers.find(({ status }) => status === 409);
+    expect(textOf(told?.html ?? '')).to.include(`Its name is now “${(await kept())?.name}”.`);
+  });
+
+  it('a name that could be taken for that of somebody else is refused at its field', async () => {
+    const page = await owner.get(`${path}/settings`);
+    const refused = await owner.submit(page, { name: 'Elsewhere Storage' });
+    expect(refused.status).to.equal(422);
+    expect(refused.html).to.match(/id="name-problem">Choose another name: this one could be taken/);
+    expect((await kept())?.name).to.equal('Stock Sync');
+    const fields = { name: 'Gatehouse Security', redirect_uris: [REDIRECT_URI] };
+    const made = await owner.submit(await owner.get(`${LIST}/new`), fields);
+    expect(made.html).to.match(/id="name-problem">Choose another name: this one could be taken/);
+  });
+
   it('says what a program needs before it is run: an address, and somebody who listens', async () => {
     const page = await owner.get(`${path}/connect`);
     expect(textOf(page.html)).not.to.include('Before you approve');

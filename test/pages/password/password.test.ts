@@ -105,6 +105,22 @@ describe('the page of a link to set a password', () => {
     expect((await other.signIn(right)).url.pathname).to.equal('/profile');
   });
 
+  it('the token leaves the address at once, and the page can be loaded again', async () => {
+    const path = await linkFor(on.service, credentials);
+    const answer = await visitor.get(path);
+    expect([answer.status, answer.location?.href]).to.deep.equal([303, `${on.issuer}/password`]);
+    expect(answer.html).to.not.include(path.slice('/password?token='.length));
+    for (let load = 0; load < 2; load += 1) {
+      expect(textOf((await visitor.get('/password')).html)).to.include(credentials.email);
+    }
+    // Another browser has no such cookie, and the link is not used up by looking.
+    expect(isOver(await createPerson(on.issuer).get('/password'))).to.equal(true);
+    const form = await visitor.get('/password');
+    expect((await visitor.submit(form, { new_password: NEW_PASSWORD })).status).to.equal(303);
+    expect(isOver(await visitor.get('/password'))).to.equal(true);
+    expect(visitor.cookieNames).to.not.include('gate_link');
+  });
+
   it('the token is in no log, and in no address once the form was sent', async () => {
     const path = await linkFor(on.service, credentials);
     const token = path.slice('/password?token='.length);

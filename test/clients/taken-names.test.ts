@@ -1,0 +1,97 @@
+/** Names of clients that people could take for those of an organization or of a verified client. */
+import { expect } from 'chai';
+import { Refusal } from '../../src/refusal.ts';
+import { startSeeded } from '../support/seeded.ts';
+import { partner } from './drafts.ts';
+import { refusalOf } from './refusals.ts';
+
+describe('a name that could be taken for that of somebody else', () => {
+  const on = startSeeded();
+  const add = (name: string, more: object = {}) =>
+    on.service.clients.add({
+      ...partner,
+      ownerAccountId: on.seeded.person.accountId,
+      name,
+      ...more,
+    });
+  const problemsOf = async (work: Promise<unknown>): Promise<unknown> => {
+    const error = await work.catch((refusal: unknown) => refusal);
+    return error instanceof Refusal ? error.problems : error;
+  };
+
+  it('is refused with one sentence, whatever has the name', async () => {
+    const { client: checked } = await on.service.clients.add({ ...partner, name: 'Dock Billing' });
+    await on.service.clients.verify(checked.id, true);
+    const first = await problemsOf(add('Northern Logistics'));
+    expect(first).to.have.deep.nested.property('[0].code', 'name_taken');
+    for (const name of ['Gatehouse Security', 'Elsewhere-St0rage', 'DOCK BlLLlNG']) {
+      expect(await problemsOf(add(name)), name).to.deep.equal(first);
+    }
+    expect(await refusalOf(add('Southern Logistics'))).to.equal('accepted');
+  });
+
+  it('costs one query, whether it is taken or free', async () => {
+    await refusalOf(add('Northern Logistics'));
+    const { takenNames, database } = on.service;
+    for (const name of ['Northern Logistics', 'Gatehouse', 'Quite Another']) {
+      let queries = 0;
+      const counting: typeof database = {
+        ...database,
+        query: (...query) => {
+          queries += 1;
+          return database.query(...query);
+        },
+      };
+      await takenNames.isTaken(counting, name, undefined);
+      expect(queries, name).to.equal(1);
+    }
+  });
+
+  it('is free for owners and admins of that organization, and for nobody else in it', async () => {
+    const { person, organization } = on.seeded;
+    const { memberships } = on.service;
+    const subject = { accountId: person.accountId };
+    for (const [role, outcome] of [
+      ['member', 'client_invalid'],
+      ['admin', 'accepted'],
+      ['owner', 'accepted'],
+    ] as const) {
+      await memberships.setRole(subject, organization.id, role);
+      expect(await refusalOf(add('Northern Logistics')), role).to.equal(outcome);
+    }
+    await memberships.setRole(subject, organization.id, 'member');
+  });
+
+  it('follows the name of an organization, whoever writes it', async () => {
+    const { id } = await on.service.organizations.add({ name: 'Before Ltd' });
+    expect(await refusalOf(add('Before Ltd'))).to.equal('client_invalid');
+    await on.service.database.query("UPDATE organizations SET name = 'After Ltd' WHERE id = $1", [
+      id,
+    ]);
+    expect(await refusalOf(add('After Ltd'))).to.equal('client_invalid');
+    expect(await refusalOf(add('Before Ltd'))).to.equal('accepted');
+  });
+
+  it('is looked for among all organizations, however many have come at once', async () => {
+    await on.service.database.query(
+      `INSERT INTO organizations (id, name, created_at)
+        SELECT 'org_many-' || lpad(n::text, 11, '0'), 'Imported ' || n, now()
+        FROM generate_series(1, 2100) n`,
+    );
+    expect(await refusalOf(add('Imported 2099'))).to.equal('client_invalid');
+    expect(await refusalOf(add('Imported 2101'))).to.equal('accepted');
+  });
+
+  it('stays where a client has it, and is judged where it is changed', async () => {
+    const { client } = await add('Northern Logistics', { naming: 'by the operator' });
+    const redirectUris = ['https://app.example/other'];
+    const { clients } = on.service;
+    expect(await refusalOf(clients.edit(client.id, { ...client, redirectUris }))).to.equal(
+      'accepted',
+    );
+    await clients.edit(client.id, { name: 'Something Else' });
+    const back = clients.edit(client.id, { name: 'Northern Logistics' });
+    expect(await refusalOf(back)).to.equal('client_invalid');
+    expect((await clients.find(client.id))?.name).to.equal('Something Else');
+  });
+});

@@ -1,0 +1,59 @@
+import { expect } from 'chai';
+import { holdsReserved, lookOf, reservedWords } from '../src/name-rules.ts';
+
+describe('the look of a name', () => {
+  it('is the same for names that could be taken for each other', () => {
+    const look = lookOf('Storm Billing');
+    // A capital i, small l's, a zero, Cyrillic and full-width letters, accents, and no space.
+    const alike = [
+      'Storm BiIling',
+      'STORM BlLLlNG',
+      'St0rm Bi11ing',
+      'Stоrm Вilling',
+      'Ｓtorm-Billing',
+      'Štörm Billíng',
+      'stormbilling',
+      'Storrn Billing',
+    ];
+    for (const name of alike) expect(lookOf(name), name).to.equal(look);
+  });
+
+  it('is another one for other names, in any script', () => {
+    const names = [
+      'Storm Billing',
+      'Storm Building',
+      'की',
+      'का',
+      'かき',
+      'がぎ',
+      '★',
+      '☆',
+      'Склад',
+    ];
+    expect(new Set(names.map(lookOf)).size).to.equal(names.length);
+  });
+});
+
+describe('names that are those of the service', () => {
+  it('hold the name of the product, or what the host of the issuer is called', () => {
+    const reserved = reservedWords('https://auth.stormworks.co.uk');
+    for (const name of ['Gatehouse Security', 'Gâte-House', 'GATEH0USE', 'My StormWorks login']) {
+      expect(holdsReserved(name, reserved), name).to.equal(true);
+    }
+    for (const name of ['Gate keeper', 'House of storms', 'Auth helper', 'Company']) {
+      expect(holdsReserved(name, reserved), name).to.equal(false);
+    }
+  });
+
+  it('hold a short name of the issuer only as a word of its own', () => {
+    const reserved = reservedWords('https://login.abb.example');
+    expect(holdsReserved('ABB tools', reserved)).to.equal(true);
+    expect(holdsReserved('Rabbit', reserved)).to.equal(false);
+  });
+
+  it('an issuer without a name reserves only that of the product', () => {
+    for (const issuer of ['http://localhost:3000', 'http://127.0.0.1:3000', 'http://[::1]:3000']) {
+      expect(reservedWords(issuer), issuer).to.have.length(1);
+    }
+  });
+});
