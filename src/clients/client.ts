@@ -61,13 +61,14 @@ export function redirectHosts(client: Pick<Client, 'redirectUris'>): string[] {
 
 /** The version of these values. Equal values are the same version, whatever lies between. */
 export function clientVersion(client: Omit<Client, 'version'>): string {
-  const { id, kind, name, ownerAccountId, redirectUris, isNative, isSuspended } = client;
+  const { id, kind, name, ownerAccountId, ownerName, redirectUris, isNative, isSuspended } = client;
   const secrets = client.secrets.map((secret) => [secret.id, secret.hash]);
   const values = [
     id,
     kind,
     name,
     ownerAccountId,
+    ownerName,
     redirectUris,
     isNative,
     isSuspended,

@@ -277,7 +277,7 @@ describe('the page of an organization', () => {
         .split('<li')
         .filter((entry) => entry.includes(next.name));
       expect(textOf(row)).to.include('shut out').and.include('Olga Owner');
-      expect(textOf(row)).to.include('Why A client of the same owner, at the same redirect host');
+      expect(textOf(row)).to.include('Why A client of the same owner was shut out, at the same redirect host');
       const token = await on.service.access.accessThrough(next.id, member.accountId);
       expect(token.map(({ id }) => id)).to.not.include(storm());
     });

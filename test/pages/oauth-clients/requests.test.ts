@@ -75,6 +75,7 @@ describe('the requests of a client, live', () => {
     });
     const refused = events().find(({ outcome }) => outcome === 'invalid_grant');
     expect(refused).to.include({ isRefused: true });
+    expect(refused.time).to.match(/^\d\d:\d\d:\d\d UTC$/);
     expect(refused.cause).to.match(/authorization code/);
     expect(refused.requestId).to.match(/^req_/);
     expect(JSON.stringify(events())).not.to.match(/gate_(?!ci_)/);

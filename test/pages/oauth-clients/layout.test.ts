@@ -1,0 +1,73 @@
+/** The pages of a client in a browser: where things stand, in which zone times are, and what stays open. */
+import { expect } from 'chai';
+import type { Page } from 'playwright-core';
+import { describeInBrowser, enterAs } from '../../support/browser.ts';
+import { authorizationUrl } from '../../support/oauth.ts';
+import { startSeeded } from '../../support/seeded.ts';
+import { type ClientOwner, LIST, signInOwner } from '../client-owner.ts';
+
+describeInBrowser('the pages of an OAuth client in a browser', (visit) => {
+  const on = startSeeded();
+  let owner: ClientOwner;
+
+  beforeEach(async () => {
+    owner = await signInOwner(on.service, on.seeded.person);
+  });
+
+  const widthOf = async (page: Page, selector: string): Promise<number> =>
+    (await page.locator(selector).first().boundingBox())?.width ?? 0;
+
+  it('a problem with a button to mend it is as wide as its page, also on a phone', async () => {
+    const client = await owner.createClient('Wide Enough');
+    const sent = { ...client, redirectUri: 'https://partner.example/another/callback' };
+    await fetch(authorizationUrl(on.issuer, sent), { redirect: 'manual' });
+    for (const width of [1280, 360]) {
+      const { page } = await visit({ viewport: { width, height: 800 } });
+      await enterAs(page, on.issuer, owner);
+      await page.goto(`${on.issuer}${LIST}/${client.id}/problems`);
+      await page.getByRole('button', { name: 'Register this URI' }).waitFor();
+      const entry = await widthOf(page, '.entry');
+      for (const part of ['.entry > .values', '.entry > form']) {
+        expect(await widthOf(page, part), `${part} at ${width}`).to.be.closeTo(entry, 1);
+      }
+    }
+  });
+
+  it('the name of the service links no further than it reads', async () => {
+    const { page } = await visit();
+    await enterAs(page, on.issuer, owner);
+    await page.goto(`${on.issuer}/profile`);
+    expect(await widthOf(page, 'a.wordmark')).to.be.within(60, 200);
+  });
+
+  it('registering a redirect URI leaves the page of a new secret as it was', async () => {
+    const { page } = await visit();
+    await enterAs(page, on.issuer, owner);
+    await page.goto(`${on.issuer}${LIST}/new`);
+    await page.getByLabel('Name', { exact: true }).fill('Once Shown');
+    await page.getByLabel('Redirect URI 1').fill('https://partner.example/callback');
+    await page.getByRole('button', { name: 'Create OAuth Client' }).last().click();
+    const secret = await page.locator('[data-secret]').textContent();
+    const opened = page.context().waitForEvent('page');
+    await page.getByRole('button', { name: 'Register this URI' }).click();
+    const other = await opened;
+    await other.getByText('The redirect URI is registered.').waitFor();
+    expect(secret).to.match(/^gate_cs_/);
+    expect(await page.locator('[data-secret]').textContent()).to.equal(secret);
+  });
+
+  it('times in sentences and labels are those of the place, as everywhere else', async () => {
+    const client = await owner.createClient('Two Secrets');
+    const path = `${LIST}/${client.id}`;
+    await owner.send(`${path}/rotate-secret`);
+    const { page } = await visit();
+    await enterAs(page, on.issuer, owner);
+    await page.goto(`${on.issuer}${path}/secrets`);
+    await page.getByRole('link', { name: 'Remove' }).first().click();
+    await page.getByText(/was made on .* \(just now\) and never used/).waitFor();
+    await signInOwner(on.service, on.seeded.person);
+    await page.goto(`${on.issuer}/profile/security`);
+    const button = page.getByRole('button', { name: /^Sign out .* signed in .*\(just now\)$/ });
+    await button.first().waitFor();
+  });
+});
