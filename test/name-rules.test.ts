@@ -37,7 +37,13 @@ describe('the look of a name', () => {
 describe('names that are those of the service', () => {
   it('hold the name of the product, or what the host of the issuer is called', () => {
     const reserved = reservedWords('https://auth.stormworks.co.uk');
-    for (const name of ['Gatehouse Security', 'Gâte-House', 'GATEH0USE', 'My StormWorks login']) {
+    for (const name of [
+      'Gatehouse Security',
+      'Gâte-House',
+      'GATEH0USE',
+      'GatehouseX',
+      'My StormWorks login',
+    ]) {
       expect(holdsReserved(name, reserved), name).to.equal(true);
     }
     for (const name of ['Gate keeper', 'House of storms', 'Auth helper', 'Company']) {

@@ -277,7 +277,9 @@ describe('the page of an organization', () => {
         .split('<li')
         .filter((entry) => entry.includes(next.name));
       expect(textOf(row)).to.include('shut out').and.include('Olga Owner');
-      expect(textOf(row)).to.include('Why A client of the same owner was shut out, at the same redirect host');
+      expect(textOf(row)).to.include(
+        'Why A client of the same owner was shut out, at the same redirect host',
+      );
       const token = await on.service.access.accessThrough(next.id, member.accountId);
       expect(token.map(({ id }) => id)).to.not.include(storm());
     });
@@ -315,6 +317,15 @@ describe('the page of an organization', () => {
       await on.service.clients.edit(next.id, { redirectUris: [`${host}/cb`, `${host}/other`] });
       expect(await isShutOut(next)).to.equal(false);
       expect(await isShutOut(await register([`${host}/cb`], evader.accountId))).to.equal(false);
+    });
+
+    it('that was let in stays so at its hosts, while the first one stays shut out', async () => {
+      const { evader, client } = await shutOut();
+      const next = await register([`${host}/cb`], evader.accountId);
+      await act('let-in', next);
+      await on.service.clients.edit(next.id, { redirectUris: [`${host}/other`] });
+      await on.service.clients.addRedirectUri(next.id, `${host}/third`);
+      expect([await isShutOut(client), await isShutOut(next)]).to.deep.equal([true, false]);
     });
 
     it('is not shut out at other hosts, for another owner, or for a host of every developer', async () => {

@@ -98,6 +98,17 @@ describe('somebody without an account, where accounts are opened', () => {
     expect((await on.signIn({ ...GRACE, sub: 'three' })).status).to.equal(403);
     expect(await accounts()).to.equal(3);
   });
+
+  it('gets its address for a name, where the name claims to be somebody else', async () => {
+    for (const [sub, name] of [
+      ['service', 'Gatehouse Security'],
+      ['organization', 'N\u043erthern L\u043egistics'],
+    ] as const) {
+      const email = `${sub}@example.test`;
+      await on.signIn({ sub, email, email_verified: true, name });
+      expect(await on.service.accounts.findByEmail(email)).to.include({ name: email });
+    }
+  });
 });
 
 describe('an external id that a provider sends as a number', () => {

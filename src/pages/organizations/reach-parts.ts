@@ -174,7 +174,12 @@ function clientRow({ id, name, ...client }: ReachingClient, { url }: Looking): R
             { label: 'Shut out since', moment: momentOf(client.barredAt) },
             { label: 'By', text: client.barredBy ?? 'somebody who is gone' },
             ...(client.followsBar
-              ? [{ label: 'Why', text: 'A client of the same owner was shut out, at the same redirect host' }]
+              ? [
+                  {
+                    label: 'Why',
+                    text: 'A client of the same owner was shut out, at the same redirect host',
+                  },
+                ]
               : []),
           ]),
     ],
