@@ -87,8 +87,8 @@ describeInBrowser('pages in the browser', (visit) => {
       const { token } = await on.service.passwordLinks.make(account, 'forgotten', ORIGIN);
       await expectPages(page, {
         '/login': 200,
-        [`/password?token=${token}`]: 200,
         '/password': 410,
+        [`/password?token=${token}`]: 200,
         '/forgot-password': 200,
         '/errors': 200,
         '/errors/temporarily_unavailable': 200,
