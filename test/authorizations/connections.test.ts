@@ -57,10 +57,10 @@ forEachDatabase('connections', (open) => {
 
   it('what was approved on a page counts only while session and connection are those of the page', async () => {
     const accounts = createAccountRegistry(parts());
-    const approve = (sessionGeneration: number, seen?: number) =>
+    const approve = (sessionGeneration: number, seen?: number, sessionUid = 'a') =>
       connections.rememberConsent({
         ...{ ...connection, ...consent },
-        page: { sessionGeneration, sessionUid: 'a', generation: seen },
+        page: { sessionGeneration, sessionUid, generation: seen },
       });
     await accounts.endSessions(connection.accountId);
     expect(await approve(0)).to.equal(undefined);
@@ -79,8 +79,11 @@ forEachDatabase('connections', (open) => {
     expect(await approve(1, 2)).to.equal(2);
     expect(await sessions.end(connection.accountId, 'a', async () => {})).to.equal(true);
     expect(await approve(1, 2)).to.equal(undefined);
+    expect(await approve(1, 2, 'b')).to.equal(2);
     await accounts.suspend(connection.accountId);
-    expect(await approve(1, 2)).to.equal(undefined);
+    expect(await approve(1, 2, 'b')).to.equal(undefined);
+    await accounts.resume(connection.accountId);
+    expect(await approve(1, 2, 'b')).to.equal(2);
   });
 
   it('a node that has not heard yet asks again where somebody has a later generation', async () => {

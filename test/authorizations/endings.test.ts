@@ -1,4 +1,5 @@
 /** What ends: all of a connection in one statement, or one authorization in one step. */
+import { mock } from 'node:test';
 import { expect } from 'chai';
 import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
 import { type Activity, createActivity } from '../../src/accounts/activity/activity.ts';
@@ -14,6 +15,7 @@ import type { TokenStore } from '../../src/storage/token-store.ts';
 import { FACTS } from '../storage/token-store-contract.ts';
 import { createTestClock, type TestClock } from '../support/clock.ts';
 import { openTestDatabase } from '../support/databases.ts';
+import { eventually } from '../support/eventually.ts';
 import { postgresServer } from '../support/requirements.ts';
 
 const FROM = { address: '192.0.2.1', browser: 'test' };
@@ -32,6 +34,7 @@ describe('endings', () => {
   let endings: Endings;
   let connection: { accountId: string; clientId: string };
   const warnings: unknown[] = [];
+  let onWarning = () => {};
 
   before(async () => {
     time = createTestClock();
@@ -51,8 +54,11 @@ describe('endings', () => {
     };
     connections = createConnections(parts);
     activity = createActivity(parts);
-    const log = { warn: (about: unknown) => void warnings.push(about) };
-    revocations = createRevocations({ ...parts, activity, log });
+    const warn = (about: unknown) => {
+      warnings.push(about);
+      onWarning();
+    };
+    revocations = createRevocations({ ...parts, activity, log: { warn } });
     store = createPostgresStore({ database, clock: time.clock });
     endings = createEndings({ store, revocations });
     const account = await createAccountRegistry(parts).add({ email: 'a@demo.test', name: 'Ada' });
@@ -110,9 +116,20 @@ describe('endings', () => {
     const { clientId: client_id } = connection;
     const entry = { action: 'disconnected', client_id, client_name: 'Partner' };
     expect(await recorded()).to.deep.equal([{ ...entry, actor: 'person' }]);
-    await connect();
-    await disconnect(connection);
-    expect(await recorded()).to.deep.equal([{ ...entry, actor: 'operator' }]);
+  });
+
+  it('an end by an operator is recorded as the operator’s, in the log and at the connection', async () => {
+    const { accountId, clientId } = connection;
+    const disconnect = createDisconnect(connections, activity);
+    for (const [by, actor, cause] of [
+      [FROM, 'person', 'person_disconnected'],
+      [undefined, 'operator', 'operator_revoked'],
+    ] as const) {
+      await connect();
+      await disconnect(connection, by);
+      expect(await recorded()).to.have.nested.property('[0].actor', actor);
+      expect(await connections.endOf(accountId, clientId)).to.include({ cause });
+    }
   });
 
   it('it does not end where its record cannot be written', async () => {
@@ -187,15 +204,37 @@ describe('endings', () => {
 
   it('what cannot be recorded ends all the same, and is recorded later', async () => {
     const one = await begin();
-    failing = /ended_authorizations/;
+    failing = /INSERT INTO ended_authorizations/;
     await endings.end(one, WHY);
     await revocations.close();
     expect(await store.readAuthorization(one.id)).to.equal(undefined);
     expect(JSON.stringify(warnings)).to.contain('client_revoked').and.not.contain(one.secret);
-    expect(await revocations.find(one.id).catch(() => undefined)).to.equal(undefined);
+    expect(await revocations.find(one.id)).to.equal(undefined);
+    expect(await recorded()).to.deep.equal([]);
     failing = undefined;
     await revocations.close();
     expect(await revocations.find(one.id)).to.include({ cause: 'client_revoked' });
+    expect(await recorded()).to.have.length(1);
+  });
+
+  it('a record that failed is written again after a pause, while the service goes on', async () => {
+    const one = await begin();
+    const failed = new Promise<void>((resolve) => {
+      onWarning = resolve;
+    });
+    mock.timers.enable({ apis: ['setTimeout'] });
+    try {
+      failing = /INSERT INTO ended_authorizations/;
+      await endings.end(one, WHY);
+      await failed;
+      failing = undefined;
+      mock.timers.tick(6_000);
+    } finally {
+      mock.timers.reset();
+    }
+    await eventually(async () => {
+      expect(await revocations.find(one.id)).to.include({ cause: 'client_revoked' });
+    });
     expect(await recorded()).to.have.length(1);
   });
 
@@ -219,6 +258,15 @@ describe('endings', () => {
     expect(await endings.repeatRecorded()).to.deep.equal({ looked: 230, ended: 115 });
     for (const { id } of all) expect(await store.readAuthorization(id)).to.equal(undefined);
     expect(await store.readAuthorization(alive.id)).not.to.equal(undefined);
+  });
+
+  it('every end is repeated, also of more than one batch that ended in one moment', async () => {
+    await database.query('DELETE FROM ended_authorizations');
+    for (let count = 0; count < 130; count += 1) {
+      await revocations.record({ authorization: await begin(), ...WHY });
+    }
+    expect(await endings.repeatRecorded()).to.deep.equal({ looked: 130, ended: 130 });
+    expect(await endings.findRevived()).to.deep.equal([]);
   });
 
   it('an end is forgotten when the activity is, in batches', async () => {
