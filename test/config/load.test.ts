@@ -207,6 +207,14 @@ colour: red
     expect(pathsOf('log: 1\nlog: 2')[0]).to.match(/line 2, column 1$/);
   });
 
+  it('with a tag is refused, for no tag is carried out here', () => {
+    const [problem, ...others] = problemsOf('log:\n  level: !env debug');
+    expect(problem?.path).to.match(/settings\.yaml, line 2, column 10$/);
+    expect(problem?.message).to.contain('!env');
+    expect(others).to.deep.equal([]);
+    expect(settingsOf('log:\n  level: debug').log.level).to.equal('debug');
+  });
+
   it('may be missing only where nobody named it', () => {
     const missing = path.join(directory, 'missing.yaml');
     const { problems } = refusalOf(() =>

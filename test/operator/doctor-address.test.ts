@@ -32,6 +32,7 @@ describeOn([postgresServer, redisServer], 'operator doctor, behind a proxy', () 
   beforeEach(() => {
     Object.assign(proxy.conduct, { leadTo: node.settings.server.port, forwardedFor: 'set' });
     Object.assign(proxy.conduct, { dropped: [], host: undefined, repeats: undefined });
+    proxy.conduct.strippedAttribute = undefined;
   });
 
   const expectOnly = (examination: Examination, check: string, status: string): void => {
@@ -93,6 +94,13 @@ describeOn([postgresServer, redisServer], 'operator doctor, behind a proxy', () 
     const { troubles, of } = await examine(environment);
     expect(troubles.map(({ check }) => check)).to.deep.equal(['authorize', 'cookies']);
     expect(of('cookies').message).to.contain('no cookie arrived');
+  });
+
+  it('finds a proxy that lets scripts read the cookies', async () => {
+    proxy.conduct.strippedAttribute = 'httponly';
+    const examination = await examine(environment);
+    expectOnly(examination, 'cookies', 'problem');
+    expect(examination.of('cookies').message).to.match(/^not HttpOnly: .*gate_session/);
   });
 
   for (const [hops, message] of [
@@ -185,7 +193,7 @@ describeOn([postgresServer, redisServer, openssl], 'operator doctor, over TLS', 
       ['hsts', 'warning'],
     ]);
     expect(bare).to.include({ healthy: true, exitCode: 0 });
-    Object.assign(proxy.conduct, { dropped: [], bares: true });
+    Object.assign(proxy.conduct, { dropped: [], strippedAttribute: 'secure' });
     const unguarded = await trusting(ca, () => examine(environment));
     expect(unguarded.troubles.map(({ check }) => check)).to.deep.equal(['cookies']);
     expect(unguarded.of('cookies').message).to.contain('not Secure: ').and.contain('__Host-');

@@ -1,6 +1,7 @@
 import { createServer as createHttpServer } from 'node:http';
 import { connect, createServer, type Socket } from 'node:net';
 import { expect } from 'chai';
+import { Redis } from 'ioredis';
 import pg from 'pg';
 import { checkClock } from '../../src/operator/doctor/database.ts';
 import { createFindings } from '../../src/operator/doctor/findings.ts';
@@ -39,19 +40,43 @@ describeOn([postgresServer, redisServer], 'operator doctor, of the stores', () =
     await good.stop();
 
     const bad = await startRedisServer({
-      ...{ appendonly: 'no', 'maxmemory-policy': 'allkeys-lru', maxmemory: `${MEBIBYTE}` },
+      ...{ appendonly: 'no', 'maxmemory-policy': 'allkeys-lru', maxmemory: `${MEBIBYTE / 2}` },
     });
     const { of, exitCode } = await withStores(databaseUrl, bad.url);
     expect(of('redis_eviction')).to.include({ status: 'problem', where: 'REDIS_URL' });
     expect(of('redis_eviction').remedy).to.contain('noeviction');
     expect(of('redis_persistence').remedy).to.contain('appendonly yes');
-    expect(of('redis_memory').message).to.contain('% of maxmemory');
+    expect(of('redis_memory')).to.include({ status: 'problem', where: 'REDIS_URL' });
+    expect(of('redis_memory').remedy).to.contain('raise maxmemory');
     expect(exitCode).to.equal(1);
     await bad.stop();
     const gone = await withStores(databaseUrl, bad.url);
     expect(gone.of('redis').status).to.equal('problem');
     expect(gone.of('redis_clock').message).to.equal('not checked: Redis cannot be used');
     expect(gone.of('database').status, 'goes on with what can be checked').to.equal('ok');
+  });
+
+  it('warns of a Redis that is nearly full', async () => {
+    const databaseUrl = await freshMigratedDatabaseUrl();
+    const server = await startRedisServer();
+    const redis = await opened.add(Promise.resolve(new Redis(server.url)), async (one) =>
+      one.disconnect(),
+    );
+    // So much that what the doctor's own connections take changes no percentage.
+    await redis.setrange('filler', 64 * MEBIBYTE, 'x');
+    const [, used = ''] = /^used_memory:(\d+)/m.exec(await redis.info('memory')) ?? [];
+    for (const [percent, status] of [
+      [70, 'ok'],
+      [90, 'warning'],
+      [97, 'problem'],
+    ] as const) {
+      await redis.config('SET', 'maxmemory', Math.round((Number(used) * 100) / percent));
+      const found = (await withStores(databaseUrl, server.url)).of('redis_memory');
+      expect(found.status, found.message).to.equal(status);
+      expect(found.message).to.contain(`${percent} % of maxmemory`);
+    }
+    redis.disconnect();
+    await server.stop();
   });
 
   it('warns of replicas whose master goes on without them, and refuses a replica', async () => {

@@ -15,8 +15,8 @@ export interface ProxyConduct {
   dropped: readonly string[];
   /** Sends a POST to this path twice, and passes on the second answer. */
   repeats?: string;
-  /** Takes Secure off every cookie. */
-  bares?: boolean;
+  /** Takes this attribute off every cookie. */
+  strippedAttribute?: 'secure' | 'httponly' | undefined;
   /** Told of a request to the authorization endpoint, which is then never answered. */
   onStall?: () => void;
 }
@@ -81,8 +81,9 @@ async function pass(
   if (asked.method === 'POST' && asked.url === conduct.repeats) (await send()).resume();
   const answered = await send();
   const kept = Object.entries(answered.headers).filter(([name]) => !conduct.dropped.includes(name));
-  const cookies = answered.headers['set-cookie']?.map((line) => line.replace(/; secure/gi, ''));
-  const bared = conduct.bares && cookies ? { 'set-cookie': cookies } : {};
+  const stripped = new RegExp(`; ${conduct.strippedAttribute}`, 'gi');
+  const cookies = answered.headers['set-cookie']?.map((line) => line.replace(stripped, ''));
+  const bared = conduct.strippedAttribute && cookies ? { 'set-cookie': cookies } : {};
   answer.writeHead(answered.statusCode ?? 0, { ...Object.fromEntries(kept), ...bared });
   answered.pipe(answer);
 }
