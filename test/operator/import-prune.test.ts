@@ -43,6 +43,13 @@ forEachDatabase('operator import --prune', (open) => {
     return rows.map(({ external_id }) => external_id);
   };
 
+  const warehouseIds = async (): Promise<Record<string, string>> => {
+    const rows = await query<{ external_id: string; id: string }>(
+      'SELECT external_id, id FROM warehouses WHERE external_id IS NOT NULL',
+    );
+    return Object.fromEntries(rows.map(({ external_id, id }) => [external_id, id]));
+  };
+
   it('removes what the file no longer has: organizations, warehouses, memberships, rights', async () => {
     const file = without('O4', 'W3', 'A2');
     const planned = await prune(file, '--dry-run');
@@ -98,16 +105,34 @@ forEachDatabase('operator import --prune', (open) => {
     await set('--account a1@example.test', own.id);
     await value(`warehouses add --organization ${idOf('O3')} --name Own`);
     await set(`--client ${robot.client_id}`, idOf('O2'));
+    await set(`--account ${hand}`, idOf('O1'));
+    await set(`--client ${robot.client_id}`, idOf('O1'));
+    const idsOfWarehouses = await warehouseIds();
+    const allow = (who: string, warehouse: string) =>
+      value(`memberships set ${who} --warehouse ${idsOfWarehouses[warehouse]} --rights read`);
+    await allow(`--account ${hand}`, 'W1');
+    await allow(`--account ${hand}`, 'W2');
+    await allow(`--client ${robot.client_id}`, 'W3');
 
-    const done = await prune(without('O2', 'O3', 'O4', 'A1'), '--prune-most');
+    const done = await prune(without('O2', 'O3', 'O4', 'W2', 'W3', 'A1'), '--prune-most');
     expect(done.counts.organizations).to.include({ removed: 0, kept: 3 });
+    expect(done.counts.warehouses).to.include({ removed: 0, kept: 2 });
     expect(await idsIn('organizations')).to.deep.equal(['O1', 'O2', 'O3', 'O4', null]);
     const kept = await query(
       `SELECT FROM organization_memberships m LEFT JOIN accounts a ON a.id = account_id
         JOIN organizations o ON o.id = organization_id
         WHERE a.external_id IS NULL OR o.external_id IS NULL`,
     );
-    expect(kept).to.have.length(3);
+    expect(kept).to.have.length(5);
+    const rightsLeft = await query(
+      `SELECT w.external_id AS warehouse, r.account_id AS account, r.client_id AS client
+        FROM warehouse_rights r JOIN warehouses w ON w.id = r.warehouse_id ORDER BY w.external_id`,
+    );
+    expect(rightsLeft).to.deep.equal([
+      { warehouse: 'W1', account: hand, client: null },
+      { warehouse: 'W2', account: hand, client: null },
+      { warehouse: 'W3', account: null, client: robot.client_id },
+    ]);
     const active = await query('SELECT FROM accounts WHERE suspended_at IS NULL');
     expect(active).to.have.length(4);
   });

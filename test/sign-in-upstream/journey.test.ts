@@ -7,16 +7,19 @@ describe('a person who was never here and has no password', () => {
   // No page asks: there is one way in.
   const on = startWithUpstream({ provider: { match: 'external_id' }, passwords: false });
   const LINUS = { sub: 'employee-17', email: 'linus@example.test', email_verified: false };
+  const MONA = { sub: 'employee-18', email: 'mona@example.test', email_verified: false };
 
   before('as an import makes them', async () => {
-    const { id } = await on.service.accounts.add({ email: LINUS.email, name: 'Linus Lager' });
-    await on.service.database.query('UPDATE accounts SET external_id = $1 WHERE id = $2', [
-      LINUS.sub,
-      id,
-    ]);
-    on.service.accounts.forget(id);
+    await addImported(LINUS, 'Linus Lager');
     on.upstream.account = LINUS;
   });
+
+  async function addImported({ sub, email }: typeof LINUS, name: string): Promise<void> {
+    const { id } = await on.service.accounts.add({ email, name });
+    const statement = 'UPDATE accounts SET external_id = $1 WHERE id = $2';
+    await on.service.database.query(statement, [sub, id]);
+    on.service.accounts.forget(id);
+  }
 
   it('goes from a partner through the provider to the consent page, and is connected', async () => {
     const { confidential } = on.seeded.clients;
@@ -105,9 +108,17 @@ describe('a person who was never here and has no password', () => {
     expect(stale.html).to.include('does not prove who you are');
     on.upstream.lie = { claims: ({ auth_time: _, ...claims }) => claims };
     expect((await confirm()).html).to.include('does not prove who you are');
-    on.upstream.lie = { claims: (claims) => ({ ...claims, sub: 'somebody else' }) };
-    expect((await confirm()).html).to.include('That was somebody else');
+    await addImported(MONA, 'Mona Moor');
+    expect((await on.signIn(MONA)).html).to.include('Mona Moor');
+    on.upstream.account = LINUS;
+    for (const sub of ['linked with no account', MONA.sub]) {
+      on.upstream.lie = { claims: (claims) => ({ ...claims, sub }) };
+      expect((await confirm()).html, sub).to.include('That was somebody else');
+    }
     on.upstream.lie = {};
+    const form = await person.get('/profile/api-keys');
+    const asked = await person.submit(form, { name: 'Night sync' });
+    expect(asked.html).to.include('Confirm it is you');
     const account = await on.service.accounts.findByEmail(LINUS.email);
     const [last] = await on.service.activity.of(account?.id ?? '', { limit: 1 });
     expect(last).to.deep.include({ action: 'sign_in_refused' });
