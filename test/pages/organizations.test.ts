@@ -185,6 +185,13 @@ describe('the page of an organization', () => {
       expect(await on.service.access.accessOf({ accountId: both.accountId })).to.have.length(2);
     });
     const token = await connect(both);
+    /** What the page that asks for an approval says to this person. */
+    const consentPage = async (): Promise<string> => {
+      const request = authorizationUrl(on.issuer, on.clients.confidential, { prompt: 'consent' });
+      return textOf((await both.follow(await both.get(request))).html);
+    };
+    const reached = /Northern Logistics member (?!no longer)/;
+    expect(await consentPage()).to.match(reached);
     const { clock } = on.clock;
     const isAlone = on.service.database.embedded;
     const node = isAlone ? on.service : await start({ beside: on.service, clock });
@@ -203,7 +210,10 @@ describe('the page of an organization', () => {
       expect(await reachedThere()).to.deep.equal(['Elsewhere Storage']);
       expect(heard.text).to.include(`data: ${on.clients.confidential.id}\n`);
     });
-    // Nor what is approved now, and the page does not say otherwise.
+    // Nor what is approved now, and the page promises nothing else.
+    expect(await consentPage())
+      .to.include('It no longer reaches Northern Logistics')
+      .and.not.match(reached);
     expect(await reachedWith(await connect(both))).to.deep.equal(['Elsewhere Storage']);
     const [told] = (await logOf(both)).filter(({ action }) => action === 'client_barred');
     expect(told).to.include({ actor: 'organization' });
