@@ -214,7 +214,7 @@ describe('a listener', () => {
   it('a client that leaves is nothing to log', async () => {
     const port = await open({ limits: USUAL });
     const { socket } = say(port, HEAD);
-    await once(socket, 'connect');
+    await eventually(async () => expect(await connections()).to.equal(1));
     socket.resetAndDestroy();
     await eventually(async () => expect(await connections()).to.equal(0));
     expect(told).to.deep.equal([]);

@@ -203,6 +203,7 @@ const samples: Samples = {
   'oauth-client-delete': (text, many) => ({
     ...{ name: text, connectedPeople: many, typedName: text },
     action: '/profile/oauth-clients/gate_ci_/delete',
+    notice: some(text, many),
     problem: some(text, many),
     cancel: '/profile/oauth-clients/gate_ci_',
   }),

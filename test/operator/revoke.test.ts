@@ -206,12 +206,13 @@ describeOn([postgresServer, redisServer], 'operator revoke while Redis is away',
     const settings = { storage: { redisUrl: redis.url } };
     const service = await start({ settings });
     const seeded = await seed(service);
-    const { confidential, resourceServer } = seeded.clients;
+    const { confidential, otherConfidential, resourceServer } = seeded.clients;
     const { person, other } = seeded;
     const partners = [person, other].map((one) =>
       partnerTokens(service.issuer, { ...seeded, person: one }),
     );
     const [mine, theirs] = await Promise.all(partners.map((one) => one.tokens(confidential)));
+    const kept = await partners[1]?.tokens(otherConfidential);
     const run = operatorBeside(service);
     await redis.stop();
     const error = await refusalFrom(run, `revoke --token ${mine?.accessToken}`);
@@ -232,5 +233,7 @@ describeOn([postgresServer, redisServer], 'operator revoke while Redis is away',
         expect(body).to.deep.equal({ active: false });
       });
     }
+    const { body } = await introspect(service.issuer, resourceServer, String(kept?.accessToken));
+    expect(body, 'what was not revoked').to.include({ active: true });
   });
 });

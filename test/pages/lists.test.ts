@@ -121,6 +121,7 @@ describe('lists of a person who has', () => {
       .to.include('Signed in')
       .and.not.match(/Connected Größe/);
     const found = await many.get('/profile/activity?q=gr%C3%B6%C3%9Fe');
+    expect(textOf(found.html)).to.match(/Connected Größe/);
     expect(found.html.match(/<strong>Connected<\/strong>/g)).to.have.length(50);
     expect(nextOf(found)).to.match(/q=.*before=/);
   });

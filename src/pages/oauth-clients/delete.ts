@@ -5,7 +5,7 @@ import { formOf } from '../../provider/form.ts';
 import { Refusal } from '../../refusal.ts';
 import { originOf } from '../page.ts';
 import { get, type PageParts, post, type Route } from '../routes.ts';
-import { accountOf, typedOf } from '../signed-in.ts';
+import { accountOf, NOTHING_SENT, typedOf } from '../signed-in.ts';
 import { CLIENT, LIST, type OwnClientSteps, ownClientOf, urlOf } from './own-client.ts';
 
 const PATH = `${CLIENT}/delete`;
@@ -20,6 +20,7 @@ export function deleteRoutes(
     return host.render(ctx, 'oauth-client-delete', {
       name,
       connectedPeople,
+      notice: typedOf(ctx) && NOTHING_SENT,
       action: ctx.path,
       typedName,
       problem,

@@ -20,6 +20,7 @@ declare module '../view-data.ts' {
     readonly 'oauth-client-delete': {
       readonly name: string;
       readonly connectedPeople: number;
+      readonly notice: string | undefined;
       readonly action: string;
       /** What was typed before, or empty. */
       readonly typedName: string;

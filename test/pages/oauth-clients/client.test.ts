@@ -241,6 +241,7 @@ describe('the page of an OAuth client', () => {
     const page = await owner.get(`${path}/problems`);
     expect(textOf(page.html)).to.match(/2 times .*First .* UTC , last .* UTC/);
     expect(page.html.match(/<form [^>]*redirect-uris/g), 'one offer').to.have.length(1);
+    expect(page.html).to.include('Register this URI');
     expect(textOf((await owner.get(LIST)).html)).to.match(/Stock Sync 4 problems of Stock Sync/);
     expect(textOf((await owner.get(path)).html)).to.include('2 other causes');
 
@@ -332,6 +333,7 @@ describe('the page of an OAuth client', () => {
 
   it('says what a program needs before it is run: an address, and somebody who listens', async () => {
     const page = await owner.get(`${path}/connect`);
+    expect(page.html).to.include('Register this URI');
     expect(textOf(page.html)).not.to.include('Before you approve');
     await owner.follow(
       await owner.submit(page, { redirect_uri: 'http://127.0.0.1:4000/callback' }),
@@ -377,6 +379,7 @@ describe('the page of an OAuth client', () => {
     const ofPhone = await owner.get(`${LIST}/${phone.id}/settings`);
     expect(fieldOf(ofPhone, 'redirect_uris')).to.equal('com.example.app:/cb');
     expect(ofPhone.html).not.to.include('/secrets');
+    expect((await owner.get(`${path}/settings`)).html).to.include('/secrets');
     expect((await owner.get(`${LIST}/${phone.id}/secrets`)).status).to.equal(404);
     expect((await owner.send(`${LIST}/${phone.id}/rotate-secret`)).status).to.equal(422);
   });

@@ -219,9 +219,13 @@ describe('the test of a client', () => {
 
   it('a suspended client has no test', async () => {
     const { id, secret = '' } = await add('confidential');
+    const connectPage = async () =>
+      (await browser.get(`/profile/oauth-clients/${id}/connect`)).html;
+    expect(await connectPage()).to.include(testPath(id));
     await on.service.clients.suspend(id);
-    const page = await browser.get(`/profile/oauth-clients/${id}/connect`);
-    expect(page.html).not.to.include(CALLBACK).and.not.include(testPath(id));
+    expect(await connectPage())
+      .not.to.include(CALLBACK)
+      .and.not.include(testPath(id));
     const sent = await browser.send(testPath(id), { client_secret: secret });
     expect(sent.status).to.equal(422);
     expect(textOf(sent.html)).to.include('This client is suspended');

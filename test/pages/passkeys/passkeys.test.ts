@@ -327,7 +327,7 @@ describe('passkeys beside a provider, without passwords', () => {
     await person.submit(await person.get('/logout'), {});
     const login = await person.get('/login');
     expect(login.html).to.include('Sign in with a passkey').and.include('Warehouse platform');
-    expect(login.html).not.to.include('or with a password').and.not.include('<span>or</span>');
+    expect(login.html).not.to.include('name="password"').and.not.include('<span>or</span>');
     expect((await signInWith(person, passkey)).status).to.equal(303);
     expect((await person.get('/profile')).html).to.include('Linus');
     // Nobody is asked in a browser that has seen none.
