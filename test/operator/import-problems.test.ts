@@ -1,6 +1,8 @@
-import { writeFileSync } from 'node:fs';
+import { appendFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
+import { type ImportFile, openImportFile } from '../../src/operator/import/file.ts';
+import { refusalOf } from '../clients/refusals.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { besideDatabase } from './beside-database.ts';
 import { everythingIn, fileOf, type Line, line } from './import-file.ts';
@@ -149,6 +151,33 @@ describe('a file that operator import refuses', () => {
       [7, /^is not JSON/],
       [8, /^is not JSON/],
     ]);
+  });
+
+  it('one that grows while it is read, or between two readings', async () => {
+    const name = fileOf(...Array.from({ length: 2_000 }, (_, at) => account(`A${at}`)));
+    const grow = () => appendFileSync(name, '{}\n');
+    const read = async (file: ImportFile, onPiece = () => {}): Promise<number> => {
+      let lines = 0;
+      for await (const piece of file.lines()) {
+        lines += piece.length;
+        if (lines < 2_000) onPiece();
+      }
+      return lines;
+    };
+    const [first, second] = [
+      await openImportFile(name, process),
+      await openImportFile(name, process),
+    ];
+    expect(await read(first)).to.equal(2_000);
+    expect(await refusalOf(read(second, grow))).to.equal('import_file_changed');
+    // Before any line of it, which may be one that is written to the database.
+    let pieces = 0;
+    const readAgain = read(first, () => {
+      pieces += 1;
+    });
+    expect(await refusalOf(readAgain)).to.equal('import_file_changed');
+    expect(pieces).to.equal(0);
+    await Promise.all([first.close(), second.close()]);
   });
 
   it('of many problems the first hundred are told, and how many there are', async () => {

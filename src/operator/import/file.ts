@@ -32,9 +32,15 @@ export async function openImportFile(
   const { handle, close } = opened;
   const before = await stamp(handle);
 
-  async function* lines(): AsyncIterable<(Numbered | BrokenLine)[]> {
+  async function refuseChange(): Promise<void> {
     if ((await stamp(handle)) !== before) throw changedMeanwhile(name);
+  }
+
+  async function* lines(): AsyncIterable<(Numbered | BrokenLine)[]> {
+    await refuseChange();
     yield* linesOf(handle);
+    // The first reading writes nothing, so a file that grew during it is refused in time.
+    await refuseChange();
   }
   return { lines, close };
 }
