@@ -92,6 +92,17 @@ export async function startRedisServer(
   return server;
 }
 
+/** Every value of this database: what a service keeps there. Nothing if there is no URL. */
+export async function valuesIn(url: string | undefined): Promise<readonly (string | null)[]> {
+  if (url === undefined) return [];
+  let values: (string | null)[] = [];
+  await ask(url, async (redis) => {
+    const keys = await redis.keys('*');
+    values = await Promise.all(keys.map((key) => redis.get(key)));
+  });
+  return values;
+}
+
 async function ask(url: string, question: (redis: Redis) => Promise<unknown>): Promise<void> {
   const redis = new Redis(url, {
     lazyConnect: true,

@@ -4,6 +4,7 @@ import { startTcpProxy } from '../../storage/tcp-proxy.ts';
 import { createOpened } from '../../support/opened.ts';
 import type { Fields, Page } from '../../support/person.ts';
 import { freshMigratedDatabaseUrl } from '../../support/postgres-server.ts';
+import { valuesIn } from '../../support/redis-server.ts';
 import { describeOn, postgresServer } from '../../support/requirements.ts';
 import { seed } from '../../support/seed.ts';
 import { startSeeded } from '../../support/seeded.ts';
@@ -157,7 +158,7 @@ describe('forms that make something with a secret', () => {
         const rows = await Promise.all(
           tables.map((table) => on.service.database.query(`SELECT row_to_json(t) FROM ${table} t`)),
         );
-        const text = JSON.stringify(rows);
+        const text = JSON.stringify([rows, await valuesIn(on.service.settings.storage.redisUrl)]);
         expect(text).to.not.include(fieldOf(form, 'creation_key')).and.not.include(secretOn(shown));
         const once = shown.url.searchParams.get('once');
         expect(once).to.be.a('string').with.length.above(20);
