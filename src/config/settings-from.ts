@@ -76,6 +76,7 @@ export function settingsFrom(
       api: { graphqlUrl: api.graphql_url, exampleQuery: api.example_query },
     }),
     activity: { retentionSeconds: file.activity.retention },
+    import: { pruneAtMost: file.import.prune_at_most },
     demo: file.demo ?? (isEmbedded && isLoopback),
     log: file.log,
   };

@@ -68,6 +68,8 @@ export interface Settings {
   /** Absent where owners of clients are shown no API. */
   readonly api?: { readonly graphqlUrl: string; readonly exampleQuery: string };
   readonly activity: { readonly retentionSeconds: number };
+  /** `pruneAtMost` is a percentage such as `10%`, or a number. */
+  readonly import: { readonly pruneAtMost: string };
   readonly demo: boolean;
   readonly log: {
     readonly level: 'debug' | 'info' | 'warn' | 'error' | 'silent';

@@ -1,8 +1,12 @@
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
 import { expect } from 'chai';
 import type { OpenDatabase } from '../../src/storage/database.ts';
 import { forEachDatabase } from '../support/databases.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { besideDatabase } from './beside-database.ts';
 import { emptied, everythingIn, fileOf, type Line, line } from './import-file.ts';
+import { operatorWith, refusalFrom, valueFrom, variablesOf } from './run-operator.ts';
 
 const { account, membership, organization, rights, warehouse } = line;
 
@@ -25,7 +29,7 @@ const without = (...ids: string[]): string => {
 };
 
 forEachDatabase('operator import --prune', (open) => {
-  const { value, refusal, parts } = besideDatabase(open);
+  const { run, value, refusal, parts } = besideDatabase(open);
   const query: OpenDatabase['query'] = (...asked) => parts().database.query(...asked);
 
   beforeEach(async () => {
@@ -33,7 +37,8 @@ forEachDatabase('operator import --prune', (open) => {
     await value(`import ${fileOf(...ALL)}`);
   });
 
-  const prune = (file: string, options = '') => value(`import ${file} --prune --yes ${options}`);
+  const prune = (file: string, limit = '--prune-at-most 50%') =>
+    value(`import ${file} --prune --yes ${limit}`);
   const removedIn = ({ counts }: { counts: Record<string, { removed: number }> }) =>
     Object.values(counts).map(({ removed }) => removed);
   const idsIn = async (table: string): Promise<(string | null)[]> => {
@@ -52,7 +57,7 @@ forEachDatabase('operator import --prune', (open) => {
 
   it('removes what the file no longer has: organizations, warehouses, memberships, rights', async () => {
     const file = without('O4', 'W3', 'A2');
-    const planned = await prune(file, '--dry-run');
+    const planned = await prune(file, '--prune-at-most 50% --dry-run');
     const done = await prune(file);
     expect(removedIn(done)).to.deep.equal([1, 1, 1, 2, 1]);
     expect(done).to.deep.equal({ ...planned, dry_run: false });
@@ -114,7 +119,7 @@ forEachDatabase('operator import --prune', (open) => {
     await allow(`--account ${hand}`, 'W2');
     await allow(`--client ${robot.client_id}`, 'W3');
 
-    const done = await prune(without('O2', 'O3', 'O4', 'W2', 'W3', 'A1'), '--prune-most');
+    const done = await prune(without('O2', 'O3', 'O4', 'W2', 'W3', 'A1'), '--prune-at-most 100%');
     expect(done.counts.organizations).to.include({ removed: 0, kept: 3 });
     expect(done.counts.warehouses).to.include({ removed: 0, kept: 2 });
     expect(await idsIn('organizations')).to.deep.equal(['O1', 'O2', 'O3', 'O4', null]);
@@ -137,20 +142,60 @@ forEachDatabase('operator import --prune', (open) => {
     expect(active).to.have.length(4);
   });
 
-  it('is refused where more than half would go, unless that is said, and without an answer', async () => {
+  it('is refused beyond its limit, unless a higher one is given, and without an answer', async () => {
     const before = await everythingIn(parts().database);
     for (const [options, code] of [
-      [`${fileOf('')} --yes`, 'prune_removes_most'],
-      [`${without('W2', 'W3')} --yes`, 'prune_removes_most'],
+      [`${fileOf('')} --yes`, 'prune_over_limit'],
+      [`${fileOf('')} --yes --prune-at-most 99%`, 'prune_over_limit'],
+      [`${fileOf('')} --yes --prune-at-most 999`, 'prune_over_limit'],
+      [`${without('W2', 'W3')} --yes`, 'prune_over_limit'],
+      [`${without('W2', 'W3')} --yes --prune-at-most 1`, 'prune_over_limit'],
+      [`${without('O4')} --yes --prune-at-most 0%`, 'prune_over_limit'],
+      [`${without('O4')} --yes --prune-at-most 0`, 'prune_over_limit'],
       [without('A2'), 'confirmation_needed'],
       [fileOf(...ALL), 'confirmation_needed'],
     ]) {
       expect((await refusal(`import --prune ${options}`)).code, options).to.equal(code);
     }
     const looked = await value(`import --prune ${fileOf('')} --dry-run`);
-    expect(looked).to.include({ needs_prune_most: true });
+    expect(looked).to.include({ needs_prune_at_most: '100%' });
     expect(removedIn(looked)).to.deep.equal([4, 3, 4, 5, 0]);
     expect(await everythingIn(parts().database)).to.deep.equal(before);
-    expect(removedIn(await prune(fileOf(''), '--prune-most'))).to.deep.equal([4, 3, 4, 5, 0]);
+    expect(removedIn(await prune(without('W2', 'W3'), '--prune-at-most 2'))[1]).to.equal(2);
+    expect(removedIn(await prune(fileOf(''), '--prune-most'))).to.deep.equal([4, 1, 4, 5, 0]);
+  });
+
+  it('of thirty people three may go in a night, and four need the option that the refusal names', async () => {
+    const thirty = Array.from({ length: 30 }, (_, at) => account(`N${at}`));
+    const file = (left: number) => fileOf(organization('O1'), ...thirty.slice(0, left));
+    await emptied(parts().database);
+    await value(`import ${file(30)}`);
+    const nightly = (left: number) => `import ${file(left)} --prune --yes`;
+    const error = await refusal(nightly(26));
+    expect(error.message).to.contain(
+      'would remove 4 of 30 accounts; the limit is 10% of each kind',
+    );
+    expect(error.remedy).to.contain('add --prune-at-most 14%.');
+    expect(await value(`${nightly(26)} --dry-run`)).to.include({ needs_prune_at_most: '14%' });
+    const { output } = await run(`${nightly(26)} --dry-run`);
+    expect(output).to.contain('The import needs --prune-at-most 14%.');
+    expect(removedIn(await value(nightly(27)))[2]).to.equal(3);
+    const again = await value(`${nightly(23)} --prune-at-most 15%`);
+    expect(again.counts.accounts).to.include({ removed: 4 });
+    expect(again).to.include({ needs_prune_at_most: null });
+  });
+
+  it('has the limit of the settings, in place of which an option may stand', async () => {
+    const GATEHOUSE_CONFIG = path.join(temporaryDirectory('import'), 'gatehouse.yaml');
+    const runWith = (limit: string) => {
+      writeFileSync(GATEHOUSE_CONFIG, `import: { prune_at_most: ${limit} }\n`);
+      return operatorWith({ ...variablesOf(parts().database), GATEHOUSE_CONFIG });
+    };
+    const line = `import ${without('W2', 'W3')} --prune --yes`;
+    expect((await refusalFrom(runWith('30%'), line)).message).to.contain('limit is 30% of each');
+    expect((await refusalFrom(runWith('1'), line)).message).to.contain('limit is 1 of each');
+    const lower = `${line} --prune-at-most 0`;
+    expect((await refusalFrom(runWith('50%'), lower)).message).to.contain('limit is 0 of each');
+    expect(removedIn(await valueFrom(runWith('50%'), line))[1]).to.equal(2);
   });
 });

@@ -91,6 +91,7 @@ describe('the operator command', () => {
       ...['revoke --account y --since 7d', 'revoke --all --since 7d --yes'],
       'memberships list --account a@b.test --match x',
       ...['import', 'import /no/such/file', 'import /tmp', 'import x --prune-most'],
+      ...['import x --prune-at-most 5%', 'import x --prune --prune-at-most 101%'],
       ...['import x --schema --yes', 'check-config any.yaml --schema'],
     ]);
     for (const [line, meant] of [

@@ -209,6 +209,7 @@ const DEFAULTS = {
     clientFailureWindowSeconds: MINUTE,
   },
   activity: { retentionSeconds: 365 * DAY },
+  import: { pruneAtMost: '10%' },
   log: { level: 'debug', format: 'numbers' },
   secrets: {
     cookieKeys: ['cookie-key-of-the-tests-0123456789abcdef'],

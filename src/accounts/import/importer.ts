@@ -1,26 +1,37 @@
 /** Brings accounts, organizations, warehouses and memberships to the state that a file describes. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Clock } from '../../clock.ts';
-import { Refusal } from '../../refusal.ts';
 import type { Database } from '../../storage/queries.ts';
 import { StorageUnavailable } from '../../storage/storage-unavailable.ts';
 import type { Activity } from '../activity/activity.ts';
 import type { ImportFacts, ImportStep } from './change.ts';
+import {
+  type ImportLock,
+  ImportLockLost,
+  type ImportLockOptions,
+  lockImports,
+} from './import-lock.ts';
 import type { ImportType } from './line.ts';
 import { createFoundProblems, ImportInterrupted, ImportProblems } from './problems.ts';
-import { PRUNED_TYPES } from './prune.ts';
+import { type Pruned, type PruneLimit, pruneExcess } from './prune-limit.ts';
 import { createImportTally, type ImportReport, noteImport } from './report.ts';
 import { type ImportPlan, type Look, stepsOf } from './steps.ts';
 
 export interface Importer {
   /**
+   * Waits until no other import is running, and keeps others from beginning.
+   *
+   * @throws Refusal `import_running`
+   */
+  lock(options: ImportLockOptions): Promise<ImportLock>;
+  /**
    * What `carryOut` would change; writes nothing.
    *
-   * @throws ImportProblems, or Refusal `prune_removes_most`
+   * @throws ImportProblems
    */
   compare(
     plan: ImportPlan,
-    options: { readonly mayPruneMost: boolean; readonly tell?: Tell },
+    options: { readonly pruneAtMost: PruneLimit; readonly tell?: Tell },
   ): Promise<ImportReport>;
   /**
    * Writes what differs, some hundred lines in a transaction, so that a service beside it is not
@@ -28,7 +39,7 @@ export interface Importer {
    *
    * @throws ImportInterrupted
    */
-  carryOut(plan: ImportPlan, tell?: Tell): Promise<void>;
+  carryOut(plan: ImportPlan, lock: ImportLock, tell?: Tell): Promise<void>;
 }
 
 /** Is told of each step how many lines were looked at by then. */
@@ -36,8 +47,8 @@ export type Tell = (lines: number) => void;
 
 /** Pauses before a batch is tried again, in milliseconds: a busy database is no reason to give up. */
 const PAUSES = [250, 1_000];
-/** Of two imports at once each batch waits for the other one's, and sees what it did. */
-const ONE_IMPORT = "SELECT pg_advisory_xact_lock(hashtext('gatehouse import'))";
+/** An import of a version without `running_import` takes this lock only, for each batch. */
+const ONE_BATCH = "SELECT pg_advisory_xact_lock(hashtext('gatehouse import'))";
 
 export function createImporter(parts: {
   readonly database: Database;
@@ -55,9 +66,10 @@ export function createImporter(parts: {
   });
 
   /** Looks again inside of the transaction, and writes what it finds there. */
-  async function write(look: Look): Promise<ImportStep> {
+  async function write(lock: ImportLock, look: Look): Promise<ImportStep> {
     return database.transaction(async (tx) => {
-      await tx.query(ONE_IMPORT);
+      await lock.requireHeld(tx);
+      await tx.query(ONE_BATCH);
       const step = await look(tx);
       if (step.changes.some(({ change }) => change !== 'kept')) {
         const records = await step.write(tx);
@@ -68,7 +80,9 @@ export function createImporter(parts: {
   }
 
   return {
-    async compare(plan, { mayPruneMost, tell }) {
+    lock: (options) => lockImports(database, options),
+
+    async compare(plan, { pruneAtMost, tell }) {
       const facts = factsOf(plan);
       const tally = createImportTally();
       const steps = stepsOf(plan, facts, (look) => withPatience(() => look(database)));
@@ -79,18 +93,16 @@ export function createImporter(parts: {
         looked += lines;
         tell?.(looked);
         if (imported === undefined) continue;
-        const { of = 0, removed = 0 } = pruned.get(type) ?? {};
+        const { present = 0, removed = 0 } = pruned.get(type) ?? {};
         const gone = step.changes.filter(({ change }) => change === 'removed').length;
-        pruned.set(type, { of: of + imported, removed: removed + gone });
+        pruned.set(type, { present: present + imported, removed: removed + gone });
       }
       facts.problems.refuse();
-      const report = tally.report();
-      const most = mostPruned(pruned);
-      if (most && !mayPruneMost) throw most;
-      return { ...report, ...(most && { prunesMost: most.message }) };
+      const excess = pruneExcess(pruned, pruneAtMost);
+      return { ...tally.report(), ...(excess && { excess }) };
     },
 
-    async carryOut(plan, tell) {
+    async carryOut(plan, lock, tell) {
       const facts = factsOf(plan);
       const tally = createImportTally();
       let kept = 0;
@@ -98,7 +110,7 @@ export function createImporter(parts: {
       try {
         const steps = stepsOf(plan, facts, (look) =>
           withPatience(() =>
-            write(async (tx) => {
+            write(lock, async (tx) => {
               const step = await look(tx);
               // Somebody else changed something since the comparison.
               facts.problems.refuse();
@@ -144,6 +156,10 @@ function interruption(error: unknown, kept: number): ImportInterrupted | undefin
     const reason = `the database does not answer (${error.reason})`;
     return new ImportInterrupted(kept, reason, error);
   }
+  if (error instanceof ImportLockLost) {
+    const reason = 'it stood still for so long that another import has begun';
+    return new ImportInterrupted(kept, reason, error);
+  }
   const meanwhile = 'somebody changed the same things meanwhile';
   if (error instanceof ImportProblems) {
     const [first] = error.problems;
@@ -157,32 +173,3 @@ function interruption(error: unknown, kept: number): ImportInterrupted | undefin
   const isOvertaken = error instanceof Error && 'constraint' in error && error.constraint;
   return isOvertaken ? new ImportInterrupted(kept, meanwhile, error) : undefined;
 }
-
-interface Pruned {
-  readonly removed: number;
-  /** How many there are that were imported. */
-  readonly of: number;
-}
-
-/** An export that broke off must not remove everybody. */
-function mostPruned(pruned: ReadonlyMap<ImportType, Pruned>): Refusal | undefined {
-  const parts = PRUNED_TYPES.flatMap((type) => {
-    const { removed, of } = pruned.get(type) ?? { removed: 0, of: 0 };
-    return removed > of / 2 ? [`${removed} of ${of} ${PLURALS[type]}`] : [];
-  });
-  if (parts.length === 0) return undefined;
-  return new Refusal(
-    'prune_removes_most',
-    `--prune would remove more than half of what was imported: ${parts.join(', ')}.`,
-    'See that the file is complete. If it is, add --prune-most; --dry-run shows the difference.',
-  );
-}
-
-/** As people are told of several. */
-export const PLURALS: Readonly<Record<ImportType, string>> = {
-  organization: 'organizations',
-  warehouse: 'warehouses',
-  account: 'accounts',
-  membership: 'memberships',
-  warehouse_rights: 'rights in warehouses',
-};

@@ -182,3 +182,12 @@ export function importJsonSchema() {
 function idOf(description: string) {
   return externalId.meta({ description, ...VISIBLE_TEXT });
 }
+
+/** What operators call several of a type. */
+export const PLURALS: Readonly<Record<ImportType, string>> = {
+  organization: 'organizations',
+  warehouse: 'warehouses',
+  account: 'accounts',
+  membership: 'memberships',
+  warehouse_rights: 'rights in warehouses',
+};

@@ -3,6 +3,7 @@
 import type { Queries } from '../../storage/queries.ts';
 import type { ChangeKind, ImportChange } from './change.ts';
 import { IMPORT_TYPES, type ImportType } from './line.ts';
+import type { PruneExcess } from './prune-limit.ts';
 
 export type ImportCounts = Record<ChangeKind | 'unchanged', number>;
 
@@ -11,8 +12,8 @@ export interface ImportReport {
   /** The first ones; `changeCount` says how many there are. */
   readonly changes: readonly ImportChange[];
   readonly changeCount: number;
-  /** A sentence, where more than half of something would go: that is to be confirmed by its own option. */
-  readonly prunesMost?: string;
+  /** Present if more would be removed than the limit allows. */
+  readonly excess?: PruneExcess;
 }
 
 export interface ImportTally {

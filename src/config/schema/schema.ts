@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { isHost } from '../urls.ts';
 import { api, mail, storage } from './connected.ts';
-import { duration, durationOrOff, flag, oneOf, text, wholeNumber } from './kinds.ts';
+import { duration, durationOrOff, flag, oneOf, shareOrNumber, text, wholeNumber } from './kinds.ts';
 import { signIn } from './sign-in.ts';
 
 const issuer = text({
@@ -149,6 +149,16 @@ const activity = {
     .describe('How long the security log remembers what happened to an account.'),
 };
 
+const imports = {
+  prune_at_most: shareOrNumber()
+    .prefault('10%')
+    .describe(
+      'How much `import --prune` may remove of each kind (organizations, warehouses, accounts, ' +
+        'memberships, rights) before it is refused: a percentage of what was imported, rounded up, ' +
+        'or a number. Only 100% removes all of a kind. --prune-at-most overrides it for one import.',
+    ),
+};
+
 const log = {
   level: oneOf(['debug', 'info', 'warn', 'error', 'silent'])
     .default('info')
@@ -179,6 +189,7 @@ export const sections = {
   mail,
   api,
   activity,
+  import: imports,
   log,
 };
 
@@ -210,6 +221,7 @@ export const effects = {
   mail: 'reload',
   api: 'reload',
   activity: 'reload',
+  import: 'reload',
   demo: 'restart',
   log: { level: 'reload', format: 'restart' },
 } as const satisfies Record<keyof SettingsFile, Effect | Readonly<Record<string, Effect>>>;
@@ -229,6 +241,10 @@ export const settingsFile = z.strictObject({
   mail: z.strictObject(mail).prefault({}).describe('How mail leaves.'),
   api: z.strictObject(api).prefault({}).describe('The GraphQL API that the tokens are for.'),
   activity: z.strictObject(activity).prefault({}).describe('The security log.'),
+  import: z
+    .strictObject(imports)
+    .prefault({})
+    .describe('What `import` may do without being asked.'),
   demo,
   log: z.strictObject(log).prefault({}).describe('What is written to standard output.'),
 });

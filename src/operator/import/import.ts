@@ -1,9 +1,11 @@
 /** `operator import FILE`: people, places and access, as the warehouse's own system has them. */
+import { hostname } from 'node:os';
 import { type Command, Option } from 'commander';
 import { checkImport } from '../../accounts/import/check.ts';
 import { importJsonSchema } from '../../accounts/import/line.ts';
 import { askedFirst, type ConfirmationOptions, confirmed } from '../program/confirmation.ts';
 import { WrongUsage } from '../program/failure.ts';
+import { shareOrNumber } from '../program/given.ts';
 import type { Operator } from '../program/operator.ts';
 import { openImportFile } from './file.ts';
 import { importReport, removalSentence } from './report.ts';
@@ -11,7 +13,8 @@ import { importReport, removalSentence } from './report.ts';
 interface ImportOptions extends ConfirmationOptions {
   readonly dryRun: boolean;
   readonly prune: boolean;
-  readonly pruneMost: boolean;
+  readonly pruneAtMost?: string;
+  readonly wait: boolean;
   readonly adoptByName: boolean;
   readonly schema?: true;
 }
@@ -35,7 +38,19 @@ export function addImportCommand(program: Command, operator: Operator): void {
         'what was made by hand stays',
       false,
     )
-    .option('--prune-most', 'with --prune: also where that is more than half of it', false)
+    .option(
+      '--prune-at-most <limit>',
+      'with --prune: how much of each kind may go, as a percentage (5%) or a number, in place of ' +
+        'import.prune_at_most',
+      shareOrNumber,
+    )
+    .addOption(
+      // Until version 0.1 this was the only limit that could be chosen.
+      new Option('--prune-most', 'the same as --prune-at-most 100%')
+        .implies({ pruneAtMost: '100%' })
+        .hideHelp(),
+    )
+    .option('--no-wait', 'end at once if another import is running, instead of waiting for it')
     .option(
       '--adopt-by-name',
       'take an organization or warehouse that was made by hand for the one of its name in the file; ' +
@@ -46,6 +61,7 @@ export function addImportCommand(program: Command, operator: Operator): void {
       new Option('--schema', 'print the JSON Schema of a line').conflicts([
         'dryRun',
         'prune',
+        'pruneAtMost',
         'pruneMost',
         'adoptByName',
         'yes',
@@ -59,12 +75,14 @@ export function addImportCommand(program: Command, operator: Operator): void {
       return;
     }
     if (file === undefined) throw new WrongUsage('name the file');
-    if (options.pruneMost && !options.prune) throw new WrongUsage('--prune-most needs --prune');
+    if (options.pruneAtMost !== undefined && !options.prune) {
+      throw new WrongUsage('--prune-at-most needs --prune');
+    }
     await importFile(file, options);
   });
 
   async function importFile(file: string, options: ImportOptions): Promise<void> {
-    const { dryRun: isDryRun, prune, pruneMost: mayPruneMost, adoptByName } = options;
+    const { dryRun: isDryRun, prune, adoptByName } = options;
     const { progress } = operator;
     const source = await openImportFile(file, operator);
     try {
@@ -72,23 +90,39 @@ export function addImportCommand(program: Command, operator: Operator): void {
       const plan = { source, index, prune, adoptByName };
       const telling = (what: string) => (lines: number) =>
         progress.show(`${what}, lines`, lines, index.lines);
-      await run(async ({ importer }) => {
-        const report = await importer.compare(plan, {
-          mayPruneMost: mayPruneMost || isDryRun,
-          tell: telling('Comparing'),
+      await run(async ({ importer, settings }) => {
+        const compare = () =>
+          importer.compare(plan, {
+            pruneAtMost: options.pruneAtMost ?? settings.import.pruneAtMost,
+            tell: telling('Comparing'),
+          });
+        if (isDryRun) return importReport(await compare(), { isDryRun });
+        await using lock = await importer.lock({
+          startedBy: `${operator.by().operator}, process ${process.pid} on ${hostname()}`,
+          onWait: options.wait
+            ? ({ startedAt, startedBy }) =>
+                sayWaiting(`since ${startedAt.toISOString()}, started by ${startedBy}`)
+            : undefined,
         });
-        if (isDryRun) return importReport(report, { isDryRun });
+        const report = await compare();
+        if (report.excess) throw report.excess.refusal;
         // Where nobody can be asked, a job without --yes fails at once, not when somebody has left.
         const removes = Object.values(report.counts).some(({ removed }) => removed > 0);
         if (removes || (prune && !stdin.isTTY)) {
           progress.clear();
           await confirmed(removalSentence(report), options, operator);
         }
-        await importer.carryOut(plan, telling('Writing'));
+        await importer.carryOut(plan, lock, telling('Writing'));
         return importReport(report, { isDryRun });
       });
     } finally {
       await source.close();
     }
+  }
+
+  /** On standard error, so that `--json` still prints one value and nothing else. */
+  function sayWaiting(running: string): void {
+    operator.progress.clear();
+    operator.stderr.write(`Waiting for another import, which is running ${running}.\n`);
   }
 }

@@ -1,13 +1,17 @@
 /** What commands print about an import: each change in a line, and the counts. */
 import type { FieldValue, ImportChange } from '../../accounts/import/change.ts';
-import { PLURALS } from '../../accounts/import/importer.ts';
-import { IMPORT_TYPES, type ImportKey, type ImportType } from '../../accounts/import/line.ts';
+import {
+  IMPORT_TYPES,
+  type ImportKey,
+  type ImportType,
+  PLURALS,
+} from '../../accounts/import/line.ts';
 import type { ImportProblems } from '../../accounts/import/problems.ts';
 import type { ImportReport } from '../../accounts/import/report.ts';
 import { type Report, table } from '../program/report.ts';
 
 export function importReport(
-  { counts, changes, changeCount, prunesMost }: ImportReport,
+  { counts, changes, changeCount, excess }: ImportReport,
   { isDryRun }: { readonly isDryRun: boolean },
 ): Report {
   const more = changeCount - changes.length;
@@ -21,7 +25,7 @@ export function importReport(
       counts: Object.fromEntries(IMPORT_TYPES.map((type) => [KEYS[type], counts[type]])),
       changes: changes.map(changeValue),
       more_changes: more,
-      needs_prune_most: prunesMost !== undefined,
+      needs_prune_at_most: excess?.needed ?? null,
     },
     text: [
       ...changes.map(changeText),
@@ -30,7 +34,9 @@ export function importReport(
       table(['', 'ADDED', 'CHANGED', 'REMOVED', 'KEPT', 'UNCHANGED'], rows, ''),
       '',
       closing(changeCount, isDryRun),
-      ...(isDryRun && prunesMost ? [`${prunesMost} The import needs --prune-most.`] : []),
+      ...(isDryRun && excess
+        ? [`${excess.refusal.message} The import needs --prune-at-most ${excess.needed}.`]
+        : []),
     ].join('\n'),
   };
 }

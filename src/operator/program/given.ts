@@ -5,7 +5,7 @@ import { Writable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { InvalidArgumentError } from 'commander';
 import { systemClock } from '../../clock.ts';
-import { durationSeconds } from '../../config/schema/kinds.ts';
+import { durationSeconds, isShareOrNumber } from '../../config/schema/kinds.ts';
 import { randomId } from '../../random-id.ts';
 import { WrongUsage } from './failure.ts';
 import type { Surroundings } from './operator.ts';
@@ -18,6 +18,12 @@ export const wholeNumber =
     if (/^\d+$/.test(given) && value >= 1 && value <= most) return value;
     throw new InvalidArgumentError(`Write a whole number from 1 to ${most}.`);
   };
+
+/** @throws InvalidArgumentError for anything but a percentage or a whole number. */
+export function shareOrNumber(given: string): string {
+  if (isShareOrNumber(given)) return given;
+  throw new InvalidArgumentError('Write a percentage, such as 5%, or a whole number.');
+}
 
 /**
  * A duration is that long ago; anything else is a time by the ISO calendar, in UTC without a zone.

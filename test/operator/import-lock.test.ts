@@ -1,0 +1,108 @@
+/** One import at a time: of two that are started at once, the second begins when the first has ended. */
+import { Readable } from 'node:stream';
+import { expect } from 'chai';
+import { lockImports } from '../../src/accounts/import/import-lock.ts';
+import { runOperator } from '../../src/operator/program/run-operator.ts';
+import { forEachDatabase } from '../support/databases.ts';
+import { eventually } from '../support/eventually.ts';
+import { besideDatabase } from './beside-database.ts';
+import { emptied, fileOf, type Line, line } from './import-file.ts';
+import { createPage, variablesOf } from './run-operator.ts';
+
+const { account, membership, organization } = line;
+
+/** More than one transaction writes. */
+const PEOPLE = 1_100;
+
+forEachDatabase('imports at once', (open) => {
+  const { run, value, refusal, parts } = besideDatabase(open);
+
+  beforeEach(() => emptied(parts().database));
+
+  /** The same people under this name, in either order. */
+  const fileNamed = (name: string, isReversed = false): string => {
+    const people = Array.from({ length: PEOPLE }, (_, at) => `A${at}`);
+    if (isReversed) people.reverse();
+    const lines: Line[] = [organization('O1', name)];
+    for (const id of people) lines.push(account(id, { name }), membership(id, 'O1'));
+    return fileOf(...lines);
+  };
+  const small = fileOf(organization('O1'), account('A1'), membership('A1', 'O1'));
+  /** As an import on another machine holds it. */
+  const lockElsewhere = () =>
+    lockImports(parts().database, { startedBy: 'ada, process 1 on web-1' });
+  const query = (statement: string) => parts().database.query(statement);
+
+  it('leave the state of one file, that of the last', async () => {
+    const files = [fileNamed('First'), fileNamed('Second', true)];
+    const answers = await Promise.all(files.map((file) => run(`import ${file}`)));
+    expect(answers.map(({ exitCode }) => exitCode)).to.deep.equal([0, 0]);
+    const waited = answers.filter(({ errors }) => errors.includes('Waiting for another import'));
+    expect(waited).to.have.length(1);
+    const names = await query(
+      'SELECT DISTINCT name FROM accounts UNION SELECT name FROM organizations',
+    );
+    expect(names).to.have.length(1);
+    const left = await Promise.all(files.map((file) => value(`import ${file} --dry-run`)));
+    expect(left.map(({ changes }) => changes.length === 0)).to.have.members([true, false]);
+  });
+
+  it('of one file all end well, and one of them adds everything', async () => {
+    const reports = await Promise.all([1, 2, 3, 4].map(() => value(`import ${small}`)));
+    const added = reports.map(({ counts }) => counts.accounts.added);
+    expect(added.toSorted()).to.deep.equal([0, 0, 0, 1]);
+  });
+
+  it('the next one waits and says for whom, or is refused with --no-wait; a dry run does neither', async () => {
+    const lock = await lockElsewhere();
+    const error = await refusal(`import ${small} --no-wait`);
+    expect(error.code).to.equal('import_running');
+    expect(error.message).to.match(/since 20\d\d-.*Z, by ada, process 1 on web-1\.$/);
+    expect((await value(`import ${small} --dry-run`)).counts.accounts).to.include({ added: 1 });
+    expect(await query('SELECT FROM accounts')).to.deep.equal([]);
+    const [stdout, stderr] = [createPage(), createPage()];
+    const waiting = runOperator(['import', small, '--json'], {
+      ...{ environment: variablesOf(parts().database), stdin: Readable.from(['']), stdout, stderr },
+      onInterrupt: () => {},
+    });
+    const told = /Waiting for another import, .* started by ada, process 1 on web-1\.\n/;
+    await eventually(() => expect(stderr.text()).to.match(told));
+    expect(stdout.text()).to.equal('');
+    await lock[Symbol.asyncDispose]();
+    expect(await waiting).to.equal(0);
+    expect(JSON.parse(stdout.text()).counts.accounts).to.include({ added: 1 });
+  });
+
+  it('one whose process died lets the next one begin when its lock has expired', async () => {
+    await lockElsewhere();
+    expect((await refusal(`import ${small} --no-wait`)).code).to.equal('import_running');
+    await query("UPDATE running_import SET expires_at = clock_timestamp() - interval '1 second'");
+    expect((await value(`import ${small} --no-wait`)).counts.accounts).to.include({ added: 1 });
+  });
+
+  it('one that stood still while another began writes nothing more', async () => {
+    const { database } = parts();
+    const lock = await lockElsewhere();
+    const tryToWrite = () =>
+      database.transaction((tx) => lock.requireHeld(tx)).then(() => 'held', String);
+    expect(await tryToWrite()).to.equal('held');
+    await query("UPDATE running_import SET expires_at = clock_timestamp() - interval '1 second'");
+    expect(await tryToWrite(), 'expired, and not taken').to.equal('held');
+    const next = await lockElsewhere();
+    expect(await tryToWrite()).to.equal('Error');
+    await lock[Symbol.asyncDispose]();
+    expect(await query('SELECT FROM running_import'), 'that of the other one').to.have.length(1);
+    await next[Symbol.asyncDispose]();
+  });
+
+  it('one that is refused, or asks for a confirmation in vain, leaves no lock', async () => {
+    await value(`import ${small}`);
+    for (const [options, code] of [
+      [`${fileOf('')} --prune --yes`, 'prune_over_limit'],
+      [`${small} --prune`, 'confirmation_needed'],
+    ]) {
+      expect((await refusal(`import ${options}`)).code).to.equal(code);
+      expect(await query('SELECT FROM running_import')).to.deep.equal([]);
+    }
+  });
+});
