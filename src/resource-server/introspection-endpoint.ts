@@ -22,6 +22,8 @@ export interface IntrospectionEndpoint {
 }
 
 export interface StreamListener {
+  /** The service has accepted the request: its events follow. */
+  onOpen(): void;
   onText(text: string): void;
   /** It could not be opened, or broke, or ended. */
   onEnd(failure: IntrospectionFailure): void;
@@ -102,50 +104,56 @@ export function createIntrospectionEndpoint(options: EndpointOptions): Introspec
       }
     },
 
-    listen({ onText, onEnd }) {
+    listen({ onOpen, onText, onEnd }) {
       let isStopped = false;
-      const request = open(changesOf(url), {
-        headers: { ...headers, accept: 'text/event-stream' },
-        // Not of those that answer: it is used up for as long as it stands.
+      const changes = changesOf(url);
+      const request = open(changes, {
+        headers: { ...headers, accept: EVENT_STREAM },
+        // A separate connection: it is in use for as long as the stream lasts.
         agent: new Agent(),
-        timeout: OPENING_LIMIT,
       });
+      const stop = (): void => {
+        isStopped = true;
+        clearTimeout(opening);
+        request.destroy();
+      };
       const end = (failure: IntrospectionFailure): void => {
         if (isStopped) return;
-        isStopped = true;
-        request.destroy();
+        stop();
         onEnd(failure);
       };
+      const opening = setTimeout(() => end(timedOut(changes)), OPENING_LIMIT).unref();
       // A program that has nothing else to do may end.
       request.on('socket', (socket) => socket.unref());
       request.on('error', (error: NodeJS.ErrnoException) => end(unreachable(url, error)));
-      request.on('timeout', () => end(timedOut(changesOf(url))));
       request.on('response', (response) => {
+        clearTimeout(opening);
         try {
           refuseOtherStatus({ status: response.statusCode ?? 0, headers: response.headers });
         } catch (failure) {
           return end(failure as IntrospectionFailure);
         }
+        if (!isEventStream(response.headers['content-type'])) return end(noEventStream(changes));
+        onOpen();
         response.setEncoding('utf8');
-        // From its first word on its listener says how long it may be silent.
-        response.once('data', () => request.setTimeout(0));
         response.on('data', (text: string) => void (isStopped || onText(text)));
         response.on('error', (error: NodeJS.ErrnoException) => end(unreachable(url, error)));
-        response.on('end', () => end(ended(changesOf(url))));
+        response.on('end', () => end(ended(changes)));
       });
       request.end();
-      return () => {
-        isStopped = true;
-        request.destroy();
-      };
+      return stop;
     },
 
     close: () => agent.destroy(),
   };
 }
 
-/** Milliseconds without a byte, until the first word. */
+/** Milliseconds from the request for the stream to the headers of its answer. */
 const OPENING_LIMIT = 5_000;
+const EVENT_STREAM = 'text/event-stream';
+
+const isEventStream = (contentType = ''): boolean =>
+  contentType.split(';')[0]?.trim().toLowerCase() === EVENT_STREAM;
 
 function changesOf(url: URL): URL {
   const changes = new URL(url);
@@ -155,6 +163,9 @@ function changesOf(url: URL): URL {
 
 const ended = ({ href }: URL): IntrospectionFailure =>
   new IntrospectionFailure('unreachable', `${href} ended`);
+
+const noEventStream = ({ href }: URL): IntrospectionFailure =>
+  new IntrospectionFailure('malformed_answer', `${href} does not answer with ${EVENT_STREAM}`);
 
 const timedOut = ({ href }: URL): IntrospectionFailure =>
   new IntrospectionFailure('timed_out', `${href} did not answer in time`);

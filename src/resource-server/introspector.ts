@@ -7,7 +7,7 @@ import { createLookUps } from './look-ups.ts';
 import { protectedResourceMetadata } from './protected-resource.ts';
 import { type ReceivedRequest, receivedToken } from './received-token.ts';
 import { cannotTell, invalidToken, type Refusal, withMetadata } from './refusal.ts';
-import { createRememberedCallers, knownCaller } from './remembered-callers.ts';
+import { createRememberedCallers, knownCaller, type Moment } from './remembered-callers.ts';
 
 export interface IntrospectorOptions {
   /** The service's public origin, `https://auth.example.com`. */
@@ -17,7 +17,7 @@ export interface IntrospectorOptions {
   /** Of a client of the kind `resource-server`. */
   readonly clientId: string;
   readonly clientSecret: string;
-  /** Milliseconds for a whole look-up; 1,000 unless told. */
+  /** Milliseconds for a whole look-up, at most 60,000. Default: 1,000. */
   readonly timeoutMs?: number;
   /**
    * Remembers good answers for as long as the service says over an open stream that they are true,
@@ -52,6 +52,7 @@ export interface Introspector {
 }
 
 const MOST_REMEMBERED = 50_000;
+const MAX_TIMEOUT_MS = 60_000;
 /** Seconds. The service notices within one that its stores are back. */
 const RETRY_AFTER = 2;
 
@@ -62,7 +63,9 @@ export function createIntrospector(options: IntrospectorOptions): Introspector {
   const { live = false, mostRemembered: most = MOST_REMEMBERED } = options;
   const { onFailure = printOnceASecond() } = options;
   if (!clientId || !clientSecret) throw new TypeError('clientId and clientSecret are required');
-  if (!(timeoutMs > 0)) throw new TypeError('timeoutMs must be a number of milliseconds above 0');
+  if (!(timeoutMs > 0 && timeoutMs <= MAX_TIMEOUT_MS)) {
+    throw new TypeError(`timeoutMs must be above 0 and at most ${MAX_TIMEOUT_MS}`);
+  }
   if (!(most >= 1)) throw new TypeError('mostRemembered must be a number above 0');
   const { host } = originOf(issuer);
   const url = endpointOf(options);
@@ -89,10 +92,10 @@ export function createIntrospector(options: IntrospectorOptions): Introspector {
     : undefined;
 
   async function ask(token: string, deadline: number): Promise<Outcome> {
-    const askedAt = clock();
+    const asked = remembered.now();
     try {
       const answer = introspectionAnswer(await endpoint.ask(token, deadline), issuer);
-      return stream ? { caller: known(token, answer.caller, askedAt, stream) } : answer;
+      return stream ? { caller: known(token, answer.caller, asked, stream) } : answer;
     } catch (error) {
       const failure = asFailure(error);
       onFailure(failure);
@@ -103,10 +106,10 @@ export function createIntrospector(options: IntrospectorOptions): Introspector {
   function known(
     token: string,
     fields: CallerFields | undefined,
-    askedAt: number,
+    asked: Moment,
     { stands }: ChangeStream,
   ): Caller | undefined {
-    if (fields && stands) return remembered.keep(token, fields, askedAt);
+    if (fields && stands) return remembered.keep(token, fields, asked);
     remembered.drop(token);
     if (!fields) return undefined;
     const caller = knownCaller(fields, clock);

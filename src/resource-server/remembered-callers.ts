@@ -11,8 +11,16 @@ const LONGEST = 3_600_000;
 const SETTLING = 5_000;
 /** Names of what changed within that time, as of a large import; with more of them everything has. */
 const MOST_CHANGES = 100_000;
-/** Milliseconds. A timer waits no longer. */
-const LONGEST_TIMER = 2 ** 31 - 1;
+/** Milliseconds, 24.8 days. A timer of Node that is to wait longer fires at once. */
+const MAX_TIMER_DELAY = 2 ** 31 - 1;
+
+/** The moment of a question or a change. */
+export interface Moment {
+  /** Milliseconds since the epoch. */
+  readonly at: number;
+  /** How many changes were heard until then: in this order, however the clock is set. */
+  readonly changes: number;
+}
 
 /** @param most further ones take the place of those that were asked about longest ago. */
 export function createRememberedCallers(parts: {
@@ -23,8 +31,11 @@ export function createRememberedCallers(parts: {
   const remembered = new Map<string, Remembered>();
   /** By each id that an answer names. Most name one caller only, who needs no set. */
   const named = new Map<string, Remembered | Set<Remembered>>();
-  const changedAt = new Map<string, number>();
-  let everythingAt = clock();
+  /** The latest change of each name, the earliest first. */
+  const changed = new Map<string, Moment>();
+  let changes = 0;
+  /** The latest change that may be about any answer: `everything`, or one whose name was dropped. */
+  let unnamed: Moment = { at: clock(), changes };
 
   function remove(entry: Remembered): void {
     remembered.delete(entry.token);
@@ -34,6 +45,11 @@ export function createRememberedCallers(parts: {
       if (found === entry || (found instanceof Set && found.size === 0)) named.delete(name);
     }
     entry.caller.end();
+  }
+
+  function drop(token: string): void {
+    const entry = remembered.get(token);
+    if (entry) remove(entry);
   }
 
   function add(entry: Remembered): void {
@@ -52,28 +68,37 @@ export function createRememberedCallers(parts: {
     return found instanceof Set ? found : [found];
   };
 
-  /** When the last change of what the answer names was told. */
-  function lastChange(caller: KnownCaller): number {
-    if (changedAt.size === 0) return everythingAt;
-    return Math.max(everythingAt, ...namesOf(caller).map((name) => changedAt.get(name) ?? 0));
+  /** The latest change of what the answer names. */
+  function lastChange(caller: KnownCaller): Moment {
+    let last = unnamed;
+    if (changed.size === 0) return last;
+    for (const name of namesOf(caller)) {
+      const change = changed.get(name);
+      if (change && change.changes > last.changes) last = change;
+    }
+    return last;
   }
 
   function forgetAll(): void {
-    everythingAt = clock();
-    changedAt.clear();
+    changes += 1;
+    unnamed = { at: clock(), changes };
+    changed.clear();
     const all = [...remembered.values()];
     remembered.clear();
     named.clear();
     for (const { caller } of all) caller.end();
   }
 
-  function noteChange(name: string): void {
-    const now = clock();
-    changedAt.delete(name);
-    changedAt.set(name, now);
-    for (const [other, at] of changedAt) {
-      if (at > now - SETTLING && at <= now) break;
-      changedAt.delete(other);
+  function recordChange(name: string): void {
+    const at = clock();
+    changes += 1;
+    changed.delete(name);
+    changed.set(name, { at, changes });
+    for (const [other, change] of changed) {
+      if (change.at > at - SETTLING && change.at <= at) break;
+      changed.delete(other);
+      // An answer that was asked for before it may still come.
+      unnamed = { at: Math.min(change.at, at), changes: change.changes };
     }
   }
 
@@ -87,19 +112,23 @@ export function createRememberedCallers(parts: {
       return entry.since <= now && now < entry.until ? entry.caller : undefined;
     },
 
+    /** The present moment, for a question that is asked now. */
+    now: (): Moment => ({ at: clock(), changes }),
+
     /**
      * Keeps a good answer. The same answer as before is the same caller.
      *
-     * @param askedAt when it was asked for, by the clock.
+     * @param asked when it was asked for, from `now`.
      */
-    keep(token: string, fields: CallerFields, askedAt: number): Caller {
+    keep(token: string, fields: CallerFields, asked: Moment): Caller {
       const before = remembered.get(token);
       const isSame = before?.caller.isSame(fields) === true;
-      const caller = isSame ? before.caller : knownCaller(fields, clock);
-      const changed = lastChange(caller);
-      if (before && (!isSame || askedAt < changed)) remove(before);
-      if (askedAt < changed) {
-        // What was told meanwhile may be about this answer.
+      const caller = isSame ? before.caller : knownCaller(fields, clock, () => drop(token));
+      const change = lastChange(caller);
+      // What changed after the question may be missing in the answer.
+      const isOutdated = asked.changes < change.changes;
+      if (before && (!isSame || isOutdated)) remove(before);
+      if (isOutdated) {
         caller.end();
         return caller;
       }
@@ -108,13 +137,13 @@ export function createRememberedCallers(parts: {
       if (first && isDeepStrictEqual(first.caller.organizations, caller.organizations)) {
         caller.organizations = first.caller.organizations;
       }
-      const settled = changed + SETTLING;
-      const isSettled = askedAt >= settled;
+      const settled = change.at + SETTLING;
+      const isSettled = asked.at >= settled;
       caller.isVouchedFor(isSettled ? undefined : settled);
       const expiry = caller.expiresAt?.getTime() ?? Number.POSITIVE_INFINITY;
-      const until = isSettled ? Math.min(askedAt + LONGEST, expiry) : askedAt;
+      const until = isSettled ? Math.min(asked.at + LONGEST, expiry) : asked.at;
       const entry = before && isSame ? before : { token, caller, since: 0, until: 0 };
-      entry.since = askedAt;
+      entry.since = asked.at;
       entry.until = until;
       if (entry === before) return caller;
       const [oldest] = remembered.size >= most ? remembered.values() : [];
@@ -124,19 +153,16 @@ export function createRememberedCallers(parts: {
     },
 
     /** The token is not good any more. */
-    drop(token: string): void {
-      const entry = remembered.get(token);
-      if (entry) remove(entry);
-    },
+    drop,
 
     /** @param what an id, the ids of an account and its client, or `everything`. */
     change(what: string): void {
-      if (what === 'everything' || changedAt.size >= MOST_CHANGES) {
+      if (what === 'everything' || changed.size >= MOST_CHANGES) {
         forgetAll();
         return;
       }
       const [name = '', clientId] = what.split(' ');
-      noteChange(name);
+      recordChange(name);
       for (const entry of entriesOf(name)) {
         if (clientId === undefined || entry.caller.clientId === clientId) remove(entry);
       }
@@ -164,9 +190,12 @@ function namesOf(caller: KnownCaller): string[] {
   return names;
 }
 
-/** A caller whose access has not ended yet. */
-export const knownCaller = (fields: CallerFields, clock: () => number): KnownCaller & Caller =>
-  new KnownCaller(fields, clock) as KnownCaller & Caller;
+/** A caller whose access has not ended yet. @param onEnd called once, before its signal fires. */
+export const knownCaller = (
+  fields: CallerFields,
+  clock: () => number,
+  onEnd: () => void = () => {},
+): KnownCaller & Caller => new KnownCaller(fields, clock, onEnd) as KnownCaller & Caller;
 
 /** A caller with a signal, which is made when somebody asks for it. */
 class KnownCaller {
@@ -177,26 +206,25 @@ class KnownCaller {
   declare readonly expiresAt?: Date;
   declare organizations: CallerFields['organizations'];
   readonly #clock: () => number;
-  /** `undefined` before anybody asked. */
+  readonly #onEnd: () => void;
+  /** `undefined` before the first use of `signal`. */
   #controller: AbortController | undefined;
   #hasEnded = false;
-  /** They would hold it in memory until the token expires. */
-  readonly #timers: NodeJS.Timeout[] = [];
-  /** Until then a node may have answered from before a change; nobody has asked later yet. */
+  #timer: NodeJS.Timeout | undefined;
+  /** Until then a node may have answered from before a change; undefined once one was asked later. */
   #settles: number | undefined;
 
-  constructor(fields: CallerFields, clock: () => number) {
+  constructor(fields: CallerFields, clock: () => number, onEnd: () => void) {
     Object.assign(this, fields);
     this.#clock = clock;
+    this.#onEnd = onEnd;
   }
 
   get signal(): AbortSignal {
     if (this.#hasEnded) return AbortSignal.abort();
     if (!this.#controller) {
       this.#controller = new AbortController();
-      if (this.expiresAt) this.#at(this.expiresAt.getTime(), () => this.end());
-      // Whoever goes on without asking again must come again.
-      if (this.#settles) this.#at(this.#settles, () => this.#settles && this.end());
+      this.#endInTime();
     }
     return this.#controller.signal;
   }
@@ -205,19 +233,28 @@ class KnownCaller {
     this.#settles = settles;
   }
 
-  /** One that has ended is nobody's any more. */
+  /** A caller that has ended is never handed out again. */
   isSame(fields: CallerFields): boolean {
     return !this.#hasEnded && isDeepStrictEqual({ ...this }, { ...fields });
   }
 
   end(): void {
+    if (this.#hasEnded) return;
     this.#hasEnded = true;
-    for (const timer of this.#timers) clearTimeout(timer);
+    // It would keep the caller in memory until the token expires.
+    clearTimeout(this.#timer);
+    this.#onEnd();
     this.#controller?.abort();
   }
 
-  #at(time: number, what: () => void): void {
-    const left = Math.min(Math.max(time - this.#clock(), 0), LONGEST_TIMER);
-    this.#timers.push(setTimeout(what, left).unref());
+  /** Ends with the token, or when the API must ask again before it goes on. */
+  #endInTime(): void {
+    const expiry = this.expiresAt?.getTime() ?? Number.POSITIVE_INFINITY;
+    const left = Math.min(expiry, this.#settles ?? expiry) - this.#clock();
+    if (left <= 0) this.end();
+    else if (left < Number.POSITIVE_INFINITY) {
+      const delay = Math.min(left, MAX_TIMER_DELAY);
+      this.#timer = setTimeout(() => this.#endInTime(), delay).unref();
+    }
   }
 }

@@ -200,6 +200,7 @@ describe('an API fails closed', () => {
       { clientSecret: '' },
       { timeoutMs: 0 },
       { timeoutMs: Number.NaN },
+      { timeoutMs: 60_001 },
       { mostRemembered: 0 },
       { introspectionEndpoint: 'ftp://10.0.0.7/' },
     ]) {

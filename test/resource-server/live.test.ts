@@ -2,6 +2,7 @@
 
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
+import { mock } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
 import { buildSchema } from 'graphql';
@@ -180,6 +181,56 @@ describe('a caller is remembered', () => {
     expect([await isAsked(ADA), await isAsked(BOB)]).to.deep.equal([false, true]);
     time.advance(3_600);
     expect(await isAsked(ADA)).to.equal(true);
+  });
+
+  it('until the token expires: its signal fires then, without another call', async () => {
+    const expiry = time.clock() + 600_000;
+    answers[BOB] = { ...ANSWERS[BOB], exp: expiry / 1_000 };
+    await remember(BOB);
+    time.set(new Date(expiry - 100));
+    const { signal } = await callerOf(BOB);
+    expect(signal?.aborted).to.equal(false);
+    time.set(new Date(expiry));
+    await eventually(() => expect(signal?.aborted).to.equal(true));
+    // Not even by a clock that was put back.
+    time.set(new Date(expiry - 50));
+    expect(await isAsked(BOB)).to.equal(true);
+  });
+
+  it('for the 90 days of a key, though no timer of Node waits longer than 24.8 days', async () => {
+    const DAY = 86_400;
+    answers[KEY] = { ...ANSWERS[KEY], exp: Math.floor(time.clock() / 1000) + 90 * DAY };
+    await remember(KEY);
+    mock.timers.enable({ apis: ['setTimeout'] });
+    try {
+      const { signal } = await callerOf(KEY);
+      const pass = (days: number) => {
+        time.advance(days * DAY);
+        mock.timers.tick(days * DAY * 1_000);
+      };
+      for (const days of [25, 25, 25, 14]) {
+        pass(days);
+        expect(signal?.aborted).to.equal(false);
+      }
+      pass(1);
+      expect(signal?.aborted).to.equal(true);
+    } finally {
+      mock.timers.reset();
+    }
+  });
+
+  it('and one who reaches something else is another caller: the signal of the former one fires', async () => {
+    await remember(ADA);
+    const former = await callerOf(ADA);
+    const { signal } = former;
+    answers[ADA] = { ...ANSWERS[ADA], organizations: [] };
+    // No change was announced, and an hour later it is found out all the same.
+    time.advance(3_600);
+    const next = await callerOf(ADA);
+    expect(next).to.not.equal(former);
+    expect(next.organizations).to.deep.equal([]);
+    expect([signal?.aborted, next.signal?.aborted]).to.deep.equal([true, false]);
+    expect(await callerOf(ADA)).to.equal(next);
   });
 
   it('not after the clock was put back', async () => {

@@ -127,6 +127,21 @@ describe('what a protected API answers to a request that it lets no further', ()
     },
   );
 
+  itUnasked('of a header that is longer than any token only the beginning is read', async () => {
+    const many = (blank: string) => blank.repeat(15_000);
+    for (const [authorization, status] of [
+      [`Bearer${many('\t')}!`, 400],
+      [`Bearer ${many(' ')}${TOKEN}`, 400],
+      [`${BEARER}${many(' ')}x`, 401],
+      [`${BEARER}, Bearer ${many('a')}`, 400],
+      [`Negotiate ${many('a')}`, 401],
+      [`${many('\t')}${BEARER}`, 401],
+    ] as const) {
+      const { refusal } = await introspector.identify({ headers: { authorization } });
+      expect(refusal?.status, authorization.slice(0, 70)).to.equal(status);
+    }
+  });
+
   it('is the same for the Request of fetch and for headers in any spelling', async () => {
     const url = 'https://api.example/graphql';
     const requests: [ReceivedRequest, number][] = [
