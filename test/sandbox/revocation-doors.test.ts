@@ -1,5 +1,6 @@
 /** Every way in which access ends, seen from the API on its next call, whichever node it asks. */
 import { expect } from 'chai';
+import { operatorBeside } from '../operator/run-operator.ts';
 import { tokensOf } from '../provider/partner-tokens.ts';
 import { eventually } from '../support/eventually.ts';
 import {
@@ -88,6 +89,23 @@ function itSees(
       expect(status).to.equal(200);
       await sees(() => api.expectRefused(bearer));
     }
+  });
+
+  it('the operator repeated an end that a restored token store had undone', async () => {
+    const bearer = await ofPerson();
+    const form = { token: bearer };
+    const { resourceServer: client, confidential } = clients;
+    const { body } = await postForm(on.issuer, '/oauth/introspect', form, { client });
+    // As after such a restore: recorded as ended, and active in the token store.
+    await on.service.database.query(
+      `INSERT INTO ended_authorizations (id, at, cause, account_id, client_id)
+        VALUES ($1, now(), 'client_revoked', $2, $3)`,
+      [body.authorization, on.seeded.person.accountId, confidential.id],
+    );
+    await api.expectLetIn(bearer);
+    const { exitCode, errors } = await operatorBeside(on.service)('revoke --recorded --yes');
+    expect(exitCode, errors).to.equal(0);
+    await sees(() => api.expectRefused(bearer));
   });
 
   it('a replayed refresh token ended the authorization', async () => {
