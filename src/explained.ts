@@ -65,7 +65,7 @@ const STORE_REMEDIES: readonly (readonly [
   remedy: (store: Store) => string,
   mayPass?: boolean,
 ])[] = [
-  [/^28|WRONGPASS|NOAUTH|AUTH called|invalid .*password|SASL/, credentials],
+  [/^28|WRONGPASS|NOAUTH|AUTH called|invalid (?:username-)?password|SASL/, credentials],
   [/^3D000/, ({ variable }) => `make the database, or correct its name at the end of ${variable}`],
   [/^42501|NOPERM/, ({ variable }) => `give the account of ${variable} the right to do that`],
   [/DB index/i, ({ variable }) => `correct the number of the database at the end of ${variable}`],

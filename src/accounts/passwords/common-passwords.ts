@@ -19,7 +19,7 @@ export async function isCommonPassword(
   const lower = password.toLowerCase();
   const unit = repeatedUnit(lower);
   if (unit !== lower && [...unit].length < SHORTEST_UNIT) return true;
-  const core = unit.replace(/^[^\p{L}]+|[^\p{L}]+$/gu, '');
+  const core = /\p{L}(?:.*\p{L})?/su.exec(unit)?.[0] ?? '';
   const guessable = new Set([SERVICE_NAME, DEMO_PASSWORD, ...words.flatMap(partsOf)]);
   const { dictionary } = await import('@zxcvbn-ts/language-common');
   leaked ??= new Set(dictionary['passwords-common']);

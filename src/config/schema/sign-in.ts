@@ -109,7 +109,8 @@ const provider = z.strictObject({
         { accepts: 'the domain of email addresses', example: '`example.com`' },
         (domain) =>
           // What is there before a colon, a slash or an @ would be something else than was written.
-          /^[^\s@:/?#%\\[\]]+\.[^\s@:/?#%\\[\]]+$/.test(domain) && isHost(mailDomain(domain)),
+          /^[^\s@:/?#%\\[\]][^\s@:/?#%\\[\].]*\.[^\s@:/?#%\\[\]]+$/.test(domain) &&
+          isHost(mailDomain(domain)),
       ),
     )
     .max(1000)

@@ -157,7 +157,7 @@ function parseRedisUrl(url: string): RedisUrl {
   );
   if (!match) throw new TypeError('not a Redis URL');
   const [, scheme = '', userinfo = '', hosts = '', path = ''] = match;
-  const [, username = '', password = ''] = /^([^:]*):?(.*)$/.exec(userinfo) ?? [];
+  const [, username = '', password = ''] = /^([^:]*):?(.*)$/s.exec(userinfo) ?? [];
   const defaultPort = scheme.endsWith('+sentinel') ? 26379 : 6379;
   return {
     scheme,
