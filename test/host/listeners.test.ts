@@ -3,7 +3,13 @@ import { once } from 'node:events';
 import type { Server } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { expect } from 'chai';
-import { addressOf, drain, type ListenOptions, listen } from '../../src/host/listeners.ts';
+import {
+  addressOf,
+  createDeparture,
+  drain,
+  type ListenOptions,
+  listen,
+} from '../../src/host/listeners.ts';
 import { eventually } from '../support/eventually.ts';
 
 /** As the usual ones are to each other, only much shorter. */
@@ -237,6 +243,21 @@ describe('a listener', () => {
     expect(heard())
       .to.match(/^HTTP\/1.1 200 /)
       .and.match(/x{1000}$/);
+    expect(isCut).to.equal(false);
+  });
+
+  it('that leaves does not wait for a connection that is kept open and idle', async () => {
+    const port = await open({ limits: USUAL });
+    const [server] = servers;
+    if (!server) throw new Error('nothing listens');
+    let isCut = false;
+    server.closeAllConnections = () => {
+      isCut = true;
+      Object.getPrototypeOf(server).closeAllConnections.call(server);
+    };
+    const { heard, end } = say(port, 'GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+    await eventually(() => expect(heard()).to.match(/x{100000}$/));
+    await Promise.all([createDeparture().leave(server), end]);
     expect(isCut).to.equal(false);
   });
 

@@ -5,7 +5,9 @@ import { reloaded } from '../../src/config/reload.ts';
 import { knownSettings } from '../../src/config/schema/known-settings.ts';
 import type { Effect } from '../../src/config/schema/schema.ts';
 import type { Settings } from '../../src/config/settings.ts';
+import { keyFingerprint } from '../../src/storage/key-sightings.ts';
 import { fileWith, keysOfEnvironment } from '../config/configuration.ts';
+import { keysOf, operatorBeside, valueFrom } from '../operator/run-operator.ts';
 import { partnerTokens, tokensOf } from '../provider/partner-tokens.ts';
 import {
   authorizationUrl,
@@ -184,6 +186,22 @@ describe('a reload', () => {
     expect(next.status, next.text).to.equal(200);
     const old = await refresh(on.issuer, confidential, refreshToken);
     expect(old.status).to.equal(400);
+  });
+
+  it('with new keys shows them in `operator keys` at once, not only after a minute', async () => {
+    const { cookieKeys, tokenKeys } = on.service.settings.secrets;
+    const secrets: Settings['secrets'] = {
+      cookieKeys: ['d'.repeat(40), ...cookieKeys],
+      tokenKeys: ['u'.repeat(40), ...tokenKeys],
+    };
+    await reloadWith({ secrets });
+    const operator = operatorBeside(on.service, keysOf({ settings: { secrets } }));
+    const { keys, nodes } = await valueFrom(operator, 'keys');
+    const fingerprints = [...secrets.cookieKeys, ...secrets.tokenKeys].map(keyFingerprint);
+    expect([...nodes[0].cookie_keys, ...nodes[0].token_keys]).to.deep.equal(fingerprints);
+    for (const { use, current_since } of keys) {
+      if (use === 'current') expect(current_since).to.be.a('string');
+    }
   });
 });
 

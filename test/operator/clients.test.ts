@@ -112,6 +112,20 @@ describe('operator clients, over the life of a client', () => {
     ]);
   });
 
+  it('removes neither of two secrets by last four characters that both have, and either by its ID', async () => {
+    const robot = await addClient('--kind machine');
+    const rotated = await value(`clients rotate-secret ${robot.id}`);
+    const same = "UPDATE client_secrets SET last_four = 'same' WHERE client_id = $1";
+    await parts().database.query(same, [robot.id]);
+    const remove = `clients remove-secret ${robot.id} --yes`;
+    expect((await refusal(`${remove} --secret=same`)).code).to.equal('secret_unknown');
+    const isAccepted = async (secret: string) => matchesSecret(await find(robot.id), secret);
+    const both = [robot.client_secret, rotated.client_secret];
+    expect(await Promise.all(both.map(isAccepted))).to.deep.equal([true, true]);
+    await value(`${remove} --secret=${robot.secrets[0].id}`);
+    expect(await Promise.all(both.map(isAccepted))).to.deep.equal([false, true]);
+  });
+
   it('transfers a client, which both owners find in their log', async () => {
     const app = await addOwned();
     const transfer = `clients transfer ${app.id}`;

@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process';
 import { Readable, Writable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { expect } from 'chai';
+import type { Settings } from '../../src/config/settings.ts';
 import { runOperator } from '../../src/operator/program/run-operator.ts';
 import type { OpenDatabase } from '../../src/storage/database.ts';
 import { COMPILE_CACHE } from '../support/programs.ts';
@@ -81,7 +82,11 @@ export function storesOf({ settings: { storage } }: TestService): Environment {
   };
 }
 
-export const keysOf = ({ settings: { secrets } }: TestService): Environment => ({
+export const keysOf = ({
+  settings: { secrets },
+}: {
+  readonly settings: Pick<Settings, 'secrets'>;
+}): Environment => ({
   GATEHOUSE_COOKIE_KEYS: secrets.cookieKeys.join(),
   GATEHOUSE_TOKEN_KEYS: secrets.tokenKeys.join(),
 });
