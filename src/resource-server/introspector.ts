@@ -45,7 +45,7 @@ export type Identified = (
 };
 
 export interface Introspector {
-  /** Who is calling, or what to answer instead. Whatever goes wrong, nobody is let in by it. */
+  /** Who is calling, or what to answer instead. Never rejects; whatever goes wrong lets no caller in. */
   identify(request: ReceivedRequest): Promise<Identified>;
   /** Closes the connections and the stream that are kept open. */
   close(): void;
@@ -61,7 +61,7 @@ export function createIntrospector(options: IntrospectorOptions): Introspector {
   const { issuer, clientId, clientSecret } = options;
   const { timeoutMs = 1_000, maxConnections = 32, clock = Date.now } = options;
   const { live = false, mostRemembered: most = MOST_REMEMBERED } = options;
-  const { onFailure = printOnceASecond() } = options;
+  const onFailure = neverThrowing(options.onFailure ?? printOnceASecond());
   if (!clientId || !clientSecret) throw new TypeError('clientId and clientSecret are required');
   if (!(timeoutMs > 0 && timeoutMs <= MAX_TIMEOUT_MS)) {
     throw new TypeError(`timeoutMs must be above 0 and at most ${MAX_TIMEOUT_MS}`);
@@ -146,6 +146,19 @@ const asFailure = (error: unknown): IntrospectionFailure =>
   error instanceof IntrospectionFailure
     ? error
     : new IntrospectionFailure('failed', 'introspection failed', { cause: error });
+
+/** What an API's own callback throws must not end the request, or the process, that it is called in. */
+function neverThrowing(
+  onFailure: (failure: IntrospectionFailure) => void,
+): (failure: IntrospectionFailure) => void {
+  return (failure) => {
+    try {
+      onFailure(failure);
+    } catch (error) {
+      console.error('onFailure threw', error);
+    }
+  };
+}
 
 /** Every call fails while the service is away, and one line says as much as a thousand. */
 function printOnceASecond(): (failure: IntrospectionFailure) => void {

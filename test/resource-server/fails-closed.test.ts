@@ -178,6 +178,23 @@ describe('an API fails closed', () => {
     expect(printed[0]).to.match(/^http:.*\/oauth\/introspect cannot be reached: ECONNREFUSED$/);
   });
 
+  it('also when the API throws at being told why', async () => {
+    const printed: unknown[] = [];
+    const { error } = console;
+    console.error = (...words) => printed.push(...words);
+    try {
+      const { introspectionEndpoint } = await startStandIn(withStatus(500));
+      const onFailure = () => {
+        throw new Error('the log is full');
+      };
+      const api = introspectorOf(API, { issuer: ISSUER, introspectionEndpoint, onFailure });
+      expect((await api.identify(bearer(TOKEN))).refusal?.status).to.equal(503);
+    } finally {
+      console.error = error;
+    }
+    expect(String(printed)).to.include('the log is full');
+  });
+
   it('gives nothing for a role or a right that it does not know', async () => {
     const warehouses = [{ id: 'wh_a', name: 'A', rights: ['read', 'fly'] }];
     const organizations = [

@@ -173,8 +173,10 @@ const introspector = createIntrospector({ issuer: 'a', clientId: 'b', clientSecr
 createHandler({ schema, context: callerContext(introspector) });
 createYoga({ schema, plugins: [useCaller(introspector)] });
 fastify().addHook('onRequest', requireCaller(introspector));
-express().use(async (request: import('node:http').IncomingMessage) => {
-  await callerFrom(introspector, request);
+express().use(async (request, response, next) => {
+  const { caller, refusal } = await introspector.identify(request);
+  if (refusal) response.status(refusal.status).set(refusal.headers).send(refusal.body);
+  else Object.assign(request, { caller }), next();
 });
 startStandaloneServer(new ApolloServer({ schema }), {
   context: async ({ req }) => ({ caller: await callerFrom(introspector, req) }),

@@ -126,14 +126,4 @@ describe('in each server a refusal arrives with its status, headers and code', (
       });
     });
   }
-
-  it('a route of Express answers so, too', async () => {
-    const url = await (SERVERS.Express as NonNullable<typeof SERVERS.Express>)(
-      SCHEMA,
-      introspector,
-    );
-    const refused = await fetch(url, { headers: { authorization: `Bearer ${DEAD}` } });
-    expect(refused.status).to.equal(401);
-    expect(refused.headers.get('www-authenticate')).to.include('invalid_token');
-  });
 });

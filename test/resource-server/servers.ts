@@ -28,9 +28,6 @@ export const SERVERS: Readonly<Record<string, StartServer>> = {
 
   Express: async (schema, introspector) => {
     const app = express().set('env', 'test');
-    app.get('/graphql', async (request, response) => {
-      response.json(await callerFrom(introspector, request));
-    });
     app.use(overExpress({ schema, context: callerContext(introspector) }));
     return listen(app);
   },

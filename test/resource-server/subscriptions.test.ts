@@ -1,5 +1,4 @@
 /** Subscriptions end with the access: the servers of the guide, as they stand there. */
-import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import type { AddressInfo, Server } from 'node:net';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -11,8 +10,8 @@ import { eventually } from '../support/eventually.ts';
 import { revokeCurrent } from '../support/oauth.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
+import { writeGuideTo } from './guide.ts';
 
-const ROOT = path.join(import.meta.dirname, '../..');
 const query = 'subscription { stockChanged }';
 
 type Iterate = Pick<Client, 'iterate'>['iterate'];
@@ -42,7 +41,9 @@ describe('a subscription of the guide ends with the access of its caller', () =>
   const load = (file: string) => import(pathToFileURL(path.join(project, file)).href);
 
   before(async () => {
-    writeGuideTo(project);
+    const servers = Object.keys(CLIENTS).map((name) => `${name}.mjs`);
+    const packages = ['graphql', 'graphql-sse', 'graphql-ws', 'graphql-yoga', 'ws'];
+    writeGuideTo(project, ['schema.mjs', ...servers], packages);
     const { id, secret } = on.clients.resourceServer;
     Object.assign(process.env, {
       ISSUER: on.issuer,
@@ -106,22 +107,3 @@ describe('a subscription of the guide ends with the access of its caller', () =>
     });
   }
 });
-
-/** Each block of JavaScript after the file that it is for, in a project that has the packages. */
-function writeGuideTo(project: string): void {
-  const text = readFileSync(path.join(ROOT, 'docs/graphql-api.md'), 'utf8');
-  for (const name of ['schema', ...Object.keys(CLIENTS)]) {
-    const file = `${name}.mjs`;
-    const [, code] = new RegExp(`\`${file}\`[^]*?\`\`\`js\n([^]*?)\`\`\``).exec(text) ?? [];
-    if (code === undefined) throw new Error(`the guide has no ${file}`);
-    writeFileSync(path.join(project, file), code);
-  }
-  const modules = path.join(project, 'node_modules');
-  mkdirSync(path.join(modules, 'gatehouse'), { recursive: true });
-  for (const name of ['graphql', 'graphql-sse', 'graphql-ws', 'graphql-yoga', 'ws']) {
-    symlinkSync(path.join(ROOT, 'node_modules', name), path.join(modules, name));
-  }
-  symlinkSync(path.join(ROOT, 'src/resource-server'), path.join(modules, 'gatehouse/lib'));
-  const exports = { './resource-server': './lib/resource-server.ts' };
-  writeFileSync(path.join(modules, 'gatehouse/package.json'), JSON.stringify({ exports }));
-}
