@@ -26,6 +26,7 @@ const BUILT: Readonly<Record<string, string>> = {
   'random-id.ts': 'one class of characters between fixed numbers of times',
   'config/urls.ts': 'reads addresses that the operator configures',
   'operator/doctor/browser.ts': 'reads pages of the service that the operator examines',
+  'operator/gatehouse.ts': 'reads what systemd says of the unit of the service',
   'storage/redis/report.ts': 'reads the INFO of Redis',
 };
 

@@ -18,7 +18,7 @@ const MAX_TIMER_DELAY = 2 ** 31 - 1;
 export interface Moment {
   /** Milliseconds since the epoch. */
   readonly at: number;
-  /** How many changes were heard until then: in this order, however the clock is set. */
+  /** How many changes were heard until then. It orders moments; the clock may be put back. */
   readonly changes: number;
 }
 
@@ -233,9 +233,8 @@ class KnownCaller {
     this.#settles = settles;
   }
 
-  /** A caller that has ended is never handed out again. */
   isSame(fields: CallerFields): boolean {
-    return !this.#hasEnded && isDeepStrictEqual({ ...this }, { ...fields });
+    return isDeepStrictEqual({ ...this }, { ...fields });
   }
 
   end(): void {
