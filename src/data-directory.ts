@@ -24,25 +24,43 @@ export function endFirstStart(directory: string): void {
   rmSync(firstStartIn(directory), { force: true });
 }
 
-/** What is wrong with a data directory, and what to do. */
-export class DamagedDataDirectory extends Error {
-  readonly code = 'data_directory_damaged';
+/** Why a data directory is not opened. `damaged` only for what was shown: other data may be whole. */
+export interface DataDirectoryProblem {
+  readonly code:
+    | 'data_directory_unsafe'
+    | 'data_directory_not_writable'
+    | 'data_directory_of_another_version'
+    | 'data_directory_damaged'
+    | 'data_directory_not_opened'
+    | 'disk_full';
+  /** Follows the name of the directory. */
+  readonly what: string;
+  readonly remedy: string;
+}
 
-  constructor(directory: string, what: string, remedy: string, options?: ErrorOptions) {
+export class DataDirectoryRefused extends Error {
+  readonly code: DataDirectoryProblem['code'];
+
+  constructor(
+    directory: string,
+    { code, what, remedy }: DataDirectoryProblem,
+    options?: ErrorOptions,
+  ) {
     super(`the data directory ${directory} ${what}: ${remedy}`, options);
-    this.name = 'DamagedDataDirectory';
+    this.name = 'DataDirectoryRefused';
+    this.code = code;
   }
 }
 
 export const RESTORE =
-  'stop every process that uses it, put a backup of the whole directory in its place (secrets.json ' +
-  'and postgres together), and start again';
+  'stop every process that uses it, copy the whole directory away, put a backup of the whole ' +
+  'directory in its place (secrets.json and postgres together), and start again';
 
 /**
  * Refuses to make anything that everybody may write, the socket of the database among it: a folder
  * that is opened a moment later, or copied, would let everybody in.
  *
- * @throws DamagedDataDirectory
+ * @throws DataDirectoryRefused
  */
 export function refuseOpenUmask(directory: string): void {
   const probe = path.join(directory, `.umask-${process.pid}`);
@@ -50,34 +68,34 @@ export function refuseOpenUmask(directory: string): void {
   const { mode } = statSync(probe);
   rmSync(probe);
   if ((mode & 0o002) === 0) return;
-  throw new DamagedDataDirectory(
-    directory,
-    'would get files that everybody may write (umask 000)',
-    'start with `umask 077`',
-  );
+  throw new DataDirectoryRefused(directory, {
+    code: 'data_directory_unsafe',
+    what: 'would get files that every user of this machine may write (umask 000)',
+    remedy: 'start with `umask 077`',
+  });
 }
 
 /**
  * Refuses a directory in which a new database would take the place of one that is lost, or that
  * others may enter: who reads the database reads password hashes.
  *
- * @throws DamagedDataDirectory
+ * @throws DataDirectoryRefused
  */
 export function refuseDamaged(directory: string): void {
   const mode = statSync(directory).mode & 0o777;
   if (mode & 0o077) {
-    throw new DamagedDataDirectory(
-      directory,
-      `can be entered by others (mode ${mode.toString(8)})`,
-      `\`chmod 700 ${directory}\``,
-    );
+    throw new DataDirectoryRefused(directory, {
+      code: 'data_directory_unsafe',
+      what: `can be entered by others (mode ${mode.toString(8)})`,
+      remedy: `\`chmod 700 ${directory}\``,
+    });
   }
   if (hasDatabase(directory) || existsSync(firstStartIn(directory))) return;
   const found = readdirSync(directory).filter((name) => !isOfNobody(name));
   if (found.length === 0) return;
-  throw new DamagedDataDirectory(
-    directory,
-    `holds ${found.slice(0, 5).join(', ')}, but no database (postgres/PG_VERSION is missing)`,
-    `${RESTORE}; or name an empty directory (GATEHOUSE_DATA_DIR) for a new one`,
-  );
+  throw new DataDirectoryRefused(directory, {
+    code: 'data_directory_damaged',
+    what: `holds ${found.slice(0, 5).join(', ')}, but no database (postgres/PG_VERSION is missing)`,
+    remedy: `${RESTORE}; or name an empty directory (GATEHOUSE_DATA_DIR) for a new one`,
+  });
 }

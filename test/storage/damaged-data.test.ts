@@ -1,14 +1,33 @@
 /** A data directory that is not whole: nothing new takes the place of what is lost, and it says so. */
-import { chmodSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import {
+  appendFileSync,
+  chmodSync,
+  cpSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
 import { loadSettings } from '../../src/config/load.ts';
 import { openDatabase } from '../../src/storage/database.ts';
+import { POSTGRES_VERSION } from '../../src/storage/embedded/failed-open.ts';
 import { migrate, pendingMigrations } from '../../src/storage/migrate.ts';
 import { freshDataDirectory } from '../support/embedded-postgres.ts';
 import { PATIENCE } from '../support/patience.ts';
+import { findProgram } from '../support/programs.ts';
+import { describeOn, type Requirement } from '../support/requirements.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { startOtherProcess } from './other-process.ts';
+
+/** Only root may mount a disk of a test's own. */
+const mount: Requirement = {
+  program: process.getuid?.() === 0 ? findProgram('mount') : undefined,
+  remedy: 'mount, and the right to (root)',
+};
 
 describe('a data directory that is not whole', () => {
   let directory: string;
@@ -70,6 +89,62 @@ describe('a data directory that is not whole', () => {
       if (/^[0-9A-F]{24}$/.test(name)) harm(path.join(log, name));
     }
   }
+
+  for (const [what, change, code, remedy] of [
+    [
+      'of another version of PostgreSQL',
+      () => writeFileSync(path.join(directory, 'postgres/PG_VERSION'), '15\n'),
+      'data_directory_of_another_version',
+      'start the version of Gatehouse that wrote it',
+    ],
+    [
+      'that does not open for a reason nobody knows',
+      () => rmSync(path.join(directory, 'postgres/global/1262')),
+      'data_directory_not_opened',
+      'copy the whole directory before anything else',
+    ],
+  ] as const) {
+    it(`${what} is not called damaged, and no backup is advised`, async () => {
+      change();
+      const refused = await refusal();
+      expect(refused.code).to.equal(code);
+      expect(refused.message).to.contain(remedy).and.not.contain('put a backup');
+    });
+  }
+
+  it('is written by the version of PostgreSQL that is expected', () => {
+    const version = readFileSync(path.join(directory, 'postgres/PG_VERSION'), 'utf8');
+    expect(version).to.equal(`${POSTGRES_VERSION}\n`);
+  });
+
+  describeOn([mount], 'on a full disk', () => {
+    const disk = temporaryDirectory('disk');
+    before(() => {
+      execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=120m,mode=700', 'tmpfs', disk]);
+    });
+    after(() => void execFileSync('umount', [disk]));
+
+    it('is not called damaged, and opens again once there is room', async () => {
+      cpSync(directory, disk, { recursive: true });
+      directory = disk;
+      const ballast = path.join(disk, 'ballast');
+      // In pieces, until nothing more fits.
+      expect(() => {
+        for (;;) appendFileSync(ballast, Buffer.alloc(65_536, 1));
+      }).to.throw(/ENOSPC/);
+      const { code, message } = await refusal();
+      expect(code).to.equal('disk_full');
+      expect(message).to.contain('make room').and.not.contain('backup');
+      rmSync(ballast);
+      const database = await openDatabase({
+        dataDirectory: disk,
+        sharing: 'own',
+        patience: PATIENCE,
+      });
+      expect(await pendingMigrations(database)).to.deep.equal([]);
+      await database.close();
+    });
+  });
 
   it('that others may enter is refused', async () => {
     chmodSync(directory, 0o755);

@@ -2,7 +2,7 @@
 import { CommanderError } from 'commander';
 import { ImportInterrupted, ImportProblems } from '../../accounts/import/problems.ts';
 import { ConfigurationProblems } from '../../config/problems.ts';
-import { DamagedDataDirectory } from '../../data-directory.ts';
+import { DataDirectoryRefused } from '../../data-directory.ts';
 import { troubleOf } from '../../explained.ts';
 import type { Refusal } from '../../refusal.ts';
 import { EmbeddedPostgresInUse } from '../../storage/embedded/postgres.ts';
@@ -58,7 +58,7 @@ export function failureOf(error: unknown): Failure {
     const remedy = 'wait until it is done, or see what it is';
     return failure(REFUSED, { code: error.code, message: error.message, remedy });
   }
-  if (error instanceof DamagedDataDirectory) {
+  if (error instanceof DataDirectoryRefused) {
     const remedy = 'the service does not start on it either';
     return failure(REFUSED, { code: error.code, message: error.message, remedy });
   }

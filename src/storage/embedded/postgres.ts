@@ -8,14 +8,13 @@ import { PGlite } from '@electric-sql/pglite';
 import {
   beginFirstStart,
   clusterIn,
-  DamagedDataDirectory,
+  DataDirectoryRefused,
   endFirstStart,
-  hasDatabase,
-  RESTORE,
   refuseDamaged,
   refuseOpenUmask,
 } from '../../data-directory.ts';
 import { type DirectoryLock, takeDirectoryLock } from './directory-lock.ts';
+import { whyNotOpened } from './failed-open.ts';
 import { type EmbeddedServer, type Listen, serveOnSocket } from './server.ts';
 
 /** `own`: serve it or refuse. `share`: use whoever serves it, else serve it. */
@@ -54,7 +53,7 @@ const FAREWELL_MS = 5_000;
  * Serves the folder's database, or finds out who does.
  *
  * @throws EmbeddedPostgresInUse when `own` was asked and another process keeps the folder.
- * @throws DamagedDataDirectory
+ * @throws DataDirectoryRefused
  */
 export async function serveEmbeddedPostgres(
   dataDirectory: string,
@@ -105,22 +104,20 @@ async function serve(folder: DataFolder, lock: DirectoryLock): Promise<EmbeddedP
   }
 }
 
-/** @throws DamagedDataDirectory */
+/** @throws DataDirectoryRefused */
 async function openDatabaseIn(directory: string): Promise<PGlite> {
   // Only who has the lock knows that nobody is making it just now.
   refuseDamaged(directory);
   refuseOpenUmask(directory);
   beginFirstStart(directory);
-  const isFirst = !hasDatabase(directory);
   try {
     const db = await PGlite.create(clusterIn(directory));
     endFirstStart(directory);
     return db;
   } catch (error) {
-    // PGlite says no more than that it was aborted, with a stack of WebAssembly.
-    if (isFirst) throw error;
-    const what = 'holds a database that PostgreSQL cannot open';
-    throw new DamagedDataDirectory(directory, what, RESTORE, { cause: error });
+    throw new DataDirectoryRefused(directory, await whyNotOpened(directory, error), {
+      cause: error,
+    });
   }
 }
 

@@ -1,0 +1,117 @@
+/** Why PostgreSQL could not open a data directory: it says nothing but that it was aborted. */
+import { constants } from 'node:fs';
+import { access, open, readdir, readFile, rm, statfs, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { clusterIn, type DataDirectoryProblem, RESTORE } from '../../data-directory.ts';
+
+/** The version of PostgreSQL that PGlite is, as PG_VERSION says it. */
+export const POSTGRES_VERSION = '18';
+/** What PostgreSQL may write while it opens: a segment of its log. */
+const NEEDED_BYTES = 16 * 1024 * 1024;
+const CONTROL_FILE_BYTES = 8192;
+
+/** Looks for the cause, the harmless ones first. Writes a probe of 16 MiB, and removes it. */
+export async function whyNotOpened(
+  directory: string,
+  cause: unknown,
+): Promise<DataDirectoryProblem> {
+  const cluster = clusterIn(directory);
+  return (
+    (await fullDisk(directory)) ??
+    (await refusedFile(cluster)) ??
+    (await otherVersion(cluster)) ??
+    (await shownDamage(cluster)) ?? {
+      code: 'data_directory_not_opened',
+      what: `holds a database that PostgreSQL did not open, for a reason that it does not say (${cause})`,
+      remedy:
+        'copy the whole directory before anything else, see that this machine has memory left, and ' +
+        'try again; nothing was found to be damaged',
+    }
+  );
+}
+
+const KEPT = 'the data is as it was: keep it';
+
+async function fullDisk(directory: string): Promise<DataDirectoryProblem | undefined> {
+  const probe = path.join(directory, `.probe-${process.pid}`);
+  try {
+    const { bavail, bsize } = await statfs(directory);
+    if (bavail * bsize >= NEEDED_BYTES) await writeFile(probe, Buffer.alloc(NEEDED_BYTES));
+    else return full();
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOSPC' || code === 'EDQUOT') return full();
+    return notWritable(`cannot be written to (${code})`);
+  } finally {
+    await rm(probe, { force: true }).catch(() => {});
+  }
+  return undefined;
+}
+
+const full = (): DataDirectoryProblem => ({
+  code: 'disk_full',
+  what: 'is on a disk that is full',
+  remedy: `make room (at least ${NEEDED_BYTES / 2 ** 20} MiB) and start again; ${KEPT}`,
+});
+
+const notWritable = (what: string): DataDirectoryProblem => ({
+  code: 'data_directory_not_writable',
+  what,
+  remedy: `let the user of this process read and write everything in it, and start again; ${KEPT}`,
+});
+
+async function refusedFile(cluster: string): Promise<DataDirectoryProblem | undefined> {
+  for (const entry of await readdir(cluster, { recursive: true, withFileTypes: true })) {
+    const file = path.join(entry.parentPath, entry.name);
+    try {
+      await access(file, constants.R_OK | constants.W_OK);
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException;
+      return notWritable(`holds ${file}, which this process may not read and write (${code})`);
+    }
+  }
+  return undefined;
+}
+
+async function otherVersion(cluster: string): Promise<DataDirectoryProblem | undefined> {
+  const version = (await readFile(path.join(cluster, 'PG_VERSION'), 'utf8').catch(() => '')).trim();
+  if (version === POSTGRES_VERSION || version === '') return undefined;
+  return {
+    code: 'data_directory_of_another_version',
+    what: `was written by PostgreSQL ${version}, and this version of Gatehouse brings ${POSTGRES_VERSION}`,
+    remedy: `start the version of Gatehouse that wrote it; ${KEPT}`,
+  };
+}
+
+async function shownDamage(cluster: string): Promise<DataDirectoryProblem | undefined> {
+  const what = (await brokenControlFile(cluster)) ?? (await brokenLog(cluster));
+  if (what === undefined) return undefined;
+  return {
+    code: 'data_directory_damaged',
+    what: `holds a damaged database: ${what}`,
+    remedy: RESTORE,
+  };
+}
+
+async function brokenControlFile(cluster: string): Promise<string | undefined> {
+  const name = 'global/pg_control';
+  const content = await readFile(path.join(cluster, name)).catch(() => undefined);
+  if (content === undefined) return `${name} is missing`;
+  // pg_control_version is a hundred times the version of PostgreSQL (pg_control.h).
+  const version = content.length === CONTROL_FILE_BYTES ? content.readUInt32LE(8) : 0;
+  return Math.floor(version / 100) === Number(POSTGRES_VERSION) ? undefined : `${name} is not one`;
+}
+
+async function brokenLog(cluster: string): Promise<string | undefined> {
+  const names = await readdir(path.join(cluster, 'pg_wal')).catch(() => []);
+  const segments = names.filter((name) => /^[0-9A-F]{24}$/.test(name)).sort();
+  if (segments.length === 0) return 'its write-ahead log is missing';
+  for (const name of segments) {
+    const file = await open(path.join(cluster, 'pg_wal', name));
+    const { buffer } = await file.read(Buffer.alloc(2), 0, 2, 0).finally(() => file.close());
+    // XLOG_PAGE_MAGIC; a segment that was made in advance holds zeros (xlog_internal.h).
+    const magic = buffer.readUInt16LE(0);
+    if (magic !== 0 && magic >> 8 !== 0xd1) return `pg_wal/${name} is no write-ahead log`;
+  }
+  return undefined;
+}
