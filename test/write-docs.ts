@@ -3,6 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { settingsJsonSchema } from '../src/config/schema/json-schema.ts';
 import { type KnownSetting, knownSettings } from '../src/config/schema/known-settings.ts';
+import { reachOfReload } from '../src/config/schema/schema.ts';
 
 const ROOT = path.join(import.meta.dirname, '..');
 const WRITTEN_BELOW = '<!-- settings: written by `npm run docs` -->\n';
@@ -46,7 +47,7 @@ const cellsOf = ({ name, description, expectation, defaultValue, effect }: Known
   description,
   expectation?.accepts ?? '',
   String(defaultValue ?? ''),
-  `a ${effect}`,
+  [`a ${effect}`, reachOfReload.get(name)].filter(Boolean).join(', '),
 ];
 
 const cell = (text: string): string => text.replaceAll('|', '\\|').replaceAll('<', '&lt;');

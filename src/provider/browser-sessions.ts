@@ -9,6 +9,7 @@ import { type Clock, epochSeconds } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
 import { requestState } from '../request-state.ts';
 import type { TokenStore } from '../storage/token-store.ts';
+import { endOfSession, type SessionTimes } from './session-ages.ts';
 import type { SessionModel, SessionWrites } from './session-writes.ts';
 
 /** How somebody signs in with what is kept here. */
@@ -187,13 +188,15 @@ export function createBrowserSessions(parts: {
     signOut,
 
     async lastSeen(uids) {
-      const records = await Promise.all(uids.map((uid) => store.readSessionByUid(uid)));
+      const records = await Promise.all(
+        uids.map((uid) => store.readSessionByUid<SessionTimes>(uid)),
+      );
       return new Map(
         uids.flatMap((uid, index) => {
-          const expiresAt = records[index]?.expiresAt;
-          return expiresAt === undefined
-            ? []
-            : [[uid, new Date((expiresAt - idleSeconds) * 1000)] as const];
+          const record = records[index];
+          if (!record || endOfSession(record, settings.sessions) <= epochSeconds(clock)) return [];
+          const seenAt = record.data.seenAt ?? record.expiresAt - idleSeconds;
+          return [[uid, new Date(seenAt * 1000)] as const];
         }),
       );
     },

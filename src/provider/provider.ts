@@ -136,7 +136,7 @@ export function createAuthorizationServer(parts: ProviderParts): AuthorizationSe
     whenAway: 'count here',
     log: parts.log,
   });
-  const adapter = storeAdapter({ store, waiting });
+  const adapter = storeAdapter({ store, waiting, clock, settings });
   const renderError: Configuration['renderError'] = async (ctx, out, cause) => {
     const isGone = cause instanceof errors.SessionNotFound;
     await parts.showError(ctx, {

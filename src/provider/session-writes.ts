@@ -7,6 +7,7 @@ import { type Clock, epochSeconds } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
 import { originOf } from '../request-state.ts';
 import type { TokenStore } from '../storage/token-store.ts';
+import type { SessionTimes } from './session-ages.ts';
 
 type Session = InstanceType<Provider['Session']>;
 
@@ -47,8 +48,10 @@ export function createSessionWrites(parts: {
     const left = absoluteSeconds - (epochSeconds(clock) - (session.loginTs ?? 0));
     const seconds = Math.min(idleSeconds, left);
     const { payload } = await session.getValueAndPayload();
-    const { jti: _, exp: __, ...data } = payload;
-    const kept = [session.jti, uid, data, epochSeconds(clock) + seconds] as const;
+    const { jti: _, exp: __, ...rest } = payload;
+    const seenAt = epochSeconds(clock);
+    const data: typeof rest & SessionTimes = { ...rest, seenAt };
+    const kept = [session.jti, uid, data, seenAt + seconds] as const;
     const nameCookie = (): void =>
       void ctx?.cookies.set(cookieName, session.jti, { ...cookieOptions, maxAge: left * 1000 });
     if (!isBegun(session)) {

@@ -1,8 +1,11 @@
 /** The engine's adapter: its models, kept in the token store. */
 import { type Adapter, type AdapterPayload, errors, Provider } from 'oidc-provider';
 import type { AttemptLimit } from '../attempt-limits.ts';
+import { type Clock, epochSeconds } from '../clock.ts';
+import type { Settings } from '../config/settings.ts';
 import { networkOf } from '../network-address.ts';
-import type { RecordKind, TokenStore } from '../storage/token-store.ts';
+import type { RecordKind, StoredRecord, TokenStore } from '../storage/token-store.ts';
+import { endOfSession, type SessionTimes } from './session-ages.ts';
 
 type ModelAdapter = Pick<Adapter, 'find' | 'upsert' | 'destroy'> & Partial<Adapter>;
 
@@ -14,6 +17,8 @@ export function storeAdapter(parts: {
   store: TokenStore;
   /** Interactions per network that wait for a sign-in: nobody fills the store with them. */
   waiting: AttemptLimit;
+  clock: Clock;
+  settings: Pick<Settings, 'sessions'>;
 }): (model: string) => Adapter {
   const { store, waiting } = parts;
   const interactions = recordsOf(store, 'interaction');
@@ -48,7 +53,7 @@ export function storeAdapter(parts: {
         throw new errors.SessionNotFound('interaction session not found');
       },
     },
-    Session: sessions(store),
+    Session: sessions(parts),
   };
   return (model) => {
     const adapter = models[model];
@@ -96,15 +101,32 @@ function recordsOf(store: TokenStore, kind: RecordKind): ModelAdapter {
   };
 }
 
-function sessions(store: TokenStore): ModelAdapter {
+function sessions({
+  store,
+  clock,
+  settings,
+}: {
+  readonly store: TokenStore;
+  readonly clock: Clock;
+  readonly settings: Pick<Settings, 'sessions'>;
+}): ModelAdapter {
+  type Kept = AdapterPayload & SessionTimes;
+
+  /** Everything that reads a session comes here, so a shortened age ends it at its next use. */
+  function payloadOf(record: StoredRecord<Kept> | undefined): AdapterPayload | undefined {
+    const exp = record && endOfSession(record, settings.sessions);
+    return exp === undefined || exp <= epochSeconds(clock) ? undefined : { ...record?.data, exp };
+  }
+
   return {
     ...recordsOf(store, 'session'),
+    async find(id) {
+      const payload = payloadOf(await store.read<Kept>('session', id));
+      return payload && { ...payload, jti: id };
+    },
     // session-writes.ts does, and knows which one is begun.
     upsert: () => Promise.reject(new TypeError('a session was written by the engine')),
-    async findByUid(uid) {
-      const record = await store.readSessionByUid<AdapterPayload>(uid);
-      // Its identifier is kept as a hash only; the engine compares accounts here, not identifiers.
-      return record && { ...record.data, exp: record.expiresAt };
-    },
+    // Its identifier is kept as a hash only; the engine compares accounts here, not identifiers.
+    findByUid: async (uid) => payloadOf(await store.readSessionByUid<Kept>(uid)),
   };
 }

@@ -1,5 +1,6 @@
 /** The session of a browser: its cookie, when it changes, and everything that ends it. */
 import { expect } from 'chai';
+import type { Settings } from '../../src/config/settings.ts';
 import { authorizationUrl } from '../support/oauth.ts';
 import { createPerson, type Page, type Person } from '../support/person.ts';
 import { rawRequest } from '../support/raw-request.ts';
@@ -180,6 +181,75 @@ describe('browser sessions', () => {
     on.clock.advance(3 * HOUR);
     expect(await isSignedIn(person.cookieHeader('/profile'))).to.equal(false);
     expect((await person.post('/oauth/token/refresh', {})).status).to.equal(401);
+  });
+});
+
+describe('an age of sessions that a reload shortens', () => {
+  const MINUTE = 60;
+  let ages: Partial<Settings['sessions']> = {};
+  const on = startSeeded({ clock: true, reloaded: () => ({ sessions: ages }) });
+  const reloadWith = async (changed: typeof ages): Promise<void> => {
+    ages = changed;
+    await on.service.reload();
+  };
+  afterEach('the ages of the start', () => reloadWith({}));
+
+  const signedIn = async (): Promise<Person> => {
+    const person = createPerson(on.issuer);
+    await person.signIn(on.seeded.person);
+    return person;
+  };
+  const keepAlive = (person: Person): Promise<Page> => person.post('/oauth/token/refresh', {});
+  const silent = async (person: Person): Promise<string | null | undefined> => {
+    const url = authorizationUrl(on.issuer, on.clients.confidential, { prompt: 'none' });
+    const { searchParams } = (await person.get(url)).location ?? {};
+    return searchParams?.get('code') ? 'a code' : searchParams?.get('error');
+  };
+  const keys = () => on.service.apiKeys.listOf(on.seeded.person.accountId);
+  const othersListed = async (person: Person): Promise<number> =>
+    [...(await person.get('/profile/security')).html.matchAll(/\/sign-out"/g)].length;
+
+  it('of idle ones ends who has been idle for longer, and nobody else', async () => {
+    const [idle, active] = [await signedIn(), await signedIn()];
+    on.clock.advance(64);
+    expect(await othersListed(active)).to.equal(1);
+    await reloadWith({ idleSeconds: MINUTE });
+    expect((await keepAlive(idle)).status).to.equal(401);
+    expect((await idle.get('/profile')).location?.pathname).to.equal('/login');
+    const { status, html } = await keepAlive(active);
+    expect({ status, html }).to.deep.equal({ status: 200, html: '{"session_expires_in":60}' });
+    expect(await othersListed(active)).to.equal(0);
+  });
+
+  it('counts from the sign-in for all of them: an older one makes no key and gets no code', async () => {
+    const old = await signedIn();
+    const request = authorizationUrl(on.issuer, on.clients.confidential);
+    await old.authorize(request, on.seeded.person);
+    const form = await old.get('/profile/api-keys');
+    expect(await silent(old)).to.equal('a code');
+    on.clock.advance(MINUTE);
+    await reloadWith({ idleSeconds: MINUTE, absoluteSeconds: MINUTE });
+    const young = await signedIn();
+    const sent = await old.submit(form, { name: 'Late' });
+    expect(sent.location?.pathname).to.equal('/login');
+    expect(await keys()).to.deep.equal([]);
+    expect(await silent(old)).to.equal('login_required');
+    expect(await silent(young)).to.equal('a code');
+    await young.submit(await young.get('/profile/api-keys'), { name: 'In time' });
+    expect(await keys()).to.have.length(1);
+  });
+
+  it('and the answer to an open consent page is not taken either', async () => {
+    const person = await signedIn();
+    const url = authorizationUrl(on.issuer, on.clients.otherConfidential, { prompt: 'consent' });
+    const consent = await person.follow(await person.get(url));
+    on.clock.advance(MINUTE);
+    await reloadWith({ idleSeconds: MINUTE, absoluteSeconds: MINUTE });
+    const answer = await person.follow(await person.submit(consent, { decision: 'approve' }));
+    expect(answer.forms.some(({ names }) => names.has('password'))).to.equal(true);
+    const { accountId } = on.seeded.person;
+    const { id } = on.clients.otherConfidential;
+    expect(await on.service.connections.find(accountId, id)).to.equal(undefined);
   });
 });
 

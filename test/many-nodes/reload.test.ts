@@ -23,7 +23,7 @@ import type { Overrides } from '../support/service.ts';
 
 describe('a reload', () => {
   let found: Overrides = {};
-  const on = startSeeded({ reloaded: () => found });
+  const on = startSeeded({ clock: true, reloaded: () => found });
 
   afterEach('what the start had is in force again', () => reloadWith({}));
 
@@ -69,6 +69,33 @@ describe('a reload', () => {
     const strict = await refresh(on.issuer, confidential, refreshToken);
     expect(strict.status).to.equal(400);
     expect(strict.body.error).to.equal('invalid_grant');
+  });
+
+  it('leaves each code and token the lifetime that it was issued with', async () => {
+    const { confidential, machine } = on.clients;
+    const before = await on.partner.tokens(confidential);
+    const machineToken = tokensOf(await clientCredentials(on.issuer, machine)).accessToken;
+    const code = await on.partner.code(confidential);
+    const tokens = {
+      ...{ authorizationCodeSeconds: 1, accessTokenSeconds: 1, machineAccessTokenSeconds: 1 },
+      ...{ refreshTokenSeconds: 1, absoluteAgeSeconds: 1 },
+    };
+    await reloadWith({ tokens });
+    const short = await on.partner.tokens(confidential);
+    on.clock.advance(10);
+    const isActive = (token: string) => on.partner.isActive(token);
+    expect(await isActive(before.accessToken)).to.equal(true);
+    expect(await isActive(machineToken)).to.equal(true);
+    expect((await exchangeCode(on.issuer, confidential, code)).status).to.equal(200);
+    const next = await refresh(on.issuer, confidential, before.refreshToken);
+    expect(next.status).to.equal(200);
+    expect(next.body.expires_in).to.equal(1);
+
+    expect(await isActive(short.accessToken)).to.equal(false);
+    expect((await refresh(on.issuer, confidential, short.refreshToken)).status).to.equal(400);
+    on.clock.advance(10);
+    const late = await refresh(on.issuer, confidential, String(next.body.refresh_token));
+    expect(late.status).to.equal(400);
   });
 
   it('changes how many wrong secrets are one too many', async () => {

@@ -4,6 +4,7 @@ import { writeFileSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import path from 'node:path';
 import { expect } from 'chai';
+import { fileWith } from '../config/configuration.ts';
 import { eventually } from '../support/eventually.ts';
 import { introspect } from '../support/oauth.ts';
 import { createPerson } from '../support/person.ts';
@@ -14,9 +15,11 @@ import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { besideDatabase } from './beside-database.ts';
 import {
   expectWrongUsage,
+  keysOf,
   operatorBeside,
   operatorWith,
   refusalFrom,
+  storesOf,
   valueFrom,
 } from './run-operator.ts';
 
@@ -96,6 +99,12 @@ describe('operator edits, beside a running service', () => {
     expect(last.address).to.match(/127\.0\.0\.1$|^::1$/);
     expect(Date.parse(last.signed_in_at)).to.be.at.least(Date.parse(first.signed_in_at));
     expect(Date.parse(last.ends_at)).to.be.above(Date.parse(last.signed_in_at));
+    const shorter = { GATEHOUSE_CONFIG: fileWith('sessions: { idle: 1m, absolute: 1m }') };
+    const [seen] = await valueFrom(
+      operatorWith({ ...storesOf(on.service), ...keysOf(on.service), ...shorter }),
+      `sessions list --account ${person.email}`,
+    );
+    expect(Date.parse(seen.ends_at) - Date.parse(seen.signed_in_at)).to.equal(60_000);
     await elsewhere.submit(await elsewhere.get('/logout'), {});
     const [stays, ...others] = idsOf(await sessions());
     expect(others, 'one signed out').to.deep.equal([]);

@@ -226,6 +226,29 @@ export const effects = {
   log: { level: 'reload', format: 'restart' },
 } as const satisfies Record<keyof SettingsFile, Effect | Readonly<Record<string, Effect>>>;
 
+const NEW_ONES = 'for those issued from then on; the others keep their end';
+const OPEN_SESSIONS = 'also for sessions that are open';
+
+/** What a reload changes for what is there already, where `effects` leaves that open. */
+export const reachOfReload: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    tokens: {
+      authorization_code: NEW_ONES,
+      access_token: NEW_ONES,
+      machine_access_token: NEW_ONES,
+      refresh_token: NEW_ONES,
+      retry_window: 'also for refresh tokens that are out',
+      absolute_age: 'for approvals from then on; the others keep their end',
+    } satisfies Record<keyof typeof tokens, string>,
+    sessions: {
+      idle: OPEN_SESSIONS,
+      absolute: OPEN_SESSIONS,
+    } satisfies Record<keyof typeof sessions, string>,
+  }).flatMap(([section, settings]) =>
+    Object.entries(settings).map(([key, reach]): [string, string] => [`${section}.${key}`, reach]),
+  ),
+);
+
 /** The YAML file: every setting optional, no other key allowed. */
 export const settingsFile = z.strictObject({
   issuer,

@@ -1,7 +1,9 @@
 /** `operator sessions`: where somebody is signed in on our pages. */
 import { type Command, Option } from 'commander';
 import type { Account } from '../../accounts/account.ts';
+import { systemClock } from '../../clock.ts';
 import { isAlive } from '../../provider/browser-sessions.ts';
+import { endOfSession, type SessionTimes } from '../../provider/session-ages.ts';
 import { sha256 } from '../../random-id.ts';
 import { cutPage } from '../../storage/pages.ts';
 import { askedFirst, type ConfirmationOptions, confirmed } from '../program/confirmation.ts';
@@ -88,25 +90,30 @@ const cellsOf = ({ id, signedInAt, endsAt, origin }: ListedSession): string[] =>
 ];
 
 /** What the token store keeps of a session, as far as it is looked at. */
-interface KeptSession {
+interface KeptSession extends SessionTimes {
   readonly uid: string;
   readonly loginTs: number;
   /** The generation of the account's sessions. */
   readonly acr: string;
 }
 
-async function sessionsOf({ tokenStore, audit }: Registries, account: Account) {
+async function sessionsOf({ tokenStore, audit, settings }: Registries, account: Account) {
   const kept = await (await tokenStore()).sessionsOf<KeptSession>(account.id);
   const signIns = await audit.find({ accountId: account.id, action: 'signed_in', limit: MOST });
   return kept
+    .map(({ data, ...record }) => ({
+      data,
+      endsAt: new Date(endOfSession({ data, ...record }, settings.sessions) * 1_000),
+    }))
     .filter(({ data: { acr, uid } }) => isAlive(account, { generation: Number(acr), uid }))
-    .map(({ data: { uid, loginTs }, expiresAt }) => {
+    .filter(({ endsAt }) => endsAt.getTime() > systemClock())
+    .map(({ data: { uid, loginTs }, endsAt }) => {
       const signedInAt = new Date(loginTs * 1_000);
       // Recorded beside it. A renewed session is as old as its sign-in.
       const signIn = signIns.find(({ at }) => Math.abs(Number(at) - Number(signedInAt)) < NEAR);
       // Names it and is no key to it.
       const id = sha256(uid).slice(0, 12);
-      return { id, signedInAt, endsAt: new Date(expiresAt * 1_000), origin: signIn?.origin };
+      return { id, signedInAt, endsAt, origin: signIn?.origin };
     })
     .sort((a, b) => Number(b.signedInAt) - Number(a.signedInAt) || (a.id < b.id ? -1 : 1));
 }
