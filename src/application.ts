@@ -9,6 +9,7 @@ import { createPasswordChanges } from './accounts/passwords/changes.ts';
 import { createShownOnce } from './accounts/shown-once.ts';
 import { createSignIn } from './accounts/sign-in.ts';
 import { createSignInLimits } from './accounts/sign-in-limits.ts';
+import { createStrongerSignIns } from './accounts/stronger-sign-ins.ts';
 import { createWaysIn } from './accounts/ways-in.ts';
 import type { CreateAttemptLimit } from './attempt-limits.ts';
 import { createDisconnect, type Endings } from './authorizations/endings.ts';
@@ -43,6 +44,7 @@ import { createUpstream } from './pages/upstream/upstream.ts';
 import { fromOf } from './pages/words/browser.ts';
 import type { ChangeStreams } from './provider/introspection-changes.ts';
 import { createAuthorizationServer } from './provider/provider.ts';
+import { createSessionDemands } from './provider/session-demands.ts';
 import type { Registries } from './registries.ts';
 import { createSeals } from './seals.ts';
 import type { Database } from './storage/queries.ts';
@@ -86,7 +88,19 @@ export function createApplication(parts: ApplicationParts): Application {
   };
   const demandOn: Demands['of'] = (...asked) => demands.of(...asked);
   const render = createRender({ formTokens, ...seen, demandOn });
-  const errorPage = createErrorPage({ render, clients: parts.clients, ...seen });
+  const strongerSignIns = createStrongerSignIns({ database, clock, signIn: settings.signIn });
+  const { providers } = settings.signIn;
+  const sessionDemands = createSessionDemands({ ...strongerSignIns, providers });
+  const errorPage = createErrorPage({
+    render,
+    clients: parts.clients,
+    async visitorOf(ctx) {
+      const visitor = await seen.visitorOf(ctx);
+      // The error is told also where the database cannot be asked.
+      const mayAct = visitor && sessionDemands.mayAct(visitor.session, ctx).catch(() => false);
+      return (await mayAct) ? visitor : undefined;
+    },
+  });
   const shownOnce = createShownOnce({ store, clock });
   const beside = createMailBeside({ log, outcomes });
   const sendMail = settings.mail && createSendMail(settings.mail);
@@ -97,6 +111,7 @@ export function createApplication(parts: ApplicationParts): Application {
       tell: (ctx, accountId, about) =>
         mail.tell(accountId, 'new_connection', { ...fromOf(ctx), about }),
     },
+    demands: sessionDemands,
     shownOnce,
     outcomes,
     problems: parts.clientProblems,
@@ -133,7 +148,13 @@ export function createApplication(parts: ApplicationParts): Application {
       })
     : refusePasswords;
   const waiting = createWaitingSignIn({ issuer, interactions });
-  const demands = createDemands({ ...parts, sessions, waiting });
+  const demands = createDemands({
+    ...strongerSignIns,
+    providers,
+    sessionDemands,
+    sessions,
+    waiting,
+  });
   const recordSignIn = createRecordSignIn({ activity, outcomes, devices, mail });
   const disconnect = createDisconnect(parts.connections, activity);
   const waysIn = createWaysIn({
@@ -164,7 +185,7 @@ export function createApplication(parts: ApplicationParts): Application {
   const forms = createShownOnce({ store, clock, seconds: 3_600 });
   const limit = hourlyLimit('kept_forms', 200);
   const keptForms = createKeptForms({ issuer, log, shownOnce: forms, limit });
-  const answers = keptAnswers({ forms: keptForms, sessions, accounts });
+  const answers = keptAnswers({ forms: keptForms, sessions, accounts, demands });
   const steps = pageSteps({
     host,
     demands,
@@ -196,6 +217,7 @@ export function createApplication(parts: ApplicationParts): Application {
     pages: routesOfPages({
       ...parts,
       demands,
+      sessionDemands,
       host,
       steps,
       issuer,

@@ -167,6 +167,7 @@ export async function startService(given: ServiceParts) {
     const replaced = current.application;
     current = { settings: next, application: build(next) };
     changes.forgetEverything();
+    registries.requestStreams.reopen();
     log.level = next.log.level;
     // What it still does may take its time, such as a mail that is on its way.
     const closing = replaced

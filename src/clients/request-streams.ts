@@ -16,6 +16,8 @@ export interface RequestStreams {
     isStillTheirs(): Promise<boolean>;
     shown(request: ClientRequest): unknown;
   }): Readable | undefined;
+  /** Ends all of them: browsers come again, and are asked by the settings that are in force then. */
+  reopen(): void;
   /** Ends all of them, and opens no more. */
   end(): void;
 }
@@ -28,7 +30,7 @@ const MOST = 200;
 /** Bytes that wait for a slow reader beside those of its socket; with more its stream ends. */
 const MOST_WAITING = 16 * 1024;
 
-/** Streams outlive a reload, and are those of one node. */
+/** Streams are those of one node. */
 export function createRequestStreams(parts: {
   readonly requests: Pick<ClientRequests, 'subscribe' | 'watch' | 'latest'>;
   readonly changes: Pick<ChangeFeed, 'isLive'>;
@@ -40,6 +42,10 @@ export function createRequestStreams(parts: {
 
   function end(stream: Readable): void {
     if (streams.delete(stream)) stream.push(null);
+  }
+
+  function reopen(): void {
+    for (const stream of [...streams.keys()]) end(stream);
   }
 
   function send(stream: Readable, text: string): void {
@@ -87,9 +93,11 @@ export function createRequestStreams(parts: {
       return stream;
     },
 
+    reopen,
+
     end() {
       isEnding = true;
-      for (const stream of [...streams.keys()]) end(stream);
+      reopen();
     },
   };
 }

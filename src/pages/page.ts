@@ -8,6 +8,7 @@ import {
   type BrowserSessions,
   isAlive,
 } from '../provider/browser-sessions.ts';
+import type { SessionDemands } from '../provider/session-demands.ts';
 import { sha256 } from '../random-id.ts';
 import { originOf, requestState } from '../request-state.ts';
 import type { Render } from './view-data.ts';
@@ -91,11 +92,17 @@ export async function isAliveFor(
   {
     sessions,
     accounts,
-  }: { sessions: Pick<BrowserSessions, 'lookAgain'>; accounts: Pick<AccountRegistry, 'find'> },
+    sessionDemands,
+  }: {
+    sessions: Pick<BrowserSessions, 'lookAgain'>;
+    accounts: Pick<AccountRegistry, 'find'>;
+    sessionDemands: Pick<SessionDemands, 'mayAct'>;
+  },
 ): Promise<boolean> {
   const session = await sessions.lookAgain(ctx);
   if (session?.accountId !== accountId) return false;
-  return isAlive(await accounts.find(accountId), session);
+  if (!isAlive(await accounts.find(accountId), session)) return false;
+  return sessionDemands.mayAct(session);
 }
 
 /** Who was found before in this request, without asking a store. */

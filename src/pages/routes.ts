@@ -25,6 +25,7 @@ import type { Clock } from '../clock.ts';
 import type { BrowserSessions } from '../provider/browser-sessions.ts';
 import type { ClientTests } from '../provider/client-tests.ts';
 import type { Interactions } from '../provider/interactions.ts';
+import type { SessionDemands } from '../provider/session-demands.ts';
 import type { Seals } from '../seals.ts';
 import type { ErrorPage } from './error-page/error-page.ts';
 import type { KeptForms } from './forms/kept-forms.ts';
@@ -126,6 +127,7 @@ export interface PageParts {
   readonly passwordLinks: PasswordLinks;
   readonly waysIn: WaysIn;
   readonly demands: Demands;
+  readonly sessionDemands: SessionDemands;
   readonly endingChoices: EndingChoices;
   /** Absent where no mail is sent, as is the URL. */
   readonly linkRequests:

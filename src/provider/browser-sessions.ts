@@ -120,7 +120,7 @@ export function createBrowserSessions(parts: {
       await session.destroy();
       return signedOut(ctx);
     }
-    known.set(ctx, Promise.resolve(shown(session)));
+    known.set(ctx, Promise.resolve(sessionFrom(session)));
     return true;
   }
 
@@ -150,12 +150,12 @@ export function createBrowserSessions(parts: {
 
   return {
     current(ctx) {
-      const session = known.find(ctx) ?? find(ctx).then(shown);
+      const session = known.find(ctx) ?? find(ctx).then(sessionFrom);
       known.set(ctx, session);
       return session;
     },
 
-    lookAgain: (ctx) => find(ctx).then(shown),
+    lookAgain: (ctx) => find(ctx).then(sessionFrom),
 
     async signIn(ctx, account, came = 'password') {
       await (await find(ctx))?.destroy();
@@ -208,13 +208,16 @@ export function createBrowserSessions(parts: {
   };
 }
 
+export type StoredSession = Pick<SessionModel, 'accountId' | 'loginTs' | 'amr' | 'acr' | 'uid'>;
+
 /**
  * The first of `amr`, which is free for us as `acr` is. The time of the proof at the provider comes
  * after it, then the proof as JSON, which sessions of older versions do not have.
  */
 const UPSTREAM = 'upstream';
 
-function shown(session: SessionModel | undefined): BrowserSession | undefined {
+/** @returns undefined where nobody is signed in. */
+export function sessionFrom(session: StoredSession | undefined): BrowserSession | undefined {
   if (!session?.accountId) return undefined;
   return {
     accountId: session.accountId,

@@ -1,5 +1,6 @@
 /** oidc-provider's settings: where its defaults differ from what we promise, and why. */
 import { generateKeyPairSync } from 'node:crypto';
+import type { Context } from 'koa';
 import {
   type AccountClaims,
   type Configuration,
@@ -8,7 +9,7 @@ import {
 } from 'oidc-provider';
 import type { AccountRegistry } from '../accounts/account-registry.ts';
 import type { Settings } from '../config/settings.ts';
-import { isAlive } from './browser-sessions.ts';
+import { isAlive, type StoredSession } from './browser-sessions.ts';
 import { ENDPOINT } from './endpoints.ts';
 import { clientOf } from './engine-clients.ts';
 import { NO_SCOPES } from './oauth-error.ts';
@@ -21,13 +22,15 @@ const LONGEST_STATE = 2_048;
 export interface ConfigurationParts {
   readonly settings: Settings;
   readonly accounts: AccountRegistry;
+  /** False for a session whose person must sign in with more (sign_in.require). */
+  readonly mayAct: (session: StoredSession | undefined, ctx: Context) => Promise<boolean>;
   readonly policy: interactionPolicy.Prompt[];
   readonly adapter: NonNullable<Configuration['adapter']>;
   readonly renderError: NonNullable<Configuration['renderError']>;
 }
 
 export function engineConfiguration(parts: ConfigurationParts): Configuration {
-  const { settings, accounts } = parts;
+  const { settings, accounts, mayAct } = parts;
   const off = { enabled: false };
   return {
     adapter: parts.adapter,
@@ -83,6 +86,9 @@ export function engineConfiguration(parts: ConfigurationParts): Configuration {
       if (!isAlive(account, { generation, uid: session?.uid ?? '' })) {
         return undefined;
       }
+      // Every way to a code passes here, with a page or without, so none is issued to a session that
+      // must add to its password first: the request asks for a sign-in (`login_required`).
+      if (!(await mayAct(session, ctx))) return undefined;
       return { accountId, claims: (): AccountClaims => ({ sub: accountId }) };
     },
     interactions: {

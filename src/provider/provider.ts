@@ -30,7 +30,12 @@ import {
   refusalUrl,
   type ShowHandover,
 } from './authorization-answers.ts';
-import { type BrowserSessions, createBrowserSessions } from './browser-sessions.ts';
+import {
+  type BrowserSessions,
+  createBrowserSessions,
+  type StoredSession,
+  sessionFrom,
+} from './browser-sessions.ts';
 import { createClientAuthentication } from './client-authentication.ts';
 import { type ClientTests, createClientTests, testRedirectUri } from './client-tests.ts';
 import { engineConfiguration } from './configuration.ts';
@@ -44,6 +49,7 @@ import { introspection } from './introspection.ts';
 import { type ChangeStreams, introspectionChanges } from './introspection-changes.ts';
 import type { ProviderOutcomes } from './outcomes.ts';
 import { noteRevocation, revocation, revokeCurrentToken } from './revocation.ts';
+import type { SessionDemands } from './session-demands.ts';
 import { createSessionWrites } from './session-writes.ts';
 import { storeAdapter } from './store-adapter.ts';
 import { tokenEndpoint } from './token-endpoint.ts';
@@ -59,6 +65,7 @@ export interface ProviderParts {
   readonly people: Pick<People, 'find'>;
   readonly access: Access;
   readonly sessionList: SessionList;
+  readonly demands: SessionDemands;
   readonly connections: Connections;
   readonly apiKeys: ApiKeys;
   readonly activity: Activity;
@@ -110,7 +117,7 @@ export interface AuthorizationServer {
 
 /** Builds the engine with its adapter, policy, values and error texts in place. */
 export function createAuthorizationServer(parts: ProviderParts): AuthorizationServer {
-  const { settings, clock, store, clients, accounts, connections, endings } = parts;
+  const { settings, clock, store, clients, accounts, connections, endings, demands } = parts;
   const { issuer } = settings;
   const machineTokens = createMachineTokens(store);
   const authorizations = createAuthorizations({
@@ -136,7 +143,11 @@ export function createAuthorizationServer(parts: ProviderParts): AuthorizationSe
     whenAway: 'count here',
     log: parts.log,
   });
-  const adapter = storeAdapter({ store, waiting, clock, settings });
+  const adapter = storeAdapter({ store, waiting, settings });
+  const mayAct = async (session: StoredSession | undefined, ctx: Context | undefined) => {
+    const present = sessionFrom(session);
+    return !present || demands.mayAct(present, ctx);
+  };
   const renderError: Configuration['renderError'] = async (ctx, out, cause) => {
     const isGone = cause instanceof errors.SessionNotFound;
     await parts.showError(ctx, {
@@ -151,7 +162,7 @@ export function createAuthorizationServer(parts: ProviderParts): AuthorizationSe
   };
   const provider = new Provider(
     issuer,
-    engineConfiguration({ settings, accounts, policy, adapter, renderError }),
+    engineConfiguration({ settings, accounts, mayAct, policy, adapter, renderError }),
   );
   const failures = createFailureLimits(parts);
   const authentication = createClientAuthentication({
@@ -160,7 +171,7 @@ export function createAuthorizationServer(parts: ProviderParts): AuthorizationSe
     lastUsed: parts.lastUsed,
     issuer,
   });
-  const writes = createSessionWrites({ ...parts, provider });
+  const writes = createSessionWrites({ ...parts, provider, mayAct });
   const sessions = createBrowserSessions({ ...parts, provider, writes });
   const tests = createClientTests({
     issuer,

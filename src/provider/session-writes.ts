@@ -20,8 +20,10 @@ export function createSessionWrites(parts: {
   clock: Clock;
   settings: Settings;
   sessionList: Pick<SessionList, 'note'>;
+  /** False for a session whose person must sign in with more (sign_in.require). */
+  mayAct: (session: SessionModel, ctx: Context | undefined) => Promise<boolean>;
 }) {
-  const { provider, store, clock, settings, sessionList } = parts;
+  const { provider, store, clock, settings, sessionList, mayAct } = parts;
   const { idleSeconds, absoluteSeconds } = settings.sessions;
   const cookieName = provider.cookieName('session');
   const cookieOptions = {
@@ -38,7 +40,8 @@ export function createSessionWrites(parts: {
    * set for all of its life: an answer that came late would put the cookie of a former session in the
    * place of a newer one, so no other names any.
    *
-   * @returns the seconds it is kept; undefined for one that was ended since it was read.
+   * @returns the seconds it is kept; undefined for one that was ended since it was read, and for one
+   *   that may not act.
    */
   async function save(
     session: SessionModel,
@@ -55,6 +58,7 @@ export function createSessionWrites(parts: {
     const nameCookie = (): void =>
       void ctx?.cookies.set(cookieName, session.jti, { ...cookieOptions, maxAge: left * 1000 });
     if (!isBegun(session)) {
+      if (!(await mayAct(session, ctx))) return undefined;
       if (!(await store.replaceSession(...kept))) return undefined;
       // Read under a former key it was signed anew, for no longer than the browser runs.
       if (ctx && namedIn(ctx).some((line) => line.startsWith(`${cookieName}.sig=`))) nameCookie();

@@ -1,7 +1,6 @@
 /** The engine's adapter: its models, kept in the token store. */
 import { type Adapter, type AdapterPayload, errors, Provider } from 'oidc-provider';
 import type { AttemptLimit } from '../attempt-limits.ts';
-import { type Clock, epochSeconds } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
 import { networkOf } from '../network-address.ts';
 import type { RecordKind, StoredRecord, TokenStore } from '../storage/token-store.ts';
@@ -17,7 +16,6 @@ export function storeAdapter(parts: {
   store: TokenStore;
   /** Interactions per network that wait for a sign-in: nobody fills the store with them. */
   waiting: AttemptLimit;
-  clock: Clock;
   settings: Pick<Settings, 'sessions'>;
 }): (model: string) => Adapter {
   const { store, waiting } = parts;
@@ -101,32 +99,27 @@ function recordsOf(store: TokenStore, kind: RecordKind): ModelAdapter {
   };
 }
 
-function sessions({
-  store,
-  clock,
-  settings,
-}: {
-  readonly store: TokenStore;
-  readonly clock: Clock;
-  readonly settings: Pick<Settings, 'sessions'>;
-}): ModelAdapter {
+function sessions({ store, settings }: Parameters<typeof storeAdapter>[0]): ModelAdapter {
   type Kept = AdapterPayload & SessionTimes;
 
-  /** Everything that reads a session comes here, so a shortened age ends it at its next use. */
-  function payloadOf(record: StoredRecord<Kept> | undefined): AdapterPayload | undefined {
-    const exp = record && endOfSession(record, settings.sessions);
-    return exp === undefined || exp <= epochSeconds(clock) ? undefined : { ...record?.data, exp };
-  }
+  /** All that reads a session comes here; the engine takes none whose `exp` is over. */
+  const payloadOf = (record: StoredRecord<Kept>): AdapterPayload => ({
+    ...record.data,
+    exp: endOfSession(record, settings.sessions),
+  });
 
   return {
     ...recordsOf(store, 'session'),
     async find(id) {
-      const payload = payloadOf(await store.read<Kept>('session', id));
-      return payload && { ...payload, jti: id };
+      const record = await store.read<Kept>('session', id);
+      return record && { ...payloadOf(record), jti: id };
     },
     // session-writes.ts does, and knows which one is begun.
     upsert: () => Promise.reject(new TypeError('a session was written by the engine')),
-    // Its identifier is kept as a hash only; the engine compares accounts here, not identifiers.
-    findByUid: async (uid) => payloadOf(await store.readSessionByUid<Kept>(uid)),
+    async findByUid(uid) {
+      const record = await store.readSessionByUid<Kept>(uid);
+      // Its identifier is kept as a hash only; the engine compares accounts here, not identifiers.
+      return record && payloadOf(record);
+    },
   };
 }

@@ -127,6 +127,20 @@ describe('browser sessions', () => {
     expect((await person.get('/logout')).headers.get('clear-site-data')).to.equal(null);
   });
 
+  it('a cookie kept from before a confirmation by password is refused', async () => {
+    const person = await signedIn();
+    on.clock.advance(601);
+    const fields = { name: 'Night sync', expires_in_days: '30' };
+    const asked = await person.submit(await person.get('/profile/api-keys'), fields);
+    expect(asked.html).to.include('Confirm it is you');
+    const kept = sessionCookie(person);
+    const { password } = on.seeded.person;
+    const done = await person.submit(asked, { current_password: password });
+    expect(done.location?.pathname).to.equal('/profile/api-keys/created');
+    expect(await isSignedIn(kept)).to.equal(false);
+    expect(await isSignedIn(sessionCookie(person))).to.equal(true);
+  });
+
   it('a suspended account is signed out everywhere, on the next request', async () => {
     const cookie = (await signedIn()).cookieHeader('/profile');
     await on.service.accounts.suspend(on.seeded.person.accountId);
@@ -228,7 +242,7 @@ describe('an age of sessions that a reload shortens', () => {
     const form = await old.get('/profile/api-keys');
     expect(await silent(old)).to.equal('a code');
     on.clock.advance(MINUTE);
-    await reloadWith({ idleSeconds: MINUTE, absoluteSeconds: MINUTE });
+    await reloadWith({ absoluteSeconds: MINUTE });
     const young = await signedIn();
     const sent = await old.submit(form, { name: 'Late' });
     expect(sent.location?.pathname).to.equal('/login');
@@ -239,12 +253,26 @@ describe('an age of sessions that a reload shortens', () => {
     expect(await keys()).to.have.length(1);
   });
 
+  it('ends the streams that were opened before, and none is opened again', async () => {
+    const owner = createPerson(on.issuer);
+    await owner.signIn(on.seeded.other);
+    const path = `/profile/oauth-clients/${on.clients.confidential.id}/requests`;
+    const headers = { accept: 'text/event-stream', cookie: owner.cookieHeader(path) };
+    const stream = await fetch(on.issuer + path, { headers });
+    expect(stream.headers.get('content-type')).to.include('text/event-stream');
+    on.clock.advance(MINUTE);
+    await reloadWith({ idleSeconds: MINUTE });
+    await stream.text();
+    const again = await fetch(on.issuer + path, { headers, redirect: 'manual' });
+    expect(again.headers.get('location')).to.match(/^\/login/);
+  });
+
   it('and the answer to an open consent page is not taken either', async () => {
     const person = await signedIn();
     const url = authorizationUrl(on.issuer, on.clients.otherConfidential, { prompt: 'consent' });
     const consent = await person.follow(await person.get(url));
     on.clock.advance(MINUTE);
-    await reloadWith({ idleSeconds: MINUTE, absoluteSeconds: MINUTE });
+    await reloadWith({ absoluteSeconds: MINUTE });
     const answer = await person.follow(await person.submit(consent, { decision: 'approve' }));
     expect(answer.forms.some(({ names }) => names.has('password'))).to.equal(true);
     const { accountId } = on.seeded.person;

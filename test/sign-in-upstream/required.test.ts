@@ -4,7 +4,8 @@ import { operatorBeside, valueFrom } from '../operator/run-operator.ts';
 import { addPasskey, optionsFor, signInWith } from '../pages/passkeys/soft-passkey.ts';
 import { authorizationUrl, introspect } from '../support/oauth.ts';
 import { createPerson, type Page, type Person } from '../support/person.ts';
-import { addPerson, type SeededPerson } from '../support/seed.ts';
+import { addPerson, REDIRECT_URI, type SeededPerson } from '../support/seed.ts';
+import { startsOn } from '../support/service.ts';
 import { startWithUpstream } from './service.ts';
 
 const GRACE_SECONDS = 1_800;
@@ -14,6 +15,7 @@ describe('people with power over others', () => {
   const on = startWithUpstream({
     settings: { signIn: { require: 'passkey-or-upstream', requireGraceSeconds: GRACE_SECONDS } },
   });
+  const start = startsOn();
   let owner: SeededPerson;
   let people = 0;
 
@@ -96,7 +98,7 @@ describe('people with power over others', () => {
     const page = await person.follow(await person.get(ask()));
     const wrong = await person.submit(page, { email: owner.email, password: 'wrong password' });
     expect(wrong.status).to.equal(401);
-    expect(wrong.html).not.to.include('passkey Laptop').and.not.include('password alone');
+    expect(wrong.html).not.to.include('passkey Laptop').and.not.include('no longer enough');
     const held = await person.follow(
       await person.submit(page, { email: owner.email, password: owner.password }),
     );
@@ -174,6 +176,58 @@ describe('people with power over others', () => {
     await after.submit(page, { passkey: answer });
     expect(await keys()).to.have.length(2);
     expect((await after.get('/profile')).status).to.equal(200);
+  });
+
+  const isHeldBack = async (person: Pick<Person, 'get'>): Promise<boolean> =>
+    (await person.get('/profile')).location?.pathname === STRONGER;
+  const addMore = async (name: string): Promise<SeededPerson> =>
+    addPerson(on.service, name, `${name.toLowerCase()}-${people}@example.test`);
+
+  it('are also who only administers an organization, and who only owns a client', async () => {
+    const [admin, maker, member] = [
+      await addMore('Ada'),
+      await addMore('Max'),
+      await addMore('Mo'),
+    ];
+    const { id } = await on.service.organizations.add({ name: `Office ${people}` });
+    await on.service.memberships.setRole({ accountId: admin.accountId }, id, 'admin');
+    await on.service.memberships.setRole({ accountId: member.accountId }, id, 'member');
+    await on.service.clients.add({
+      ...{ kind: 'confidential', name: 'Own', isNative: false, redirectUris: [REDIRECT_URI] },
+      ownerAccountId: maker.accountId,
+    });
+    const sessions = [await signedIn(admin), await signedIn(maker), await signedIn(member)];
+    on.clock.advance(GRACE_SECONDS);
+    const heldBack = await Promise.all(sessions.map(isHeldBack));
+    expect(heldBack).to.deep.equal([true, true, false]);
+  });
+
+  it('are asked where all they have is a link with a provider that was removed, and listed', async () => {
+    await on.service.database.transaction((tx) =>
+      on.service.identities.link(
+        owner.accountId,
+        { issuer: 'https://gone.example', subject: owner.email },
+        tx,
+      ),
+    );
+    const owing = await valueFrom(operatorBeside(on.service), 'accounts list --owing-a-passkey');
+    expect(owing.map(({ email }: { email: string }) => email)).to.include(owner.email);
+    await afterGrace();
+    const held = await signedIn();
+    expect(await isHeldBack(held)).to.equal(true);
+    expect((await held.get(STRONGER)).html).to.include('Add a passkey');
+  });
+
+  it('are not locked out by a passkey while passkeys are off: they link a provider', async () => {
+    await addPasskey(on.service.issuer, await signedIn());
+    await afterGrace();
+    const { signIn } = on.service.settings;
+    const settings = { signIn: { ...signIn, passkeys: false } };
+    const node = await start({ beside: on.service, clock: on.clock.clock, settings });
+    const person = createPerson(node.issuer);
+    const page = await person.signIn(owner);
+    expect(page.url.pathname).to.equal(STRONGER);
+    expect(page.html).to.include('value="platform"').and.not.include('Add a passkey');
   });
 
   it('are named to the operator as long as they have nothing but a password', async () => {

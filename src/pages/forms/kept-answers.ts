@@ -2,7 +2,8 @@
 import type { Context, Next } from 'koa';
 import type { AccountRegistry } from '../../accounts/account-registry.ts';
 import type { BrowserSessions } from '../../provider/browser-sessions.ts';
-import { seeOther, signedInAccount } from '../page.ts';
+import { seeOther, signedInAccount, visitorOf } from '../page.ts';
+import type { Demands } from '../sign-in/demands.ts';
 import type { KeptForms } from './kept-forms.ts';
 
 /** The parameter that names an answer. */
@@ -26,8 +27,9 @@ export function keptAnswers(parts: {
   forms: KeptForms;
   sessions: BrowserSessions;
   accounts: AccountRegistry;
+  demands: Pick<Demands, 'holdsBack'>;
 }) {
-  const { forms, sessions, accounts } = parts;
+  const { forms, sessions, accounts, demands } = parts;
   /** For whom the page was drawn, as its steps found. */
   const accountOf = async (ctx: Context): Promise<string | undefined> =>
     ctx.state.accountId ?? (await signedInAccount(ctx, { sessions, accounts }))?.id;
@@ -55,7 +57,11 @@ export function keptAnswers(parts: {
     /** Before the routes: shows the answer that the address names, or else the page it was about. */
     async showAnswer(ctx: Context, next: Next): Promise<void> {
       if (ctx.method !== 'GET' || ctx.query[ANSWER] === undefined) return next();
-      const found = await forms.look<Answer>(ctx, ctx.query[ANSWER], await accountOf(ctx));
+      const visitor = await visitorOf(ctx, { sessions, accounts });
+      const [, area] = ctx.path.split('/');
+      // What is elsewhere is for anybody, such as what a sign-in was answered.
+      if (visitor && area === 'profile' && (await demands.holdsBack(ctx, visitor))) return next();
+      const found = await forms.look<Answer>(ctx, ctx.query[ANSWER], visitor?.account.id);
       if (found?.path !== ctx.path) return next();
       for (const [name, value] of found.headers) ctx.set(name, value);
       ctx.status = found.status;

@@ -28,11 +28,16 @@ export function interactionPage(parts: PageParts): Route[] {
     return undefined;
   }
 
-  /** Who may approve nothing yet adds a way to sign in first, and it goes on then. */
-  async function isHeldBack(ctx: Context, { uid, prompt }: PendingInteraction): Promise<boolean> {
-    const visitor = prompt === 'consent' && (await visitorOf(ctx, parts));
-    if (!visitor || !(await parts.demands.holdsBack(ctx, visitor))) return false;
-    parts.waiting.begin(ctx, uid);
+  /**
+   * Who may approve nothing yet adds a way to sign in first, and it goes on then. Who has one signs in
+   * with it on the page of the interaction.
+   */
+  async function isHeldBack(ctx: Context, pending: PendingInteraction): Promise<boolean> {
+    if (pending.prompt === 'login' && (pending.isAgain || ctx.method !== 'GET')) return false;
+    const visitor = await visitorOf(ctx, parts);
+    const demand = visitor && (await parts.demands.of(ctx, visitor));
+    if (!demand?.isOver || (pending.prompt === 'login' && demand.hasWay)) return false;
+    parts.waiting.begin(ctx, pending.uid);
     seeOther(ctx, STRONGER);
     return true;
   }

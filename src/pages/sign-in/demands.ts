@@ -1,13 +1,13 @@
 /** Whether a password was enough for who is signed in, and where they go to do more (sign_in.require). */
 import type { Context } from 'koa';
-import { isStrongSession, isStrongSignIn } from '../../accounts/sign-in-strength.ts';
 import {
-  createStrongerSignIns,
-  type Demand,
-  type RequiredSignIn,
-} from '../../accounts/stronger-sign-ins.ts';
+  isStrongSession,
+  isStrongSignIn,
+  type UpstreamStrength,
+} from '../../accounts/sign-in-strength.ts';
+import type { Demand, StrongerSignIns } from '../../accounts/stronger-sign-ins.ts';
 import type { BrowserSessions, Method, UpstreamSignIn } from '../../provider/browser-sessions.ts';
-import { requestState } from '../../request-state.ts';
+import type { SessionDemands } from '../../provider/session-demands.ts';
 import { foundVisitor, type Visitor } from '../page.ts';
 import type { WaitingSignIn } from './waiting-sign-in.ts';
 
@@ -26,6 +26,8 @@ export interface Demands {
   afterPassword(accountId: string): Promise<Demand | undefined>;
   /** Whether their password proves who they are, at a sign-in or later. */
   takesPassword(accountId: string): Promise<boolean>;
+  /** Whether this session may add a way to sign in: a password adds a first one and no other. */
+  mayAddWay(visitor: Visitor): Promise<boolean>;
   /** What is demanded of this visitor, asked once in a request; undefined where nothing is. */
   of(ctx: Context, visitor: Visitor): Promise<Demand | undefined>;
   /** Their grace is over, and this request is for something else than to add a way. */
@@ -40,32 +42,27 @@ export interface Demands {
 }
 
 export function createDemands(parts: {
-  readonly database: Parameters<typeof createStrongerSignIns>[0]['database'];
-  readonly clock: () => number;
-  readonly settings: {
-    readonly signIn: RequiredSignIn;
-  };
+  readonly demandOn: StrongerSignIns['demandOn'];
+  /** As the settings have them. */
+  readonly providers: readonly UpstreamStrength[];
+  readonly sessionDemands: Pick<SessionDemands, 'of'>;
   readonly sessions: Pick<BrowserSessions, 'signIn'>;
   readonly waiting: Pick<WaitingSignIn, 'restart'>;
 }): Demands {
-  const { signIn } = parts.settings;
-  const { demandOn } = createStrongerSignIns({ ...parts, signIn });
-  const asked = requestState<Promise<Demand | undefined>>('a demand');
+  const { demandOn, providers, sessionDemands } = parts;
+  const of: Demands['of'] = (ctx, { session }) => sessionDemands.of(session, ctx);
 
-  function of(ctx: Context, { account, session }: Visitor): Promise<Demand | undefined> {
-    if (isStrongSession(session, signIn.providers)) return Promise.resolve(undefined);
-    const demand = asked.find(ctx) ?? demandOn(account.id);
-    asked.set(ctx, demand);
-    return demand;
+  async function takesPassword(accountId: string): Promise<boolean> {
+    const demand = await demandOn(accountId);
+    return !(demand?.isOver && demand.hasWay);
   }
 
   return {
     afterPassword: demandOn,
+    takesPassword,
 
-    async takesPassword(accountId) {
-      const demand = await demandOn(accountId);
-      return !(demand?.isOver && demand.hasWay);
-    },
+    mayAddWay: async ({ account, session }) =>
+      isStrongSession(session, providers) || takesPassword(account.id),
 
     of,
 
@@ -79,7 +76,7 @@ export function createDemands(parts: {
       const visitor = foundVisitor(ctx);
       const demand = visitor && (await of(ctx, visitor));
       // A link with a provider whose sign-in was not strong: the password session goes on.
-      const isWeak = typeof came === 'object' && !isStrongSignIn(came, signIn.providers);
+      const isWeak = typeof came === 'object' && !isStrongSignIn(came, providers);
       if (!demand || isWeak) return undefined;
       await parts.sessions.signIn(ctx, visitor.account, came);
       return demand.isOver ? ((await parts.waiting.restart(ctx)) ?? '/profile') : undefined;

@@ -7,7 +7,7 @@ import type { Method } from '../../provider/browser-sessions.ts';
 import { requireNavigation } from '../../provider/cross-origin.ts';
 import { formOf } from '../../provider/form.ts';
 import type { PendingSignIn } from '../../provider/interactions.ts';
-import { originOf, seeOther, signedInAccount } from '../page.ts';
+import { originOf, seeOther, signedInAccount, visitorOf } from '../page.ts';
 import { get, type PageParts, post, type Route } from '../routes.ts';
 import { STRONGER } from './demands.ts';
 import { PASSKEY_FIELD, PASSKEY_OPTIONS } from './passkeys.ts';
@@ -56,6 +56,7 @@ type Attempt =
   | { readonly account: Account; readonly came: Way; readonly method: Method };
 
 const TITLE = 'Sign in';
+const PASSWORD_ALONE = 'A password is no longer enough for you';
 /** Where a person goes who was on the way to nowhere else. */
 const HOME = '/profile';
 
@@ -126,7 +127,13 @@ export function signInAnswers(parts: PageParts) {
     return { email, problem, isTypedWrong: true };
   }
 
-  /** Whoever knows the password may know what else the person has; nobody else is told. */
+  /** Says what they sign in with. Only for who knows the password, or is signed in. */
+  async function notBy(what: string, { id }: Pick<Account, 'id'>): Promise<string> {
+    const held = (await parts.waysIn.of(id)).filter(({ isStrong }) => isStrong);
+    const ways = held.map(wayInWords).join(' or ');
+    return `${what}: sign in with ${ways}.`;
+  }
+
   async function refusedByDemand(ctx: Context, { id }: Account): Promise<string | undefined> {
     if (await demands.takesPassword(id)) return undefined;
     ctx.status = 403;
@@ -137,8 +144,17 @@ export function signInAnswers(parts: PageParts) {
       origin: originOf(ctx),
       details: { reason: 'password_alone' },
     });
-    const held = (await parts.waysIn.of(id)).filter(({ isStrong }) => isStrong);
-    return `A password alone lets you in no more: sign in with ${held.map(wayInWords).join(' or ')}.`;
+    return notBy(PASSWORD_ALONE, { id });
+  }
+
+  /** Why somebody who is signed in is asked for a sign-in: that of their session is not enough. */
+  async function askedByDemand(ctx: Context): Promise<{ readonly problem?: string }> {
+    const visitor = await visitorOf(ctx, { sessions, accounts });
+    if (!visitor || (await demands.mayAddWay(visitor))) return {};
+    const { account, session } = visitor;
+    const what =
+      session.method === 'password' ? PASSWORD_ALONE : 'Your last sign-in did not prove enough';
+    return { problem: await notBy(what, account) };
   }
 
   /**
@@ -174,10 +190,12 @@ export function signInAnswers(parts: PageParts) {
   async function showFor(ctx: Context, pending: PendingSignIn): Promise<void> {
     const { uid, client, loginHint = '' } = pending;
     waiting.begin(ctx, uid);
-    const way = straightOn(ctx, loginHint);
+    const asked = await askedByDemand(ctx);
+    // Not there again from where the sign-in was not enough: it would lead back here without end.
+    const way = asked.problem === undefined ? straightOn(ctx, loginHint) : undefined;
     if (way) return upstream.begin(ctx, way.id, purposeOf(pending));
     const { email, ...arrived } = await arrival(ctx);
-    const known = { email: email || loginHint, ...arrived };
+    const known = { email: email || loginHint, ...arrived, ...asked };
     await draw(ctx, { action: ctx.path, client, cancel: true, ...known });
   }
 

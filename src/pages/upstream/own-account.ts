@@ -7,6 +7,7 @@ import type { Identities } from '../../accounts/identities/identities.ts';
 import type { AccountMail } from '../../accounts/mail/account-mail.ts';
 import type { UpstreamPerson } from '../../upstream/upstream-provider.ts';
 import { originInSession, originOf, type VisitorParts, visitorOf } from '../page.ts';
+import type { Demands } from '../sign-in/demands.ts';
 import type { WayIn } from '../sign-in/upstream-ways.ts';
 import { fromOf } from '../words/browser.ts';
 
@@ -49,12 +50,18 @@ export const createConfirm =
 
 export const createLink =
   (
-    parts: VisitorParts & { readonly linkTo: LinkTo; readonly mail: AccountMail | undefined },
+    parts: VisitorParts & {
+      readonly linkTo: LinkTo;
+      readonly mail: AccountMail | undefined;
+      readonly demands: Pick<Demands, 'mayAddWay'>;
+    },
   ): Link =>
   async (ctx, way, { person, accountId }) => {
     const visitor = await visitorOf(ctx, parts);
     // Whoever is signed in now, and were it by a session that a thief began: nobody else's is linked.
     if (visitor?.account.id !== accountId) return 'signed out';
+    // The grace may have ended while they were at the provider.
+    if (!(await parts.demands.mayAddWay(visitor))) return 'signed out';
     try {
       const outcome = await parts.linkTo(visitor.account, way, person, originInSession(ctx));
       if (outcome === 'taken') return 'taken already';

@@ -1,0 +1,231 @@
+/** sign_in.require: every way in which a session could still do something once its grace is over. */
+import { expect } from 'chai';
+import { CALLBACK, type TestBrowser, testBrowser } from '../pages/oauth-clients/test-browser.ts';
+import { addPasskey, optionsFor, signInWith } from '../pages/passkeys/soft-passkey.ts';
+import { fieldOf } from '../pages/signed-in-person.ts';
+import { outcomeOf } from '../provider/authorization-outcome.ts';
+import { authorizationUrl, type TestClient } from '../support/oauth.ts';
+import { createPerson, type Page, type Person } from '../support/person.ts';
+import { rawRequest } from '../support/raw-request.ts';
+import { addPerson, REDIRECT_URI, type SeededPerson } from '../support/seed.ts';
+import { startWithUpstream } from './service.ts';
+
+/** Shorter than anything that waits for a person, such as a test or a sign-in at a provider. */
+const GRACE_SECONDS = 120;
+const IDLE_SECONDS = 3_600;
+const STRONGER = '/profile/stronger-sign-in';
+/** What a person without a passkey or provider reaches: they add one there. */
+const LEADS_OUT = [
+  'GET /profile/stronger-sign-in',
+  'GET /profile/security/ways',
+  'POST /profile/security/ways',
+  'GET /profile/security/passkeys/new',
+  'POST /profile/security/passkeys/new',
+  'GET /passkey-options/add',
+];
+/** Without a sign-in, or to sign in and out with. */
+const FOR_ANYBODY =
+  /^(GET \/passkey-options\/sign-in|(GET|OPTIONS) \/\.well-known\/|(GET|POST|OPTIONS) \/(login|logout|password|forgot-password|stop-recovery|errors|assets|oauth|interaction|$))/;
+
+describe('after the grace a session by a password', () => {
+  const on = startWithUpstream({
+    settings: {
+      sessions: { idleSeconds: IDLE_SECONDS },
+      signIn: { require: 'passkey-or-upstream', requireGraceSeconds: GRACE_SECONDS },
+    },
+  });
+  let owner: SeededPerson;
+  let client: Required<TestClient>;
+  /** Signed in with the password, since before the grace ended. */
+  let person: TestBrowser;
+  let people = 0;
+
+  beforeEach('the owner of a client, which they have connected', async () => {
+    people += 1;
+    owner = await addPerson(on.service, 'Olga Owner', `olga-${people}@example.test`);
+    const added = await on.service.clients.add({
+      ...{ kind: 'confidential', name: 'Own Client', isNative: false },
+      redirectUris: [REDIRECT_URI],
+      ownerAccountId: owner.accountId,
+    });
+    client = { id: added.client.id, secret: added.secret ?? '', redirectUri: REDIRECT_URI };
+    person = await testBrowser(on.service, owner);
+    await person.authorize(ask(), owner);
+  });
+
+  const ask = (more = {}) => authorizationUrl(on.service.issuer, client, more);
+  const endGrace = (): void => on.clock.advance(GRACE_SECONDS);
+  const expectHeldBack = ({ location, url, html }: Page, about = ''): void => {
+    expect((location ?? url).pathname, `${about} ${html}`).to.equal(STRONGER);
+  };
+  const keepAlive = () => person.post('/oauth/token/refresh', {});
+
+  it('gets no code for a client that is connected, with a page or without', async () => {
+    expect(await outcomeOf(person, ask())).to.equal('code');
+    expect(await outcomeOf(person, ask({ prompt: 'none' }))).to.equal('code');
+    endGrace();
+    expect(await outcomeOf(person, ask({ prompt: 'none' }))).to.equal('login_required');
+    expectHeldBack(await person.follow(await person.get(ask())));
+    // The authorization that was asked for goes on with the passkey.
+    const { answer } = await addPasskey(on.service.issuer, person);
+    expect(await outcomeOf(person, answer)).to.equal('code');
+  });
+
+  it('gets no code by the answer to a page of before, wherever the grace ends on the way', async () => {
+    const open = async () => person.follow(await person.get(ask({ prompt: 'consent' })));
+    const [first, second] = [await open(), await open()];
+    const answered = await person.submit(first, { decision: 'approve' });
+    const stranger = createPerson(on.service.issuer);
+    const signIn = await stranger.follow(await stranger.get(ask()));
+    const { email, password } = owner;
+    const signedIn = await stranger.submit(signIn, { email, password });
+    endGrace();
+    expectHeldBack(await person.follow(answered), 'answered before');
+    expectHeldBack(await person.submit(second, { decision: 'approve' }), 'answered after');
+    expectHeldBack(await stranger.follow(signedIn), 'signed in before');
+  });
+
+  it('gets no code by the password at the sign-in of an authorization', async () => {
+    endGrace();
+    const browser = createPerson(on.service.issuer);
+    const { email, password } = owner;
+    for (const prompt of ['login', 'login consent']) {
+      const page = await browser.follow(await browser.get(ask({ prompt })));
+      expectHeldBack(await browser.follow(await browser.submit(page, { email, password })), prompt);
+    }
+    expect(await outcomeOf(browser, ask({ prompt: 'none' }))).to.equal('login_required');
+  });
+
+  it('is asked for the passkey by the page of the authorization, which goes on with it', async () => {
+    const other = createPerson(on.service.issuer);
+    await other.signIn(owner);
+    const { passkey } = await addPasskey(on.service.issuer, other);
+    endGrace();
+    const page = await person.follow(await person.get(ask()));
+    expect(page.url.pathname).to.match(/^\/interaction\//);
+    expect(page.html).to.include('no longer enough for you: sign in with the passkey Laptop');
+    const answer = passkey.answer(await optionsFor(person, 'sign-in'));
+    expect(await outcomeOf(person, await person.submit(page, { passkey: answer }))).to.equal(
+      'code',
+    );
+    expect((await person.get('/profile')).status).to.equal(200);
+  });
+
+  it('gets no code by a test of its own client', async () => {
+    const request = await person.begin(client);
+    const approved = await person.submit(
+      await person.follow(await person.get(await person.begin(client))),
+      { decision: 'approve' },
+    );
+    endGrace();
+    expectHeldBack(await person.follow(await person.get(request)), 'a test of before');
+    expectHeldBack(await person.follow(approved), 'one that was approved before');
+    expectHeldBack(await person.get(`${CALLBACK}?code=x&state=y`), 'where it comes back to');
+  });
+
+  it('reaches no page and sends no form, but those that lead out of it', async () => {
+    endGrace();
+    const token = fieldOf(await person.get('/errors'), 'form_token');
+    const open: string[] = [];
+    for (const { method, path } of on.service.routes()) {
+      const name = `${method} ${path}`;
+      if (FOR_ANYBODY.test(name)) continue;
+      const url = path.replace(':id', client.id).replace(/:\w+/g, 'x');
+      const page =
+        method === 'GET' ? await person.get(url) : await person.post(url, { form_token: token });
+      if (page.location?.pathname !== STRONGER || path === STRONGER) open.push(name);
+    }
+    expect(open).to.have.members(LEADS_OUT);
+  });
+
+  it('makes no API key, and what is typed stays undone', async () => {
+    const form = await person.get('/profile/api-keys');
+    endGrace();
+    expectHeldBack(await person.submit(form, { name: 'Late' }));
+    expect(await on.service.apiKeys.listOf(owner.accountId)).to.deep.equal([]);
+  });
+
+  it('is not prolonged: by the script, by visits, by authorizations', async () => {
+    expect((await keepAlive()).status).to.equal(200);
+    endGrace();
+    expect((await keepAlive()).status).to.equal(401);
+    for (const path of [STRONGER, '/profile', ask(), ask({ prompt: 'none' })]) {
+      await person.get(path);
+    }
+    on.clock.advance(IDLE_SECONDS - GRACE_SECONDS - 1);
+    expect((await person.get(STRONGER)).status).to.equal(200);
+    on.clock.advance(1);
+    expect((await person.get(STRONGER)).location?.pathname).to.equal('/login');
+  });
+
+  it('is shown no answer of before, and no difference of a redirect URI', async () => {
+    const path = '/profile/oauth-clients/new';
+    const token = fieldOf(await person.get(path), 'form_token');
+    const { headers } = await rawRequest(on.service.settings.server.port, path, {
+      headers: {
+        ...{ host: new URL(on.service.issuer).host, origin: on.service.issuer },
+        ...{ cookie: person.cookieHeader(path), 'sec-fetch-mode': 'navigate' },
+      },
+      form: { form_token: token, name: '' },
+    });
+    const kept = headers.get('location') ?? '';
+    const [browser = ''] = headers.getSetCookie().map((line) => line.split(';')[0]);
+    const cookie = `${person.cookieHeader(path)}; ${browser}`;
+    const near = ask({ redirect_uri: `${REDIRECT_URI}/x` });
+    const answer = () => createPerson(on.service.issuer).get(kept, { cookie });
+    expect((await answer()).status).to.equal(422);
+    expect((await person.get(near)).html).to.include(client.id);
+    endGrace();
+    expectHeldBack(await answer());
+    expect((await person.get(near)).html).not.to.include(client.id);
+  });
+
+  it('hears no more of the requests of its client', async () => {
+    const path = `/profile/oauth-clients/${client.id}/requests`;
+    const headers = { accept: 'text/event-stream', cookie: person.cookieHeader(path) };
+    const stream = await fetch(on.service.issuer + path, { headers, redirect: 'manual' });
+    expect(stream.status).to.equal(200);
+    endGrace();
+    // With the next beat of its heart.
+    expect(await stream.text()).to.include('event: over');
+  });
+
+  it('links no other way to sign in, by a provider that it went to before', async () => {
+    const browser = on.traveller();
+    await browser.signIn(owner);
+    const there = await browser.submit(await browser.get('/profile/security'), {
+      link_with: 'platform',
+    });
+    const { passkey } = await addPasskey(on.service.issuer, await signedInAgain());
+    endGrace();
+    on.upstream.account = { sub: `olga-at-the-platform-${people}` };
+    expect((await browser.travel(there)).status).to.equal(403);
+    const own = createPerson(on.service.issuer);
+    await signInWith(own, passkey);
+    expect((await own.get('/profile/security')).html).to.include('value="platform"');
+    expect(await on.service.identities.listOf(owner.accountId)).to.deep.equal([]);
+  });
+
+  const signedInAgain = async (): Promise<Person> => {
+    const again = createPerson(on.service.issuer);
+    await again.signIn(owner);
+    return again;
+  };
+
+  it('takes nothing from a session by a passkey, about which no demand is looked up', async () => {
+    const other = await signedInAgain();
+    await addPasskey(on.service.issuer, other);
+    endGrace();
+    const { database } = on.service;
+    // Reading it fails, so a request that asks is answered 503.
+    await database.query('ALTER TABLE sign_in_grace RENAME TO away');
+    try {
+      expect((await other.get('/profile')).status).to.equal(200);
+      expect(await outcomeOf(other, ask({ prompt: 'none' }))).to.equal('code');
+      expect((await other.post('/oauth/token/refresh', {})).status).to.equal(200);
+      expect((await person.get('/profile')).status).to.be.at.least(500);
+    } finally {
+      await database.query('ALTER TABLE away RENAME TO sign_in_grace');
+    }
+  });
+});
