@@ -6,6 +6,7 @@ import { createOrganizationEnds } from './accounts/access/organization-ends.ts';
 import { createAccountMail } from './accounts/mail/account-mail.ts';
 import { createMailBeside, createSendMail } from './accounts/mail/mail.ts';
 import { createPasswordChanges } from './accounts/passwords/changes.ts';
+import { createRecoveryWaits } from './accounts/passwords/recovery-waits.ts';
 import { createShownOnce } from './accounts/shown-once.ts';
 import { createSignIn } from './accounts/sign-in.ts';
 import { createSignInLimits } from './accounts/sign-in-limits.ts';
@@ -91,6 +92,12 @@ export function createApplication(parts: ApplicationParts): Application {
   const strongerSignIns = createStrongerSignIns({ database, clock, signIn: settings.signIn });
   const { providers } = settings.signIn;
   const sessionDemands = createSessionDemands({ ...strongerSignIns, providers });
+  const recoveryWaits = createRecoveryWaits({
+    ...parts,
+    strongerSignIns,
+    links: parts.passwordLinks,
+    waitSeconds: settings.signIn.recoveryWaitSeconds,
+  });
   const errorPage = createErrorPage({
     render,
     clients: parts.clients,
@@ -149,7 +156,7 @@ export function createApplication(parts: ApplicationParts): Application {
     : refusePasswords;
   const waiting = createWaitingSignIn({ issuer, interactions });
   const demands = createDemands({
-    ...strongerSignIns,
+    strongerSignIns,
     providers,
     sessionDemands,
     sessions,
@@ -241,7 +248,16 @@ export function createApplication(parts: ApplicationParts): Application {
       }),
       waysIn,
       endingChoices: createEndingChoices({ ...parts, disconnect, waysIn }),
-      passwordChanges: createPasswordChanges({ ...parts, links: parts.passwordLinks }),
+      passwordChanges: createPasswordChanges({
+        ...parts,
+        links: parts.passwordLinks,
+        recoveryWaits,
+      }),
+      recovery: {
+        waits: recoveryWaits,
+        stopLinks: createSeals('stop recovery', secrets.cookieKeys),
+        waitSeconds: settings.signIn.recoveryWaitSeconds,
+      },
       waiting,
       upstream: upstream.signIns,
       passkeySignIns,

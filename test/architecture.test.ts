@@ -81,7 +81,7 @@ const DOORS: Readonly<Record<string, string>> = {
   'accounts/mail': 'account-mail mail',
   'accounts/organizations': 'bars organizations places taken-names',
   'accounts/passkeys': 'ceremonies passkey passkeys',
-  'accounts/passwords': 'changes common-passwords link-mail links password work',
+  'accounts/passwords': 'changes common-passwords link-mail links password recovery-waits work',
   'config/schema': 'connected json-schema kinds known-settings schema',
   'host/metrics': 'durations metrics',
   'operator/accounts': 'accounts sessions',
@@ -91,7 +91,7 @@ const DOORS: Readonly<Record<string, string>> = {
   'operator/places': 'memberships places',
   'operator/program': 'confirmation failure given lists names operator report run-operator',
   'pages/forms': 'kept-answers kept-forms notices sent-form',
-  'pages/password': 'forgot-password password recovery',
+  'pages/password': 'forgot-password password recovery recovery-wait',
   'pages/sign-in':
     'current-session demands known-devices passkeys password-check sign-in sign-out signing-in upstream-ways waiting-sign-in',
   'pages/words': 'browser moment reached',

@@ -39,6 +39,8 @@ export interface StrongerSignIns {
    * grace begins when this is first asked about them, and is kept.
    */
   demandOn(accountId: string): Promise<Demand | undefined>;
+  /** The same for a request in which they are not told of it: no grace begins. */
+  wouldBeDemanded(accountId: string, queries?: Queries): Promise<Demand | undefined>;
 }
 
 export function createStrongerSignIns({
@@ -52,20 +54,28 @@ export function createStrongerSignIns({
 }): StrongerSignIns {
   const ways = strongWaysOf(signIn);
   return {
-    async demandOn(accountId) {
-      if (signIn.require === 'off') return undefined;
-      const [row] = await database.query<{ has_way: boolean; began_at: Date | null }>(
-        `SELECT ${hasWay('$2', '$3')} AS has_way,
-            (SELECT began_at FROM sign_in_grace WHERE account_id = a.id) AS began_at
-          FROM accounts a WHERE a.id = $1 AND ${HAS_POWER}`,
-        [accountId, ways.passkeys, ways.issuers],
-      );
-      if (!row) return undefined;
-      const beganAt = row.began_at ?? (await begin(accountId));
-      const until = new Date(beganAt.getTime() + signIn.requireGraceSeconds * 1000);
-      return { until, isOver: until.getTime() <= clock(), hasWay: row.has_way };
-    },
+    demandOn: (accountId) => demand(accountId, database, begin),
+    wouldBeDemanded: (accountId, queries = database) =>
+      demand(accountId, queries, async () => new Date(clock())),
   };
+
+  async function demand(
+    accountId: string,
+    queries: Queries,
+    beginning: (accountId: string) => Promise<Date>,
+  ): Promise<Demand | undefined> {
+    if (signIn.require === 'off') return undefined;
+    const [row] = await queries.query<{ has_way: boolean; began_at: Date | null }>(
+      `SELECT ${hasWay('$2', '$3')} AS has_way,
+          (SELECT began_at FROM sign_in_grace WHERE account_id = a.id) AS began_at
+        FROM accounts a WHERE a.id = $1 AND ${HAS_POWER}`,
+      [accountId, ways.passkeys, ways.issuers],
+    );
+    if (!row) return undefined;
+    const beganAt = row.began_at ?? (await beginning(accountId));
+    const until = new Date(beganAt.getTime() + signIn.requireGraceSeconds * 1000);
+    return { until, isOver: until.getTime() <= clock(), hasWay: row.has_way };
+  }
 
   async function begin(accountId: string): Promise<Date> {
     const now = new Date(clock());

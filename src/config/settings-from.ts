@@ -54,6 +54,7 @@ export function settingsFrom(
       providers,
       require: file.sign_in.require,
       requireGraceSeconds: file.sign_in.require_grace,
+      recoveryWaitSeconds: file.sign_in.recovery_wait,
     },
     limits: {
       clientsPerPerson: limits.clients_per_person,

@@ -48,6 +48,8 @@ export interface Settings {
     readonly require: 'off' | 'passkey-or-upstream';
     /** From when they are first told. */
     readonly requireGraceSeconds: number;
+    /** Between using a mailed link and recovering the account of such a person. */
+    readonly recoveryWaitSeconds: number;
   };
   readonly limits: {
     readonly clientsPerPerson: number;

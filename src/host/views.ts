@@ -30,7 +30,10 @@ interface Frame {
 export function createRender(parts: {
   formTokens: Pick<FormTokens, 'formToken'>;
   visitorOf(ctx: Context): Promise<Visitor | undefined>;
-  demandOn?(ctx: Context, visitor: Visitor): Promise<{ readonly until: Date } | undefined>;
+  demandOn?(
+    ctx: Context,
+    visitor: Visitor,
+  ): Promise<{ readonly until: Date; readonly isOver: boolean } | undefined>;
 }): Render {
   const { formTokens, visitorOf, demandOn } = parts;
   return async (ctx, name, page) => {
@@ -40,7 +43,9 @@ export function createRender(parts: {
     const demand = isAsked && (await demandOn?.(ctx, visitor).catch(() => undefined));
     const frame: Frame = {
       ...(visitor && { person: visitor.account }),
-      ...(demand && { demand: { until: momentOf(demand.until), href: STRONGER } }),
+      // Afterwards the page itself says so, and what to do.
+      ...(demand &&
+        !demand.isOver && { demand: { until: momentOf(demand.until), href: STRONGER } }),
       get formToken() {
         return formTokens.formToken(ctx, visitor);
       },

@@ -1,12 +1,14 @@
 /** `/profile`: who is signed in, what they reach, and how much there is on the other pages. */
 import type { Context } from 'koa';
 import { seeOther } from './page.ts';
+import { type RecoveryNotice, recoveryNotice } from './password/recovery-wait.ts';
 import { get, type PageParts, type Route } from './routes.ts';
 import { accountOf } from './signed-in.ts';
 
 declare module './view-data.ts' {
   interface ViewData {
     readonly profile: {
+      readonly recovery: RecoveryNotice | undefined;
       readonly organizations: readonly ReachedOrganization[];
       readonly counts: readonly {
         readonly href: string;
@@ -24,14 +26,16 @@ export function profilePage(parts: PageParts): Route[] {
 
   async function show(ctx: Context): Promise<void> {
     const { id: accountId } = accountOf(ctx);
-    const [organizations, owned, connected, keys] = await Promise.all([
+    const [organizations, owned, connected, keys, recovery] = await Promise.all([
       access.accessOf({ accountId }),
       clients.listByOwner(accountId),
       connections.listOf(accountId),
       apiKeys.listOf(accountId),
+      recoveryNotice(parts, accountId),
     ]);
     const live = keys.filter(({ expiresAt }) => !expiresAt || expiresAt.getTime() > clock());
     await host.render(ctx, 'profile', {
+      recovery,
       organizations,
       counts: [
         countOf('connections', connected, 'client acts for you', 'clients act for you'),

@@ -9,6 +9,7 @@ import type { Passkeys } from '../accounts/passkeys/passkeys.ts';
 import type { PasswordChanges } from '../accounts/passwords/changes.ts';
 import type { PasswordLinkRequests } from '../accounts/passwords/link-mail.ts';
 import type { PasswordLinks } from '../accounts/passwords/links.ts';
+import type { RecoveryWaits } from '../accounts/passwords/recovery-waits.ts';
 import type { SessionList } from '../accounts/session-list.ts';
 import type { ShownOnce } from '../accounts/shown-once.ts';
 import type { WaysIn } from '../accounts/ways-in.ts';
@@ -125,6 +126,13 @@ export interface PageParts {
   readonly checkPassword: PasswordCheck;
   readonly passwordChanges: PasswordChanges;
   readonly passwordLinks: PasswordLinks;
+  /** Of accounts of which more than a password is asked. */
+  readonly recovery: {
+    readonly waits: RecoveryWaits;
+    readonly waitSeconds: number;
+    /** For the links that stop one. */
+    readonly stopLinks: Seals;
+  };
   readonly waysIn: WaysIn;
   readonly demands: Demands;
   readonly sessionDemands: SessionDemands;

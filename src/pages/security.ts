@@ -8,6 +8,7 @@ import { formOf } from '../provider/form.ts';
 import { Refusal } from '../refusal.ts';
 import { originInSession, originOf, seeOther } from './page.ts';
 import { type PasskeyList, passkeyList } from './passkeys/passkeys.ts';
+import { type RecoveryNotice, recoveryNotice } from './password/recovery-wait.ts';
 import { get, type PageParts, post, type Route } from './routes.ts';
 import { isPaused, sayBusy } from './sign-in/password-check.ts';
 import { signInWaysRoutes, type WaysView, waysView } from './sign-in-ways.ts';
@@ -20,6 +21,7 @@ declare module './view-data.ts' {
   interface ViewData {
     readonly security: {
       readonly notice: string | undefined;
+      readonly recovery: RecoveryNotice | undefined;
       readonly email: string;
       /** How they sign in. */
       readonly ways: WaysView;
@@ -133,15 +135,17 @@ export function securityPage(parts: PageParts): Route[] {
 
   async function draw(ctx: Context, refused: Refused = {}): Promise<void> {
     const account = accountOf(ctx);
-    const [session, listed, connected, ways, passkeys] = await Promise.all([
+    const [session, listed, connected, ways, passkeys, recovery] = await Promise.all([
       sessions.current(ctx),
       sessionsOf(ctx),
       connections.listOf(account.id),
       waysView(ctx, parts),
       passkeyList(parts, account),
+      recoveryNotice(parts, account.id),
     ]);
     await host.render(ctx, 'security', {
       notice: typedOf(ctx) ? NOTHING_SENT : await host.notices.take(ctx),
+      recovery,
       email: account.email,
       ways,
       passkeys,

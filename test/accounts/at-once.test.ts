@@ -150,9 +150,16 @@ forEachDatabase('at once', (open) => {
     const [first, second] = await Promise.all(
       times(2, () => links.make(account, 'invitation', origin)),
     );
+    const recoveryWaits = { mustWait: async () => false };
     const set = await meeting(database, 'accounts', () =>
       [first, first, second].map((link, index) =>
-        createPasswordChanges({ ...otherNode(), accounts, links, activity }).changeByLink(
+        createPasswordChanges({
+          ...otherNode(),
+          accounts,
+          links,
+          activity,
+          recoveryWaits,
+        }).changeByLink(
           ...([link?.token ?? '', `seven green forklifts ${index}`, origin] as const),
         ),
       ),

@@ -21,7 +21,8 @@ describe('links to set a password', () => {
   const activity = createActivity(parts);
   const accounts = createAccountRegistry(parts);
   const links = createPasswordLinks({ ...parts, accounts, activity });
-  const changes = createPasswordChanges({ ...parts, accounts, links, activity });
+  const recoveryWaits = { mustWait: async () => false };
+  const changes = createPasswordChanges({ ...parts, accounts, links, activity, recoveryWaits });
   let account: Account;
 
   beforeEach(async () => {

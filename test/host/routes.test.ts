@@ -34,6 +34,11 @@ GET /logout: show
 POST /logout: FORM submit
 GET /password: show
 POST /password: FORM submit
+POST /password/recovery: FORM start
+GET /stop-recovery: askToStop
+POST /stop-recovery: FORM stop
+GET /profile/security/stop-recovery: requireSignedIn backToSecurity
+POST /profile/security/stop-recovery: OWN FORM stopSignedIn
 GET /forgot-password: show
 POST /forgot-password: FORM submit
 GET /: toProfile
@@ -163,6 +168,7 @@ describe('routes', () => {
     // Those that only take away, test, or ask for a proof of their own. Whoever adds one
     // says so here.
     expect(without.map((row) => row.split(': ')[0])).to.deep.equal([
+      'POST /profile/security/stop-recovery',
       'POST /profile/oauth-clients/:id/test',
       'POST /profile/connections/disconnect-all',
       'POST /profile/connections/:id/disconnect',

@@ -64,6 +64,7 @@ const samples: Samples = {
   }),
   profile: (text, many) => ({
     account: { name: text, email: text },
+    recovery: some({ ready: MOMENT, stopUrl: '/profile/security/stop-recovery' }, many),
     organizations: organizations(text, many),
     counts: list(many, (index) => ({ href: '/profile/activity', count: index, label: text })),
   }),
@@ -272,6 +273,7 @@ const samples: Samples = {
   }),
   security: (text, many) => ({
     notice: some(text, many),
+    recovery: some({ ready: MOMENT, stopUrl: '/profile/security/stop-recovery' }, many),
     email: text,
     ways: {
       hasPassword: many < 2,
@@ -342,7 +344,23 @@ const samples: Samples = {
       ...{ name: 'remove_way', value: text, verb: 'take away', what: text },
       ...{ since: some(MOMENT, index), isChosen: index > 0 },
     })),
+    isMoreDemanded: many > 0,
     problem: some(text, many),
+  }),
+  'recovery-wait': (text, many) => ({
+    title: text,
+    email: text,
+    ways: list(many, () => text),
+    wait: text,
+    started: some({ at: MOMENT, ready: MOMENT }, many - 1),
+    startUrl: some('/password/recovery', many),
+    token: text,
+  }),
+  'stop-recovery': (text, many) => ({
+    title: text,
+    state: (['asked', 'stopped', 'nothing to stop'] as const)[many % 3] ?? 'asked',
+    action: '/stop-recovery',
+    token: text,
   }),
   'stronger-sign-in': (text, many) => ({
     notice: some(text, many),

@@ -230,6 +230,20 @@ describe('people with power over others', () => {
     expect(page.html).to.include('value="platform"').and.not.include('Add a passkey');
   });
 
+  it('come back with the operator’s link where no mail is sent: no other one could say who asks', async () => {
+    await addPasskey(on.service.issuer, await signedIn());
+    const account = await on.service.accounts.find(owner.accountId);
+    if (!account) throw new Error('no such account');
+    const open = async (purpose: 'forgotten' | 'invitation') => {
+      const { token } = await on.service.passwordLinks.make(account, purpose, 'operator');
+      return browser().get(`/password?token=${token}`);
+    };
+    const mailed = await open('forgotten');
+    expect(mailed.html).to.include('ask your administrator for a link');
+    expect(mailed.forms.map(({ action }) => action)).not.to.include('/password/recovery');
+    expect((await open('invitation')).html).to.include('Also remove <bdi>the passkey Laptop</bdi>');
+  });
+
   it('are named to the operator as long as they have nothing but a password', async () => {
     const operator = operatorBeside(on.service);
     const owing = async () => {

@@ -192,6 +192,7 @@ const DEFAULTS = {
     passkeys: true,
     require: 'off',
     requireGraceSeconds: 0,
+    recoveryWaitSeconds: 72 * HOUR,
     providers: [],
   },
   limits: {

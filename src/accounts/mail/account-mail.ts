@@ -17,8 +17,10 @@ export interface AccountMail {
    * @param about the client, the key or the way in by name, where it is about one.
    * @param browser in words.
    * @param more lines of their own, each a sentence.
+   * @param path in the place of the page that the mail leads to.
+   * @returns whether it was sent, for the few who depend on it. Never rejects.
    */
-  tell(accountId: string, what: Told, from: From): void;
+  tell(accountId: string, what: Told, from: From): Promise<boolean>;
 }
 
 interface From {
@@ -26,6 +28,7 @@ interface From {
   readonly browser: string;
   readonly about?: string;
   readonly more?: readonly string[];
+  readonly path?: string;
 }
 
 export function createAccountMail(parts: {
@@ -39,7 +42,7 @@ export function createAccountMail(parts: {
   return {
     tell(accountId, what, from) {
       const at = new Date(clock());
-      beside.begin(`a notice (${what})`, async () => {
+      return beside.begin(`a notice (${what})`, async () => {
         const account = await accounts.find(accountId);
         if (!account || account.unwantedMail.includes(what)) return false;
         await sendMail(noticeMail(account, what, { issuer, at, ...from }));
@@ -53,9 +56,17 @@ export function createAccountMail(parts: {
 export function noticeMail(
   { name, email }: Pick<Account, 'name' | 'email'>,
   what: Told,
-  { issuer, at, origin, browser, about, more = [] }: Partial<From> & { issuer: string; at: Date },
+  {
+    issuer,
+    at,
+    origin,
+    browser,
+    about,
+    more = [],
+    path = TEXTS[what].path,
+  }: Partial<From> & { issuer: string; at: Date },
 ): Message {
-  const { subject, happened, remedy, path } = TEXTS[what];
+  const { subject, happened, remedy } = TEXTS[what];
   const when = `${at.toISOString().slice(0, 16).replace('T', ' ')} UTC`;
   const where = origin ? `${browser}, ${origin.address}` : 'by the operator of the service';
   const isUnwanted = UNWANTED_MAIL.some((kind) => kind === what);
@@ -78,6 +89,12 @@ const TEXTS = {
     subject: 'Your Gatehouse account was opened with a one-time link',
     happened: 'a one-time link for your account was used, and every browser was signed out',
     remedy: 'tell whoever opened your account now, and have another link sent to you.',
+    path: '/login',
+  },
+  recovery_started: {
+    subject: 'Someone asked to recover your Gatehouse account',
+    happened: 'the recovery of your account was started, with a link that was mailed to you',
+    remedy: 'stop it here. You do not need to sign in for that.',
     path: '/login',
   },
   way_added: {

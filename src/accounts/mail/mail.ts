@@ -38,8 +38,14 @@ export function createSendMail({ smtpUrl, from }: { smtpUrl: string; from: strin
 
 /** Sends mail beside the request it follows from: nobody waits for it, and nothing fails with it. */
 export interface MailBeside {
-  /** Returns at once. @param what for the log. @param work resolves with whether a mail was sent. */
-  begin(what: string, work: () => Promise<boolean>): void;
+  /**
+   * Returns at once.
+   *
+   * @param what for the log.
+   * @param work resolves with whether a mail was sent.
+   * @returns whether it was, for the few requests that depend on it. Never rejects.
+   */
+  begin(what: string, work: () => Promise<boolean>): Promise<boolean>;
   /** Resolves when what was begun is done. */
   close(): Promise<void>;
 }
@@ -59,24 +65,27 @@ export function createMailBeside({
   readonly log: Logger;
   readonly outcomes: MailOutcomes;
 }): MailBeside {
-  const begun = new Set<Promise<void>>();
+  const begun = new Set<Promise<boolean>>();
   return {
     begin(what, work) {
       if (begun.size >= MOST_AT_ONCE) {
         outcomes.mailed('dropped');
         log.warn({ what }, 'too many mails at once: one was dropped');
-        return;
+        return Promise.resolve(false);
       }
       const sending = work()
         .then((isSent) => {
           if (isSent) outcomes.mailed('sent');
+          return isSent;
         })
         .catch((err: unknown) => {
           outcomes.mailed('failed');
           log.error({ err }, `${what} was not mailed`);
+          return false;
         })
         .finally(() => begun.delete(sending));
       begun.add(sending);
+      return sending;
     },
 
     async close() {

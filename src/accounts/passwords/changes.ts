@@ -7,6 +7,7 @@ import type { AccountRegistry } from '../account-registry.ts';
 import type { Activity, Origin } from '../activity/activity.ts';
 import type { LinkPurpose, PasswordLinks } from './links.ts';
 import { hashPassword, refusePassword } from './password.ts';
+import { RecoveryMustWait, type RecoveryWaits } from './recovery-waits.ts';
 
 /** Each change ends every browser session of the account and uses up its links. */
 export interface PasswordChanges {
@@ -28,7 +29,8 @@ export interface PasswordChanges {
   /**
    * @returns undefined when the link is not good (any more), which is so for all but one of those
    *   who use it at the same moment.
-   * @throws Refusal `password_refused`, or TooManyPasswords: the link is then as good as before.
+   * @throws Refusal `password_refused`, TooManyPasswords or RecoveryMustWait: the link is then as good
+   *   as before.
    */
   changeByLink(
     token: string,
@@ -65,8 +67,9 @@ export function createPasswordChanges(parts: {
   readonly accounts: AccountRegistry;
   readonly links: PasswordLinks;
   readonly activity: Activity;
+  readonly recoveryWaits: Pick<RecoveryWaits, 'mustWait'>;
 }): PasswordChanges {
-  const { database, accounts, links, activity } = parts;
+  const { database, accounts, links, activity, recoveryWaits } = parts;
   /** Of each link that is being used, when the last one of its uses so far is over. */
   const inUse = new Map<string, Promise<unknown>>();
 
@@ -116,7 +119,10 @@ export function createPasswordChanges(parts: {
       await earlier?.catch(() => {});
       const link = await links.find(token);
       if (!link) return undefined;
-      const isAllowed = (tx: Queries): Promise<boolean> => links.use(token, tx);
+      if (await recoveryWaits.mustWait(link)) throw new RecoveryMustWait();
+      // Again, for they may have been asked for more while the password waited for its turn.
+      const isAllowed = async (tx: Queries): Promise<boolean> =>
+        !(await recoveryWaits.mustWait(link, tx)) && (await links.use(token, tx));
       const { purpose } = link;
       const account = await change(link.account, { ...how, purpose, isAllowed });
       return account && { account, purpose };

@@ -10,6 +10,12 @@ import type { Activity, Origin } from '../activity/activity.ts';
 /** `confirmed`: made for who has just confirmed elsewhere that it is them, and used at once. */
 export type LinkPurpose = 'invitation' | 'forgotten' | 'confirmed';
 
+/** One that works. */
+export interface PasswordLink {
+  readonly account: Account;
+  readonly purpose: LinkPurpose;
+}
+
 export interface PasswordLinks {
   /**
    * Makes a link for a day (`confirmed`: ten minutes), beside those that are good already. `token` is
@@ -23,7 +29,7 @@ export interface PasswordLinks {
     by: 'operator' | Origin,
   ): Promise<{ token: string; expiresAt: Date }>;
   /** Whose password a link sets, as long as it is good. Looking at it does not use it up. */
-  find(token: string): Promise<{ account: Account; purpose: LinkPurpose } | undefined>;
+  find(token: string): Promise<PasswordLink | undefined>;
   /** @returns false for all but one of those who use it at the same moment, and when it is over. */
   use(token: string, tx: Queries): Promise<boolean>;
   /** Uses up every link of an account. */

@@ -156,6 +156,13 @@ export const signIn = {
     .describe(
       'How long a password still lets such a person in, from the first time that they were told.',
     ),
+  recovery_wait: duration('1h', '30d')
+    .prefault('72h')
+    .describe(
+      'How long such a person waits who lost what they sign in with: from using a mailed link, of ' +
+        'which they are mailed with a link to stop it, until another link lets them choose a ' +
+        'password and remove what they lost. An invitation by an operator needs no wait.',
+    ),
   providers: z
     .array(provider)
     .max(20)

@@ -3,7 +3,9 @@ import type { Context } from 'koa';
 import type { Account } from '../../accounts/account.ts';
 import type { Recovered } from '../../accounts/passwords/changes.ts';
 import type { LinkPurpose } from '../../accounts/passwords/links.ts';
+import { RecoveryMustWait } from '../../accounts/passwords/recovery-waits.ts';
 import { TooManyPasswords } from '../../accounts/passwords/work.ts';
+import type { WayHeld } from '../../accounts/ways-in.ts';
 import { formOf } from '../../provider/form.ts';
 import { Refusal } from '../../refusal.ts';
 import { ownCookie } from '../own-cookie.ts';
@@ -13,6 +15,7 @@ import { sayBusy } from '../sign-in/password-check.ts';
 import { comesFrom } from '../sign-in/upstream-ways.ts';
 import { fromOf } from '../words/browser.ts';
 import type { EndingChoice } from './recovery.ts';
+import { drawRecoveryWait, recoveryWaitPages } from './recovery-wait.ts';
 
 declare module '../view-data.ts' {
   interface ViewData {
@@ -29,6 +32,8 @@ declare module '../view-data.ts' {
       readonly elsewhere: string | undefined;
       /** What else opens the account or acts for the person. */
       readonly choices: readonly EndingChoice[];
+      /** A password alone will not let them in as long as they have a passkey or a provider. */
+      readonly isMoreDemanded: boolean;
       readonly problem: string | undefined;
     };
     readonly 'password-link-over': {
@@ -63,6 +68,8 @@ export function passwordPage(parts: PageParts): Route[] {
   async function draw(ctx: Context, token: string, problem?: string): Promise<void> {
     const link = await links.find(token);
     if (!link) return sayOver(ctx);
+    if (await parts.recovery.waits.mustWait(link))
+      return drawRecoveryWait(ctx, parts, { link, token });
     const { account, purpose } = link;
     const way = passwords ? upstream.wayOf(account.email) : undefined;
     await host.render(ctx, 'password', {
@@ -73,6 +80,7 @@ export function passwordPage(parts: PageParts): Route[] {
       setsPassword: passwords,
       elsewhere: way && comesFrom(way),
       choices: await endingChoices.of(ctx, account),
+      isMoreDemanded: await parts.demands.asksForMore(account.id),
       problem,
     });
   }
@@ -104,7 +112,10 @@ export function passwordPage(parts: PageParts): Route[] {
   async function submit(ctx: Context): Promise<void> {
     const form = formOf(ctx);
     const token = form.get('token') ?? '';
-    const ending = endingChoices.ending(ctx);
+    let removed: readonly WayHeld[] = [];
+    const ending = endingChoices.ending(ctx, (ways) => {
+      removed = ways;
+    });
     const origin = originOf(ctx);
     try {
       const password = form.get('new_password') ?? '';
@@ -112,8 +123,13 @@ export function passwordPage(parts: PageParts): Route[] {
         ? await changes.changeByLink(token, password, origin, ending)
         : await changes.useLink(token, origin, ending);
       if (!recovered) return await sayOver(ctx);
+      tellOfRemoved(ctx, recovered.account, removed);
       await letIn(ctx, recovered);
     } catch (error) {
+      if (error instanceof RecoveryMustWait) {
+        ctx.status = 403;
+        return await draw(ctx, token);
+      }
       if (error instanceof TooManyPasswords) return await draw(ctx, token, sayBusy(ctx, error));
       if (!(error instanceof Refusal)) throw error;
       ctx.status = 422;
@@ -132,6 +148,14 @@ export function passwordPage(parts: PageParts): Route[] {
     await host.notices.tell(ctx, '/profile/security', SIGNED_IN);
   }
 
+  /** Each in a mail of its own, as when it is removed on the security page. */
+  function tellOfRemoved(ctx: Context, { id }: Account, ways: readonly WayHeld[]): void {
+    for (const { kind, label } of ways) {
+      const what = kind === 'passkey' ? 'passkey_removed' : 'way_removed';
+      parts.mail?.tell(id, what, { ...fromOf(ctx), about: label });
+    }
+  }
+
   /** With what was left as it is, for an attacker may have added it. */
   async function tell(ctx: Context, account: Account, purpose: LinkPurpose): Promise<void> {
     if (!parts.mail) return;
@@ -145,7 +169,11 @@ export function passwordPage(parts: PageParts): Route[] {
     parts.mail.tell(account.id, 'recovered', { ...fromOf(ctx), about: LINKS[purpose], more });
   }
 
-  return [get('/password', show), post('/password', ...parts.steps.form, submit)];
+  return [
+    get('/password', show),
+    post('/password', ...parts.steps.form, submit),
+    ...recoveryWaitPages(parts, draw),
+  ];
 }
 
 const headingOf = ({ hasPassword }: Account, purpose: LinkPurpose): string =>

@@ -27,8 +27,15 @@ export interface EndingChoice {
 export interface EndingChoices {
   /** As they are now; ticked are those that the form has ticked. */
   of(ctx: Context, account: Account): Promise<readonly EndingChoice[]>;
-  /** Ends what the form has ticked, in the transaction that lets the person in again. */
-  ending(ctx: Context): NonNullable<Parameters<PasswordChanges['useLink']>[2]>;
+  /**
+   * Ends what the form has ticked, in the transaction that lets the person in again.
+   *
+   * @param removed is given the ways to sign in that went.
+   */
+  ending(
+    ctx: Context,
+    removed: (ways: readonly WayHeld[]) => void,
+  ): NonNullable<Parameters<PasswordChanges['useLink']>[2]>;
 }
 
 const FIELD = { connections: 'end_connections', apiKeys: 'revoke_api_keys', way: 'remove_way' };
@@ -68,14 +75,14 @@ export function createEndingChoices({
       }));
     },
 
-    ending(ctx) {
+    ending(ctx, removed) {
       const form = formOf(ctx);
       const origin = originOf(ctx);
       const isChosen = (name: string): boolean => form.get(name) === 'yes';
       return async (tx, { id: accountId }) => {
         if (isChosen(FIELD.connections)) await disconnect({ accountId }, origin, undefined, tx);
         if (isChosen(FIELD.apiKeys)) await apiKeys.revokeAll(accountId, { origin, tx });
-        await waysIn.removeWith(accountId, form.getAll(FIELD.way), { origin, tx });
+        removed(await waysIn.removeWith(accountId, form.getAll(FIELD.way), { origin, tx }));
       };
     },
   };

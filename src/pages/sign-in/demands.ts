@@ -26,8 +26,12 @@ export interface Demands {
   afterPassword(accountId: string): Promise<Demand | undefined>;
   /** Whether their password proves who they are, at a sign-in or later. */
   takesPassword(accountId: string): Promise<boolean>;
+  /** Whether a password alone does not let them in. By asking this they are told nothing. */
+  asksForMore(accountId: string): Promise<boolean>;
   /** Whether this session may add a way to sign in: a password adds a first one and no other. */
   mayAddWay(visitor: Visitor): Promise<boolean>;
+  /** Whether this sign-in at a provider lets an account be recovered: as strong as it demands. */
+  mayRecover(accountId: string, came: UpstreamSignIn): Promise<boolean>;
   /** What is demanded of this visitor, asked once in a request; undefined where nothing is. */
   of(ctx: Context, visitor: Visitor): Promise<Demand | undefined>;
   /** Their grace is over, and this request is for something else than to add a way. */
@@ -42,14 +46,15 @@ export interface Demands {
 }
 
 export function createDemands(parts: {
-  readonly demandOn: StrongerSignIns['demandOn'];
+  readonly strongerSignIns: StrongerSignIns;
   /** As the settings have them. */
   readonly providers: readonly UpstreamStrength[];
   readonly sessionDemands: Pick<SessionDemands, 'of'>;
   readonly sessions: Pick<BrowserSessions, 'signIn'>;
   readonly waiting: Pick<WaitingSignIn, 'restart'>;
 }): Demands {
-  const { demandOn, providers, sessionDemands } = parts;
+  const { strongerSignIns, providers, sessionDemands } = parts;
+  const { demandOn } = strongerSignIns;
   const of: Demands['of'] = (ctx, { session }) => sessionDemands.of(session, ctx);
 
   async function takesPassword(accountId: string): Promise<boolean> {
@@ -60,6 +65,15 @@ export function createDemands(parts: {
   return {
     afterPassword: demandOn,
     takesPassword,
+
+    async asksForMore(accountId) {
+      const demand = await strongerSignIns.wouldBeDemanded(accountId);
+      return (demand?.isOver && demand.hasWay) ?? false;
+    },
+
+    mayRecover: async (accountId, came) =>
+      isStrongSignIn(came, providers) ||
+      (await strongerSignIns.wouldBeDemanded(accountId)) === undefined,
 
     mayAddWay: async ({ account, session }) =>
       isStrongSession(session, providers) || takesPassword(account.id),

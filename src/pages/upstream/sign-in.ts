@@ -39,6 +39,7 @@ import {
   isLinked,
   isMisconfigured,
   isOver,
+  NOT_ENOUGH,
   proves,
   staysOut,
   TOO_MANY,
@@ -53,7 +54,7 @@ export function createUpstreamSignIns(parts: {
   readonly comeIn: ComeIn;
   readonly link: Link;
   readonly confirm: Confirm;
-  readonly demands: Pick<Demands, 'met'>;
+  readonly demands: Pick<Demands, 'met' | 'mayRecover'>;
   readonly passwordLinks: Pick<PasswordLinks, 'make'>;
   readonly identities: Pick<Identities, 'listOf'>;
   readonly sessions: Pick<BrowserSessions, 'signIn'>;
@@ -133,6 +134,9 @@ export function createUpstreamSignIns(parts: {
     const { account, isNewLink } = 'account' in came ? came : { account: came, isNewLink: false };
     outcomes.cameFromUpstream(settings.id, 'succeeded');
     if (purpose.resets) {
+      // It would replace what the person is asked for by what proves less.
+      const mayRecover = await parts.demands.mayRecover(account.id, person);
+      if (!mayRecover) return parts.notices.tell(ctx, purpose.target, NOT_ENOUGH);
       const { token } = await parts.passwordLinks.make(account, 'confirmed', origin);
       return seeOther(ctx, passwordLinkPath(token));
     }

@@ -1,6 +1,8 @@
 /** What people are told of a sign-in elsewhere that came to nothing. Why is in the log. */
 import { CHOOSE } from '../sign-in/upstream-ways.ts';
 
+export const NOT_ENOUGH =
+  'This sign-in did not prove enough to choose another password. Confirm with a second step there, or ask your administrator for a link.';
 export const CONFIRMED = 'You have confirmed that it is you. Nothing is done yet: do it now.';
 
 export const isLinked = (label: string): string => `You can sign in with ${label} from now on.`;

@@ -1,0 +1,302 @@
+/** A mailed link alone recovers no account of which more than a password is asked. */
+import { expect } from 'chai';
+import type { LinkPurpose } from '../../src/accounts/passwords/links.ts';
+import { addPasskey, optionsFor, signInWith } from '../pages/passkeys/soft-passkey.ts';
+import { atEndOfFile } from '../support/end-of-run.ts';
+import { eventually } from '../support/eventually.ts';
+import { type MailServer, startMailServer } from '../support/mail-server.ts';
+import { createPerson, type Page, type Person } from '../support/person.ts';
+import { addPerson, type SeededPerson } from '../support/seed.ts';
+import { startsOn } from '../support/service.ts';
+import { startWithUpstream } from './service.ts';
+
+const GRACE_SECONDS = 1_800;
+const HOUR = 3_600;
+const WAIT = 48 * HOUR;
+const NEW_PASSWORD = 'eight blue pallets, stacked';
+const STARTED = 'Someone asked to recover your Gatehouse account';
+const REMOVED = 'A passkey was removed from your Gatehouse account';
+
+describe('the mailbox of a person of whom more than a password is asked', () => {
+  let mail: MailServer;
+  const start = startsOn();
+  const on = startWithUpstream({
+    settings: {
+      signIn: {
+        ...{ require: 'passkey-or-upstream', requireGraceSeconds: GRACE_SECONDS },
+        recoveryWaitSeconds: WAIT,
+      },
+    },
+    async start({ settings, ...options } = {}) {
+      mail = await startMailServer();
+      atEndOfFile(mail.close);
+      const from = 'gatehouse@localhost';
+      return start({ ...options, settings: { ...settings, mail: { smtpUrl: mail.url, from } } });
+    },
+  });
+  let owner: SeededPerson;
+  let people = 0;
+
+  beforeEach('an owner', async () => {
+    people += 1;
+    owner = await addPerson(on.service, 'Olga Owner', `olga-${people}@example.test`);
+    const { id } = await on.service.organizations.add({ name: `Storage ${people}` });
+    await on.service.memberships.setRole({ accountId: owner.accountId }, id, 'owner');
+  });
+
+  const browser = (): Person => createPerson(on.service.issuer);
+  const linkFor = async (purpose: LinkPurpose, { accountId } = owner): Promise<string> => {
+    const account = await on.service.accounts.find(accountId);
+    if (!account) throw new Error('no such account');
+    const { token } = await on.service.passwordLinks.make(account, purpose, 'operator');
+    return `/password?token=${token}`;
+  };
+  const passkeys = () => on.service.passkeys.of(owner.accountId);
+  const withPasskey = async (who = owner) => {
+    const person = browser();
+    await person.signIn(who);
+    const { passkey } = await addPasskey(on.service.issuer, person);
+    return { person, passkey };
+  };
+  const isWaitPage = ({ html }: Page): boolean => html.includes('Recover your account');
+  const mailsOf = (subject: string, { email } = owner) =>
+    mail.received.filter(({ to, raw }) => to.includes(email) && raw.includes(subject));
+  const mailOf = (subject: string, who = owner) =>
+    eventually(() => {
+      const [found] = mailsOf(subject, who);
+      if (!found) throw new Error('no such mail yet');
+      return found.text;
+    });
+  const stopLinkIn = (text: string): URL =>
+    new URL(/http\S+\/stop-recovery\?token=\S+/.exec(text)?.[0] ?? '');
+  const tokenIn = ({ forms }: Page): string =>
+    forms.flatMap(({ values }) => values).find(([name]) => name === 'token')?.[1] ?? '';
+  /** As somebody who reads the mailbox does. */
+  const startRecovery = async (): Promise<Page> => {
+    const thief = browser();
+    const page = await thief.get(await linkFor('forgotten'));
+    return thief.follow(await thief.submit(page, { token: tokenIn(page) }));
+  };
+  const tickPasskey = async (): Promise<string> => (await passkeys())[0]?.id ?? '';
+  /** Sends what the page of an ordinary link would send. */
+  async function send(link: string, fields: Record<string, string> = {}): Promise<Page> {
+    const person = browser();
+    const page = await person.get('/forgot-password');
+    const token = new URL(link, on.service.issuer).searchParams.get('token') ?? '';
+    const form = page.forms.find(({ names }) => names.has('email'));
+    const [, formToken = ''] = form?.values.find(([name]) => name === 'form_token') ?? [];
+    return person.post('/password', {
+      ...{ token, form_token: formToken, new_password: NEW_PASSWORD },
+      ...fields,
+    });
+  }
+  const isInWith = async (password: string): Promise<boolean> =>
+    (await browser().signIn({ email: owner.email, password })).status === 200;
+
+  it('removes no passkey and sets no password by a link, in the grace and after it', async () => {
+    await withPasskey();
+    for (const seconds of [0, GRACE_SECONDS]) {
+      on.clock.advance(seconds);
+      const link = await linkFor('forgotten');
+      const page = await browser().get(link);
+      expect(isWaitPage(page)).to.equal(true);
+      expect(page.html).to.include('the passkey Laptop').and.include('After 2 days');
+      const sent = await send(link, { remove_way: await tickPasskey() });
+      expect(sent.status).to.equal(403);
+      expect(isWaitPage(sent)).to.equal(true);
+      expect(await passkeys()).to.have.length(1);
+    }
+    expect(await isInWith(NEW_PASSWORD)).to.equal(false);
+  });
+
+  it('nor for who has nothing yet, once the grace is over; before, a password is what they have', async () => {
+    const early = await send(await linkFor('forgotten'));
+    expect(early.status).to.equal(303);
+    await browser().signIn({ ...owner, password: NEW_PASSWORD });
+    on.clock.advance(GRACE_SECONDS);
+    expect((await send(await linkFor('forgotten'))).status).to.equal(403);
+  });
+
+  it('starts a wait, of which the person is mailed, and which then lets another link do all', async () => {
+    await withPasskey();
+    on.clock.advance(GRACE_SECONDS);
+    const said = await startRecovery();
+    expect(said.url.pathname).to.equal('/login');
+    expect(said.html).to.include('The recovery was started. From ');
+    const text = await mailOf(STARTED);
+    expect(text).to.include('If not: stop it here');
+    const [entry] = await on.service.activity.of(owner.accountId, { limit: 1 });
+    expect(entry?.details).to.deep.equal({ changed: 'recovery started' });
+
+    on.clock.advance(WAIT - 1);
+    const early = await linkFor('forgotten');
+    expect((await browser().get(early)).html).to.include('The recovery was started on');
+    expect((await send(early)).status).to.equal(403);
+    on.clock.advance(1);
+    const person = browser();
+    const page = await person.get(early);
+    expect(page.html).to.include('A password alone does not let you in');
+    const fields = { new_password: NEW_PASSWORD, remove_way: await tickPasskey() };
+    await person.follow(await person.submit(page, fields));
+    expect(await passkeys()).to.deep.equal([]);
+    expect(await isInWith(NEW_PASSWORD)).to.equal(true);
+    await mailOf(REMOVED);
+    // The wait was for once.
+    expect((await send(await linkFor('forgotten'))).status).to.equal(403);
+  });
+
+  it('starts it once, however many links ask for it, and each mail of it can stop it', async () => {
+    await withPasskey();
+    const pages = await Promise.all(
+      [browser(), browser()].map(async (thief) => {
+        const page = await thief.get(await linkFor('forgotten'));
+        return { thief, page };
+      }),
+    );
+    const said = await Promise.all(
+      pages.map(({ thief, page }) => thief.submit(page, { token: tokenIn(page) })),
+    );
+    expect(said.map(({ status }) => status)).to.deep.equal([303, 303]);
+    const mails = mailsOf(STARTED);
+    expect(mails).to.have.length.within(1, 2);
+    on.clock.advance(100);
+    const later = await browser().get(await linkFor('forgotten'));
+    expect(later.html)
+      .to.include('The recovery was started on')
+      .and.not.include('Start the recovery');
+    expect(mailsOf(STARTED)).to.have.length(mails.length);
+    for (const { text } of mails) {
+      expect((await browser().get(stopLinkIn(text))).status).to.equal(200);
+    }
+    on.clock.advance(WAIT - 100);
+    expect(isWaitPage(await browser().get(await linkFor('forgotten')))).to.equal(false);
+  });
+
+  it('is over when nobody came back for a week', async () => {
+    await withPasskey();
+    await startRecovery();
+    on.clock.advance(WAIT + 7 * 24 * HOUR);
+    const page = await browser().get(await linkFor('forgotten'));
+    expect(page.html).to.include('Start the recovery');
+    await startRecovery();
+    await eventually(() => expect(mailsOf(STARTED)).to.have.length(2));
+    const [former, latter] = mailsOf(STARTED).map(({ text }) => stopLinkIn(text));
+    expect((await browser().get(former ?? '')).status).to.equal(410);
+    expect((await browser().get(latter ?? '')).status).to.equal(200);
+  });
+
+  it('a link in the mail stops it, without a sign-in, and not by being looked at', async () => {
+    await withPasskey();
+    await startRecovery();
+    const link = stopLinkIn(await mailOf(STARTED));
+    const anybody = browser();
+    const page = await anybody.get(link);
+    expect(page.html).to.include('Stop the recovery of your account?');
+    await browser().get(link);
+    on.clock.advance(WAIT - HOUR);
+    const waiting = await linkFor('forgotten');
+    const stopped = await anybody.submit(page, { token: link.searchParams.get('token') ?? '' });
+    expect(stopped.html).to.include('The recovery was stopped');
+    expect((await browser().get(waiting)).status).to.equal(410);
+    on.clock.advance(HOUR);
+    expect((await send(await linkFor('forgotten'))).status).to.equal(403);
+    expect((await browser().get(link)).status).to.equal(410);
+    const [, entry] = await on.service.activity.of(owner.accountId, { limit: 2 });
+    expect(entry?.details).to.deep.equal({ changed: 'recovery stopped' });
+    const forged = new URL(link);
+    forged.searchParams.set('token', `${link.searchParams.get('token')}x`);
+    for (const url of [
+      forged,
+      '/stop-recovery',
+      '/stop-recovery?token=a.b',
+      '/stop-recovery?token=%00',
+    ]) {
+      expect((await browser().get(url)).status, String(url)).to.equal(410);
+    }
+  });
+
+  it('and so does the person on their pages, where they are told of it', async () => {
+    const { person } = await withPasskey();
+    expect((await person.get('/profile')).html).not.to.include('This was not me');
+    await startRecovery();
+    for (const path of ['/profile', '/profile/security']) {
+      const page = await person.get(path);
+      expect(page.html).to.include('Someone asked to recover your account');
+    }
+    const page = await person.get('/profile/security');
+    const form = page.forms.find(({ action }) => action.endsWith('/stop-recovery'));
+    const sent = await person.post(form?.action ?? '', Object.fromEntries(form?.values ?? []));
+    expect((await person.follow(sent)).html).to.include('The recovery was stopped');
+    on.clock.advance(WAIT);
+    expect((await send(await linkFor('forgotten'))).status).to.equal(403);
+  });
+
+  const PROVES: Readonly<
+    Record<string, (given: Awaited<ReturnType<typeof withPasskey>>) => Promise<unknown>>
+  > = {
+    'signs in with the passkey': ({ passkey }) => signInWith(browser(), passkey),
+
+    async 'confirms with the passkey that it is them'({ person, passkey }) {
+      on.clock.advance(601);
+      const asked = await person.submit(await person.get('/profile/api-keys'), { name: 'Export' });
+      await person.submit(asked, { passkey: passkey.answer(await optionsFor(person, 'confirm')) });
+    },
+
+    'changes the password': async ({ person }) => {
+      const page = await person.get('/profile/security');
+      const { password } = owner;
+      await person.submit(page, { current_password: password, new_password: NEW_PASSWORD });
+    },
+
+    'is suspended, and let in again': async () => {
+      await on.service.accounts.suspend(owner.accountId);
+      await on.service.accounts.resume(owner.accountId);
+    },
+
+    'gets another address': () =>
+      on.service.accounts.changeEmail(owner.accountId, `moved-${people}@example.test`),
+  };
+  for (const [what, prove] of Object.entries(PROVES)) {
+    it(`waits no more for somebody who ${what}`, async () => {
+      const given = await withPasskey();
+      await startRecovery();
+      await prove(given);
+      on.clock.advance(WAIT);
+      expect((await send(await linkFor('forgotten'))).status).to.equal(403);
+      expect(await passkeys()).to.have.length(1);
+    });
+  }
+
+  it('starts nothing where the mail about it is not taken', async () => {
+    await withPasskey();
+    const away = { smtpUrl: 'smtp://127.0.0.1:1', from: 'gatehouse@localhost' };
+    const node = await start({
+      ...{ beside: on.service, clock: on.clock.clock, settings: { mail: away } },
+    });
+    const thief = createPerson(node.issuer);
+    const page = await thief.get(await linkFor('forgotten'));
+    const said = await thief.follow(await thief.submit(page, { token: tokenIn(page) }));
+    expect(said.html).to.include('so the recovery was not started');
+    on.clock.advance(WAIT);
+    expect((await send(await linkFor('forgotten'))).status).to.equal(403);
+  });
+
+  it('needs no wait with the operator’s link, which is for who cannot prove it otherwise', async () => {
+    await withPasskey();
+    on.clock.advance(GRACE_SECONDS);
+    const sent = await send(await linkFor('invitation'), { remove_way: await tickPasskey() });
+    expect(sent.status).to.equal(303);
+    expect(await passkeys()).to.deep.equal([]);
+    await mailOf(REMOVED);
+  });
+
+  it('of everybody else removes a passkey at once, and a mail says so', async () => {
+    const member = await addPerson(on.service, 'Mo', `mo-${people}@example.test`);
+    await withPasskey(member);
+    const [passkey] = await on.service.passkeys.of(member.accountId);
+    const sent = await send(await linkFor('forgotten', member), { remove_way: passkey?.id ?? '' });
+    expect(sent.status).to.equal(303);
+    expect(await on.service.passkeys.of(member.accountId)).to.deep.equal([]);
+    expect(await mailOf(REMOVED, member)).to.include('Laptop');
+  });
+});
