@@ -189,6 +189,8 @@ const LIST: readonly (Place | readonly [rule: string, from: string, to: string])
   { in: 'src/accounts/passwords/links.ts', by: 'accounts/password-links' },
   ['a link is good for a day',
     "token_hash = $1 AND expires_at > $2',", "token_hash = $1 AND expires_at >= $2',"],
+  ['a link that is over is not used',
+    "token_hash = $1 AND expires_at > $2 RETURNING 1", "token_hash = $1 AND $2::timestamptz IS NOT NULL RETURNING 1"],
   ['a suspended account has no good link', '!account || account.isSuspended', '!account'],
   { in: 'src/accounts/passwords/work.ts', by: 'accounts/password-work' },
   { in: 'src/accounts/shown-once.ts', by: 'pages/api-keys' },

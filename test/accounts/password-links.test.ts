@@ -57,6 +57,13 @@ describe('links to set a password', () => {
     expect(await links.removeExpired(10)).to.equal(0);
   });
 
+  it('a link that expires while its password waits for its turn is not used', async () => {
+    const token = await make();
+    expect(await links.find(token)).to.be.ok;
+    now += DAY;
+    expect(await database.transaction((tx) => links.use(token, tx))).to.equal(false);
+  });
+
   it('a password set by one link, or by the person, ends every other link', async () => {
     const [first, second] = [await make(), await make()];
     await changes.changeByLink(second, PASSWORD, origin);
