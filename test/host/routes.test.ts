@@ -93,7 +93,7 @@ GET /profile/security/password: requireSignedIn backToPage
 POST /profile/security/password: OWN FORM changePassword
 GET /profile/security/ways: requireSignedIn back
 POST /profile/security/ways: OWN FORM requireRecentSignIn link
-GET /profile/security/ways/remove: requireSignedIn back
+GET /profile/security/ways/remove: requireSignedIn askToRemove
 POST /profile/security/ways/remove: OWN FORM requireRecentSignIn remove
 GET /profile/security/password/reset: requireSignedIn back
 POST /profile/security/password/reset: OWN FORM reset

@@ -279,11 +279,10 @@ const samples: Samples = {
       hasPassword: many < 2,
       held: list(many, (index) => ({
         ...{ id: text, label: text, added: MOMENT, lastUsed: some(MOMENT, index) },
-        ...{ isUnused: index === 1, isSpare: index === 0 },
+        ...{ isUnused: index === 1, removeUrl: some('/profile/security/ways/remove', 1 - index) },
       })),
       linkable: list(many, () => ({ id: 'way', label: text })),
       linkUrl: '/profile/security/ways',
-      removeUrl: '/profile/security/ways/remove',
       resetWith: list(many, () => ({ id: 'way', label: text })),
       resetUrl: '/profile/security/password/reset',
     },

@@ -14,6 +14,7 @@ import type { Traveller, UpstreamAccount } from '../support/upstream.ts';
 import { startWithUpstream } from './service.ts';
 
 const SECURITY = '/profile/security';
+const REMOVE = `${SECURITY}/ways/remove`;
 const NEW_PASSWORD = 'eight blue pallets, stacked';
 
 describe('an account that somebody else got into', () => {
@@ -175,9 +176,12 @@ describe('an account that somebody else got into', () => {
     await on.signIn(atProvider, elsewhere);
     const [{ id = '' } = {}] = on.service.settings.signIn.providers;
     const value = `provider ${on.upstream.issuer}`;
-    const gone = await owner.follow(
-      await owner.submit(await owner.get(SECURITY), { remove_way: value }),
-    );
+    const query = new URLSearchParams({ remove_way: value });
+    expect((await owner.get(SECURITY)).html).to.include(`href="${REMOVE}?${query}"`);
+    const asked = await owner.get(`${REMOVE}?${query}`);
+    expect(asked.html).to.include('Remove <bdi>Platform &amp; Co</bdi>?');
+    expect([await isIn(owner), await isIn(elsewhere)]).to.deep.equal([true, true]);
+    const gone = await owner.follow(await owner.submit(asked, { remove_way: value }));
     expect(gone.html).to.include('lets nobody in to your account any more');
     expect([await isIn(owner), await isIn(elsewhere)]).to.deep.equal([true, false]);
     // Nor is somebody else linked who has signed in meanwhile in that browser.
@@ -240,11 +244,12 @@ describe('without passwords, somebody whose provider knows them no more', () => 
     expect(last?.details).to.deep.equal({ method: 'link', purpose: 'invitation' });
 
     // The only one stays until there is another.
-    expect(security.html).not.to.include('name="remove_way"');
+    expect(security.html).not.to.include(REMOVE);
     on.second.account = { sub: 'grace' };
     const linked = await person.travel(await person.submit(security, { link_with: 'partner' }));
     expect(linked.html).to.include('You can sign in with Partner login from now on.');
-    await person.submit(linked, { remove_way: `provider ${on.upstream.issuer}` });
+    const query = new URLSearchParams({ remove_way: `provider ${on.upstream.issuer}` });
+    await person.submit(await person.get(`${REMOVE}?${query}`), {});
     expect((await on.signIn({ ...GRACE, sub: 'grace again' })).html).to.include('Grace Person');
   });
 });
