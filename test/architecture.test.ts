@@ -104,6 +104,7 @@ const FOR_ALL = [
   'attempt-limits.ts',
   'clock.ts',
   'data-directory.ts',
+  'mailbox.ts',
   'name-rules.ts',
   'network-address.ts',
   'random-id.ts',

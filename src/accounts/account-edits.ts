@@ -2,7 +2,7 @@
 import { Refusal, refuseViolations } from '../refusal.ts';
 import type { Alongside, Database } from '../storage/queries.ts';
 import { type Account, type AccountRow, accountFrom, isAccountId } from './account.ts';
-import { emailKey, keyEmails, normalizeEmail, otherEmailMeant } from './email.ts';
+import { emailKey, keyEmails, newEmailProblem, normalizeEmail } from './email.ts';
 
 export interface AccountEdits {
   /**
@@ -95,10 +95,11 @@ const FORGET_NAME_ELSEWHERE = `
 /** @throws Refusal `email_invalid` or `email_ambiguous` */
 export function acceptedEmail(entered: string): string {
   const email = normalizeEmail(entered);
-  if (email === undefined) throw invalidEmail(entered);
-  const other = otherEmailMeant(email);
-  if (other !== undefined) throw ambiguousEmail(email, other);
-  return email;
+  const problem = email === undefined ? {} : newEmailProblem(email);
+  if (email !== undefined && problem === undefined) return email;
+  throw problem?.other === undefined
+    ? invalidEmail(entered)
+    : ambiguousEmail(email ?? entered, problem.other);
 }
 
 function ownerOfClients(id: string): Refusal {

@@ -1,17 +1,21 @@
-/** What counts as an email address, and when two are the same: decided here for everybody. */
+/** Which email addresses accounts have, and when two are the same. */
+import { inOwnScript, isMailbox, MAX_ADDRESS_BYTES } from '../mailbox.ts';
 import { sha256 } from '../random-id.ts';
 import type { Database } from '../storage/queries.ts';
 
-/** RFC 5321 §4.5.3.1.3: the path with its two brackets has at most 256 octets. */
-const LONGEST_EMAIL = 254;
-
-/** One @, a dot in the domain, nothing invisible: whether mail arrives only mail can tell. */
+/**
+ * What accounts could have before `newEmailProblem` decided: one @, a dot in the domain, nothing
+ * invisible. People sign in with such addresses, so what is typed is still looked up by this.
+ */
 const EMAIL = /^[^\s@\p{C}]+@[^\s@\p{C}.]+(?:\.[^\s@\p{C}.]+)+$/u;
 
-/** The spelling that is kept, shown and mailed to, or undefined when this is no email address. */
+/**
+ * The spelling that is kept, shown and mailed to, or undefined when no account can have it. An
+ * account gets it only if `newEmailProblem` finds nothing, too.
+ */
 export function normalizeEmail(entered: string): string | undefined {
   const email = entered.normalize('NFC').trim();
-  return Buffer.byteLength(email) <= LONGEST_EMAIL && EMAIL.test(email) ? email : undefined;
+  return Buffer.byteLength(email) <= MAX_ADDRESS_BYTES && EMAIL.test(email) ? email : undefined;
 }
 
 /**
@@ -24,6 +28,27 @@ export function emailKey(entered: string): string {
   const email = normalizeEmail(entered);
   return email === undefined ? `no address ${sha256(entered)}` : folded(email);
 }
+
+/**
+ * Why no account is given this address, as `normalizeEmail` returned it; undefined for a good one.
+ * Accounts that have such an address keep it. `other` is the address to use instead, if there is one.
+ */
+export function newEmailProblem(email: string): { readonly other?: string } | undefined {
+  const other = otherEmailMeant(email) ?? inOwnScript(email);
+  if (other !== undefined) return { other };
+  return isMailbox(email) ? undefined : {};
+}
+
+/**
+ * Whether a provider means the address of an account. Only ASCII letter case may differ, and nothing
+ * is normalized before: NFC makes a K of the Kelvin sign, whose mailbox is another person's.
+ */
+export function isSameMailbox(kept: string, claimed: string): boolean {
+  return inAsciiLowerCase(kept) === inAsciiLowerCase(claimed);
+}
+
+const inAsciiLowerCase = (text: string): string =>
+  text.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
 
 /**
  * The address that this one is taken for, where more than letter case tells them apart: mail to the
@@ -111,6 +136,19 @@ async function keyRows(database: Database, rows: readonly Row[]): Promise<void> 
       ],
     );
   });
+}
+
+/** Addresses that are plainly good, so that few are left to look at. A regular expression of PostgreSQL. */
+const PLAIN_ADDRESS =
+  '^[A-Za-z0-9_+-]+(\\.[A-Za-z0-9_+-]+)*@([A-Za-z0-9]+(-[A-Za-z0-9]+)*\\.)+[A-Za-z]+$';
+
+/** Ids of accounts whose address no account would be given today. Mail may not reach them. */
+export async function accountsWithOddEmails(database: Database): Promise<string[]> {
+  const rows = await database.query<Pick<Row, 'id' | 'email'>>(
+    'SELECT id, email FROM accounts WHERE email !~ $1 ORDER BY created_at, id',
+    [PLAIN_ADDRESS],
+  );
+  return rows.filter(({ email }) => !isMailbox(email)).map(({ id }) => id);
 }
 
 /** Those of them that have no key, for another account has it. */

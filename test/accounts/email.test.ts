@@ -1,12 +1,21 @@
 /** When two spellings are one address, and what becomes of the accounts of before that was decided. */
 import { expect } from 'chai';
 import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
-import { emailKey, keyEmails, otherEmailMeant } from '../../src/accounts/email.ts';
+import {
+  accountsWithOddEmails,
+  emailKey,
+  keyEmails,
+  newEmailProblem,
+  otherEmailMeant,
+} from '../../src/accounts/email.ts';
+import { createSendMail } from '../../src/accounts/mail/mail.ts';
 import { systemClock } from '../../src/clock.ts';
 import { silentChangeFeed } from '../../src/storage/change-feed.ts';
 import type { OpenDatabase } from '../../src/storage/database.ts';
 import { refusalOf } from '../clients/refusals.ts';
 import { forEachDatabase } from '../support/databases.ts';
+import { atEndOfFile } from '../support/end-of-run.ts';
+import { startMailServer } from '../support/mail-server.ts';
 import { createPerson } from '../support/person.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
 import { addPerson } from '../support/seed.ts';
@@ -42,6 +51,80 @@ const DIFFERENT = [
   '',
   ' ',
 ];
+
+/** Given to new accounts, and what mail is sent to. */
+const GOOD: readonly (readonly [address: string, recipient?: string])[] = [
+  ['anna@corp.test'],
+  ["o'brien+a_{b}=1/2!#$%&*?^`|~-@corp.test"],
+  ['A.n.N.a@Corp.Test', 'A.n.N.a@corp.test'],
+  ['-rf@corp.test'],
+  ['bücher@laden.test'],
+  ['anna@bücher.test'],
+  ['🦊@corp.test'],
+  [`${'a'.repeat(64)}@${'b'.repeat(63)}.test`],
+];
+
+/** What accounts could have, and new ones cannot. */
+const REFUSED: readonly (readonly [address: string, use?: string])[] = [
+  ['anna<x@corp.test'],
+  ['anna>x@corp.test'],
+  ['anna(x)@corp.test'],
+  ['anna@corp.test(x)'],
+  ['anna@corp.test:25'],
+  ['anna,bob@corp.test'],
+  ['anna;bob@corp.test'],
+  ['group:anna@corp.test'],
+  ['"anna"@corp.test'],
+  ['"@corp.test'],
+  ['anna\\x@corp.test'],
+  ['a..b@corp.test'],
+  ['.anna@corp.test'],
+  ['anna.@corp.test'],
+  ['anna@-corp.test'],
+  ['anna@corp-.test'],
+  ['anna@my_host.corp.test'],
+  ['anna@[192.0.2.1]'],
+  ['anna@192.0.2.1'],
+  ['anna@0x7f.1'],
+  ['anna@corp。x.test'],
+  ['anna@corp.test/x'],
+  ['anna@corp%2e.test'],
+  [`${'a'.repeat(65)}@corp.test`],
+  [`anna@${'b'.repeat(64)}.test`],
+  ['anna@xn--bcher-kva.test', 'anna@bücher.test'],
+  ['anna@xn--.test'],
+  ['straße@corp.test', 'strasse@corp.test'],
+];
+
+describe('an email address for a new account', () => {
+  it('is a dot-string and a domain (RFC 5321 §4.1.2), in any writing', () => {
+    for (const [email] of GOOD) expect(newEmailProblem(email), email).to.equal(undefined);
+    for (const [email, use] of REFUSED) {
+      const problem = use === undefined ? {} : { other: use };
+      expect(newEmailProblem(email), email).to.deep.equal(problem);
+    }
+  });
+
+  it('is what mail goes to, and nothing goes to an address that mail would change', async () => {
+    const server = await startMailServer();
+    atEndOfFile(server.close);
+    const sendMail = createSendMail({ smtpUrl: server.url, from: 'Gate, Inc <gate@localhost>' });
+    const sentTo = async (address: string): Promise<readonly string[]> => {
+      const before = server.received.length;
+      const to = { name: 'Anna <x@evil.test>, B', address };
+      await sendMail({ to, subject: 'Hello', text: 'Hello' }).catch(() => {});
+      return server.received.slice(before).flatMap((mail) => mail.to);
+    };
+    for (const [email, recipient = email] of GOOD) {
+      expect(await sentTo(email), email).to.deep.equal([recipient]);
+    }
+    for (const [email] of REFUSED) {
+      const recipients = (await sentTo(email)).map((to) => to.replace('bücher', 'xn--bcher-kva'));
+      expect(recipients, email).to.satisfy((all: string[]) => all.every((to) => to === email));
+    }
+    expect(server.received[0]?.raw).to.include('From: "Gate, Inc" <gate@localhost>');
+  });
+});
 
 describe('the key of an email address', () => {
   it('is the same in all spellings, and its own key', () => {
@@ -98,6 +181,28 @@ forEachDatabase('accounts and the spellings of their addresses', (open) => {
       }
     }
     for (const other of DIFFERENT.slice(1)) expect(await nameAt(other), other).to.equal(undefined);
+  });
+
+  it('a new account gets no address that mail would change, and no two get one mailbox', async () => {
+    for (const [email] of REFUSED) {
+      const refusal = await refusalOf(accounts().add({ email, name: 'Anna' }));
+      expect(refusal, email).to.be.oneOf(['email_invalid', 'email_ambiguous']);
+    }
+    const { id } = await accounts().add({ email: 'anna@corp.test', name: 'Anna' });
+    expect(await refusalOf(accounts().changeEmail(id, 'anna<x@corp.test'))).to.equal(
+      'email_invalid',
+    );
+  });
+
+  it('addresses of before that no new account gets are found by, and are named', async () => {
+    const odd = ['anna<x@corp.test', '"anna"@corp.test', 'anna@corp.test:25'];
+    for (const [at, email] of odd.entries()) await addOfBefore(`${at}`, email, at);
+    await accounts().add({ email: 'bücher@laden.test', name: 'Good' });
+    await keyEmails(database);
+    for (const [at, email] of odd.entries()) expect(await nameAt(email), email).to.equal(`${at}`);
+    expect(await accountsWithOddEmails(database)).to.deep.equal(
+      odd.map((_, at) => `acc_000000000000000${at}`),
+    );
   });
 
   it('accounts of before are found from the first start on; of two that are one the older', async () => {

@@ -74,8 +74,18 @@ describe('settings together', () => {
   it('send no mail without a sender', () => {
     expect(pathsOf('', { SMTP_URL: 'smtp://mail.example.com:587' })).to.deep.equal(['mail.from']);
     const senders = ['gate', 'a@b c', 'Gate gate@b.c', '<gate@b.c>', 'a@b.c\r\nBcc: x@y.z'];
+    senders.push('a@b.c:25', 'Gate <a(x)@b.c>', 'a@b.c, x@y.z', '"a"@b.c');
     for (const from of senders) {
       expect(pathsOf(`mail: { from: ${JSON.stringify(from)} }`), from).to.deep.equal(['mail.from']);
+    }
+  });
+
+  it('take a sender with a display name, in any writing, and one of this machine', () => {
+    for (const from of ['Gatehouse, Inc. (EU) <a@b.c>', 'Ж <ж@ж.рф>', 'gatehouse@localhost']) {
+      const { mail } = settingsOf(`mail: { from: ${JSON.stringify(from)} }`, {
+        SMTP_URL: 'smtp://mail.example.com:587',
+      });
+      expect(mail?.from).to.equal(from);
     }
   });
 

@@ -70,6 +70,11 @@ forEachDeployment('operator doctor, beside a running service', (start) => {
     const signIn = { passwords: false, providers: [upstream.settings()] };
     service = await start({ settings: { issuer, server: { port }, signIn } });
     await seed(service);
+    const { id } = await service.accounts.add({ email: 'anna@corp.test', name: 'Anna' });
+    // As a version of before could keep it.
+    await service.database.query("UPDATE accounts SET email = 'anna<x@corp.test' WHERE id = $1", [
+      id,
+    ]);
     present = await tracesIn(service);
     const GATEHOUSE_CONFIG = fileWith(
       `sign_in: { passwords: false, require: passkey-or-upstream, providers: [{ id: a, label: a, client_id: a, issuer: "${upstream.issuer}" }] }`,
@@ -78,6 +83,10 @@ forEachDeployment('operator doctor, beside a running service', (start) => {
     expect(healthy, output).to.equal(true);
     expect(of('sign_in_require')).to.include({ status: 'warning' });
     expect(of('sign_in_require').message).to.match(/^1 of whom it is demanded/);
+    expect(of('email_addresses')).to.include({ status: 'warning' });
+    expect(of('email_addresses').message)
+      .to.match(/^1 of the accounts/)
+      .and.include(id);
     expect(of('sign_in').message).to.include('a one-time link signs in');
     expect(of('sign_out').status).to.equal('ok');
     const records = (present.activity ?? 0) + 1;

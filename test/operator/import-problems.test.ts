@@ -215,4 +215,24 @@ describe('what only the database knows to be wrong with an import', () => {
     ]);
     expect(await everythingIn(parts().database)).to.deep.equal(before);
   });
+
+  it('an address that mail would change is refused, unless its account has it since before', async () => {
+    const odd = { external_id: 'A5', email: 'anna<x@corp.test' };
+    await value(`import ${fileOf(account('A5', { email: 'anna@corp.test' }))}`);
+    await parts().database.query('UPDATE accounts SET email = $1 WHERE external_id = $2', [
+      odd.email,
+      odd.external_id,
+    ]);
+    const kept = account('A5', { email: odd.email, name: 'Anna' });
+    const { changes } = await value(`import ${fileOf(kept)}`);
+    expect(changes).to.have.length(1);
+    const file = fileOf(
+      account('A5', { email: 'anna>x@corp.test' }),
+      account('A6', { email: 'anna@xn--bcher-kva.test' }),
+    );
+    expectProblems(await problemsOf(file, run), [
+      [1, /^email: "anna>x@corp.test" is not an email address; write one like/],
+      [2, /^email: "anna@xn--bcher-kva.test" is another spelling; write "anna@bücher.test"$/],
+    ]);
+  });
 });

@@ -6,7 +6,7 @@ import { type Account, type AccountRow, accountFrom, SELECT_ACCOUNTS } from '../
 import type { AccountRegistry } from '../account-registry.ts';
 import type { Activity, Origin } from '../activity/activity.ts';
 import { displayName } from '../display-name.ts';
-import { emailKey, normalizeEmail } from '../email.ts';
+import { emailKey, isSameMailbox, normalizeEmail } from '../email.ts';
 import type { TakenNames } from '../organizations/taken-names.ts';
 import type { Identities, Identity, LinkOutcome } from './identities.ts';
 
@@ -106,22 +106,17 @@ export function createComeIn(parts: ComeInParts): {
   async function matched(from: WayIn, person: Newcomer): Promise<Account | undefined> {
     if (from.match === 'none') return undefined;
     const { externalId, verifiedEmail } = await person.claims();
-    const [column, value] =
-      from.match === 'external_id'
-        ? (['external_id', externalId] as const)
-        : (['email', verifiedEmail && normalizeEmail(verifiedEmail)] as const);
+    const isById = from.match === 'external_id';
+    const value = isById ? externalId : verifiedEmail;
     // PostgreSQL answers a NUL byte with an error, and nobody has one in such a place.
     if (value === undefined || value === '' || /\p{C}/u.test(value)) return undefined;
     const [row] = await database.query<AccountRow>(
-      column === 'external_id'
-        ? `${SELECT_ACCOUNTS} WHERE external_id = $1`
-        : // Not by its key, which takes look-alikes for one: two such addresses may be two mailboxes.
-          // Letter case of ASCII is all that may differ, and the account must own the address.
-          `${SELECT_ACCOUNTS} WHERE email_key IS NOT NULL AND email_key = $2
-            AND lower(email COLLATE "C") = lower($1::text COLLATE "C")`,
-      column === 'external_id' ? [value] : [value, emailKey(value)],
+      `${SELECT_ACCOUNTS} WHERE ${isById ? 'external_id' : 'email_key'} = $1`,
+      [isById ? value : emailKey(value)],
     );
-    return row && accountFrom(row);
+    if (!row) return undefined;
+    // The key takes look-alikes for one address, but they may be two mailboxes.
+    return isById || isSameMailbox(row.email, value) ? accountFrom(row) : undefined;
   }
 
   async function opened(
@@ -130,7 +125,10 @@ export function createComeIn(parts: ComeInParts): {
     origin: Origin,
   ): Promise<Account | 'overtaken' | undefined> {
     const { verifiedEmail, name: claimed } = await person.claims();
-    if (verifiedEmail === undefined) return undefined;
+    // Normalized it may be another mailbox, which the provider did not verify.
+    if (verifiedEmail === undefined || normalizeEmail(verifiedEmail) !== verifiedEmail) {
+      return undefined;
+    }
     const named = nameFor(claimed, verifiedEmail);
     // People choose their names at many providers, and pages name them as owners of clients.
     const isTaken = await takenNames.isTaken(database, named, undefined);

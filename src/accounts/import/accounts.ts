@@ -1,7 +1,7 @@
 /** Accounts of an import: compared with those that there are, and written. */
 import { randomId } from '../../random-id.ts';
 import type { Queries } from '../../storage/queries.ts';
-import { emailKey } from '../email.ts';
+import { emailKey, newEmailProblem } from '../email.ts';
 import type { Identity } from '../identities/identities.ts';
 import { linkAccounts, movingLink, recordsOfAdded, recordsOfChanged } from './account-records.ts';
 import {
@@ -79,6 +79,9 @@ export async function compareAccounts(
       else facts.problems.add(line.number, takenEmail(holder));
     }
     const key = { type: 'account', external_id } as const;
+    // The line of an account that has such an address since before goes on being imported.
+    const isRefused = email !== found?.email && newEmailProblem(email);
+    if (isRefused) facts.problems.add(line.number, refusedEmail(email, isRefused));
     const moves = movingLink(line.identity, found, { linked, subject });
     if (moves !== undefined) facts.problems.add(line.number, moves);
     if (!found) {
@@ -180,6 +183,11 @@ const takenEmail = ({ id, external_id }: AccountRow): string =>
     ? `email: the account ${id}, which was made by hand, has this address; change one of the two`
     : `email: the account with the external_id ${JSON.stringify(external_id)}, which is not in the ` +
       'file, has this address; use that external_id, or add a line that gives it another address';
+
+const refusedEmail = (email: string, { other }: { readonly other?: string }): string =>
+  other === undefined
+    ? `email: ${JSON.stringify(email)} is not an email address; write one like "ada@example.com"`
+    : `email: ${JSON.stringify(email)} is another spelling; write ${JSON.stringify(other)}`;
 
 /** Makes room, in the same transaction: the account has its next address when its own line is written. */
 async function moveOut(tx: Queries, ids: readonly string[]): Promise<void> {

@@ -1,6 +1,8 @@
 /** Mail, handed to the operator's server, beside the request it follows from. */
-import type { Transporter } from 'nodemailer';
+import { domainToASCII } from 'node:url';
+import type { PluginFunction, Transporter } from 'nodemailer';
 import type { Logger } from 'pino';
+import { isMailbox, parseSender } from '../../mailbox.ts';
 
 export interface Message {
   readonly to: { readonly name: string; readonly address: string };
@@ -31,9 +33,30 @@ export function createSendMail({ smtpUrl, from }: { smtpUrl: string; from: strin
       requireTLS: password !== '' && !isLoopback,
       disableFileAccess: true,
       disableUrlAccess: true,
-    });
-    await transport.sendMail({ ...message, from });
+    }).use('stream', refuseOtherRecipient);
+    await transport.sendMail({ ...message, from: parseSender(from) ?? from });
   };
+}
+
+/**
+ * Accounts may have an address of before `newEmailProblem` (email.ts) with characters that nodemailer
+ * replaces or puts in quotes: the mail would go to another mailbox.
+ */
+const refuseOtherRecipient: PluginFunction = ({ data, message }, done) => {
+  const { address } = data.to as Message['to'];
+  const [recipient = '', ...others] = message?.getEnvelope().to ?? [];
+  const isSame =
+    recipient === address ||
+    (isMailbox(address) && withAsciiDomain(recipient) === withAsciiDomain(address));
+  const isRefused = !isSame || others.length > 0;
+  done(isRefused ? new Error('the address has characters that mail cannot carry') : null);
+};
+
+/** As nodemailer writes the address of a recipient. */
+function withAsciiDomain(address: string): string {
+  const at = address.lastIndexOf('@') + 1;
+  const domain = address.slice(at);
+  return address.slice(0, at) + (domainToASCII(domain) || domain);
 }
 
 /** Sends mail beside the request it follows from: nobody waits for it, and nothing fails with it. */

@@ -1,5 +1,6 @@
 /** The settings of what the service connects to: `storage`, `mail`, and the `api` of the tokens. */
 
+import { parseSender } from '../../mailbox.ts';
 import { isLoopbackOrigin } from '../issuer.ts';
 import { hasHost, isDatabaseUrl, isDecodable, isRedisUrl, PASSWORDS_IN_URLS } from '../urls.ts';
 import { flag, text, wholeNumber } from './kinds.ts';
@@ -89,7 +90,7 @@ export const mail = {
       accepts: 'a sender',
       example: '`gatehouse@example.com` or `Gatehouse <gatehouse@example.com>`',
     },
-    isSender,
+    (sender) => parseSender(sender) !== undefined,
   )
     .optional()
     .describe('Who the mail is from; needed with smtp_url.'),
@@ -99,13 +100,6 @@ export const mail = {
 function isSmtpUrl(url: string): boolean {
   const form = /^smtps?:\/\/[^/?#]+\/?$/;
   return form.test(url) && URL.canParse(url) && isDecodable(url) && hasHost(url);
-}
-
-/** An address, or a name and an address in angle brackets. One line, for it becomes a header. */
-function isSender(sender: string): boolean {
-  return /^(?:[^\p{C}<>]+ <[^\s\p{C}<>@]+@[^\s\p{C}<>@]+>|[^\s\p{C}<>@]+@[^\s\p{C}<>@]+)$/u.test(
-    sender,
-  );
 }
 
 /** The GraphQL API that the tokens are for, as its developers are shown it. */

@@ -11,6 +11,7 @@ import type { Operator } from '../program/operator.ts';
 import { checkAddress } from './address.ts';
 import { checkCookies } from './browser.ts';
 import { checkDatabase, reasonOf } from './database.ts';
+import { checkEmails } from './emails.ts';
 import { createFindings, type Findings } from './findings.ts';
 import { checkFlow } from './flow.ts';
 import { checkHops } from './hops.ts';
@@ -108,6 +109,7 @@ async function examine(
       if (database && store) await checkEndings(findings, database, store);
       await checkProviders(findings, settings.issuer, findProviders({ environment }));
       if (database) await checkRequired(findings, database, settings.signIn);
+      if (database) await checkEmails(findings, database);
       const send = await checkAddress(findings, { issuer: settings.issuer, address, signal });
       const { passwords } = settings.signIn;
       const visitors = database && store && createVisitors(database, { by, passwords });

@@ -1,0 +1,21 @@
+/** The doctor's look at email addresses of before that no account would be given today. */
+import { accountsWithOddEmails } from '../../accounts/email.ts';
+import type { Database } from '../../storage/queries.ts';
+import type { Findings } from './findings.ts';
+
+/** Enough to begin with; each is a command to run. */
+const MAX_NAMED = 5;
+
+export async function checkEmails(findings: Findings, database: Database): Promise<void> {
+  const check = 'email_addresses';
+  const ids = await accountsWithOddEmails(database);
+  if (ids.length === 0) return findings.ok(check, 'mail can be sent to every account');
+  const named = ids.slice(0, MAX_NAMED).join(', ');
+  const more = ids.length > MAX_NAMED ? ` and ${ids.length - MAX_NAMED} more` : '';
+  findings.warning({
+    check,
+    where: 'accounts',
+    message: `${ids.length} of the accounts have an address that mail may not reach: ${named}${more}`,
+    remedy: 'they can sign in with it; give them another one with `accounts change-email`',
+  });
+}
