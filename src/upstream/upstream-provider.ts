@@ -38,6 +38,8 @@ export interface UpstreamFlow {
   readonly begunAt: number;
   /** The person must have proved there since then who they are. */
   readonly isFresh: boolean;
+  /** The provider asks who it is, instead of letting in who is signed in there. */
+  readonly asksWho?: boolean;
 }
 
 /** Somebody whom the provider has let in. */
@@ -104,12 +106,13 @@ export const callbackUrl = (issuer: string, { id }: Pick<SignInProvider, 'id'>):
 
 export const newFlow = (
   clock: Clock,
-  { isFresh }: { readonly isFresh: boolean },
+  { isFresh, asksWho = false }: { readonly isFresh: boolean; readonly asksWho?: boolean },
 ): UpstreamFlow => ({
   nonce: randomNonce(),
   codeVerifier: randomPKCECodeVerifier(),
   begunAt: epochSeconds(clock),
   isFresh,
+  asksWho,
 });
 
 /** Asks the provider nothing yet. */
@@ -142,6 +145,7 @@ export function createUpstreamProvider({
         code_challenge_method: 'S256',
         // `max_age` makes it say when that was (OpenID Connect Core §3.1.2.1).
         ...(flow.isFresh && { prompt: 'login', max_age: '0' }),
+        ...(!flow.isFresh && flow.asksWho && { prompt: promptForAnother(known) }),
         // Else it may say so where it is asked to (§5.5.1.1), and the person is not asked again.
         ...(!flow.isFresh && known.claims_parameter_supported && { claims: WHEN_PROVED }),
         ...(loginHint !== undefined && { login_hint: loginHint }),
@@ -204,6 +208,10 @@ export function createUpstreamProvider({
     checkLogout: createLogoutCheck({ provider: settings, metadata, clock }),
   };
 }
+
+/** Initiating User Registration via OpenID Connect 1.0 §3 has the metadata: which prompts it knows. */
+const promptForAnother = ({ prompt_values_supported: known }: ServerMetadata): string =>
+  Array.isArray(known) && known.includes('select_account') ? 'select_account' : 'login';
 
 function configurationFor(
   settings: SignInProvider,

@@ -55,6 +55,8 @@ export interface Upstream {
   sign(claims: JWTPayload, options?: { type?: string | undefined }): Promise<string>;
 }
 
+type Interaction = InstanceType<Provider['Interaction']>;
+
 const CLIENT_SECRET = 'secret-of-gatehouse-at-the-provider';
 
 /**
@@ -115,10 +117,20 @@ export async function startUpstream(ours: string, id = 'platform'): Promise<Upst
   });
 
   async function letIn({ req, res }: KoaContextWithOIDC): Promise<void> {
+    await signOutOther(await provider.interactionDetails(req, res));
     const result = upstream.isCancelling
       ? { error: 'access_denied', error_description: 'the person went back' }
       : { login: { accountId: upstream.account.sub } };
     await provider.interactionFinished(req, res, result);
+  }
+
+  /** Who signs in as another person takes the place of the one before, without a page that asks. */
+  async function signOutOther(interaction: Interaction): Promise<void> {
+    const { session, exp } = interaction;
+    if (!session || session.accountId === upstream.account.sub) return;
+    await (await provider.Session.findByUid(session.uid))?.destroy();
+    delete interaction.session;
+    await interaction.save(exp - Math.floor(Date.now() / 1000));
   }
 
   async function told(token: string): Promise<string> {

@@ -63,7 +63,7 @@ const MOST_CLAUSES = 6;
 export const SHOWN_FIELD = 'shown';
 
 export function consentAnswers(parts: PageParts) {
-  const { host, access, connections, interactions, seals } = parts;
+  const { host, access, connections, interactions, seals, upstream } = parts;
 
   return {
     /** `GET /interaction/:uid` while it waits for a decision. */
@@ -115,6 +115,7 @@ export function consentAnswers(parts: PageParts) {
         case 'deny':
           return seeOther(ctx, await interactions.deny(ctx));
         case 'switch-account':
+          upstream.askWho(ctx);
           return seeOther(ctx, await interactions.switchAccount(ctx));
         default:
           // No button was pressed that this page has: ask again.

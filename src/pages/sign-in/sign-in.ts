@@ -108,7 +108,9 @@ export function signInAnswers(parts: PageParts) {
     const hinted = upstream.wayOf(email);
     const way = form.get(WAY_FIELD) ?? (password === '' ? hinted?.id : undefined);
     if (way !== undefined) {
-      const loginHint = normalizeEmail(email) ?? purpose.loginHint;
+      // The client's hint is about the person of before.
+      const hint = upstream.asksWho(ctx, way) ? undefined : purpose.loginHint;
+      const loginHint = normalizeEmail(email) ?? hint;
       await upstream.begin(ctx, way, { ...purpose, loginHint });
       return undefined;
     }
@@ -158,13 +160,14 @@ export function signInAnswers(parts: PageParts) {
   }
 
   /**
-   * Nobody needs to choose where there is one way, except after it came to nothing, or in a browser
-   * where there was another: a passkey.
+   * Nobody needs to choose where there is one way, except after it came to nothing or for the next
+   * person in this browser, or in a browser where there was another: a passkey.
    */
   function straightOn(ctx: Context, loginHint = ''): { readonly id: string } | undefined {
     if (ctx.query[CHOOSE] !== undefined || ctx.method !== 'GET') return undefined;
     if (passkeys?.isKnownIn(ctx)) return undefined;
-    return upstream.only ?? (passwords ? undefined : upstream.wayOf(loginHint));
+    const way = upstream.only ?? (passwords ? undefined : upstream.wayOf(loginHint));
+    return way && upstream.asksWho(ctx, way.id) ? undefined : way;
   }
 
   async function show(ctx: Context): Promise<void> {

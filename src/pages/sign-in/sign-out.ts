@@ -17,11 +17,15 @@ declare module '../view-data.ts' {
  */
 const CLEARED = '"cache", "storage"';
 
-export function signOutPage({ host, steps, accounts, sessions }: PageParts): Route[] {
+export function signOutPage({ host, steps, accounts, sessions, upstream }: PageParts): Route[] {
   /** Asks, because a link on any site can lead here; or says that it is done. */
   async function show(ctx: Context): Promise<void> {
     const account = await signedInAccount(ctx, { sessions, accounts });
-    if (!account) return host.render(ctx, 'signed-out', { title: 'Signed out' });
+    if (!account) {
+      // Again, for the sign-out itself may clear the cookies of this site.
+      upstream.askWho(ctx);
+      return host.render(ctx, 'signed-out', { title: 'Signed out' });
+    }
     await host.render(ctx, 'sign-out', { account });
   }
 
@@ -32,6 +36,7 @@ export function signOutPage({ host, steps, accounts, sessions }: PageParts): Rou
     if (isMeant) {
       await sessions.signOut(ctx);
       ctx.set('Clear-Site-Data', CLEARED);
+      upstream.askWho(ctx);
     }
     seeOther(ctx, ctx.path);
   }

@@ -74,6 +74,10 @@ export interface UpstreamSignIns {
   wayOf(email: string): HintedWay | undefined;
   /** Those with which this account has signed in. */
   waysOf(account: Account): Promise<readonly WayIn[]>;
+  /** Whoever signs in next in this browser is asked by the provider who they are. */
+  askWho(ctx: Context): void;
+  /** Whether this provider asks, and so is not gone to without a click. */
+  asksWho(ctx: Context, id: string): boolean;
   /** Sends the browser there, or says why not. */
   begin(ctx: Context, id: string, purpose: Purpose): Promise<void>;
   /** What each provider's addresses answer. */

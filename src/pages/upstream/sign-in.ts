@@ -31,6 +31,7 @@ import {
 } from '../sign-in/upstream-ways.ts';
 import type { WaitingSignIn } from '../sign-in/waiting-sign-in.ts';
 import type { UpstreamFlows } from './flows.ts';
+import type { NextPerson } from './next-person.ts';
 import type { Confirm, Link } from './own-account.ts';
 import {
   CONFIRMED,
@@ -51,6 +52,7 @@ export function createUpstreamSignIns(parts: {
   readonly providers: readonly UpstreamProvider[];
   readonly passwords: boolean;
   readonly flows: UpstreamFlows;
+  readonly nextPerson: NextPerson;
   readonly comeIn: ComeIn;
   readonly link: Link;
   readonly confirm: Confirm;
@@ -65,7 +67,7 @@ export function createUpstreamSignIns(parts: {
   readonly recordSignIn: RecordSignIn;
   readonly outcomes: UpstreamOutcomes;
 }): UpstreamSignIns {
-  const { clock, log, providers, flows, errorPage, outcomes } = parts;
+  const { clock, log, providers, flows, nextPerson, errorPage, outcomes } = parts;
   const settingsOfAll = providers.map(({ settings }) => settings);
   const ways = settingsOfAll.map(({ id, label }): WayIn => ({ id, label }));
   const [first] = ways;
@@ -81,7 +83,8 @@ export function createUpstreamSignIns(parts: {
       return errorPage.say(ctx, 429, TOO_MANY);
     }
     const state = randomId('', 43);
-    const flow = newFlow(clock, purpose);
+    const { isFresh } = purpose;
+    const flow = newFlow(clock, { isFresh, asksWho: nextPerson.isAsked(ctx, id) });
     try {
       const url = await provider.begin({ state, flow, loginHint: purpose.loginHint });
       await flows.keep(ctx, state, { provider: id, flow, purpose });
@@ -101,9 +104,13 @@ export function createUpstreamSignIns(parts: {
         return errorPage.say(ctx, 400, isOver(label, parts.passwords || ways.length > 1));
       }
       const { flow, purpose, state } = began;
+      const hasAsked = flow.isFresh || flow.asksWho === true;
+      // Begun before somebody signed out in another tab.
+      if (nextPerson.isAsked(ctx, id) && !hasAsked) return begin(ctx, id, purpose);
       try {
         const query = new URLSearchParams(ctx.querystring);
         const person = await provider.finish(query, { ...flow, state });
+        nextPerson.wasAsked(ctx, id);
         await letIn(ctx, provider, { person, purpose });
       } catch (error) {
         await sayWhy(ctx, { provider, error, purpose });
@@ -151,6 +158,7 @@ export function createUpstreamSignIns(parts: {
     { person, purpose, reason }: { person: UpstreamPerson; purpose: Purpose; reason: string },
   ): Promise<void> {
     outcomes.cameFromUpstream(id, 'refused');
+    nextPerson.ask(ctx, id);
     // With the subject: who runs the service can link it.
     const about = { provider: id, issuer: person.issuer, subject: person.subject, reason };
     log.warn({ requestId: ctx.state.requestId, ...about }, 'somebody of a provider stays out');
@@ -211,6 +219,8 @@ export function createUpstreamSignIns(parts: {
     ways,
     strongWays: settingsOfAll.filter(canBeStrong).map(({ id, label }) => ({ id, label })),
     only,
+    askWho: (ctx) => nextPerson.ask(ctx),
+    asksWho: nextPerson.isAsked,
     begin,
     hasHints: providers.some(({ settings }) => settings.hintDomains.length > 0),
 

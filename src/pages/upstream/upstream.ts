@@ -5,14 +5,14 @@ import type { CreateAttemptLimit } from '../../attempt-limits.ts';
 import { createUpstreamProvider, type UpstreamProvider } from '../../upstream/upstream-provider.ts';
 import type { VisitorParts } from '../page.ts';
 import { createUpstreamFlows, LONGEST_SECONDS } from './flows.ts';
-
 import { upstreamLogouts } from './logout.ts';
+import { createNextPerson } from './next-person.ts';
 import { createConfirm, createLink } from './own-account.ts';
 import { createUpstreamSignIns } from './sign-in.ts';
 
 type SignInParts = Omit<
   Parameters<typeof createUpstreamSignIns>[0],
-  'providers' | 'passwords' | 'flows' | 'comeIn' | 'link' | 'confirm'
+  'providers' | 'passwords' | 'flows' | 'nextPerson' | 'comeIn' | 'link' | 'confirm'
 >;
 
 type LogoutParts = Omit<
@@ -70,6 +70,10 @@ export function createUpstream(
           log,
         }),
       }),
+      nextPerson: createNextPerson(
+        issuer,
+        signIn.providers.map(({ id }) => id),
+      ),
       comeIn,
       link: createLink({ ...parts, linkTo }),
       confirm: createConfirm(parts),

@@ -1,0 +1,122 @@
+/** One person signs out, and another one signs in, in a browser that a provider still knows. */
+import { expect } from 'chai';
+import { authorizationUrl } from '../support/oauth.ts';
+import type { Page } from '../support/person.ts';
+import type { Traveller } from '../support/upstream.ts';
+import { GRACE, startWithUpstream, WAY } from './service.ts';
+
+const OSCAR = { sub: 'oscar-there', email: 'oscar@example.test', email_verified: true };
+const PARTNER = { sign_in_with: 'partner' };
+const PROMPTS = ['none', 'login', 'select_account'];
+
+const promptOf = ({ location }: Page) => location?.searchParams.get('prompt');
+const isConsent = ({ forms }: Page): boolean => forms.some(({ names }) => names.has('decision'));
+
+describe('the next person in a browser with a session at a provider', () => {
+  const on = startWithUpstream({ hasSecond: true });
+
+  before('one provider lets people choose their account', () => {
+    on.second.changes.set('/.well-known/openid-configuration', (ctx) => {
+      ctx.body = { ...(ctx.body as object), prompt_values_supported: PROMPTS };
+    });
+  });
+
+  const signedIn = async (): Promise<Traveller> => {
+    const person = on.traveller();
+    expect((await on.signIn(GRACE, person)).html).to.include('Grace Person');
+    return person;
+  };
+  const signOut = async (person: Traveller): Promise<void> => {
+    await person.follow(await person.submit(await person.get('/logout'), {}));
+  };
+  const begin = async (person: Traveller, way: Record<string, string> = WAY): Promise<Page> =>
+    person.submit(await person.get('/login'), way);
+
+  it('is asked who they are after a sign-out, by each provider once', async () => {
+    const person = await signedIn();
+    await signOut(person);
+    on.upstream.account = OSCAR;
+    const there = await begin(person);
+    expect(promptOf(there)).to.equal('login');
+    expect((await person.travel(there)).html).to.include('Oscar Other');
+    // This one has not asked yet, and offers a choice.
+    await on.service.accounts.endSessions(on.seeded.other.accountId);
+    expect(promptOf(await begin(person))).to.equal(null);
+    on.second.account = { ...OSCAR, sub: 'oscar-at-the-partner' };
+    expect(promptOf(await begin(person, PARTNER))).to.equal('select_account');
+  });
+
+  it('is asked after “Not you?” on the consent page', async () => {
+    const person = await signedIn();
+    const url = authorizationUrl(on.service.issuer, on.seeded.clients.confidential);
+    const consent = await person.follow(await person.get(url));
+    const page = await person.follow(await person.submit(consent, { decision: 'switch-account' }));
+    on.upstream.account = OSCAR;
+    const there = await person.submit(page, WAY);
+    expect(promptOf(there)).to.equal('login');
+    const again = await person.travel(there);
+    expect(again.html).to.include('Oscar Other').and.not.include('Grace Person');
+    expect(isConsent(again)).to.equal(true);
+  });
+
+  it('is asked after an account that nobody has here', async () => {
+    const person = on.traveller();
+    const refused = await on.signIn({ ...OSCAR, sub: 'n', email: 'n@example.test' }, person);
+    expect(refused.html).to.include('There is no account for you here');
+    const [, again = ''] = /href="(\/login\?[^"]+)"/.exec(refused.html) ?? [];
+    on.upstream.account = GRACE;
+    const page = await person.get(again.replaceAll('&amp;', '&'));
+    const there = await person.submit(page, WAY);
+    expect(promptOf(there)).to.equal('login');
+    expect((await person.travel(there)).html).to.include('Grace Person');
+  });
+
+  it('is asked although another tab was on its way to the provider before the sign-out', async () => {
+    const person = on.traveller();
+    const inAnotherTab = await person.get('/login');
+    await on.signIn(GRACE, person);
+    const callback = await person.untilCallback(await person.submit(inAnotherTab, WAY));
+    await signOut(person);
+    on.upstream.account = OSCAR;
+    const asked = await person.get(callback);
+    expect(promptOf(asked)).to.equal('login');
+    expect((await person.travel(asked)).html).to.include('Oscar Other');
+  });
+
+  it('in another browser is asked nothing, and the cookie names providers only', async () => {
+    const person = await signedIn();
+    await signOut(person);
+    expect(person.cookieHeader('/')).to.match(/gate_ask_who=platform~partner(;|$)/);
+    expect(promptOf(await begin(on.traveller()))).to.equal(null);
+  });
+});
+
+describe('without passwords and with one provider, the next person in a browser', () => {
+  const on = startWithUpstream({ passwords: false });
+
+  it('reads a page where they can choose, and not the consent page of the last person', async () => {
+    const person = on.traveller();
+    on.upstream.account = GRACE;
+    const hint = { login_hint: GRACE.email };
+    const url = authorizationUrl(on.service.issuer, on.seeded.clients.confidential, hint);
+    const consent = await person.travel(await person.get(url));
+    expect(isConsent(consent)).to.equal(true);
+    on.upstream.account = OSCAR;
+    const page = await person.travel(await person.submit(consent, { decision: 'switch-account' }));
+    expect(page.html).to.include('Sign in with <bdi>Warehouse platform</bdi>');
+    const there = await person.submit(page, WAY);
+    expect(promptOf(there)).to.equal('login');
+    // The client meant the last person.
+    expect(there.location?.searchParams.get('login_hint')).to.equal(null);
+    const again = await person.travel(there);
+    expect(again.html).to.include('Oscar Other').and.not.include('Grace Person');
+  });
+
+  it('reads it after a sign-out too; who comes by a link of a portal is asked there', async () => {
+    const person = on.traveller();
+    await on.signIn(GRACE, person);
+    await person.follow(await person.submit(await person.get('/logout'), {}));
+    expect((await person.get('/login')).html).to.include('Warehouse platform');
+    expect(promptOf(await person.get('/login/platform'))).to.equal('login');
+  });
+});
