@@ -25,6 +25,7 @@ import { createOwnRequests } from './host/own-requests.ts';
 import { securityHeaders } from './host/security-headers.ts';
 import { createRender } from './host/views.ts';
 import { createErrorPage } from './pages/error-page/error-page.ts';
+import { createFirstSignIn } from './pages/first-sign-in/question.ts';
 import { keptAnswers } from './pages/forms/kept-answers.ts';
 import { createKeptForms } from './pages/forms/kept-forms.ts';
 import { createNotices } from './pages/forms/notices.ts';
@@ -173,8 +174,20 @@ export function createApplication(parts: ApplicationParts): Application {
       parts.passkeys.waysOf(settings.signIn.passkeys),
     ],
   });
+  const endingChoices = createEndingChoices({ ...parts, disconnect, waysIn });
+  const forms = createShownOnce({ store, clock, seconds: 3_600 });
+  const limit = hourlyLimit('kept_forms', 200);
+  const keptForms = createKeptForms({ issuer, log, shownOnce: forms, limit });
+  const firstSignIn = createFirstSignIn({
+    ...parts,
+    passwords,
+    sessions,
+    keptForms,
+    endingChoices,
+  });
   const upstream = createUpstream({
     ...parts,
+    firstSignIn,
     demands,
     errorPage,
     outcomes,
@@ -189,9 +202,6 @@ export function createApplication(parts: ApplicationParts): Application {
   const passkeySignIns = settings.signIn.passkeys
     ? createPasskeySignIns({ ...parts, mail, outcomes, browserOf: formTokens.browserOf })
     : undefined;
-  const forms = createShownOnce({ store, clock, seconds: 3_600 });
-  const limit = hourlyLimit('kept_forms', 200);
-  const keptForms = createKeptForms({ issuer, log, shownOnce: forms, limit });
   const answers = keptAnswers({ forms: keptForms, sessions, accounts, demands });
   const steps = pageSteps({
     host,
@@ -247,7 +257,8 @@ export function createApplication(parts: ApplicationParts): Application {
         ends: createOrganizationEnds(parts),
       }),
       waysIn,
-      endingChoices: createEndingChoices({ ...parts, disconnect, waysIn }),
+      endingChoices,
+      firstSignIn,
       passwordChanges: createPasswordChanges({
         ...parts,
         links: parts.passwordLinks,

@@ -90,6 +90,7 @@ const DOORS: Readonly<Record<string, string>> = {
   'operator/keys': 'keys states',
   'operator/places': 'memberships places',
   'operator/program': 'confirmation failure given lists names operator report run-operator',
+  'pages/first-sign-in': 'first-sign-in question',
   'pages/forms': 'kept-answers kept-forms notices sent-form',
   'pages/password': 'forgot-password password recovery recovery-wait',
   'pages/sign-in':

@@ -1,9 +1,9 @@
 /** Every way in to an account beside its password: shown to its person, who may remove them. */
-import { lockedTransactionOf } from '../storage/account-turns.ts';
-import type { Database, Queries } from '../storage/queries.ts';
-import { type Account, type AccountRow, accountFrom } from './account.ts';
+import { lockedTransactionOf, transactionOf } from '../storage/account-turns.ts';
+import type { Alongside, Database, Queries } from '../storage/queries.ts';
+import { type Account, type AccountRow, accountFrom, SELECT_ACCOUNTS } from './account.ts';
 import type { AccountRegistry } from './account-registry.ts';
-import type { NewActivity, Origin } from './activity/activity.ts';
+import { type NewActivity, type Origin, SessionEnded } from './activity/activity.ts';
 
 export interface WayHeld {
   /** In a form: the kind, and which one. */
@@ -59,7 +59,29 @@ export interface WaysIn {
     id: string,
     by: { readonly origin: Origin; readonly hasPassword: boolean },
   ): Promise<Account | 'last' | undefined>;
+  /**
+   * Ends in one transaction what its person does not recognize. Every session ends with a password, a
+   * way or by itself.
+   *
+   * @param what `origin` with their session; `passwords`: whether people sign in with them here;
+   *   `rest` ends ways by `removeWith`, and what is not a way.
+   * @returns the account from now on; `last` if nothing would let them in, and then nothing ends.
+   * @throws SessionEnded
+   */
+  endUnrecognized(
+    accountId: string,
+    what: {
+      readonly origin: Origin;
+      readonly password: boolean;
+      readonly sessions: boolean;
+      readonly passwords: boolean;
+      readonly rest: Alongside<Account>;
+    },
+  ): Promise<Account | 'last'>;
 }
+
+/** Thrown inside of a transaction, so that nothing of it is kept. */
+class NothingLeft extends Error {}
 
 export function createWaysIn({
   database,
@@ -108,6 +130,39 @@ export function createWaysIn({
       });
       accounts.forget(accountId);
       return outcome;
+    },
+
+    async endUnrecognized(accountId, { origin, password, sessions, passwords, rest }) {
+      try {
+        return await transactionOf(database, accountId, async (tx) => {
+          const locked = `${SELECT_ACCOUNTS} WHERE id = $1 FOR NO KEY UPDATE`;
+          const [row] = await tx.query<AccountRow>(locked, [accountId]);
+          if (!row) throw new SessionEnded();
+          const account = accountFrom(row);
+          const before = await listed(accountId, tx);
+          const details = { purpose: 'removed' };
+          const who = { actor: 'person', accountId, origin } as const;
+          if (password) await activity.record({ action: 'password_changed', ...who, details }, tx);
+          await rest(tx, account);
+          const left = await listed(accountId, tx);
+          const hasPassword = passwords && account.hasPassword && !password;
+          if (!hasPassword && left.every(({ way }) => way.isUnused)) throw new NothingLeft();
+          const endsSessions = password || sessions || left.length < before.length;
+          if (sessions) await activity.record({ action: 'signed_out_everywhere', ...who }, tx);
+          const [changed] = await tx.query<AccountRow>(
+            `UPDATE accounts SET password_hash = CASE WHEN $2 THEN NULL ELSE password_hash END,
+                session_generation = session_generation + $3
+              WHERE id = $1 RETURNING *`,
+            [accountId, password, endsSessions ? 1 : 0],
+          );
+          return accountFrom(changed ?? row);
+        });
+      } catch (error) {
+        if (error instanceof NothingLeft) return 'last';
+        throw error;
+      } finally {
+        accounts.forget(accountId);
+      }
     },
   };
 }

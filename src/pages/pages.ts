@@ -4,6 +4,7 @@ import { activityPage } from './activity.ts';
 import { apiKeysPage } from './api-keys.ts';
 import { connectionsPage } from './connections.ts';
 import { errorReferencePage } from './error-reference/error-reference.ts';
+import { firstSignInPage } from './first-sign-in/first-sign-in.ts';
 import { interactionPage } from './interaction/interaction.ts';
 import { oauthClientsPage } from './oauth-clients/oauth-clients.ts';
 import { organizationsPage } from './organizations/organizations.ts';
@@ -38,6 +39,7 @@ const PAGES: readonly ((parts: PageParts) => Route[])[] = [
   apiKeysPage,
   activityPage,
   securityPage,
+  firstSignInPage,
   strongerSignInPage,
   passkeysPage,
   errorReferencePage,

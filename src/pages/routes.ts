@@ -29,6 +29,7 @@ import type { Interactions } from '../provider/interactions.ts';
 import type { SessionDemands } from '../provider/session-demands.ts';
 import type { Seals } from '../seals.ts';
 import type { ErrorPage } from './error-page/error-page.ts';
+import type { FirstSignIn } from './first-sign-in/question.ts';
 import type { KeptForms } from './forms/kept-forms.ts';
 import type { PageHost } from './page.ts';
 import type { EndingChoices } from './password/recovery.ts';
@@ -137,6 +138,7 @@ export interface PageParts {
   readonly demands: Demands;
   readonly sessionDemands: SessionDemands;
   readonly endingChoices: EndingChoices;
+  readonly firstSignIn: FirstSignIn;
   /** Absent where no mail is sent, as is the URL. */
   readonly linkRequests:
     | {

@@ -43,7 +43,7 @@ declare module './view-data.ts' {
 /** How long a sign-in is good for what a thief of the session would do first. */
 const RECENT_SECONDS = 600;
 
-/** What people type that is no secret. Nothing else of a form is kept. */
+/** What people type or tick that is no secret. Nothing else of a form is kept. */
 const TYPED_FIELDS = [
   'name',
   'redirect_uris',
@@ -53,6 +53,12 @@ const TYPED_FIELDS = [
   'homepage_url',
   'support_url',
   'privacy_url',
+  'remove_way',
+  'remove_password',
+  'end_sessions',
+  'revoke_api_keys',
+  'way',
+  'onward',
 ];
 /** Each counts for the one time it is sent. */
 const NOT_CARRIED = ['form_token', 'current_password', PASSKEY_FIELD];

@@ -103,6 +103,8 @@ GET /profile/security/mail: requireSignedIn backToPage
 POST /profile/security/mail: OWN FORM requireRecentSignIn chooseMail
 GET /profile/security/sign-out-everywhere: requireSignedIn backToPage
 POST /profile/security/sign-out-everywhere: OWN FORM signOutEverywhere
+GET /profile/security/first-sign-in: requireSignedIn show
+POST /profile/security/first-sign-in: OWN FORM requireRecentSignIn end
 GET /profile/stronger-sign-in: requireSignedIn show
 GET /passkey-options/sign-in: optionsToSignIn
 GET /passkey-options/confirm: requireSignedIn optionsToConfirm

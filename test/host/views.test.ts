@@ -361,6 +361,17 @@ const samples: Samples = {
     action: '/stop-recovery',
     token: text,
   }),
+  'first-sign-in': (text, many) => ({
+    label: text,
+    action: '/profile/security/first-sign-in',
+    choices: list(many, (index) => ({
+      ...{ name: 'remove_way', value: text, verb: 'remove', what: text },
+      ...{ since: some(MOMENT, index), isChosen: index > 0 },
+    })),
+    fields: [{ name: 'way', value: text }],
+    onward: '/profile',
+    problem: some(text, many),
+  }),
   'stronger-sign-in': (text, many) => ({
     notice: some(text, many),
     until: MOMENT,
@@ -550,6 +561,7 @@ describe('views', () => {
       ...['<%= page.button %>', 'Delete client', 'Delete client', 'Disconnect', 'Disconnect'],
       ...[
         'Disconnect all',
+        'End what is ticked',
         'Remove',
         'Remove',
         'Remove',

@@ -109,6 +109,12 @@ describe('operator edits, beside a running service', () => {
     const [stays, ...others] = idsOf(await sessions());
     expect(others, 'one signed out').to.deep.equal([]);
     expect([first.id, last.id]).to.include(stays);
+    const unasked = await refusal(`sessions end --account ${person.email}`);
+    expect(unasked).to.include({
+      code: 'confirmation_needed',
+      message: `Ends every browser session of ${person.email}. This cannot be undone.`,
+    });
+    expect(idsOf(await sessions())).to.deep.equal([stays]);
     await value(`sessions end --account ${person.email} --yes`);
     await eventually(async () => {
       expect((await on.partner.browser.get('/profile')).location?.pathname).to.equal('/login');

@@ -14,6 +14,10 @@ describeInBrowser('the sign-in page with providers, in Chromium', (visit) => {
     await page.goto(authorizationUrl(on.service.issuer, on.seeded.clients.confidential).href);
     await expectAccessible(page);
     await page.getByRole('button', { name: 'Sign in with Warehouse platform' }).click();
+    // Grace has a password.
+    await page.getByRole('heading', { name: 'Do you recognize all of this?' }).waitFor();
+    await expectAccessible(page);
+    await page.getByRole('link', { name: 'Keep everything' }).click();
     await page.getByRole('button', { name: 'Approve' }).waitFor();
     expect(await page.innerText('body')).to.include('Grace Person');
     expect(problems).to.deep.equal([]);
@@ -24,6 +28,7 @@ describeInBrowser('the sign-in page with providers, in Chromium', (visit) => {
     const { page, problems } = await visit();
     await page.goto(`${on.service.issuer}/profile/api-keys`);
     await page.getByRole('button', { name: 'Sign in with Partner login' }).click();
+    await page.getByRole('link', { name: 'Keep everything' }).click();
     await page.fill('[name=name]', 'Night sync');
     await page.locator('main form button').first().click();
     await expectAccessible(page);

@@ -1,5 +1,6 @@
 /** Whose account somebody comes in with: linked once, never moved, never a second one. */
 import { expect } from 'chai';
+import { SessionEnded } from '../../src/accounts/activity/activity.ts';
 import { GRACE, startWithUpstream } from './service.ts';
 
 describe('somebody who comes from a provider', () => {
@@ -55,6 +56,31 @@ describe('somebody who comes from a provider', () => {
     expect((await on.signIn(GRACE)).html).to.include('Grace Person');
     await on.service.accounts.suspend(accountId);
     expect((await on.signIn(GRACE)).status).to.equal(403);
+    await on.service.accounts.resume(accountId);
+  });
+
+  it('gets no way to sign in at the moment in which the account is suspended', async () => {
+    const { accountId } = on.seeded.other;
+    const { database, identities, passkeys } = on.service;
+    // By another node: this one looked before, and has not heard of it.
+    await database.query('UPDATE accounts SET suspended_at = now() WHERE id = $1', [accountId]);
+    const identity = { issuer: on.upstream.issuer, subject: 'late' };
+    const linking = database.transaction((tx) => identities.link(accountId, identity, tx));
+    expect(await linking).to.equal('taken');
+    const passkey = { credentialId: 'late', publicKey: 'key', counter: 0, transports: [] };
+    const adding = passkeys.add({
+      ...passkey,
+      ...{ accountId, name: 'Late', aaguid: '', maySync: false, isSynced: false },
+      challenge: { text: 'asked before', seconds: 60 },
+      origin: {
+        address: '192.0.2.9',
+        browser: 'Firefox',
+        session: { uid: 'theirs', generation: 1 },
+      },
+    });
+    expect(await adding.catch((error) => error)).to.be.instanceOf(SessionEnded);
+    expect(await linksOf(accountId)).to.deep.equal([]);
+    expect(await passkeys.of(accountId)).to.deep.equal([]);
     await on.service.accounts.resume(accountId);
   });
 

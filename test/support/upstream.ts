@@ -211,8 +211,13 @@ const signed = (
 
 /** One browser, which also goes to the providers and keeps their cookies. */
 export interface Traveller extends Person {
-  /** Follows redirects, to providers and back, until a page or a place that is none of these. */
+  /**
+   * Follows redirects, to providers and back, until a page or a place that is none of these. Whoever is
+   * asked on the way what they recognize (`/profile/security/first-sign-in`) keeps everything.
+   */
   travel(page: Page): Promise<Page>;
+  /** As `travel`, but up to that question. */
+  arrive(page: Page): Promise<Page>;
   /** Until the provider sends it back: that address, not yet visited. */
   untilCallback(page: Page): Promise<URL>;
 }
@@ -235,7 +240,13 @@ export function createTraveller(ours: string, ...theirs: readonly string[]): Tra
     get cookieNames() {
       return person.cookieNames;
     },
-    travel: (page) => go(page, () => false),
+    arrive: (page) => go(page, () => false),
+    async travel(page) {
+      const arrived = await go(page, () => false);
+      const [, onward] = /href="([^"]+)">Keep everything/.exec(arrived.html) ?? [];
+      if (onward === undefined) return arrived;
+      return go(await person.get(onward.replaceAll('&amp;', '&')), () => false);
+    },
     async untilCallback(page) {
       const { location, url, html } = await go(page, ({ pathname }) =>
         /\/callback$/.test(pathname),

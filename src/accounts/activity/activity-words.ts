@@ -62,11 +62,12 @@ const REFUSALS: Readonly<Record<string, string>> = {
   copied: 'its counter did not grow, so somebody may have copied it',
 };
 
-/** Of a one-time link: what it was for. */
+/** What a one-time link was for, or how else a password changed. */
 const LINKS: Readonly<Record<string, string>> = {
   invitation: 'with a link of the operator’s',
   forgotten: 'with a link of “Forgot password?”',
   confirmed: 'after it was confirmed with a provider',
+  removed: 'it was removed, after the first sign-in with a provider',
 };
 
 const WORDS = {

@@ -38,7 +38,7 @@ export type StaysOut = 'unknown' | 'unverified' | 'suspended' | 'taken';
 
 export interface CameIn {
   readonly account: Account;
-  /** This sign-in has just linked an account that was there before. */
+  /** It was there before, and this is the first sign-in with this identity. */
   readonly isNewLink: boolean;
 }
 
@@ -155,9 +155,10 @@ export function createComeIn(parts: ComeInParts): {
   const comeIn: ComeIn = async (from, person, origin) => {
     const known = await identities.use(person);
     if (known) {
-      return known.isSuspended
-        ? refused(from, person, known, { reason: 'suspended', origin })
-        : { account: known, isNewLink: false };
+      const { account, isFirstUse } = known;
+      return account.isSuspended
+        ? refused(from, person, account, { reason: 'suspended', origin })
+        : { account, isNewLink: isFirstUse };
     }
     const found = await matched(from, person);
     if (found?.isSuspended) return refused(from, person, found, { reason: 'suspended', origin });
@@ -177,7 +178,7 @@ export function createComeIn(parts: ComeInParts): {
     if (account !== 'overtaken') return account ? { account, isNewLink: false } : 'unknown';
     // By their own second click, it may be: then the link is there now.
     const now = await identities.use(person);
-    return now && !now.isSuspended ? { account: now, isNewLink: false } : 'unknown';
+    return now && !now.account.isSuspended ? { account: now.account, isNewLink: false } : 'unknown';
   };
 
   const linkTo: LinkTo = async (account, from, person, origin) => {

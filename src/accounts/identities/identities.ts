@@ -29,10 +29,20 @@ export interface LinkedIdentity extends Identity {
  */
 export type LinkOutcome = 'linked' | 'known' | 'taken';
 
+/** The account that an identity is linked with, as it is now. */
+export interface UsedIdentity {
+  readonly account: Account;
+  /** Nobody signed in with it before: an import made the link. */
+  readonly isFirstUse: boolean;
+}
+
 export interface Identities {
-  /** The account that is linked with it, as it is now; notes that it was used. */
-  use(identity: Identity): Promise<Account | undefined>;
-  /** Never moves a link. An account that is suspended at this moment gets none: `taken`. */
+  /** Records that it was used. The first use ends the one-time links of the account. */
+  use(identity: Identity): Promise<UsedIdentity | undefined>;
+  /**
+   * Never moves a link. An account that is suspended at this moment gets none: `taken`. A new link
+   * ends the one-time links of the account (migration 0045).
+   */
   link(accountId: string, identity: Identity, tx: Queries): Promise<LinkOutcome>;
   /** The oldest first. */
   listOf(accountId: string): Promise<LinkedIdentity[]>;
@@ -51,6 +61,9 @@ interface IdentityRow {
 
 /** Of what a form names. */
 const PREFIX = 'provider ';
+
+/** The id of a linked provider among the ways in. */
+export const wayIdOf = (issuer: string): string => `${PREFIX}${issuer}`;
 
 export function createIdentities({
   database,
@@ -72,6 +85,38 @@ export function createIdentities({
     }));
   }
 
+  /** A link of an import: invitations may be open that were made after it, and before its owner came. */
+  const useFirst = ({ issuer, subject }: Identity): Promise<UsedIdentity | undefined> =>
+    database.transaction(async (tx) => {
+      // The account first, as a change of its password does: the two cannot wait for each other.
+      const [row] = await tx.query<AccountRow>(
+        `${SELECT_ACCOUNTS} WHERE id = (
+            SELECT account_id FROM account_identities WHERE issuer = $1 AND subject = $2
+          ) FOR NO KEY UPDATE`,
+        [issuer, subject],
+      );
+      if (!row) return undefined;
+      const account = accountFrom(row);
+      if (account.isSuspended) return { account, isFirstUse: false };
+      const values = [issuer, subject, account.id];
+      const [link] = await tx.query<Pick<IdentityRow, 'last_used_at'>>(
+        `SELECT last_used_at FROM account_identities
+          WHERE issuer = $1 AND subject = $2 AND account_id = $3`,
+        values,
+      );
+      // Unlinked meanwhile.
+      if (!link) return undefined;
+      const isFirstUse = link.last_used_at === null;
+      if (isFirstUse)
+        await tx.query('DELETE FROM password_links WHERE account_id = $1', [account.id]);
+      await tx.query(
+        `UPDATE account_identities SET last_used_at = $4
+          WHERE issuer = $1 AND subject = $2 AND account_id = $3`,
+        [...values, new Date(clock())],
+      );
+      return { account, isFirstUse };
+    });
+
   async function remove(
     accountId: string,
     issuer: string,
@@ -91,12 +136,13 @@ export function createIdentities({
       // away ends the sessions of that account.
       const [row] = await database.query<AccountRow>(
         `WITH used AS (
-            UPDATE account_identities SET last_used_at = $3 WHERE issuer = $1 AND subject = $2
+            UPDATE account_identities SET last_used_at = $3
+              WHERE issuer = $1 AND subject = $2 AND last_used_at IS NOT NULL
               RETURNING account_id
           ) ${SELECT_ACCOUNTS} WHERE id = (SELECT account_id FROM used)`,
         [issuer, subject, new Date(clock())],
       );
-      return row && accountFrom(row);
+      return row ? { account: accountFrom(row), isFirstUse: false } : useFirst({ issuer, subject });
     },
 
     async link(accountId, { issuer, subject }, tx) {
@@ -131,7 +177,7 @@ export function createIdentities({
         (await listOf(accountId, tx)).map(({ issuer, createdAt, lastUsedAt }) => {
           const known = providers.find((provider) => provider.issuer === issuer);
           return {
-            id: `${PREFIX}${issuer}`,
+            id: wayIdOf(issuer),
             kind: 'provider',
             label: known?.label ?? issuer,
             addedAt: createdAt,

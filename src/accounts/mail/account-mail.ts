@@ -115,6 +115,12 @@ const TEXTS = {
     remedy: 'look at what else opens your account.',
     path: '/profile/security',
   },
+  unrecognized_ended: {
+    subject: 'Access to your Gatehouse account was ended',
+    happened: 'after the first sign-in with a provider, this lost access to your account',
+    remedy: 'contact the people who run the service, and give them this message.',
+    path: '/profile/security',
+  },
   password_changed: {
     subject: 'Your Gatehouse password was changed',
     happened: 'the password of your account was changed, and every other browser was signed out',

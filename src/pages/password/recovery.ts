@@ -34,7 +34,7 @@ export interface EndingChoices {
    */
   ending(
     ctx: Context,
-    removed: (ways: readonly WayHeld[]) => void,
+    removed?: (ways: readonly WayHeld[]) => void,
   ): NonNullable<Parameters<PasswordChanges['useLink']>[2]>;
 }
 
@@ -75,7 +75,7 @@ export function createEndingChoices({
       }));
     },
 
-    ending(ctx, removed) {
+    ending(ctx, removed = () => {}) {
       const form = formOf(ctx);
       const origin = originOf(ctx);
       const isChosen = (name: string): boolean => form.get(name) === 'yes';

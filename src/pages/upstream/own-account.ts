@@ -34,7 +34,7 @@ export const createConfirm =
     readonly activity: Pick<Activity, 'record'>;
   }): Confirm =>
   async (ctx, { id, label }, { person, accountId }) => {
-    const account = await identities.use(person);
+    const { account } = (await identities.use(person)) ?? {};
     if (account?.id === accountId) return account.isSuspended ? 'suspended' : account;
     const { issuer, subject } = person;
     const about = { provider: id, provider_name: label, issuer, subject };

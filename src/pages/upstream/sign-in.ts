@@ -2,7 +2,7 @@
 import type { Context } from 'koa';
 import type { Logger } from 'pino';
 import type { ComeIn } from '../../accounts/identities/coming-in.ts';
-import type { Identities } from '../../accounts/identities/identities.ts';
+import { type Identities, wayIdOf } from '../../accounts/identities/identities.ts';
 import { passwordLinkPath } from '../../accounts/passwords/link-mail.ts';
 import type { PasswordLinks } from '../../accounts/passwords/links.ts';
 import { canBeStrong } from '../../accounts/sign-in-strength.ts';
@@ -19,6 +19,7 @@ import {
   type UpstreamProvider,
 } from '../../upstream/upstream-provider.ts';
 import type { ErrorPage } from '../error-page/error-page.ts';
+import type { FirstSignIn } from '../first-sign-in/question.ts';
 import { type Notices, originOf, seeOther } from '../page.ts';
 import type { Demands } from '../sign-in/demands.ts';
 import type { RecordSignIn } from '../sign-in/signing-in.ts';
@@ -65,6 +66,7 @@ export function createUpstreamSignIns(parts: {
   readonly notices: Pick<Notices, 'tell'>;
   readonly errorPage: Pick<ErrorPage, 'say'>;
   readonly recordSignIn: RecordSignIn;
+  readonly firstSignIn: Pick<FirstSignIn, 'path'>;
   readonly outcomes: UpstreamOutcomes;
 }): UpstreamSignIns {
   const { clock, log, providers, flows, nextPerson, errorPage, outcomes } = parts;
@@ -149,7 +151,13 @@ export function createUpstreamSignIns(parts: {
     }
     await parts.sessions.signIn(ctx, account, person);
     await parts.recordSignIn(ctx, account, { ...settings, isNewLink });
-    await leadOn(ctx, purpose);
+    if (purpose.confirms !== undefined) return leadBack(ctx, purpose);
+    const onward = await onwardTo(ctx, purpose);
+    const wayId = wayIdOf(person.issuer);
+    seeOther(
+      ctx,
+      isNewLink ? await parts.firstSignIn.path(ctx, account, { wayId, onward }) : onward,
+    );
   }
 
   async function sayRefused(
@@ -165,13 +173,15 @@ export function createUpstreamSignIns(parts: {
     await errorPage.say(ctx, 403, staysOut(reason, label, chooseAgain(purpose)));
   }
 
-  async function leadOn(ctx: Context, { interaction, target, confirms }: Purpose): Promise<void> {
-    if (interaction !== undefined) {
-      parts.waiting.end(ctx);
-      return seeOther(ctx, (await parts.interactions.restartSignedIn(interaction)) ?? target);
-    }
+  async function onwardTo(ctx: Context, { interaction, target }: Purpose): Promise<string> {
+    if (interaction === undefined) return target;
+    parts.waiting.end(ctx);
+    return (await parts.interactions.restartSignedIn(interaction)) ?? target;
+  }
+
+  async function leadBack(ctx: Context, { target }: Purpose): Promise<void> {
     // What was typed says it itself.
-    if (confirms === undefined || target.includes('?')) return seeOther(ctx, target);
+    if (target.includes('?')) return seeOther(ctx, target);
     await parts.notices.tell(ctx, target, CONFIRMED);
   }
 

@@ -1,0 +1,109 @@
+/**
+ * `/profile/security/first-sign-in`: after the first sign-in with a provider, what opened the account
+ * before or acts for it, for its person to end. Somebody else may have used an invitation first.
+ */
+import type { Context } from 'koa';
+import { formOf } from '../../provider/form.ts';
+import { originInSession, seeOther } from '../page.ts';
+import type { EndingChoice } from '../password/recovery.ts';
+import { get, type PageParts, post, type Route } from '../routes.ts';
+import { accountOf, typedOf } from '../signed-in.ts';
+import { fromOf } from '../words/browser.ts';
+import { FIRST_SIGN_IN, ONWARD, PASSWORD, SESSIONS, WAY } from './question.ts';
+
+declare module '../view-data.ts' {
+  interface ViewData {
+    readonly 'first-sign-in': {
+      /** The provider. */
+      readonly label: string;
+      readonly action: string;
+      readonly choices: readonly EndingChoice[];
+      /** Hidden fields, which are parameters of the address as well. */
+      readonly fields: readonly { readonly name: string; readonly value: string }[];
+      /** Where the person was going. */
+      readonly onward: string;
+      readonly problem: string | undefined;
+    };
+  }
+}
+
+const HOME = '/profile';
+const LAST = 'Then nothing would be left to sign in with. Keep one of these.';
+const ENDED = 'What you ticked has ended.';
+
+export function firstSignInPage(parts: PageParts): Route[] {
+  const { host, steps, firstSignIn, waysIn, endingChoices, keptForms, sessions, devices } = parts;
+
+  /** From the address, or from the form: after a sign-in in between only that is left. */
+  async function askedFor(ctx: Context) {
+    const account = accountOf(ctx);
+    const form = ctx.method === 'POST' ? formOf(ctx) : typedOf(ctx);
+    const said = (name: string): string => form?.get(name) ?? String(ctx.query[name] ?? '');
+    const [wayId, kept] = [said(WAY), said(ONWARD)];
+    const onward = await keptForms.look<unknown>(ctx, kept, account.id);
+    const way = (await waysIn.of(account.id)).find((one) => one.id === wayId);
+    const choices = way ? await firstSignIn.choices(ctx, account, way.id) : [];
+    return {
+      way,
+      kept,
+      choices: choices.map((choice) => ({ ...choice, isChosen: isTicked(form, choice) })),
+      onward: isOurs(onward) ? onward : HOME,
+    };
+  }
+
+  async function draw(ctx: Context, problem?: string): Promise<void> {
+    const { way, kept, choices, onward } = await askedFor(ctx);
+    if (!way || choices.length === 0) return seeOther(ctx, onward);
+    // It may lead on to an authorization request, and so to a client.
+    await host.pageToClient(ctx, async () => {});
+    await host.render(ctx, 'first-sign-in', {
+      label: way.label,
+      action: FIRST_SIGN_IN,
+      choices,
+      fields: [
+        { name: WAY, value: way.id },
+        { name: ONWARD, value: kept },
+      ],
+      onward,
+      problem,
+    });
+  }
+
+  async function end(ctx: Context): Promise<void> {
+    const account = accountOf(ctx);
+    const { choices, onward } = await askedFor(ctx);
+    const form = formOf(ctx);
+    const ticked = choices.filter(({ isChosen }) => isChosen);
+    if (ticked.length === 0) return seeOther(ctx, onward);
+    const left = await waysIn.endUnrecognized(account.id, {
+      origin: originInSession(ctx),
+      password: form.get(PASSWORD) === 'yes',
+      sessions: form.get(SESSIONS) === 'yes',
+      passwords: parts.passwords,
+      rest: endingChoices.ending(ctx),
+    });
+    if (left === 'last') {
+      ctx.status = 422;
+      return draw(ctx, LAST);
+    }
+    await sessions.renew(ctx, left);
+    devices.remember(ctx, left);
+    const about = ticked.map(({ what }) => what).join(', ');
+    parts.mail?.tell(left.id, 'unrecognized_ended', { ...fromOf(ctx), about });
+    await host.notices.tell(ctx, onward, ENDED);
+  }
+
+  const show = (ctx: Context): Promise<void> => draw(ctx);
+
+  return [
+    get(FIRST_SIGN_IN, steps.requireSignedIn, show),
+    post(FIRST_SIGN_IN, ...steps.ownForm(), steps.requireRecentSignIn, end),
+  ];
+}
+
+const isTicked = (form: URLSearchParams | undefined, { name, value }: EndingChoice): boolean =>
+  form?.getAll(name).includes(value) ?? false;
+
+/** A path: what was kept is ours, but the same place also keeps forms. */
+const isOurs = (onward: unknown): onward is string =>
+  typeof onward === 'string' && /^\/(?![/\\])/.test(onward);

@@ -1,0 +1,74 @@
+/** What is asked after the first sign-in with a provider: is all of this yours? */
+import type { Context } from 'koa';
+import type { Account } from '../../accounts/account.ts';
+import type { SessionList } from '../../accounts/session-list.ts';
+import type { BrowserSessions } from '../../provider/browser-sessions.ts';
+import type { KeptForms } from '../forms/kept-forms.ts';
+import type { EndingChoice, EndingChoices } from '../password/recovery.ts';
+
+export interface FirstSignIn {
+  /**
+   * Where a person goes after their first sign-in with a provider.
+   *
+   * @param wayId of that provider, as `WayHeld` has it.
+   * @param onward where they were going: returned if there is nothing to ask.
+   */
+  path(
+    ctx: Context,
+    account: Account,
+    to: { readonly wayId: string; readonly onward: string },
+  ): Promise<string>;
+  /** What there is besides that provider, in the words of a box to tick. */
+  choices(ctx: Context, account: Account, wayId: string): Promise<readonly EndingChoice[]>;
+}
+
+export const FIRST_SIGN_IN = '/profile/security/first-sign-in';
+/** The linked provider: a parameter of the page, and a field of its form. */
+export const WAY = 'way';
+/** Names the address, kept for this browser, to which they go on. A parameter and a field, too. */
+export const ONWARD = 'onward';
+export const PASSWORD = 'remove_password';
+export const SESSIONS = 'end_sessions';
+
+export function createFirstSignIn(parts: {
+  readonly passwords: boolean;
+  readonly keptForms: Pick<KeptForms, 'keep'>;
+  readonly sessionList: Pick<SessionList, 'of'>;
+  readonly sessions: Pick<BrowserSessions, 'current' | 'lastSeen'>;
+  readonly endingChoices: Pick<EndingChoices, 'of'>;
+}): FirstSignIn {
+  const { passwords, keptForms, sessionList, sessions, endingChoices } = parts;
+
+  async function otherSessions(ctx: Context, account: Account): Promise<number> {
+    const own = await sessions.current(ctx);
+    const uids = (await sessionList.of(account)).map(({ uid }) => uid);
+    return (await sessions.lastSeen(uids.filter((uid) => uid !== own?.uid))).size;
+  }
+
+  const choices: FirstSignIn['choices'] = async (ctx, account, wayId) => {
+    const [others, rest] = await Promise.all([
+      otherSessions(ctx, account),
+      endingChoices.of(ctx, account),
+    ]);
+    const own = { value: 'yes', since: undefined, isChosen: false };
+    const password = { ...own, name: PASSWORD, verb: 'remove', what: 'the password' };
+    const session = { ...own, name: SESSIONS, verb: 'sign out', what: browsersInWords(others) };
+    return [
+      ...(passwords && account.hasPassword ? [password] : []),
+      ...(others > 0 ? [session] : []),
+      ...rest.filter(({ value }) => value !== wayId),
+    ];
+  };
+
+  return {
+    choices,
+    async path(ctx, account, { wayId, onward }) {
+      if ((await choices(ctx, account, wayId)).length === 0) return onward;
+      const kept = await keptForms.keep(ctx, onward, account.id);
+      return `${FIRST_SIGN_IN}?${new URLSearchParams({ [WAY]: wayId, ...(kept && { [ONWARD]: kept }) })}`;
+    },
+  };
+}
+
+const browsersInWords = (browsers: number): string =>
+  browsers === 1 ? 'another browser' : `${browsers} other browsers`;
