@@ -107,8 +107,9 @@ export function createIdentities({
       // Unlinked meanwhile.
       if (!link) return undefined;
       const isFirstUse = link.last_used_at === null;
-      if (isFirstUse)
+      if (isFirstUse) {
         await tx.query('DELETE FROM password_links WHERE account_id = $1', [account.id]);
+      }
       await tx.query(
         `UPDATE account_identities SET last_used_at = $4
           WHERE issuer = $1 AND subject = $2 AND account_id = $3`,
