@@ -22,7 +22,7 @@ export function isMailbox(address: string): boolean {
   return DOT_STRING.test(local) && !INVISIBLE.test(local) && isDomain(domain);
 }
 
-/** `domainToASCII` corrects what it is given, as browsers do: the spelling must be one that it returns. */
+/** Browsers' rules (`domainToASCII`) correct a spelling and read numbers as IPv4: nothing may change. */
 function isDomain(domain: string): boolean {
   const ascii = domainToASCII(domain);
   const spelled = domain.toLowerCase();

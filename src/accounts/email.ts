@@ -4,14 +4,14 @@ import { sha256 } from '../random-id.ts';
 import type { Database } from '../storage/queries.ts';
 
 /**
- * What accounts could have before `newEmailProblem` decided: one @, a dot in the domain, nothing
- * invisible. People sign in with such addresses, so what is typed is still looked up by this.
+ * The former rule: one @, a dot in the domain, nothing invisible. Accounts of that time may have an
+ * address that `newEmailProblem` refuses, so sign-ins and look-ups still go by this one.
  */
 const EMAIL = /^[^\s@\p{C}]+@[^\s@\p{C}.]+(?:\.[^\s@\p{C}.]+)+$/u;
 
 /**
- * The spelling that is kept, shown and mailed to, or undefined when no account can have it. An
- * account gets it only if `newEmailProblem` finds nothing, too.
+ * Returns the spelling that is kept, shown and mailed to, or undefined if no account can have this
+ * address. New addresses must pass `newEmailProblem` as well.
  */
 export function normalizeEmail(entered: string): string | undefined {
   const email = entered.normalize('NFC').trim();
@@ -30,8 +30,11 @@ export function emailKey(entered: string): string {
 }
 
 /**
- * Why no account is given this address, as `normalizeEmail` returned it; undefined for a good one.
- * Accounts that have such an address keep it. `other` is the address to use instead, if there is one.
+ * Returns why an address must not be given to an account, or undefined for a good one. An account that
+ * has it already keeps it.
+ *
+ * @param email as `normalizeEmail` returned it.
+ * @returns `other`: the address to use instead, if there is one.
  */
 export function newEmailProblem(email: string): { readonly other?: string } | undefined {
   const other = otherEmailMeant(email) ?? inOwnScript(email);
@@ -40,8 +43,8 @@ export function newEmailProblem(email: string): { readonly other?: string } | un
 }
 
 /**
- * Whether a provider means the address of an account. Only ASCII letter case may differ, and nothing
- * is normalized before: NFC makes a K of the Kelvin sign, whose mailbox is another person's.
+ * True if an address of a provider is that of an account. Only ASCII letter case may differ. Do not
+ * normalize before: NFC makes a K of the Kelvin sign, but the two may be mailboxes of two people.
  */
 export function isSameMailbox(kept: string, claimed: string): boolean {
   return inAsciiLowerCase(kept) === inAsciiLowerCase(claimed);
@@ -138,11 +141,11 @@ async function keyRows(database: Database, rows: readonly Row[]): Promise<void> 
   });
 }
 
-/** Addresses that are plainly good, so that few are left to look at. A regular expression of PostgreSQL. */
+/** A regular expression of PostgreSQL that leaves few addresses to check here. */
 const PLAIN_ADDRESS =
   '^[A-Za-z0-9_+-]+(\\.[A-Za-z0-9_+-]+)*@([A-Za-z0-9]+(-[A-Za-z0-9]+)*\\.)+[A-Za-z]+$';
 
-/** Ids of accounts whose address no account would be given today. Mail may not reach them. */
+/** Returns the ids of accounts with an address of the former rule, which mail may not reach. */
 export async function accountsWithOddEmails(database: Database): Promise<string[]> {
   const rows = await database.query<Pick<Row, 'id' | 'email'>>(
     'SELECT id, email FROM accounts WHERE email !~ $1 ORDER BY created_at, id',

@@ -60,11 +60,11 @@ export interface WaysIn {
     by: { readonly origin: Origin; readonly hasPassword: boolean },
   ): Promise<Account | 'last' | undefined>;
   /**
-   * Ends in one transaction what its person does not recognize. Every session ends with a password, a
-   * way or by itself.
+   * Ends what its person does not recognize, in one transaction. If the password, a way or the sessions
+   * are to end, every session ends.
    *
-   * @param what `origin` with their session; `passwords`: whether people sign in with them here;
-   *   `rest` ends ways by `removeWith`, and what is not a way.
+   * @param what `origin` with their session; `passwords`: true if people sign in with passwords here;
+   *   `rest` ends all else: ways by `removeWith`, connections, API keys.
    * @returns the account from now on; `last` if nothing would let them in, and then nothing ends.
    * @throws SessionEnded
    */

@@ -209,7 +209,7 @@ export function createUpstreamProvider({
   };
 }
 
-/** Initiating User Registration via OpenID Connect 1.0 §3 has the metadata: which prompts it knows. */
+/** `prompt_values_supported`: Initiating User Registration via OpenID Connect 1.0, §3. */
 const promptForAnother = ({ prompt_values_supported: known }: ServerMetadata): string =>
   Array.isArray(known) && known.includes('select_account') ? 'select_account' : 'login';
 

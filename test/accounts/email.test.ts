@@ -52,7 +52,7 @@ const DIFFERENT = [
   ' ',
 ];
 
-/** Given to new accounts, and what mail is sent to. */
+/** Addresses for new accounts, with the recipient that a mail server sees where it differs. */
 const GOOD: readonly (readonly [address: string, recipient?: string])[] = [
   ['anna@corp.test'],
   ["o'brien+a_{b}=1/2!#$%&*?^`|~-@corp.test"],
@@ -64,7 +64,7 @@ const GOOD: readonly (readonly [address: string, recipient?: string])[] = [
   [`${'a'.repeat(64)}@${'b'.repeat(63)}.test`],
 ];
 
-/** What accounts could have, and new ones cannot. */
+/** Addresses of the former rule, with the one to use instead if there is one. */
 const REFUSED: readonly (readonly [address: string, use?: string])[] = [
   ['anna<x@corp.test'],
   ['anna>x@corp.test'],

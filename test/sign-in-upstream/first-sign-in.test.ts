@@ -1,4 +1,4 @@
-/** The first sign-in with a provider, to an account that somebody else may have used before. */
+/** The first sign-in with a provider, to an account that another person may have used before. */
 import { expect } from 'chai';
 import type { LinkPurpose } from '../../src/accounts/passwords/links.ts';
 import { addPasskey } from '../pages/passkeys/soft-passkey.ts';
@@ -30,7 +30,7 @@ describe('the first sign-in with a provider', () => {
     const { token } = await on.service.passwordLinks.make(account, purpose, 'operator');
     return token;
   };
-  /** Whoever has the link, with its page still open. */
+  /** A person who has the link, with its page still open. @returns how they use it. */
   async function holder(purpose: LinkPurpose = 'invitation') {
     const token = await linkFor(purpose);
     const browser = createPerson(on.service.issuer);
@@ -90,7 +90,7 @@ describe('the first sign-in with a provider', () => {
     const useLink = await holder();
     expect((await arrived()).page.url.pathname).to.equal(QUESTION);
     expect(await useLink()).to.equal(410);
-    // Later ones are nobody's business but the operator's.
+    // One that the operator makes later works.
     const useLater = await holder();
     expect((await arrived()).page.url.pathname).to.equal('/profile');
     expect(await useLater()).to.equal(303);

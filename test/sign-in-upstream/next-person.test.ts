@@ -59,7 +59,7 @@ describe('the next person in a browser with a session at a provider', () => {
     expect(isConsent(again)).to.equal(true);
   });
 
-  it('is asked after an account that nobody has here', async () => {
+  it('is asked after a sign-in with an account that is unknown here', async () => {
     const person = on.traveller();
     const refused = await on.signIn({ ...OSCAR, sub: 'n', email: 'n@example.test' }, person);
     expect(refused.html).to.include('There is no account for you here');

@@ -79,7 +79,7 @@ describe('an account that somebody else got into', () => {
       accessToken: String(body.access_token),
       apiKey,
       linking: await begunLinking(browser),
-      // After that, for a new way to sign in ends those that are open.
+      // Made after the links above, which end the one-time links that are open.
       link: await linkFor('forgotten'),
       consent: await browser.follow(await browser.get(again)),
     };

@@ -62,7 +62,7 @@ describe('somebody who comes from a provider', () => {
   it('gets no way to sign in at the moment in which the account is suspended', async () => {
     const { accountId } = on.seeded.other;
     const { database, identities, passkeys } = on.service;
-    // By another node: this one looked before, and has not heard of it.
+    // Written past this node, as by another one just after this one read the account.
     await database.query('UPDATE accounts SET suspended_at = now() WHERE id = $1', [accountId]);
     const identity = { issuer: on.upstream.issuer, subject: 'late' };
     const linking = database.transaction((tx) => identities.link(accountId, identity, tx));

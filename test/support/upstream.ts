@@ -124,7 +124,7 @@ export async function startUpstream(ours: string, id = 'platform'): Promise<Upst
     await provider.interactionFinished(req, res, result);
   }
 
-  /** Who signs in as another person takes the place of the one before, without a page that asks. */
+  /** Ends the session of another person, as the engine would only do after a page that asks. */
   async function signOutOther(interaction: Interaction): Promise<void> {
     const { session, exp } = interaction;
     if (!session || session.accountId === upstream.account.sub) return;
@@ -212,8 +212,8 @@ const signed = (
 /** One browser, which also goes to the providers and keeps their cookies. */
 export interface Traveller extends Person {
   /**
-   * Follows redirects, to providers and back, until a page or a place that is none of these. Whoever is
-   * asked on the way what they recognize (`/profile/security/first-sign-in`) keeps everything.
+   * Follows redirects, to providers and back, until a page or a place that is none of these. Keeps
+   * everything where `/profile/security/first-sign-in` asks on the way.
    */
   travel(page: Page): Promise<Page>;
   /** As `travel`, but up to that question. */

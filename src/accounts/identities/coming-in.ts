@@ -38,7 +38,7 @@ export type StaysOut = 'unknown' | 'unverified' | 'suspended' | 'taken';
 
 export interface CameIn {
   readonly account: Account;
-  /** It was there before, and this is the first sign-in with this identity. */
+  /** The account was there before, and this is the first sign-in to it with this identity. */
   readonly isNewLink: boolean;
 }
 
@@ -125,7 +125,7 @@ export function createComeIn(parts: ComeInParts): {
     origin: Origin,
   ): Promise<Account | 'overtaken' | undefined> {
     const { verifiedEmail, name: claimed } = await person.claims();
-    // Normalized it may be another mailbox, which the provider did not verify.
+    // A normalized address may be another mailbox, which the provider did not verify.
     if (verifiedEmail === undefined || normalizeEmail(verifiedEmail) !== verifiedEmail) {
       return undefined;
     }

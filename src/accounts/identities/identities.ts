@@ -32,7 +32,7 @@ export type LinkOutcome = 'linked' | 'known' | 'taken';
 /** The account that an identity is linked with, as it is now. */
 export interface UsedIdentity {
   readonly account: Account;
-  /** Nobody signed in with it before: an import made the link. */
+  /** The first sign-in with a link that an import made. */
   readonly isFirstUse: boolean;
 }
 
@@ -85,10 +85,10 @@ export function createIdentities({
     }));
   }
 
-  /** A link of an import: invitations may be open that were made after it, and before its owner came. */
+  /** For a link that an import made: ends the invitations that were made between it and its first use. */
   const useFirst = ({ issuer, subject }: Identity): Promise<UsedIdentity | undefined> =>
     database.transaction(async (tx) => {
-      // The account first, as a change of its password does: the two cannot wait for each other.
+      // Lock the account first, as a change of its password does, so that the two cannot deadlock.
       const [row] = await tx.query<AccountRow>(
         `${SELECT_ACCOUNTS} WHERE id = (
             SELECT account_id FROM account_identities WHERE issuer = $1 AND subject = $2
@@ -104,7 +104,7 @@ export function createIdentities({
           WHERE issuer = $1 AND subject = $2 AND account_id = $3`,
         values,
       );
-      // Unlinked meanwhile.
+      // The link was removed before the lock was granted.
       if (!link) return undefined;
       const isFirstUse = link.last_used_at === null;
       if (isFirstUse) {

@@ -79,7 +79,7 @@ export async function compareAccounts(
       else facts.problems.add(line.number, takenEmail(holder));
     }
     const key = { type: 'account', external_id } as const;
-    // The line of an account that has such an address since before goes on being imported.
+    // An account may keep an address of the former rule, so that its line does not stop every import.
     const isRefused = email !== found?.email && newEmailProblem(email);
     if (isRefused) facts.problems.add(line.number, refusedEmail(email, isRefused));
     const moves = movingLink(line.identity, found, { linked, subject });

@@ -39,8 +39,8 @@ export function createSendMail({ smtpUrl, from }: { smtpUrl: string; from: strin
 }
 
 /**
- * Accounts may have an address of before `newEmailProblem` (email.ts) with characters that nodemailer
- * replaces or puts in quotes: the mail would go to another mailbox.
+ * Refuses a mail that would go to another mailbox than the kept one: an address of the former rule
+ * (email.ts) may have characters that nodemailer replaces or puts in quotes.
  */
 const refuseOtherRecipient: PluginFunction = ({ data, message }, done) => {
   const { address } = data.to as Message['to'];

@@ -1,9 +1,9 @@
-/** The doctor's look at email addresses of before that no account would be given today. */
+/** The doctor's check of email addresses that a former version accepted. */
 import { accountsWithOddEmails } from '../../accounts/email.ts';
 import type { Database } from '../../storage/queries.ts';
 import type { Findings } from './findings.ts';
 
-/** Enough to begin with; each is a command to run. */
+/** Account ids in the message. */
 const MAX_NAMED = 5;
 
 export async function checkEmails(findings: Findings, database: Database): Promise<void> {

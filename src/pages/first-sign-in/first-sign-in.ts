@@ -1,6 +1,6 @@
 /**
- * `/profile/security/first-sign-in`: after the first sign-in with a provider, what opened the account
- * before or acts for it, for its person to end. Somebody else may have used an invitation first.
+ * `/profile/security/first-sign-in`: after the first sign-in with a provider, lists what opened the
+ * account before or acts for it, for its person to end. Another person may have used an invitation.
  */
 import type { Context } from 'koa';
 import { formOf } from '../../provider/form.ts';
@@ -18,7 +18,7 @@ declare module '../view-data.ts' {
       readonly label: string;
       readonly action: string;
       readonly choices: readonly EndingChoice[];
-      /** Hidden fields, which are parameters of the address as well. */
+      /** Hidden: the parameters of the address. */
       readonly fields: readonly { readonly name: string; readonly value: string }[];
       /** Where the person was going. */
       readonly onward: string;
@@ -34,7 +34,7 @@ const ENDED = 'What you ticked has ended.';
 export function firstSignInPage(parts: PageParts): Route[] {
   const { host, steps, firstSignIn, waysIn, endingChoices, keptForms, sessions, devices } = parts;
 
-  /** From the address, or from the form: after a sign-in in between only that is left. */
+  /** Reads the form first: after a confirmation at the provider the address has no parameters. */
   async function askedFor(ctx: Context) {
     const account = accountOf(ctx);
     const form = ctx.method === 'POST' ? formOf(ctx) : typedOf(ctx);
@@ -104,6 +104,6 @@ export function firstSignInPage(parts: PageParts): Route[] {
 const isTicked = (form: URLSearchParams | undefined, { name, value }: EndingChoice): boolean =>
   form?.getAll(name).includes(value) ?? false;
 
-/** A path: what was kept is ours, but the same place also keeps forms. */
+/** Only a path of ours: other forms of this person are kept in the same place. */
 const isOurs = (onward: unknown): onward is string =>
   typeof onward === 'string' && /^\/(?![/\\])/.test(onward);

@@ -108,7 +108,7 @@ export function signInAnswers(parts: PageParts) {
     const hinted = upstream.wayOf(email);
     const way = form.get(WAY_FIELD) ?? (password === '' ? hinted?.id : undefined);
     if (way !== undefined) {
-      // The client's hint is about the person of before.
+      // The client's hint names the last person.
       const hint = upstream.asksWho(ctx, way) ? undefined : purpose.loginHint;
       const loginHint = normalizeEmail(email) ?? hint;
       await upstream.begin(ctx, way, { ...purpose, loginHint });
@@ -160,8 +160,8 @@ export function signInAnswers(parts: PageParts) {
   }
 
   /**
-   * Nobody needs to choose where there is one way, except after it came to nothing or for the next
-   * person in this browser, or in a browser where there was another: a passkey.
+   * With one way there is nothing to choose, except after it came to nothing, for the next person in
+   * this browser, or in a browser where there was another way: a passkey.
    */
   function straightOn(ctx: Context, loginHint = ''): { readonly id: string } | undefined {
     if (ctx.query[CHOOSE] !== undefined || ctx.method !== 'GET') return undefined;

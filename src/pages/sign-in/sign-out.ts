@@ -22,7 +22,7 @@ export function signOutPage({ host, steps, accounts, sessions, upstream }: PageP
   async function show(ctx: Context): Promise<void> {
     const account = await signedInAccount(ctx, { sessions, accounts });
     if (!account) {
-      // Again, for the sign-out itself may clear the cookies of this site.
+      // Set again: the answer to the form may have cleared the cookies of this site.
       upstream.askWho(ctx);
       return host.render(ctx, 'signed-out', { title: 'Signed out' });
     }

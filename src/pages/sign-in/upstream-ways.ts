@@ -74,9 +74,9 @@ export interface UpstreamSignIns {
   wayOf(email: string): HintedWay | undefined;
   /** Those with which this account has signed in. */
   waysOf(account: Account): Promise<readonly WayIn[]>;
-  /** Whoever signs in next in this browser is asked by the provider who they are. */
+  /** The next sign-in with each provider in this browser asks the person who they are. */
   askWho(ctx: Context): void;
-  /** Whether this provider asks, and so is not gone to without a click. */
+  /** Whether this provider has still to ask: then the sign-in page forwards only after a click. */
   asksWho(ctx: Context, id: string): boolean;
   /** Sends the browser there, or says why not. */
   begin(ctx: Context, id: string, purpose: Purpose): Promise<void>;

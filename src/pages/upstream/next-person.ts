@@ -6,7 +6,7 @@ export interface NextPerson {
   /** Every provider asks, or this one only. */
   ask(ctx: Context, id?: string): void;
   isAsked(ctx: Context, id: string): boolean;
-  /** This provider has asked: its session is of whoever is here now. */
+  /** This provider has asked: its session belongs to the person who is here now. */
   wasAsked(ctx: Context, id: string): void;
 }
 
@@ -14,7 +14,7 @@ export interface NextPerson {
 const LIFETIME_SECONDS = 180 * 86_400;
 
 /**
- * The cookie names the providers, and nobody. It is kept until each of them has asked: the next person
+ * The cookie names the providers, and no person. It is kept until each of them has asked: the next person
  * at a shared computer may come days later, and by another provider first.
  */
 export function createNextPerson(issuer: string, providerIds: readonly string[]): NextPerson {

@@ -107,7 +107,7 @@ export function createUpstreamSignIns(parts: {
       }
       const { flow, purpose, state } = began;
       const hasAsked = flow.isFresh || flow.asksWho === true;
-      // Begun before somebody signed out in another tab.
+      // Started before a sign-out in another tab: the provider may have let the last person in.
       if (nextPerson.isAsked(ctx, id) && !hasAsked) return begin(ctx, id, purpose);
       try {
         const query = new URLSearchParams(ctx.querystring);

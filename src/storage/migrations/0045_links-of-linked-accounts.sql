@@ -1,9 +1,9 @@
--- A new way to sign in uses up the one-time links of its account: whoever held one before its owner came
--- must not set a password after that.
+-- A new way to sign in ends the one-time links of its account: a person who held one before the owner of
+-- the account came must not set a password after that.
 -- Up Migration
 
--- Whoever adds it: its person, an import, a node of the version before. `forget_password_links` (0028) goes
--- by the id of an account.
+-- Also for links that an import or a node of the version before adds. `forget_password_links` (0028) is for
+-- rows of `accounts`: it reads another column.
 create function forget_password_links_of_account() returns trigger language plpgsql as $$
 begin
   delete from password_links where account_id = new.account_id;
