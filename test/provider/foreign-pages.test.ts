@@ -95,7 +95,7 @@ describe('requests of another site’s page', () => {
       const { status: seen, text } = await often(send);
       expect(seen, text).to.equal(status);
     }
-    // A program of the same network is still told exactly what is wrong.
+    // A program of the same network still learns that its secret or token is wrong.
     const refused = await postForm(on.issuer, '/oauth/token', {
       grant_type: 'client_credentials',
       ...wrong,
@@ -161,7 +161,7 @@ describeInBrowser('a page of another site in a real browser', (visit) => {
     );
   }
 
-  it('locks nobody out by images, frames and wrong secrets that its visitor’s browser sends', async () => {
+  it('uses up no limit by the images, frames and wrong secrets that it makes its visitor’s browser send', async () => {
     const { page } = await visit();
     await page.goto(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`);
     await eventually(() => {
