@@ -12,8 +12,8 @@ const STRONGER = '/profile/stronger-sign-in';
 const REQUIRED = { require: 'passkey-or-upstream', requireGraceSeconds: 0 } as const;
 
 /** What a suite of these does: an owner of an organization, who comes from the provider. */
-function withOwner(provider: Partial<SignInProvider>) {
-  const on = startWithUpstream({ provider, settings: { signIn: REQUIRED } });
+function withOwner(provider: Partial<SignInProvider>, { passwords = true } = {}) {
+  const on = startWithUpstream({ provider, passwords, settings: { signIn: REQUIRED } });
   let owner: SeededPerson;
   const olga = () => ({ sub: 'olga', email: owner.email, email_verified: true });
   before('an owner of an organization', async () => {
@@ -59,7 +59,12 @@ describe('an owner who comes from a provider that must prove a second step', () 
       const asked = await person.get(
         authorizationUrl(on.service.issuer, on.seeded.clients.confidential),
       );
-      expect((await person.follow(asked)).url.pathname).to.equal(STRONGER);
+      // The authorization asks for the sign-in, with a page: it would be sent there without end.
+      const there = await person.follow(asked);
+      expect(there.url.pathname).to.match(/^\/interaction\//);
+      expect(there.html).to.include(
+        'Your last sign-in did not prove enough: sign in with Warehouse platform',
+      );
     });
   }
 
@@ -78,6 +83,24 @@ describe('an owner who comes from a provider that must prove a second step', () 
     expect((await person.get('/profile')).status).to.equal(200);
   });
 
+  it('chooses no other password by a sign-in there that proves less than they are asked for', async () => {
+    const { person } = await signIn(STRONG);
+    const page = await person.get('/profile/security');
+    on.upstream.lie = {
+      claims: (said) => ({ ...said, auth_time: Number(said.iat), acr: 'mfa', amr: ['pwd'] }),
+    };
+    const back = await person.travel(await person.submit(page, { confirm_with: 'platform' }));
+    expect(back.url.pathname).to.equal('/profile/security');
+    expect(back.html).to.include('did not prove enough to choose another password');
+    on.upstream.lie = {
+      claims: (said) => ({ ...said, auth_time: Number(said.iat), ...STRONG }),
+    };
+    const again = await person.submit(await person.get('/profile/security'), {
+      confirm_with: 'platform',
+    });
+    expect((await person.travel(again)).url.pathname).to.equal('/password');
+  });
+
   it('may go on once a passkey has confirmed that it is them', async () => {
     const { person } = await signIn(STRONG);
     const { passkey } = await addPasskey(on.service.issuer, person);
@@ -89,6 +112,24 @@ describe('an owner who comes from a provider that must prove a second step', () 
     const login = await weak.follow(await weak.get(url));
     await weak.submit(login, { passkey: passkey.answer(await optionsFor(weak, 'sign-in')) });
     expect((await weak.get('/profile')).status).to.equal(200);
+  });
+});
+
+describe('an owner who has nothing but a provider that must prove a second step', () => {
+  const { on, owner, signIn } = withOwner(
+    { match: 'verified_email', strongAmr: ['otp'] },
+    { passwords: false },
+  );
+
+  it('is shown the sign-in of an authorization again, and not sent to and fro without end', async () => {
+    const { person, page } = await signIn({ amr: ['pwd'] });
+    expect(page.url.pathname).to.equal(STRONGER);
+    const url = authorizationUrl(on.service.issuer, on.seeded.clients.confidential);
+    const asked = await person.travel(await person.get(url));
+    expect(asked.html).to.include('Your last sign-in did not prove enough');
+    on.upstream.lie = { claims: (said) => ({ ...said, amr: ['otp'] }) };
+    const consent = await person.travel(await person.submit(asked, { sign_in_with: 'platform' }));
+    expect(consent.html).to.include(owner().email).and.include('value="approve"');
   });
 });
 
