@@ -1,5 +1,6 @@
 /** One import at a time: of two that are started at once, the second begins when the first has ended. */
 import { Readable } from 'node:stream';
+import { mock } from 'node:test';
 import { expect } from 'chai';
 import { lockImports } from '../../src/accounts/import/import-lock.ts';
 import { runOperator } from '../../src/operator/program/run-operator.ts';
@@ -78,6 +79,26 @@ forEachDatabase('imports at once', (open) => {
     expect((await refusal(`import ${small} --no-wait`)).code).to.equal('import_running');
     await query("UPDATE running_import SET expires_at = clock_timestamp() - interval '1 second'");
     expect((await value(`import ${small} --no-wait`)).counts.accounts).to.include({ added: 1 });
+  });
+
+  it('one that takes long keeps its lock', async () => {
+    const secondsLeft = async (): Promise<number> => {
+      const [row] = await parts().database.query<{ left: number }>(
+        `SELECT extract(epoch FROM expires_at - clock_timestamp())::float8 AS "left" FROM running_import`,
+      );
+      return row?.left ?? 0;
+    };
+    mock.timers.enable({ apis: ['setInterval'] });
+    try {
+      const lock = await lockElsewhere();
+      await query("UPDATE running_import SET expires_at = clock_timestamp() + interval '1 second'");
+      expect(await secondsLeft()).to.be.below(2);
+      mock.timers.tick(10_000);
+      await eventually(async () => expect(await secondsLeft()).to.be.above(10));
+      await lock[Symbol.asyncDispose]();
+    } finally {
+      mock.timers.reset();
+    }
   });
 
   it('one that stood still while another began writes nothing more', async () => {

@@ -38,7 +38,11 @@ const POLL_MS = 500;
 // By the database's clock: the clocks of two machines may differ by more than the expiry.
 const EXPIRES_AT = `clock_timestamp() + interval '${EXPIRY_SECONDS} seconds'`;
 
-/** @throws Refusal `import_running` if another import runs and `onWait` is absent. */
+/**
+ * Waits until no other import is running, and keeps others from beginning.
+ *
+ * @throws Refusal `import_running` if another import runs and `onWait` is absent.
+ */
 export async function lockImports(
   database: Database,
   { startedBy, onWait }: ImportLockOptions,

@@ -49,16 +49,17 @@ export function wholeNumber(from: number, to: number) {
 /** A percentage or a number of things, as the text that was written. */
 export function shareOrNumber() {
   const number = z.int().min(0).max(MAX_NUMBER).transform(String);
-  return z.union([z.string().refine(isShareOrNumber), number]).register(expectations, {
+  return z.union([z.string().regex(SHARE_OR_NUMBER), number]).register(expectations, {
     accepts: 'a percentage or a whole number',
     example: 'a percentage from 0% to 100%, such as `10%`, or a number, such as `20`',
   });
 }
 
 const MAX_NUMBER = 999_999_999;
+const SHARE_OR_NUMBER = /^(100%|\d{1,2}%|\d{1,9})$/;
 
 /** @returns true for a percentage from `0%` to `100%`, and for a whole number. */
-export const isShareOrNumber = (text: string): boolean => /^(100%|\d{1,2}%|\d{1,9})$/.test(text);
+export const isShareOrNumber = (text: string): boolean => SHARE_OR_NUMBER.test(text);
 
 export function flag() {
   return z.boolean().register(expectations, {
