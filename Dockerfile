@@ -1,5 +1,7 @@
 # Gatehouse as an image: docs/operations.md, "In a container".
-FROM node:24-bookworm-slim AS build
+# A tag moves. Name the digest that you have tried: --build-arg NODE_IMAGE=node:24-bookworm-slim@sha256:…
+ARG NODE_IMAGE=node:24-bookworm-slim
+FROM ${NODE_IMAGE} AS build
 WORKDIR /opt/gatehouse
 COPY package.json package-lock.json ./
 # npm's settings for a registry of your own: --secret id=npmrc,src=$HOME/.npmrc
@@ -10,7 +12,7 @@ COPY . .
 # Whatever the umask of the checkout, everybody may read, and nobody but root may write.
 RUN chmod -R u+rwX,go+rX,go-w /own /opt/gatehouse
 
-FROM node:24-bookworm-slim
+FROM ${NODE_IMAGE}
 LABEL org.opencontainers.image.title="Gatehouse" \
       org.opencontainers.image.description="OAuth 2.0 authorization service of a warehouse GraphQL API" \
       org.opencontainers.image.version="0.2.0" \

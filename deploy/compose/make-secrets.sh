@@ -1,5 +1,5 @@
-# Makes the secrets of compose.yaml, once, each readable by its reader alone. Run again it changes
-# nothing: a store with a new password would lock out everybody who has the old one.
+# Makes the secrets of compose.yaml, once, each readable by its reader alone, and gives Caddy its volume.
+# Run again it makes no new ones: a store with a new password would refuse the nodes that have the old one.
 set -eu
 umask 077
 cd /secrets
@@ -16,15 +16,27 @@ keep() {
 }
 
 nodes=1000
+caddy=1001
+postgres=999
 redis=999
 root=0
 
-# Written last: where it is, everything is.
-if [ -e nodes/complete ]; then exit; fi
+# Until version 0.2.0, PostgreSQL read its password as root, and Caddy ran as root.
+# reader (uid), file or folder
+give() {
+  [ "$(stat -c %u "$2")" = "$1" ] || chown -R "$1:$1" "$2"
+}
+
+give "$caddy" caddy
+# Written last: if it is there, everything is.
+if [ -e nodes/complete ]; then
+  give "$postgres" postgres/password
+  exit
+fi
 of_postgres=$(key)
 of_redis=$(key)
 rm -f nodes/* postgres/* redis/*
-keep "$root" postgres/password "$of_postgres"
+keep "$postgres" postgres/password "$of_postgres"
 keep "$redis" redis/redis.conf "requirepass $of_redis"
 keep "$nodes" nodes/database-url "postgres://gatehouse:$of_postgres@postgres:5432/gatehouse"
 keep "$nodes" nodes/redis-url "redis://:$of_redis@redis:6379"

@@ -71,7 +71,8 @@ export async function buildImage(): Promise<Image> {
     return stdout.trim();
   };
   const dockerfile = readFileSync(path.join(ROOT, 'Dockerfile'), 'utf8');
-  const [, base = '', suite = ''] = /^FROM (node:\d+-([a-z]+)-slim)/m.exec(dockerfile) ?? [];
+  const [, base = '', suite = ''] =
+    /^ARG NODE_IMAGE=(node:\d+-([a-z]+)-slim)$/m.exec(dockerfile) ?? [];
   const npmrc = path.join(folder, 'npmrc');
   writeFileSync(npmrc, npmSettings());
   const context = await baseContext(path.join(folder, 'base'), suite);

@@ -1,6 +1,6 @@
 /** What starts Gatehouse elsewhere: well-formed, complete, and of one mind with the settings. */
 import { execFileSync } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
 import { parse, parseAllDocuments } from 'yaml';
@@ -13,7 +13,6 @@ import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 const ROOT = path.join(import.meta.dirname, '../..');
 const textOf = (name: string): string => readFileSync(path.join(ROOT, name), 'utf8');
-const { version } = JSON.parse(textOf('package.json'));
 
 const VARIABLES = [
   ...Object.keys(settingOf),
@@ -42,7 +41,17 @@ interface ComposeService {
   readonly depends_on?: Readonly<Record<string, { readonly condition: string }>>;
   readonly environment?: Readonly<Record<string, string>>;
   readonly stop_grace_period?: string;
+  readonly user: string;
+  readonly cap_add?: readonly string[];
+  readonly tmpfs?: readonly string[];
+  readonly mem_limit: string;
 }
+
+/** What the containers of compose.yaml may do beyond what every one of them may. */
+const CAPABILITIES: Readonly<Record<string, readonly string[]>> = {
+  secrets: ['CHOWN'],
+  caddy: ['NET_BIND_SERVICE'],
+};
 
 describe('compose.yaml', () => {
   const { services, volumes, networks } = parse(textOf('compose.yaml'), { merge: true });
@@ -51,9 +60,9 @@ describe('compose.yaml', () => {
   const image = textOf('Dockerfile');
 
   it('has nothing that Compose does not know', () => {
-    const known = `build cap_add cap_drop command depends_on environment healthcheck image
-      network_mode networks ports read_only restart security_opt stop_grace_period stop_signal user
-      volumes`.split(/\s+/);
+    const known = `build cap_add cap_drop command depends_on environment healthcheck image mem_limit
+      network_mode networks pids_limit ports read_only restart security_opt stop_grace_period
+      stop_signal sysctls tmpfs user volumes`.split(/\s+/);
     for (const [name, service] of each)
       expect(known, name).to.include.members(Object.keys(service));
   });
@@ -83,6 +92,61 @@ describe('compose.yaml', () => {
     }
   });
 
+  it('confines every container: no rights, a file system that is read-only, a user, limits', () => {
+    for (const [name, service] of each) {
+      expect(service, name).to.deep.include({
+        read_only: true,
+        cap_drop: ['ALL'],
+        security_opt: ['no-new-privileges:true'],
+        pids_limit: 256,
+      });
+      expect(service.cap_add, name).to.deep.equal(CAPABILITIES[name]);
+      expect(service.mem_limit, name).to.match(/^\d+[mg]$/);
+      // It gives each file to its reader, once, without a network.
+      if (name === 'secrets') expect(service).to.include({ user: '0:0', network_mode: 'none' });
+      else expect(service.user, name).to.match(/^(\d{3,4}):\1$/);
+      for (const place of service.tmpfs ?? []) {
+        const [, uid] = /:uid=(\d+)/.exec(place) ?? [];
+        if (uid !== undefined) expect(service.user, place).to.equal(`${uid}:${uid}`);
+      }
+    }
+    for (const name of ['postgres', 'redis', 'caddy']) {
+      expect(services[name].healthcheck.test, name).to.be.an('array');
+    }
+    const script = textOf('deploy/compose/make-secrets.sh');
+    for (const [name, { user }] of each.filter(([other]) => /postgres|redis|caddy/.test(other))) {
+      expect(script, name).to.include(`\n${name}=${user.replace(/:.*/, '')}\n`);
+    }
+  });
+
+  it('starts the images whose digests pin-images.sh has written down', () => {
+    const folder = temporaryDirectory('pinned');
+    const copies = ['compose.yaml', 'deploy/compose/pin-images.sh'];
+    for (const name of copies) cpSync(path.join(ROOT, name), path.join(folder, name));
+    writeFileSync(path.join(folder, '.env'), 'GATEHOUSE_ISSUER=https://a.example\nREDIS_IMAGE=x\n');
+    // In the place of Docker: it has pulled whatever it is asked about.
+    const digest = `sha256:${'4'.repeat(64)}`;
+    const docker = path.join(folder, 'docker');
+    writeFileSync(docker, `#!/bin/sh\n[ "$1" = pull ] || echo "example@${digest}"\n`, {
+      mode: 0o755,
+    });
+    const script = path.join(folder, 'deploy/compose/pin-images.sh');
+    execFileSync(script, { env: { PATH: `${folder}:${process.env.PATH}` } });
+    const written = readFileSync(path.join(folder, '.env'), 'utf8').trim().split('\n');
+    const defaults = [...textOf('compose.yaml').matchAll(/\$\{([A-Z]+_IMAGE):-([^}]+)\}/g)];
+    expect(written).to.deep.equal([
+      'GATEHOUSE_ISSUER=https://a.example',
+      ...defaults.map(([, variable, tag]) => `${variable}=${tag}@${digest}`),
+    ]);
+    // Every image is one of these, or built here on one of these.
+    const own = each.filter(([, { image: from }]) => from !== 'gatehouse');
+    for (const [name, { image: from }] of own) expect(from, name).to.match(/^\$\{[A-Z]+_IMAGE:-/);
+    expect(services.secrets.build.args).to.have.all.keys('NODE_IMAGE');
+    const [, base] = defaults.find(([, variable]) => variable === 'NODE_IMAGE')?.slice(1) ?? [];
+    expect(image).to.include(`\nARG NODE_IMAGE=${base}\n`);
+    expect(image.match(/^FROM (?!\$\{NODE_IMAGE\})/gm)).to.equal(null);
+  });
+
   it('gives each node what it asks of a container, and Redis what it asks of Redis', () => {
     expect(nodes).to.have.lengthOf(2);
     const { server } = settingsIn('config/container.yaml');
@@ -97,6 +161,18 @@ describe('compose.yaml', () => {
     expect(command).to.include('--appendonly yes').and.to.include('--maxmemory-policy noeviction');
   });
 });
+
+interface NetworkRule {
+  readonly from?: readonly NetworkPeer[];
+  readonly to?: readonly NetworkPeer[];
+  readonly ports: readonly object[];
+}
+
+interface NetworkPeer {
+  readonly ipBlock?: object;
+  readonly namespaceSelector?: { readonly matchLabels: object };
+  readonly podSelector?: object;
+}
 
 describe('deploy/kubernetes', () => {
   const folder = path.join(ROOT, 'deploy/kubernetes');
@@ -161,9 +237,36 @@ describe('deploy/kubernetes', () => {
         service.spec.ports.map(({ targetPort }) => targetPort),
     );
     expect(targets).to.deep.equal(['http', 'operators']);
-    // Whoever is not named may reach the public listener, and no other.
-    const open = of('NetworkPolicy')[0].spec.ingress.filter(({ from }: { from?: object }) => !from);
-    expect(open).to.deep.equal([{ ports: [{ port: 'http' }] }]);
+  });
+
+  it('lets in and out only what it names: other pods by namespace and label, with a port', () => {
+    const text = readFileSync(path.join(folder, 'networkpolicy.yaml'), 'utf8');
+    // What stands in it as an example, too.
+    const withExamples = text.replaceAll(
+      /^( +)# ( *(?:- to:|ports:|- ipBlock:|cidr:|except:).*)$/gm,
+      '$1$2',
+    );
+    for (const policies of [text, withExamples].map((one) => parseAllDocuments(one))) {
+      const [nodes, all] = policies.map((one) => one.toJS().spec);
+      expect(all).to.deep.include({ podSelector: {}, policyTypes: ['Ingress', 'Egress'] });
+      expect(all).not.to.have.property('ingress');
+      expect(nodes.policyTypes).to.deep.equal(['Ingress', 'Egress']);
+      const rules: readonly NetworkRule[] = [nodes.ingress, nodes.egress, all.egress].flat();
+      for (const { from, to, ports } of rules) {
+        expect(ports).to.have.length.above(0);
+        const peers = from ?? to ?? [];
+        expect(peers).to.have.length.above(0);
+        for (const { ipBlock, namespaceSelector, podSelector } of peers) {
+          if (ipBlock) continue;
+          expect(namespaceSelector?.matchLabels).to.have.key('kubernetes.io/metadata.name');
+          // kustomize would add our own label to matchLabels, and no pod of others has it.
+          expect(podSelector).to.have.all.keys('matchExpressions');
+        }
+      }
+      const reached = nodes.ingress.flatMap(({ ports }: NetworkRule) => ports);
+      expect(reached).to.deep.equal([{ port: 'http' }, { port: 'operators' }]);
+    }
+    expect(withExamples.match(/ipBlock/g)).to.have.length(3);
   });
 
   it('gives time to leave, and lets everybody know before', () => {
@@ -194,9 +297,11 @@ describe('deploy/kubernetes', () => {
     }
   });
 
-  it('runs the image of this version, as its user, on a file system that is read-only', () => {
+  it('runs the image that its digest names, as its user, on a file system that is read-only', () => {
     const [image] = kustomization.images;
-    expect(image).to.include({ name: container.image, newTag: version });
+    expect(image).to.have.all.keys('name', 'newName', 'digest');
+    expect(image.name).to.equal(container.image);
+    expect(image.digest).to.match(/^sha256:[0-9a-f]{64}$/);
     for (const { spec } of [deployment.spec.template, of('Job')[0].spec.template]) {
       const { runAsUser, runAsGroup } = spec.securityContext;
       expect(textOf('Dockerfile')).to.include(`USER ${runAsUser}:${runAsGroup}`);
@@ -258,12 +363,22 @@ describeOn([systemdAnalyze], 'deploy/systemd', () => {
     expect(unit, 'started means ready').to.include('\nType=notify\n');
   });
 
-  it('confines the service: an exposure of at most 1.3', () => {
-    const folder = temporaryDirectory('exposure');
-    const file = path.join(folder, 'gatehouse@.service');
-    writeFileSync(file, unitText('gatehouse@.service'));
-    const words = ['security', '--offline=true', '--threshold=13', file];
-    expect(() => execFileSync('systemd-analyze', words)).not.to.throw();
+  for (const name of ['gatehouse@.service', 'gatehouse-import.service']) {
+    it(`confines ${name}: an exposure of at most 1.3`, () => {
+      const folder = temporaryDirectory('exposure');
+      const file = path.join(folder, name);
+      writeFileSync(file, unitText(name));
+      const words = ['security', '--offline=true', '--threshold=13', file];
+      expect(() => execFileSync('systemd-analyze', words)).not.to.throw();
+    });
+  }
+
+  it('confines the import as it confines the service', () => {
+    const confinement = (name: string) =>
+      /^AmbientCapabilities=(?:\n.+)+/m.exec(unitText(name))?.[0].trim().split('\n');
+    expect(confinement('gatehouse-import.service'))
+      .to.deep.equal(confinement('gatehouse@.service'))
+      .and.to.have.length.above(20);
   });
 
   it('gives a process time to leave', () => {
