@@ -22,6 +22,12 @@ interface Place {
 }
 
 const LIST: readonly (Place | readonly [rule: string, from: string, to: string])[] = [
+  { in: 'src/application.ts', by: 'many-nodes/upgrade' },
+  ['a consent page of the version before approves', "createSeals('consent'", "createSeals('consents'"],
+  { in: 'src/accounts/shown-once.ts', by: 'many-nodes/upgrade' },
+  ['what the version before kept is found', "'gatehouse shown once'", "'gatehouse shown one time'"],
+  { in: 'src/storage/redis/store.ts', by: 'many-nodes/upgrade' },
+  ['tokens of machines of the version before are found', "machine_token: 'm'", "machine_token: 'M'"],
   { in: 'src/authorizations/authorization.ts', by: 'provider/ended-later' },
   ['what ended by its generation stays ended', 'return isCurrent ?', 'return true ?'],
   { in: 'src/authorizations/authorization.ts', by: 'provider/round-trips' },
