@@ -101,8 +101,8 @@ describe('the docs', () => {
       'npm test',
       'npm run test:slow',
     ]);
-    const told = textOf(path.join(ROOT, 'CONTRIBUTING.md')).replaceAll('\n', ' ');
-    expect(told).to.include('`.ci/run` installs them, runs `npm run check` first');
+    const text = textOf(path.join(ROOT, 'CONTRIBUTING.md')).replaceAll('\n', ' ');
+    expect(text).to.include('`.ci/run` installs them, runs `npm run check` first');
   });
 
   it('say of every command why no test runs it, where none does', () => {

@@ -16,8 +16,8 @@ const LOGOUT_EVENT = { 'http://schemas.openid.net/event/backchannel-logout': {} 
 /** As many as the settings of the suite allow for one account and address. */
 const SIGN_IN_FAILURES = 2;
 
-/** Signs in with a new browser. @returns the page reached. */
-const signInAnew = (issuer: string, credentials: Credentials): Promise<Page> =>
+/** @returns the page that the sign-in leads to. */
+const signInWithNewBrowser = (issuer: string, credentials: Credentials): Promise<Page> =>
   createPerson(issuer).signIn(credentials);
 
 async function expectSignedIn(person: Person, name: string): Promise<void> {
@@ -200,7 +200,7 @@ export const SIGN_INS: readonly CarriedOver[] = [
       return async () => {
         const browser = createPerson(issuer);
         await setPassword(browser, await browser.follow(await browser.get(link)));
-        expect((await signInAnew(issuer, credentials)).url.pathname).to.equal('/profile');
+        expect((await signInWithNewBrowser(issuer, credentials)).url.pathname).to.equal('/profile');
       };
     },
   },
@@ -213,7 +213,7 @@ export const SIGN_INS: readonly CarriedOver[] = [
       const page = await browser.follow(await browser.get(link));
       return async () => {
         await setPassword(browser, page);
-        expect((await signInAnew(issuer, credentials)).url.pathname).to.equal('/profile');
+        expect((await signInWithNewBrowser(issuer, credentials)).url.pathname).to.equal('/profile');
       };
     },
   },
@@ -231,7 +231,7 @@ export const SIGN_INS: readonly CarriedOver[] = [
       };
       for (let count = 0; count < SIGN_IN_FAILURES; count += 1) expect(await guess()).to.equal(401);
       return async () => {
-        // What was counted on the other version counts here.
+        // The guesses on the other version count here, too.
         expect(await guess()).to.equal(429);
         expect((await browser.signIn(credentials)).url.pathname).to.equal('/profile');
       };

@@ -13,7 +13,7 @@ import {
 import type { CarriedOver, World } from './carried-over.ts';
 import { addClient } from './clients.ts';
 
-/** What the resource server is told, who must be let in. */
+/** Introspects as the resource server. @throws Error if the token is not active. */
 export async function activeToken({ issuer, clients }: World, token: string) {
   const { status, body, text } = await introspect(issuer, clients.resourceServer, token);
   expect({ status, active: body.active }, text).to.deep.equal({ status: 200, active: true });
