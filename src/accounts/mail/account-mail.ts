@@ -2,7 +2,7 @@
 import type { Account } from '../account.ts';
 import type { AccountRegistry } from '../account-registry.ts';
 import type { Origin } from '../activity/activity.ts';
-import type { MailBeside, Message, SendMail } from './mail.ts';
+import { hasMailbox, type MailBeside, type Message, type SendMail } from './mail.ts';
 
 /** What each may switch off. Another way in, or a changed one, is always told. */
 export const UNWANTED_MAIL = ['new_device', 'new_connection', 'new_api_key'] as const;
@@ -45,6 +45,7 @@ export function createAccountMail(parts: {
       return beside.begin(`a notice (${what})`, async () => {
         const account = await accounts.find(accountId);
         if (!account || account.unwantedMail.includes(what)) return false;
+        if (!hasMailbox(account)) return false;
         await sendMail(noticeMail(account, what, { issuer, at, ...from }));
         return true;
       });

@@ -13,27 +13,27 @@ export interface Message {
 /** Resolves when the server took the message; rejects when it did not. */
 export type SendMail = (message: Message) => Promise<void>;
 
+/** False for an address under `.invalid`, where no host ever is (RFC 2606 §2), as the doctor's accounts have. */
+export const hasMailbox = ({ email }: { readonly email: string }): boolean =>
+  !/\.invalid$/i.test(email);
+
 /** Milliseconds: for a server to accept the connection, to greet, and to answer each command. */
 const TIMEOUTS = { connectionTimeout: 10_000, greetingTimeout: 10_000, socketTimeout: 20_000 };
+
+export interface MailSettings {
+  readonly smtpUrl: string;
+  readonly from: string;
+}
 
 /**
  * @param smtpUrl `smtp://` (encrypted where the server offers it, and always when a password is
  *   sent to another machine) or `smtps://`.
  * @param from an address, or `Name <address>`.
  */
-export function createSendMail({ smtpUrl, from }: { smtpUrl: string; from: string }): SendMail {
-  const { hostname, password } = new URL(smtpUrl);
-  const isLoopback = /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname);
+export function createSendMail({ smtpUrl, from }: MailSettings): SendMail {
   let transport: Transporter | undefined;
   return async (message) => {
-    const { createTransport } = await import('nodemailer');
-    transport ??= createTransport({
-      url: smtpUrl,
-      ...TIMEOUTS,
-      requireTLS: password !== '' && !isLoopback,
-      disableFileAccess: true,
-      disableUrlAccess: true,
-    }).use('stream', refuseOtherRecipient);
+    transport ??= await createTransporter(smtpUrl);
     await transport.sendMail({ ...message, from: parseSender(from) ?? from });
   };
 }
@@ -57,6 +57,30 @@ function withAsciiDomain(address: string): string {
   const at = address.lastIndexOf('@') + 1;
   const domain = address.slice(at);
   return address.slice(0, at) + (domainToASCII(domain) || domain);
+}
+
+/**
+ * Connects, encrypts and logs in as for a mail, and sends none.
+ *
+ * @throws Error of nodemailer, whose `code` says which step failed.
+ */
+export async function checkMailServer({ smtpUrl }: MailSettings): Promise<void> {
+  const transport = await createTransporter(smtpUrl);
+  await transport.verify();
+}
+
+/** Loads nodemailer only here: most deployments send no mail. */
+async function createTransporter(smtpUrl: string): Promise<Transporter> {
+  const { createTransport } = await import('nodemailer');
+  const { hostname, password } = new URL(smtpUrl);
+  const isLoopback = /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname);
+  return createTransport({
+    url: smtpUrl,
+    ...TIMEOUTS,
+    requireTLS: password !== '' && !isLoopback,
+    disableFileAccess: true,
+    disableUrlAccess: true,
+  }).use('stream', refuseOtherRecipient);
 }
 
 /** Sends mail beside the request it follows from: nobody waits for it, and nothing fails with it. */

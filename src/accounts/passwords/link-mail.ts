@@ -3,7 +3,7 @@ import type { AttemptLimit } from '../../attempt-limits.ts';
 import type { Account } from '../account.ts';
 import type { AccountRegistry } from '../account-registry.ts';
 import type { Origin } from '../activity/activity.ts';
-import type { MailBeside, Message, SendMail } from '../mail/mail.ts';
+import { hasMailbox, type MailBeside, type Message, type SendMail } from '../mail/mail.ts';
 import type { LinkPurpose, PasswordLinks } from './links.ts';
 
 export interface PasswordLinkRequests {
@@ -24,7 +24,7 @@ export function createPasswordLinkRequests(parts: {
 
   async function sendLink(email: string, origin: Origin): Promise<boolean> {
     const account = await accounts.findByEmail(email);
-    if (!account || account.isSuspended) return false;
+    if (!account || account.isSuspended || !hasMailbox(account)) return false;
     // Of known addresses only: for any other nothing is sent, so there is nothing to count.
     if (await perAccount.count(account.id)) return false;
     const purpose = 'forgotten';
