@@ -87,6 +87,13 @@ export interface UpstreamProvider {
    * @throws UpstreamAway, or UpstreamRefusal if it does not accept our client ID or secret
    */
   checkClient(): Promise<void>;
+  /**
+   * Asks it to sign in nobody (`prompt=none`): a provider that knows our redirect URI answers there
+   * (OpenID Connect Core §3.1.2.6), one that does not must not (RFC 6749 §4.1.2.1). Some do neither.
+   *
+   * @throws UpstreamAway
+   */
+  checkRedirectUri(): Promise<'registered' | 'refused' | 'unknown'>;
   /** @throws UpstreamAway, UpstreamRefusal */
   checkLogout(token: string): Promise<UpstreamLogout>;
 }
@@ -190,6 +197,33 @@ export function createUpstreamProvider({
           },
         };
       });
+    },
+
+    async checkRedirectUri() {
+      const { authorization_endpoint: endpoint = '' } = await metadata();
+      const query = new URLSearchParams({
+        client_id: settings.clientId,
+        redirect_uri: redirectUri,
+        response_type: 'code',
+        scope: settings.scopes.join(' '),
+        prompt: 'none',
+        state: randomNonce(),
+        nonce: randomNonce(),
+        code_challenge: await calculatePKCECodeChallenge(randomPKCECodeVerifier()),
+        code_challenge_method: 'S256',
+      });
+      const url = new URL(endpoint);
+      for (const [name, value] of query) url.searchParams.set(name, value);
+      const { status, headers } = await fetchFromProvider(url.href, {
+        method: 'GET',
+        headers: {},
+      }).catch((error: unknown) => {
+        throw new UpstreamAway(error);
+      });
+      const location = URL.parse(headers.get('location') ?? '', url.href);
+      if (location && location.origin + location.pathname === redirectUri) return 'registered';
+      if (status === 400) return 'refused';
+      return 'unknown';
     },
 
     async checkClient() {
