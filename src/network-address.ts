@@ -1,6 +1,9 @@
 /** Who counts as one address: what a stranger can change without effort must not begin a new count. */
 import { isIPv6 } from 'node:net';
 
+/** Sent by the doctor in an `X-Forwarded-For` of its own: an address that no host has (RFC 5737 §3). */
+export const BOGUS_ADDRESS = '203.0.113.7';
+
 /**
  * The address to count by: IPv4 as it is, also where it is written as IPv6 (RFC 4291 §2.5.5.2); of
  * IPv6 the first 64 bits, because whoever has one address of such a network has all 2^64 of it

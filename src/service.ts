@@ -12,10 +12,12 @@ import type { Clock } from './clock.ts';
 import { neededCredentials } from './config/operators-listener.ts';
 import { createReload } from './config/reload.ts';
 import type { Settings } from './config/settings.ts';
+import { createForwardedWatch } from './host/forwarded-watch.ts';
 import { addressOf, createDeparture, drain, listen } from './host/listeners.ts';
 import { createMetrics } from './host/metrics/metrics.ts';
 import { createOperatorsHost } from './host/operators-host.ts';
 import { createClockWatch, createReadiness } from './host/readiness.ts';
+import { describeNode } from './node-description.ts';
 import { createChangeStreams } from './provider/introspection-changes.ts';
 import { createRegistries } from './registries.ts';
 import { listenForChanges } from './storage/change-feed.ts';
@@ -125,12 +127,22 @@ export async function startService(given: ServiceParts) {
   const build = (next: Settings) => createApplication({ ...parts, settings: next });
   let current = { settings, application: build(settings) };
   opened.defer(() => current.application.close());
+  const forwarded = createForwardedWatch(() => void keySightings.beat());
+  let isListening = false;
   const keySightings = await startKeySightings({
     database,
     clock,
     log,
     node: `${hostname()}:${ownPort(settings.server)}`,
     keysInUse: () => current.settings.secrets,
+    describe: () =>
+      describeNode({
+        settings: current.settings,
+        readiness,
+        isListening,
+        redisIdentity: tokens.identity,
+        isForwarded: forwarded.isSeen,
+      }),
   });
   opened.defer(() => keySightings.stop());
 
@@ -193,7 +205,10 @@ export async function startService(given: ServiceParts) {
   const { server } = settings;
   const departure = createDeparture();
   const everyone = await listen(
-    (request, response) => current.application.handle(request, response),
+    (request, response) => {
+      forwarded.see(request);
+      return current.application.handle(request, response);
+    },
     server.port,
     server.host,
     {
@@ -216,6 +231,8 @@ export async function startService(given: ServiceParts) {
   const { operatorsPort, operatorsHost } = server;
   const operators = await listen(operatorsApp.callback(), operatorsPort, operatorsHost, { log });
   listeners.push(operators);
+  isListening = true;
+  await keySightings.beat();
 
   const shutdownDelayMs = (): number => current.settings.server.shutdownDelaySeconds * 1000;
   const closing = opened.move();
@@ -240,6 +257,7 @@ export async function startService(given: ServiceParts) {
     /** Says that it is about to end, takes requests for the shutdown delay, then lets nobody in. */
     async leave() {
       readiness.startDraining();
+      void keySightings.beat();
       endStreams();
       departure.announce();
       await delay(shutdownDelayMs());

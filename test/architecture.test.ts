@@ -29,8 +29,10 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'host',
   ],
   'registries.ts': ['storage', 'clients', 'accounts', 'authorizations'],
+  'node-description.ts': ['config', 'host', 'storage'],
   'service.ts': [
     'application.ts',
+    'node-description.ts',
     'registries.ts',
     'config',
     'storage',

@@ -125,7 +125,7 @@ function named(settings: Settings): Map<string, string> {
  * As it is called in the file. `refreshTokenSeconds` is `refresh_token` there, where the value
  * carries the unit.
  */
-function nameOf(section: string, member: string): string {
+export function nameOf(section: string, member: string): string {
   if (member === '') return section;
   return `${inTheFile(section)}.${inTheFile(member.replace(/Seconds$/, ''))}`;
 }

@@ -7,7 +7,13 @@ import { ConfigurationProblems } from '../config/problems.ts';
 import type { Reload } from '../config/reload.ts';
 import { exactRoutes } from './exact-routes.ts';
 import type { MetricsText } from './metrics/metrics.ts';
-import { clockRefusal, type Readiness, type Store, type StoreState } from './readiness.ts';
+import {
+  clockRefusal,
+  type Readiness,
+  reasonNotReady,
+  type Store,
+  type StoreState,
+} from './readiness.ts';
 import { requestLog } from './request-log.ts';
 import { refuseRepeatedHeaders, shownHost } from './requests.ts';
 
@@ -76,8 +82,9 @@ function requireOperatorsName(operatorsHost: string): Middleware {
 /** Every store keeps what it is given, and the process stays: send it requests. Why not, if not. */
 const answerReady = (readiness: Readiness) =>
   async function ready(ctx: Context): Promise<void> {
-    const { database, tokens } = await readiness.stores();
-    const reason = refusal('database', database) ?? refusal('tokens', tokens);
+    const states = await readiness.stores();
+    const { database, tokens } = states;
+    const reason = reasonNotReady(states);
     if (reason !== undefined || readiness.isDraining) ctx.status = 503;
     const otherwise = reason === undefined ? 'ready' : 'not ready';
     ctx.body = {
@@ -87,9 +94,6 @@ const answerReady = (readiness: Readiness) =>
       ...(reason !== undefined && { reason }),
     };
   };
-
-const refusal = (store: Store, state: StoreState): string | undefined =>
-  state.isAway ? (state.reason ?? 'no answer') : clockRefusal(store, state);
 
 function inOneWord(store: Store, state: StoreState): string {
   if (state.isAway) return 'away';

@@ -107,6 +107,13 @@ export function clockRefusal(store: Store, { clockAheadMs = 0 }: StoreState): st
   return Math.abs(clockAheadMs) > TOO_MUCH ? sentence(store, clockAheadMs) : undefined;
 }
 
+/** Why a node can serve no requests: a store is away or its clock differs; undefined if it can. */
+export const reasonNotReady = ({ database, tokens }: StoreStates): string | undefined =>
+  storeRefusal('database', database) ?? storeRefusal('tokens', tokens);
+
+const storeRefusal = (store: Store, state: StoreState): string | undefined =>
+  state.isAway ? (state.reason ?? 'no answer') : clockRefusal(store, state);
+
 /** Logs when a clock goes wrong or worse, and when it is right again. To be told of each answer. */
 export function createClockWatch(log: Pick<Logger, 'error' | 'warn' | 'info'>) {
   const last = new Map<Store, 'error' | 'warn' | 'info'>();

@@ -1,8 +1,15 @@
-/** Which keys the running nodes have, and since when each key is in use: by fingerprint, never a key. */
+/** Since when each key is in use, and the heartbeat of a node: keys by fingerprint, never a key. */
 import { createHash } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { Clock } from '../clock.ts';
+import {
+  HEARTBEAT,
+  type NodeDescription,
+  removeForgottenNodes,
+  removeNode,
+  writeNode,
+} from './nodes.ts';
 import type { Database, Queries } from './queries.ts';
 
 export type KeyKind = 'cookie' | 'token';
@@ -23,26 +30,20 @@ export interface KeySighting {
   readonly lastCurrentAt: Date | null;
 }
 
-/** A node that runs now, with the fingerprints of its keys, the current one first. */
-export interface NodeKeys extends Keys {
-  readonly node: string;
-}
-
-/** Milliseconds between two notes of a node. */
-const PAUSE = 60_000;
-/** A node that said nothing for so long is not running, or cannot reach the database. */
-const SILENCE = 3 * PAUSE;
+/** Heartbeats between two notes of the keys: once a minute. */
+const HEARTBEATS_PER_NOTE = 6;
 
 /** Eight hexadecimal characters: enough to tell two keys apart, and nothing to find a key with. */
 export const keyFingerprint = (key: string): string =>
   createHash('sha256').update(`gatehouse-key:${key}`).digest('hex').slice(0, 8);
 
 /**
- * Notes the keys of this node at once, so that it fails where the database does, and again each
- * minute, so that the end of a key's use is known.
+ * Writes the keys and the row of this node at once, so that it fails where the database does; then
+ * the row every ten seconds, and the keys each minute, so that the end of a key's use is known.
  *
  * @param node its name, the same at every start: `host:port`.
- * @param keysInUse asked at each note.
+ * @param keysInUse asked at each write.
+ * @param describe asked at each write; absent only in tests.
  */
 export async function startKeySightings(parts: {
   database: Database;
@@ -50,47 +51,68 @@ export async function startKeySightings(parts: {
   log: Pick<Logger, 'warn'>;
   node: string;
   keysInUse: () => Keys;
+  describe?: () => Promise<NodeDescription>;
 }) {
-  const { database, clock, log, node, keysInUse } = parts;
-  const write = (): Promise<void> => {
+  const { database, clock, log, node, keysInUse, describe } = parts;
+  const fingerprints = (): Keys => {
     const { cookieKeys, tokenKeys } = keysInUse();
-    const fingerprints = {
+    return {
       cookieKeys: cookieKeys.map(keyFingerprint),
       tokenKeys: tokenKeys.map(keyFingerprint),
     };
-    return database.transaction((tx) => noteKeys(tx, { node, ...fingerprints }, clock()));
   };
-  const note = (): Promise<void> =>
-    write().catch((err: unknown) => log.warn({ err }, 'the keys could not be noted'));
+
+  async function write(): Promise<void> {
+    const description = await describe?.();
+    const [keys, now] = [fingerprints(), clock()];
+    await database.transaction(async (tx) => {
+      await noteKeys(tx, keys, now);
+      await writeNode(tx, { node, ...keys }, description, now);
+      await removeForgottenNodes(tx, now);
+    });
+  }
+
+  async function beat(): Promise<void> {
+    await writeNode(database, { node, ...fingerprints() }, await describe?.(), clock());
+  }
+
+  /** One write after the other, so that the row holds what was described last. */
+  let last = write();
+  function enqueue(work: () => Promise<void>): Promise<void> {
+    last = last
+      .then(work)
+      .catch((err: unknown) => log.warn({ err }, 'the keys could not be noted'));
+    return last;
+  }
+
   const stopping = new AbortController();
   const { signal } = stopping;
 
   async function goOn(): Promise<void> {
-    while (!signal.aborted) {
-      await delay(PAUSE, undefined, { signal, ref: false }).catch(() => {});
-      if (!signal.aborted) await note();
+    for (let beats = 1; !signal.aborted; beats += 1) {
+      await delay(HEARTBEAT, undefined, { signal, ref: false }).catch(() => {});
+      if (!signal.aborted) await enqueue(beats % HEARTBEATS_PER_NOTE === 0 ? write : beat);
     }
   }
 
-  await write();
+  await last;
   const done = goOn();
   return {
-    /** Notes the keys now: they have changed. What fails is logged, and tried again in a minute. */
-    note,
+    /** Writes everything now: keys or settings have changed. A failure is logged, and tried again. */
+    note: () => enqueue(write),
+    /** Writes the row of the node now: its state has changed. */
+    beat: () => enqueue(beat),
     async stop(): Promise<void> {
       stopping.abort();
       await done;
+      await last;
       // Left behind where the database is away: after a while it counts for nothing.
-      await database.query('DELETE FROM node_keys WHERE node = $1', [node]).catch(() => {});
+      await removeNode(database, node).catch(() => {});
     },
   };
 }
 
-async function noteKeys(
-  tx: Queries,
-  { node, cookieKeys, tokenKeys }: NodeKeys,
-  now: number,
-): Promise<void> {
+async function noteKeys(tx: Queries, { cookieKeys, tokenKeys }: Keys, now: number): Promise<void> {
   const kinds: readonly [KeyKind, readonly string[]][] = [
     ['cookie', cookieKeys],
     ['token', tokenKeys],
@@ -121,19 +143,6 @@ async function noteKeys(
       new Date(now),
     ],
   );
-  await tx.query(
-    `INSERT INTO node_keys (node, seen_at, cookie_keys, token_keys) VALUES ($1, $2, $3, $4)
-      ON CONFLICT (node) DO UPDATE SET seen_at = excluded.seen_at,
-        cookie_keys = excluded.cookie_keys, token_keys = excluded.token_keys`,
-    [node, new Date(now), cookieKeys, tokenKeys],
-  );
-  // A node whose clock is wrong neither removes the others nor is removed by them: noted_at is the
-  // database's time.
-  await tx.query(
-    `DELETE FROM node_keys WHERE seen_at < $1
-      AND noted_at < clock_timestamp() - $2 * interval '1 millisecond'`,
-    [new Date(now - SILENCE), SILENCE],
-  );
 }
 
 /** Every key that a node of this deployment ever had. */
@@ -143,23 +152,3 @@ export const keySightings = (database: Queries): Promise<KeySighting[]> =>
         first_current_at AS "firstCurrentAt", last_current_at AS "lastCurrentAt"
       FROM key_sightings ORDER BY kind, first_seen_at, fingerprint`,
   );
-
-/** The nodes that said so within the last three minutes. */
-export const runningNodes = (database: Queries, clock: Clock): Promise<NodeKeys[]> =>
-  database.query(
-    `SELECT node, cookie_keys AS "cookieKeys", token_keys AS "tokenKeys"
-      FROM node_keys WHERE seen_at >= $1 ORDER BY node`,
-    [new Date(clock() - SILENCE)],
-  );
-
-/** How far the clock of each node is ahead of the database's, in milliseconds; negative: behind. */
-export async function nodeClocks(
-  database: Queries,
-): Promise<{ readonly node: string; readonly aheadMs: number }[]> {
-  const rows = await database.query<{ node: string; ahead: string }>(
-    `SELECT node, extract(epoch FROM seen_at - noted_at) * 1000 AS ahead FROM node_keys
-      WHERE noted_at >= clock_timestamp() - $1 * interval '1 millisecond' ORDER BY node`,
-    [SILENCE],
-  );
-  return rows.map(({ node, ahead }) => ({ node, aheadMs: Number(ahead) }));
-}

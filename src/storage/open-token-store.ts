@@ -5,6 +5,7 @@ import type { Database } from './queries.ts';
 import {
   connectRedis,
   createRedis,
+  ensureRedisIdentity,
   type RedisProblem,
   redisProblems,
   reply,
@@ -31,6 +32,8 @@ export interface OpenTokenStore {
   readonly limits: SharedLimits;
   /** Milliseconds since the epoch, as the clock of Redis says; absent where there is none. */
   readonly time?: () => Promise<number>;
+  /** The random id that is kept in this Redis, by which nodes compare theirs; absent without Redis. */
+  readonly identity?: () => Promise<string | undefined>;
 }
 
 /**
@@ -74,6 +77,7 @@ export async function openTokenStore({
       store: createRedisStore({ redis, clock, timeShift }),
       limits: redisLimits(redis),
       time,
+      identity: () => ensureRedisIdentity(redis),
     };
   } catch (error) {
     redis.disconnect();

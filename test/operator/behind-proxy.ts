@@ -4,7 +4,7 @@ import path from 'node:path';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import type { createOpened } from '../support/opened.ts';
 import { freePort } from '../support/programs.ts';
-import { startTestService, type TestService } from '../support/service.ts';
+import { type Overrides, startTestService, type TestService } from '../support/service.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { keysOf, storesOf } from './run-operator.ts';
 
@@ -14,11 +14,11 @@ type Opened = ReturnType<typeof createOpened>;
 export async function nodeBehind(
   opened: Opened,
   issuer: string,
-  options: { proxyHops?: number; beside?: TestService } = {},
+  options: { proxyHops?: number; beside?: TestService; settings?: Overrides } = {},
 ): Promise<TestService> {
-  const { proxyHops = 1, beside } = options;
+  const { proxyHops = 1, beside, settings: changes = {} } = options;
   const server = { port: await freePort(), proxyHops };
-  const settings = { issuer, isLoopback: true, server };
+  const settings = { ...changes, issuer, isLoopback: true, server };
   return opened.add(
     startTestService({ deployment: 'postgres+redis', settings, ...(beside && { beside }) }),
     (service) => service.close(),
@@ -30,7 +30,9 @@ export function environmentOf(
   proxyHops = service.settings.server.proxyHops,
 ): Record<string, string> {
   const file = path.join(temporaryDirectory('doctor'), 'gatehouse.yaml');
-  writeFileSync(file, `server: { proxy_hops: ${proxyHops} }\n`);
+  const { requireGraceSeconds: grace } = service.settings.signIn;
+  const lines = [`server: { proxy_hops: ${proxyHops} }`, `sign_in: { require_grace: ${grace}s }`];
+  writeFileSync(file, `${lines.join('\n')}\n`);
   return {
     GATEHOUSE_CONFIG: file,
     GATEHOUSE_ISSUER: service.issuer,

@@ -33,6 +33,7 @@ describeOn([postgresServer, redisServer], 'operator doctor, behind a proxy', () 
     Object.assign(proxy.conduct, { leadTo: node.settings.server.port, forwardedFor: 'set' });
     Object.assign(proxy.conduct, { dropped: [], host: undefined, repeats: undefined });
     proxy.conduct.strippedAttribute = undefined;
+    proxy.conduct.stream = undefined;
   });
 
   const expectOnly = (examination: Examination, check: string, status: string): void => {
@@ -89,6 +90,42 @@ describeOn([postgresServer, redisServer], 'operator doctor, behind a proxy', () 
     });
   }
 
+  for (const [stream, wrong, message] of [
+    ['buffer', 'holds back', 'brought nothing for 6 s'],
+    ['collect', 'collects the heartbeats of', '3 heartbeats at once'],
+    ['cut', 'ends', 'ended after 1 heartbeat'],
+  ] as const) {
+    it(`finds a proxy that ${wrong} the stream of changes`, async () => {
+      proxy.conduct.stream = stream;
+      const examination = await examine(environment);
+      expectOnly(examination, 'change_stream', 'problem');
+      expect(examination.of('change_stream').message).to.contain(message);
+      expect(examination.of('change_stream').remedy).to.contain('proxy_buffering off');
+    });
+  }
+
+  it('finds a proxy in front of a node that declares none, though it does not go through it', async () => {
+    const other = await nodeBehind(opened, issuer, { proxyHops: 0 });
+    proxy.conduct.leadTo = other.settings.server.port;
+    const address = `http://127.0.0.1:${other.settings.server.port}`;
+    const direct = () => examine(environmentOf(other), '--address', address);
+    expect((await direct()).of('proxy_hops').status, 'its own header').to.equal('not_checked');
+    await fetch(`${issuer}/login`);
+    const examination = await direct();
+    expectOnly(examination, 'proxy_hops', 'warning');
+    expect(examination.of('proxy_hops').message).to.contain('X-Forwarded-For arrives at');
+  });
+
+  it('--address needs no DNS entry for the issuer', async () => {
+    const unknown = await nodeBehind(opened, 'https://gatehouse.invalid');
+    const address = `http://127.0.0.1:${unknown.settings.server.port}`;
+    const { troubles, healthy, of } = await examine(environmentOf(unknown), '--address', address);
+    expect(troubles).to.deep.equal([]);
+    expect(healthy).to.equal(true);
+    expect(of('sign_out').status).to.equal('ok');
+    expect(of('change_stream').status).to.equal('ok');
+  });
+
   it('finds a proxy that drops cookies', async () => {
     proxy.conduct.dropped = ['set-cookie'];
     const { troubles, of } = await examine(environment);
@@ -108,7 +145,7 @@ describeOn([postgresServer, redisServer], 'operator doctor, behind a proxy', () 
     [0, 'a proxy’s own address'],
   ] as const) {
     it(`finds that ${hops} hops are stated, and which address the service believes`, async () => {
-      const other = await nodeBehind(opened, issuer, { proxyHops: hops, beside: node });
+      const other = await nodeBehind(opened, issuer, { proxyHops: hops });
       Object.assign(proxy.conduct, { forwardedFor: 'append', leadTo: other.settings.server.port });
       const examination = await examine(environmentOf(other));
       expectOnly(examination, 'proxy_hops', 'problem');
@@ -140,7 +177,9 @@ describeOn([postgresServer, redisServer], 'operator doctor, behind a proxy', () 
   it('says that nothing listens', async () => {
     const GATEHOUSE_ISSUER = `http://localhost:${await freePort()}`;
     const examination = await examine({ ...environment, GATEHOUSE_ISSUER });
-    expectOnly(examination, 'public_address', 'problem');
+    const found = examination.troubles.map(({ check, status }) => `${check} ${status}`);
+    expect(found).to.deep.equal(['node_settings warning', 'public_address problem']);
+    expect(examination.of('node_settings').message).to.contain(`issuer is ${issuer} (`);
     expect(examination.of('public_address').message).to.contain('ECONNREFUSED');
     expect(examination.of('flow').message).to.equal('not checked: the service does not answer');
   });

@@ -168,11 +168,7 @@ describe('operator doctor', () => {
     for (const operatorsHost of ['::', '::1', '0.0.0.0', 'localhost']) {
       const findings = createFindings(() => {});
       const { server } = settingsOf('');
-      await checkNodes(
-        findings,
-        { server: { ...server, operatorsHost, operatorsPort } },
-        undefined,
-      );
+      await checkNodes(findings, { server: { ...server, operatorsHost, operatorsPort } }, []);
       expect(findings.all[0]?.message, operatorsHost).to.match(/ is ready$/);
     }
     await new Promise((resolve) => node.close(resolve));

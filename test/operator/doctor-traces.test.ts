@@ -1,5 +1,7 @@
 /** The doctor leaves nothing behind, however it ends. */
 import { spawn } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { expect } from 'chai';
 import { createThrowAwayAccounts } from '../../src/accounts/throw-away-accounts.ts';
@@ -9,6 +11,7 @@ import { createOpened } from '../support/opened.ts';
 import { freePort } from '../support/programs.ts';
 import { seed } from '../support/seed.ts';
 import { forEachDeployment, startTestService, type TestService } from '../support/service.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { startUpstream } from '../support/upstream.ts';
 import { examine } from './doctor-findings.ts';
 import { startReverseProxy } from './reverse-proxy.ts';
@@ -76,11 +79,14 @@ forEachDeployment('operator doctor, beside a running service', (start) => {
       id,
     ]);
     present = await tracesIn(service);
+    const secretFile = path.join(temporaryDirectory('secret'), 'client-secret');
+    writeFileSync(secretFile, upstream.settings().clientSecret ?? '');
     const GATEHOUSE_CONFIG = fileWith(
-      `sign_in: { passwords: false, require: passkey-or-upstream, providers: [{ id: a, label: a, client_id: a, issuer: "${upstream.issuer}" }] }`,
+      `sign_in: { passwords: false, require: passkey-or-upstream, providers: [{ id: platform, label: a, client_id: gatehouse, client_secret_file: "${secretFile}", issuer: "${upstream.issuer}" }] }`,
     );
     const { healthy, output, of } = await examine({ ...environmentOf(service), GATEHOUSE_CONFIG });
     expect(healthy, output).to.equal(true);
+    expect(of('sign_in_providers').message).to.contain('and sends people back to');
     expect(of('sign_in_require')).to.include({ status: 'warning' });
     expect(of('sign_in_require').message).to.match(/^1 of whom it is demanded/);
     expect(of('email_addresses')).to.include({ status: 'warning' });

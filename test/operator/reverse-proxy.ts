@@ -17,6 +17,8 @@ export interface ProxyConduct {
   repeats?: string;
   /** Takes this attribute off every cookie. */
   strippedAttribute?: 'secure' | 'httponly' | undefined;
+  /** What it does with an answer of events; undefined: it passes on what arrives as it arrives. */
+  stream?: 'buffer' | 'collect' | 'cut' | undefined;
   /** Told of a request to the authorization endpoint, which is then never answered. */
   onStall?: () => void;
 }
@@ -85,5 +87,20 @@ async function pass(
   const cookies = answered.headers['set-cookie']?.map((line) => line.replace(stripped, ''));
   const bared = conduct.strippedAttribute && cookies ? { 'set-cookie': cookies } : {};
   answer.writeHead(answered.statusCode ?? 0, { ...Object.fromEntries(kept), ...bared });
-  answered.pipe(answer);
+  const isStream = answered.headers['content-type'] === 'text/event-stream';
+  if (!isStream || conduct.stream === undefined) answered.pipe(answer);
+  else if (conduct.stream === 'buffer') answered.resume();
+  else if (conduct.stream === 'cut') answered.once('data', (chunk) => answer.end(chunk));
+  else collect(answered, answer);
+}
+
+/** Passes on three pieces at a time. */
+function collect(from: IncomingMessage, to: ServerResponse): void {
+  let waiting: Buffer[] = [];
+  from.on('data', (chunk: Buffer) => {
+    waiting.push(chunk);
+    if (waiting.length < 3) return;
+    to.write(Buffer.concat(waiting));
+    waiting = [];
+  });
 }

@@ -3,9 +3,9 @@ import type { OpenDatabase } from '../../src/storage/database.ts';
 import {
   keyFingerprint,
   keySightings,
-  runningNodes,
   startKeySightings,
 } from '../../src/storage/key-sightings.ts';
+import { runningNodes } from '../../src/storage/nodes.ts';
 import { createTestClock, type TestClock } from '../support/clock.ts';
 import { forEachDatabase } from '../support/databases.ts';
 import { failureOf } from './waiting.ts';

@@ -2,7 +2,7 @@
 import { lookup } from 'node:dns/promises';
 import { ENDPOINT } from '../../provider/endpoints.ts';
 import type { Findings } from './findings.ts';
-import { createSend, type DoctorAnswer, type Send } from './requests.ts';
+import { createRequests, type DoctorAnswer, type DoctorRequests, type Send } from './requests.ts';
 import { described, troubleOnTheWay, unreachable } from './troubles.ts';
 
 /** Bytes. A client may send a state of a few thousand characters, a person a form of forty redirect URIs. */
@@ -18,11 +18,11 @@ export interface AddressToCheck {
   readonly signal: AbortSignal;
 }
 
-/** @returns how to send further requests, or undefined where the service does not answer. */
+/** @returns how to send further requests, or undefined if the service does not answer. */
 export async function checkAddress(
   findings: Findings,
   target: AddressToCheck,
-): Promise<Send | undefined> {
+): Promise<DoctorRequests | undefined> {
   const { issuer, address } = target;
   const answer = await firstAnswer(findings, target);
   if (!answer) {
@@ -41,9 +41,9 @@ export async function checkAddress(
     const because = address === undefined ? 'the issuer is http' : `${address} is http`;
     findings.notChecked(['certificate', 'hsts', 'plain_http'], because);
   }
-  const send = createSend({ ...target, from: await ownLoopback(target, answer) });
-  await checkSizes(findings, issuer, send);
-  return send;
+  const requests = createRequests({ ...target, from: await ownLoopback(target, answer) });
+  await checkSizes(findings, issuer, requests.send);
+  return requests;
 }
 
 /** Asks for the metadata. @returns the answer when it is the service's and of this issuer. */
@@ -56,7 +56,7 @@ async function firstAnswer(
   const where = address === undefined ? issuer : `${address} (in the name of ${issuer})`;
   try {
     const asked = performance.now();
-    const answer = await createSend(target)({ path: ENDPOINT.metadata });
+    const answer = await createRequests(target).send({ path: ENDPOINT.metadata });
     const ms = performance.now() - asked;
     const trouble = troubleOnTheWay(answer);
     if (trouble) findings.problem({ check, where, ...trouble });
@@ -119,8 +119,8 @@ function checkHsts(findings: Findings, where: string, { headers }: DoctorAnswer)
 async function checkPlainHttp(findings: Findings, target: AddressToCheck): Promise<void> {
   const check = 'plain_http';
   const plain = target.issuer.replace(/^https:/, 'http:');
-  const ask = createSend({ ...target, address: plain });
-  const answer = await ask({ path: '/login' }).catch(() => undefined);
+  const { send } = createRequests({ ...target, address: plain });
+  const answer = await send({ path: '/login' }).catch(() => undefined);
   target.signal.throwIfAborted();
   if (!answer) {
     findings.ok(check, `nothing answers at ${plain}`);
@@ -163,17 +163,17 @@ async function checkSizes(findings: Findings, where: string, send: Send): Promis
 }
 
 /**
- * Another loopback address to come from, where the public address is this machine's: so the doctor
- * is told apart from the proxy. Not every system has one.
+ * Returns another loopback address to come from if the public address is one of this machine, so
+ * that the doctor can be told from the proxy. Debian enters a machine's own name as 127.0.1.1. Not
+ * every system has more than one.
  */
 async function ownLoopback(
   target: AddressToCheck,
   { to }: DoctorAnswer,
 ): Promise<string | undefined> {
-  if (to !== '127.0.0.1') return undefined;
-  const from = '127.0.0.2';
-  const answer = await createSend({ ...target, from })({ path: ENDPOINT.metadata }).catch(
-    () => undefined,
-  );
+  if (!to.startsWith('127.')) return undefined;
+  const from = to === '127.0.0.2' ? '127.0.0.3' : '127.0.0.2';
+  const { send } = createRequests({ ...target, from });
+  const answer = await send({ path: ENDPOINT.metadata }).catch(() => undefined);
   return answer?.status === 200 ? from : undefined;
 }

@@ -1,23 +1,29 @@
 /** `operator doctor`: tries the whole service out at its public address, and what it stands on. */
 import { type Command, InvalidArgumentError } from 'commander';
 import type { OperatedBy } from '../../accounts/activity/activity.ts';
+import { normalizeEmail } from '../../accounts/email.ts';
 import type { Variables } from '../../config/environment.ts';
 import { findKeys, findProviders, loadSettingsWithoutSecrets } from '../../config/load.ts';
 import { ConfigurationProblems } from '../../config/problems.ts';
 import type { SettingsWithoutSecrets } from '../../config/settings.ts';
+import { listNodes } from '../../storage/nodes.ts';
+import type { Database } from '../../storage/queries.ts';
 import { StorageUnavailable } from '../../storage/storage-unavailable.ts';
 import { REFUSED } from '../program/failure.ts';
 import type { Operator } from '../program/operator.ts';
 import { checkAddress } from './address.ts';
 import { checkCookies } from './browser.ts';
+import { reportChanges, watchChanges } from './changes.ts';
 import { checkDatabase, reasonOf } from './database.ts';
 import { checkEmails } from './emails.ts';
 import { createFindings, type Findings } from './findings.ts';
 import { checkFlow } from './flow.ts';
-import { checkHops } from './hops.ts';
+import { checkHops, warnOfIgnoredHeader } from './hops.ts';
+import { checkMail } from './mail.ts';
+import { checkNodeDifferences } from './node-differences.ts';
 import { checkKeys, checkNodeClocks, checkNodes } from './nodes.ts';
 import { checkProviders } from './providers.ts';
-import type { Send } from './requests.ts';
+import type { DoctorRequests, Send } from './requests.ts';
 import { checkRequired } from './required.ts';
 import { checkEndings, checkTokenStore } from './token-store.ts';
 import { createVisitors, type Visitor, type Visitors } from './visitor.ts';
@@ -28,6 +34,8 @@ const INTERRUPTED = 130;
 interface DoctorOptions {
   /** Where to connect instead of to the issuer. */
   readonly address?: string;
+  /** Who gets a test mail. */
+  readonly mail?: string;
 }
 
 export function addDoctorCommand(program: Command, operator: Operator): void {
@@ -43,6 +51,7 @@ export function addDoctorCommand(program: Command, operator: Operator): void {
       'connect there instead of to the issuer, and say the issuer’s name: one node behind a proxy',
       origin,
     )
+    .option('--mail <address>', 'send one test mail there; without it no mail is sent', mailbox)
     .action(async (options: DoctorOptions) => {
       const interruption = new AbortController();
       operator.onInterrupt(() => interruption.abort());
@@ -86,6 +95,12 @@ function origin(text: string): string {
   return new URL(text).origin;
 }
 
+function mailbox(text: string): string {
+  const address = normalizeEmail(text);
+  if (address !== undefined) return address;
+  throw new InvalidArgumentError('Write an email address, such as you@example.com.');
+}
+
 interface ExaminationOptions extends DoctorOptions {
   readonly environment: Variables;
   readonly signal: AbortSignal;
@@ -94,26 +109,31 @@ interface ExaminationOptions extends DoctorOptions {
 
 async function examine(
   findings: Findings,
-  { address, environment, signal, by }: ExaminationOptions,
+  { address, mail: testMailTo, environment, signal, by }: ExaminationOptions,
 ): Promise<void> {
   const settings = settingsChecked(findings, environment);
   if (!settings) return findings.notChecked(['everything_else'], 'the settings have problems');
   const database = await checkDatabase(findings, settings);
   try {
     signal.throwIfAborted();
-    const store = await checkTokenStore(findings, settings, database);
+    const tokens = await checkTokenStore(findings, settings, database);
+    const store = tokens?.store;
     try {
       await checkKeys(findings, { database, settings, keys: () => findKeys({ environment }) });
-      await checkNodes(findings, settings, database);
+      const nodes = database ? await listNodes(database) : [];
+      await checkNodes(findings, settings, nodes);
       await checkNodeClocks(findings, database);
+      if (database) checkNodeDifferences(findings, nodes, { settings, redis: tokens?.identity });
       if (database && store) await checkEndings(findings, database, store);
+      await checkMail(findings, settings, testMailTo);
       await checkProviders(findings, settings.issuer, findProviders({ environment }));
       if (database) await checkRequired(findings, database, settings.signIn);
       if (database) await checkEmails(findings, database);
-      const send = await checkAddress(findings, { issuer: settings.issuer, address, signal });
+      const { issuer } = settings;
+      const requests = await checkAddress(findings, { issuer, address, signal });
       const { passwords } = settings.signIn;
       const visitors = database && store && createVisitors(database, { by, passwords });
-      await visit(findings, { settings, send, visitors, address, signal });
+      await visit(findings, { settings, database, requests, visitors, address, signal });
     } finally {
       await store?.close();
     }
@@ -141,7 +161,8 @@ function settingsChecked(
 
 interface Visit {
   readonly settings: SettingsWithoutSecrets;
-  readonly send: Send | undefined;
+  readonly database: Database | undefined;
+  readonly requests: DoctorRequests | undefined;
   readonly visitors: Visitors | undefined;
   readonly address: string | undefined;
   readonly signal: AbortSignal;
@@ -149,21 +170,35 @@ interface Visit {
 
 /** The flow, with a throw-away account and client that are removed however it ends. */
 async function visit(findings: Findings, parts: Visit): Promise<void> {
-  const { send, visitors, settings, signal } = parts;
+  const { requests, visitors, settings, signal } = parts;
   const leftOver = await visitors?.removeLeftOver();
   if (leftOver) findings.ok('left_over', `removed what ${leftOver} earlier run(s) left behind`);
-  if (!send || !visitors) {
+  if (!requests || !visitors) {
     const because = visitors ? 'the service does not answer' : 'the stores cannot be used';
-    return findings.notChecked(['flow', 'cookies', 'proxy_hops'], because);
+    return findings.notChecked(['flow', 'cookies', 'proxy_hops', 'change_stream'], because);
   }
   const visitor = await visitors.add();
+  const { send, openStream } = requests;
+  const stopping = new AbortController();
+  const watching = watchChanges({
+    openStream,
+    client: visitor.resourceServer,
+    signal: AbortSignal.any([signal, stopping.signal]),
+  });
   try {
     const { issuer, tokens } = settings;
     const retryWindow = tokens.retryWindowSeconds;
     const outcome = await checkFlow(findings, { issuer, send, ...visitor, retryWindow, signal });
     if (outcome.hasBegun) checkCookies(findings, { issuer, cookies: outcome.cookies });
     await checkSeenAddress(findings, { ...parts, send, visitors }, visitor);
+    if (outcome.isClientAccepted) {
+      const stream = await watching;
+      signal.throwIfAborted();
+      reportChanges(findings, issuer, stream);
+    } else findings.notChecked(['change_stream'], 'the client could not authenticate');
   } finally {
+    stopping.abort();
+    await watching;
     const problems = findings.all.filter(({ status }) => status === 'problem').length;
     await visitors.remove(
       visitor.accountId,
@@ -174,10 +209,15 @@ async function visit(findings: Findings, parts: Visit): Promise<void> {
 
 async function checkSeenAddress(
   findings: Findings,
-  { settings, send, visitors, address }: Visit & { send: Send; visitors: Visitors },
+  { settings, database, send, visitors, address }: Visit & { send: Send; visitors: Visitors },
   visitor: Visitor,
 ): Promise<void> {
+  const nodes = database ? await listNodes(database) : [];
+  const ignoringNodes = nodes
+    .filter(({ state, runsWith }) => state !== 'silent' && runsWith?.ignoresForwardedFor)
+    .map(({ node }) => node);
   if (address !== undefined) {
+    if (ignoringNodes.length > 0) return warnOfIgnoredHeader(findings, ignoringNodes);
     return findings.notChecked(['proxy_hops'], '--address goes past the proxy');
   }
   const recorded = await visitors.recordedAddress(visitor);
@@ -185,5 +225,5 @@ async function checkSeenAddress(
     return findings.notChecked(['proxy_hops'], 'nobody could sign in');
   }
   const { from, to } = await send({ path: '/login' });
-  checkHops(findings, { recorded, from, to, proxyHops: settings.server.proxyHops });
+  checkHops(findings, { recorded, from, to, ignoringNodes, proxyHops: settings.server.proxyHops });
 }

@@ -1,4 +1,5 @@
 /** A whole authorization as a partner and a person go through it: every request real, each timed. */
+import { BOGUS_ADDRESS } from '../../network-address.ts';
 import {
   authorizationRequest,
   type Held,
@@ -16,7 +17,6 @@ import {
   type SeenCookie,
 } from './browser.ts';
 import type { Findings } from './findings.ts';
-import { BOGUS_ADDRESS } from './hops.ts';
 import type { DoctorAnswer, Send } from './requests.ts';
 import { described, type Trouble, troubleOnTheWay, unreachable } from './troubles.ts';
 
@@ -37,6 +37,8 @@ export interface FlowOutcome {
   readonly cookies: readonly SeenCookie[];
   /** Whether the service began to ask, and so set cookies. */
   readonly hasBegun: boolean;
+  /** Whether client authentication arrives, and this deployment answers. */
+  readonly isClientAccepted: boolean;
 }
 
 /** A step whose answer is not as it should be. */
@@ -68,6 +70,7 @@ interface Journey {
   readonly state: string;
   held: Held;
   hasBegun: boolean;
+  isClientAccepted: boolean;
 }
 
 /** Each step is one finding; after the first that fails the others are not checked. */
@@ -80,6 +83,7 @@ export async function checkFlow(findings: Findings, flow: Flow): Promise<FlowOut
     state: randomId('', 22),
     held: { code: '', redirectUri, verifier: randomId('', 43) },
     hasBegun: false,
+    isClientAccepted: false,
   };
   const checks = [
     ...approval(browser, flow, journey),
@@ -100,7 +104,8 @@ export async function checkFlow(findings: Findings, flow: Flow): Promise<FlowOut
       break;
     }
   }
-  return { cookies: browser.cookies, hasBegun: journey.hasBegun };
+  const { hasBegun, isClientAccepted } = journey;
+  return { cookies: browser.cookies, hasBegun, isClientAccepted };
 }
 
 /** The person's part, from the request to the code. */
@@ -192,6 +197,7 @@ function tokensLife({ client, retryWindow, send }: Flow, journey: Journey): Chec
       const sent = `POST ${STEPS[name].path} (${name.replaceAll('_', ' ')})`;
       demand(isExpected, answer, sent, isUnknown ? HEADER_LOST : remedy);
       journey.held = held;
+      journey.isClientAccepted = true;
       return shows;
     },
   ]);

@@ -1,9 +1,7 @@
 /** What the address that the service saw tells of `server.proxy_hops`. */
 import { isIP } from 'node:net';
+import { BOGUS_ADDRESS } from '../../network-address.ts';
 import type { Findings } from './findings.ts';
-
-/** Sent by the doctor as if a proxy had written it: RFC 5737 §3, an address nobody has. */
-export const BOGUS_ADDRESS = '203.0.113.7';
 
 export interface SeenAddress {
   /** What the service recorded of the doctor's sign-in. */
@@ -12,6 +10,8 @@ export interface SeenAddress {
   readonly from: string;
   readonly to: string;
   readonly proxyHops: number;
+  /** Nodes that got `X-Forwarded-For` although they declare no proxy. */
+  readonly ignoringNodes: readonly string[];
 }
 
 const CHECK = 'proxy_hops';
@@ -21,7 +21,7 @@ const RAISE =
 
 /** The address may be right, one that anybody can choose, a proxy's, or not to be told from here. */
 export function checkHops(findings: Findings, seen: SeenAddress): void {
-  const { recorded, from, to, proxyHops } = seen;
+  const { recorded, from, to, proxyHops, ignoringNodes } = seen;
   const stated = `proxy_hops is ${proxyHops}`;
   if (recorded === BOGUS_ADDRESS) {
     findings.problem({
@@ -33,8 +33,14 @@ export function checkHops(findings: Findings, seen: SeenAddress): void {
     });
     return;
   }
+  const isSurelyProxys = isLoopback(recorded) || recorded === to;
+  const isAmbiguous = from === to || OWN_ADDRESSES.includes(from);
+  const mayBeProxys = recorded === from ? isAmbiguous : !isSurelyProxys && isPrivate(from);
+  if (ignoringNodes.length > 0 && mayBeProxys) {
+    warnOfIgnoredHeader(findings, ignoringNodes);
+    return;
+  }
   if (recorded === from) {
-    const isAmbiguous = from === to;
     findings.ok(
       CHECK,
       isAmbiguous && proxyHops > 0
@@ -44,7 +50,7 @@ export function checkHops(findings: Findings, seen: SeenAddress): void {
     return;
   }
   const proxysAddress = `the service saw ${recorded} in place of ${from}, where the doctor came from: `;
-  if (isLoopback(recorded) || recorded === to) {
+  if (isSurelyProxys) {
     findings.problem({
       check: CHECK,
       where: WHERE,
@@ -74,6 +80,19 @@ export function checkHops(findings: Findings, seen: SeenAddress): void {
     where: WHERE,
     remedy: RAISE,
     message: `${proxysAddress}right only if something on the way gives this machine that address, else a proxy’s; ${stated}`,
+  });
+}
+
+/** A proxy on this machine comes from these as well. */
+const OWN_ADDRESSES: readonly string[] = ['127.0.0.1', '::1'];
+
+/** Requests say that a proxy is there, and nothing that the doctor saw disproves it. */
+export function warnOfIgnoredHeader(findings: Findings, nodes: readonly string[]): void {
+  findings.warning({
+    check: CHECK,
+    where: WHERE,
+    message: `X-Forwarded-For arrives at ${nodes.join(', ')}, and proxy_hops is 0 there: if a proxy is in front, all people share its address and one of them can lock all out`,
+    remedy: `${RAISE}; without a proxy it is a client that made the header up, and nothing is to be done`,
   });
 }
 

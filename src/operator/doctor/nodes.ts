@@ -4,7 +4,7 @@ import { operatorsUrl } from '../../config/operators-listener.ts';
 import { ConfigurationProblems } from '../../config/problems.ts';
 import type { SettingsWithoutSecrets } from '../../config/settings.ts';
 import { Refusal } from '../../refusal.ts';
-import { nodeClocks, runningNodes } from '../../storage/key-sightings.ts';
+import { type ListedNode, nodeClocks } from '../../storage/nodes.ts';
 import type { Queries } from '../../storage/queries.ts';
 import { type KeySources, keyFacts } from '../keys/keys.ts';
 import { KEY_VARIABLE, keyStates, keyWarnings } from '../keys/states.ts';
@@ -17,14 +17,24 @@ const LIMIT = 5_000;
 export async function checkNodes(
   findings: Findings,
   { server }: Pick<SettingsWithoutSecrets, 'server'>,
-  database: Queries | undefined,
+  listedNodes: readonly ListedNode[],
 ): Promise<void> {
   const check = 'nodes';
-  const nodes = database ? await runningNodes(database, systemClock) : [];
+  for (const { node, silentMs, state } of listedNodes) {
+    if (state !== 'silent') continue;
+    findings.problem({
+      check,
+      where: node,
+      message: `${node} has been silent for ${Math.round(silentMs / 1000)} s and did not say that it ends: it is frozen, was killed, or cannot reach the database`,
+      remedy:
+        'look at its process: restart it if it is there (a frozen one keeps connections without answering them); a node that is gone for good is forgotten after an hour',
+    });
+  }
+  const nodes = listedNodes.filter(({ state }) => state !== 'silent');
   const running =
     nodes.length > 0
-      ? `running: ${nodes.map(({ node }) => node).join(', ')}`
-      : 'no node noted itself in the database within three minutes';
+      ? `running: ${nodes.map(({ node, state }) => (state === 'ready' || state === 'unknown' ? node : `${node} (${state.replace('_', ' ')})`)).join(', ')}`
+      : 'no node that runs is recorded in the database';
   const url = operatorsUrl(server, '/readyz');
   const ready = await askReady(url);
   if (ready && !ready.ok) {

@@ -20,23 +20,35 @@ export async function checkProviders(
   const outcomes = await Promise.all(
     providers.map(async (settings) => {
       const start = performance.now();
-      const error = await createUpstreamProvider({ issuer, settings, clock: Date.now })
-        .checkClient()
-        .then(
-          () => undefined,
-          (reason: Error) => reason,
-        );
-      return { error, ms: performance.now() - start };
+      const provider = createUpstreamProvider({ issuer, settings, clock: Date.now });
+      const error = await provider.checkClient().then(
+        () => undefined,
+        (reason: Error) => reason,
+      );
+      const ms = performance.now() - start;
+      const asked = error ? undefined : await provider.checkRedirectUri().catch(() => undefined);
+      return { error, ms, redirect: asked };
     }),
   );
-  for (const [index, { error, ms }] of outcomes.entries()) {
+  for (const [index, { error, ms, redirect }] of outcomes.entries()) {
     const settings = providers[index] as SignInProvider;
     const { id } = settings;
     const secret = `sign_in.providers.${index}.client_secret_file`;
     const unread = problems.find(({ path }) => path === secret);
-    if (error === undefined) {
-      const redirect = callbackUrl(issuer, settings);
-      findings.ok(CHECK, `${id} answers; its redirect URI must be ${redirect}`, ms);
+    const redirectUri = callbackUrl(issuer, settings);
+    if (error === undefined && redirect === 'refused') {
+      findings.problem({
+        check: CHECK,
+        where: `sign_in.providers.${index}`,
+        message: `${id} accepts our client, and answers 400 to a sign-in that is to come back to ${redirectUri}`,
+        remedy: `register ${redirectUri} as a redirect URI of client ${settings.clientId} there, character by character`,
+      });
+    } else if (error === undefined) {
+      const isRegistered = redirect === 'registered';
+      const words = isRegistered
+        ? `and sends people back to ${redirectUri}`
+        : `but does not say without a person whether ${redirectUri} is registered as a redirect URI: compare it there, or sign in once`;
+      findings.ok(CHECK, `${id} accepts our client, ${words}`, ms);
     } else if (!(error instanceof UpstreamRefusal)) {
       findings.problem({
         check: CHECK,

@@ -28,6 +28,23 @@ export interface DoctorAnswer {
 
 export type Send = (request: DoctorRequest) => Promise<DoctorAnswer>;
 
+/** An answer that goes on: what arrives of it, as it arrives. */
+export interface DoctorStream {
+  readonly chunks: AsyncIterable<string>;
+  close(): void;
+}
+
+/** Asks for a stream; an answer with another status than 200 is read to its end. */
+export type OpenStream = (
+  request: DoctorRequest,
+  signal: AbortSignal,
+) => Promise<DoctorStream | DoctorAnswer>;
+
+export interface DoctorRequests {
+  readonly send: Send;
+  readonly openStream: OpenStream;
+}
+
 /** Milliseconds. The service itself answers within two seconds whatever happens. */
 const LIMIT = 10_000;
 
@@ -37,23 +54,26 @@ const LIMIT = 10_000;
  * @param address where to connect instead of to the issuer, whose `Host` is sent all the same.
  * @param from an address of this machine to come from.
  */
-export function createSend({
+export function createRequests({
   issuer,
   address = issuer,
   from,
-  signal,
+  signal: interruption,
 }: {
   issuer: string;
   address?: string | undefined;
   from?: string | undefined;
   signal: AbortSignal;
-}): Send {
+}): DoctorRequests {
   const { host, hostname: servername } = new URL(issuer);
   const { protocol, hostname, port } = new URL(address);
   const isTls = protocol === 'https:';
   const start = isTls ? httpsRequest : httpRequest;
 
-  return ({ path, form, headers = {}, method = form ? 'POST' : 'GET' }) => {
+  const ask = (
+    { path, form, headers = {}, method = form ? 'POST' : 'GET' }: DoctorRequest,
+    signal: AbortSignal,
+  ): Promise<IncomingMessage> => {
     const body = form && `${new URLSearchParams(form)}`;
     const options: RequestOptions & { servername?: string } = {
       method,
@@ -72,21 +92,32 @@ export function createSend({
         }),
         ...headers,
       },
-      signal: AbortSignal.any([signal, AbortSignal.timeout(LIMIT)]),
+      signal,
     };
     return new Promise((resolve, reject) => {
-      const asking = start(options, (message) => {
-        // Of the connection while it is there: afterwards it no longer knows its ends.
-        const ends = endsOf(message);
-        text(message).then(
-          (answered) => resolve({ ...answerOf(message, answered), ...ends }),
-          reject,
-        );
-      });
-      asking.once('error', reject);
-      asking.end(body);
+      start(options, resolve).once('error', reject).end(body);
     });
   };
+
+  return {
+    async send(request) {
+      const signal = AbortSignal.any([interruption, AbortSignal.timeout(LIMIT)]);
+      return wholeAnswer(await ask(request, signal));
+    },
+
+    async openStream(request, signal) {
+      const message = await ask(request, signal);
+      if (message.statusCode !== 200) return wholeAnswer(message);
+      message.setEncoding('utf8');
+      return { chunks: message, close: () => message.destroy() };
+    },
+  };
+}
+
+async function wholeAnswer(message: IncomingMessage): Promise<DoctorAnswer> {
+  // Of the connection while it is there: afterwards it no longer knows its ends.
+  const ends = endsOf(message);
+  return { ...answerOf(message, await text(message)), ...ends };
 }
 
 function endsOf({

@@ -7,7 +7,12 @@ import { systemClock } from '../../clock.ts';
 import type { SettingsWithoutSecrets } from '../../config/settings.ts';
 import { createPostgresStore } from '../../storage/postgres-store.ts';
 import type { Database } from '../../storage/queries.ts';
-import { connectRedis, createRedis, redisProblems } from '../../storage/redis/redis.ts';
+import {
+  connectRedis,
+  createRedis,
+  redisIdentity,
+  redisProblems,
+} from '../../storage/redis/redis.ts';
 import { type RedisReport, reportRedis } from '../../storage/redis/report.ts';
 import { createRedisStore } from '../../storage/redis/store.ts';
 import type { TokenStore } from '../../storage/token-store.ts';
@@ -25,15 +30,26 @@ const CHECKS = [
   'redis_clock',
 ];
 
+export interface CheckedTokenStore {
+  readonly store: TokenStore;
+  /** The id that is kept in this Redis; `none` without Redis, undefined if no node has made one. */
+  readonly identity: string | undefined;
+}
+
 /** @returns where the tokens are, or undefined where that cannot be used. The caller closes it. */
 export async function checkTokenStore(
   findings: Findings,
   { storage }: Pick<SettingsWithoutSecrets, 'storage'>,
   database: Database | undefined,
-): Promise<TokenStore | undefined> {
+): Promise<CheckedTokenStore | undefined> {
   if (storage.redisUrl === undefined) {
     findings.ok('redis', 'not used: the tokens are in the database');
-    return database && createPostgresStore({ database, clock: systemClock });
+    return (
+      database && {
+        store: createPostgresStore({ database, clock: systemClock }),
+        identity: 'none',
+      }
+    );
   }
   const redis = createRedis(storage.redisUrl);
   try {
@@ -50,7 +66,8 @@ export async function checkTokenStore(
       (a, b) => Math.abs(b.clockAheadMs) - Math.abs(a.clockAheadMs),
     );
     if (furthest) checkClock(findings, { store: 'redis', where: WHERE, ...furthest });
-    return createRedisStore({ redis, clock: systemClock });
+    const identity = await redisIdentity(redis);
+    return { store: createRedisStore({ redis, clock: systemClock }), identity };
   } catch (error) {
     redis.disconnect();
     findings.problem({

@@ -13,6 +13,8 @@ import type { Flow } from './flow.ts';
 
 export interface Visitor extends Pick<Flow, 'person' | 'client'> {
   readonly accountId: string;
+  /** May listen for changes. */
+  readonly resourceServer: { readonly id: string; readonly secret: string };
 }
 
 export interface Visitors {
@@ -51,8 +53,16 @@ export function createVisitors(
         isNative: false,
         ownerAccountId: account.id,
       });
+      const api = await clients.add({
+        kind: 'resource-server',
+        name: 'Gatehouse doctor',
+        redirectUris: [],
+        isNative: false,
+        ownerAccountId: account.id,
+      });
       return {
         accountId: account.id,
+        resourceServer: { id: api.client.id, secret: api.secret ?? '' },
         person: passwords
           ? { email: account.email, password }
           : {

@@ -5,8 +5,8 @@ import {
   type KeySighting,
   type Keys,
   keyFingerprint,
-  type NodeKeys,
 } from '../../storage/key-sightings.ts';
+import type { NodeKeys } from '../../storage/nodes.ts';
 
 export const KEY_VARIABLE: Readonly<Record<KeyKind, string>> = {
   cookie: 'GATEHOUSE_COOKIE_KEYS',

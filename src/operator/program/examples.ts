@@ -47,6 +47,7 @@ const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
     'memberships list --warehouse wh_c1kXq0V7bWmX2fSc',
     'memberships list --organization org_VcX0bq7mWcXk2f1S --role owner',
   ],
+  nodes: ['nodes', 'nodes --wait 2 --within 5m'],
   'connections list': [
     'connections list --account ada@example.com',
     'connections list --client gate_ci_Vc0bq7mWcXk2f1SqXk0V7b --limit 50',

@@ -12,6 +12,7 @@ import { addExplainCommand } from '../explain/explain.ts';
 import { addImportCommand } from '../import/import.ts';
 import { addKeyCommands } from '../keys/keys.ts';
 import { addMigrateCommand } from '../migrate.ts';
+import { addNodesCommand } from '../nodes.ts';
 import { addMembershipCommands } from '../places/memberships.ts';
 import { addOrganizationCommands, addWarehouseCommands } from '../places/places.ts';
 import { addReloadCommand } from '../reload.ts';
@@ -62,6 +63,7 @@ systemd unit or of the container; in a checkout \`npm run operator -- …\` is t
   addReloadCommand(program, operator);
   addKeyCommands(program, operator);
   addDoctorCommand(program, operator);
+  addNodesCommand(program, operator);
   addMigrateCommand(program, operator);
   addCompletionCommand(program, operator);
   addExamples(program);
@@ -84,6 +86,7 @@ export const READ_ONLY: readonly string[] = [
   'keys generate',
   'keys list',
   'memberships list',
+  'nodes',
   'organizations list',
   'sessions list',
   'warehouses list',

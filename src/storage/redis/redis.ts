@@ -2,6 +2,7 @@
 import type { Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Cluster, Redis, type RedisOptions } from 'ioredis';
+import { randomId } from '../../random-id.ts';
 import { StorageUnavailable } from '../storage-unavailable.ts';
 import { SCRIPT_COMMANDS } from './scripts.ts';
 
@@ -210,6 +211,25 @@ export async function reply<Value>(pending: Promise<Value>): Promise<Value> {
     if (isReply && !UNAVAILABLE_REPLY.test(error.message)) throw error;
     throw new StorageUnavailable('redis', error);
   }
+}
+
+/** One key beside the records, so that two databases of one Redis can be told apart. */
+const IDENTITY_KEY = 'gh:identity';
+
+/**
+ * The random id that is kept in this Redis database; undefined if there is none.
+ *
+ * @throws StorageUnavailable
+ */
+export const redisIdentity = async (redis: Redis | Cluster): Promise<string | undefined> =>
+  (await reply(redis.get(IDENTITY_KEY))) ?? undefined;
+
+/** The same, which is made if there is none: of two nodes at once, the first one's stays. */
+export async function ensureRedisIdentity(redis: Redis | Cluster): Promise<string | undefined> {
+  const known = await redisIdentity(redis);
+  if (known !== undefined) return known;
+  await reply(redis.set(IDENTITY_KEY, randomId('', 16), 'NX'));
+  return redisIdentity(redis);
 }
 
 export const mastersOf = (redis: Redis | Cluster): Redis[] =>

@@ -1,0 +1,148 @@
+/** `gatehouse nodes`: every node with its state, and a wait until enough of them are ready. */
+import { setTimeout as delay } from 'node:timers/promises';
+import { type Command, InvalidArgumentError } from 'commander';
+import { loadSettingsWithoutSecrets } from '../config/load.ts';
+import { durationSeconds } from '../config/schema/kinds.ts';
+import type { SettingsWithoutSecrets } from '../config/settings.ts';
+import { openDatabase } from '../storage/database.ts';
+import { MigrationsPending, pendingMigrations } from '../storage/migrate.ts';
+import { type ListedNode, listNodes } from '../storage/nodes.ts';
+import { requireEmbeddedDatabase, requireTables } from './deployment.ts';
+import { REFUSED } from './program/failure.ts';
+import { wholeNumber } from './program/given.ts';
+import type { Operator } from './program/operator.ts';
+import { type Report, table } from './program/report.ts';
+
+/** Milliseconds between two looks at the database. */
+const PAUSE = 1_000;
+const MAX_NODES = 1_000;
+/** Times the limits of a call within the service: no request waits here. */
+const PATIENCE = 5;
+
+interface NodesOptions {
+  readonly wait?: number;
+  /** Seconds. */
+  readonly within: number;
+}
+
+type Storage = SettingsWithoutSecrets['storage'];
+
+export function addNodesCommand(
+  program: Command,
+  { print, progress, environment, onInterrupt }: Operator,
+): void {
+  program
+    .command('nodes')
+    .description('every process of the service: its version, state and last heartbeat')
+    .option(
+      '--wait <number>',
+      'wait until so many are ready, each by a heartbeat from after the start of this command',
+      wholeNumber(MAX_NODES),
+    )
+    .option('--within <duration>', 'how long --wait waits, such as 5m', seconds, 120)
+    .addHelpText(
+      'after',
+      `
+States: ready, starting, leaving, "not ready" (a store is away or its clock differs), silent (no
+heartbeat for half a minute: frozen, killed or cut off from the database; forgotten after an hour),
+unknown (a node of an older version, which does not say it). Exit code 1 if --wait waited in vain.`,
+    )
+    .action(async ({ wait, within }: NodesOptions) => {
+      const { storage } = loadSettingsWithoutSecrets({ environment });
+      if (wait === undefined) {
+        print(report(await look(storage)));
+        return;
+      }
+      const interruption = new AbortController();
+      onInterrupt(() => interruption.abort());
+      const { signal } = interruption;
+      const show = (ready: number): void => progress.show('Nodes ready', ready, wait);
+      print(await waitFor({ wait, within, storage, signal, show }));
+    });
+}
+
+function seconds(text: string): number {
+  const value = durationSeconds(text);
+  if (value > 0) return value;
+  throw new InvalidArgumentError('Write a duration, such as 30s, 2m or 1h.');
+}
+
+/**
+ * Opens the database for one look and closes it again: while --wait waits, a database may restart or be
+ * migrated, and an embedded one must stay free for the service that starts.
+ */
+async function look(storage: Storage): Promise<readonly ListedNode[]> {
+  requireEmbeddedDatabase(storage);
+  const database = await openDatabase({ ...storage, patience: PATIENCE });
+  try {
+    await requireTables(database, storage);
+    const pending = await pendingMigrations(database);
+    if (pending.length > 0) throw new MigrationsPending(pending);
+    return await listNodes(database);
+  } finally {
+    await database.close();
+  }
+}
+
+interface Waiting {
+  readonly wait: number;
+  readonly within: number;
+  readonly storage: Storage;
+  readonly signal: AbortSignal;
+  readonly show: (ready: number) => void;
+}
+
+async function waitFor({ wait, within, storage, signal, show }: Waiting): Promise<Report> {
+  const start = performance.now();
+  for (;;) {
+    const outcome = await look(storage).catch((error: Error) => error);
+    const elapsed = performance.now() - start;
+    const nodes = outcome instanceof Error ? [] : outcome;
+    const ready = nodes.filter(({ state, silentMs }) => state === 'ready' && silentMs < elapsed);
+    show(ready.length);
+    if (ready.length >= wait) return report(nodes, `${ready.length} node(s) are ready.`);
+    if (elapsed >= within * 1000 || signal.aborted) {
+      const why =
+        outcome instanceof Error ? [`The database cannot be used: ${outcome.message}`] : [];
+      const missing = [
+        `Only ${ready.length} of ${wait} node(s) became ready within ${within} s.`,
+        ...nodes.filter((node) => !ready.includes(node)).map(inWords),
+        ...why,
+        'See `systemctl status "gatehouse@*"` (or the pods) and the log of each node that is missing.',
+      ];
+      return { ...report(nodes, missing.join('\n')), exitCode: REFUSED };
+    }
+    await delay(PAUSE, undefined, { signal }).catch(() => {});
+  }
+}
+
+/** @param text printed under the table. */
+function report(nodes: readonly ListedNode[], text?: string): Report {
+  const rows = nodes.map((node) => [
+    node.node,
+    stateInWords(node),
+    node.runsWith?.version ?? 'older',
+    node.readySince === undefined ? '' : momentOf(node.readySince),
+    `${Math.round(node.silentMs / 1000)} s ago`,
+  ]);
+  const heading = ['NODE', 'STATE', 'VERSION', 'READY SINCE', 'LAST HEARTBEAT'];
+  return {
+    value: {
+      nodes: nodes.map(({ node, state, runsWith, readySince, lastHeartbeat }) => ({
+        node,
+        state,
+        version: runsWith?.version ?? null,
+        ready_since: readySince ?? null,
+        last_heartbeat: lastHeartbeat,
+      })),
+    },
+    text: [table(heading, rows, 'No node runs.'), ...(text === undefined ? [] : [text])].join('\n'),
+  };
+}
+
+const stateInWords = ({ state }: ListedNode): string => state.replace('_', ' ');
+
+const inWords = (node: ListedNode): string =>
+  `${node.node} is ${stateInWords(node)}; its last heartbeat was ${Math.round(node.silentMs / 1000)} s ago.`;
+
+const momentOf = (time: Date): string => `${time.toISOString().slice(0, 19)}Z`;

@@ -1,0 +1,58 @@
+/** What the doctor finds out about the mail server, and that it mails nobody who did not ask for it. */
+import { expect } from 'chai';
+import { fileWith } from '../config/configuration.ts';
+import { startMailServer } from '../support/mail-server.ts';
+import { createOpened } from '../support/opened.ts';
+import { freePort } from '../support/programs.ts';
+import { startsOn } from '../support/service.ts';
+import { examine } from './doctor-findings.ts';
+import { expectWrongUsage, operatorWith, storesOf } from './run-operator.ts';
+
+const FROM = 'gatehouse@example.com';
+
+describe('operator doctor, of mail', () => {
+  const start = startsOn();
+  const opened = createOpened();
+  after(opened.closeAll);
+  const server = () =>
+    opened.add(startMailServer(['gatehouse', 'swordfish']), (mail) => mail.close());
+  const variables = (SMTP_URL: string) => ({
+    GATEHOUSE_CONFIG: fileWith(`mail: { from: ${FROM} }`),
+    SMTP_URL,
+  });
+
+  it('logs in, and sends nothing: not to its throw-away account either', async () => {
+    const { url, received } = await server();
+    const service = await start({ settings: { mail: { smtpUrl: url, from: FROM } } });
+    const environment = {
+      ...{ ...variables(url), ...storesOf(service) },
+      ...{ GATEHOUSE_ISSUER: service.issuer, PORT: String(service.settings.server.port) },
+    };
+    const { of } = await examine(environment);
+    expect(of('mail')).to.include({ status: 'ok' });
+    expect(of('sign_out').status, 'the account signed in and approved a client').to.equal('ok');
+    await service.close();
+    expect(received.map(({ to }) => to)).to.deep.equal([]);
+  });
+
+  it('sends one mail with --mail, and says so', async () => {
+    const { url, received } = await server();
+    const { of } = await examine(variables(url), '--mail', 'you@example.com');
+    expect(of('mail').message).to.contain('one test mail to you@example.com');
+    expect(received.map(({ to }) => to)).to.deep.equal([['you@example.com']]);
+    const unset = await examine({}, '--mail', 'you@example.com');
+    expect(unset.of('mail').remedy).to.contain('SMTP_URL');
+    await expectWrongUsage(operatorWith({}), ['doctor --mail nobody']);
+  });
+
+  it('names a mail server that refuses our login, or is not there, without the password', async () => {
+    const { url } = await server();
+    const refused = await examine(variables(url.replace('swordfish', 'haddock')));
+    expect(refused.of('mail')).to.include({ status: 'problem', where: 'SMTP_URL' });
+    expect(refused.of('mail').message).to.contain('does not accept our login');
+    expect(refused.output).not.to.contain('haddock');
+    const dead = await examine(variables(`smtp://127.0.0.1:${await freePort()}`));
+    expect(dead.of('mail')).to.include({ status: 'problem', where: 'SMTP_URL' });
+    expect(dead.of('mail').message).to.contain('does not answer as a mail server');
+  });
+});

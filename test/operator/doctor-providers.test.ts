@@ -1,0 +1,54 @@
+/** What the doctor finds out about a provider without a person: our client, and where it sends people. */
+import { expect } from 'chai';
+import { createFindings } from '../../src/operator/doctor/findings.ts';
+import { checkProviders } from '../../src/operator/doctor/providers.ts';
+import { startUpstream, type Upstream } from '../support/upstream.ts';
+
+const OURS = 'http://localhost:1';
+
+describe('operator doctor, of a provider', () => {
+  let upstream: Upstream;
+  before(async () => {
+    upstream = await startUpstream(OURS);
+  });
+
+  async function findingOf(changes: Parameters<Upstream['settings']>[0] = {}) {
+    const findings = createFindings(() => {});
+    const providers = [upstream.settings(changes)];
+    await checkProviders(findings, OURS, { providers, problems: [] });
+    expect(findings.all).to.have.length(1);
+    return findings.all[0];
+  }
+
+  it('is content with the right client ID, secret and redirect URI', async () => {
+    const found = await findingOf();
+    expect(found).to.include({ status: 'ok' });
+    expect(found?.message).to.contain(`sends people back to ${OURS}/login/platform/callback`);
+  });
+
+  it('finds a wrong secret, and a wrong client ID', async () => {
+    for (const wrong of [{ clientSecret: 'another-secret' }, { clientId: 'another' }]) {
+      const found = await findingOf(wrong);
+      expect(found).to.include({ status: 'problem', where: 'sign_in.providers.0' });
+      expect(found?.message).to.contain('does not accept our client ID or secret');
+    }
+  });
+
+  it('finds that our redirect URI is not registered there, and says which to register', async () => {
+    const found = await findingOf({ id: 'renamed' });
+    expect(found).to.include({ status: 'problem', where: 'sign_in.providers.0' });
+    expect(found?.remedy).to.contain(`register ${OURS}/login/renamed/callback as a redirect URI`);
+  });
+
+  it('says that it cannot tell if the provider shows a page instead of answering', async () => {
+    upstream.changes.set('/auth', (ctx) => {
+      ctx.status = 200;
+      ctx.remove('location');
+      ctx.body = 'Sign in';
+    });
+    const found = await findingOf();
+    upstream.changes.clear();
+    expect(found).to.include({ status: 'ok' });
+    expect(found?.message).to.contain('does not say without a person');
+  });
+});

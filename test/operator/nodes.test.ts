@@ -1,0 +1,130 @@
+/** What nodes say of themselves: how the doctor compares them, and `gatehouse nodes` lists and awaits them. */
+import { expect } from 'chai';
+import packageFile from '../../package.json' with { type: 'json' };
+import { listNodes } from '../../src/storage/nodes.ts';
+import { eventually } from '../support/eventually.ts';
+import { freshRedisUrl } from '../support/redis-server.ts';
+import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
+import { startsOn, type TestService } from '../support/service.ts';
+import { environmentOf } from './behind-proxy.ts';
+import { examine } from './doctor-findings.ts';
+import { expectWrongUsage, operatorWith, type RunOperator, valueFrom } from './run-operator.ts';
+
+const { version } = packageFile;
+
+describeOn([postgresServer, redisServer], 'operator nodes', () => {
+  const start = startsOn('postgres+redis');
+  let first: TestService;
+  let second: TestService;
+  let environment: Record<string, string>;
+  let run: RunOperator;
+  let names: readonly string[];
+
+  const nameOf = async (service: TestService): Promise<string> => {
+    const nodes = await listNodes(service.database);
+    const port = `:${service.settings.server.port}`;
+    return nodes.find(({ node }) => node.endsWith(port))?.node ?? '';
+  };
+
+  before(async () => {
+    first = await start();
+    const redisUrl = await freshRedisUrl();
+    const settings = { tokens: { accessTokenSeconds: 600 }, storage: { redisUrl } };
+    second = await start({ beside: first, settings });
+    environment = environmentOf(first);
+    run = operatorWith(environment);
+    names = await Promise.all([first, second].map(nameOf));
+  });
+
+  /** Adds a node that says nothing more: as if its process had been frozen so long ago. */
+  async function addFrozenNode(node: string, seconds: number): Promise<void> {
+    await first.database.transaction(async (tx) => {
+      await tx.query('ALTER TABLE node_keys DISABLE TRIGGER node_keys_noted');
+      await tx.query(
+        `INSERT INTO node_keys
+            (node, seen_at, noted_at, cookie_keys, token_keys, described_at, state, ready_since, runs_with)
+          SELECT $2, seen_at, clock_timestamp() - $3 * interval '1 second', cookie_keys, token_keys,
+            described_at, state, ready_since, runs_with FROM node_keys WHERE node = $1`,
+        [names[0], node, seconds],
+      );
+      await tx.query('ALTER TABLE node_keys ENABLE TRIGGER node_keys_noted');
+    });
+  }
+  const removeNodes = () =>
+    first.database.query("DELETE FROM node_keys WHERE node LIKE 'frozen:%'");
+
+  it('lists each with its version, state, and since when it is ready', async () => {
+    const { nodes } = await valueFrom(run, 'nodes');
+    expect(nodes.map(({ node }: { node: string }) => node)).to.have.members(names);
+    for (const node of nodes) {
+      expect(node).to.include({ state: 'ready', version });
+      expect(Date.parse(node.ready_since)).to.be.at.most(Date.parse(node.last_heartbeat));
+    }
+    expect((await run('nodes')).output).to.contain('READY SINCE');
+    await expectWrongUsage(run, ['nodes --wait 0', 'nodes --wait 1 --within soon']);
+  });
+
+  it('doctor names the settings and the Redis in which the nodes differ', async () => {
+    const { of, exitCode } = await examine(environment);
+    expect(exitCode).to.equal(1);
+    const settings = of('node_settings');
+    expect(settings).to.include({ status: 'problem' });
+    expect(settings.message)
+      .to.contain(`tokens.access_token is 1h (${names[0]}), 10m (${names[1]})`)
+      .and.not.contain('limits.');
+    expect(of('node_redis')).to.include({ status: 'problem', where: 'REDIS_URL' });
+    expect(of('node_redis').message).to.match(/tokens are in different places: .*the doctor/);
+    expect(of('node_versions').status).to.equal('ok');
+    expect(of('node_files').status).to.equal('ok');
+  });
+
+  it('doctor names another version, and a node that may open too few files', async () => {
+    const change = (values: object) =>
+      first.database.query(
+        'UPDATE node_keys SET runs_with = runs_with || $2::jsonb WHERE node = $1',
+        [names[1], values],
+      );
+    await change({ version: '0.0.9', openFiles: 1024 });
+    const { of } = await examine(environment);
+    expect(of('node_versions')).to.include({ status: 'warning' });
+    expect(of('node_versions').message).to.contain(`0.0.9 (${names[1]})`);
+    expect(of('node_files')).to.include({ status: 'warning', where: names[1] });
+    expect(of('node_files').message).to.contain('1024 files').and.contain('15000 connections');
+    expect(of('node_files').remedy).to.contain('LimitNOFILE');
+    await change({ version, openFiles: 65_536 });
+  });
+
+  it('a frozen node is silent after half a minute, and doctor names it', async () => {
+    await addFrozenNode('frozen:1', 31);
+    const { of } = await examine(environment);
+    expect(of('nodes')).to.include({ status: 'problem', where: 'frozen:1' });
+    expect(of('nodes').message).to.contain('silent for 3').and.contain('frozen');
+    const { nodes } = await valueFrom(run, 'nodes');
+    expect(nodes[0]).to.include({ node: 'frozen:1', state: 'silent' });
+    await removeNodes();
+  });
+
+  it('--wait needs a heartbeat from after its start, and names what is missing', async () => {
+    await addFrozenNode('frozen:2', 5);
+    const late = await run('nodes --wait 3 --within 1s');
+    expect(late.exitCode).to.equal(1);
+    expect(late.output).to.contain('of 3 node(s) became ready');
+    expect(late.output).to.match(/frozen:2 is ready; its last heartbeat was \d+ s ago/);
+    const waiting = valueFrom(run, 'nodes --wait 2 --within 1m');
+    // A reload is announced at once, not with the next heartbeat.
+    await Promise.all([first, second].map((service) => service.apply(service.settings)));
+    expect((await waiting).nodes).to.have.length(3);
+    await removeNodes();
+  });
+
+  it('a node that ends is leaving, then not listed', async () => {
+    await second.leave();
+    const stateOfSecond = async () =>
+      (await listNodes(first.database)).find(({ node }) => node === names[1])?.state;
+    await eventually(async () => expect(await stateOfSecond()).to.equal('leaving'));
+    await second.close();
+    expect(await stateOfSecond()).to.equal(undefined);
+    const missing = await run('nodes --wait 2 --within 1s');
+    expect(missing.output).to.match(/Only [01] of 2 node\(s\) became ready within 1 s/);
+  });
+});
