@@ -5,6 +5,7 @@ import { expect } from 'chai';
 import pg from 'pg';
 import { openDatabase } from '../src/storage/database.ts';
 import { keysOf, operatorWith, storesOf, valueFrom } from './operator/run-operator.ts';
+import { type MailServer, startMailServer } from './support/mail-server.ts';
 import { PATIENCE } from './support/patience.ts';
 import { startPostgresServer } from './support/postgres-server.ts';
 import { freePort, startProgram } from './support/programs.ts';
@@ -126,7 +127,11 @@ describe('the docs', () => {
 
     let passkey: Awaited<ReturnType<typeof on.service.passkeys.add>>;
 
+    let mail: MailServer;
+    after(() => mail.close());
+
     before(async () => {
+      mail = await startMailServer();
       for (const email of ['ada@demo.test', 'ada@example.com']) {
         const { id: accountId } = await on.service.accounts.add({ email, name: 'Ada' });
         passkey = await on.service.passkeys.add({
@@ -144,12 +149,16 @@ describe('the docs', () => {
         const { service, seeded, clients } = on;
         const { accessToken } = await on.partner.tokens(clients.otherConfidential);
         const { port } = new URL(service.operatorsUrl);
-        const run = operatorWith({
+        const environment = {
           GATEHOUSE_ISSUER: service.issuer,
           GATEHOUSE_OPERATORS_PORT: port,
           ...storesOf(service),
           ...keysOf(service),
-        });
+        };
+        const mailing = {
+          GATEHOUSE_CONFIG: file('mail.yaml', 'mail: { from: gatehouse@example.com }'),
+          SMTP_URL: mail.url,
+        };
         const values: Readonly<Record<string, string>> = {
           'org_…': seeded.organization.id,
           'wh_…': seeded.warehouse.id,
@@ -160,10 +169,14 @@ describe('the docs', () => {
           'http://10.0.0.2:3000': service.issuer,
         };
         for (const command of commands) {
-          const words = wordsOf(command).map((word) => values[word] ?? word);
+          // One process runs here.
+          const line = command.replace('nodes --wait 2', 'nodes --wait 1');
+          const words = wordsOf(line).map((word) => values[word] ?? word);
           // Whoever is asked says yes.
           const isAsked = words[0] === 'revoke' || /^(remove|delete|end)$/.test(words[1] ?? '');
           if (isAsked && !words.includes('--yes')) words.push('--yes');
+          const isMailing = words.includes('--mail');
+          const run = operatorWith({ ...environment, ...(isMailing && mailing) });
           const { exitCode, output, errors } = await run(words, accessToken);
           expect(exitCode, `${command}\n${output}${errors}`).to.equal(0);
         }
