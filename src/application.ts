@@ -104,7 +104,7 @@ export function createApplication(parts: ApplicationParts): Application {
     clients: parts.clients,
     async visitorOf(ctx) {
       const visitor = await seen.visitorOf(ctx);
-      // The error is told also where the database cannot be asked.
+      // The error page is shown even if the database does not answer.
       const mayAct = visitor && sessionDemands.mayAct(visitor.session, ctx).catch(() => false);
       return (await mayAct) ? visitor : undefined;
     },

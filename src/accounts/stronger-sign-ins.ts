@@ -39,7 +39,7 @@ export interface StrongerSignIns {
    * grace begins when this is first asked about them, and is kept.
    */
   demandOn(accountId: string): Promise<Demand | undefined>;
-  /** The same for a request in which they are not told of it: no grace begins. */
+  /** As `demandOn`, for a request that does not show it to the person: no grace begins. */
   wouldBeDemanded(accountId: string, queries?: Queries): Promise<Demand | undefined>;
 }
 

@@ -216,7 +216,7 @@ export type StoredSession = Pick<SessionModel, 'accountId' | 'loginTs' | 'amr' |
  */
 const UPSTREAM = 'upstream';
 
-/** @returns undefined where nobody is signed in. */
+/** @returns undefined for a session without an account. */
 export function sessionFrom(session: StoredSession | undefined): BrowserSession | undefined {
   if (!session?.accountId) return undefined;
   return {

@@ -5,7 +5,7 @@ import type { StoredRecord } from '../storage/token-store.ts';
 export interface SessionTimes {
   /** The sign-in. */
   readonly loginTs?: number | undefined;
-  /** The last request that counted the idle time anew; a node of the version before does not write it. */
+  /** The last request that renewed the idle time. Nodes of the version before do not write it. */
   readonly seenAt?: number;
 }
 

@@ -198,7 +198,7 @@ describe('browser sessions', () => {
   });
 });
 
-describe('an age of sessions that a reload shortens', () => {
+describe('a maximum age of sessions that a reload shortens', () => {
   const MINUTE = 60;
   let ages: Partial<Settings['sessions']> = {};
   const on = startSeeded({ clock: true, reloaded: () => ({ sessions: ages }) });
@@ -223,7 +223,7 @@ describe('an age of sessions that a reload shortens', () => {
   const othersListed = async (person: Person): Promise<number> =>
     [...(await person.get('/profile/security')).html.matchAll(/\/sign-out"/g)].length;
 
-  it('of idle ones ends who has been idle for longer, and nobody else', async () => {
+  it('ends the sessions that have been idle for longer, and no other', async () => {
     const [idle, active] = [await signedIn(), await signedIn()];
     on.clock.advance(64);
     expect(await othersListed(active)).to.equal(1);
@@ -235,7 +235,7 @@ describe('an age of sessions that a reload shortens', () => {
     expect(await othersListed(active)).to.equal(0);
   });
 
-  it('counts from the sign-in for all of them: an older one makes no key and gets no code', async () => {
+  it('applies to sessions that are open: an older one makes no key and gets no code', async () => {
     const old = await signedIn();
     const request = authorizationUrl(on.issuer, on.clients.confidential);
     await old.authorize(request, on.seeded.person);
@@ -253,7 +253,7 @@ describe('an age of sessions that a reload shortens', () => {
     expect(await keys()).to.have.length(1);
   });
 
-  it('ends the streams that were opened before, and none is opened again', async () => {
+  it('ends open streams, and an ended session opens no other', async () => {
     const owner = createPerson(on.issuer);
     await owner.signIn(on.seeded.other);
     const path = `/profile/oauth-clients/${on.clients.confidential.id}/requests`;
@@ -267,7 +267,7 @@ describe('an age of sessions that a reload shortens', () => {
     expect(again.headers.get('location')).to.match(/^\/login/);
   });
 
-  it('and the answer to an open consent page is not taken either', async () => {
+  it('applies to the session of an open consent page', async () => {
     const person = await signedIn();
     const url = authorizationUrl(on.issuer, on.clients.otherConfidential, { prompt: 'consent' });
     const consent = await person.follow(await person.get(url));

@@ -94,7 +94,7 @@ describe('a person who was never here and has no password', () => {
     expect(made.html).to.include('data-secret');
   });
 
-  it('is not confirmed by another person who is linked here: nobody changes, nothing is done', async () => {
+  it('is not confirmed by another person who is linked here: the session stays, nothing is done', async () => {
     const ivan = { ...LINUS, sub: 'employee-18', email: 'ivan@example.test' };
     await addImported(ivan, 'Ivan Import');
     const person = on.traveller();

@@ -17,7 +17,7 @@ const NEW_PASSWORD = 'eight blue pallets, stacked';
 const STARTED = 'Someone asked to recover your Gatehouse account';
 const REMOVED = 'A passkey was removed from your Gatehouse account';
 
-describe('the mailbox of a person of whom more than a password is asked', () => {
+describe('the recovery, by a mailed link, of an account that needs more than a password', () => {
   let mail: MailServer;
   const start = startsOn();
   const on = startWithUpstream({
@@ -71,7 +71,7 @@ describe('the mailbox of a person of whom more than a password is asked', () => 
     new URL(/http\S+\/stop-recovery\?token=\S+/.exec(text)?.[0] ?? '');
   const tokenIn = ({ forms }: Page): string =>
     forms.flatMap(({ values }) => values).find(([name]) => name === 'token')?.[1] ?? '';
-  /** As somebody who reads the mailbox does. */
+  /** What an attacker can do who reads the mailbox. */
   const startRecovery = async (): Promise<Page> => {
     const thief = browser();
     const page = await thief.get(await linkFor('forgotten'));
@@ -93,7 +93,7 @@ describe('the mailbox of a person of whom more than a password is asked', () => 
   const isInWith = async (password: string): Promise<boolean> =>
     (await browser().signIn({ email: owner.email, password })).status === 200;
 
-  it('removes no passkey and sets no password by a link, in the grace and after it', async () => {
+  it('removes no passkey and sets no password at once, within the grace and after it', async () => {
     await withPasskey();
     for (const seconds of [0, GRACE_SECONDS]) {
       on.clock.advance(seconds);
@@ -109,7 +109,7 @@ describe('the mailbox of a person of whom more than a password is asked', () => 
     expect(await isInWith(NEW_PASSWORD)).to.equal(false);
   });
 
-  it('nor for who has nothing yet, once the grace is over; before, a password is what they have', async () => {
+  it('sets no password at once for a person who has no passkey yet, once the grace is over', async () => {
     const early = await send(await linkFor('forgotten'));
     expect(early.status).to.equal(303);
     await browser().signIn({ ...owner, password: NEW_PASSWORD });
@@ -117,7 +117,7 @@ describe('the mailbox of a person of whom more than a password is asked', () => 
     expect((await send(await linkFor('forgotten'))).status).to.equal(403);
   });
 
-  it('starts a wait, of which the person is mailed, and which then lets another link do all', async () => {
+  it('starts a wait that the person is mailed about, after which another link does it', async () => {
     await withPasskey();
     on.clock.advance(GRACE_SECONDS);
     const said = await startRecovery();
@@ -145,7 +145,7 @@ describe('the mailbox of a person of whom more than a password is asked', () => 
     expect((await send(await linkFor('forgotten'))).status).to.equal(403);
   });
 
-  it('starts it once, however many links ask for it, and each mail of it can stop it', async () => {
+  it('starts one wait, however many links ask for it, and each mail can stop it', async () => {
     await withPasskey();
     const pages = await Promise.all(
       [browser(), browser()].map(async (thief) => {
@@ -172,7 +172,7 @@ describe('the mailbox of a person of whom more than a password is asked', () => 
     expect(isWaitPage(await browser().get(await linkFor('forgotten')))).to.equal(false);
   });
 
-  it('is over when nobody came back for a week', async () => {
+  it('expires when it is not completed within a week', async () => {
     await withPasskey();
     await startRecovery();
     on.clock.advance(WAIT + 7 * 24 * HOUR);
@@ -185,17 +185,17 @@ describe('the mailbox of a person of whom more than a password is asked', () => 
     expect((await browser().get(latter ?? '')).status).to.equal(200);
   });
 
-  it('a link in the mail stops it, without a sign-in, and not by being looked at', async () => {
+  it('is stopped by the link in the mail, without a sign-in, and only by its form', async () => {
     await withPasskey();
     await startRecovery();
     const link = stopLinkIn(await mailOf(STARTED));
-    const anybody = browser();
-    const page = await anybody.get(link);
+    const stranger = browser();
+    const page = await stranger.get(link);
     expect(page.html).to.include('Stop the recovery of your account?');
     await browser().get(link);
     on.clock.advance(WAIT - HOUR);
     const waiting = await linkFor('forgotten');
-    const stopped = await anybody.submit(page, { token: link.searchParams.get('token') ?? '' });
+    const stopped = await stranger.submit(page, { token: link.searchParams.get('token') ?? '' });
     expect(stopped.html).to.include('The recovery was stopped');
     expect((await browser().get(waiting)).status).to.equal(410);
     on.clock.advance(HOUR);
@@ -215,7 +215,7 @@ describe('the mailbox of a person of whom more than a password is asked', () => 
     }
   });
 
-  it('and so does the person on their pages, where they are told of it', async () => {
+  it('is shown on the profile and on the security page, where its person can stop it', async () => {
     const { person } = await withPasskey();
     expect((await person.get('/profile')).html).not.to.include('This was not me');
     await startRecovery();
@@ -257,7 +257,7 @@ describe('the mailbox of a person of whom more than a password is asked', () => 
       on.service.accounts.changeEmail(owner.accountId, `moved-${people}@example.test`),
   };
   for (const [what, prove] of Object.entries(PROVES)) {
-    it(`waits no more for somebody who ${what}`, async () => {
+    it(`is cancelled when the person ${what}`, async () => {
       const given = await withPasskey();
       await startRecovery();
       await prove(given);
@@ -267,7 +267,7 @@ describe('the mailbox of a person of whom more than a password is asked', () => 
     });
   }
 
-  it('starts nothing where the mail about it is not taken', async () => {
+  it('does not start if the mail about it cannot be sent', async () => {
     await withPasskey();
     const away = { smtpUrl: 'smtp://127.0.0.1:1', from: 'gatehouse@localhost' };
     const node = await start({
@@ -281,7 +281,7 @@ describe('the mailbox of a person of whom more than a password is asked', () => 
     expect((await send(await linkFor('forgotten'))).status).to.equal(403);
   });
 
-  it('needs no wait with the operator’s link, which is for who cannot prove it otherwise', async () => {
+  it('needs no wait with an invitation by the operator', async () => {
     await withPasskey();
     on.clock.advance(GRACE_SECONDS);
     const sent = await send(await linkFor('invitation'), { remove_way: await tickPasskey() });
@@ -290,7 +290,7 @@ describe('the mailbox of a person of whom more than a password is asked', () => 
     await mailOf(REMOVED);
   });
 
-  it('of everybody else removes a passkey at once, and a mail says so', async () => {
+  it('needs no wait for a person who is not under the demand: the passkey goes, and a mail says so', async () => {
     const member = await addPerson(on.service, 'Mo', `mo-${people}@example.test`);
     await withPasskey(member);
     const [passkey] = await on.service.passkeys.of(member.accountId);

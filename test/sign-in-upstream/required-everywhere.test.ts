@@ -123,7 +123,7 @@ describe('after the grace a session by a password', () => {
     expectHeldBack(await person.get(`${CALLBACK}?code=x&state=y`), 'where it comes back to');
   });
 
-  it('reaches no page and sends no form, but those that lead out of it', async () => {
+  it('reaches no page and sends no form, except those that add a first way to sign in', async () => {
     endGrace();
     const token = fieldOf(await person.get('/errors'), 'form_token');
     const open: string[] = [];
@@ -145,7 +145,7 @@ describe('after the grace a session by a password', () => {
     expect(await on.service.apiKeys.listOf(owner.accountId)).to.deep.equal([]);
   });
 
-  it('is not prolonged: by the script, by visits, by authorizations', async () => {
+  it('is not prolonged by the script, by visits or by authorizations', async () => {
     expect((await keepAlive()).status).to.equal(200);
     endGrace();
     expect((await keepAlive()).status).to.equal(401);
@@ -180,7 +180,7 @@ describe('after the grace a session by a password', () => {
     expect((await person.get(near)).html).not.to.include(client.id);
   });
 
-  it('hears no more of the requests of its client', async () => {
+  it('has no stream of the requests of its client', async () => {
     const path = `/profile/oauth-clients/${client.id}/requests`;
     const headers = { accept: 'text/event-stream', cookie: person.cookieHeader(path) };
     const stream = await fetch(on.service.issuer + path, { headers, redirect: 'manual' });
@@ -212,7 +212,7 @@ describe('after the grace a session by a password', () => {
     return again;
   };
 
-  it('takes nothing from a session by a passkey, about which no demand is looked up', async () => {
+  it('stands still, and a session by a passkey goes on without a query about it', async () => {
     const other = await signedInAgain();
     await addPasskey(on.service.issuer, other);
     endGrace();

@@ -42,7 +42,7 @@ export interface RecoveryWaits {
   stop(accountId: string, origin: Origin): Promise<boolean>;
 }
 
-/** For so long the person may take until they come back with another link. */
+/** How long after the wait another link still recovers the account. */
 const USABLE_SECONDS = 7 * 86_400;
 
 export function createRecoveryWaits(parts: {
@@ -81,10 +81,10 @@ export function createRecoveryWaits(parts: {
     find,
 
     async mustWait({ account, purpose }, queries = database) {
-      // An operator, or a provider, has proved who it is.
+      // The operator has checked who it is, or a provider has just proved it.
       if (purpose !== 'forgotten') return false;
       const demand = await strongerSignIns.wouldBeDemanded(account.id, queries);
-      // Within the grace a password alone is what some of them have, and what the link replaces.
+      // Within the grace a password is enough for a person who has nothing else.
       if (!demand?.isOver && !demand?.hasWay) return false;
       return !(await find(account.id, queries))?.isReady;
     },
@@ -100,7 +100,7 @@ export function createRecoveryWaits(parts: {
       });
       if (before !== 'none') return before;
       const wait = waitFrom(new Date(clock()));
-      // Before it is kept: nobody waits for an account whose person may not know.
+      // Mail first: a wait that its person does not know of must not run.
       if (!(await inform(account, wait))) return 'not informed';
       const started = await database.transaction(async (tx) => {
         const [row] = await tx.query<{ started_at: Date }>(

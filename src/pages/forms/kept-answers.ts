@@ -59,7 +59,7 @@ export function keptAnswers(parts: {
       if (ctx.method !== 'GET' || ctx.query[ANSWER] === undefined) return next();
       const visitor = await visitorOf(ctx, { sessions, accounts });
       const [, area] = ctx.path.split('/');
-      // What is elsewhere is for anybody, such as what a sign-in was answered.
+      // Other pages need no sign-in, such as the one that says why a sign-in failed.
       if (visitor && area === 'profile' && (await demands.holdsBack(ctx, visitor))) return next();
       const found = await forms.look<Answer>(ctx, ctx.query[ANSWER], visitor?.account.id);
       if (found?.path !== ctx.path) return next();

@@ -149,7 +149,7 @@ export function recoveryWaitPages(
     await host.notices.tell(ctx, SECURITY, STOPPED);
   }
 
-  /** Whoever had to sign in before the form was taken lands at its address. */
+  /** A person who had to sign in before the form was accepted comes back to this address. */
   const backToSecurity = (ctx: Context): void => seeOther(ctx, SECURITY);
 
   return [

@@ -26,7 +26,7 @@ export interface Demands {
   afterPassword(accountId: string): Promise<Demand | undefined>;
   /** Whether their password proves who they are, at a sign-in or later. */
   takesPassword(accountId: string): Promise<boolean>;
-  /** Whether a password alone does not let them in. By asking this they are told nothing. */
+  /** Whether a password alone does not let them in. No grace begins by asking this. */
   asksForMore(accountId: string): Promise<boolean>;
   /** Whether this session may add a way to sign in: a password adds a first one and no other. */
   mayAddWay(visitor: Visitor): Promise<boolean>;

@@ -149,7 +149,7 @@ export function signInAnswers(parts: PageParts) {
     return notBy(PASSWORD_ALONE, { id });
   }
 
-  /** Why somebody who is signed in is asked for a sign-in: that of their session is not enough. */
+  /** Why a person who is signed in must sign in again: how they did is not enough (sign_in.require). */
   async function askedByDemand(ctx: Context): Promise<{ readonly problem?: string }> {
     const visitor = await visitorOf(ctx, { sessions, accounts });
     if (!visitor || (await demands.mayAddWay(visitor))) return {};
