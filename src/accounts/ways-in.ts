@@ -1,5 +1,5 @@
 /** Every way in to an account beside its password: shown to its person, who may remove them. */
-import { lockedTransactionOf, transactionOf } from '../storage/account-turns.ts';
+import { lockedTransactionOf } from '../storage/account-turns.ts';
 import type { Alongside, Database, Queries } from '../storage/queries.ts';
 import { type Account, type AccountRow, accountFrom, SELECT_ACCOUNTS } from './account.ts';
 import type { AccountRegistry } from './account-registry.ts';
@@ -134,9 +134,8 @@ export function createWaysIn({
 
     async endUnrecognized(accountId, { origin, password, sessions, passwords, rest }) {
       try {
-        return await transactionOf(database, accountId, async (tx) => {
-          const locked = `${SELECT_ACCOUNTS} WHERE id = $1 FOR NO KEY UPDATE`;
-          const [row] = await tx.query<AccountRow>(locked, [accountId]);
+        return await lockedTransactionOf(database, accountId, async (tx) => {
+          const [row] = await tx.query<AccountRow>(`${SELECT_ACCOUNTS} WHERE id = $1`, [accountId]);
           if (!row) throw new SessionEnded();
           const account = accountFrom(row);
           const before = await listed(accountId, tx);

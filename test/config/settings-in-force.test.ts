@@ -119,6 +119,11 @@ const TESTED: Readonly<Record<string, Tested>> = {
     'leads there with PKCE, state and nonce, back, and on to the page that asked for it',
     'startWithUpstream(',
   ],
+  'sign_in.recovery_wait': [
+    'sign-in-upstream/recovery-wait.test.ts',
+    'starts a wait that the person is mailed about, after which another link does it',
+    'recoveryWaitSeconds: WAIT',
+  ],
   'limits.clients_per_person': [
     'pages/oauth-clients/oauth-clients.test.ts',
     'has a limit, told on the form, also when many are created at once',
@@ -192,6 +197,11 @@ const TESTED: Readonly<Record<string, Tested>> = {
     "exampleQuery: '{a}'",
   ],
   'activity.retention': ['pages/activity.test.ts', 'is what the operator set', 'retentionSeconds:'],
+  'import.prune_at_most': [
+    'operator/import-prune.test.ts',
+    'has the limit of the settings, in place of which an option may stand',
+    'import: { prune_at_most:',
+  ],
   'log.level': [
     'many-nodes/reload.test.ts',
     'changes which address a caller comes from, and what is logged',

@@ -79,8 +79,8 @@ forEachDeployment('operator revoke', (start) => {
     await eventually(async () => {
       expect((await grace.browser.get('/profile')).location?.pathname).to.equal('/login');
     });
-    expect((await grace.browser.get(myLink)).status).to.equal(410);
-    expect((await oscar.browser.get(theirLink)).status).to.equal(200);
+    expect((await grace.browser.open(myLink)).status).to.equal(410);
+    expect((await oscar.browser.open(theirLink)).status).to.equal(200);
     expect(await isActive(theirs.accessToken)).to.equal(true);
     expect(await isRefreshed(theirs.refreshToken)).to.equal(true);
     expect((await records()).sort()).to.deep.equal([

@@ -34,7 +34,7 @@ describe('the first sign-in with a provider', () => {
   async function holder(purpose: LinkPurpose = 'invitation') {
     const token = await linkFor(purpose);
     const browser = createPerson(on.service.issuer);
-    const form = await browser.get(`/password?token=${token}`);
+    const form = await browser.open(`/password?token=${token}`);
     expect(form.status).to.equal(200);
     return async (): Promise<number> =>
       (await browser.submit(form, { new_password: SET_BY_ANOTHER })).status;

@@ -74,7 +74,7 @@ describe('the recovery, by a mailed link, of an account that needs more than a p
   /** What an attacker can do who reads the mailbox. */
   const startRecovery = async (): Promise<Page> => {
     const thief = browser();
-    const page = await thief.get(await linkFor('forgotten'));
+    const page = await thief.open(await linkFor('forgotten'));
     return thief.follow(await thief.submit(page, { token: tokenIn(page) }));
   };
   const tickPasskey = async (): Promise<string> => (await passkeys())[0]?.id ?? '';
@@ -98,7 +98,7 @@ describe('the recovery, by a mailed link, of an account that needs more than a p
     for (const seconds of [0, GRACE_SECONDS]) {
       on.clock.advance(seconds);
       const link = await linkFor('forgotten');
-      const page = await browser().get(link);
+      const page = await browser().open(link);
       expect(isWaitPage(page)).to.equal(true);
       expect(page.html).to.include('the passkey Laptop').and.include('After 2 days');
       const sent = await send(link, { remove_way: await tickPasskey() });
@@ -149,7 +149,7 @@ describe('the recovery, by a mailed link, of an account that needs more than a p
     await withPasskey();
     const pages = await Promise.all(
       [browser(), browser()].map(async (thief) => {
-        const page = await thief.get(await linkFor('forgotten'));
+        const page = await thief.open(await linkFor('forgotten'));
         return { thief, page };
       }),
     );
@@ -160,7 +160,7 @@ describe('the recovery, by a mailed link, of an account that needs more than a p
     const mails = mailsOf(STARTED);
     expect(mails).to.have.length.within(1, 2);
     on.clock.advance(100);
-    const later = await browser().get(await linkFor('forgotten'));
+    const later = await browser().open(await linkFor('forgotten'));
     expect(later.html)
       .to.include('The recovery was started on')
       .and.not.include('Start the recovery');
@@ -169,14 +169,14 @@ describe('the recovery, by a mailed link, of an account that needs more than a p
       expect((await browser().get(stopLinkIn(text))).status).to.equal(200);
     }
     on.clock.advance(WAIT - 100);
-    expect(isWaitPage(await browser().get(await linkFor('forgotten')))).to.equal(false);
+    expect(isWaitPage(await browser().open(await linkFor('forgotten')))).to.equal(false);
   });
 
   it('expires when it is not completed within a week', async () => {
     await withPasskey();
     await startRecovery();
     on.clock.advance(WAIT + 7 * 24 * HOUR);
-    const page = await browser().get(await linkFor('forgotten'));
+    const page = await browser().open(await linkFor('forgotten'));
     expect(page.html).to.include('Start the recovery');
     await startRecovery();
     await eventually(() => expect(mailsOf(STARTED)).to.have.length(2));
@@ -190,9 +190,9 @@ describe('the recovery, by a mailed link, of an account that needs more than a p
     await startRecovery();
     const link = stopLinkIn(await mailOf(STARTED));
     const stranger = browser();
-    const page = await stranger.get(link);
+    const page = await stranger.open(link);
     expect(page.html).to.include('Stop the recovery of your account?');
-    await browser().get(link);
+    await browser().open(link);
     on.clock.advance(WAIT - HOUR);
     const waiting = await linkFor('forgotten');
     const stopped = await stranger.submit(page, { token: link.searchParams.get('token') ?? '' });
@@ -200,7 +200,7 @@ describe('the recovery, by a mailed link, of an account that needs more than a p
     expect((await browser().get(waiting)).status).to.equal(410);
     on.clock.advance(HOUR);
     expect((await send(await linkFor('forgotten'))).status).to.equal(403);
-    expect((await browser().get(link)).status).to.equal(410);
+    expect((await browser().open(link)).status).to.equal(410);
     const [, entry] = await on.service.activity.of(owner.accountId, { limit: 2 });
     expect(entry?.details).to.deep.equal({ changed: 'recovery stopped' });
     const forged = new URL(link);
@@ -274,7 +274,7 @@ describe('the recovery, by a mailed link, of an account that needs more than a p
       ...{ beside: on.service, clock: on.clock.clock, settings: { mail: away } },
     });
     const thief = createPerson(node.issuer);
-    const page = await thief.get(await linkFor('forgotten'));
+    const page = await thief.open(await linkFor('forgotten'));
     const said = await thief.follow(await thief.submit(page, { token: tokenIn(page) }));
     expect(said.html).to.include('so the recovery was not started');
     on.clock.advance(WAIT);

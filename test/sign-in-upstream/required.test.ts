@@ -236,7 +236,7 @@ describe('people with power over others', () => {
     if (!account) throw new Error('no such account');
     const open = async (purpose: 'forgotten' | 'invitation') => {
       const { token } = await on.service.passwordLinks.make(account, purpose, 'operator');
-      return browser().get(`/password?token=${token}`);
+      return browser().open(`/password?token=${token}`);
     };
     const mailed = await open('forgotten');
     expect(mailed.html).to.include('ask your administrator for a link');

@@ -1,5 +1,6 @@
 /** Accounts that people have elsewhere: which account here each of them is linked with. */
 import type { Clock } from '../../clock.ts';
+import { lockedTransactionOf } from '../../storage/account-turns.ts';
 import type { Alongside, Database, Queries } from '../../storage/queries.ts';
 import { type Account, type AccountRow, accountFrom, SELECT_ACCOUNTS } from '../account.ts';
 import { canBeStrong, type UpstreamStrength } from '../sign-in-strength.ts';
@@ -41,7 +42,7 @@ export interface Identities {
   use(identity: Identity): Promise<UsedIdentity | undefined>;
   /**
    * Never moves a link. An account that is suspended at this moment gets none: `taken`. A new link
-   * ends the one-time links of the account (migration 0045).
+   * ends the one-time links of the account (migration 0043).
    */
   link(accountId: string, identity: Identity, tx: Queries): Promise<LinkOutcome>;
   /** The oldest first. */
@@ -86,37 +87,34 @@ export function createIdentities({
   }
 
   /** For a link that an import made: ends the invitations that were made between it and its first use. */
-  const useFirst = ({ issuer, subject }: Identity): Promise<UsedIdentity | undefined> =>
-    database.transaction(async (tx) => {
-      // Lock the account first, as a change of its password does, so that the two cannot deadlock.
-      const [row] = await tx.query<AccountRow>(
-        `${SELECT_ACCOUNTS} WHERE id = (
-            SELECT account_id FROM account_identities WHERE issuer = $1 AND subject = $2
-          ) FOR NO KEY UPDATE`,
-        [issuer, subject],
-      );
+  async function useFirst(
+    identity: Identity,
+    accountId: string,
+  ): Promise<UsedIdentity | undefined> {
+    const values = [identity.issuer, identity.subject, accountId];
+    const ofLink = 'WHERE issuer = $1 AND subject = $2 AND account_id = $3';
+    return lockedTransactionOf(database, accountId, async (tx) => {
+      const [row] = await tx.query<AccountRow>(`${SELECT_ACCOUNTS} WHERE id = $1`, [accountId]);
       if (!row) return undefined;
       const account = accountFrom(row);
       if (account.isSuspended) return { account, isFirstUse: false };
-      const values = [issuer, subject, account.id];
       const [link] = await tx.query<Pick<IdentityRow, 'last_used_at'>>(
-        `SELECT last_used_at FROM account_identities
-          WHERE issuer = $1 AND subject = $2 AND account_id = $3`,
+        `SELECT last_used_at FROM account_identities ${ofLink}`,
         values,
       );
       // The link was removed before the lock was granted.
       if (!link) return undefined;
       const isFirstUse = link.last_used_at === null;
       if (isFirstUse) {
-        await tx.query('DELETE FROM password_links WHERE account_id = $1', [account.id]);
+        await tx.query('DELETE FROM password_links WHERE account_id = $1', [accountId]);
       }
-      await tx.query(
-        `UPDATE account_identities SET last_used_at = $4
-          WHERE issuer = $1 AND subject = $2 AND account_id = $3`,
-        [...values, new Date(clock())],
-      );
+      await tx.query(`UPDATE account_identities SET last_used_at = $4 ${ofLink}`, [
+        ...values,
+        new Date(clock()),
+      ]);
       return { account, isFirstUse };
     });
+  }
 
   async function remove(
     accountId: string,
@@ -143,7 +141,12 @@ export function createIdentities({
           ) ${SELECT_ACCOUNTS} WHERE id = (SELECT account_id FROM used)`,
         [issuer, subject, new Date(clock())],
       );
-      return row ? { account: accountFrom(row), isFirstUse: false } : useFirst({ issuer, subject });
+      if (row) return { account: accountFrom(row), isFirstUse: false };
+      const [link] = await database.query<{ account_id: string }>(
+        'SELECT account_id FROM account_identities WHERE issuer = $1 AND subject = $2',
+        [issuer, subject],
+      );
+      return link && useFirst({ issuer, subject }, link.account_id);
     },
 
     async link(accountId, { issuer, subject }, tx) {

@@ -3,6 +3,7 @@
  * mailbox alone proves less than what was lost (OWASP ASVS 5.0, 6.4.3 and 6.4.4).
  */
 import type { Clock } from '../../clock.ts';
+import { lockedTransactionOf } from '../../storage/account-turns.ts';
 import type { Database, Queries } from '../../storage/queries.ts';
 import type { Account } from '../account.ts';
 import type { Activity, Origin } from '../activity/activity.ts';
@@ -93,9 +94,8 @@ export function createRecoveryWaits(parts: {
       const link = await links.find(token);
       if (!link) return undefined;
       const { account } = link;
-      const before = await database.transaction(async (tx) => {
-        // Of several at once the others wait here, and find the link used.
-        await tx.query('SELECT FROM accounts WHERE id = $1 FOR NO KEY UPDATE', [account.id]);
+      // Of several at once the others wait, and find the link used.
+      const before = await lockedTransactionOf(database, account.id, async (tx) => {
         return (await find(account.id, tx)) ?? ((await links.use(token, tx)) ? 'none' : undefined);
       });
       if (before !== 'none') return before;
