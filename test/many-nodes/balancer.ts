@@ -72,7 +72,8 @@ export async function startBalancer(port: number): Promise<Balancer> {
           () => 0,
         );
         // A node that does not answer at all has ended: its refused connections tell as much.
-        if (status === 200) ready.add(node);
+        // It may have been taken out of service while it was asked.
+        if (status === 200 && served.includes(node)) ready.add(node);
         else if (status === 503) ready.delete(node);
       }
       await delay(20);

@@ -130,11 +130,11 @@ describe('the recovery, by a mailed link, of an account that needs more than a p
 
     on.clock.advance(WAIT - 1);
     const early = await linkFor('forgotten');
-    expect((await browser().get(early)).html).to.include('The recovery was started on');
+    expect((await browser().open(early)).html).to.include('The recovery was started on');
     expect((await send(early)).status).to.equal(403);
     on.clock.advance(1);
     const person = browser();
-    const page = await person.get(early);
+    const page = await person.open(early);
     expect(page.html).to.include('A password alone does not let you in');
     const fields = { new_password: NEW_PASSWORD, remove_way: await tickPasskey() };
     await person.follow(await person.submit(page, fields));
