@@ -137,7 +137,7 @@ describe('the doctor', () => {
       ...{ id, label: id, client_id: 'gatehouse', client_secret_file: file, issuer },
     });
     const providers = [
-      entry('up', upstream.issuer),
+      entry(upstream.settings().id, upstream.issuer),
       entry('slash', `${upstream.issuer}/`),
       entry('away', `http://127.0.0.1:${await freePort()}`),
       entry('secret', another.issuer, fileWith('an older secret\n', 'older')),
@@ -153,8 +153,8 @@ describe('the doctor', () => {
       .map(({ status, message }: { status: string; message: string }) => `${status}: ${message}`);
     expect(told).to.have.lengthOf(6);
     expect(told[0])
-      .to.match(/^ok: up answers/)
-      .and.include('/login/up/callback');
+      .to.match(/^ok: platform accepts our client/)
+      .and.include('/login/platform/callback');
     expect(told[1]).to.match(/^problem: nobody can sign in with slash/);
     expect(told[2])
       .to.match(/^problem: nobody can sign in with away/)

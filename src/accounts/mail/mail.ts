@@ -31,9 +31,11 @@ export interface MailSettings {
  * @param from an address, or `Name <address>`.
  */
 export function createSendMail({ smtpUrl, from }: MailSettings): SendMail {
+  // Read here, so that settings with a URL that is none are refused as a whole.
+  const url = new URL(smtpUrl);
   let transport: Transporter | undefined;
   return async (message) => {
-    transport ??= await createTransporter(smtpUrl);
+    transport ??= await createTransporter(url);
     await transport.sendMail({ ...message, from: parseSender(from) ?? from });
   };
 }
@@ -65,17 +67,16 @@ function withAsciiDomain(address: string): string {
  * @throws Error of nodemailer, whose `code` says which step failed.
  */
 export async function checkMailServer({ smtpUrl }: MailSettings): Promise<void> {
-  const transport = await createTransporter(smtpUrl);
+  const transport = await createTransporter(new URL(smtpUrl));
   await transport.verify();
 }
 
 /** Loads nodemailer only here: most deployments send no mail. */
-async function createTransporter(smtpUrl: string): Promise<Transporter> {
+async function createTransporter({ href, hostname, password }: URL): Promise<Transporter> {
   const { createTransport } = await import('nodemailer');
-  const { hostname, password } = new URL(smtpUrl);
   const isLoopback = /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname);
   return createTransport({
-    url: smtpUrl,
+    url: href,
     ...TIMEOUTS,
     requireTLS: password !== '' && !isLoopback,
     disableFileAccess: true,
