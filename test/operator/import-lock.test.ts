@@ -16,7 +16,7 @@ const { account, membership, organization } = line;
 const PEOPLE = 1_100;
 
 forEachDatabase('imports at once', (open) => {
-  const { run, value, refusal, parts } = besideDatabase(open);
+  const { value, refusal, parts } = besideDatabase(open);
 
   beforeEach(() => emptied(parts().database));
 
@@ -36,10 +36,24 @@ forEachDatabase('imports at once', (open) => {
 
   it('leave the state of one file, that of the last', async () => {
     const files = [fileNamed('First'), fileNamed('Second', true)];
-    const answers = await Promise.all(files.map((file) => run(`import ${file}`)));
-    expect(answers.map(({ exitCode }) => exitCode)).to.deep.equal([0, 0]);
-    const waited = answers.filter(({ errors }) => errors.includes('Waiting for another import'));
-    expect(waited).to.have.length(1);
+    const lock = await lockElsewhere();
+    const started = files.map((file) => {
+      const stderr = createPage();
+      const surroundings = { stdin: Readable.from(['']), stdout: createPage(), stderr };
+      const environment = variablesOf(parts().database);
+      const exitCode = runOperator(['import', file], {
+        ...surroundings,
+        environment,
+        onInterrupt: () => {},
+      });
+      return { stderr, exitCode };
+    });
+    // Both are under way, so that the one that begins second has to wait for the other.
+    for (const { stderr } of started) {
+      await eventually(() => expect(stderr.text()).to.contain('Waiting for another import'));
+    }
+    await lock[Symbol.asyncDispose]();
+    expect(await Promise.all(started.map(({ exitCode }) => exitCode))).to.deep.equal([0, 0]);
     const names = await query(
       'SELECT DISTINCT name FROM accounts UNION SELECT name FROM organizations',
     );
