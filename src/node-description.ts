@@ -36,7 +36,7 @@ export async function describeNode(parts: {
 
 async function stateOf(readiness: Readiness): Promise<NodeState> {
   if (readiness.isDraining) return 'leaving';
-  return reasonNotReady(await readiness.stores()) === undefined ? 'ready' : 'not_ready';
+  return reasonNotReady(await readiness.ask()) === undefined ? 'ready' : 'not_ready';
 }
 
 /** How many files this process may open (the soft limit); undefined where there is no /proc. */

@@ -21,7 +21,9 @@ export type StoreStates = Readonly<Record<Store, StoreState>>;
 export type Probe = () => Promise<number>;
 
 export interface Readiness {
-  /** Asks both stores, at most once a second, and waits for neither longer than a request would. */
+  /** Asks both stores now, and waits for neither longer than a request would. */
+  ask(): Promise<StoreStates>;
+  /** Like `ask`, but at most once a second: callers within it share one answer. */
   stores(): Promise<StoreStates>;
   readonly isDraining: boolean;
   /** From now on this process is not ready: a load balancer is to send it nothing new. */
@@ -34,8 +36,6 @@ const PATIENCE = 1_800;
 const SHARED = 1_000;
 
 /**
- * `ask` asks now and shares nothing.
- *
  * @param probes each rejects with the reason where its store is away.
  * @param probes.tokens absent where tokens are kept in the database.
  * @param timeShift milliseconds to add to what a store's clock says.
@@ -46,7 +46,7 @@ export function createReadiness(parts: {
   readonly clock: Clock;
   readonly timeShift: () => number;
   readonly onAnswer: (states: StoreStates) => void;
-}): Readiness & { ask(): Promise<StoreStates> } {
+}): Readiness {
   const { probes, clock, timeShift, onAnswer } = parts;
   let isDraining = false;
   let shared: { readonly states: Promise<StoreStates>; readonly since: number } | undefined;
