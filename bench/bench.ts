@@ -1,12 +1,14 @@
 /**
  * What a request takes of the processor (`npm run bench`), and what it keeps in memory
  * (`npm run bench -- memory`), and how long a sign-in takes while somebody is in the way
- * (`npm run bench -- sign-in`); with many people (`many`) and with an API that remembers (`live`).
+ * (`npm run bench -- sign-in`); with many people (`many`) and with an API that remembers (`live`);
+ * and whether answered revocations stay in force through faults (`npm run bench -- ends`).
  */
 import { parseArgs } from 'node:util';
 import { endRun } from '../test/support/end-of-run.ts';
 import { postgresServer, redisServer } from '../test/support/requirements.ts';
 import { startBareKoa, startDeployment } from './deployment.ts';
+import { endsTable, measureEnds } from './ends.ts';
 import { measureLive } from './live.ts';
 import { measureMany } from './many.ts';
 import { measureMemory } from './memory.ts';
@@ -24,6 +26,7 @@ npm run bench -- sign-in            sign-in of newcomers while one account at on
 npm run bench -- many               introspection of 30,000 people in turn, ten of whom change each second,
                                     or of as many as --people says
 npm run bench -- live               an API that remembers its callers, beside one that asks
+npm run bench -- ends               revocations through each fault, 50 rounds of each or as many as --rounds says
 npm run bench -- memory             Redis memory of 200,000 live tokens, per million
 npm run bench -- memory --tokens 1000000
 `;
@@ -36,6 +39,7 @@ async function main(): Promise<void> {
       authorizations: { type: 'string', default: '16000' },
       tokens: { type: 'string', default: '200000' },
       people: { type: 'string', default: '30000' },
+      rounds: { type: 'string', default: '50' },
       on: { type: 'string' },
       help: { type: 'boolean', default: false },
     },
@@ -47,6 +51,7 @@ async function main(): Promise<void> {
   else if (subject === 'many')
     await measureMany({ seconds: count(values.seconds ?? '12'), people: count(values.people) });
   else if (subject === 'live') await measureLive(count(values.seconds ?? '5'));
+  else if (subject === 'ends') console.log(endsTable(await measureEnds(count(values.rounds))));
   else if (subject === 'requests') {
     await measureRequests({
       seconds: count(values.seconds ?? '8'),

@@ -12,6 +12,8 @@ import { table } from './table.ts';
 
 const CALLERS = 10_000;
 const ROUNDS = 5;
+/** Milliseconds. So many callers ask as often as 50,000 who are remembered for ten minutes. */
+const REMEMBERED_FOR = (600_000 * CALLERS) / 50_000;
 const AT_ONCE = 50;
 /** Calls between two looks at the clock. */
 const STRIDE = 1_000;
@@ -81,6 +83,7 @@ export async function measureLive(seconds: number): Promise<void> {
     asking.push({ callsPerSecond: asked.requestsPerSecond, cpu });
   }
   api.close();
+  const again = await measureAskingAgain({ issuer, resourceServer, tokens, pid: deployment.pid });
   await people.close();
   await deployment.stop();
 
@@ -95,12 +98,57 @@ export async function measureLive(seconds: number): Promise<void> {
   console.log(`identify() of ${CALLERS.toLocaleString('en')} callers in turn, medians of ${ROUNDS} rounds.
 A remembered caller takes ${perCaller.toFixed(0)} bytes, organizations included.
 `);
+  console.log(again);
   console.log(
     table(
       ['', 'calls/s', 'CPU us of the API', 'times as many'],
       [row('asking, 100 at once', asking), row('remembered', remembered)],
     ),
   );
+}
+
+/** What it costs that callers are asked about again in the background. */
+async function measureAskingAgain(given: {
+  readonly issuer: string;
+  readonly resourceServer: { readonly id: string; readonly secret?: string };
+  readonly tokens: readonly string[];
+  /** Of the service. */
+  readonly pid: number;
+}): Promise<string> {
+  const { issuer, resourceServer, tokens, pid } = given;
+  let ahead = 0;
+  const api = createIntrospector({
+    ...{ issuer, clientId: resourceServer.id, clientSecret: resourceServer.secret ?? '' },
+    ...{ live: true, timeoutMs: 10_000, rememberForMs: REMEMBERED_FOR },
+    clock: () => Date.now() + ahead,
+  });
+  /** @returns how many calls waited for the service. */
+  async function callAll(pause: number): Promise<number> {
+    let waited = 0;
+    for (const [index, token] of tokens.entries()) {
+      const { decidedBy } = await api.identify({ headers: { authorization: `Bearer ${token}` } });
+      if (decidedBy !== 'memory') waited += 1;
+      if (index % AT_ONCE === 0) await delay(pause);
+    }
+    return waited;
+  }
+  // What was answered in the first seconds of a stream is not used again.
+  while ((await callAll(0)) > 0) ahead += 6_000;
+  const before = { api: processorTime(process.pid), service: processorTime(pid) };
+  const began = performance.now();
+  let waited = 0;
+  // Each of them calls a few times, so each is asked about.
+  while (performance.now() - began < REMEMBERED_FOR) waited += await callAll(50);
+  const seconds = (performance.now() - began) / 1_000;
+  const perSecond = (from: number, to: number) => ((to - from) / 1_000 / seconds).toFixed(1);
+  const costs = {
+    api: perSecond(before.api, processorTime(process.pid)),
+    service: perSecond(before.service, processorTime(pid)),
+  };
+  api.close();
+  return `Asking again in the background, as often as for 50,000 callers remembered for ten minutes:
+CPU of the API ${costs.api} ms a second, with its calls; of the service ${costs.service} ms a second; ${waited} calls waited.
+`;
 }
 
 async function identify(

@@ -67,6 +67,38 @@ const STORE_REMEDIES: readonly (readonly [
 ])[] = [
   [/^28|WRONGPASS|NOAUTH|AUTH called|invalid (?:username-)?password|SASL/, credentials],
   [/^3D000/, ({ variable }) => `make the database, or correct its name at the end of ${variable}`],
+  // They may pass: somebody makes room, and the store takes writes again by itself.
+  [
+    /^53100|No space left on device/,
+    ({ name }) => `make room on the disk of ${name}: it takes writes again by itself`,
+    true,
+  ],
+  [
+    /^25006/,
+    ({ variable }) =>
+      `the server in ${variable} only reads: name the primary if it is a standby; otherwise see its ` +
+      'default_transaction_read_only',
+    // A failover makes a standby the primary.
+    true,
+  ],
+  [
+    /MISCONF/,
+    () =>
+      'Redis cannot save its data, most often because its disk is full: make room there; its own log ' +
+      'says what it could not write',
+    true,
+  ],
+  [
+    /\bOOM\b/,
+    () => 'Redis has reached its maxmemory: raise maxmemory, or give its machine more memory',
+    true,
+  ],
+  [
+    /^53300/,
+    ({ variable }) =>
+      `lower storage.database_connections, or raise max_connections of the server in ${variable}`,
+    true,
+  ],
   [/^42501|NOPERM/, ({ variable }) => `give the account of ${variable} the right to do that`],
   [/DB index/i, ({ variable }) => `correct the number of the database at the end of ${variable}`],
   [
@@ -114,7 +146,8 @@ function causesOf(error: unknown): string[] {
 /** By what was tried and how the system answered. */
 const SYSTEM_REMEDIES: Readonly<Record<string, string>> = {
   'listen EADDRINUSE':
-    'end what listens there (often another Gatehouse), or choose another port: server.port (PORT), ' +
+    'end what listens there (often another Gatehouse; several share the port with server.reuse_port: true), ' +
+    'or choose another port: server.port (PORT), ' +
     'server.operators_port (GATEHOUSE_OPERATORS_PORT)',
   'listen EACCES': 'choose a port above 1023, or let the system give this one to the service',
   'listen EADDRNOTAVAIL':

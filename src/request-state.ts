@@ -5,6 +5,7 @@ declare module 'koa' {
   /** What the log line of the request is made of. */
   interface DefaultState {
     requestId: string;
+    traceId?: string | undefined;
     /** The pattern of an exact route; the router says that of its own. */
     route?: string;
     /** Of a client that exists. */

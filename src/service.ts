@@ -1,19 +1,21 @@
 /** The only wiring: the stores, what remembers for them, the application, and who may reach it. */
 import type { Server } from 'node:http';
 import { hostname } from 'node:os';
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
+import { createActivity } from './accounts/activity/activity.ts';
 import { seedDemo } from './accounts/demo.ts';
 import { keyEmails } from './accounts/email.ts';
 import { lastImport } from './accounts/import/report.ts';
 import { createApplication } from './application.ts';
 import { createEndings, reportRevived } from './authorizations/endings.ts';
+import { createEndsRepeater } from './authorizations/repeated-ends.ts';
+import { createRevocations } from './authorizations/revocations.ts';
 import type { Clock } from './clock.ts';
 import { neededCredentials } from './config/operators-listener.ts';
 import { createReload } from './config/reload.ts';
 import type { Settings } from './config/settings.ts';
 import { createForwardedWatch } from './host/forwarded-watch.ts';
-import { addressOf, createDeparture, drain, listen } from './host/listeners.ts';
+import { addressOf, createDeparture, drain, listenOnHost } from './host/listeners.ts';
 import { createMetrics } from './host/metrics/metrics.ts';
 import { createOperatorsHost } from './host/operators-host.ts';
 import { createClockWatch, createReadiness } from './host/readiness.ts';
@@ -45,6 +47,12 @@ export interface ServiceParts {
 
 export type Service = Awaited<ReturnType<typeof startService>>;
 
+/**
+ * Milliseconds after the port is closed for which streams of changes stay open, unless their readers
+ * leave before: as long as they take to find another node, and to listen to both for a second.
+ */
+const HANDOVER = 3_000;
+
 /** Which no other process of this machine has: those that share the public one differ in the other. */
 const ownPort = ({ reusePort, port, operatorsPort }: Settings['server']): number =>
   reusePort ? operatorsPort : port;
@@ -71,12 +79,20 @@ export async function startService(given: ServiceParts) {
   for (const conflict of await keyEmails(database)) {
     log.warn(conflict, 'two accounts have the same email address: one of them cannot sign in');
   }
-  const tokens = await openTokenStore({ ...storage, database, clock, timeShift });
+  const changes = await listenForChanges(database, patience);
+  opened.defer(() => changes.close());
+  const recordedEnds = createRevocations({
+    database,
+    clock,
+    activity: createActivity({ database, clock }),
+    log,
+  });
+  const repeater = createEndsRepeater({ revocations: recordedEnds, clock });
+  const guarding = { repeater, changes, log, onRepeat: outcomes.endsRepeated };
+  const tokens = await openTokenStore({ ...storage, database, clock, timeShift, guarding });
   const { limits, time } = tokens;
   const store = measuredStore(tokens.store, metrics.observeStore('tokens'));
   opened.defer(() => store.close());
-  const changes = await listenForChanges(database);
-  opened.defer(() => changes.close());
   const readiness = createReadiness({
     clock,
     timeShift,
@@ -110,9 +126,8 @@ export async function startService(given: ServiceParts) {
   const isSeeded = settings.demo && (await seedDemo({ database, clock }));
 
   const { createAttemptLimit } = limits;
-  const endings = createEndings({ store, revocations, changes });
+  const endings = createEndings({ store, revocations, clock, changes });
   const changeStreams = createChangeStreams(changes);
-  const endStreams = () => void [changeStreams, requestStreams].map((streams) => streams.end());
   const parts = {
     clock,
     log,
@@ -149,6 +164,12 @@ export async function startService(given: ServiceParts) {
   const before = (seconds: number): Date => new Date(clock() - seconds * 1000);
   const unkept = (): Date => before(current.settings.activity.retentionSeconds);
   const signedOut = (): Date => before(current.settings.sessions.absoluteSeconds);
+  async function carryOut(): Promise<number> {
+    const ended = await endings.carryOut();
+    if (ended > 0)
+      log.warn({ ended }, 'ends that a node began and did not finish were carried out');
+    return ended;
+  }
   const cleaning = startCleaning({
     log,
     outcomes,
@@ -165,6 +186,8 @@ export async function startService(given: ServiceParts) {
         registries.upstreamSessions.finishEnded(store.removeSessionByUid, limit),
       activity: (limit) => activity.removeOlderThan(unkept(), limit),
       revocations: (limit) => revocations.removeOlderThan(unkept(), limit),
+      machine_token_ends: revocations.removeExpired,
+      ends: carryOut,
     },
   });
   opened.defer(() => cleaning.stop());
@@ -201,10 +224,10 @@ export async function startService(given: ServiceParts) {
     await Promise.all(listeners.map(drain));
   });
   // Each would be in flight until it is cut.
-  opened.defer(endStreams);
+  opened.defer(() => void [changeStreams, requestStreams].map((streams) => streams.end()));
   const { server } = settings;
   const departure = createDeparture();
-  const everyone = await listen(
+  const everyone = await listenOnHost(
     (request, response) => {
       forwarded.see(request);
       return current.application.handle(request, response);
@@ -219,7 +242,7 @@ export async function startService(given: ServiceParts) {
       log,
     },
   );
-  listeners.push(everyone);
+  listeners.push(...everyone);
   const operatorsApp = createOperatorsHost({
     log,
     reload,
@@ -229,8 +252,10 @@ export async function startService(given: ServiceParts) {
     reloadCredentials: () => neededCredentials(server.operatorsHost, current.settings.secrets),
   });
   const { operatorsPort, operatorsHost } = server;
-  const operators = await listen(operatorsApp.callback(), operatorsPort, operatorsHost, { log });
-  listeners.push(operators);
+  const operators = await listenOnHost(operatorsApp.callback(), operatorsPort, operatorsHost, {
+    log,
+  });
+  listeners.push(...operators);
   isListening = true;
   await keySightings.beat();
 
@@ -245,7 +270,7 @@ export async function startService(given: ServiceParts) {
     /** Every path of the public listener, with what stands before its answer. */
     routes: () => current.application.routes,
     /** The address of the operators' listener. */
-    operatorsUrl: addressOf(operators),
+    operatorsUrl: addressOf(operators[0]),
     reload,
     metrics,
     readiness,
@@ -258,10 +283,14 @@ export async function startService(given: ServiceParts) {
     async leave() {
       readiness.startDraining();
       void keySightings.beat();
-      endStreams();
-      departure.announce();
-      await delay(shutdownDelayMs());
-      await departure.leave(everyone);
+      const leaving = {
+        delayMs: shutdownDelayMs(),
+        // From here on the next stream can only be opened at another node, where there is one.
+        onClosed: () => changeStreams.leave(database.embedded ? 0 : HANDOVER),
+        // A browser gives a stream up for good if opening it again is refused, so none is refused.
+        onUnreachable: () => requestStreams.reopen(),
+      };
+      await Promise.all(everyone.map((server) => departure.leave(server, leaving)));
     },
     /** Answers what is in flight, then closes everything, the last opened first. */
     close: () => closing.disposeAsync(),

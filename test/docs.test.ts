@@ -3,6 +3,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
 import pg from 'pg';
+import { sessionId } from '../src/accounts/session-list.ts';
 import { openDatabase } from '../src/storage/database.ts';
 import { keysOf, operatorWith, storesOf, valueFrom } from './operator/run-operator.ts';
 import { type MailServer, startMailServer } from './support/mail-server.ts';
@@ -15,7 +16,7 @@ import { temporaryDirectory } from './support/temporary-directory.ts';
 import { writtenDocs } from './write-docs.ts';
 
 const ROOT = path.join(import.meta.dirname, '..');
-const pages = ['.', 'docs', 'docs/decisions'].flatMap((folder) =>
+const pages = ['.', 'docs', 'docs/decisions', 'docs/operations'].flatMap((folder) =>
   readdirSync(path.join(ROOT, folder))
     .filter((name) => name.endsWith('.md'))
     .map((name) => path.join(ROOT, folder, name)),
@@ -148,6 +149,28 @@ describe('the docs', () => {
       it(`of ${nameOf(page)} do what they say`, async () => {
         const { service, seeded, clients } = on;
         const { accessToken } = await on.partner.tokens(clients.otherConfidential);
+        // Of its own for each page, which changes and removes what it names.
+        const organization = await service.organizations.add({ name: 'Storm Logistics' });
+        const place = { organizationId: organization.id, name: 'Bergen' };
+        const warehouse = await service.organizations.addWarehouse(place);
+        const { redirectUri } = clients.confidential;
+        const added = await service.clients.add({
+          kind: 'confidential',
+          name: 'Partner',
+          redirectUris: [redirectUri],
+          isNative: false,
+        });
+        const client = { id: added.client.id, secret: added.secret ?? '', redirectUri };
+        await on.partner.tokens(client);
+        const { email, accountId } = seeded.person;
+        const [session] =
+          (await service.accounts.find(accountId).then((account) => {
+            return account && service.sessionList.of(account);
+          })) ?? [];
+        const key = await service.apiKeys.add(
+          { accountId, name: 'Export', expiresInDays: 30 },
+          { address: '', browser: '' },
+        );
         const { port } = new URL(service.operatorsUrl);
         const environment = {
           GATEHOUSE_ISSUER: service.issuer,
@@ -160,10 +183,14 @@ describe('the docs', () => {
           SMTP_URL: mail.url,
         };
         const values: Readonly<Record<string, string>> = {
-          'org_…': seeded.organization.id,
-          'wh_…': seeded.warehouse.id,
-          'gate_ci_…': clients.confidential.id,
+          'org_…': organization.id,
+          'wh_…': warehouse.id,
+          'gate_ci_…': client.id,
           'pk_…': typeof passkey === 'object' ? passkey.id : '',
+          'ses_…': session ? sessionId(session) : '',
+          'key_…': key.key.id,
+          'kim@example.com': email,
+          '--secret=x7Qa': `--secret=${client.secret.slice(-4)}`,
           'people.jsonl': file('people.jsonl', jsonLinesIn(textOf(page))),
           'copy.yaml': path.join(ROOT, 'config/gatehouse.yaml'),
           'http://10.0.0.2:3000': service.issuer,
@@ -173,7 +200,9 @@ describe('the docs', () => {
           const line = command.replace('nodes --wait 2', 'nodes --wait 1');
           const words = wordsOf(line).map((word) => values[word] ?? word);
           // Whoever is asked says yes.
-          const isAsked = words[0] === 'revoke' || /^(remove|delete|end)$/.test(words[1] ?? '');
+          const isAsked =
+            words[0] === 'revoke' ||
+            /^(remove|remove-secret|delete|end|revoke)$/.test(words[1] ?? '');
           if (isAsked && !words.includes('--yes')) words.push('--yes');
           const isMailing = words.includes('--mail');
           const run = operatorWith({ ...environment, ...(isMailing && mailing) });

@@ -55,6 +55,34 @@ function takenPort(): () => number {
   return () => taken;
 }
 
+describe('a store that answers with a refusal', () => {
+  const asPostgres = (code: string, message: string) =>
+    new StorageUnavailable('postgresql', Object.assign(new Error(message), { code }));
+  const asRedis = (message: string) => new StorageUnavailable('redis', new Error(message));
+
+  it('gets the remedy of its own words, not that its URL is wrong, and is tried again', () => {
+    const full = 'could not extend file "base/16384/2619": No space left on device';
+    const cases: readonly (readonly [StorageUnavailable, string])[] = [
+      [asPostgres('53100', full), 'make room on the disk of the database'],
+      [asPostgres('53300', 'sorry, too many clients already'), 'storage.database_connections'],
+      [
+        asRedis('MISCONF Errors writing to the AOF file: No space left on device'),
+        'make room on the disk of Redis',
+      ],
+      [
+        asRedis('MISCONF Redis is configured to save RDB snapshots, but it is unable to persist'),
+        'its own log says what it could not write',
+      ],
+      [asRedis("OOM command not allowed when used memory > 'maxmemory'."), 'raise maxmemory'],
+    ];
+    for (const [error, remedy] of cases) {
+      const trouble = troubleOf(error);
+      expect(trouble?.remedy, error.reason).to.include(remedy).and.not.include('URL is right');
+      expect(trouble, error.reason).to.include({ mayPass: true });
+    }
+  });
+});
+
 describe('a start that fails, embedded', () => {
   const start = startsOn();
   const taken = takenPort();

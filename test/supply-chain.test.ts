@@ -20,9 +20,6 @@ const locked = lockedForProduction();
 /** Where the Node of the npm scripts comes from. */
 const node = json('.node/package.json');
 
-/** The lines of a file before its first that is no import and no comment: below are programs for others. */
-const BELOW_IMPORTS = /^(?!import |\} from | {2}|export .* from |\/\*\*| \*|\/\/|$).*/ms;
-
 /** The packages that files of src load, not counting types. */
 function loaded(): ReadonlySet<string> {
   const texts = readdirSync(path.join(ROOT, 'src'), { recursive: true, encoding: 'utf8' })
@@ -30,7 +27,7 @@ function loaded(): ReadonlySet<string> {
     .filter((name) => name.endsWith('.ts') && !/^(sandbox|resource-server)\//.test(name))
     .map((name) => readFileSync(path.join(ROOT, 'src', name), 'utf8'));
   const specifiers = texts.flatMap((text) => [
-    ...text.replace(BELOW_IMPORTS, '').matchAll(/^(?:import (?!type )|\} from ).*?'([^']+)'/gm),
+    ...text.matchAll(/^(?:import (?!type )|\} from ).*?'([^']+)'/gm),
     ...text.matchAll(/\bimport\('([^']+)'\)/g),
   ]);
   return new Set(
@@ -62,6 +59,18 @@ describe('what a deployment takes from others', () => {
       return ['preinstall', 'install', 'postinstall'].some((name) => name in scripts);
     });
     expect(running).to.deep.equal([]);
+  });
+
+  it('has no HTML formatter: what koa-views would load as one is a package that is needed anyway', () => {
+    const { dependencies, overrides } = json('package.json');
+    const composer = `npm:koa-compose@${dependencies['koa-compose']}`;
+    expect(overrides['koa-views'].pretty).to.equal(composer);
+    const formatter = [...locked.keys()].filter((folder) => folder.endsWith('node_modules/pretty'));
+    expect(formatter.map((folder) => json(`${folder}/package.json`).name)).to.deep.equal([
+      'koa-compose',
+    ]);
+    const beautifiers = [...locked.keys()].filter((folder) => /beautify|jake$/.test(folder));
+    expect(beautifiers).to.deep.equal([]);
   });
 
   it('is told by the bill of materials, whole', () => {

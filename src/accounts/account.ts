@@ -7,6 +7,8 @@ export interface Account {
   readonly email: string;
   readonly name: string;
   readonly isSuspended: boolean;
+  /** Absent unless the account is suspended. */
+  readonly suspendedAt?: Date;
   /** Another account has the same address (see email.ts), so this one is not found by it. */
   readonly isEmailTaken: boolean;
   /** False until the person has set one through a one-time link. */
@@ -77,6 +79,7 @@ export function accountFrom(row: AccountRow): Account {
     email: row.email,
     name: row.name,
     isSuspended: row.suspended_at !== null,
+    ...(row.suspended_at !== null && { suspendedAt: row.suspended_at }),
     isEmailTaken: row.email_key === null,
     hasPassword: row.password_hash !== null,
     createdAt: row.created_at,

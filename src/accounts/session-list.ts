@@ -1,8 +1,10 @@
 /** Where each person is signed in: their sessions by their beginning, and those that they signed out. */
+import { sha256 } from '../random-id.ts';
 import { transactionOf } from '../storage/account-turns.ts';
 import type { Alongside, Database } from '../storage/queries.ts';
 import type { Account } from './account.ts';
 import { keptBrowser, type Origin } from './activity/activity.ts';
+import { browserInWords } from './browser-names.ts';
 
 export interface BegunSession {
   /** As the session has it; its cookie is another value. */
@@ -11,11 +13,23 @@ export interface BegunSession {
   readonly origin: Origin;
 }
 
+export interface RecordedSession extends BegunSession {
+  readonly accountId: string;
+  /** The generation of the account's sessions in which it was begun. */
+  readonly generation: number;
+}
+
 export interface SessionList {
   /** Somebody has signed in, or their session was replaced by this one. */
   note(accountId: string, generation: number, session: BegunSession): Promise<void>;
-  /** Those that may still count, the latest first. Whether one is alive, the token store knows. */
-  of(account: Account): Promise<BegunSession[]>;
+  /**
+   * Those that may still count, the latest first. Whether one is alive, the token store knows.
+   *
+   * @param limit 20 if none is given.
+   */
+  of(account: Account, limit?: number): Promise<BegunSession[]>;
+  /** Finds a session by its public id or its uid, whether it is over or not. */
+  find(id: string): Promise<RecordedSession | undefined>;
   /**
    * From the next request on the session does not count, at every node and whatever is restored.
    *
@@ -30,6 +44,23 @@ export interface SessionList {
 const MOST_LISTED = 20;
 /** Ended one by one by a person, long after which none of the first can be alive. */
 const MOST_ENDED = 1_000;
+const PUBLIC_ID = /^ses_[A-Za-z0-9_-]{16}$/;
+
+/** How operators name a session: computed from its uid, which it does not reveal. */
+export const sessionId = ({ uid }: Pick<BegunSession, 'uid'>): string =>
+  `ses_${sha256(uid).slice(0, 16)}`;
+
+export const isSessionId = (id: string): boolean => PUBLIC_ID.test(id);
+
+/** `sessionId` in SQL. */
+const PUBLIC_ID_COLUMN = `'ses_' ||
+  translate(left(encode(sha256(convert_to(uid, 'UTF8')), 'base64'), 16), '+/', '-_')`;
+
+/** For the log: which session was ended. */
+export const sessionDetails = (session: Pick<BegunSession, 'uid' | 'origin'>) => ({
+  session_id: sessionId(session),
+  browser: browserInWords(session.origin.browser),
+});
 
 export function createSessionList(parts: {
   readonly database: Database;
@@ -49,14 +80,25 @@ export function createSessionList(parts: {
       );
     },
 
-    async of({ id, sessionGeneration, endedSessions }) {
+    async of({ id, sessionGeneration, endedSessions }, limit = MOST_LISTED) {
       const rows = await database.query<Omit<BegunSession, 'origin'> & Origin>(
         `SELECT uid, begun_at AS "begunAt", address, browser FROM browser_sessions
           WHERE account_id = $1 AND generation >= $2 AND uid <> ALL($3)
-          ORDER BY begun_at DESC, uid LIMIT ${MOST_LISTED}`,
-        [id, sessionGeneration, endedSessions],
+          ORDER BY begun_at DESC, uid LIMIT $4`,
+        [id, sessionGeneration, endedSessions, limit],
       );
       return rows.map(({ uid, begunAt, ...origin }) => ({ uid, begunAt, origin }));
+    },
+
+    async find(id) {
+      const [row] = await database.query<Omit<RecordedSession, 'origin'> & Origin>(
+        `SELECT uid, account_id AS "accountId", generation, begun_at AS "begunAt", address, browser
+          FROM browser_sessions WHERE ${isSessionId(id) ? PUBLIC_ID_COLUMN : 'uid'} = $1`,
+        [id],
+      );
+      if (!row) return undefined;
+      const { uid, accountId, generation, begunAt, ...origin } = row;
+      return { uid, accountId, generation, begunAt, origin };
     },
 
     async end(accountId, uid, alongside) {

@@ -61,6 +61,18 @@ export interface Connections {
     within?: Queries,
   ): Promise<readonly EndedConnection[]>;
   /**
+   * Ends some connections of a client, as `end` does: as many as one statement has time for.
+   *
+   * @param after the account whose connection was ended last; absent for the first of them.
+   * @returns what was connected, by account; less than `BATCH` when none is left.
+   */
+  endSome(
+    clientId: string,
+    cause: EndingCause,
+    after: string | undefined,
+    alongside: Alongside<readonly EndedConnection[]>,
+  ): Promise<readonly EndedConnection[]>;
+  /**
    * Removes connections of a client that was suspended, so that there will be no further ones: as
    * many as one statement has time for.
    *
@@ -72,12 +84,14 @@ export interface Connections {
     alongside: Alongside<readonly string[]>,
   ): Promise<readonly string[]>;
   /**
-   * Ends every authorization there is, and leaves what people approved: for a database that was
-   * restored from before some of them were ended.
+   * Ends every authorization there is, some connections at a time, and leaves what people approved:
+   * for a database that was restored from before some of them were ended. Broken off, it can be
+   * begun again.
    *
+   * @param tell is told after each step of how many connections.
    * @returns of how many connections.
    */
-  endEveryAuthorization(alongside: Alongside): Promise<number>;
+  endEveryAuthorization(tell?: (done: number) => void): Promise<number>;
   /** How the connection ended; undefined while it stands, and where there never was one. */
   endOf(accountId: string, clientId: string): Promise<ConnectionEnd | undefined>;
 }
@@ -110,7 +124,7 @@ export interface ConnectionEnd {
 }
 
 /** Connections of one step: a request elsewhere waits for a step, never for all. */
-const BATCH = 1_000;
+export const BATCH = 1_000;
 
 /** The connection in one text. Neither id has a space. */
 export const connectionId = ({ accountId, clientId }: Connection): string =>
@@ -201,6 +215,29 @@ export function createConnections(parts: {
       return ended;
     },
 
+    async endSome(clientId, cause, after, alongside) {
+      const ended = await database.transaction(async (tx) => {
+        const connections = await tx.query<EndedConnection>(
+          `WITH next AS (
+              SELECT account_id FROM connections
+              WHERE client_id = $1 AND ended_at IS NULL AND ($4::text IS NULL OR account_id > $4)
+              ORDER BY account_id LIMIT $5),
+            ended AS (
+              UPDATE connections n SET generation = generation + 1, ended_at = $2, ended_cause = $3
+              FROM next
+              WHERE n.client_id = $1 AND n.account_id = next.account_id AND n.ended_at IS NULL
+              RETURNING n.account_id)
+            SELECT account_id AS "accountId", c.id AS "clientId", c.name
+            FROM ended JOIN clients c ON c.id = $1 ORDER BY account_id`,
+          [clientId, new Date(clock()), cause, after ?? null, BATCH],
+        );
+        await alongside(tx, connections);
+        return connections;
+      });
+      for (const connection of ended) people.forget('connections', connectionId(connection));
+      return ended;
+    },
+
     removeSome: ({ id: clientId, ownerAccountId }, alongside) =>
       transactionOf(database, ownerAccountId, async (tx) => {
         const rows = await tx.query<{ account_id: string }>(
@@ -215,14 +252,27 @@ export function createConnections(parts: {
         return people;
       }),
 
-    async endEveryAuthorization(alongside) {
-      return database.transaction(async (tx) => {
-        const rows = await tx.query(
-          `UPDATE connections SET generation = generation + ${BEYOND_LOST} RETURNING 1`,
+    async endEveryAuthorization(tell) {
+      let done = 0;
+      let after: string | undefined;
+      for (;;) {
+        const rows = await database.query<{ account_id: string; connections: number }>(
+          `WITH next AS (
+              SELECT account_id FROM connections WHERE $1::text IS NULL OR account_id > $1
+              ORDER BY account_id LIMIT $2),
+            raised AS (
+              UPDATE connections n SET generation = generation + ${BEYOND_LOST}
+              FROM (SELECT DISTINCT account_id FROM next) AS whose
+              WHERE n.account_id = whose.account_id RETURNING n.account_id)
+            SELECT account_id, count(*)::integer AS connections FROM raised
+            GROUP BY account_id ORDER BY account_id`,
+          [after ?? null, BATCH],
         );
-        await alongside(tx);
-        return rows.length;
-      });
+        after = rows.at(-1)?.account_id;
+        if (after === undefined) return done;
+        for (const { connections } of rows) done += connections;
+        tell?.(done);
+      }
     },
 
     async endOf(accountId, clientId) {

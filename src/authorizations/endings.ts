@@ -3,12 +3,17 @@ import type { Logger } from 'pino';
 import type { Account } from '../accounts/account.ts';
 import type { Activity, Origin } from '../accounts/activity/activity.ts';
 import type { ClientRegistry } from '../clients/client-registry.ts';
+import type { Clock } from '../clock.ts';
+import { randomId } from '../random-id.ts';
 import { type ChangeFeed, silentChangeFeed } from '../storage/change-feed.ts';
 import type { Alongside, Queries } from '../storage/queries.ts';
+import { StorageUnavailable } from '../storage/storage-unavailable.ts';
 import type { TokenStore } from '../storage/token-store.ts';
 import type { Authorization } from './authorization.ts';
 import type { Connections, EndedConnection, Whose } from './connections.ts';
-import type { RecordedEnd, Revocation, Revocations } from './revocations.ts';
+import { repeatRecorded } from './repeated-ends.ts';
+import type { End, MachineTokenEnd, RecordedEnd, Revocation, Revocations } from './revocations.ts';
+import { isMachineToken, readValue } from './token-formats.ts';
 
 /**
  * Ends connections with all their authorizations, and forgets what was approved. It asks no token
@@ -29,17 +34,42 @@ export const createDisconnect =
   (connections: Pick<Connections, 'end'>, activity: Activity): Disconnect =>
   (whose, by, alongside, within) => {
     const cause = by ? 'person_disconnected' : 'operator_revoked';
-    const record: Alongside<readonly EndedConnection[]> = async (tx, ended) => {
-      const entries = ended.map(({ accountId, clientId, name }) => ({
-        action: 'disconnected' as const,
-        actor: by ? ('person' as const) : ('operator' as const),
-        accountId,
-        details: { client_id: clientId, client_name: name },
-      }));
-      await activity.recordAll(entries, tx, by);
-      await alongside?.(tx, ended);
-    };
-    return connections.end(whose, cause, record, within);
+    return connections.end(whose, cause, recordEnds(activity, by, alongside), within);
+  };
+
+/**
+ * The same for some connections of a client at a time, by the operator.
+ *
+ * @param after and what is returned as of `Connections.endSome`.
+ */
+export type DisconnectSome = (
+  clientId: string,
+  after: string | undefined,
+  alongside: Alongside<readonly EndedConnection[]>,
+) => Promise<readonly EndedConnection[]>;
+
+export const createDisconnectSome =
+  (connections: Pick<Connections, 'endSome'>, activity: Activity): DisconnectSome =>
+  (clientId, after, alongside) => {
+    const record = recordEnds(activity, undefined, alongside);
+    return connections.endSome(clientId, 'operator_revoked', after, record);
+  };
+
+const recordEnds =
+  (
+    activity: Activity,
+    by: Origin | undefined,
+    alongside: Alongside<readonly EndedConnection[]> | undefined,
+  ): Alongside<readonly EndedConnection[]> =>
+  async (tx, ended) => {
+    const entries = ended.map(({ accountId, clientId, name }) => ({
+      action: 'disconnected' as const,
+      actor: by ? ('person' as const) : ('operator' as const),
+      accountId,
+      details: { client_id: clientId, client_name: name },
+    }));
+    await activity.recordAll(entries, tx, by);
+    await alongside?.(tx, ended);
   };
 
 /** Ends the connections of an account in the transaction that changes it. */
@@ -48,35 +78,36 @@ export const endConnections =
   async (tx, { id }) =>
     void (await disconnect({ accountId: id }, by, undefined, tx));
 
+/**
+ * Ends single authorizations and machine access tokens: written down and told to every node in one
+ * step, then ended in the token store, then answered. Whatever dies on the way, an end that was
+ * answered is recorded, told and done.
+ */
 export interface Endings {
   /**
-   * Ends one authorization at once, on every node: its record is removed in one step, and why is
-   * recorded a moment later.
+   * Ends one authorization at once, on every node.
    *
-   * @throws StorageUnavailable when nobody knows whether it is ended; it is then ended later.
+   * @throws StorageUnavailable if it is not known to be ended on every node. The service finishes later
+   *   what it began, and the client can send the request again.
    */
   end(
     authorization: Authorization,
     why: Pick<Revocation, 'cause' | 'actor' | 'origin'>,
   ): Promise<void>;
-  /** The same for a command, which waits until it is recorded, and may be repeated where it fails. */
-  endRecorded(
-    authorization: Authorization,
-    why: Pick<Revocation, 'cause' | 'actor'>,
-  ): Promise<void>;
-  /** Tells who remembers answers about machine tokens of this client that one of them is ended. */
-  noteMachineToken(clientId: string): void;
+  /** The same of one machine access token. */
+  endMachineToken(end: MachineTokenEnd): Promise<void>;
   /**
-   * Records one that the store ended itself, in the step that found it replayed.
-   *
-   * @param isHeard false where the answer to that step was lost: then only once it is seen to be gone.
+   * Ends either of them for an operator command. It writes the record first: if that fails, nothing is
+   * ended and the command can be repeated.
    */
-  noteReplay(
-    authorization: Authorization,
-    kind: 'code' | 'refresh_token',
-    origin: Origin,
-    isHeard?: boolean,
-  ): void;
+  endRecorded(end: End): Promise<void>;
+  /**
+   * Tells every node that the authorization or machine token of this value does not exist any more. An
+   * earlier request may have ended it and then failed before the nodes were told.
+   *
+   * @param clientId the client that presents the value.
+   */
+  tellGone(value: string, clientId: string): Promise<void>;
   /**
    * Ends again what is recorded as ended: for a token store that was restored from a backup.
    *
@@ -84,91 +115,130 @@ export interface Endings {
    */
   repeatRecorded(
     since?: Date,
-    tell?: (looked: number) => void,
+    tell?: (looked: number) => unknown,
   ): Promise<{ readonly looked: number; readonly ended: number }>;
+  /**
+   * Ends authorizations and machine tokens whose end is recorded but not carried out, because the node
+   * that began it died or the token store did not answer. Only one node at a time does this.
+   *
+   * @returns how many were still alive.
+   */
+  carryOut(): Promise<number>;
   /** Of the latest recorded ends those that are alive: then an older token store was restored. */
   findRevived(): Promise<readonly RecordedEnd[]>;
 }
 
-/** Records that are looked at together. */
-const BATCH = 100;
+/** Recorded ends that are checked to find out whether an older token store was restored. */
+const LATEST = 100;
+/** Milliseconds by which clocks may differ, and by which a record may be seen later than a later one. */
+const OVERLAP = 120_000;
 
 export function createEndings(parts: {
   store: TokenStore;
   revocations: Revocations;
+  clock: Clock;
   /** Tells this node before the request is answered; a command has none. */
   changes?: Pick<ChangeFeed, 'tell'>;
 }): Endings {
-  const { store, revocations, changes = silentChangeFeed } = parts;
-  /** A test belongs to no connection, and nobody asks why it ended. */
-  const isTest = ({ generation }: Authorization): boolean => generation === undefined;
+  const { store, revocations, clock, changes = silentChangeFeed } = parts;
+  const isKeptHere = store.isInDatabase;
+  const node = randomId('', 16);
+
+  /** What is to be done for either kind of end. */
+  function stepsOf(end: End) {
+    if ('machineToken' in end) {
+      const { machineToken, clientId } = end;
+      return {
+        tellHere: () => changes.tell('clients', clientId),
+        tell: () => revocations.tellMachineTokens([clientId]),
+        endIt: () => store.remove('machine_token', machineToken),
+        isReplicated: () => store.isReplicated('machine_token', machineToken),
+      };
+    }
+    const { id } = end.authorization;
+    return {
+      tellHere: () => changes.tell('authorizations', id),
+      tell: () => revocations.tell(id),
+      endIt: () => store.endAuthorization(id),
+      isReplicated: () => store.isReplicated('authorization', id),
+    };
+  }
+
+  async function endNow(end: End): Promise<void> {
+    const { tellHere, endIt, isReplicated } = stepsOf(end);
+    let untold: unknown;
+    const masters = await revocations.announce(end, isKeptHere).catch((error: unknown) => {
+      untold = error;
+      return undefined;
+    });
+    tellHere();
+    const isRecorded = masters !== undefined;
+    // Also where there is none: the answer to who ended it may have been lost. Where this fails, what is
+    // recorded is carried out in the next round.
+    if (!isRecorded || !isKeptHere) await endIt();
+    // Recorded while the ends were repeated on a new master, it may not be among those.
+    if (isRecorded && !store.usesOnlyMasters(masters)) throw replacedMeanwhile();
+    if (untold) throw untold;
+    // Without a record the token store alone knows of it, and a failover may lose what it knows.
+    if (!isRecorded && !(await isReplicated())) throw notReplicated();
+  }
 
   return {
-    async end(authorization, why) {
-      const { id } = authorization;
-      // Also where it says that there was none: the answer to who ended it may have been lost.
-      const endIt = (): Promise<boolean> => store.endAuthorization(id).then(() => true);
-      const note = (first?: typeof endIt) => {
-        changes.tell('authorizations', id);
-        if (!isTest(authorization)) revocations.note({ authorization, ...why }, first);
-      };
+    end: (authorization, why) => endNow({ authorization, ...why }),
+    endMachineToken: endNow,
+
+    async endRecorded(end) {
+      const { tell, endIt } = stepsOf(end);
+      // First: who repeats what failed half-way finds nothing alive that could be recorded.
+      await revocations.record(end, isKeptHere);
+      await endIt();
+      // Whoever asked in between was told that it is good, and a command has much patience.
+      await tell();
+    },
+
+    async tellGone(value, clientId) {
+      const id = readValue(value)?.authorizationId;
+      if (id !== undefined) await revocations.tell(id);
+      else if (isMachineToken(value)) await revocations.tellMachineTokens([clientId]);
+    },
+
+    repeatRecorded: (since, tell) => repeatRecorded({ store, revocations }, since, tell),
+
+    async carryOut() {
+      const until = isKeptHere ? undefined : await revocations.takeTurn(node);
+      if (until === undefined) return 0;
+      const begun = clock();
+      let isDone = false;
       try {
-        await endIt();
-      } catch (error) {
-        // It may be done all the same, and nobody would be told.
-        note(endIt);
-        throw error;
-      }
-      note();
-    },
-
-    async endRecorded(authorization, why) {
-      // Before: who repeats what failed half-way finds nothing alive that could be recorded.
-      if (!isTest(authorization)) await revocations.record({ authorization, ...why });
-      await store.endAuthorization(authorization.id);
-      // Whoever asked in between was told that it is good.
-      await revocations.tell(authorization.id);
-    },
-
-    noteMachineToken(clientId) {
-      changes.tell('clients', clientId);
-      revocations.noteMachineToken(clientId);
-    },
-
-    noteReplay(authorization, kind, origin, isHeard = true) {
-      const { id } = authorization;
-      changes.tell('authorizations', id);
-      if (isTest(authorization)) return;
-      const cause = kind === 'code' ? 'code_replayed' : 'refresh_token_replayed';
-      const isGone = async () => (await store.readAuthorization(id)) === undefined;
-      const told = { authorization, cause, actor: 'service', origin } as const;
-      revocations.note(told, isHeard ? undefined : isGone);
-    },
-
-    async repeatRecorded(since, tell) {
-      let looked = 0;
-      let ended = 0;
-      let before: RecordedEnd | undefined;
-      for (;;) {
-        const batch = await revocations.latest({ limit: BATCH, since, before });
-        const alive = await Promise.all(batch.map(({ id }) => store.endAuthorization(id)));
-        ended += alive.filter(Boolean).length;
-        const revived = batch.filter((_, index) => alive[index]);
-        await Promise.all(revived.map(({ id }) => revocations.tell(id)));
-        looked += batch.length;
-        before = batch.at(-1);
-        if (batch.length > 0) tell?.(looked);
-        if (batch.length < BATCH) return { looked, ended };
+        const since = new Date(Math.min(until.getTime(), begun) - OVERLAP);
+        const { ended } = await repeatRecorded({ store, revocations }, since, () =>
+          revocations.takeTurn(node),
+        );
+        isDone = true;
+        return ended;
+      } finally {
+        await revocations.endTurn(node, isDone ? new Date(begun) : undefined);
       }
     },
 
     async findRevived() {
-      const batch = await revocations.latest({ limit: BATCH });
+      // The latest are being ended at this moment, or will be in the next round.
+      const before = { at: new Date(clock() - OVERLAP), id: '' };
+      const batch = await revocations.latest({ limit: LATEST, before });
       const records = await Promise.all(batch.map(({ id }) => store.readAuthorization(id)));
       return batch.filter((_, index) => records[index] !== undefined);
     },
   };
 }
+
+const notReplicated = (): StorageUnavailable =>
+  new StorageUnavailable('redis', new Error('no replica has what was ended'));
+
+const replacedMeanwhile = (): StorageUnavailable =>
+  new StorageUnavailable(
+    'redis',
+    new Error('another Redis replaces the one on which it was ended'),
+  );
 
 /** Tells the operator of a token store that was restored from a backup. Never throws. */
 export async function reportRevived(

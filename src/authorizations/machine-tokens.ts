@@ -1,4 +1,4 @@
-/** Machine access tokens: a client acts for itself, so there is no authorization behind them. */
+/** Machine access tokens, which `Endings` ends: a client acts for itself, so there is no authorization behind them. */
 import type { Client } from '../clients/client.ts';
 import type { TokenStore } from '../storage/token-store.ts';
 import { isMachineToken } from './token-formats.ts';
@@ -20,8 +20,6 @@ export interface MachineTokens {
     value: string,
     token: Pick<MachineToken, 'issuedAt' | 'expiresAt'> & { readonly client: Client },
   ): Promise<void>;
-  /** @returns whether it was there. */
-  end(value: string): Promise<boolean>;
 }
 
 /** The generation is left out while it is 0: there are many of these. */
@@ -44,7 +42,5 @@ export function createMachineTokens(store: TokenStore): MachineTokens {
       const kept: Kept = tokenGeneration === 0 ? [id, lifetime] : [id, lifetime, tokenGeneration];
       await store.write('machine_token', value, kept, expiresAt);
     },
-
-    end: (value) => store.remove('machine_token', value),
   };
 }

@@ -1,18 +1,35 @@
-/** Which single authorizations were ended, and why: for whoever asks, and to be carried out again. */
+/** Records which authorizations and machine tokens were ended and why, and tells every node of it. */
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { Activity, NewActivity, Origin } from '../accounts/activity/activity.ts';
 import type { EndingCause } from '../accounts/activity/activity-words.ts';
 import type { Clock } from '../clock.ts';
-import { tellEveryNode } from '../storage/change-feed.ts';
+import { boundToRequest, outsideRequests } from '../current-request.ts';
+import { type ChangeTopic, tellEveryNode, tellingOf } from '../storage/change-feed.ts';
+import { READY_MASTERS } from '../storage/known-masters.ts';
+import { removalOf } from '../storage/postgres-store.ts';
 import type { Database, Queries } from '../storage/queries.ts';
+import { StorageUnavailable } from '../storage/storage-unavailable.ts';
+import { keyOf } from '../storage/token-store.ts';
 import type { Authorization } from './authorization.ts';
 
+/** The end of one authorization. */
 export interface Revocation {
-  readonly authorization: Pick<Authorization, 'id' | 'accountId' | 'clientId'>;
+  readonly authorization: Pick<Authorization, 'id' | 'accountId' | 'clientId' | 'generation'>;
   readonly cause: EndingCause;
   readonly actor: NewActivity['actor'];
   readonly origin?: Origin;
 }
+
+/** The end of one machine access token. Why is not kept: its client may get another one at once. */
+export interface MachineTokenEnd {
+  readonly machineToken: string;
+  readonly clientId: string;
+  /** Seconds since the epoch; nothing is kept of it afterwards. */
+  readonly expiresAt: number;
+}
+
+export type End = Revocation | MachineTokenEnd;
 
 /** An end as it is remembered. */
 export interface RecordedEnd {
@@ -23,21 +40,35 @@ export interface RecordedEnd {
   readonly cause: EndingCause;
 }
 
+/** The end of a machine access token as it is remembered. */
+export interface RecordedTokenEnd {
+  /** Under which the token store keeps it. */
+  readonly key: string;
+  readonly clientId: string;
+}
+
 export interface Revocations {
-  /** Keeps it, and tells the person's log. The first cause stays. */
-  record(revocation: Revocation): Promise<void>;
   /**
-   * The same, for a request that neither waits for it nor depends on it: it is tried again until
-   * it is written, for as long as this process lives.
+   * Keeps the end and tells every node of it, in one statement. The first cause stays.
    *
-   * @param first what must be done before, each time; answers whether there is something to record.
+   * @param isKeptHere what ends is a row of this database: the statement deletes it, too.
+   * @returns the Redis masters that were ready then, by their replication ids.
    */
-  note(revocation: Revocation, first?: () => Promise<boolean>): void;
-  /** Tells every node that this one is ended, recorded or not. */
+  record(end: End, isKeptHere: boolean): Promise<readonly string[]>;
+  /**
+   * The same for a request, which waits a third of a second for it at most. After that every node is
+   * told, and the record follows later, for as long as this process lives.
+   *
+   * @returns as `record`; undefined if it is not recorded yet.
+   * @throws StorageUnavailable if the nodes could not be told.
+   */
+  announce(end: End, isKeptHere: boolean): Promise<readonly string[] | undefined>;
+  /** Tells every node that this authorization is ended, recorded or not. */
   tell(id: string): Promise<void>;
-  /** The same of the machine tokens of a client, one of which is; as with `note`. */
-  noteMachineToken(clientId: string): void;
-  tellMachineToken(clientId: string): Promise<void>;
+  /** The same of several authorizations. */
+  tellAll(ids: readonly string[]): Promise<void>;
+  /** The same of machine access tokens of these clients. */
+  tellMachineTokens(clientIds: readonly string[]): Promise<void>;
   /** Undefined for one that was not ended by itself. */
   find(id: string): Promise<RecordedEnd | undefined>;
   /** How many there are to look through. */
@@ -46,26 +77,54 @@ export interface Revocations {
   latest(page: {
     readonly limit: number;
     readonly since?: Date | undefined;
-    readonly before?: RecordedEnd | undefined;
+    readonly before?: Pick<RecordedEnd, 'at' | 'id'> | undefined;
   }): Promise<readonly RecordedEnd[]>;
+  /** The machine access tokens that were ended since and have not expired, at most `limit`, after the key `after`. */
+  machineTokensSince(
+    since: Date | undefined,
+    page: { readonly limit: number; readonly after?: string | undefined },
+  ): Promise<readonly RecordedTokenEnd[]>;
+  /**
+   * Lets this node carry out recorded ends for the next `TURN_SECONDS`, unless another node does so now.
+   * The node that has the turn prolongs it by calling this again.
+   *
+   * @returns until when everything recorded is known to be carried out; undefined when another node has the turn.
+   */
+  takeTurn(node: string): Promise<Date | undefined>;
+  /** Gives the turn back. @param until as `takeTurn` returns it; without it, it stays as it was. */
+  endTurn(node: string, until?: Date): Promise<void>;
   /** Forgets those of an account that is being deleted. */
   forgetAccount(accountId: string, tx: Queries): Promise<void>;
   /** Forgets at most `limit` that are older than `olderThan`. @returns how many it were. */
   removeOlderThan(olderThan: Date, limit: number): Promise<number>;
-  /** Writes what was noted, as far as the database takes it. */
+  /** Forgets at most `limit` machine access tokens that have expired. @returns how many it were. */
+  removeExpired(limit: number): Promise<number>;
+  /** Writes what is left to be written, as far as the database takes it. */
   close(): Promise<void>;
 }
+
+type LogDetails = Readonly<Record<string, unknown>>;
 
 /** Milliseconds until what could not be written is tried again. */
 const RETRY_PAUSE = 5_000;
 /** More than that is not kept in memory while the database is away. */
 const MOST_UNWRITTEN = 10_000;
+/** Milliseconds that a request waits for its record, and then for the nodes to be told. */
+const RECORD_LIMIT = 300;
+const TELL_LIMIT = 500;
+/** So many are written at once: where they hang, each keeps a connection of the pool that others need. */
+const MOST_AT_ONCE = 3;
+/** A node that died with the turn keeps the others from it no longer than that. */
+const TURN_SECONDS = 10;
 
-/** What is written beside a request. */
 interface Writing {
-  readonly write: () => Promise<void>;
-  /** For the log. */
-  readonly about: Readonly<Record<string, unknown>>;
+  readonly write: () => Promise<unknown>;
+  readonly about: LogDetails;
+}
+
+/** What the statement answers that records an end. */
+interface RecordedOn {
+  readonly masters: readonly string[];
 }
 
 const RECORDED = `SELECT id, at, cause, account_id AS "accountId", client_id AS "clientId"
@@ -74,75 +133,130 @@ const RECORDED = `SELECT id, at, cause, account_id AS "accountId", client_id AS 
 export function createRevocations(parts: {
   readonly database: Database;
   readonly clock: Clock;
-  readonly activity: Activity;
-  /** Told of what was noted and could not be written. */
+  readonly activity: Pick<Activity, 'partOf'>;
+  /** Told of what could not be written. */
   readonly log: Pick<Logger, 'warn'>;
 }): Revocations {
   const { database, clock, activity, log } = parts;
-  const underWay = new Set<Promise<void>>();
+  const underWay = new Set<Promise<unknown>>();
+  const inTurn = createTurns(MOST_AT_ONCE);
   const unwritten: Writing[] = [];
   let retry: NodeJS.Timeout | undefined;
+  let writing: Promise<void> = Promise.resolve();
 
-  async function record({ authorization, cause, actor, origin }: Revocation): Promise<void> {
-    const { id, accountId, clientId } = authorization;
-    await database.transaction(async (tx) => {
-      // Beside the record, and tried again with it: the token store that ended it tells nobody.
-      await tellEveryNode(tx, 'authorizations', id);
-      const recorded = await tx.query<{ name: string | null }>(
-        // Of an account that is gone nothing is dead or alive, and nobody asks.
-        `INSERT INTO ended_authorizations (id, at, cause, account_id, client_id)
-          SELECT $1, $2, $3, id, $5 FROM accounts WHERE id = $4 FOR KEY SHARE
+  async function recordAuthorization(
+    { authorization, cause, actor, origin }: Revocation,
+    isKeptHere: boolean,
+  ): Promise<readonly string[]> {
+    const { id, accountId, clientId, generation } = authorization;
+    const { values, use } = createParameters();
+    const details = { client_id: clientId, cause };
+    const entry: NewActivity = { action: 'tokens_revoked', actor, accountId, details, origin };
+    // A test belongs to no connection: the person's log does not tell of it.
+    const isTest = generation === undefined;
+    const [recorded] = await database.query<RecordedOn>(
+      // Nothing is recorded if the account was deleted: its authorizations ended with it.
+      `WITH recorded AS (
+          INSERT INTO ended_authorizations (id, at, cause, account_id, client_id)
+          SELECT ${use(id)}, ${use(new Date(clock()))}, ${use(cause)}, id, ${use(clientId)}
+            FROM accounts WHERE id = ${use(accountId)} FOR KEY SHARE
           ON CONFLICT DO NOTHING
-          RETURNING (SELECT name FROM clients WHERE id = $5) AS name`,
-        [id, new Date(clock()), cause, accountId, clientId],
-      );
-      if (!recorded[0]) return;
-      const details = { client_id: clientId, client_name: recorded[0].name ?? '', cause };
-      await activity.record({ action: 'tokens_revoked', actor, accountId, details, origin }, tx);
-    });
+          RETURNING jsonb_build_object('client_name', coalesce(
+            (SELECT name FROM clients WHERE id = ended_authorizations.client_id), '')) AS details)
+        ${isTest ? '' : `, entry AS (${activity.partOf(entry, 'recorded', use)})`}
+        ${isKeptHere ? `, ended AS (${removalOf('authorization', id, use)})` : ''}
+        SELECT ${tellingOf('authorizations', id, use)}, ${READY_MASTERS} AS masters`,
+      values,
+    );
+    return recorded?.masters ?? [];
   }
 
-  function attempt(writing: Writing): void {
-    const written = writing
-      .write()
-      .catch((err: unknown) => {
-        log.warn({ err, ...writing.about }, 'why an authorization ended is not recorded yet');
-        if (unwritten.length < MOST_UNWRITTEN) unwritten.push(writing);
-        retry ??= setTimeout(writeAgain, RETRY_PAUSE).unref();
-      })
-      .finally(() => underWay.delete(written));
-    underWay.add(written);
+  async function recordMachineToken(
+    { machineToken, clientId, expiresAt }: MachineTokenEnd,
+    isKeptHere: boolean,
+  ): Promise<readonly string[]> {
+    const { values, use } = createParameters();
+    const write = isKeptHere
+      ? removalOf('machine_token', machineToken, use)
+      : `INSERT INTO ended_machine_tokens (key, client_id, at, expires_at)
+          VALUES (${use(keyOf(machineToken))}, ${use(clientId)}, ${use(new Date(clock()))},
+            to_timestamp(${use(expiresAt)}))
+          ON CONFLICT DO NOTHING`;
+    const [recorded] = await database.query<RecordedOn>(
+      `WITH ended AS (${write})
+        SELECT ${tellingOf('clients', clientId, use)}, ${READY_MASTERS} AS masters`,
+      values,
+    );
+    return recorded?.masters ?? [];
   }
 
-  function writeAgain(): void {
+  const record = (end: End, isKeptHere: boolean): Promise<readonly string[]> =>
+    'machineToken' in end
+      ? recordMachineToken(end, isKeptHere)
+      : recordAuthorization(end, isKeptHere);
+
+  const tell = async (topic: ChangeTopic, ...keys: readonly string[]): Promise<void> =>
+    void (await tellEveryNode(database, topic, keys));
+
+  function later(write: Writing['write'], about: LogDetails): void {
+    if (unwritten.length < MOST_UNWRITTEN) unwritten.push({ write, about });
+    const writeAll = (): void => {
+      writing = writeUnwritten();
+    };
+    retry ??= outsideRequests(() => setTimeout(writeAll, RETRY_PAUSE)).unref();
+  }
+
+  async function writeUnwritten(): Promise<void> {
+    clearTimeout(retry);
     retry = undefined;
-    for (const writing of unwritten.splice(0)) attempt(writing);
+    // One after the other: what they wait for may be locked, and others need the connections.
+    for (const { write, about } of unwritten.splice(0)) {
+      await write().catch((err: unknown) => noteUnwritten(err, write, about));
+    }
   }
 
-  async function tellMachineToken(clientId: string): Promise<void> {
-    await tellEveryNode(database, 'clients', clientId);
+  function noteUnwritten(err: unknown, write: Writing['write'], about: LogDetails): void {
+    log.warn({ err, ...about }, 'an end is not recorded yet: it is tried again');
+    later(write, about);
+  }
+
+  /** @returns undefined where it failed or takes too long; it is then done later. */
+  async function recordInTime(
+    end: End,
+    isKeptHere: boolean,
+  ): Promise<readonly string[] | undefined> {
+    // A later try starts from a timer, and the record still names the request.
+    const write = boundToRequest(() => record(end, isKeptHere));
+    const recording = inTurn(write).catch((err: unknown) => {
+      noteUnwritten(err, write, detailsOf(end));
+      return undefined;
+    });
+    underWay.add(recording);
+    recording.finally(() => underWay.delete(recording));
+    // The embedded database has one session: who waits there waits for work, and not for a lock.
+    if (database.embedded) return recording;
+    return await within(RECORD_LIMIT, recording);
   }
 
   return {
     record,
+    tell: (id) => tell('authorizations', id),
+    tellAll: (ids) => tell('authorizations', ...ids),
+    tellMachineTokens: (clientIds) => tell('clients', ...clientIds),
 
-    note(revocation, first) {
-      const { authorization, origin: _, ...about } = revocation;
-      const { clientId } = authorization;
-      const write = async (): Promise<void> => {
-        if (!first || (await first())) await record(revocation);
-      };
-      attempt({ write, about: { clientId, ...about } });
-    },
-
-    async tell(id) {
-      await tellEveryNode(database, 'authorizations', id);
-    },
-
-    tellMachineToken,
-
-    noteMachineToken(clientId) {
-      attempt({ write: () => tellMachineToken(clientId), about: { clientId } });
+    async announce(end, isKeptHere) {
+      const masters = await recordInTime(end, isKeptHere);
+      if (masters) return masters;
+      const told =
+        'machineToken' in end
+          ? tell('clients', end.clientId)
+          : tell('authorizations', end.authorization.id);
+      const isTold = await within(
+        TELL_LIMIT,
+        told.then(() => true),
+      );
+      if (isTold) return undefined;
+      throw new StorageUnavailable('postgresql', new Error('it took too long to tell the nodes'));
     },
 
     async find(id) {
@@ -169,6 +283,34 @@ export function createRevocations(parts: {
       );
     },
 
+    machineTokensSince(since, { limit, after }) {
+      return database.query(
+        `SELECT key, client_id AS "clientId" FROM ended_machine_tokens
+          WHERE ($2::timestamptz IS NULL OR at >= $2) AND ($3::text IS NULL OR key > $3)
+            AND expires_at > $4
+          ORDER BY key LIMIT $1`,
+        [limit, since ?? null, after ?? null, new Date(clock())],
+      );
+    },
+
+    async takeTurn(node) {
+      const [turn] = await database.query<{ until: Date }>(
+        `UPDATE ends_carried_out
+          SET node = $1, turn_until = clock_timestamp() + make_interval(secs => $2)
+          WHERE node = $1 OR turn_until < clock_timestamp() RETURNING until`,
+        [node, TURN_SECONDS],
+      );
+      return turn?.until;
+    },
+
+    async endTurn(node, until) {
+      await database.query(
+        `UPDATE ends_carried_out SET turn_until = '-infinity', until = coalesce($2, until)
+          WHERE node = $1`,
+        [node, until ?? null],
+      );
+    },
+
     async forgetAccount(accountId, tx) {
       await tx.query('DELETE FROM ended_authorizations WHERE account_id = $1', [accountId]);
     },
@@ -183,12 +325,61 @@ export function createRevocations(parts: {
       return removed.length;
     },
 
+    async removeExpired(limit) {
+      const removed = await database.query(
+        `DELETE FROM ended_machine_tokens WHERE key IN (
+            SELECT key FROM ended_machine_tokens
+            WHERE expires_at < $1 ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED) RETURNING 1`,
+        [new Date(clock()), limit],
+      );
+      return removed.length;
+    },
+
     async close() {
       await Promise.all(underWay);
-      clearTimeout(retry);
-      writeAgain();
-      await Promise.all(underWay);
+      await writing;
+      await writeUnwritten();
       clearTimeout(retry);
     },
   };
+}
+
+/** Collects the parameters of a statement; `use` answers the name of one, `$1` and so on. */
+function createParameters() {
+  const values: unknown[] = [];
+  return { values, use: (value: unknown): string => `$${values.push(value)}` };
+}
+
+/** What a log line tells of it: nothing of whose it was. */
+function detailsOf(end: End): LogDetails {
+  if ('machineToken' in end) return { clientId: end.clientId };
+  return { clientId: end.authorization.clientId, cause: end.cause, actor: end.actor };
+}
+
+/** Has at most `most` work at once. The others wait, and the first to come is the first to begin. */
+function createTurns(most: number) {
+  const waiting: (() => void)[] = [];
+  let free = most;
+  return async <Result>(work: () => Promise<Result>): Promise<Result> => {
+    if (free > 0) free -= 1;
+    else await new Promise<void>((resolve) => waiting.push(resolve));
+    try {
+      return await work();
+    } finally {
+      const next = waiting.shift();
+      if (next) next();
+      else free += 1;
+    }
+  };
+}
+
+/** Undefined where it takes longer than so many milliseconds. */
+async function within<Value>(limit: number, pending: Promise<Value>): Promise<Value | undefined> {
+  const waiting = new AbortController();
+  const late = delay(limit, undefined, { signal: waiting.signal }).catch(() => undefined);
+  try {
+    return await Promise.race([pending, late]);
+  } finally {
+    waiting.abort();
+  }
 }

@@ -1,6 +1,7 @@
 /** Recent problems of each client: why its requests were refused, for whoever develops it. */
 import type { Logger } from 'pino';
 import type { Clock } from '../clock.ts';
+import { outsideRequests } from '../current-request.ts';
 import type { Queries } from '../storage/queries.ts';
 
 /** How the client tried to authenticate (RFC 6749 §2.3.1), whatever came of it. */
@@ -22,6 +23,18 @@ export interface ClientProblem {
   readonly requestId: string;
 }
 
+interface ClientName {
+  readonly clientId: string;
+  readonly clientName: string;
+}
+
+/** Equal problems of one client, counted. `at` and `requestId` are those of the latest one. */
+export interface ClientProblemGroup extends ClientProblem, ClientName {
+  readonly id: string;
+  readonly count: number;
+  readonly first: Date;
+}
+
 export type NewClientProblem = Omit<ClientProblem, 'at'> & {
   /** Unverified: that of a client nobody knows is dropped. */
   readonly clientId: string;
@@ -37,6 +50,10 @@ export interface ClientProblems {
   of(clientId: string): Promise<ClientProblem[]>;
   /** How many there are of each of these; 0 is left out. */
   countsOf(clientIds: readonly string[]): Promise<ReadonlyMap<string, number>>;
+  /** Those of one client or of all in the last 7 days, equal ones as one; the latest first. */
+  groups(clientId?: string): Promise<ClientProblemGroup[]>;
+  /** The problem that this request ran into. */
+  ofRequest(requestId: string): Promise<(ClientProblem & ClientName) | undefined>;
   /** Deletes at most `limit` that are older. @returns how many it were. */
   removeExpired(limit: number): Promise<number>;
   /** Writes what was noted, and stops. */
@@ -105,7 +122,7 @@ export function createClientProblems(parts: {
         scope: scope && cut(withoutSecrets(scope), LONGEST_SCOPE),
         redirectUri: redirectUri && cut(withoutValues(redirectUri), LONGEST_URI),
       });
-      timer ??= setTimeout(() => void flush(), PAUSE).unref();
+      timer ??= outsideRequests(() => setTimeout(() => void flush(), PAUSE)).unref();
     },
 
     async of(clientId) {
@@ -127,6 +144,32 @@ export function createClientProblems(parts: {
         [clientIds, new Date(clock() - LIFETIME)],
       );
       return new Map(rows.map((row) => [row.client_id, row.count]));
+    },
+
+    async groups(clientId) {
+      const rows = await database.query<ProblemRow & ClientName & GroupRow>(
+        `SELECT p.client_id AS "clientId", c.name AS "clientName", step, error, cause, redirect_uri,
+            scope, auth_method, count(*)::integer AS count, min(at) AS first, max(at) AS at,
+            max(p.id) AS id, (array_agg(request_id ORDER BY p.id DESC))[1] AS request_id
+          FROM client_problems p JOIN clients c ON c.id = p.client_id
+          WHERE at > $1 AND (p.client_id = $2 OR $2::text IS NULL)
+          GROUP BY p.client_id, c.name, step, error, cause, redirect_uri, scope, auth_method
+          ORDER BY id DESC`,
+        [new Date(clock() - LIFETIME), clientId ?? null],
+      );
+      return rows.map((row) => {
+        const { id, clientId, clientName, count, first } = row;
+        return { id, clientId, clientName, count, first, ...problemFrom(row) };
+      });
+    },
+
+    async ofRequest(requestId) {
+      const [row] = await database.query<ProblemRow & ClientName>(
+        `SELECT p.*, p.client_id AS "clientId", c.name AS "clientName"
+          FROM client_problems p JOIN clients c ON c.id = p.client_id WHERE request_id = $1`,
+        [requestId],
+      );
+      return row && { ...problemFrom(row), clientId: row.clientId, clientName: row.clientName };
     },
 
     async removeExpired(limit) {
@@ -199,6 +242,8 @@ const KEEP = `
   )
   DELETE FROM client_problems USING crowded
     WHERE client_problems.client_id = crowded.client_id AND client_problems.id <= crowded.last_id`;
+
+type GroupRow = Pick<ClientProblemGroup, 'id' | 'count' | 'first'>;
 
 interface ProblemRow {
   readonly at: Date;

@@ -1,6 +1,7 @@
 /** Requests of a client as they happen, on whichever node, for who watches: kept nowhere. */
 import type { Logger } from 'pino';
 import type { Clock } from '../clock.ts';
+import { outsideRequests } from '../current-request.ts';
 import { isClientId } from '../random-id.ts';
 import { type ChangeFeed, messageEveryNode } from '../storage/change-feed.ts';
 import type { Queries } from '../storage/queries.ts';
@@ -110,7 +111,7 @@ export function createClientRequests(parts: {
     // Whoever notes it may know more of the request than anybody is to be told.
     note({ clientId, requestId, step, cause, grantType, error }) {
       if (!watchOf(clientId) || waiting.length >= MOST_WAITING) return;
-      if (waiting.length === 0) setTimeout(flush, PAUSE).unref();
+      if (waiting.length === 0) outsideRequests(() => setTimeout(flush, PAUSE)).unref();
       waiting.push({
         clientId,
         requestId,

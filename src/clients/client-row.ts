@@ -50,6 +50,7 @@ export function clientFrom(row: ClientRow): Client {
     redirectUris: row.redirect_uris,
     isNative: row.native,
     isSuspended: row.suspended_at !== null,
+    ...(row.suspended_at !== null && { suspendedAt: row.suspended_at }),
     createdAt: row.created_at,
     ...(row.last_used_at !== null && { lastUsedAt: row.last_used_at }),
     tokenGeneration: row.token_generation,

@@ -25,6 +25,8 @@ export interface Client {
   /** A public client on the person's own device (RFC 8252): loopback ports and private schemes. */
   readonly isNative: boolean;
   readonly isSuspended: boolean;
+  /** Absent unless the client is suspended. */
+  readonly suspendedAt?: Date;
   /** Of its owner. */
   readonly links: ClientLinks;
   /** The operator looked at it as it is. */

@@ -1,7 +1,7 @@
 /** The environment, read in this file only: overrides of the file, the secrets, and mistaken names. */
 import { readFileSync } from 'node:fs';
 import { nearestWord } from './nearest-word.ts';
-import type { ConfigurationProblem } from './problems.ts';
+import { type ConfigurationProblem, unreadableFile } from './problems.ts';
 import { knownSettings } from './schema/known-settings.ts';
 import type { Keys } from './settings.ts';
 import { removedSettings } from './unknown-keys.ts';
@@ -103,12 +103,7 @@ function givenValue(name: string, variables: Variables): Given | ConfigurationPr
     const remedy = `write the value of ${name} into it`;
     return { path, value: file, message: 'names an empty file', remedy };
   } catch (error) {
-    return {
-      path,
-      value: file,
-      message: `names a file that cannot be read (${(error as NodeJS.ErrnoException).code})`,
-      remedy: 'name a file that exists and that this process may read',
-    };
+    return { path, value: file, ...unreadableFile(error) };
   }
 }
 

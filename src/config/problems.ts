@@ -42,3 +42,15 @@ function printableProblem(problem: ConfigurationProblem): string {
   lines.push(`    problem: ${message}`, `    remedy:  ${remedy}`);
   return lines.join('\n');
 }
+
+/** A file that a variable or a setting names and that cannot be read, and what helps. */
+export function unreadableFile(error: unknown): { message: string; remedy: string } {
+  const { code } = error as NodeJS.ErrnoException;
+  return {
+    message: `names a file that cannot be read (${code})`,
+    remedy:
+      code === 'EACCES'
+        ? 'let the user of the service read it: for the unit, `chown root:gatehouse` and `chmod 640`, in a folder that it may enter'
+        : 'name a file that exists and that this process may read',
+  };
+}

@@ -12,7 +12,7 @@ export function settingsFrom(
   providers: readonly SignInProvider[],
 ): SettingsWithoutSecrets {
   const { server, storage, tokens, sessions, limits, mail, api } = file;
-  const issuer = file.issuer ?? `http://localhost:${server.port}`;
+  const issuer = file.issuer ?? new URL(`http://localhost:${server.port}`).origin;
   const isLoopback = isLoopbackOrigin(issuer);
   const isEmbedded = storage.database_url === undefined;
   // A path in a variable is meant from where the command is typed, one in the file is not.

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { mailDomain } from './mail-domain.ts';
-import type { ConfigurationProblem } from './problems.ts';
+import { type ConfigurationProblem, unreadableFile } from './problems.ts';
 import type { SettingsFile } from './schema/schema.ts';
 import type { SignInProvider } from './settings.ts';
 import { projectDirectory } from './settings-file.ts';
@@ -88,12 +88,7 @@ function secretOf(
     if (secret !== '') return secret;
     return { ...about, message: 'names an empty file', remedy: 'write the client secret into it' };
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    return {
-      ...about,
-      message: `names a file that cannot be read (${code})`,
-      remedy: 'name a file that exists and that this process may read',
-    };
+    return { ...about, ...unreadableFile(error) };
   }
 }
 

@@ -3,6 +3,7 @@ import Koa, { type Context, type Middleware } from 'koa';
 import Router from 'koa-router';
 import type { Logger } from 'pino';
 import type { Settings } from '../config/settings.ts';
+import { requestFields } from '../current-request.ts';
 import type { ErrorPage } from '../pages/error-page/error-page.ts';
 import { get, type Route } from '../pages/routes.ts';
 import {
@@ -19,6 +20,9 @@ import type { ObserveRequest } from './metrics/durations.ts';
 import { requestLog } from './request-log.ts';
 import { ignoreOpenIdParameters, refuseRepeatedHeaders, requireIssuerHost } from './requests.ts';
 import { securityHeaders } from './security-headers.ts';
+
+/** A connection that the client closed while it was answered, read to the end or not. */
+const CLIENT_LEFT = ['ERR_STREAM_PREMATURE_CLOSE', 'ECONNRESET', 'EPIPE'];
 
 export interface HostParts {
   readonly settings: Settings;
@@ -56,9 +60,10 @@ export function createHost(parts: HostParts): Host {
   Object.defineProperty(app.request, 'protocol', { value: protocol.slice(0, -1) });
   Object.defineProperty(app.request, 'host', { value: host });
   app.on('error', (error, ctx?: Context) => {
-    // Who leaves before the end of an answer, as of the stream of changes, is no failure of ours.
-    if (error.code === 'ERR_STREAM_PREMATURE_CLOSE') return;
-    log.error({ requestId: ctx?.state.requestId, err: error }, 'request failed');
+    // A client that leaves before the end of an answer, such as a stream, is no failure of ours.
+    if (error.headerSent && CLIENT_LEFT.includes(error.code)) return;
+    // Koa reports it after the request's own steps.
+    log.error({ ...requestFields(ctx?.state), err: error }, 'request failed');
   });
 
   app.use(requestLog({ log, observeRequest }));

@@ -10,7 +10,7 @@ import {
   ServerResponse,
 } from 'node:http';
 import { Server as NetServer } from 'node:net';
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { answerBrokenRequests } from './broken-requests.ts';
 import { oneAtATime } from './one-at-a-time.ts';
@@ -106,6 +106,43 @@ export function listen(
   });
 }
 
+/**
+ * Like `listen`, but `localhost` means both loopback addresses, of which the name resolves to one: a
+ * proxy or probe on this machine may use the other. A machine without IPv6 or IPv4 has only one.
+ */
+export async function listenOnHost(
+  handler: RequestListener,
+  port: number,
+  host: string,
+  options: ListenOptions = {},
+): Promise<readonly Server[]> {
+  if (host.toLowerCase() !== 'localhost') return [await listen(handler, port, host, options)];
+  const servers: Server[] = [];
+  let missing: unknown;
+  for (const address of LOOPBACK_ADDRESSES) {
+    try {
+      // Port 0 lets the system choose, once for both.
+      const chosen = portOf(servers[0]) ?? port;
+      servers.push(await listen(handler, chosen, address, options));
+    } catch (error) {
+      missing = error;
+      if (NO_SUCH_ADDRESS.includes((error as NodeJS.ErrnoException).code ?? '')) continue;
+      await Promise.all(servers.map(drain));
+      throw error;
+    }
+  }
+  if (servers.length === 0) throw missing;
+  return servers;
+}
+
+const LOOPBACK_ADDRESSES = ['127.0.0.1', '::1'];
+const NO_SUCH_ADDRESS = ['EADDRNOTAVAIL', 'EAFNOSUPPORT'];
+
+function portOf(server: Server | undefined): number | undefined {
+  const address = server?.address();
+  return address && typeof address === 'object' ? address.port : undefined;
+}
+
 /** Answers what is in flight and takes nothing new. */
 export async function drain(server: Server): Promise<void> {
   const closed = new Promise((resolve) => server.close(resolve));
@@ -127,13 +164,28 @@ export function addressOf(server: Server | undefined): string {
 
 /**
  * Milliseconds. A client that keeps its connections may send a request at the very moment an idle
- * one is closed, and cannot know whether it was taken: so idle ones stay open for one more answer.
+ * one is closed, and cannot know whether it was taken: so idle ones stay open for one more answer,
+ * until no request arrived for so long.
  */
 const LINGER = 1_000;
+/** From then on idle connections are closed even if requests still arrive. */
+const MAX_LINGERS = 4;
+
+/**
+ * Milliseconds before the port closes in which connections are kept again. A proxy without health
+ * checks sends until the port refuses it: with connections to reuse it opens hardly any new ones, and
+ * the system resets each new one that was not accepted before the port closed.
+ */
+const REUSE = 1_000;
+
+/** Milliseconds to wait for a moment without new connections. */
+const MAX_WAIT_FOR_QUIET = 1_000;
+/** Milliseconds. In a longer turn of the event loop, connections may have arrived unseen. */
+const MAX_QUIET_TURN = 0.1;
 
 type Headers = OutgoingHttpHeaders | OutgoingHttpHeader[];
 
-/** How a listener goes away under load: its answers say so, and whoever is there is still answered. */
+/** Closes a listener under load: tells its clients to connect again, and answers every request. */
 export function createDeparture() {
   let isAnnounced = false;
 
@@ -148,28 +200,81 @@ export function createDeparture() {
   }
 
   return {
-    /** What the listener is to answer with. */
+    /** The response class to create the listener with. */
     ServerResponse: Answer,
 
-    /** From now on every answer ends its connection (RFC 9112 §9.6), and its client makes a new one. */
-    announce() {
-      isAnnounced = true;
-    },
-
-    /** Lets nobody in any more. Resolves when everybody who was there is answered. */
-    async leave(server: Server): Promise<void> {
-      isAnnounced = true;
-      // The system resets a connection that nobody has accepted yet: those that knock are let in.
-      await nextTurn();
-      await nextTurn();
+    /**
+     * Takes requests for the delay, then closes the port, and resolves when every request is answered.
+     * Answers end their connections (RFC 9112 §9.6), except in the last second before the port closes.
+     *
+     * @param options.delayMs how long load balancers may take to notice that this node leaves.
+     * @param options.onClosed called when the port is closed: new connections go to other nodes.
+     * @param options.onUnreachable called each second once the port is closed and requests have ceased:
+     *   new ones go to other nodes, so that is when streams should end.
+     */
+    async leave(
+      server: Server,
+      {
+        delayMs = 0,
+        onClosed,
+        onUnreachable,
+      }: { delayMs?: number; onClosed?: () => void; onUnreachable?: () => void } = {},
+    ): Promise<void> {
+      if (delayMs > REUSE) {
+        isAnnounced = true;
+        await delay(delayMs - REUSE);
+        isAnnounced = false;
+      }
+      await delay(Math.min(delayMs, REUSE));
+      await untilNoneWaits(server);
       // That of http.Server would close the idle connections with it.
       const left = new Promise((resolve) => NetServer.prototype.close.call(server, resolve));
-      const waiting = [
-        setInterval(() => server.closeIdleConnections(), LINGER),
-        setTimeout(() => server.closeAllConnections(), DRAIN_LIMIT),
-      ];
+      isAnnounced = true;
+      onClosed?.();
+      let sweeps = 0;
+      let isAsked = false;
+      const markAsked = (): void => {
+        isAsked = true;
+      };
+      server.on('request', markAsked);
+      const cut = setTimeout(() => server.closeAllConnections(), DRAIN_LIMIT);
+      const idle = setInterval(() => {
+        sweeps += 1;
+        // While requests arrive, the next one may be on its way on any idle connection.
+        if (!isAsked || sweeps >= MAX_LINGERS) {
+          server.closeIdleConnections();
+          onUnreachable?.();
+        }
+        isAsked = false;
+      }, LINGER);
       await left;
-      for (const timer of waiting) clearTimeout(timer);
+      server.off('request', markAsked);
+      clearInterval(idle);
+      clearTimeout(cut);
     },
   };
+}
+
+/**
+ * Resolves when every connection that reached the port is accepted: the system resets those that wait
+ * when the port closes. Node accepts one in each turn of the event loop.
+ */
+async function untilNoneWaits(server: Server): Promise<void> {
+  const limit = performance.now() + MAX_WAIT_FOR_QUIET;
+  let hasAccepted: boolean;
+  let turnBegan: number;
+  const markAccepted = (): void => {
+    hasAccepted = true;
+  };
+  server.on('connection', markAccepted);
+  await nextTurn();
+  do {
+    hasAccepted = false;
+    turnBegan = performance.now();
+    await nextTurn();
+  } while (
+    (hasAccepted || performance.now() - turnBegan > MAX_QUIET_TURN) &&
+    performance.now() < limit
+  );
+  server.off('connection', markAccepted);
 }

@@ -30,7 +30,8 @@ export interface OperatorsHostParts {
 
 export function createOperatorsHost(parts: OperatorsHostParts): Koa {
   const app = new Koa();
-  app.use(requestLog({ log: parts.log.child({ listener: 'operators' }) }));
+  const log = parts.log.child({ listener: 'operators' });
+  app.use(requestLog({ log, quietPaths: ['/healthz', '/readyz', '/metrics'] }));
   app.use(refuseRepeatedHeaders);
   const requireOwnName = requireOperatorsName(parts.operatorsHost);
   app.use(

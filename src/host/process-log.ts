@@ -1,5 +1,6 @@
 /** The log of a process, on standard output: written in batches, and at once where something is wrong. */
 import { type Logger, pino, stdTimeFunctions } from 'pino';
+import { logMixin } from '../current-request.ts';
 
 /** Bytes that are worth a write. */
 const BATCH = 3_072;
@@ -44,7 +45,7 @@ export function createProcessLog({ level, format }: ProcessLogOptions): Logger {
     // try for ever where nobody reads any more.
     flushSync: () => output.flush(),
   };
-  const log = pino({ level, ...(format === 'words' && WORDS) }, stream);
+  const log = pino({ level, mixin: logMixin, ...(format === 'words' && WORDS) }, stream);
   process.on('exit', stream.flushSync);
   process.on('uncaughtExceptionMonitor', (err) => log.fatal({ err }, 'the process ends'));
   return log;

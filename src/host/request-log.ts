@@ -2,9 +2,11 @@
 import { randomUUID } from 'node:crypto';
 import type { Context, Middleware } from 'koa';
 import type { Logger } from 'pino';
+import { requestFields, withinRequest } from '../current-request.ts';
 import { statusOf } from './failures.ts';
 import type { ObserveRequest } from './metrics/durations.ts';
 import { routeOf, shownPath } from './requests.ts';
+import { traceIdOf } from './trace-context.ts';
 
 /** 64 random bits, from Node's own supply of them: this is asked for with each request. */
 export function newRequestId(): string {
@@ -20,30 +22,38 @@ const CALLER_LEFT = 499;
  * header or a body: those hold codes, tokens and secrets.
  *
  * The steps after it say in `ctx.state` what they find out (request-state.ts).
+ *
+ * @param parts `quietPaths`: probes and scrapes, which are logged at `debug` unless they fail.
  */
-export function requestLog(parts: { log: Logger; observeRequest?: ObserveRequest }): Middleware {
-  const { log, observeRequest } = parts;
+export function requestLog(parts: {
+  log: Logger;
+  observeRequest?: ObserveRequest;
+  quietPaths?: readonly string[];
+}): Middleware {
+  const { log, observeRequest, quietPaths = [] } = parts;
   return async function logRequest(ctx, next) {
     const start = performance.now();
     const requestId = newRequestId();
-    ctx.state.requestId = requestId;
+    const request = { requestId, traceId: traceIdOf(ctx.req.headers.traceparent?.toString()) };
+    Object.assign(ctx.state, request);
     ctx.set('X-Request-Id', requestId);
     // A caller who leaves takes the address along.
     const { method, ip } = ctx;
     try {
-      await next();
+      await withinRequest(request, next);
     } catch (err) {
-      answerUncaught(ctx, err, log);
+      withinRequest(request, () => answerUncaught(ctx, err, log));
     }
     const milliseconds = performance.now() - start;
     const status = ctx.res.destroyed ? CALLER_LEFT : ctx.status;
     const route = routeOf(ctx);
     observeRequest?.(route, method, status, milliseconds / 1000);
-    if (!log.isLevelEnabled('info')) return;
+    const level = status < 400 && quietPaths.includes(ctx.path) ? 'debug' : 'info';
+    if (!log.isLevelEnabled(level)) return;
     const { clientId, authorizationId: authorization, accountId } = ctx.state;
-    log.info(
+    log[level](
       {
-        requestId,
+        ...requestFields(request),
         method,
         path: shownPath(ctx),
         route,

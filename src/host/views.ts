@@ -1,4 +1,6 @@
 /** Draws the pages: koa-views over the EJS files of `views/`, which see their `page` and nothing else. */
+import { readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import ejs from 'ejs';
 import type { Context } from 'koa';
@@ -12,6 +14,18 @@ import { assetUrls } from './assets.ts';
 import type { FormTokens } from './form-token.ts';
 
 const directory = fileURLToPath(new URL('../../views', import.meta.url));
+
+const LOCALS = ['page', 'frame', 'assets', 'keepAliveUrl'];
+/** `strict` makes a misspelled name an error. */
+const OPTIONS = { cache: true, strict: true, destructuredLocals: LOCALS };
+
+// All are compiled at the start: an upgrade in place replaces the files while this process still runs,
+// and its pages do not fit the new ones.
+for (const name of readdirSync(directory, { recursive: true, encoding: 'utf8' })) {
+  if (!name.endsWith('.ejs')) continue;
+  const filename = path.join(directory, name);
+  ejs.cache.set(filename, ejs.compile(readFileSync(filename, 'utf8'), { ...OPTIONS, filename }));
+}
 
 // Used as middleware only: put on `app.context` instead, koa-views shares one variable between all
 // requests, and a page can end in the answer to somebody else.
@@ -58,13 +72,12 @@ export function createRender(parts: {
 /**
  * Stands where koa-views would call its own adapter for EJS, which hands every local and all of
  * `ctx.state` to the compiler as options (`escapeFunction` among them: CVE-2022-29078). Here the
- * options are these, whatever the locals hold. `strict` makes a misspelled name an error.
+ * options are these, whatever the locals hold.
  */
-function renderTemplate(file: string, locals: { page: unknown; frame: Frame }): Promise<string> {
-  const { page, frame } = locals;
-  return ejs.renderFile(
-    file,
-    { page, frame, assets: assetUrls, keepAliveUrl: ENDPOINT.refreshSession },
-    { cache: true, strict: true, destructuredLocals: ['page', 'frame', 'assets', 'keepAliveUrl'] },
-  );
+function renderTemplate(
+  file: string,
+  { page, frame }: { page: unknown; frame: Frame },
+): Promise<string> {
+  const locals = { page, frame, assets: assetUrls, keepAliveUrl: ENDPOINT.refreshSession };
+  return ejs.renderFile(file, locals, OPTIONS);
 }

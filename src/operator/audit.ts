@@ -15,6 +15,8 @@ interface AuditOptions {
   readonly client?: string;
   readonly action?: Action;
   readonly actor?: ActivityRecord['actor'];
+  readonly request?: string;
+  readonly import?: string;
   readonly since?: Date;
   readonly until?: Date;
   readonly before?: number;
@@ -40,6 +42,8 @@ export function addAuditCommand(program: Command, { run }: Operator): void {
     .option('--client <id>', 'about this client, deleted ones too')
     .addOption(new Option('--action <action>', 'of this kind').choices([...ACTIONS].sort()))
     .addOption(new Option('--actor <actor>', 'done by one of these').choices(ACTORS))
+    .option('--request <id>', 'made by this request: req_…, as answers and the log name it')
+    .option('--import <id>', 'made by this import: imp_…, as it printed it')
     .option('--since <time>', 'from then on: 7d, 12h, 30m, or 2026-01-31T08:00Z', givenTime)
     .option('--until <time>', 'before then, likewise', givenTime)
     .option('--limit <number>', `at most so many, up to ${MOST}`, wholeNumber(MOST), 100)
@@ -50,9 +54,11 @@ export function addAuditCommand(program: Command, { run }: Operator): void {
     )
     .action((options: AuditOptions) =>
       run(async (registries) => {
-        const { account, client: clientId, ...question } = options;
+        const { account, client: clientId, request: requestId, ...others } = options;
+        const { import: importId, ...question } = others;
         const accountId = account && (await accountIdNamed(registries, account));
-        const found = await registries.audit.find({ ...question, accountId, clientId });
+        const about = { accountId, clientId, requestId, importId };
+        const found = await registries.audit.find({ ...question, ...about });
         return { value: found.map(recordValue), text: textOf(found, options.limit) };
       }),
     );
@@ -75,9 +81,10 @@ function textOf(found: readonly AuditRecord[], limit: number): string {
       ofWhom(record),
       originOf(record),
       record.by?.reason ?? '',
+      record.requestId ?? '',
     ];
   });
-  const heading = ['TIME', 'WHO', 'WHAT', 'ABOUT', 'OF', 'FROM', 'REASON'];
+  const heading = ['TIME', 'WHO', 'WHAT', 'ABOUT', 'OF', 'FROM', 'REASON', 'REQUEST'];
   const last = found.length === limit ? found.at(-1) : undefined;
   const more = last && `\n\nThere may be older ones: add --before ${last.id}`;
   return table(heading, rows, 'Nothing is recorded that fits.') + (more ?? '');
@@ -98,7 +105,7 @@ const ofWhom = (record: AuditRecord): string => (record.actor === 'person' ? '' 
 const originOf = ({ origin }: AuditRecord): string => origin?.address ?? '';
 
 const recordValue = (record: AuditRecord) => {
-  const { id, at, actor, action, accountId, email, details, origin, by } = record;
+  const { id, at, actor, action, accountId, email, details, origin, by, requestId } = record;
   return {
     id,
     at,
@@ -112,5 +119,6 @@ const recordValue = (record: AuditRecord) => {
     reason: by?.reason ?? null,
     address: origin?.address ?? null,
     browser: origin?.browser ?? null,
+    request_id: requestId ?? null,
   };
 };

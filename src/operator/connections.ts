@@ -1,7 +1,11 @@
 /** `operator connections`: who connected what. */
 import { type Command, Option } from 'commander';
+import { isAccountId } from '../accounts/account.ts';
+import { isClientId } from '../random-id.ts';
+import { Refusal } from '../refusal.ts';
+import { askedFirst, type ConfirmationOptions, confirmed } from './program/confirmation.ts';
 import { WrongUsage } from './program/failure.ts';
-import { type ListOptions, listed, listReport, pageAsked } from './program/lists.ts';
+import { isFiltered, type ListOptions, listed, listReport, pageAsked } from './program/lists.ts';
 import { accountNamed, clientNamed } from './program/names.ts';
 import type { Operator } from './program/operator.ts';
 
@@ -17,7 +21,7 @@ export function addConnectionCommands(program: Command, operator: Operator): voi
     .description('which people connected which clients');
 
   listed(connections.command('list'))
-    .description('what is connected now, the latest first; `revoke` ends it')
+    .description('what is connected now, the latest first')
     .addOption(new Option('--account <account>', 'by this person: email address or account ID'))
     .addOption(new Option('--client <id>', 'to this client'))
     .action(({ account, client, ...options }: Whose & ListOptions) => {
@@ -49,9 +53,52 @@ export function addConnectionCommands(program: Command, operator: Operator): voi
             last_used_at: one.lastUsedAt,
           }),
           nothing: 'Nothing is connected.',
+          isFiltered: isFiltered(options),
         });
       });
     });
+
+  askedFirst(connections.command('end'))
+    .description('end one person’s connection to one client, with all its authorizations')
+    .argument('[connection]', 'its ID, as `connections list` shows it')
+    .option('--account <account>', 'instead of the ID: the person, with --client')
+    .option('--client <id>', 'instead of the ID: the client, with --account')
+    .action((id: string | undefined, options: Whose & ConfirmationOptions) => {
+      const whose = namedConnection(id, options);
+      return run(async (registries) => {
+        const { id: accountId, email } = await accountNamed(registries, whose.account);
+        const { id: clientId, name } = await clientNamed(registries, whose.client);
+        if (!(await registries.connections.find(accountId, clientId))) throw unknown(email, name);
+        await confirmed(`Ends the connection of ${email} to ${name}.`, options, operator);
+        const ended = await registries.disconnect({ accountId, clientId });
+        if (ended.length === 0) throw unknown(email, name);
+        return {
+          value: { id: `${accountId}/${clientId}`, email, client_name: name, ended: true },
+          text:
+            `Ended the connection of ${email} to ${name}, with all its authorizations. ` +
+            'They are asked before the client gets another one.',
+        };
+      });
+    });
 }
+
+/** @throws WrongUsage unless one connection is named, once. */
+function namedConnection(id: string | undefined, { account, client }: Whose): Required<Whose> {
+  if (id !== undefined && account === undefined && client === undefined) {
+    const [accountId = '', clientId = '', ...rest] = id.split('/');
+    if (isAccountId(accountId) && isClientId(clientId) && rest.length === 0) {
+      return { account: accountId, client: clientId };
+    }
+  }
+  if (id === undefined && account !== undefined && client !== undefined) return { account, client };
+  throw new WrongUsage('say which: its ID of `connections list`, or --account and --client');
+}
+
+const unknown = (email: string, name: string): Refusal =>
+  new Refusal(
+    'connection_unknown',
+    `${email} has not connected ${name}.`,
+    'See `connections list`. What was connected once, `explain` tells.',
+  );
 
 const dayOf = (time: Date | null): string => time?.toISOString().slice(0, 10) ?? 'never';

@@ -10,10 +10,13 @@ import { environmentOfProcess, namesADeployment, type Variables } from '../confi
 import { readAssignments, readEnvironmentFile } from './environment-file.ts';
 
 const COMMAND = path.join(import.meta.dirname, 'main.ts');
-const NODE_VERSION = path.join(import.meta.dirname, '../node-version.cjs');
 const UNITS = 'gatehouse@*.service';
 /** Asked about where no instance is loaded: the template says the same for each. */
 const ANY_INSTANCE = 'gatehouse@3001.service';
+
+const AS_ROOT = 'Run it as root: sudo gatehouse …';
+const NO_ENVIRONMENT =
+  'Create it: deploy/systemd/environment is an example (docs/operations.md says what else it needs).';
 
 /** On POSIX systems; the types of Node do not have it. */
 type Posix = NodeJS.Process & { initgroups(user: string, group: number): void };
@@ -65,7 +68,8 @@ function contentOf(file: string, mayBeMissing: boolean): string {
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (mayBeMissing && code === 'ENOENT') return '';
-    return fail(`The environment of the service, ${file}, cannot be read (${code}).`);
+    const message = `The environment of the service, ${file}, cannot be read (${code}).`;
+    return fail(message, code === 'ENOENT' ? NO_ENVIRONMENT : AS_ROOT);
   }
 }
 
@@ -73,8 +77,10 @@ function contentOf(file: string, mayBeMissing: boolean): string {
 function runIn({ user, environment }: Unit): void {
   const caller = userInfo().username;
   if (user !== '' && user !== caller) {
-    if (process.getuid?.() !== 0) fail(`The service runs as ${user}, and you are ${caller}.`);
-    const group = Number(execFileSync('id', ['-g', user], { encoding: 'utf8' }));
+    if (process.getuid?.() !== 0) {
+      fail(`The service runs as ${user}, and you are ${caller}.`, AS_ROOT);
+    }
+    const group = groupOf(user);
     (process as Posix).initgroups(user, group);
     process.setgid?.(group);
     process.setuid?.(user);
@@ -87,14 +93,27 @@ function runIn({ user, environment }: Unit): void {
     ...environment,
   };
   const { execPath, argv } = process;
-  process.execve?.(
-    execPath,
-    [execPath, '--require', NODE_VERSION, COMMAND, ...argv.slice(2)],
-    variables,
-  );
+  // Without `--require`: Node resolves it from the working directory, which may be one that the
+  // user of the service cannot read, such as /root. bin/gatehouse has checked the version of Node.
+  process.execve?.(execPath, [execPath, COMMAND, ...argv.slice(2)], variables);
 }
 
-function fail(message: string): never {
-  process.stderr.write(`${message}\nRun it as root: sudo gatehouse …\n`);
+function groupOf(user: string): number {
+  try {
+    const id = execFileSync('id', ['-g', user], {
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'ignore'],
+    });
+    return Number(id);
+  } catch {
+    return fail(
+      `The user of the service, ${user}, does not exist on this machine.`,
+      'Create it: systemd-sysusers makes it from deploy/systemd/sysusers.conf (docs/operations.md).',
+    );
+  }
+}
+
+function fail(message: string, remedy: string): never {
+  process.stderr.write(`${message}\n${remedy}\n`);
   process.exit(1);
 }

@@ -11,8 +11,10 @@ import {
 } from '../accounts/organizations/organizations.ts';
 import {
   createDisconnect,
+  createDisconnectSome,
   createEndings,
   type Disconnect,
+  type DisconnectSome,
   type Endings,
 } from '../authorizations/endings.ts';
 import { createMachineTokens, type MachineTokens } from '../authorizations/machine-tokens.ts';
@@ -52,6 +54,7 @@ export interface Registries extends CommonRegistries {
   readonly importer: Importer;
   readonly audit: Audit;
   readonly disconnect: Disconnect;
+  readonly disconnectSome: DisconnectSome;
   /** Opened with the first call, as what stands on it: most commands do without it. */
   readonly tokenStore: () => Promise<TokenStore>;
   readonly endings: () => Promise<Endings>;
@@ -121,9 +124,11 @@ export async function withRegistries<Result>(
     memberships: createMemberships(parts),
     importer: createImporter({ ...parts, activity }),
     disconnect: createDisconnect(connections, activity),
+    disconnectSome: createDisconnectSome(connections, activity),
     audit: createAudit(parts),
     tokenStore,
-    endings: async () => createEndings({ store: await tokenStore(), revocations }),
+    endings: async () =>
+      createEndings({ store: await tokenStore(), revocations, clock: systemClock }),
     machineTokens: async () => createMachineTokens(await tokenStore()),
     recordChange: (action, about) => (tx) =>
       activity.record({ ...about, action, actor: 'operator' }, tx),

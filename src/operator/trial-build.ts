@@ -46,7 +46,7 @@ export async function buildUnopened({ settings, overrides }: Inspection): Promis
     store,
     createAttemptLimit,
     settings,
-    endings: createEndings({ store, revocations: registries.revocations }),
+    endings: createEndings({ store, revocations: registries.revocations, clock }),
     changeStreams: createChangeStreams(silentChangeFeed),
   });
   await application.close();

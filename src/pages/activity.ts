@@ -2,10 +2,10 @@
 import type { Context } from 'koa';
 import type { ActivityRecord } from '../accounts/activity/activity.ts';
 import { ACTIONS, type Action, wordsOf } from '../accounts/activity/activity-words.ts';
+import { browserInWords } from '../accounts/browser-names.ts';
 import type { ListTools } from './lists.ts';
 import { get, type PageParts, type Route } from './routes.ts';
 import { accountOf } from './signed-in.ts';
-import { browserInWords } from './words/browser.ts';
 import { type Moment, momentOf } from './words/moment.ts';
 
 declare module './view-data.ts' {

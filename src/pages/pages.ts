@@ -3,7 +3,7 @@ import { requireNavigation } from '../provider/cross-origin.ts';
 import { activityPage } from './activity.ts';
 import { apiKeysPage } from './api-keys.ts';
 import { connectionsPage } from './connections.ts';
-import { errorReferencePage } from './error-reference/error-reference.ts';
+import { errorReferencePage } from './error-reference.ts';
 import { firstSignInPage } from './first-sign-in/first-sign-in.ts';
 import { interactionPage } from './interaction/interaction.ts';
 import { oauthClientsPage } from './oauth-clients/oauth-clients.ts';

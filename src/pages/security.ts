@@ -1,8 +1,10 @@
 /** `/profile/security`: changing the password, and signing out everywhere. */
 import type { Context } from 'koa';
 import type { NewActivity } from '../accounts/activity/activity.ts';
+import { browserInWords } from '../accounts/browser-names.ts';
 import { UNWANTED_MAIL, type UnwantedMail } from '../accounts/mail/account-mail.ts';
 import { TooManyPasswords } from '../accounts/passwords/work.ts';
+import { sessionDetails } from '../accounts/session-list.ts';
 import { endConnections } from '../authorizations/endings.ts';
 import { formOf } from '../provider/form.ts';
 import { Refusal } from '../refusal.ts';
@@ -13,7 +15,7 @@ import { get, type PageParts, post, type Route } from './routes.ts';
 import { isPaused, sayBusy } from './sign-in/password-check.ts';
 import { signInWaysRoutes, type WaysView, waysView } from './sign-in-ways.ts';
 import { accountOf, NOTHING_SENT, typedOf } from './signed-in.ts';
-import { browserInWords, fromOf } from './words/browser.ts';
+import { fromOf } from './words/browser.ts';
 import { type Moment, momentOf } from './words/moment.ts';
 import { connectionsInWords } from './words/reached.ts';
 
@@ -92,12 +94,12 @@ export function securityPage(parts: PageParts): Route[] {
   /** Where the person is signed in now: what was noted, as far as the token store still has it. */
   async function sessionsOf(ctx: Context): Promise<SessionRow[]> {
     const begun = await sessionList.of(accountOf(ctx));
-    const [own, seen] = await Promise.all([
+    const [own, active] = await Promise.all([
       sessions.current(ctx),
-      sessions.lastSeen(begun.map(({ uid }) => uid)),
+      sessions.findActive(begun.map(({ uid }) => uid)),
     ]);
     const rows = begun.flatMap(({ uid, begunAt, origin }) => {
-      const lastSeen = seen.get(uid);
+      const lastSeen = active.get(uid)?.lastSeen;
       if (!lastSeen) return [];
       const row: SessionRow = {
         browser: browserInWords(origin.browser),
@@ -127,8 +129,8 @@ export function securityPage(parts: PageParts): Route[] {
     const isEnded =
       ended !== undefined &&
       (await sessionList.end(account.id, uid, (tx) => {
-        const details = { browser: browserInWords(ended.origin.browser) };
-        return activity.record(entryOf(ctx, { action: 'signed_out_elsewhere', details }), tx);
+        const done = { action: 'signed_out_elsewhere', details: sessionDetails(ended) } as const;
+        return activity.record(entryOf(ctx, done), tx);
       }));
     if (isEnded) await host.notices.tell(ctx, PATH, SIGNED_OUT_THERE);
   }

@@ -9,7 +9,7 @@ import { type Clock, epochSeconds } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
 import { requestState } from '../request-state.ts';
 import type { TokenStore } from '../storage/token-store.ts';
-import { endOfSession, type SessionTimes } from './session-ages.ts';
+import { type ActiveSession, findActiveSessions } from './session-ages.ts';
 import type { SessionModel, SessionWrites } from './session-writes.ts';
 
 /** How somebody signs in with what is kept here. */
@@ -80,8 +80,8 @@ export interface BrowserSessions {
    * @returns the seconds until the session ends by itself, or undefined when there is none.
    */
   keepAlive(ctx: Context): Promise<number | undefined>;
-  /** Of those of these sessions that are still kept when each was last seen, to within a request. */
-  lastSeen(uids: readonly string[]): Promise<ReadonlyMap<string, Date>>;
+  /** Which of these sessions the token store still has, by their uid. */
+  findActive(uids: readonly string[]): Promise<ReadonlyMap<string, ActiveSession>>;
 }
 
 export function createBrowserSessions(parts: {
@@ -93,7 +93,7 @@ export function createBrowserSessions(parts: {
   clock: Clock;
 }): BrowserSessions {
   const { provider, store, writes, settings, clock, upstreamSessions } = parts;
-  const { idleSeconds, absoluteSeconds } = settings.sessions;
+  const { absoluteSeconds } = settings.sessions;
   const known = requestState<Promise<BrowserSession | undefined>>('current session');
   const find = async (ctx: Context) => {
     const session = (await provider.Session.get(ctx)) as SessionModel;
@@ -187,19 +187,7 @@ export function createBrowserSessions(parts: {
 
     signOut,
 
-    async lastSeen(uids) {
-      const records = await Promise.all(
-        uids.map((uid) => store.readSessionByUid<SessionTimes>(uid)),
-      );
-      return new Map(
-        uids.flatMap((uid, index) => {
-          const record = records[index];
-          if (!record || endOfSession(record, settings.sessions) <= epochSeconds(clock)) return [];
-          const seenAt = record.data.seenAt ?? record.expiresAt - idleSeconds;
-          return [[uid, new Date(seenAt * 1000)] as const];
-        }),
-      );
-    },
+    findActive: (uids) => findActiveSessions(store, uids, settings.sessions, epochSeconds(clock)),
 
     async keepAlive(ctx) {
       const session = await find(ctx);

@@ -6,8 +6,16 @@ import { authenticatedClient, type ClientAuthentication } from './client-authent
 import { readOAuthForm } from './form.ts';
 import { OAuthError } from './oauth-error.ts';
 
-/** Milliseconds. A resource server trusts a stream for two. */
-const HEARTBEAT = 1_000;
+/** Milliseconds between two heartbeats. */
+const HEARTBEAT_INTERVAL = 250;
+/**
+ * Says how soon to expect the next one. Versions of the module that do not read it take it, like
+ * every line that begins with a colon, for a heartbeat of a service that sends one each second.
+ */
+const FIRST_HEARTBEAT = `: heartbeat-ms=${HEARTBEAT_INTERVAL}\n\n`;
+const HEARTBEAT = ':\n\n';
+/** Asks for the next stream to be opened, which another node will answer. A heartbeat to older versions. */
+const LEAVING = ': leaving\n\n';
 /** Bytes that wait for a slow reader beside those of its socket; with more its stream ends. */
 const MOST_WAITING = 64 * 1024;
 
@@ -18,6 +26,12 @@ export interface ChangeStreams {
    * @returns 'away' where this node hears of no changes itself, or is about to end.
    */
   open(clientId: string, max: number): Readable | 'away' | 'too many';
+  /**
+   * Opens no more, and asks the readers to open their next stream at another node.
+   *
+   * @param withinMs milliseconds after which the streams end that are still open.
+   */
+  leave(withinMs: number): void;
   /** Ends all of them, and opens no more. */
   end(): void;
 }
@@ -28,7 +42,7 @@ export interface ChangeStreams {
  */
 export function createChangeStreams(changes: ChangeFeed): ChangeStreams {
   const streams = new Map<Readable, string>();
-  let isEnding = false;
+  let isLeaving = false;
 
   function end(stream: Readable): void {
     streams.delete(stream);
@@ -50,11 +64,26 @@ export function createChangeStreams(changes: ChangeFeed): ChangeStreams {
       if (!changes.isLive || (topic === 'clients' && key === clientId)) end(stream);
     }
   });
-  const heartbeat = setInterval(() => send(':\n\n'), HEARTBEAT).unref();
+
+  function endAll(): void {
+    for (const stream of [...streams.keys()]) end(stream);
+  }
+
+  const heartbeat = setInterval(() => {
+    // A process that was stalled may get here before its feed notices that it heard nothing.
+    if (changes.isLive) send(HEARTBEAT);
+    else endAll();
+  }, HEARTBEAT_INTERVAL).unref();
+
+  function stop(): void {
+    isLeaving = true;
+    clearInterval(heartbeat);
+    endAll();
+  }
 
   return {
     open(clientId, max) {
-      if (isEnding || !changes.isLive) return 'away';
+      if (isLeaving || !changes.isLive) return 'away';
       const ofClient = [...streams.values()].filter((owner) => owner === clientId);
       if (ofClient.length >= max) return 'too many';
       const stream = new Readable({ highWaterMark: MOST_WAITING, read: () => {} });
@@ -62,15 +91,17 @@ export function createChangeStreams(changes: ChangeFeed): ChangeStreams {
       stream.once('close', () => streams.delete(stream));
       stream.on('error', () => {});
       // The headers alone may be held back on the way.
-      stream.push(':\n\n');
+      stream.push(FIRST_HEARTBEAT);
       return stream;
     },
 
-    end() {
-      isEnding = true;
-      clearInterval(heartbeat);
-      for (const stream of [...streams.keys()]) end(stream);
+    leave(withinMs) {
+      isLeaving = true;
+      send(LEAVING);
+      setTimeout(stop, withinMs).unref();
     },
+
+    end: stop,
   };
 }
 

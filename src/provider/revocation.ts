@@ -28,12 +28,13 @@ export function revocation(
     async function revokeToken(ctx) {
       const value = formOf(ctx).get('token');
       if (!value) throw new OAuthError(400, 'invalid_request', 'token is required');
+      const { id: clientId } = authenticatedClient(ctx);
       const token = await findToken(value, parts);
-      if (token && token.clientId !== authenticatedClient(ctx).id) {
+      if (token && token.clientId !== clientId) {
         throw new OAuthError(400, 'invalid_grant', 'the token was issued to another client');
       }
       // §2.2: an unknown token is a token that is already dead.
-      await token?.end(ctx);
+      await (token ? token.end(ctx) : parts.endings.tellGone(value, clientId));
       // Ignored by clients (§2.2); but there are libraries that want JSON of every answer.
       ctx.body = {};
     },
@@ -43,7 +44,7 @@ export function revocation(
 interface RevocationParts {
   readonly authorizations: Pick<Authorizations, 'find'>;
   readonly machineTokens: MachineTokens;
-  readonly endings: Pick<Endings, 'end' | 'noteMachineToken'>;
+  readonly endings: Pick<Endings, 'end' | 'endMachineToken' | 'tellGone'>;
 }
 
 /** A token that is there, as whoever presents it may end it. */
@@ -61,16 +62,9 @@ async function findToken(
 ): Promise<PresentedToken | undefined> {
   const machineToken = await machineTokens.find(value);
   if (machineToken) {
-    const { clientId } = machineToken;
-    const end = async (): Promise<void> => {
-      try {
-        await machineTokens.end(value);
-      } finally {
-        // Also where nobody knows whether it is ended. Not recorded: a machine may get another one
-        // the next moment, so it may do what it might.
-        endings.noteMachineToken(clientId);
-      }
-    };
+    const { clientId, expiresAt } = machineToken;
+    const end = (): Promise<void> =>
+      endings.endMachineToken({ machineToken: value, clientId, expiresAt });
     return { clientId, kind: 'access_token', end };
   }
   const found = await authorizations.find(value);

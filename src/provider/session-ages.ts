@@ -1,5 +1,5 @@
 /** How long a browser session lives: by the settings of now, whatever they were when it was written. */
-import type { StoredRecord } from '../storage/token-store.ts';
+import type { StoredRecord, TokenStore } from '../storage/token-store.ts';
 
 /** What is stored of a session and says how old it is, in seconds since the epoch. */
 export interface SessionTimes {
@@ -9,11 +9,52 @@ export interface SessionTimes {
   readonly seenAt?: number;
 }
 
+export interface SessionLifetimes {
+  readonly idleSeconds: number;
+  readonly absoluteSeconds: number;
+}
+
 /** @returns seconds since the epoch. */
 export function endOfSession(
   { data: { loginTs = 0, seenAt }, expiresAt }: StoredRecord<SessionTimes>,
-  ages: { readonly idleSeconds: number; readonly absoluteSeconds: number },
+  ages: SessionLifetimes,
 ): number {
   const idleEnd = seenAt === undefined ? expiresAt : seenAt + ages.idleSeconds;
   return Math.min(expiresAt, idleEnd, loginTs + ages.absoluteSeconds);
+}
+
+export interface ActiveSession {
+  readonly signedInAt: Date;
+  /** The last request, to within the time of one request. */
+  readonly lastSeen: Date;
+  /** When it ends if it is not used again. */
+  readonly endsAt: Date;
+}
+
+/**
+ * Reads which of these sessions the token store still has, by their uid.
+ *
+ * @param now seconds since the epoch.
+ */
+export async function findActiveSessions(
+  store: Pick<TokenStore, 'readSessionByUid'>,
+  uids: readonly string[],
+  ages: SessionLifetimes,
+  now: number,
+): Promise<ReadonlyMap<string, ActiveSession>> {
+  const records = await Promise.all(uids.map((uid) => store.readSessionByUid<SessionTimes>(uid)));
+  return new Map(
+    uids.flatMap((uid, index) => {
+      const record = records[index];
+      const end = record && endOfSession(record, ages);
+      if (!end || end <= now) return [];
+      const { loginTs = 0, seenAt = record.expiresAt - ages.idleSeconds } = record.data;
+      const session = {
+        signedInAt: new Date(loginTs * 1_000),
+        lastSeen: new Date(seenAt * 1_000),
+        endsAt: new Date(end * 1_000),
+      };
+      return [[uid, session] as const];
+    }),
+  );
 }

@@ -24,7 +24,7 @@ export interface TokenGrantParts {
   readonly machineTokens: MachineTokens;
   /** Seconds. */
   readonly machineTokenLifetime: number;
-  readonly endings: Pick<Endings, 'noteReplay'>;
+  readonly endings: Pick<Endings, 'end'>;
   readonly outcomes: Pick<ProviderOutcomes, 'refreshRetried' | 'grantReplayed'>;
   readonly log: Logger;
   readonly clock: Clock;
@@ -64,7 +64,7 @@ async function exchangeCode(...[parts, client, form, ctx]: Parameters<Grant>) {
   }
   // Used up last, so that a store that is away or a crash before costs the client nothing.
   const issuing = parts.authorizations.exchange(authorization);
-  return answerWith(ctx, parts, { authorization, kind: 'code', rotation: -1, issuing });
+  return answerWith(ctx, parts, { authorization, kind: 'code', issuing });
 }
 
 /** RFC 6749 §6. */
@@ -74,7 +74,7 @@ async function refreshTokens(...[parts, client, form, ctx]: Parameters<Grant>) {
   await requireCounted(authorization, parts);
   const { rotation } = authorization.presented;
   const issuing = parts.authorizations.refresh(authorization, rotation);
-  return answerWith(ctx, parts, { authorization, kind: 'refresh_token', rotation, issuing });
+  return answerWith(ctx, parts, { authorization, kind: 'refresh_token', issuing });
 }
 
 /** RFC 6749 §4.4. */
@@ -173,25 +173,14 @@ async function answerWith(
   {
     authorization,
     kind,
-    rotation,
     issuing,
   }: {
     readonly authorization: Authorization;
     readonly kind: Kind;
-    /** Of what was presented. */
-    readonly rotation: number;
     readonly issuing: Promise<IssuedTokens | NothingIssued>;
   },
 ): Promise<TokenResponse> {
-  const noteReplay = (isHeard: boolean): void => {
-    endings.noteReplay(authorization, kind, originOf(ctx), isHeard);
-  };
-  // Whether it is a replay decides the store, whose answer may be lost.
-  const mayBeReplay = rotation < authorization.rotation;
-  const issued = await issuing.catch((error: unknown) => {
-    if (mayBeReplay) noteReplay(false);
-    throw error;
-  });
+  const issued = await issuing;
   if (typeof issued !== 'string') {
     if (issued.isRetry) outcomes.refreshRetried();
     return {
@@ -207,10 +196,9 @@ async function answerWith(
     const about = { requestId: ctx.state.requestId, clientId, authorization: id };
     log.warn(about, `a ${NAME[kind]} was replayed: its authorization is ended`);
     outcomes.grantReplayed(kind);
-    noteReplay(true);
+    const cause = kind === 'code' ? 'code_replayed' : 'refresh_token_replayed';
+    await endings.end(authorization, { cause, actor: 'service', origin: originOf(ctx) });
   }
-  // It was there a moment ago: the step was sent a second time.
-  if (issued === 'missing' && mayBeReplay) noteReplay(false);
   throw invalidGrant(REFUSED[kind][issued]);
 }
 

@@ -1,28 +1,33 @@
-/** `GET /oauth/introspect/changes`: one open request, on which the service says what is no longer true. */
-import { IntrospectionFailure } from './introspection-answer.ts';
+/** Keeps a stream of changes open, on which the service says what is no longer true. */
+import type { IntrospectionFailure } from './introspection-answer.ts';
 import type { IntrospectionEndpoint } from './introspection-endpoint.ts';
+import { connectStream, type StreamConnection, silent } from './stream-connection.ts';
 
 export interface ChangeStream {
-  /** The service was heard on the stream within the last two seconds. */
+  /** True if the stream has begun and its heartbeat is not overdue. */
   readonly stands: boolean;
   close(): void;
 }
 
-/** Milliseconds. The service promises a heartbeat each second, the first one at once. */
-const MAX_SILENCE = 2_000;
 /** Milliseconds between attempts; a random half of it more, so that many APIs do not come at once. */
 const RETRY_PAUSE = 250;
 const MAX_PAUSE = 2_000;
+/** Milliseconds over which the APIs of a node that died come back, at random. */
+const SPREAD = 1_000;
 /** Milliseconds. A `Retry-After` may name any time, and Node's timers fire at once beyond 2^31. */
 const MAX_RETRY_AFTER = 600_000;
-/** Characters. A line names one id or two. */
-const MAX_LINE_LENGTH = 1_000;
-
-/** An id, two of them, or `everything`. */
-const CHANGE = /^data: ([\w-]+(?: [\w-]+)?)$/;
+/**
+ * Milliseconds for which the stream of a leaving node and the next one must both be heard. A node
+ * hears of a change, or ends its streams, within this time: so the stream of the leaving node brings
+ * what the other node was told before it opened the next one.
+ */
+const OVERLAP = 1_000;
+/** Milliseconds between two checks for silence. */
+const CHECK_INTERVAL = 100;
 
 /**
- * Keeps the stream open, and opens another when it breaks or falls silent.
+ * Opens another stream when it breaks or falls silent. If its node says that it is about to end, the
+ * next stream is opened first, and no change is missed.
  *
  * @param onChange receives an id, two with a space between, or `everything`.
  * @param onBegin changes before this call may have been missed.
@@ -36,90 +41,98 @@ export function createChangeStream(parts: {
   readonly onFailure: (failure: IntrospectionFailure) => void;
 }): ChangeStream {
   const { listen, onChange, onBegin, onLost, onFailure } = parts;
-  /** When the present stream was heard last, or accepted; undefined while there is none. */
-  let heardAt: number | undefined;
-  /** Since its first heartbeat. Before that, it may be the stream of another service. */
-  let hasBegun = false;
-  let stop = (): void => {};
+  let current: StreamConnection | undefined;
+  /** Opened while the node of the current one is leaving. */
+  let next: StreamConnection | undefined;
+  const leaving = new WeakSet<StreamConnection>();
   let pause = RETRY_PAUSE;
   let again: NodeJS.Timeout | undefined;
-  let isClosed = false;
-
-  const isSilent = (): boolean =>
-    heardAt !== undefined && performance.now() - heardAt >= MAX_SILENCE;
 
   function open(): void {
-    let rest = '';
-    stop = listen({
-      onOpen() {
-        heardAt = performance.now();
+    again = undefined;
+    const connection = connectStream(listen, {
+      onBegin() {
+        pause = RETRY_PAUSE;
+        if (connection === current) onBegin();
       },
-      onText(text) {
-        // What a silent stream says later is not trusted: events may be missing in between.
-        if (isSilent()) return lost(silent());
-        const lines = (rest + text).split('\n');
-        rest = lines.pop() ?? '';
-        for (const line of lines) hear(line);
-        if (rest.length > MAX_LINE_LENGTH) lost(malformed());
+      onHeard: takeOver,
+      onChange,
+      onLeaving() {
+        leaving.add(connection);
+        if (connection === current) openNext();
       },
-      onEnd: lost,
+      onUnknown(failure) {
+        onChange('everything');
+        onFailure(failure);
+      },
+      onLost: (failure) => lost(connection, failure),
     });
+    if (current) next = connection;
+    else current = connection;
   }
 
-  function hear(line: string): void {
-    const [, change] = CHANGE.exec(line) ?? [];
-    if (line.startsWith(':')) {
-      if (!hasBegun) onBegin();
-      hasBegun = true;
-      pause = RETRY_PAUSE;
-    } else if (line === '' || !hasBegun) {
-      // Nothing is remembered before the first heartbeat, so there is nothing to forget.
-      return;
-    } else if (change === undefined) {
-      // The stream goes on: a newer service may say more than this version knows.
-      onChange('everything');
-      onFailure(malformed());
-      return;
-    } else onChange(change);
-    heardAt = performance.now();
+  function openIn(milliseconds: number): void {
+    clearTimeout(again);
+    again = setTimeout(open, milliseconds).unref();
   }
 
-  /** Once per stream: `stop` makes the rest of it unheard. */
-  function lost(failure: IntrospectionFailure): void {
-    stop();
-    const hadBegun = hasBegun;
-    heardAt = undefined;
-    hasBegun = false;
-    if (isClosed) return;
-    if (hadBegun) onLost();
+  /** The port of the leaving node closes meanwhile, so that a load balancer chooses another one. */
+  function openNext(): void {
+    if (!next && again === undefined) openIn(RETRY_PAUSE * Math.random());
+  }
+
+  /** Lets the next stream take the place of the current one once no change can be missing. */
+  function takeOver(): void {
+    if (current?.heardAt === undefined || next?.begunAt === undefined) return;
+    if (current.heardAt - next.begunAt < OVERLAP || current.isSilent() || next.isSilent()) return;
+    current.stop();
+    current = next;
+    next = undefined;
+    if (leaving.has(current)) openNext();
+  }
+
+  function lost(connection: StreamConnection, failure: IntrospectionFailure): void {
+    const hadBegun = connection.begunAt !== undefined;
+    const isCurrent = connection === current;
+    if (isCurrent) current = next;
+    next = undefined;
+    if (isCurrent && hadBegun) onLost();
     onFailure(failure);
+    if (isCurrent && current) {
+      // The next one is open already, and begins like any other.
+      if (leaving.has(current)) openNext();
+      return;
+    }
+    if (hadBegun) {
+      pause = RETRY_PAUSE;
+      openIn(SPREAD * Math.random());
+      return;
+    }
     const retryAfter = Math.min((failure.retryAfterSeconds ?? 0) * 1_000, MAX_RETRY_AFTER);
-    const wait = Math.max(pause, retryAfter);
+    openIn(Math.max(pause, retryAfter) * (1 + Math.random() / 2));
     pause = Math.min(pause * 2, MAX_PAUSE);
-    again = setTimeout(open, wait * (1 + Math.random() / 2)).unref();
   }
 
   const watch = setInterval(() => {
-    if (isSilent()) lost(silent());
-  }, MAX_SILENCE / 4).unref();
+    for (const connection of [current, next]) {
+      if (!connection?.isSilent()) continue;
+      connection.stop();
+      lost(connection, silent());
+    }
+  }, CHECK_INTERVAL).unref();
   open();
 
   return {
     get stands() {
-      return hasBegun && !isSilent();
+      return current?.begunAt !== undefined && !current.isSilent();
     },
     close() {
-      isClosed = true;
       clearInterval(watch);
       clearTimeout(again);
-      stop();
-      hasBegun = false;
+      current?.stop();
+      next?.stop();
+      current = undefined;
+      next = undefined;
     },
   };
 }
-
-const silent = (): IntrospectionFailure =>
-  new IntrospectionFailure('timed_out', 'the stream of changes fell silent');
-
-const malformed = (): IntrospectionFailure =>
-  new IntrospectionFailure('malformed_answer', 'the stream of changes says what is not understood');

@@ -3,11 +3,12 @@ import type { Caller, CallerFields } from './caller.ts';
 import { type ChangeStream, createChangeStream } from './change-stream.ts';
 import { IntrospectionFailure, introspectionAnswer } from './introspection-answer.ts';
 import { createIntrospectionEndpoint } from './introspection-endpoint.ts';
+import { knownCaller } from './known-caller.ts';
 import { createLookUps } from './look-ups.ts';
 import { protectedResourceMetadata } from './protected-resource.ts';
 import { type ReceivedRequest, receivedToken } from './received-token.ts';
 import { cannotTell, invalidToken, type Refusal, withMetadata } from './refusal.ts';
-import { createRememberedCallers, knownCaller, type Moment } from './remembered-callers.ts';
+import { createRememberedCallers, type Moment } from './remembered-callers.ts';
 
 export interface IntrospectorOptions {
   /** The service's public origin, `https://auth.example.com`. */
@@ -26,6 +27,11 @@ export interface IntrospectorOptions {
   readonly live?: boolean;
   /** How many are remembered; 50,000 unless told. */
   readonly mostRemembered?: number;
+  /**
+   * Milliseconds after which a remembered answer is no longer used, at least 1,000. Before that, the
+   * service is asked again in the background. Default: 600,000, ten minutes.
+   */
+  readonly rememberForMs?: number;
   /** Connections to the service that are open at the same time; 32 unless told. */
   readonly maxConnections?: number;
   /** Told why callers are answered 503; unless given, one message a second is printed. */
@@ -53,6 +59,10 @@ export interface Introspector {
 
 const MOST_REMEMBERED = 50_000;
 const MAX_TIMEOUT_MS = 60_000;
+const REMEMBER_FOR_MS = 600_000;
+const MIN_REMEMBER_FOR_MS = 1_000;
+/** Milliseconds between two looks for callers to ask about again. */
+const BACKGROUND_INTERVAL = 100;
 /** Seconds. The service notices within one that its stores are back. */
 const RETRY_AFTER = 2;
 
@@ -61,12 +71,16 @@ export function createIntrospector(options: IntrospectorOptions): Introspector {
   const { issuer, clientId, clientSecret } = options;
   const { timeoutMs = 1_000, maxConnections = 32, clock = Date.now } = options;
   const { live = false, mostRemembered: most = MOST_REMEMBERED } = options;
+  const { rememberForMs: maxAgeMs = REMEMBER_FOR_MS } = options;
   const onFailure = neverThrowing(options.onFailure ?? printOnceASecond());
   if (!clientId || !clientSecret) throw new TypeError('clientId and clientSecret are required');
   if (!(timeoutMs > 0 && timeoutMs <= MAX_TIMEOUT_MS)) {
     throw new TypeError(`timeoutMs must be above 0 and at most ${MAX_TIMEOUT_MS}`);
   }
   if (!(most >= 1)) throw new TypeError('mostRemembered must be a number above 0');
+  if (!(maxAgeMs >= MIN_REMEMBER_FOR_MS)) {
+    throw new TypeError(`rememberForMs must be at least ${MIN_REMEMBER_FOR_MS}`);
+  }
   const { host } = originOf(issuer);
   const url = endpointOf(options);
   const { resource } = options;
@@ -79,7 +93,7 @@ export function createIntrospector(options: IntrospectorOptions): Introspector {
     clientSecret,
     maxConnections,
   });
-  const remembered = createRememberedCallers({ most, clock });
+  const remembered = createRememberedCallers({ most, maxAgeMs, clock });
   const lookUps = createLookUps({ ask, timeoutMs });
   const stream = live
     ? createChangeStream({
@@ -90,6 +104,15 @@ export function createIntrospector(options: IntrospectorOptions): Introspector {
         onLost: remembered.forgetAll,
       })
     : undefined;
+
+  let isAskingAgain = false;
+  async function askAgain(): Promise<void> {
+    if (isAskingAgain || !stream?.stands) return;
+    isAskingAgain = true;
+    await Promise.all(remembered.takeDue(BACKGROUND_INTERVAL).map(lookUps.find));
+    isAskingAgain = false;
+  }
+  const background = live ? setInterval(askAgain, BACKGROUND_INTERVAL).unref() : undefined;
 
   async function ask(token: string, deadline: number): Promise<Outcome> {
     const asked = remembered.now();
@@ -133,6 +156,7 @@ export function createIntrospector(options: IntrospectorOptions): Introspector {
       return { refusal: withMetadata(invalidToken(), parameter), decidedBy: 'service' };
     },
     close() {
+      clearInterval(background);
       stream?.close();
       remembered.forgetAll();
       endpoint.close();

@@ -1,9 +1,14 @@
 /** Good answers of the service, remembered until it says that they are no longer true. */
 import { isDeepStrictEqual } from 'node:util';
 import type { Caller, CallerFields } from './caller.ts';
+import { type KnownCaller, knownCaller } from './known-caller.ts';
 
-/** Milliseconds. So that what was last used is known to the hour, and no API key is kept for ever. */
-const LONGEST = 3_600_000;
+/** All callers are looked at once in this share of the time after which they are asked about again. */
+const CYCLE = 1 / 20;
+/** Leaves time for the next look and for an answer: it is asked for twice before `maxAgeMs` is over. */
+const LATEST_DUE = 1 - 2 * CYCLE;
+/** Milliseconds. A caller is asked about for so long after its last call if its signal may be in use. */
+const MAX_IDLE = 86_400_000;
 /**
  * Milliseconds. Another node of the service, which answers, may hear of a change by so much later
  * than the one that told of it: till then what it answers is not used again.
@@ -11,8 +16,6 @@ const LONGEST = 3_600_000;
 const SETTLING = 5_000;
 /** Names of what changed within that time, as of a large import; with more of them everything has. */
 const MOST_CHANGES = 100_000;
-/** Milliseconds, 24.8 days. A timer of Node that is to wait longer fires at once. */
-const MAX_TIMER_DELAY = 2 ** 31 - 1;
 
 /** The moment of a question or a change. */
 export interface Moment {
@@ -22,13 +25,19 @@ export interface Moment {
   readonly changes: number;
 }
 
-/** @param most further ones take the place of those that were asked about longest ago. */
+/**
+ * @param most further ones take the place of those that were asked about longest ago.
+ * @param maxAgeMs milliseconds after which an answer is no longer used, whatever was heard.
+ */
 export function createRememberedCallers(parts: {
   readonly most: number;
+  readonly maxAgeMs: number;
   readonly clock: () => number;
 }) {
-  const { most, clock } = parts;
+  const { most, maxAgeMs, clock } = parts;
   const remembered = new Map<string, Remembered>();
+  /** Where the search for callers to ask about again goes on. */
+  let cursor = remembered.values();
   /** By each id that an answer names. Most name one caller only, who needs no set. */
   const named = new Map<string, Remembered | Set<Remembered>>();
   /** The latest change of each name, the earliest first. */
@@ -102,12 +111,20 @@ export function createRememberedCallers(parts: {
     }
   }
 
+  function nextEntry(): Remembered | undefined {
+    const { value, done } = cursor.next();
+    if (!done) return value;
+    cursor = remembered.values();
+    return cursor.next().value;
+  }
+
   return {
     /** Who need not be asked about. */
     find(token: string): Caller | undefined {
       const entry = remembered.get(token);
       if (!entry) return undefined;
       const now = clock();
+      entry.usedAt = now;
       // A clock that was put back must not make the time longer.
       return entry.since <= now && now < entry.until ? entry.caller : undefined;
     },
@@ -141,10 +158,12 @@ export function createRememberedCallers(parts: {
       const isSettled = asked.at >= settled;
       caller.isVouchedFor(isSettled ? undefined : settled);
       const expiry = caller.expiresAt?.getTime() ?? Number.POSITIVE_INFINITY;
-      const until = isSettled ? Math.min(asked.at + LONGEST, expiry) : asked.at;
-      const entry = before && isSame ? before : { token, caller, since: 0, until: 0 };
+      const until = isSettled ? Math.min(asked.at + maxAgeMs, expiry) : asked.at;
+      const times = { since: 0, until: 0, dueAt: 0, usedAt: asked.at };
+      const entry = before && isSame ? before : { token, caller, ...times };
       entry.since = asked.at;
       entry.until = until;
+      entry.dueAt = asked.at + maxAgeMs * (LATEST_DUE - Math.random() / 2);
       if (entry === before) return caller;
       const [oldest] = remembered.size >= most ? remembered.values() : [];
       if (oldest) remove(oldest);
@@ -154,6 +173,29 @@ export function createRememberedCallers(parts: {
 
     /** The token is not good any more. */
     drop,
+
+    /**
+     * Returns the tokens that it is time to ask about again, and forgets callers who no longer call.
+     * They are spread over half of `maxAgeMs`, and asked about before it is over.
+     *
+     * @param sinceLastMs milliseconds since the last call: it looks at so many callers that each is
+     *   looked at in time.
+     */
+    takeDue(sinceLastMs: number): string[] {
+      const now = clock();
+      const share = Math.min(sinceLastMs / (maxAgeMs * CYCLE), 1);
+      const due: string[] = [];
+      for (let left = Math.ceil(remembered.size * share); left > 0; left -= 1) {
+        const entry = nextEntry();
+        if (!entry || (entry.since <= now && now < entry.dueAt)) continue;
+        if (isInUse(entry, now)) {
+          due.push(entry.token);
+          // The answer sets it anew. Without an answer it is asked for once more.
+          entry.dueAt = now + maxAgeMs * CYCLE;
+        } else remove(entry);
+      }
+      return due;
+    },
 
     /** @param what an id, the ids of an account and its client, or `everything`. */
     change(what: string): void {
@@ -179,6 +221,14 @@ interface Remembered {
   /** By the clock: it may be used again in between. */
   since: number;
   until: number;
+  /** When to ask again, in the background. */
+  dueAt: number;
+  usedAt: number;
+}
+
+/** An answer that was not used is not asked for again: the service would count the question as a use. */
+function isInUse({ caller, since, usedAt }: Remembered, now: number): boolean {
+  return usedAt > since || (caller.hasSignal && now - usedAt < MAX_IDLE);
 }
 
 /** As events name them: account, client, authorization or API key, organizations. */
@@ -188,72 +238,4 @@ function namesOf(caller: KnownCaller): string[] {
     if (id !== undefined && !names.includes(id)) names.push(id);
   }
   return names;
-}
-
-/** A caller whose access has not ended yet. @param onEnd called once, before its signal fires. */
-export const knownCaller = (
-  fields: CallerFields,
-  clock: () => number,
-  onEnd: () => void = () => {},
-): KnownCaller & Caller => new KnownCaller(fields, clock, onEnd) as KnownCaller & Caller;
-
-/** A caller with a signal, which is made when somebody asks for it. */
-class KnownCaller {
-  declare readonly subject: string;
-  declare readonly clientId?: string;
-  declare readonly authorization?: string;
-  declare readonly apiKey?: string;
-  declare readonly expiresAt?: Date;
-  declare organizations: CallerFields['organizations'];
-  readonly #clock: () => number;
-  readonly #onEnd: () => void;
-  /** `undefined` before the first use of `signal`. */
-  #controller: AbortController | undefined;
-  #hasEnded = false;
-  #timer: NodeJS.Timeout | undefined;
-  /** Until then a node may have answered from before a change; undefined once one was asked later. */
-  #settles: number | undefined;
-
-  constructor(fields: CallerFields, clock: () => number, onEnd: () => void) {
-    Object.assign(this, fields);
-    this.#clock = clock;
-    this.#onEnd = onEnd;
-  }
-
-  get signal(): AbortSignal {
-    if (this.#hasEnded) return AbortSignal.abort();
-    if (!this.#controller) {
-      this.#controller = new AbortController();
-      this.#endInTime();
-    }
-    return this.#controller.signal;
-  }
-
-  isVouchedFor(settles: number | undefined): void {
-    this.#settles = settles;
-  }
-
-  isSame(fields: CallerFields): boolean {
-    return isDeepStrictEqual({ ...this }, { ...fields });
-  }
-
-  end(): void {
-    if (this.#hasEnded) return;
-    this.#hasEnded = true;
-    // It would keep the caller in memory until the token expires.
-    clearTimeout(this.#timer);
-    this.#onEnd();
-    this.#controller?.abort();
-  }
-
-  /** Ends with the token, or when the API must ask again before it goes on. */
-  #endInTime(): void {
-    const expiry = this.expiresAt?.getTime() ?? Number.POSITIVE_INFINITY;
-    const left = Math.min(expiry, this.#settles ?? expiry) - this.#clock();
-    if (left <= 0) this.end();
-    else if (left < Number.POSITIVE_INFINITY) {
-      const delay = Math.min(left, MAX_TIMER_DELAY);
-      this.#timer = setTimeout(() => this.#endInTime(), delay).unref();
-    }
-  }
 }

@@ -36,7 +36,7 @@ export async function startGatehouse(parts: {
 }): Promise<Gatehouse> {
   const { port, apiUrl, stop } = parts;
   const directory = await mkdtemp(path.join(tmpdir(), 'gatehouse-sandbox-'));
-  const issuer = `http://localhost:${port}`;
+  const issuer = new URL(`http://localhost:${port}`).origin;
   const settingsFile = path.join(directory, 'gatehouse.yaml');
   const settings = {
     issuer,

@@ -3,6 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import type { OpenDatabase } from './database.ts';
 import type { Listen } from './embedded/server.ts';
+import { createEchoes } from './notification-echoes.ts';
 import type { Queries } from './queries.ts';
 
 /** `everything` is said where something may have changed untold. */
@@ -19,6 +20,8 @@ export type ChangeTopic =
   /** By public ids, for resource servers. */
   | 'api-key-ids'
   | 'organizations'
+  /** By the replication id of a Redis on which the ends are about to be repeated. */
+  | 'redis-masters'
   | 'everything';
 
 /**
@@ -34,6 +37,7 @@ type ChangeListener = (topic: ChangeTopic, key: string) => void;
  * must then ask the database every time.
  */
 export interface ChangeFeed {
+  /** True if all changes have been heard that were committed before the last 950 milliseconds. */
   readonly isLive: boolean;
   /** Calls `listener` after each committed change, of this node too. */
   onChange(listener: ChangeListener): void;
@@ -50,17 +54,36 @@ export interface ChangeFeed {
 const CHANNEL = 'gatehouse_named_changes';
 /** Apart, because whoever hears of a change forgets something. */
 const MESSAGES = 'gatehouse_messages';
-/** A connection that is silently gone is noticed this late at most, in milliseconds. */
-const HEARTBEAT = 2_000;
-const ANSWER_LIMIT = 1_000;
+/** Milliseconds from the start of a round trip on the listening connection to the start of the next. */
+const ROUND_TRIP_INTERVAL = 250;
+/** Milliseconds. Whatever keeps a round trip longer than this keeps notifications, too. */
+const MAX_ROUND_TRIP = 700;
+const CONNECT_LIMIT = 1_000;
 const RETRY_PAUSE = 500;
+
+/**
+ * Returns an SQL expression, to be used in a larger statement, that notifies every node when the
+ * transaction commits.
+ *
+ * @param use adds a parameter to the statement and answers its name.
+ */
+export const tellingOf = (
+  topic: ChangeTopic,
+  key: string,
+  use: (value: string) => string,
+): string => `pg_notify('${CHANNEL}', ${use(`${topic} ${key}`)})`;
 
 /** Tells every node, once the transaction is committed, what no trigger of the database knows. */
 export const tellEveryNode = (
   queries: Queries,
   topic: ChangeTopic,
-  key: string,
-): Promise<unknown> => queries.query('SELECT pg_notify($1, $2)', [CHANNEL, `${topic} ${key}`]);
+  keys: readonly string[],
+): Promise<unknown> =>
+  queries.query(`SELECT pg_notify($1, $2 || ' ' || key) FROM unnest($3::text[]) AS key`, [
+    CHANNEL,
+    topic,
+    keys,
+  ]);
 
 /** What is shown while it happens, and not kept. @param text at most 7,999 bytes, without NUL. */
 export const messageEveryNode = (queries: Queries, text: string): Promise<unknown> =>
@@ -76,9 +99,13 @@ export const silentChangeFeed: ChangeFeed = {
   close: async () => {},
 };
 
-/** Listens until closed, on a connection where the database is not in this process. */
-export async function listenForChanges(database: OpenDatabase): Promise<ChangeFeed> {
-  if (!database.embedded) return listenOnConnection(database.connection);
+/**
+ * Listens until closed, on a connection of its own unless the database is in this process.
+ *
+ * @param patience multiplies how long a round trip may take, for tests on a busy machine.
+ */
+export async function listenForChanges(database: OpenDatabase, patience = 1): Promise<ChangeFeed> {
+  if (!database.embedded) return listenOnConnection(database, patience);
   return database.listen ? listenHere(database.listen) : silentChangeFeed;
 }
 
@@ -100,20 +127,41 @@ async function listenHere(listen: Listen): Promise<ChangeFeed> {
 }
 
 /** Keeps its connection, or comes back. Resolves after the first attempt, however that went. */
-async function listenOnConnection(connection: pg.ClientConfig): Promise<ChangeFeed> {
+async function listenOnConnection(database: OpenDatabase, patience: number): Promise<ChangeFeed> {
   const { hear, receive, ...listeners } = createListeners();
   const { forgetEverything } = listeners;
+  const maxRoundTrip = MAX_ROUND_TRIP * patience;
+  const maxDelay = ROUND_TRIP_INTERVAL + maxRoundTrip;
   const closing = new AbortController();
-  let isLive = false;
+  /**
+   * In the time of `performance.now()`. A time and no flag, because a process that was stalled may
+   * work on a request before the first timer fires.
+   */
+  let liveUntil = Number.NEGATIVE_INFINITY;
 
   /** Listens until the connection fails; says so by rejecting. */
   async function listenOnce(onReady: () => void): Promise<void> {
     const client = new pg.Client({
-      ...connection,
+      ...database.connection,
       application_name: 'gatehouse changes',
-      connectionTimeoutMillis: ANSWER_LIMIT,
-      query_timeout: ANSWER_LIMIT,
+      connectionTimeoutMillis: CONNECT_LIMIT * patience,
+      query_timeout: maxRoundTrip,
     });
+    const echoes = createEchoes(database);
+    const over = new AbortController();
+
+    /** @returns when it began, in the time of `performance.now()`. */
+    async function makeRoundTrip(): Promise<number> {
+      const sentAt = performance.now();
+      const sentEchoes = echoes.sent;
+      // PostgreSQL passes on all notifications that were committed before, and then answers.
+      await client.query('SELECT 1');
+      if (echoes.heard < sentEchoes) throw new Error('notifications do not arrive');
+      // After a stall the answer may be read before the time limit is checked.
+      if (performance.now() - sentAt > maxRoundTrip) throw new Error('answered too late');
+      return sentAt;
+    }
+
     try {
       const lost = new Promise<never>((_, reject) => {
         client.on('error', reject);
@@ -121,21 +169,29 @@ async function listenOnConnection(connection: pg.ClientConfig): Promise<ChangeFe
       });
       lost.catch(() => {});
       client.on('notification', ({ channel, payload }) => {
-        if (channel === MESSAGES) receive(payload ?? '');
+        if (channel === echoes.channel) echoes.hear(payload);
+        else if (channel === MESSAGES) receive(payload ?? '');
         else hear(payload ?? 'everything');
       });
       await Promise.race([client.connect(), lost]);
-      await client.query(`LISTEN ${CHANNEL}; LISTEN ${MESSAGES}`);
+      await client.query(`LISTEN ${CHANNEL}; LISTEN ${MESSAGES}; LISTEN ${echoes.channel}`);
+      await echoes.send();
+      let sentAt = await makeRoundTrip();
       // Whatever changed while nobody listened is unknown: forget first, then trust the feed.
       forgetEverything();
-      isLive = true;
+      liveUntil = sentAt + maxDelay;
+      void echoes.repeat(over.signal);
       onReady();
       for (;;) {
-        await Promise.race([delay(HEARTBEAT, undefined, { signal: closing.signal }), lost]);
-        await client.query('SELECT 1');
+        const pause = Math.max(0, sentAt + ROUND_TRIP_INTERVAL - performance.now());
+        await Promise.race([delay(pause, undefined, { signal: closing.signal }), lost]);
+        if (performance.now() > liveUntil) throw new Error('this process was stalled');
+        sentAt = await makeRoundTrip();
+        liveUntil = sentAt + maxDelay;
       }
     } finally {
-      isLive = false;
+      over.abort();
+      liveUntil = Number.NEGATIVE_INFINITY;
       forgetEverything();
       client.end().catch(() => {});
     }
@@ -155,7 +211,7 @@ async function listenOnConnection(connection: pg.ClientConfig): Promise<ChangeFe
   });
   return {
     get isLive() {
-      return isLive;
+      return performance.now() <= liveUntil;
     },
     ...listeners,
     async close() {

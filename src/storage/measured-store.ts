@@ -14,11 +14,12 @@ type Operation = (...args: never[]) => Promise<unknown>;
 
 /** A token store that keeps the same promises, and tells of each of its operations. */
 export function measuredStore(store: TokenStore, observe: ObserveStore): TokenStore {
-  const { close: _, ...operations } = store;
+  const { close: _, isInDatabase, usesOnlyMasters, ...operations } = store;
   const measured = Object.entries<Operation>(operations).map(
     ([name, operation]) => [name, timed(store, operation, observe(name))] as const,
   );
-  return { close: () => store.close(), ...Object.fromEntries(measured) } as unknown as TokenStore;
+  const rest = { isInDatabase, usesOnlyMasters, close: () => store.close() };
+  return { ...rest, ...Object.fromEntries(measured) } as unknown as TokenStore;
 }
 
 /** The database, telling of every query, those within a transaction included, and of each transaction. */

@@ -98,14 +98,20 @@ export async function hasSchema(database: OpenDatabase): Promise<boolean> {
 }
 
 /** The names of the migrations that this version brings and the database does not have yet. */
-export async function pendingMigrations(database: OpenDatabase): Promise<string[]> {
+export const pendingMigrations = async (database: OpenDatabase): Promise<string[]> =>
+  (await compareMigrations(database)).pending;
+
+/** The names of the migrations that only one of the two has: this version, or the database. */
+export async function compareMigrations(
+  database: OpenDatabase,
+): Promise<{ readonly pending: string[]; readonly newer: string[] }> {
   const applied = (await hasSchema(database))
-    ? await database.query<{ name: string }>(`SELECT name FROM ${TABLE}`)
+    ? (await database.query<{ name: string }>(`SELECT name FROM ${TABLE}`)).map(({ name }) => name)
     : [];
-  const names = new Set(applied.map((row) => row.name));
   const files = await readdir(MIGRATIONS);
-  return files
-    .map((file) => path.basename(file, '.sql'))
-    .sort()
-    .filter((name) => !names.has(name));
+  const own = files.map((file) => path.basename(file, '.sql')).sort();
+  return {
+    pending: own.filter((name) => !applied.includes(name)),
+    newer: applied.filter((name) => !own.includes(name)),
+  };
 }

@@ -1,7 +1,11 @@
 /** Chooses where tokens live: in Redis where one is configured, else beside everything else. */
+import type { Logger } from 'pino';
 import type { Clock } from '../clock.ts';
+import type { ChangeFeed } from './change-feed.ts';
+import { createKnownMasters } from './known-masters.ts';
 import { createPostgresStore } from './postgres-store.ts';
 import type { Database } from './queries.ts';
+import { createMasterGuard, type EndsRepeater } from './redis/master-guard.ts';
 import {
   connectRedis,
   createRedis,
@@ -36,6 +40,15 @@ export interface OpenTokenStore {
   readonly identity?: () => Promise<string | undefined>;
 }
 
+/** What a node needs that must not ask a Redis that may have lost ends. A command goes without. */
+export interface Guarding {
+  readonly repeater: EndsRepeater;
+  readonly changes: Pick<ChangeFeed, 'isLive' | 'onChange'>;
+  readonly log: Pick<Logger, 'info' | 'warn'>;
+  /** Told how many recorded ends were alive again. */
+  readonly onRepeat: (revived: number) => void;
+}
+
 /**
  * @throws UnsafeRedis when Redis evicts, or keeps nothing on disk and the operator did not accept
  *   that.
@@ -48,6 +61,7 @@ export async function openTokenStore({
   clock,
   patience = 1,
   timeShift = () => 0,
+  guarding,
 }: {
   redisUrl?: string | undefined;
   acceptVolatileRedis: boolean;
@@ -57,13 +71,23 @@ export async function openTokenStore({
   patience?: number;
   /** Milliseconds to add to what a store says the time is: for tests, which move it. */
   timeShift?: () => number;
+  guarding?: Guarding;
 }): Promise<OpenTokenStore> {
   if (redisUrl === undefined) {
     const parts = { database, clock, timeShift };
     return { store: createPostgresStore(parts), limits: postgresLimits(parts) };
   }
-  const redis = createRedis(redisUrl, { patience });
+  const guard =
+    guarding &&
+    createMasterGuard({
+      ...guarding,
+      clock,
+      connect: () => createRedis(redisUrl, { patience }),
+      known: createKnownMasters(database),
+    });
+  const redis = createRedis(redisUrl, { patience, ...(guard && { accepts: guard.accepts }) });
   try {
+    await guard?.verify();
     await connectRedis(redis);
     const problems = (await redisProblems(redis)).filter(
       ({ setting }) => !(acceptVolatileRedis && setting === 'appendonly'),
@@ -73,13 +97,15 @@ export async function openTokenStore({
       const [seconds, microseconds] = await reply(redis.time());
       return Number(seconds) * 1_000 + Number(microseconds) / 1_000;
     };
+    guard?.watch(redis);
     return {
-      store: createRedisStore({ redis, clock, timeShift }),
+      store: createRedisStore({ redis, clock, timeShift, ...(guard && { guard }) }),
       limits: redisLimits(redis),
       time,
       identity: () => ensureRedisIdentity(redis),
     };
   } catch (error) {
+    guard?.close();
     redis.disconnect();
     throw error;
   }

@@ -90,9 +90,8 @@ const ROTATED_BEFORE = `a.rotation > $4::integer AND NOT (${isRetry})
   AND (a.ends_at IS NULL OR a.ends_at > now)`;
 
 // The condition once more: it was refused above, and may be different by now.
-const END_REPLAYED = (condition: string): string => `
-  DELETE FROM authorizations a USING ${clockTable('$1')}
-  WHERE ${isThere} AND (${condition}) RETURNING 1`;
+const IS_REPLAYED = (condition: string): string => `
+  SELECT 1 FROM authorizations a, ${clockTable('$1')} WHERE ${isThere} AND (${condition})`;
 
 const CONFIRM = `
   UPDATE authorizations SET confirmed = true
@@ -127,8 +126,8 @@ export function createPostgresAuthorizations(parts: {
       const outcome = row.attempt === attempt ? 'issued' : 'retried';
       return { outcome, now: Number(row.now), usableUntil: Number(row.usable_until) };
     }
-    const ended = await database.query(END_REPLAYED(usedBefore), values);
-    if (ended.length > 0) return { outcome: 'replayed' };
+    const replayed = await database.query(IS_REPLAYED(usedBefore), values);
+    if (replayed.length > 0) return { outcome: 'replayed' };
     const left = await readAuthorization(key);
     // A refresh token that no exchange is known of: what it came from is no better than lost.
     if (!left || (text === ROTATE && left.rotation < 0)) return { outcome: 'missing' };
@@ -181,6 +180,10 @@ export function createPostgresAuthorizations(parts: {
       );
       return removed.length === 1;
     },
+
+    // What is committed is as safe as everything else of the service.
+    isReplicated: async () => true,
+    usesOnlyMasters: () => true,
   };
 }
 

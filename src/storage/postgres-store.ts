@@ -2,7 +2,13 @@
 import { type Clock, epochSeconds } from '../clock.ts';
 import { createPostgresAuthorizations } from './postgres-authorizations.ts';
 import type { Database } from './queries.ts';
-import { isStorableId, keyOf, type StoredRecord, type TokenStore } from './token-store.ts';
+import {
+  isStorableId,
+  keyOf,
+  type RecordKind,
+  type StoredRecord,
+  type TokenStore,
+} from './token-store.ts';
 
 interface RecordRow {
   readonly data: unknown;
@@ -38,6 +44,20 @@ const REMOVE_EXPIRED = (table: string, expiry: string): string => `
     SELECT ctid FROM ${table} WHERE ${expiry} <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED))
   RETURNING 1`;
 
+/**
+ * Part of a statement that does something else: removes the record of this identifier.
+ *
+ * @param use adds a parameter to the statement and answers its name.
+ */
+export const removalOf = (
+  kind: RecordKind | 'authorization',
+  id: string,
+  use: (value: unknown) => string,
+): string =>
+  kind === 'authorization'
+    ? `DELETE FROM authorizations WHERE key = ${use(keyOf(id))}`
+    : `DELETE FROM token_records WHERE kind = ${use(kind)} AND key = ${use(keyOf(id))}`;
+
 export function createPostgresStore(parts: {
   database: Database;
   clock: Clock;
@@ -70,6 +90,7 @@ export function createPostgresStore(parts: {
   };
 
   return {
+    isInDatabase: true,
     ...createPostgresAuthorizations({ database, clock, timeShift }),
 
     async read(kind, id) {
@@ -84,6 +105,8 @@ export function createPostgresStore(parts: {
       return isStorableId(id) && (await one(TAKE, [kind, keyOf(id)])) !== undefined;
     },
 
+    removeKept: async (kind, key) => (await one(TAKE, [kind, key])) !== undefined,
+
     async take(kind, id) {
       return isStorableId(id) ? one(TAKE, [kind, keyOf(id)]) : undefined;
     },
@@ -94,15 +117,6 @@ export function createPostgresStore(parts: {
 
     async readSessionByUid(uid) {
       return isStorableId(uid) ? one(READ_BY_UID, [keyOf(uid)]) : undefined;
-    },
-
-    async sessionsOf<Data>(accountId: string) {
-      const rows = await database.query<RecordRow>(
-        `SELECT data, expires_at FROM token_records
-          WHERE kind = 'session' AND expires_at > $1 AND data->>'accountId' = $2`,
-        [epochSeconds(clock), accountId],
-      );
-      return rows.map((row) => ({ data: row.data as Data, expiresAt: Number(row.expires_at) }));
     },
 
     async removeSessionByUid(uid) {

@@ -46,8 +46,9 @@ export interface AuthorizationRecord extends AuthorizationFacts {
 export type Issue =
   | { readonly outcome: 'issued' | 'retried'; readonly now: number; readonly usableUntil: number }
   /**
-   * `replayed`: the code or the refresh token was used before, and the authorization ended in this
-   * step. `expired`: not used in time. `too_old`: the absolute age is reached. `missing`: it ended.
+   * `replayed`: the code or the refresh token was used before. Nothing was written: the caller has
+   * to end the authorization. `expired`: not used in time. `too_old`: the absolute age is reached.
+   * `missing`: there is no such authorization (any more).
    */
   | { readonly outcome: 'replayed' | 'expired' | 'too_old' | 'missing' };
 
@@ -90,6 +91,18 @@ export interface AuthorizationStore {
 
   /** @returns whether it was there: true for exactly one of several callers. */
   endAuthorization(id: string): Promise<boolean>;
+
+  /**
+   * Whether what was written to this record until now survives the loss of one server: false where
+   * its replicas have not followed. True where none is meant to.
+   */
+  isReplicated(kind: RecordKind | 'authorization', id: string): Promise<boolean>;
+
+  /**
+   * Whether what was done a moment ago was done on these Redis masters, named by their replication
+   * ids. True where there is no Redis, and for a command, which does not watch them.
+   */
+  usesOnlyMasters(ids: readonly string[]): boolean;
 }
 
 /**
@@ -106,6 +119,9 @@ export interface AuthorizationStore {
  * - A store that does not answer, or cannot keep what it was given, throws StorageUnavailable.
  */
 export interface TokenStore extends AuthorizationStore {
+  /** Records are rows of the service's own database, so that they can end in a transaction of it. */
+  readonly isInDatabase: boolean;
+
   read<Data>(kind: RecordKind, id: string): Promise<StoredRecord<Data> | undefined>;
 
   /** Keeps `data` until `expiresAt` (seconds since the epoch), replacing what was there. */
@@ -124,6 +140,9 @@ export interface TokenStore extends AuthorizationStore {
    */
   remove(kind: RecordKind, id: string): Promise<boolean>;
 
+  /** As `remove`, for who knows the key under which it is kept (`keyOf`), and not its identifier. */
+  removeKept(kind: RecordKind, key: string): Promise<boolean>;
+
   /** Reads and removes in one step: of several callers one is answered, once. */
   take<Data>(kind: RecordKind, id: string): Promise<StoredRecord<Data> | undefined>;
 
@@ -134,11 +153,6 @@ export interface TokenStore extends AuthorizationStore {
   readSessionByUid<Data>(uid: string): Promise<StoredRecord<Data> | undefined>;
   /** Ends the session that is found by this identifier, if there is one. */
   removeSessionByUid(uid: string): Promise<void>;
-  /**
-   * The sessions whose data has this `accountId`. There is no list of them: it looks through all that
-   * is kept, some of it at a time, which is for a command and never for a request.
-   */
-  sessionsOf<Data>(accountId: string): Promise<StoredRecord<Data>[]>;
 
   /**
    * Deletes at most `limit` expired records, where the store does not do so by itself.

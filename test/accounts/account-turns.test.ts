@@ -26,6 +26,8 @@ const LOCKS = [
 describeOn([postgresServer, redisServer], 'parallel requests of one person', () => {
   const on = startSeeded({ on: 'postgres+redis' });
   let holder: pg.Client;
+  /** Not the holder: in a transaction, pg_stat_activity stays as it was first read. */
+  let observer: pg.Client;
   let ada: SignedInPerson & SeededPerson;
   let grace: SignedInPerson;
 
@@ -37,10 +39,11 @@ describeOn([postgresServer, redisServer], 'parallel requests of one person', () 
     grace = await signedIn(on.service, on.seeded.person);
   });
   beforeEach('be ready to lock rows', async () => {
-    holder = new pg.Client({ connectionString: on.service.settings.storage.databaseUrl });
-    await holder.connect();
+    const { databaseUrl: connectionString } = on.service.settings.storage;
+    [holder, observer] = [new pg.Client({ connectionString }), new pg.Client({ connectionString })];
+    await Promise.all([holder.connect(), observer.connect()]);
   });
-  afterEach(() => holder.end());
+  afterEach(() => Promise.all([holder.end(), observer.end()]));
 
   async function lockEverythingOf({ accountId }: SeededPerson): Promise<void> {
     await holder.query('BEGIN');
@@ -49,7 +52,7 @@ describeOn([postgresServer, redisServer], 'parallel requests of one person', () 
 
   /** Connections that wait for a row lock, without the one that writes when something was last used. */
   async function blockedConnections(): Promise<number> {
-    const { rowCount } = await holder.query(
+    const { rowCount } = await observer.query(
       `SELECT FROM pg_stat_activity WHERE datname = current_database()
         AND wait_event_type = 'Lock' AND application_name = 'gatehouse'
         AND query NOT LIKE '%used.at%'`,

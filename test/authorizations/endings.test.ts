@@ -60,7 +60,7 @@ describe('endings', () => {
     };
     revocations = createRevocations({ ...parts, activity, log: { warn } });
     store = createPostgresStore({ database, clock: time.clock });
-    endings = createEndings({ store, revocations });
+    endings = createEndings({ store, revocations, clock: time.clock });
     const account = await createAccountRegistry(parts).add({ email: 'a@demo.test', name: 'Ada' });
     const { client } = await createClientRegistry(parts).add({
       ...{ kind: 'confidential', name: 'Partner', isNative: false },
@@ -159,10 +159,10 @@ describe('endings', () => {
 
   it('the first cause stays, also where two processes record it', async () => {
     const one = await begin();
-    await endings.endRecorded(one, { cause: 'operator_revoked', actor: 'operator' });
-    await endings.endRecorded(one, WHY);
-    endings.noteReplay(one, 'code', FROM);
-    await revocations.close();
+    const operator = { cause: 'operator_revoked', actor: 'operator' } as const;
+    await endings.endRecorded({ authorization: one, ...operator });
+    await endings.endRecorded({ authorization: one, ...WHY });
+    await endings.end(one, { cause: 'code_replayed', actor: 'service', origin: FROM });
     expect(await revocations.find(one.id)).to.include({ cause: 'operator_revoked' });
     expect(await recorded()).to.have.length(1);
   });
@@ -170,35 +170,22 @@ describe('endings', () => {
   it('a command that cannot record an end has ended nothing, and may be repeated', async () => {
     const one = await begin();
     failing = /ended_authorizations/;
-    expect(await endings.endRecorded(one, WHY).catch(String)).to.equal('Error: away');
+    expect(await endings.endRecorded({ authorization: one, ...WHY }).catch(String)).to.equal(
+      'Error: away',
+    );
     failing = undefined;
     expect(await store.readAuthorization(one.id)).not.to.equal(undefined);
-    await endings.endRecorded(one, WHY);
+    await endings.endRecorded({ authorization: one, ...WHY });
     expect(await store.readAuthorization(one.id)).to.equal(undefined);
     expect(await revocations.find(one.id)).to.include({ cause: 'client_revoked' });
     expect(await recorded()).to.have.length(1);
   });
 
-  for (const [kind, cause] of [
-    ['code', 'code_replayed'],
-    ['refresh_token', 'refresh_token_replayed'],
-  ] as const) {
-    it(`the replay of a ${kind} is recorded as ${cause}, by the service`, async () => {
-      const one = await begin();
-      endings.noteReplay(one, kind, FROM);
-      await revocations.close();
-      const [entry] = await recorded();
-      expect(entry).to.include({ action: 'tokens_revoked', actor: 'service', cause });
-    });
-  }
-
-  it('a test leaves no record, for nobody asks', async () => {
+  it('the end of a test is recorded, and the person’s log does not tell of it', async () => {
     const { generation: _, ...test } = await begin();
     await endings.end(test, WHY);
-    endings.noteReplay(test, 'code', FROM);
-    await endings.endRecorded(test, WHY);
-    await revocations.close();
-    expect(await revocations.find(test.id)).to.equal(undefined);
+    expect(await store.readAuthorization(test.id)).to.equal(undefined);
+    expect(await revocations.find(test.id)).to.include({ cause: 'client_revoked' });
     expect(await recorded()).to.deep.equal([]);
   });
 
@@ -245,11 +232,12 @@ describe('endings', () => {
       const one = await begin();
       all.push(one);
       time.advance(1);
-      await revocations.record({ authorization: one, ...WHY });
+      await revocations.record({ authorization: one, ...WHY }, false);
     }
     const alive = await begin();
+    time.advance(180);
     expect(await endings.findRevived()).to.have.length(100);
-    const middle = new Date(time.clock() - 114_500);
+    const middle = new Date(time.clock() - 294_500);
     const told: number[] = [];
     const since = await endings.repeatRecorded(middle, (looked) => told.push(looked));
     expect(since).to.deep.equal({ looked: 115, ended: 115 });
@@ -263,7 +251,7 @@ describe('endings', () => {
   it('every end is repeated, also of more than one batch that ended in one moment', async () => {
     await database.query('DELETE FROM ended_authorizations');
     for (let count = 0; count < 130; count += 1) {
-      await revocations.record({ authorization: await begin(), ...WHY });
+      await revocations.record({ authorization: await begin(), ...WHY }, false);
     }
     expect(await endings.repeatRecorded()).to.deep.equal({ looked: 130, ended: 130 });
     expect(await endings.findRevived()).to.deep.equal([]);
@@ -272,7 +260,7 @@ describe('endings', () => {
   it('an end is forgotten when the activity is, in batches', async () => {
     await database.query('DELETE FROM ended_authorizations');
     for (let count = 0; count < 3; count += 1) {
-      await revocations.record({ authorization: await begin(), ...WHY });
+      await revocations.record({ authorization: await begin(), ...WHY }, false);
       time.advance(60);
     }
     const before = new Date(time.clock() - 60);

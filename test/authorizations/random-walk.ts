@@ -263,11 +263,16 @@ const checked = ({ name, check = () => true, run }: Step): fc.AsyncCommand<Model
 /** Walks so many times through at most `steps` steps. @throws with the seed and the shortest walk. */
 export async function walk(
   deployment: Deployment,
-  { walks, steps, seed }: { walks: number; steps: number; seed: number },
+  {
+    walks,
+    steps,
+    seed,
+    redisUrl,
+  }: { walks: number; steps: number; seed: number; redisUrl?: string },
 ): Promise<void> {
   const commands = fc.commands([anyStep.map(checked)], { maxCommands: steps, size: 'max' });
   const property = fc.asyncProperty(commands, async (chosen) => {
-    const world = await openWorld(deployment);
+    const world = await openWorld(deployment, redisUrl);
     try {
       await fc.asyncModelRun(() => ({ model: new Model(), real: world }), chosen);
     } finally {

@@ -1,6 +1,7 @@
 /** The service that a random walk goes through, and what its clients and people hold. */
-import { Redis } from 'ioredis';
+import type { Cluster, Redis } from 'ioredis';
 import { createEndings } from '../../src/authorizations/endings.ts';
+import { createRedis, mastersOf } from '../../src/storage/redis/redis.ts';
 import { createTestClock, type TestClock } from '../support/clock.ts';
 import { authorizationUrl, type TestClient } from '../support/oauth.ts';
 import { createPerson, type Person } from '../support/person.ts';
@@ -78,7 +79,7 @@ export class World {
       return;
     }
     await this.#inRedis(redisUrl, async (redis) => {
-      const keys = await redis.keys('gh:z:*');
+      const keys = await authorizationsIn(redis);
       this.#backup = await Promise.all(
         keys.map(async (key) => ({
           key,
@@ -103,17 +104,17 @@ export class World {
       );
     } else {
       await this.#inRedis(redisUrl, async (redis) => {
-        const keys = await redis.keys('gh:z:*');
-        if (keys.length > 0) await redis.del(keys);
+        for (const key of await authorizationsIn(redis)) await redis.del(key);
         for (const { key, value, ttl } of this.#backup)
           await redis.set(key, String(value), 'PX', ttl);
       });
     }
-    await createEndings({ store, revocations }).repeatRecorded();
+    await createEndings({ store, revocations, clock: this.time.clock }).repeatRecorded();
   }
 
-  async #inRedis(url: string, work: (redis: Redis) => Promise<void>): Promise<void> {
-    const redis = new Redis(url);
+  async #inRedis(url: string, work: (redis: Redis | Cluster) => Promise<void>): Promise<void> {
+    const redis = createRedis(url);
+    await redis.connect();
     await work(redis).finally(() => redis.disconnect());
   }
 
@@ -123,12 +124,16 @@ export class World {
   }
 }
 
+const authorizationsIn = async (redis: Redis | Cluster): Promise<string[]> =>
+  (await Promise.all(mastersOf(redis).map((master) => master.keys('gh:z:*')))).flat();
+
 const DAY = 86_400;
 
 /** Everything new, with the lifetimes of the model. */
-export async function openWorld(deployment: Deployment): Promise<World> {
+export async function openWorld(deployment: Deployment, redisUrl?: string): Promise<World> {
   const time = createTestClock();
-  const settings = { tokens: LIFETIMES, sessions: { idleSeconds: DAY } };
+  const storage = redisUrl === undefined ? {} : { storage: { redisUrl } };
+  const settings = { tokens: LIFETIMES, sessions: { idleSeconds: DAY }, ...storage };
   const service = await startTestService({ deployment, clock: time.clock, settings });
   return new World(service, await seed(service), time);
 }

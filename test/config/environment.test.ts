@@ -46,6 +46,7 @@ describe('the environment', () => {
 
   it('moves the default issuer along with PORT', () => {
     expect(settingsOf('', { PORT: '4567' }).issuer).to.equal('http://localhost:4567');
+    expect(settingsOf('', { PORT: '80' }).issuer).to.equal('http://localhost');
   });
 
   it('counts an empty variable as unset', () => {

@@ -12,6 +12,11 @@ import { checkSettings, keysOfEnvironment, refusalOf, settingsOf } from './confi
 const directory = path.dirname(defaultFile);
 const shipped = (name: string): string => readFileSync(path.join(directory, name), 'utf8');
 const SCHEMA = 'gatehouse.schema.json';
+/** As the units of systemd expect it. */
+const [, INSTALLED] =
+  /^WorkingDirectory=(.*)$/m.exec(
+    readFileSync(new URL('../../deploy/systemd/gatehouse@.service', import.meta.url), 'utf8'),
+  ) ?? [];
 const yamlFiles = readdirSync(directory).filter((name) => name.endsWith('.yaml'));
 
 describe('config/gatehouse.yaml', () => {
@@ -100,7 +105,9 @@ describe('config/gatehouse.schema.json', () => {
     for (const name of yamlFiles) {
       const text = shipped(name);
       expect(accepts(text), name).to.equal(true);
-      expect(text.split('\n')[0]).to.equal(`# yaml-language-server: $schema=./${SCHEMA}`);
+      // The example is copied to another folder, so it names the schema where Gatehouse is installed.
+      const folder = name.includes('example') ? `${INSTALLED}/config` : '.';
+      expect(text.split('\n')[0]).to.equal(`# yaml-language-server: $schema=${folder}/${SCHEMA}`);
     }
   });
 

@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import {
   chmodSync,
@@ -197,10 +196,10 @@ describeOn([...containerTools, postgresServer, redisServer], 'the image', () => 
         const [one = '', two = ''] = nodes.map(({ port }) => port);
         const home = temporaryDirectory('caddy');
         const file = path.join(home, 'Caddyfile');
-        const understood = CADDY_BEFORE_2_7.test(execFileSync('caddy', ['version']).toString())
-          ? caddyfile.replace('request_buffers 64KiB', 'buffer_requests')
-          : caddyfile;
-        const here = understood
+        // Both nodes are on this machine, so their operators' ports differ; Caddy before 2.7 knows no
+        // `request_buffers`. rolling-restarts.slow.ts tries these lines.
+        const here = caddyfile
+          .replace(/\n\s*(health_|request_buffers).*/g, '')
           .replace('one:3000', `localhost:${one}`)
           .replace('two:3000', `localhost:${two}`);
         // Nothing of this machine is to trust what a test signs.
@@ -243,7 +242,6 @@ describeOn([...containerTools, postgresServer, redisServer], 'the image', () => 
 });
 
 const caddyfile = readFileSync(path.join(ROOT, 'deploy/compose/Caddyfile'), 'utf8');
-const CADDY_BEFORE_2_7 = /^v?2\.[0-6]\./;
 
 const freePorts = async () => ({
   PORT: String(await freePort()),

@@ -1,38 +1,29 @@
 /** What starts Gatehouse elsewhere: well-formed, complete, and of one mind with the settings. */
 import { execFileSync } from 'node:child_process';
-import { cpSync, existsSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
-import { parse, parseAllDocuments } from 'yaml';
+import { parse } from 'yaml';
 import manifest from '../../package.json' with { type: 'json' };
-import { mayBeInAFile, settingOf } from '../../src/config/environment.ts';
-import { checkSettings, keysOfEnvironment } from '../config/configuration.ts';
-import { findProgram } from '../support/programs.ts';
+import { documentedBlock } from '../journeys/documented-proxies.ts';
+import { findProgram, runsAsRoot } from '../support/programs.ts';
 import { describeOn, type Requirement } from '../support/requirements.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
+import { CLOSING, ROOT, settingsIn, textOf, VARIABLES } from './shipped-files.ts';
 
-const ROOT = path.join(import.meta.dirname, '../..');
-const textOf = (name: string): string => readFileSync(path.join(ROOT, name), 'utf8');
-
-const VARIABLES = [
-  ...Object.keys(settingOf),
-  ...mayBeInAFile,
-  ...mayBeInAFile.map((name) => `${name}_FILE`),
-];
-
-/** Seconds that a process takes from SIGTERM on, at most: main.ts ends it by itself then. */
-const CLOSING = 10;
-
-/** What the service makes of a settings file where the environment gives the rest. */
-const settingsIn = (name: string) =>
-  checkSettings({
-    file: path.join(ROOT, name),
-    environment: {
-      ...keysOfEnvironment,
-      DATABASE_URL: 'postgres://db/gatehouse',
-      REDIS_URL: 'redis://redis',
-    },
-  });
+/** Seconds: `health_interval` in deploy/compose/Caddyfile. */
+const CADDY_ASKS_EVERY = 1;
+/** What a Caddyfile says below `reverse_proxy`, without comments. */
+const optionsOf = (block: string): string[] =>
+  [...block.matchAll(/^ {4}(\w[^#\n]*\w)/gm)].map(([, option = '']) => option);
 
 interface ComposeService {
   readonly image: string;
@@ -156,163 +147,14 @@ describe('compose.yaml', () => {
       const patience = Number.parseInt(node.stop_grace_period ?? '', 10);
       expect(patience).to.be.above(server.shutdownDelaySeconds + CLOSING);
     }
-    expect(textOf('deploy/compose/Caddyfile')).to.include(`one:${server.port} two:${server.port}`);
+    const caddyfile = textOf('deploy/compose/Caddyfile');
+    expect(caddyfile).to.include(`one:${server.port} two:${server.port}`);
+    // The settings that test/journeys/rolling-restarts.slow.ts restarts nodes behind.
+    for (const line of optionsOf(documentedBlock('caddy'))) expect(caddyfile).to.include(line);
+    expect(server.shutdownDelaySeconds).to.be.above(2 * CADDY_ASKS_EVERY);
+    expect(server.operatorsPort).to.equal(3001);
     const command = services.redis.command.join(' ');
     expect(command).to.include('--appendonly yes').and.to.include('--maxmemory-policy noeviction');
-  });
-});
-
-interface NetworkRule {
-  readonly from?: readonly NetworkPeer[];
-  readonly to?: readonly NetworkPeer[];
-  readonly ports: readonly object[];
-}
-
-interface NetworkPeer {
-  readonly ipBlock?: object;
-  readonly namespaceSelector?: { readonly matchLabels: object };
-  readonly podSelector?: object;
-}
-
-describe('deploy/kubernetes', () => {
-  const folder = path.join(ROOT, 'deploy/kubernetes');
-  const read = (name: string) =>
-    parseAllDocuments(readFileSync(path.join(folder, name), 'utf8')).map((one) => one.toJS());
-  const [kustomization] = read('kustomization.yaml');
-  const [generated] = kustomization.configMapGenerator;
-  const manifests = kustomization.resources.flatMap(read);
-  const of = (kind: string) => manifests.filter((one: { kind: string }) => one.kind === kind);
-  const [deployment] = of('Deployment');
-  const { metadata, spec: pod } = deployment.spec.template;
-  const [container] = pod.containers;
-  const { server } = settingsIn('deploy/kubernetes/gatehouse.yaml');
-
-  it('is what Kubernetes reads, and all that is in the folder', () => {
-    const files = ['kustomization.yaml', ...kustomization.resources, ...generated.files];
-    expect(readdirSync(folder)).to.have.members(files);
-    // The types of its API refuse what is missing, what is of another kind, and what it does not know.
-    const checked = temporaryDirectory('kubernetes');
-    symlinkSync(path.join(ROOT, 'node_modules'), path.join(checked, 'node_modules'));
-    const lines = manifests.map((manifest: { apiVersion: string; kind: string }) => {
-      const { apiVersion, kind } = manifest;
-      const type = `import('kubernetes-models/${apiVersion}/${kind}').I${kind}`;
-      return `export const a${manifests.indexOf(manifest)}: ${type} = ${JSON.stringify(manifest)};`;
-    });
-    writeFileSync(path.join(checked, 'manifests.ts'), lines.join('\n'));
-    const options = '--noEmit --strict --skipLibCheck --module nodenext --types'.split(' ');
-    const tsc = path.join(ROOT, 'node_modules/.bin/tsc');
-    try {
-      execFileSync(tsc, [...options, '', 'manifests.ts'], { cwd: checked, encoding: 'utf8' });
-    } catch (error) {
-      expect.fail((error as { stdout: string }).stdout);
-    }
-  });
-
-  it('selects the nodes, and not the job beside them', () => {
-    const { matchLabels } = deployment.spec.selector;
-    expect(metadata.labels).to.include(matchLabels);
-    const [job] = of('Job');
-    expect(job.spec.template.metadata.labels).to.not.include(matchLabels);
-    const selectors = [
-      ...of('Service').map(({ spec }: { spec: { selector: object } }) => spec.selector),
-      of('PodDisruptionBudget')[0].spec.selector.matchLabels,
-      of('NetworkPolicy')[0].spec.podSelector.matchLabels,
-      pod.topologySpreadConstraints[0].labelSelector.matchLabels,
-    ];
-    for (const selector of selectors) expect(selector).to.deep.equal(matchLabels);
-  });
-
-  it('leads to the ports where the service listens, by name', () => {
-    const ports = [
-      { name: 'http', containerPort: server.port },
-      { name: 'operators', containerPort: server.operatorsPort },
-    ];
-    expect(container.ports).to.deep.equal(ports);
-    const probes = [container.startupProbe, container.livenessProbe, container.readinessProbe];
-    expect(probes.map(({ httpGet }) => `${httpGet.port}${httpGet.path}`)).to.deep.equal([
-      ...['operators/healthz', 'operators/healthz', 'operators/readyz'],
-    ]);
-    const targets = of('Service').flatMap(
-      (service: { spec: { ports: { targetPort: string }[] } }) =>
-        service.spec.ports.map(({ targetPort }) => targetPort),
-    );
-    expect(targets).to.deep.equal(['http', 'operators']);
-  });
-
-  it('lets in and out only what it names: other pods by namespace and label, with a port', () => {
-    const text = readFileSync(path.join(folder, 'networkpolicy.yaml'), 'utf8');
-    // What stands in it as an example, too.
-    const withExamples = text.replaceAll(
-      /^( +)# ( *(?:- to:|ports:|- ipBlock:|cidr:|except:).*)$/gm,
-      '$1$2',
-    );
-    for (const policies of [text, withExamples].map((one) => parseAllDocuments(one))) {
-      const [nodes, all] = policies.map((one) => one.toJS().spec);
-      expect(all).to.deep.include({ podSelector: {}, policyTypes: ['Ingress', 'Egress'] });
-      expect(all).not.to.have.property('ingress');
-      expect(nodes.policyTypes).to.deep.equal(['Ingress', 'Egress']);
-      const rules: readonly NetworkRule[] = [nodes.ingress, nodes.egress, all.egress].flat();
-      for (const { from, to, ports } of rules) {
-        expect(ports).to.have.length.above(0);
-        const peers = from ?? to ?? [];
-        expect(peers).to.have.length.above(0);
-        for (const { ipBlock, namespaceSelector, podSelector } of peers) {
-          if (ipBlock) continue;
-          expect(namespaceSelector?.matchLabels).to.have.key('kubernetes.io/metadata.name');
-          // kustomize would add our own label to matchLabels, and no pod of others has it.
-          expect(podSelector).to.have.all.keys('matchExpressions');
-        }
-      }
-      const reached = nodes.ingress.flatMap(({ ports }: NetworkRule) => ports);
-      expect(reached).to.deep.equal([{ port: 'http' }, { port: 'operators' }]);
-    }
-    expect(withExamples.match(/ipBlock/g)).to.have.length(3);
-  });
-
-  it('gives time to leave, and lets everybody know before', () => {
-    const { periodSeconds, failureThreshold } = container.readinessProbe;
-    expect(server.shutdownDelaySeconds).to.be.above(periodSeconds * failureThreshold);
-    const patience = pod.terminationGracePeriodSeconds;
-    expect(patience).to.be.above(server.shutdownDelaySeconds + CLOSING);
-  });
-
-  it('mounts the settings where the image looks, and the secrets that the docs tell to make', () => {
-    expect(textOf('Dockerfile')).to.include('GATEHOUSE_CONFIG=/etc/gatehouse/gatehouse.yaml');
-    const told = [...textOf('docs/operations.md').matchAll(/--from-file=(\S+?)=/g)];
-    for (const { spec } of [deployment.spec.template, of('Job')[0].spec.template]) {
-      const [settings, secrets] = spec.volumes;
-      expect(settings.configMap.name).to.equal(generated.name);
-      expect(generated.files).to.deep.equal(['gatehouse.yaml']);
-      expect(secrets.secret.secretName).to.equal('gatehouse');
-      const [{ env, volumeMounts }] = spec.containers;
-      expect(volumeMounts.map(({ name }: { name: string }) => name)).to.deep.equal([
-        ...[settings.name, secrets.name],
-      ]);
-      expect(volumeMounts[0].mountPath).to.equal('/etc/gatehouse');
-      for (const { name, value } of env) {
-        expect(VARIABLES).to.include(name);
-        expect(path.dirname(value)).to.equal(volumeMounts[1].mountPath);
-        expect(told.map(([, key]) => key)).to.include(path.basename(value));
-      }
-    }
-  });
-
-  it('runs the image that its digest names, as its user, on a file system that is read-only', () => {
-    const [image] = kustomization.images;
-    expect(image).to.have.all.keys('name', 'newName', 'digest');
-    expect(image.name).to.equal(container.image);
-    expect(image.digest).to.match(/^sha256:[0-9a-f]{64}$/);
-    for (const { spec } of [deployment.spec.template, of('Job')[0].spec.template]) {
-      const { runAsUser, runAsGroup } = spec.securityContext;
-      expect(textOf('Dockerfile')).to.include(`USER ${runAsUser}:${runAsGroup}`);
-      const [{ securityContext }] = spec.containers;
-      expect(securityContext).to.deep.include({
-        allowPrivilegeEscalation: false,
-        readOnlyRootFilesystem: true,
-      });
-    }
-    const [, program = ''] = of('Job')[0].spec.template.spec.containers[0].command;
-    expect(existsSync(path.join(ROOT, program))).to.equal(true);
   });
 });
 
@@ -322,8 +164,20 @@ const systemdAnalyze: Requirement = {
 };
 
 describeOn([systemdAnalyze], 'deploy/systemd', () => {
-  const units = readdirSync(path.join(ROOT, 'deploy/systemd'));
+  const units = readdirSync(path.join(ROOT, 'deploy/systemd')).filter(
+    (name) => !name.endsWith('.conf') && name !== 'environment',
+  );
   const unitText = (name: string): string => textOf(`deploy/systemd/${name}`);
+
+  it('has the environment that the docs print, each line a variable of the service', () => {
+    const lines = unitText('environment').replace(/^#.*\n/gm, '');
+    expect(textOf('docs/operations.md')).to.contain(`\`\`\`sh\n${lines}\`\`\`\n`);
+    const names = lines
+      .trim()
+      .split('\n')
+      .map((line) => line.replace(/(_FILE)?=.*/, ''));
+    expect([...VARIABLES, 'GATEHOUSE_CONFIG']).to.include.members(names);
+  });
 
   it('has units that systemd reads without a word', () => {
     const folder = temporaryDirectory('systemd');
@@ -379,6 +233,24 @@ describeOn([systemdAnalyze], 'deploy/systemd', () => {
     expect(confinement('gatehouse-import.service'))
       .to.deep.equal(confinement('gatehouse@.service'))
       .and.to.have.length.above(20);
+  });
+
+  it('makes the folder of the import: its group writes there, and the service reads', function () {
+    if (!runsAsRoot) return this.skip();
+    const root = temporaryDirectory('machine');
+    mkdirSync(path.join(root, 'etc'));
+    const inRoot = (program: string, ...words: readonly string[]) =>
+      execFileSync(program, [`--root=${root}`, ...words], { stdio: 'pipe' });
+    inRoot('systemd-sysusers', path.join(ROOT, 'deploy/systemd/sysusers.conf'));
+    inRoot('systemd-tmpfiles', '--create', path.join(ROOT, 'deploy/systemd/tmpfiles.conf'));
+    const unit = unitText('gatehouse-import.service');
+    const [, file = ''] = / import (\S+)/.exec(unit) ?? [];
+    const { mode, gid } = statSync(path.join(root, path.dirname(file)));
+    expect(mode & 0o7777).to.equal(0o2770);
+    const groups = readFileSync(path.join(root, 'etc/group'), 'utf8');
+    expect(groups).to.include(`gatehouse-import:x:${gid}:`);
+    expect(unit).to.include('\nSupplementaryGroups=gatehouse-import\n');
+    expect(groups).to.match(/^gatehouse:/m);
   });
 
   it('gives a process time to leave', () => {

@@ -4,20 +4,24 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
 import { parse, stringify } from 'yaml';
+import { startWithUpstream } from '../sign-in-upstream/service.ts';
 import { samplesOf } from '../support/metrics.ts';
+import { clientCredentials } from '../support/oauth.ts';
 import { findProgram } from '../support/programs.ts';
 import { describeOn, type Requirement, required } from '../support/requirements.ts';
-import { startSeeded } from '../support/seeded.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 const DEPLOY = path.join(import.meta.dirname, '../../deploy');
 const RULES = path.join(DEPLOY, 'prometheus/gatehouse.rules.yml');
+const RUNBOOK = path.join(DEPLOY, '../docs/alerts.md');
 const TESTS = path.join(DEPLOY, 'prometheus/gatehouse.rules.test.yml');
 const textOf = (file: string): string => readFileSync(file, 'utf8');
 
 interface Rule {
   readonly alert: string;
   readonly expr: string;
+  readonly labels: { readonly severity: string };
+  readonly annotations: { readonly runbook?: string };
 }
 
 interface Panel {
@@ -69,12 +73,18 @@ const promtool: Requirement = {
 };
 
 describe('alerts and dashboard', () => {
-  const on = startSeeded();
+  const on = startWithUpstream({ settings: { limits: { clientFailures: 1 } } });
 
   it('ask for metrics, labels and values that the service tells', async () => {
-    const { issuer, service } = on;
+    const { service, seeded } = on;
+    const { issuer } = service;
     await fetch(`${issuer}/oauth/introspect`, { method: 'POST' });
     await fetch(`${issuer}/oauth/token`, { method: 'POST' });
+    // The rate limit of a client: a request that is answered 429.
+    const wrong = { ...seeded.clients.machine, secret: 'gate_cs_wrong' };
+    for (const status of [401, 429]) {
+      expect(await clientCredentials(issuer, wrong)).to.include({ status });
+    }
     await service.clean();
     const text = await (await fetch(`${service.operatorsUrl}/metrics`)).text();
     const told = [...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)].flatMap(([, name = '', type]) =>
@@ -100,8 +110,23 @@ describe('alerts and dashboard', () => {
       .flatMap((test: { alert_rule_test: unknown[] }) => test.alert_rule_test)
       .filter(({ exp_alerts }: { exp_alerts: unknown[] }) => exp_alerts.length > 0)
       .map(({ alertname }: { alertname: string }) => alertname);
-    expect(raised).to.have.members(rules.map(({ alert }) => alert));
+    expect([...new Set(raised)]).to.have.members(rules.map(({ alert }) => alert));
     expect(new Set(panels.map(({ id }) => id))).to.have.lengthOf(panels.length);
+  });
+
+  it('have a section each that says what to do, and how urgent it is', () => {
+    const sections = new Map(
+      textOf(RUNBOOK)
+        .split(/^## /m)
+        .slice(1)
+        .map((section): [string, string] => [section.split('\n')[0] ?? '', section]),
+    );
+    expect([...sections.keys()]).to.have.members(rules.map(({ alert }) => alert));
+    for (const { alert, labels, annotations } of rules) {
+      expect(annotations.runbook).to.equal(`docs/alerts.md#${alert.toLowerCase()}`);
+      expect(sections.get(alert), alert).to.match(new RegExp(`^\\*${labels.severity}\\.\\*`, 'm'));
+      expect(sections.get(alert), alert).to.match(/^1\. /m);
+    }
   });
 
   describeOn([promtool], 'by promtool', () => {

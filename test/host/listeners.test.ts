@@ -9,7 +9,9 @@ import {
   drain,
   type ListenOptions,
   listen,
+  listenOnHost,
 } from '../../src/host/listeners.ts';
+import { failureOf } from '../storage/waiting.ts';
 import { eventually } from '../support/eventually.ts';
 
 /** As the usual ones are to each other, only much shorter. */
@@ -22,6 +24,35 @@ const LIMITS = {
 
 /** Those of production: nobody runs into them here, however busy the machine is. */
 const USUAL = {};
+
+describe('a listener on localhost', () => {
+  const taken: Server[] = [];
+  afterEach(() => Promise.all(taken.splice(0).map(drain)));
+
+  const listenThere = async (port = 0) => {
+    const servers = await listenOnHost((_, response) => response.end('here'), port, 'localhost');
+    taken.push(...servers);
+    return new URL(addressOf(servers[0])).port;
+  };
+
+  it('answers at both loopback addresses, on one port', async () => {
+    const port = await listenThere();
+    for (const host of ['127.0.0.1', '[::1]', 'localhost']) {
+      expect(await (await fetch(`http://${host}:${port}/`)).text(), host).to.equal('here');
+    }
+  });
+
+  it('takes neither of them if one is taken', async () => {
+    const other = await listen((_, response) => response.end('other'), 0, '::1');
+    taken.push(other);
+    const { port } = new URL(addressOf(other));
+    expect(await failureOf(listenThere(Number(port)))).to.include({ code: 'EADDRINUSE' });
+    // Nothing was left open on the other one.
+    taken.push(await listen((_, response) => response.end(), Number(port), '127.0.0.1'));
+  });
+});
+/** What a request is answered. */
+const BODY = 'x'.repeat(100_000);
 
 describe('a listener', () => {
   const servers: Server[] = [];
@@ -47,7 +78,9 @@ describe('a listener', () => {
       (asked, response) => {
         asked
           .resume()
-          .on('end', () => response.end('x'.repeat(asked.url === '/large' ? 20_000_000 : 100_000)));
+          .on('end', () =>
+            response.end('x'.repeat(asked.url === '/large' ? 20_000_000 : BODY.length)),
+          );
       },
       0,
       '127.0.0.1',
@@ -259,6 +292,47 @@ describe('a listener', () => {
     await eventually(() => expect(heard()).to.match(/x{100000}$/));
     await Promise.all([createDeparture().leave(server), end]);
     expect(isCut).to.equal(false);
+  });
+
+  it('that leaves answers every connection that reached it before its port closed', async () => {
+    const port = await open({ limits: USUAL });
+    const [server] = servers;
+    if (!server) throw new Error('nothing listens');
+    const request = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n';
+    const clients = Array.from({ length: 30 }, () => say(port, request));
+    // On loopback the system has completed all of them by now, and Node has accepted none.
+    await Promise.all([createDeparture().leave(server), ...clients.map(({ end }) => end)]);
+    for (const { heard } of clients) expect(heard()).to.match(/^HTTP\/1.1 200 .*x{1000}$/s);
+  });
+
+  it('that leaves ends connections, but keeps them in the last second before its port closes', async () => {
+    const { ServerResponse, leave } = createDeparture();
+    const port = await open({ limits: USUAL, ServerResponse });
+    const [server] = servers;
+    if (!server) throw new Error('nothing listens');
+    const request = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n';
+    let isUnreachable = false;
+    const onUnreachable = (): void => {
+      isUnreachable = true;
+    };
+    const left = leave(server, { delayMs: 2_000, onUnreachable });
+    const leaving = say(port, request);
+    await leaving.end;
+    expect(leaving.heard()).to.include('Connection: close\r\n');
+
+    const kept = await eventually(async () => {
+      const client = say(port, request);
+      await eventually(() => expect(client.heard().endsWith(BODY)).to.equal(true));
+      expect(client.heard()).to.include('Connection: keep-alive');
+      return client;
+    });
+    await eventually(() => expect(server.listening).to.equal(false));
+    expect(isUnreachable).to.equal(false);
+    kept.socket.write(request);
+    await kept.end;
+    expect(kept.heard()).to.include('Connection: close\r\n');
+    expect(kept.heard().endsWith(BODY)).to.equal(true);
+    await left;
   });
 
   it('connections beyond the greatest number are closed at once, and said so once', async () => {

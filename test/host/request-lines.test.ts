@@ -3,6 +3,8 @@ import { request } from 'node:http';
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { expect } from 'chai';
+import type { Action } from '../../src/accounts/activity/activity-words.ts';
+import { createAudit } from '../../src/accounts/activity/audit.ts';
 import { eventually } from '../support/eventually.ts';
 import { counted, scrape } from '../support/metrics.ts';
 import {
@@ -68,9 +70,6 @@ describe('request lines', () => {
       [421, await raw('/login', { host: 'elsewhere.example' })],
       [431, await raw('/login', { host, long: 'a'.repeat(40_000) })],
       [200, await raw('/login', { host, expect: 'the-impossible' })],
-      [200, await get(`${operatorsUrl}/healthz`)],
-      [200, await get(`${operatorsUrl}/readyz`)],
-      [200, await get(`${operatorsUrl}/metrics`)],
       [404, await get(`${operatorsUrl}/profile`)],
       [405, await get(`${operatorsUrl}/reload`)],
     ];
@@ -79,6 +78,93 @@ describe('request lines', () => {
       const lines = linesOf(answer.headers).filter((line) => line.status === status);
       expect(lines, `answer ${index}, ${status}`).to.have.length(1);
     }
+  });
+
+  it('of probes and scrapes are written at debug only, unless they fail', async () => {
+    const probed = async (service: TestService, host?: string) => {
+      const { port } = new URL(service.operatorsUrl);
+      for (const path of ['/healthz', '/readyz', '/metrics']) {
+        const headers = { host: host ?? `127.0.0.1:${port}` };
+        const answer = await rawRequest(Number(port), path, { headers });
+        expect(answer.status, path).to.equal(path === '/metrics' && host ? 421 : 200);
+      }
+      return entriesOf(service)
+        .filter(({ listener, msg }) => listener === 'operators' && msg === 'request')
+        .map(({ path, level }) => `${path} ${level}`);
+    };
+    const usual = await start({ settings: { log: { level: 'info' } } });
+    expect(await probed(usual)).to.deep.equal([]);
+    expect(await probed(usual, 'elsewhere.example')).to.deep.equal(['/metrics 30']);
+    const debugging = await start({ settings: { log: { level: 'debug' } } });
+    expect(await probed(debugging)).to.deep.equal(['/healthz 20', '/readyz 20', '/metrics 20']);
+  });
+
+  it('name the trace of a valid traceparent, each of them, and ignore every other header', async () => {
+    const { issuer } = on;
+    const traceId = '4bf92f3577b34da6a3ce929d0e0e4736';
+    const parent = '00f067aa0ba902b7';
+    const tracesOf = async (traceparent: string) => {
+      const method = 'POST';
+      const headers = { traceparent, 'content-type': 'application/x-www-form-urlencoded' };
+      const body = 'grant_type=authorization_code&code=gate_ac_none';
+      const { id, secret } = on.seeded.clients.confidential;
+      const authorization = `Basic ${btoa(`${id}:${secret}`)}`;
+      const init = { method, body, headers: { ...headers, authorization } };
+      const lines = linesOf((await fetch(`${issuer}/oauth/token`, init)).headers);
+      expect(lines.map(({ msg }) => msg)).to.deep.equal(['token refused', 'request']);
+      return lines.map(({ trace_id: trace }) => trace);
+    };
+    for (const valid of [
+      `00-${traceId}-${parent}-01`,
+      `00-${traceId}-${parent}-00`,
+      `01-${traceId}-${parent}-01`,
+      `cc-${traceId}-${parent}-01-what-the-future-will-be-like`,
+    ]) {
+      expect(await tracesOf(valid), valid).to.deep.equal([traceId, traceId]);
+    }
+    for (const invalid of [
+      '',
+      traceId,
+      `ff-${traceId}-${parent}-01`,
+      `00-${'0'.repeat(32)}-${parent}-01`,
+      `00-${traceId}-${'0'.repeat(16)}-01`,
+      `00-${traceId.toUpperCase()}-${parent}-01`,
+      `00-${traceId}-${parent}-01-more`,
+      `00-${traceId}-${parent}-01, 00-${traceId}-${parent}-01`,
+      `cc-${traceId}-${parent}-01.more`,
+      `cc-${traceId}-${parent}-01-${'x'.repeat(300)}`,
+      `00-${traceId.slice(1)}"-${parent}-01`,
+      `00-${traceId}-${parent}-1`,
+    ]) {
+      expect(await tracesOf(invalid), invalid).to.deep.equal([undefined, undefined]);
+    }
+  });
+
+  it('are found from the entries of the audit that their request made', async () => {
+    const { service } = on;
+    const person = createPerson(on.issuer);
+    await person.signIn(on.seeded.person);
+    const { confidential } = on.seeded.clients;
+    const redirect = await person.authorize(
+      authorizationUrl(on.issuer, confidential),
+      on.seeded.person,
+    );
+    const code = redirect.searchParams.get('code') ?? '';
+    await exchangeCode(on.issuer, confidential, code);
+    const replayed = await exchangeCode(on.issuer, confidential, code);
+    const audit = createAudit(service);
+    const routeOf = ({ requestId }: { requestId?: string }) =>
+      entriesOf(service).find((line) => line.msg === 'request' && line.requestId === requestId)
+        ?.route;
+    const newest = async (action: Action) => (await audit.find({ action, limit: 1 }))[0] ?? {};
+    expect(routeOf(await newest('signed_in'))).to.equal('/login');
+    await eventually(async () => {
+      const { requestId } = (await newest('tokens_revoked')) as { requestId?: string };
+      expect(requestId).to.equal(replayed.headers.get('x-request-id'));
+    });
+    const requestId = replayed.headers.get('x-request-id') ?? '';
+    const found = await audit.find({ requestId, limit: 10 });
+    expect(found.map(({ action }) => action)).to.deep.equal(['tokens_revoked']);
   });
 
   it('say what was asked for, under a reference that is ours', async () => {

@@ -1,20 +1,20 @@
 /** Every view, drawn over a real socket with ordinary, empty and hostile data. */
 import { once } from 'node:events';
-import { readdirSync, readFileSync } from 'node:fs';
+import { cpSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import Koa from 'koa';
 import { assetUrls } from '../../src/host/assets.ts';
 import { createRender } from '../../src/host/views.ts';
-import {
-  documentedErrors,
-  errorReference,
-} from '../../src/pages/error-reference/error-reference.ts';
+import { documentedErrors, errorReference } from '../../src/pages/error-reference.ts';
 import type { ListView } from '../../src/pages/lists.ts';
 import type { ClientFormView } from '../../src/pages/oauth-clients/view.ts';
 import type { ReachedOrganization, Render, ViewData, ViewName } from '../../src/pages/view-data.ts';
 import { momentOf } from '../../src/pages/words/moment.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 const viewsDirectory = new URL('../../views/', import.meta.url);
 
@@ -468,6 +468,31 @@ describe('views', () => {
     expect(files.sort()).to.deep.equal(viewNames.map((name) => `${name}.ejs`).sort());
   });
 
+  // An upgrade in place replaces them under a process that still runs.
+  it('are those of the start, with what they include, whatever the files hold later', async () => {
+    const root = fileURLToPath(new URL('../../', import.meta.url));
+    const copy = temporaryDirectory('views');
+    for (const name of ['src', 'views', 'config', 'package.json']) {
+      cpSync(path.join(root, name), path.join(copy, name), { recursive: true });
+    }
+    symlinkSync(path.join(root, 'node_modules'), path.join(copy, 'node_modules'));
+    const copied = (await import(path.join(copy, 'src/host/views.ts'))) as {
+      createRender: typeof createRender;
+    };
+    for (const file of readdirSync(path.join(copy, 'views'), { recursive: true })) {
+      if (String(file).endsWith('.ejs')) {
+        writeFileSync(path.join(copy, 'views', String(file)), '<%= page.ofALaterVersion.x %>');
+      }
+    }
+    const render = copied.createRender({
+      formTokens: { formToken: () => '' },
+      visitorOf: async () => undefined,
+    });
+    draw = (ctx) => render(ctx, 'signed-out', samples['signed-out']('text', 1));
+    const response = await fetch(origin);
+    expect(response.status, await response.text()).to.equal(200);
+  });
+
   for (const name of viewNames) {
     for (const [kind, text] of Object.entries(texts)) {
       it(`${name} shows text ${kind} as text, with and without lists`, async () => {
@@ -512,7 +537,24 @@ describe('views', () => {
       refreshTokenSeconds: 86_400,
       retryWindowSeconds: 60,
     };
-    const errors = documentedErrors.map((code) => errorReference(code, lifetimes));
+    const errors = documentedErrors.map((code) => {
+      const reference = errorReference(code, lifetimes);
+      if (!reference) throw new Error(`no page for ${code}`);
+      const { title, meaning, causes, ...others } = reference;
+      expect(others, code).to.deep.equal({ code });
+      const told = causes.map(({ cause, remedy, ...rest }) => {
+        expect(rest, code).to.deep.equal({});
+        return [cause, remedy];
+      });
+      // Plain text, with each lifetime in place: a misspelled one would be NaN.
+      for (const text of [title, meaning, ...told.flat()]) {
+        expect(text, code)
+          .to.be.a('string')
+          .that.match(/^[^{}]{10,}$/)
+          .and.not.match(/NaN/);
+      }
+      return reference;
+    });
     const index = await page('error-reference-index', { title: 'E', errors });
     for (const reference of errors) {
       const { code } = reference;
@@ -726,7 +768,10 @@ function expectWellFormed(html: string): void {
 }
 
 function templates(): { name: string; source: string }[] {
-  return readdirSync(viewsDirectory, { recursive: true, encoding: 'utf8' })
-    .filter((name) => name.endsWith('.ejs'))
-    .map((name) => ({ name, source: readFileSync(new URL(name, viewsDirectory), 'utf8') }));
+  return (
+    readdirSync(viewsDirectory, { recursive: true, encoding: 'utf8' })
+      // What is printed there is no HTML: the test of the programs holds their rule.
+      .filter((name) => name.endsWith('.ejs') && !name.startsWith('programs/'))
+      .map((name) => ({ name, source: readFileSync(new URL(name, viewsDirectory), 'utf8') }))
+  );
 }

@@ -1,8 +1,7 @@
 /** "Test this client" and the programs to copy, by the developer who owns the client, in Chromium. */
 import { expect } from 'chai';
 import type { Page } from 'playwright-core';
-import { clientSnippets } from '../../src/pages/oauth-clients/connect.ts';
-import { SUGGESTED_REDIRECT_URI } from '../../src/pages/oauth-clients/programs/values.ts';
+import { clientSnippets, SUGGESTED_REDIRECT_URI } from '../../src/pages/oauth-clients/programs.ts';
 import { expectAccessible, PHONE } from '../support/axe.ts';
 import { describeInBrowser, enterAs } from '../support/browser.ts';
 import type { TestClient } from '../support/oauth.ts';

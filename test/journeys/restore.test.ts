@@ -2,10 +2,11 @@
  * Backup and restore, by the commands of docs/operations.md in their order: nobody who was revoked comes
  * back, and nobody is locked out.
  */
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
 import { Redis } from 'ioredis';
+import pg from 'pg';
 import { keysOf, operatorWith, storesOf } from '../operator/run-operator.ts';
 import { partnerTokens, type Tokens, tokensOf } from '../provider/partner-tokens.ts';
 import {
@@ -20,50 +21,69 @@ import { createPerson } from '../support/person.ts';
 import { freshMigratedDatabaseUrl } from '../support/postgres-server.ts';
 import { findProgram, freePort, runProgram } from '../support/programs.ts';
 import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
-import {
-  describeOn,
-  openssl,
-  postgresServer,
-  redisServer,
-  required,
-} from '../support/requirements.ts';
+import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
 import { type Seed, seed } from '../support/seed.ts';
 import { startsOn, type TestService } from '../support/service.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
-const BACKUP = path.join(import.meta.dirname, '../../deploy/backup.sh');
-const REWRITE_PERCENTAGE = 'auto-aof-rewrite-percentage';
-const DOCS = readFileSync(path.join(import.meta.dirname, '../../docs/operations.md'), 'utf8');
+const ROOT = path.join(import.meta.dirname, '../..');
+const PASSWORD = 'swordfish';
+const DOCS = readFileSync(path.join(ROOT, 'docs/operations.md'), 'utf8');
 
-/** The lines of the first block of commands behind these words. */
-function commandsBehind(words: string): string[] {
-  const [, block = ''] = /```sh\n(.*?)```/s.exec(DOCS.slice(DOCS.indexOf(words))) ?? [];
+/** @returns the lines of the first block of commands after these words, which are in this section. */
+function commandsBehind(section: string, words: string): string[] {
+  const text = DOCS.slice(DOCS.indexOf(section));
+  const [, block = ''] = /```sh\n(.*?)```/s.exec(text.slice(text.indexOf(words))) ?? [];
   const lines = block.split('\n').filter(Boolean);
   expect(lines, words).not.to.be.empty;
   return lines;
 }
 
-const ROOT = path.join(import.meta.dirname, '../..');
+/** The last command waits for a heartbeat, about ten seconds: it is run in one deployment only. */
+function withoutWait(commands: readonly string[]): readonly string[] {
+  expect(commands.at(-1)).to.match(/gatehouse nodes --wait 2$/);
+  return commands.slice(0, -1);
+}
+
+const SECTIONS = {
+  systemd: '### Backup and restore',
+  Compose: '#### Back up and restore with Compose',
+  Kubernetes: '#### Back up and restore with Kubernetes',
+};
+
+/** A program in a container. Here it runs on this machine, on the stores of the test. */
+const IN_CONTAINER =
+  /^(?:docker compose (?:exec|run)(?: --?[a-zA-Z-]+)* [a-z]+|kubectl --namespace [a-z]+ exec(?: --stdin)? \S+ --) (.*)$/;
+
+/** Commands about containers and pods that have no counterpart here. */
+const ABOUT_PODS = [
+  /^kubectl --namespace [a-z]+ (?:wait|rollout status) /,
+  /^kubectl --namespace gatehouse scale deployment\/gatehouse-operator /,
+  /^kubectl (?:apply --filename restore-redis.yaml|--namespace stores delete pod\/restore-redis)$/,
+];
 
 const dumps = { program: findProgram('pg_dump'), remedy: 'pg_dump (package postgresql-client)' };
 const asks = { program: findProgram('redis-cli'), remedy: 'redis-cli (package redis-tools)' };
 
-describeOn([postgresServer, redisServer, openssl, dumps, asks], 'a restored backup', () => {
+describeOn([postgresServer, redisServer, dumps, asks], 'a restored backup', () => {
   const start = startsOn();
   const folder = temporaryDirectory('kept');
   let redis: RedisServer;
   let redisFolder: string;
+  let databaseUrl: string;
   let service: TestService;
   let issuer: string;
   let seeded: Seed;
 
   beforeEach(async () => {
-    redis = await startRedisServer();
+    redis = await startRedisServer({ requirepass: PASSWORD });
     const administrator = new Redis(redis.url);
     [, redisFolder = ''] = (await administrator.config('GET', 'dir')) as string[];
     administrator.disconnect();
-    const storage = { databaseUrl: await freshMigratedDatabaseUrl(), redisUrl: redis.url };
-    writeFileSync(path.join(folder, 'database-url'), storage.databaseUrl);
+    databaseUrl = await freshMigratedDatabaseUrl();
+    const storage = { databaseUrl, redisUrl: redis.url };
+    writeFileSync(path.join(folder, 'database-url'), databaseUrl);
+    writeFileSync(path.join(folder, 'redis.conf'), `requirepass ${PASSWORD}\n`);
     const server = { port: await freePort() };
     service = await start({ settings: { storage, server } });
     issuer = service.issuer;
@@ -74,42 +94,67 @@ describeOn([postgresServer, redisServer, openssl, dumps, asks], 'a restored back
     await redis.stop();
   });
 
-  /** Each as it stands there, on the paths and ports of this test. */
+  /** Runs each command as the docs have it, on the paths and ports of this test. */
   async function carryOut(commands: readonly string[]): Promise<void> {
     const { settings } = service;
     const operator = operatorWith({ ...storesOf(service), ...keysOf(service) });
-    const doings: Readonly<Record<string, () => unknown>> = {
-      "systemctl stop gatehouse.target 'gatehouse@*'": () => service.close(),
-      'systemctl start gatehouse.target': async () => {
-        service = await start({ settings });
-      },
-      'systemctl stop redis-server': () => redis.stop(),
-      'systemctl start redis-server': () => redis.restart(),
+    const stopNodes = () => service.close();
+    const startNodes = async () => {
+      service = await start({ settings });
     };
-    for (const command of commands) {
+    const stopRedis = () => redis.stop();
+    const startRedis = () => redis.restart();
+    const actions: Readonly<Record<string, () => unknown>> = {
+      "systemctl stop gatehouse.target 'gatehouse@*'": stopNodes,
+      'systemctl start gatehouse.target': startNodes,
+      'systemctl stop redis-server': stopRedis,
+      'systemctl start redis-server': startRedis,
+      'docker compose stop one two': stopNodes,
+      'docker compose start one two': startNodes,
+      'docker compose stop redis': stopRedis,
+      'docker compose up --detach --no-deps --wait redis': startRedis,
+      'kubectl --namespace gatehouse scale deployment/gatehouse --replicas=0': stopNodes,
+      'kubectl --namespace gatehouse scale deployment/gatehouse --replicas=2': startNodes,
+      'kubectl --namespace stores scale statefulset/redis --replicas=0': stopRedis,
+      'kubectl --namespace stores scale statefulset/redis --replicas=1': startRedis,
+    };
+    for (const line of commands) {
+      if (actions[line]) await actions[line]();
+      if (actions[line] || ABOUT_PODS.some((pattern) => pattern.test(line))) continue;
+      const [, inContainer] = IN_CONTAINER.exec(line) ?? [];
+      const command = inContainer ?? line;
       const [, words] = /^gatehouse (.*)$/.exec(command) ?? [];
-      if (words !== undefined) {
-        // One process runs here, and a command that only waits has nothing to confirm.
-        const isWait = words.startsWith('nodes ');
-        const line = isWait ? words.replace('--wait 2', '--wait 1') : `${words} --yes`;
-        const { exitCode, output, errors } = await operator(line);
-        expect(exitCode, `${command}\n${output}${errors}`).to.equal(0);
-      } else if (doings[command]) await doings[command]();
+      if (words === undefined) run(command);
       else {
-        const here = command
-          .replaceAll('/opt/gatehouse', ROOT)
-          .replaceAll('/etc/gatehouse', folder)
-          .replaceAll(/(?<= |=)\/backup\b/g, folder)
-          .replaceAll('/var/lib/redis', redisFolder);
-        const redisCli = `redis-cli -p ${new URL(redis.url).port}`;
-        const variables = `DATABASE_URL_FILE=${folder}/database-url REDIS_CLI='${redisCli}'`;
-        runProgram('bash', ['-ec', `export ${variables}; ${here}`], { cwd: folder });
+        // One process runs here.
+        const here = words.replace('nodes --wait 2', 'nodes --wait 1');
+        const { exitCode, output, errors } = await operator(here);
+        expect(exitCode, `${line}\n${output}${errors}`).to.equal(0);
       }
     }
   }
 
+  function run(command: string): void {
+    const here = command
+      .replaceAll('/opt/gatehouse', ROOT)
+      .replaceAll(/(?<= )deploy\//g, `${ROOT}/deploy/`)
+      .replaceAll('/etc/gatehouse', folder)
+      .replaceAll('/run/redis-secrets', folder)
+      .replaceAll(/(?<= |=)\/backup\b/g, folder)
+      .replaceAll(/\/var\/lib\/redis|(?<= )\/data\b/g, redisFolder)
+      .replace('--username=gatehouse --dbname=gatehouse', `--dbname='${databaseUrl}'`)
+      .replace(/--username=gatehouse (.*) gatehouse /, `$1 '${databaseUrl}' `);
+    const variables = [
+      `DATABASE_URL_FILE=${folder}/database-url`,
+      `REDIS_CLI='redis-cli -p ${new URL(redis.url).port}'`,
+      // The containers of compose.yaml do not have it.
+      ...(command.includes('REDISCLI_AUTH') ? [] : [`REDISCLI_AUTH=${PASSWORD}`]),
+    ];
+    runProgram('bash', ['-ec', `export ${variables.join(' ')}; ${here}`], { cwd: folder });
+  }
+
   /** What becomes of people and clients, of whom some are ended before and some after the backup. */
-  async function ledger() {
+  async function ledger(section: string) {
     const { clients, person } = seeded;
     const { confidential, otherConfidential, machine } = clients;
     const partner = partnerTokens(issuer, seeded);
@@ -132,7 +177,8 @@ describeOn([postgresServer, redisServer, openssl, dumps, asks], 'a restored back
     const cookies = [partner.browser, elsewhere].map((browser) => browser.cookieHeader('/profile'));
     await end(revokedBefore);
 
-    await carryOut(commandsBehind('Back up both,'));
+    const words = section === SECTIONS.systemd ? 'Back up both,' : 'Back up Redis first';
+    await carryOut(commandsBehind(section, words));
 
     const current = await next(await next(refreshed));
     await end(revoked);
@@ -187,57 +233,53 @@ describeOn([postgresServer, redisServer, openssl, dumps, asks], 'a restored back
     };
   }
 
-  it('is made of a Redis with TLS, a password and ACL; without the password it fails', async () => {
-    const [port, file] = [await freePort(), (name: string) => path.join(folder, name)];
-    const certificate = [
-      ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'],
-      ...['-keyout', file('redis.key'), '-out', file('redis.crt'), '-days', '2'],
-      ...['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost'],
-    ];
-    runProgram(required(openssl), certificate, { cwd: folder });
-    const guarded = await startRedisServer({
-      ...{ 'tls-port': String(port), 'tls-auth-clients': 'no' },
-      ...{ 'tls-cert-file': file('redis.crt'), 'tls-key-file': file('redis.key') },
-    });
-    const administrator = new Redis(guarded.url);
-    const rights = ['+config|get', '+config|set', '+info'];
-    await administrator.acl('SETUSER', 'backup', 'on', '>swordfish', ...rights);
-    await administrator.acl('SETUSER', 'default', 'resetpass', '>another');
-    const redisCli = `redis-cli -h localhost -p ${port} --tls --cacert ${file('redis.crt')}`;
-    const backUp = (variables: string) => {
-      const kept = temporaryDirectory('kept');
-      const script = `export DATABASE_URL_FILE=${file('database-url')} ${variables}; "$0" "$1"`;
-      runProgram('bash', ['-ec', script, BACKUP, kept], { cwd: folder });
-      return readdirSync(kept);
+  for (const [name, section] of Object.entries(SECTIONS)) {
+    const commandsFor = (words: string) => {
+      const commands = commandsBehind(section, words);
+      return section === SECTIONS.systemd ? commands : withoutWait(commands);
     };
-    expect(() => backUp(`REDIS_CLI='${redisCli}'`)).to.throw(/No backup was made: .*NOAUTH/);
-    const made = backUp(`REDIS_CLI='${redisCli} --user backup' REDISCLI_AUTH=swordfish`);
-    expect(made).to.have.members(['gatehouse.dump', 'redis.tar']);
-    const [, percentage] = (await administrator.config('GET', REWRITE_PERCENTAGE)) as string[];
-    expect(percentage, 'as it was before').to.equal('100');
-    administrator.disconnect();
-  });
 
-  it('an older Redis: what was ended since stays so, who refreshed since goes on', async () => {
-    const people = await ledger();
-    await carryOut(commandsBehind('**An older Redis, below'));
-    await people.nobodyComesBack();
-    const { confidential } = seeded.clients;
-    for (const { refreshToken } of [people.kept, people.current]) {
-      expect((await refresh(issuer, confidential, refreshToken)).status).to.equal(200);
-    }
-    await people.everyLaterCredentialHasEnded();
-    await people.nobodyIsLockedOut();
-  });
+    it(`an older Redis (${name}): what was ended since stays so, who refreshed since goes on`, async () => {
+      const people = await ledger(section);
+      await carryOut(commandsFor('**An older Redis, below'));
+      await people.nobodyComesBack();
+      const { confidential } = seeded.clients;
+      for (const { refreshToken } of [people.kept, people.current]) {
+        expect((await refresh(issuer, confidential, refreshToken)).status).to.equal(200);
+      }
+      await people.everyLaterCredentialHasEnded();
+      await people.nobodyIsLockedOut();
+    });
 
-  it('an older PostgreSQL: everything is ended, and nobody is asked again', async () => {
-    const people = await ledger();
-    await carryOut(commandsBehind('**An older PostgreSQL, above'));
+    it(`an older PostgreSQL (${name}): everything is ended, and nobody is asked again`, async () => {
+      const people = await ledger(section);
+      // A migration of a later version, which the backup does not have.
+      const database = new pg.Client({ connectionString: databaseUrl });
+      await database.connect();
+      await database.query('CREATE TABLE later (id text REFERENCES organizations)');
+      await carryOut(commandsFor('**An older PostgreSQL, above'));
+      const { rows } = await database.query("SELECT to_regclass('later') AS later");
+      expect(rows).to.deep.equal([{ later: null }]);
+      await database.end();
+      await people.nobodyComesBack();
+      for (const tokens of [people.kept, people.current]) await people.isDead(tokens);
+      await people.everyLaterCredentialHasEnded();
+      await people.nobodyIsLockedOut();
+      await people.nobodyIsLockedOut(seeded.clients.otherConfidential);
+    });
+  }
+
+  it('both older: the commands for an older PostgreSQL end everything', async () => {
+    const people = await ledger(SECTIONS.systemd);
+    const ofRedis = commandsBehind(SECTIONS.systemd, '**An older Redis, below');
+    const files = ofRedis.slice(0, ofRedis.indexOf('systemctl start redis-server') + 1);
+    expect(files).to.have.length.above(3);
+    const ofPostgres = commandsBehind(SECTIONS.systemd, '**An older PostgreSQL, above');
+    await carryOut([...files, ...withoutWait(ofPostgres).slice(1)]);
     await people.nobodyComesBack();
     for (const tokens of [people.kept, people.current]) await people.isDead(tokens);
     await people.everyLaterCredentialHasEnded();
     await people.nobodyIsLockedOut();
-    await people.nobodyIsLockedOut(seeded.clients.otherConfidential);
   });
 
   it('who changed a password or revoked an API key since can be found in the log', async () => {

@@ -27,6 +27,17 @@ export interface NodeOptions {
   readonly issuer?: string;
   readonly settings?: string;
   readonly environment?: Environment;
+  /** Where it listens, for a node that is started again there; without it, free ports of localhost. */
+  readonly address?: NodeAddress;
+  /** Receives its log, in place of `output()`. */
+  readonly logFile?: string;
+}
+
+export interface NodeAddress {
+  /** That `settings` name as well; without them nodes listen on localhost. */
+  readonly host: string;
+  readonly port: number;
+  readonly operatorsPort: number;
 }
 
 /** Resolves when it is ready. */
@@ -45,8 +56,14 @@ export async function launchNode({
   issuer,
   settings = '',
   environment: more = {},
+  address,
+  logFile,
 }: NodeOptions): Promise<RunningNode> {
-  const [port, operatorsPort] = [await freePort(), await freePort()];
+  const { host, port, operatorsPort } = address ?? {
+    host: 'localhost',
+    port: await freePort(),
+    operatorsPort: await freePort(),
+  };
   const file = path.join(temporaryDirectory('node'), 'gatehouse.yaml');
   const writeSettings = (yaml: string): void => writeFileSync(file, yaml);
   writeSettings(settings);
@@ -59,8 +76,12 @@ export async function launchNode({
     ...(beside && environmentOf(beside, more)),
     ...more,
   };
-  const program = startProgram(process.execPath, [main], { cwd: path.dirname(main), environment });
-  const operatorsUrl = `http://localhost:${operatorsPort}`;
+  const program = startProgram(process.execPath, [main], {
+    cwd: path.dirname(main),
+    environment,
+    ...(logFile !== undefined && { output: { file: logFile } }),
+  });
+  const operatorsUrl = `http://${host}:${operatorsPort}`;
   return {
     ...program,
     port,

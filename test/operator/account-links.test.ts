@@ -22,7 +22,7 @@ describe('links with accounts elsewhere', () => {
       .map(({ message }: { message: string }) => message)
       .join('\n');
   const linksOf = async (account: string) =>
-    (await value(`accounts links ${account}`)).map(({ subject }: { subject: string }) => subject);
+    (await value(`links list ${account}`)).map(({ subject }: { subject: string }) => subject);
 
   it('come with an import: of new people and of those that are there, and only once', async () => {
     await imported(line.account('A1', identity('ada')), line.account('A2'));
@@ -56,7 +56,7 @@ describe('links with accounts elsewhere', () => {
   });
 
   it('are taken away by hand, which is asked first and recorded', async () => {
-    const unlink = `accounts unlink a1@example.test --provider ${ISSUER}`;
+    const unlink = `links remove a1@example.test --provider ${ISSUER}`;
     expect((await refusal(unlink)).code).to.equal('confirmation_needed');
     expect(await value(`${unlink} --yes`)).to.include({ subject: 'ada', unlinked: true });
     expect((await records()).map(({ action }) => action)).to.deep.equal(['identity_unlinked']);
@@ -73,9 +73,9 @@ sign_in:
   providers: [{ id: platform, label: Platform, issuer: "${ISSUER}", client_id: gatehouse }]
 `);
     const configured = operatorWith({ ...variablesOf(parts().database), GATEHOUSE_CONFIG: config });
-    const [link] = await valueFrom(configured, 'accounts links a2@example.test');
+    const [link] = await valueFrom(configured, 'links list a2@example.test');
     expect(link).to.include({ provider: 'platform', subject: 'bob', last_used_at: null });
-    const unlink = 'accounts unlink a2@example.test --provider platform --yes';
+    const unlink = 'links remove a2@example.test --provider platform --yes';
     expect(await valueFrom(configured, unlink)).to.include({ issuer: ISSUER });
     const invited = await configured('accounts invite a2@example.test');
     expect(invited.output).to.include('Link to sign in, good once').and.include('/password?token=');
@@ -99,12 +99,12 @@ describe('passkeys', () => {
     await passkeys.add(made);
     expect((await run('accounts list')).output).to.match(/Ada +active +passkey$/m);
     expect((await run(`accounts show ${email}`)).output).to.include('It signs in with passkey.');
-    const [one] = await value(`accounts passkeys --account ${email}`);
+    const [one] = await value(`passkeys list --account ${email}`);
     expect(one).to.include({ name: 'Phone', synced: true, last_used_at: null });
-    expect((await run(`accounts passkeys ${email}`)).output).to.match(/^pk_.* Phone +yes /m);
+    expect((await run(`passkeys list ${email}`)).output).to.match(/^pk_.* Phone +yes /m);
     await records();
 
-    const remove = `accounts passkeys ${email} --remove ${one.id}`;
+    const remove = `passkeys remove ${email} --passkey ${one.id}`;
     expect((await refusal(remove)).code).to.equal('confirmation_needed');
     const mailServer = await startMailServer();
     const mailing = operatorWith({
@@ -119,7 +119,7 @@ describe('passkeys', () => {
       .and.include('by the operator of the service');
     expect((await records()).map(({ action }) => action)).to.deep.equal(['passkey_removed']);
     expect((await refusal(`${remove} --yes`)).code).to.equal('passkey_unknown');
-    expect((await run(`accounts passkeys ${email}`)).output).to.equal('It has no passkey.\n');
+    expect((await run(`passkeys list ${email}`)).output).to.equal('It has no passkey.\n');
   });
 });
 

@@ -2,6 +2,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
+import type { NodeAddress } from '../many-nodes/running-node.ts';
 import type { createOpened } from '../support/opened.ts';
 import { freePort } from '../support/programs.ts';
 import { type Overrides, startTestService, type TestService } from '../support/service.ts';
@@ -14,10 +15,17 @@ type Opened = ReturnType<typeof createOpened>;
 export async function nodeBehind(
   opened: Opened,
   issuer: string,
-  options: { proxyHops?: number; beside?: TestService; settings?: Overrides } = {},
+  options: {
+    proxyHops?: number;
+    beside?: TestService;
+    settings?: Overrides;
+    /** Where it listens; without it, free ports of 127.0.0.1. */
+    address?: NodeAddress;
+  } = {},
 ): Promise<TestService> {
-  const { proxyHops = 1, beside, settings: changes = {} } = options;
-  const server = { port: await freePort(), proxyHops };
+  const { proxyHops = 1, beside, settings: changes = {}, address } = options;
+  const at = address ? { ...address, operatorsHost: address.host } : { port: await freePort() };
+  const server = { ...at, proxyHops };
   const settings = { ...changes, issuer, isLoopback: true, server };
   return opened.add(
     startTestService({ deployment: 'postgres+redis', settings, ...(beside && { beside }) }),

@@ -92,7 +92,7 @@ describeOn([postgresServer, redisServer], 'operator doctor, behind a proxy', () 
 
   for (const [stream, wrong, message] of [
     ['buffer', 'holds back', 'brought nothing for 6 s'],
-    ['collect', 'collects the heartbeats of', '3 heartbeats at once'],
+    ['collect', 'collects the heartbeats of', '8 heartbeats at once'],
     ['cut', 'ends', 'ended after 1 heartbeat'],
   ] as const) {
     it(`finds a proxy that ${wrong} the stream of changes`, async () => {

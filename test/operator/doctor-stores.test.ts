@@ -107,6 +107,38 @@ describeOn([postgresServer, redisServer], 'operator doctor, of the stores', () =
     expect(tables.rowCount).to.equal(0);
   });
 
+  it('names what a later version has added to the schema', async () => {
+    const databaseUrl = await freshMigratedDatabaseUrl();
+    const client = new pg.Client(databaseUrl);
+    await client.connect();
+    await client.query(
+      "INSERT INTO gatehouse_migrations (name, run_on) VALUES ('9999_later', now())",
+    );
+    await client.end();
+    const { of } = await withStores(databaseUrl);
+    expect(of('migrations')).to.include({ status: 'ok' });
+    expect(of('migrations').message).to.contain('9999_later of a later one');
+  });
+
+  it('says of a server that only reads what to do', async () => {
+    const databaseUrl = await freshMigratedDatabaseUrl();
+    const url = new URL(databaseUrl);
+    url.searchParams.set('options', '-c default_transaction_read_only=on');
+    const found = (await withStores(url.href)).of('database_writes');
+    expect(found).to.include({ status: 'problem', where: 'DATABASE_URL' });
+    expect(found.remedy).to.contain('only reads: name the primary');
+  });
+
+  it('says of an unknown database what a start says, and of the nodes that it cannot know', async () => {
+    const url = new URL(await freshMigratedDatabaseUrl());
+    url.pathname = '/missing';
+    const { of } = await withStores(url.href);
+    expect(of('database').remedy).to.equal(
+      'make the database, or correct its name at the end of DATABASE_URL',
+    );
+    expect(of('nodes').message).to.contain('which cannot be used');
+  });
+
   it('finds a pooler behind which nodes hear of no change', async () => {
     const databaseUrl = await freshMigratedDatabaseUrl();
     const pooler = await opened.add(startDeafPooler(Number(new URL(databaseUrl).port)), (one) =>

@@ -41,9 +41,9 @@ describe('operator edits, beside a running service', () => {
     const { accessToken } = await on.partner.tokens(on.clients.confidential);
     await value(['warehouses', 'rename', warehouse.id, '--name', 'Europoort']);
     await eventually(async () => expect(await reached(accessToken)).to.contain('Europoort'));
-    const adopted = await value(`organizations rename ${organization.id} --external-id 17`);
+    const adopted = await value(`organizations update ${organization.id} --external-id 17`);
     expect(adopted).to.include({ name: organization.name, external_id: '17' });
-    const taken = await refusal(`organizations rename ${elsewhere.id} --external-id 17`);
+    const taken = await refusal(`organizations update ${elsewhere.id} --external-id 17`);
     expect(taken.code).to.equal('external_id_taken');
 
     const members = await value(`memberships list --warehouse ${warehouse.id}`);
@@ -60,8 +60,8 @@ describe('operator edits, beside a running service', () => {
       .empty;
 
     for (const [line, lost] of [
-      [`warehouses remove ${warehouse.id}`, '1 people and 0 machine'],
-      [`organizations remove ${organization.id}`, '1 people and 1 machine'],
+      [`warehouses delete ${warehouse.id}`, '1 people and 0 machine'],
+      [`organizations delete ${organization.id}`, '1 people and 1 machine'],
     ] as const) {
       const asked = await refusal(line);
       expect(asked.code).to.equal('confirmation_needed');
@@ -76,7 +76,7 @@ describe('operator edits, beside a running service', () => {
       ...{ organization_id: organization.id, organization_name: organization.name },
       ...{ people: 1, machines: 1 },
     });
-    expect((await refusal('warehouses remove wh_nope --yes')).code).to.equal('warehouse_unknown');
+    expect((await refusal('warehouses delete wh_nope --yes')).code).to.equal('warehouse_unknown');
   });
 
   it('a person: renamed, re-addressed, signed out, and erased but for an id in the audit', async () => {
@@ -124,14 +124,14 @@ describe('operator edits, beside a running service', () => {
 
     await value(['accounts', 'rename', person.email, '--name', 'Grace King']);
     const { invite_link: link } = await value(`accounts invite ${person.email}`);
-    await value(`accounts change-email ${person.email} --to King@Example.test`);
+    await value(`accounts update ${person.email} --new-email King@Example.test`);
     const { pathname, search } = new URL(link);
     expect((await on.partner.browser.get(pathname + search)).status).to.equal(410);
     await eventually(async () => {
       const { username } = await told(accessToken);
       expect(username).to.equal('King@Example.test');
     });
-    const taken = await refusal(`accounts change-email king@example.test --to oscar@example.test`);
+    const taken = await refusal(`accounts update king@example.test --new-email oscar@example.test`);
     expect(taken.code).to.equal('email_taken');
 
     const shown = await value('accounts show king@example.test');
@@ -185,8 +185,8 @@ describe('operator lists, each of them', () => {
     const { organization, warehouse } = on.seeded;
     await value(`accounts add --email ÄRGER@example.test --name Ärger --invite`);
     await value(`clients suspend ${on.clients.public.id}`);
-    await value(`organizations rename ${organization.id} --external-id O-1`);
-    await value(`warehouses rename ${warehouse.id} --external-id W-1`);
+    await value(`organizations update ${organization.id} --external-id O-1`);
+    await value(`warehouses update ${warehouse.id} --external-id W-1`);
     const { id: bergen } = await value(
       `warehouses add --organization ${on.seeded.elsewhere.id} --name Bergen`,
     );
@@ -236,6 +236,31 @@ describe('operator lists, each of them', () => {
   });
 });
 
+describe('operator lists, empty', () => {
+  const { run, value } = besideDatabase();
+
+  it('say whether nothing is there, or only nothing that the options match', async () => {
+    const organization = await value('organizations add --name Deserted');
+    const warehouse = `warehouses list --organization ${organization.id}`;
+    const account = await value('accounts add --email alone@example.test --name Alone --invite');
+    const connections = `connections list --account ${account.id}`;
+    const members = `memberships list --organization ${organization.id}`;
+    for (const [line, nothing] of [
+      ['accounts list --state suspended --match zzz', 'Nothing matches these options.'],
+      ['accounts list --match zzz', 'Nothing matches these options.'],
+      ['clients list --suspended', 'Nothing matches these options.'],
+      ['organizations list --match zzz', 'Nothing matches these options.'],
+      [warehouse, 'Nothing matches these options.'],
+      [`${members} --role owner`, 'Nothing matches these options.'],
+      [members, 'Nobody reaches it.'],
+      [`${connections} --match zzz`, 'Nothing matches these options.'],
+      [connections, 'Nothing is connected.'],
+    ] as const) {
+      expect((await run(line)).output, line).to.equal(`${nothing}\n`);
+    }
+  });
+});
+
 describe('operator lists', () => {
   const { run, value, refusal, parts } = besideDatabase();
 
@@ -269,7 +294,7 @@ describe('operator lists', () => {
     expect(idsOf(await value(['accounts', 'list', '--state', 'address taken']))).to.deep.equal([
       'acc_ofbefore00000000',
     ]);
-    await value('accounts change-email jo@example.test --to jo.storm@example.test');
+    await value('accounts update jo@example.test --new-email jo.storm@example.test');
     // At once: each later command would give it the address as well.
     const free = await parts().database.query(
       "SELECT email_key FROM accounts WHERE id = 'acc_ofbefore00000000'",
@@ -283,7 +308,7 @@ describe('operator lists', () => {
 
   it('refuse what would not be done', () =>
     expectWrongUsage(run, [
-      ...['clients update gate_ci_1', 'organizations rename org_1', 'connections list'],
+      ...['clients update gate_ci_1', 'organizations update org_1', 'connections list'],
       ...['accounts list --limit 0', 'accounts list --state odd', 'completion fish'],
       ...['memberships list --account a@b.test --role owner', ['accounts', 'list', '--reason', '']],
       'memberships list --organization org_1 --warehouse wh_1',
@@ -307,7 +332,7 @@ describe('operator completion', () => {
         },
       ).trim();
     expect(offered('war')).to.equal('warehouses');
-    expect(offered('accounts', 're')).to.equal('rename resume');
+    expect(offered('accounts', 'su')).to.equal('suspend');
     expect(offered('accounts', 'list', '--li')).to.equal('--limit');
     const version = execFileSync('bash', ['-c', `${output}\ngatehouse --version`], {
       encoding: 'utf8',

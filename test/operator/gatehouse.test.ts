@@ -5,7 +5,7 @@ import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { expect } from 'chai';
 import { readAssignments, readEnvironmentFile } from '../../src/operator/environment-file.ts';
-import { COMPILE_CACHE } from '../support/programs.ts';
+import { COMPILE_CACHE, runsAsRoot } from '../support/programs.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { storesOf } from './run-operator.ts';
@@ -17,13 +17,13 @@ describe('gatehouse on a machine with systemd', () => {
   const folder = temporaryDirectory('gatehouse');
 
   /** @param shown what `systemctl show` prints of the unit. */
-  async function gatehouse(shown: string, words: string[], environment = {}) {
+  async function gatehouse(shown: string, words: string[], environment = {}, cwd = folder) {
     const programs = path.join(folder, 'bin');
     mkdirSync(programs, { recursive: true });
     const stub = `#!/bin/sh\n[ "$1" = show ] || exit 0\ncat <<'END'\n${shown}\nEND\n`;
     writeFileSync(path.join(programs, 'systemctl'), stub, { mode: 0o755 });
     const child = spawn(GATEHOUSE, words, {
-      cwd: folder,
+      cwd,
       env: { ...COMPILE_CACHE, PATH: `${programs}:${process.env.PATH}`, ...environment },
     });
     const ended = new Promise((resolve) => child.once('close', resolve));
@@ -64,7 +64,31 @@ describe('gatehouse on a machine with systemd', () => {
       exitCode: 1,
       errors:
         'The environment of the service, /nowhere/at/all, cannot be read (ENOENT).\n' +
-        'Run it as root: sudo gatehouse …\n',
+        'Create it: deploy/systemd/environment is an example (docs/operations.md says what else it needs).\n',
+    });
+  });
+
+  describe('as root', () => {
+    before(function () {
+      if (!runsAsRoot) this.skip();
+    });
+
+    it('says so if the user of the unit does not exist', async () => {
+      const shown = `${unit({})}nosuchuser`;
+      const { exitCode, errors } = await gatehouse(shown, ['accounts', 'list']);
+      expect(exitCode).to.equal(1);
+      expect(errors).to.match(
+        /^The user of the service, nosuchuser, does not exist .*\nCreate it: /,
+      );
+    });
+
+    it('works in a folder that the user of the unit may not enter, such as /root', async () => {
+      const closed = path.join(folder, 'closed');
+      mkdirSync(closed, { recursive: true, mode: 0o700 });
+      const shown = `${unit({})}nobody`;
+      const { exitCode, output, errors } = await gatehouse(shown, ['--version'], {}, closed);
+      expect({ exitCode, errors }).to.deep.equal({ exitCode: 0, errors: '' });
+      expect(output).to.match(/^\d/);
     });
   });
 

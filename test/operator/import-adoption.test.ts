@@ -19,7 +19,7 @@ describe('an import takes for its own', () => {
     const planned = await value(`import ${file} ${options} --dry-run`);
     expect(await everythingIn(parts().database)).to.deep.equal(before);
     const done = await value(`import ${file} ${options} --yes`);
-    expect(done).to.deep.equal({ ...planned, dry_run: false });
+    expect(done).to.deep.equal({ ...planned, dry_run: false, import_id: done.import_id });
     expect((await value(`import ${file} ${options} --yes`)).changes).to.deep.equal([]);
     return done.changes;
   }
@@ -80,8 +80,8 @@ describe('an import takes for its own', () => {
         '--adopt-by-name',
       ),
     ).to.deep.equal([
-      '1 name: 2 organizations that were made by hand have the name "Acme"; give the right one its external_id first (organizations rename)',
-      '3 name: the line of "O2" has the same name, of one that was made by hand; give the right one its external_id first (organizations rename)',
+      '1 name: 2 organizations that were made by hand have the name "Acme"; give the right one its external_id first (organizations update)',
+      '3 name: the line of "O2" has the same name, of one that was made by hand; give the right one its external_id first (organizations update)',
     ]);
     const [{ change }] = await imported([organization('O1', 'Bolt')]);
     expect(change).to.equal('added');

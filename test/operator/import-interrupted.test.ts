@@ -34,7 +34,9 @@ describeOn([postgresServer], 'an import whose database is killed half-way', () =
     const error = await running;
     expect(error).to.include({ code: 'import_interrupted' });
     const [, told] =
-      /^The import broke off after (\d+) change\(s\), which are kept: /.exec(error.message) ?? [];
+      /^The import imp_\S{16} broke off after (\d+) change\(s\), which are kept: /.exec(
+        error.message,
+      ) ?? [];
     expect(error.remedy).to.match(/^Run the same command again/);
 
     await server.restart();

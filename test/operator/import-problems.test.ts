@@ -6,7 +6,7 @@ import { refusalOf } from '../clients/refusals.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { besideDatabase } from './beside-database.ts';
 import { everythingIn, fileOf, type Line, line } from './import-file.ts';
-import { operatorWith, type RunOperator, refusalFrom } from './run-operator.ts';
+import { operatorWith, type RunOperator, refusalFrom, valueFrom } from './run-operator.ts';
 
 const { account, membership, organization, rights, warehouse } = line;
 
@@ -122,6 +122,17 @@ describe('a file that operator import refuses', () => {
     );
     const lines = (await problemsOf(file)).map(({ line }) => line);
     expect(lines).to.deep.equal([1, 2, 3, 6]);
+  });
+
+  it('a file or folder that is missing is named as such', async () => {
+    const folder = temporaryDirectory('import');
+    for (const [file, message] of [
+      [`${folder}/people.jsonl`, `there is no file ${folder}/people.jsonl`],
+      [`${folder}/none/people.jsonl`, `the folder ${folder}/none does not exist`],
+    ] as const) {
+      const { error } = await valueFrom(alone, `import ${file}`, { exitCode: 2 });
+      expect(error.message).to.include(message);
+    }
   });
 
   it('what refers to nothing is told beside what cannot be read, which it may be about', async () => {

@@ -60,7 +60,7 @@ forEachDatabase('operator import --prune', (open) => {
     const planned = await prune(file, '--prune-at-most 50% --dry-run');
     const done = await prune(file);
     expect(removedIn(done)).to.deep.equal([1, 1, 1, 2, 1]);
-    expect(done).to.deep.equal({ ...planned, dry_run: false });
+    expect(done).to.deep.equal({ ...planned, dry_run: false, import_id: done.import_id });
     expect(await idsIn('organizations')).to.deep.equal(['O1', 'O2', 'O3']);
     expect(await idsIn('warehouses')).to.deep.equal(['W1', 'W2']);
     const left = await query('SELECT FROM organization_memberships');

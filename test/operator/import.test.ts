@@ -81,7 +81,9 @@ forEachDatabase('operator import', (open) => {
       .and.contain('nothing was changed');
     const planned = await importFile(later, '--dry-run');
     expect(await everything()).to.deep.equal(before);
-    expect(await importFile(later)).to.deep.equal({ ...planned, dry_run: false });
+    const { import_id, ...done } = await importFile(later);
+    expect({ ...done, import_id: null }).to.deep.equal({ ...planned, dry_run: false });
+    expect(import_id).to.match(/^imp_[\w-]{16}$/);
   });
 
   it('a second import writes nothing and tells no node anything', async () => {
@@ -112,7 +114,7 @@ forEachDatabase('operator import', (open) => {
       details: object;
       of: string | null;
     }>(
-      `SELECT action, details - '{organization_id,warehouse_id}'::text[] AS details, a.external_id AS of
+      `SELECT action, details - '{organization_id,warehouse_id,import_id}'::text[] AS details, a.external_id AS of
         FROM activity LEFT JOIN accounts a ON a.id = account_id
         WHERE actor = 'operator' ORDER BY activity.id`,
     );
@@ -135,6 +137,19 @@ forEachDatabase('operator import', (open) => {
       { action: 'account_suspended', of: 'A1', details: person },
       { action: 'account_resumed', of: 'A1', details: person },
     ]);
+  });
+
+  it('the audit lists what one import changed, and nothing else', async () => {
+    const first = await importFile(fileOf(...ACME, account('A1')));
+    const later = fileOf(...ACME, account('A1', { name: 'Jo' }), account('A2'));
+    const { output } = await run(`import ${later}`);
+    await value('accounts suspend a1@example.test');
+    const [, id = ''] = /^Done: import (imp_\S+)\. /m.exec(output) ?? [];
+    const actionsOf = async (importId: string) =>
+      (await value(`audit --import ${importId}`)).map(({ action }: { action: string }) => action);
+    expect(await actionsOf(id)).to.deep.equal(['account_changed', 'account_added']);
+    expect(await actionsOf(first.import_id)).to.have.length(3);
+    expect(await actionsOf('imp_0123456789abcdef')).to.deep.equal([]);
   });
 
   it('an account that was made by hand is adopted by its address, with what it has', async () => {

@@ -94,12 +94,12 @@ async function pass(
   else collect(answered, answer);
 }
 
-/** Passes on three pieces at a time. */
+/** Passes on eight pieces at a time. */
 function collect(from: IncomingMessage, to: ServerResponse): void {
   let waiting: Buffer[] = [];
   from.on('data', (chunk: Buffer) => {
     waiting.push(chunk);
-    if (waiting.length < 3) return;
+    if (waiting.length < 8) return;
     to.write(Buffer.concat(waiting));
     waiting = [];
   });

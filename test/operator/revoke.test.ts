@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import type { Queries } from '../../src/storage/queries.ts';
 import { type PartnerTokens, partnerTokens, tokensOf } from '../provider/partner-tokens.ts';
 import { eventually } from '../support/eventually.ts';
 import { clientCredentials, exchangeCode, introspect, refresh } from '../support/oauth.ts';
@@ -11,6 +12,23 @@ import { takeRecords } from './beside-database.ts';
 import { operatorBeside, type RunOperator, refusalFrom, valueFrom } from './run-operator.ts';
 
 const FROM = { address: '192.0.2.1', browser: '' };
+
+/** People who have this client connected, of whom nothing else is known. */
+async function connectMany(database: Queries, clientId: string, count: number): Promise<void> {
+  await database.query(
+    `INSERT INTO accounts (id, email, email_key, name, created_at)
+      SELECT 'many_' || lpad(n::text, 6, '0'), n || '@many.test', n || '@many.test', 'Many', now()
+        FROM generate_series(1, $1) AS n ON CONFLICT DO NOTHING`,
+    [count],
+  );
+  await database.query(
+    `INSERT INTO connections (account_id, client_id, connected_at, approved_at, consented_name, consented_hosts,
+        generation)
+      SELECT id, $1, now(), now(), 'Partner', '{}', 1 FROM accounts WHERE id LIKE 'many%' LIMIT $2
+      ON CONFLICT (account_id, client_id) DO UPDATE SET ended_at = NULL, ended_cause = NULL`,
+    [clientId, count],
+  );
+}
 
 forEachDeployment('operator revoke', (start) => {
   const on = startSeeded({ on: start });
@@ -99,7 +117,7 @@ forEachDeployment('operator revoke', (start) => {
       code: 'confirmation_needed',
     });
     expect(await revoke(`--client ${confidential.id} --yes`)).to.deep.equal({
-      ...{ client_id: confidential.id, connections: 2 },
+      ...{ client_id: confidential.id, connections: 2, suspended: false },
     });
     for (const { accessToken, refreshToken } of [mine, theirs, also]) {
       await expectEnded(accessToken);
@@ -108,6 +126,47 @@ forEachDeployment('operator revoke', (start) => {
     expect(await isActive(other.accessToken)).to.equal(true);
     expect((await records()).sort()).to.deep.equal([
       ...['client_tokens_revoked oscar', 'disconnected grace', 'disconnected oscar'],
+    ]);
+    expect(await isActive((await grace.tokens(confidential)).accessToken)).to.equal(true);
+  });
+
+  it('a client with many connections counts for nothing at once, and broken off it is begun again', async () => {
+    const { confidential } = on.clients;
+    const { accessToken, refreshToken } = await grace.tokens(confidential);
+    await connectMany(on.service.database, confidential.id, 2_500);
+    // The last step fails, as where the command dies before it.
+    await on.service.database.query(
+      `CREATE FUNCTION refuse_some() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+          IF new.account_id > 'many_002200' THEN RAISE 'broken off'; END IF; RETURN new; END $$;`,
+    );
+    await on.service.database.query(
+      `CREATE TRIGGER refused BEFORE UPDATE OF ended_at ON connections
+        FOR EACH ROW EXECUTE FUNCTION refuse_some()`,
+    );
+    try {
+      expect((await run(`revoke --client ${confidential.id} --yes`)).exitCode).to.equal(1);
+    } finally {
+      await on.service.database.query('DROP FUNCTION refuse_some CASCADE');
+    }
+    await expectEnded(accessToken);
+    expect(await isRefreshed(refreshToken)).to.equal(false);
+    const left = await on.service.connections.countOf(confidential.id);
+    expect(left, 'what was done stays done').to.be.within(1, 1_500);
+    await records();
+    expect(await revoke(`--client ${confidential.id} --yes`)).to.deep.equal({
+      ...{ client_id: confidential.id, connections: left, suspended: true },
+    });
+    expect(await on.service.connections.countOf(confidential.id)).to.equal(0);
+    const [last] = (await records()).filter((record) => !record.startsWith('disconnected'));
+    expect(last).to.equal('client_tokens_revoked oscar');
+    await on.service.clients.resume(confidential.id);
+    await expectEnded(accessToken);
+    expect(await isRefreshed(refreshToken)).to.equal(false);
+
+    await connectMany(on.service.database, confidential.id, 1_500);
+    await revoke(`--client ${confidential.id} --yes`);
+    expect((await records()).filter((record) => !record.startsWith('disconnected'))).to.deep.equal([
+      ...['client_suspended oscar', 'client_tokens_revoked oscar', 'client_resumed oscar'],
     ]);
     expect(await isActive((await grace.tokens(confidential)).accessToken)).to.equal(true);
   });

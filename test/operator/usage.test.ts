@@ -6,6 +6,7 @@ import { expect } from 'chai';
 import type { Command } from 'commander';
 import { describeDeployment } from '../../src/operator/deployment.ts';
 import { createProgram, READ_ONLY } from '../../src/operator/program/program.ts';
+import { VERBS } from '../../src/operator/program/verbs.ts';
 import { openDatabase } from '../../src/storage/database.ts';
 import { hasSchema } from '../../src/storage/migrate.ts';
 import { freshDatabaseUrl } from '../support/postgres-server.ts';
@@ -122,6 +123,35 @@ describe('the operator command', () => {
     expect({ exitCode, output }).to.have.property('exitCode', 1);
     expect(output).to.contain(`There is no Gatehouse in the data directory ${directory}`);
     expect(existsSync(directory)).to.equal(false);
+  });
+
+  it('has one verb for one thing, whatever the noun', () => {
+    const verbs = commandsOf(program)
+      .filter(([words]) => words.includes(' '))
+      .map(([words]) => words.split(' ')[1]?.split('-')[0] ?? '');
+    expect([...new Set(verbs)]).to.have.members(Object.keys(VERBS));
+  });
+
+  it('takes the spellings of version 0.1, and prints the new one', async () => {
+    for (const [former, now] of [
+      ['accounts rename a@b.test --name A', '`accounts update` now'],
+      ['accounts change-email a@b.test --to=c@b.test', '`--to` is `--new-email`'],
+      ['accounts links a@b.test', '`links list` now'],
+      ['accounts unlink a@b.test --provider x', '`links remove` now'],
+      ['accounts passkeys a@b.test', '`passkeys list` now'],
+      ['accounts passkeys a@b.test --remove pk_1', '`--remove` is `--passkey`'],
+      ['organizations rename org_1 --name A', '`organizations update` now'],
+      ['organizations remove org_1', '`organizations delete` now'],
+      ['warehouses rename wh_1 --name A', '`warehouses update` now'],
+      ['--reason x warehouses remove wh_1 --yes', '`warehouses delete` now'],
+    ] as const) {
+      const answer = await run(former);
+      expect(answer.errors, former).to.contain(now);
+      // Understood, and then there is no deployment to act on.
+      expect(answer.errors, former).to.contain('/nowhere/at/all').and.not.contain('--help');
+      const { error } = await valueFrom(run, former, { exitCode: 2 });
+      expect(error.code, former).to.equal('no_deployment');
+    }
   });
 
   it('lists as reading only commands that exist', () => {

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { browserInWords } from '../../src/pages/words/browser.ts';
+import { browserInWords } from '../../src/accounts/browser-names.ts';
 import { describeInBrowser, enterAs } from '../support/browser.ts';
 import { createTestClock, type TestClock } from '../support/clock.ts';
 import { eventually } from '../support/eventually.ts';

@@ -13,6 +13,8 @@ import { basic, postForm, revokeCurrent, type TestClient } from '../support/oaut
 import { startSeeded } from '../support/seeded.ts';
 
 const PATH = '/oauth/introspect/changes';
+/** Says how soon the next heartbeat comes. */
+const FIRST = ': heartbeat-ms=250\n\n';
 
 /** More than the other tests leave open. */
 const MAX = 10;
@@ -38,7 +40,7 @@ describe('the stream of changes', () => {
       .finally(() => {
         so.hasEnded = true;
       });
-    await eventually(() => expect(so.text).to.include(':\n\n'));
+    await eventually(() => expect(so.text).to.include(FIRST));
     return so;
   }
 
@@ -67,9 +69,9 @@ describe('the stream of changes', () => {
     expect(headers.get('x-accel-buffering')).to.equal('no');
     const reader = (body as ReadableStream<Uint8Array>).getReader();
     // The first is the beginning, and the others come by themselves.
-    for (const _ of [1, 2]) {
+    for (const heartbeat of [FIRST, ':\n\n']) {
       const { value } = await reader.read();
-      expect(Buffer.from(value ?? []).toString()).to.equal(':\n\n');
+      expect(Buffer.from(value ?? []).toString()).to.equal(heartbeat);
     }
     await reader.cancel();
     expect((await listen(on.clients.resourceServer, { method: 'HEAD' })).status).to.equal(200);
@@ -124,7 +126,7 @@ describe('the stream of changes', () => {
     await revokeCurrent(on.issuer, accessToken);
     const { authorization } = introspected.body;
     await eventually(() => expect(so.text).to.include(`data: ${authorization}\n\n`));
-    expect(so.text).to.match(/^(:\n\n|data: [\w-]+( gate_ci_[\w-]+)?\n\n)+$/);
+    expect(so.text).to.match(/^(:( heartbeat-ms=250)?\n\n|data: [\w-]+( gate_ci_[\w-]+)?\n\n)+$/);
   });
 
   it('ends for a resource server that is changed: it shows again who it is', async () => {
@@ -151,7 +153,7 @@ describe('the stream of changes', () => {
     expect(so.hasEnded).to.equal(false);
   });
 
-  it('ends at once when its node leaves', async () => {
+  it('of a node that leaves asks for the next one, and ends three seconds after the port', async () => {
     const so = await heard();
     // A reader that reads nothing does not hold it up either.
     const { port } = new URL(on.issuer);
@@ -160,8 +162,16 @@ describe('the stream of changes', () => {
     const authorization = `Authorization: ${basic(on.clients.resourceServer)}`;
     socket.write(`GET ${PATH} HTTP/1.1\r\nHost: ${host}\r\n${authorization}\r\n\r\n`);
     await once(socket, 'connect');
-    await on.service.leave();
+    const beforeLeaving = performance.now();
+    const left = on.service.leave();
+    await eventually(() => expect(so.text).to.include(': leaving\n\n'));
+    const mark = "SELECT pg_notify('gatehouse_named_changes', 'authorizations late')";
+    await on.service.database.query(mark);
+    await eventually(() => expect(so.text).to.include('data: late\n\n'));
+    expect(so.hasEnded).to.equal(false);
+    await left;
     await eventually(() => expect(so.hasEnded).to.equal(true));
+    expect(performance.now() - beforeLeaving).to.be.at.least(3_000);
     socket.destroy();
     // And that somebody listened no more was no failure of ours.
     expect(on.service.logLines.filter((line) => line.includes('failed'))).to.deep.equal([]);
@@ -204,10 +214,24 @@ describe('a stream of changes', () => {
     const stream = open();
     isLive = false;
     tell('everything', '');
-    expect(String(stream?.read())).to.equal(':\n\ndata: everything\n\n');
+    expect(String(stream?.read())).to.equal(`${FIRST}data: everything\n\n`);
     expect(stream?.read()).to.equal(null);
     await once(stream as Readable, 'end');
     expect(streams.open('gate_ci_api', 100)).to.equal('away');
+  });
+
+  it('brings no heartbeat of a node that is not sure to hear of changes, and ends', async () => {
+    const stream = open();
+    // No event says so: the process was stalled, and its timers fire in any order.
+    isLive = false;
+    expect(await text(stream)).to.equal(FIRST);
+  });
+
+  it('is opened by no node that leaves', async () => {
+    const stream = open();
+    streams.leave(0);
+    expect(streams.open('gate_ci_api', 100)).to.equal('away');
+    expect(await text(stream)).to.equal(`${FIRST}: leaving\n\n`);
   });
 
   it('names what changed by public ids', () => {

@@ -1,5 +1,6 @@
-/** Why an authorization ended is in its person's log, and a revocation never waits for that. */
+/** Why an authorization ended is in its person's log, before it is answered. */
 import { expect } from 'chai';
+import { eventually } from '../support/eventually.ts';
 import { exchangeCode, postForm, refresh, revokeCurrent } from '../support/oauth.ts';
 import { type PostgresServer, startPostgresServer } from '../support/postgres-server.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
@@ -71,16 +72,26 @@ describeOn([postgresServer, redisServer], 'a revocation while PostgreSQL is away
   });
   after(() => postgres?.stop());
 
-  it('is done all the same; only why is not recorded, which the log says', async () => {
+  it('ends it, is answered 503 because nobody could be told, and succeeds when it is repeated', async () => {
     const { accessToken } = await on.partner.tokens(on.clients.confidential);
     const [, id = ''] = /^gate_at_(.{22})/.exec(accessToken) ?? [];
     expect(await on.service.store.readAuthorization(id)).to.be.ok;
-    await postgres.stop();
-    expect((await revokeCurrent(on.issuer, accessToken)).status).to.equal(204);
+    await postgres.kill();
+    const answer = await revokeCurrent(on.issuer, accessToken);
+    expect(answer.status).to.equal(503);
+    expect(answer.headers.get('retry-after')).to.match(/^\d+$/);
     expect(await on.service.store.readAuthorization(id)).to.equal(undefined);
     await on.service.revocations.close();
-    const warnings = on.service.logLines.filter((line) => line.includes('is not recorded yet'));
+    const warnings = on.service.logLines.filter((line) => line.includes('is not recorded'));
     expect(warnings).not.to.deep.equal([]);
     expect(warnings.join()).to.contain('client_revoked').and.not.contain(accessToken);
+    await postgres.restart();
+    await eventually(async () => {
+      await on.service.revocations.close();
+      expect(await on.service.revocations.find(id)).to.include({ cause: 'client_revoked' });
+    });
+    const { confidential: client } = on.clients;
+    const again = await postForm(on.issuer, '/oauth/revoke', { token: accessToken }, { client });
+    expect(again.status, again.text).to.equal(200);
   });
 });

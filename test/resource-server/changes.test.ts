@@ -140,6 +140,98 @@ describe('the stream of changes of an API', () => {
     expect({ failures, streams: streams.length }).to.deep.equal({ failures: [], streams: 1 });
   });
 
+  it('stands for 0.9 seconds without a heartbeat of a service that sends one every 250 ms', async () => {
+    begin = (stream) => stream.writeHead(200, EVENTS).write(': heartbeat-ms=250\n\n');
+    open();
+    await remember(ADA);
+    passed += 899;
+    expect((await identify(ADA)).decidedBy).to.equal('memory');
+    passed += 1;
+    expect((await identify(ADA)).decidedBy).to.equal('service');
+    await eventually(() => expect(failures).to.include('timed_out'));
+  });
+
+  describe('of a node that leaves', () => {
+    let signal: AbortSignal;
+    let next: ServerResponse;
+
+    /** The next one is opened, and has begun, while the former one still stands. */
+    beforeEach(async () => {
+      open();
+      signal = await remember(ADA);
+      say(': leaving\n\n');
+      await streamCount(2);
+      const [, second] = streams;
+      if (second === undefined) throw new Error('there is no next one');
+      next = second;
+      // It has begun before what comes after its heartbeat.
+      const marker = await remember(BOB);
+      next.write('data: acc_bob\n\n');
+      await eventually(() => expect(marker.aborted).to.equal(true));
+    });
+    const former = () => streams[0] as ServerResponse;
+    /** Resolves when this was heard on the former one. */
+    const isHeardOnFormer = async (): Promise<void> => {
+      const marker = await remember(BOB);
+      former().write(':\n\ndata: acc_bob\n\n');
+      await eventually(() => expect(marker.aborted).to.equal(true));
+    };
+
+    it('is followed by the next one, and nobody is forgotten, once both were heard for a second', async () => {
+      passed += 999;
+      await isHeardOnFormer();
+      next.write(':\n\n');
+      expect(former().destroyed).to.equal(false);
+      passed += 1;
+      former().write(':\n\n');
+      await eventually(() => expect(former().destroyed).to.equal(true));
+      expect(signal.aborted).to.equal(false);
+      expect((await identify(ADA)).decidedBy).to.equal('memory');
+      await isHeard('');
+      expect({ failures, streams: streams.length }).to.deep.equal({ failures: [], streams: 2 });
+    });
+
+    it('is followed by the next one, and everybody is forgotten, if it ended before', async () => {
+      passed += 999;
+      await isHeardOnFormer();
+      former().destroy();
+      await eventually(() => expect(signal.aborted).to.equal(true));
+      expect((await identify(ADA)).decidedBy).to.equal('service');
+      await isHeard('');
+      expect(streams).to.have.length(2);
+    });
+
+    it('is heard together with the next one', async () => {
+      next.write('data: acc_ada\n\n');
+      await eventually(() => expect(signal.aborted).to.equal(true));
+      signal = await remember(ADA);
+      former().write('data: acc_ada\n\n');
+      await eventually(() => expect(signal.aborted).to.equal(true));
+    });
+
+    it('goes on when the next one breaks, and another one is opened', async () => {
+      next.destroy();
+      await streamCount(3);
+      expect(signal.aborted).to.equal(false);
+      await isHeardOnFormer();
+      expect((await identify(ADA)).decidedBy).to.equal('memory');
+    });
+  });
+
+  it('keeps no answer for five seconds after a change of what it names', async () => {
+    open();
+    const signal = await remember(ADA);
+    say('data: acc_ada\n\n');
+    await eventually(() => expect(signal.aborted).to.equal(true));
+    for (const seconds of [0, 4.999]) {
+      time.advance(seconds);
+      for (const _ of [1, 2]) expect((await identify(ADA)).decidedBy).to.equal('service');
+    }
+    time.advance(0.001);
+    expect((await identify(ADA)).decidedBy).to.equal('service');
+    expect((await identify(ADA)).decidedBy).to.equal('memory');
+  });
+
   for (const line of [
     'event: changed',
     'retry: 1000',

@@ -118,6 +118,7 @@ describe('a caller is remembered', () => {
     for (const token of tokens) await callerOf(token);
     for (const token of tokens) expect(await isAsked(token), token).to.equal(false);
   }
+  const tokenIn = (form: URLSearchParams) => form.get('token');
   const say = (what: string) => streams.at(-1)?.write(`data: ${what}\n\n`);
 
   it('until the service names what is no longer true, and nobody else is asked about', async () => {
@@ -172,15 +173,43 @@ describe('a caller is remembered', () => {
     expect(ada.organizations).to.equal(key.organizations);
   });
 
-  it('not beyond the expiry of the token, nor for longer than an hour', async () => {
+  it('not beyond the expiry of the token, nor for longer than ten minutes', async () => {
     answers[BOB] = { ...ANSWERS[BOB], exp: Math.floor(time.clock() / 1000) + 60 };
     await remember(ADA, BOB);
     time.advance(58);
     expect([await isAsked(ADA), await isAsked(BOB)]).to.deep.equal([false, false]);
     time.advance(2);
     expect([await isAsked(ADA), await isAsked(BOB)]).to.deep.equal([false, true]);
-    time.advance(3_600);
+    time.advance(540);
     expect(await isAsked(ADA)).to.equal(true);
+  });
+
+  it('and one who calls is asked about again in the background, before ten minutes are over', async () => {
+    await remember(ADA, BOB);
+    const { signal } = await callerOf(ADA);
+    // The service would tell of it, and for some reason did not.
+    delete answers[ADA];
+    answers[BOB] = { ...ANSWERS[BOB], organizations: [] };
+    time.advance(239);
+    for (const token of [ADA, BOB]) expect(await isAsked(token)).to.equal(false);
+    time.advance(301);
+    expect((await api.identify(bearer(ADA))).decidedBy, 'without waiting').to.equal('memory');
+    await eventually(() => expect(signal?.aborted).to.equal(true));
+    await eventually(async () => expect((await callerOf(BOB)).organizations).to.deep.equal([]));
+    time.advance(61);
+    expect(await isAsked(BOB), 'ten minutes after the first answer').to.equal(false);
+  });
+
+  it('but one who does not call again is forgotten, unless something may wait for the signal', async () => {
+    await callerOf(ADA);
+    await callerOf(BOB);
+    const { signal } = await callerOf(BOB);
+    time.advance(5);
+    const count = () => service.asked.filter((form) => form.has('token')).map(tokenIn);
+    const before = count().length;
+    time.advance(545);
+    await eventually(() => expect(count().slice(before)).to.deep.equal([BOB]));
+    expect(signal?.aborted).to.equal(false);
   });
 
   it('until the token expires: its signal fires then, without another call', async () => {
@@ -224,8 +253,8 @@ describe('a caller is remembered', () => {
     const former = await callerOf(ADA);
     const { signal } = former;
     answers[ADA] = { ...ANSWERS[ADA], organizations: [] };
-    // No change was announced, and an hour later it is found out all the same.
-    time.advance(3_600);
+    // No change was announced, and ten minutes later it is found out all the same.
+    time.advance(600);
     const next = await callerOf(ADA);
     expect(next).to.not.equal(former);
     expect(next.organizations).to.deep.equal([]);

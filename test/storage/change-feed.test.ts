@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
 import pg from 'pg';
 import { type ChangeFeed, listenForChanges } from '../../src/storage/change-feed.ts';
@@ -10,7 +11,7 @@ import { freshMigratedDatabaseUrl } from '../support/postgres-server.ts';
 import { freePort } from '../support/programs.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
 import { startOtherProcess } from './other-process.ts';
-import { startTcpProxy } from './tcp-proxy.ts';
+import { startTcpProxy, type TcpProxy } from './tcp-proxy.ts';
 
 const ADD_CLIENT = `INSERT INTO clients (id, kind, name, redirect_uris, native, created_at, updated_at)
   VALUES ($1, 'machine', '', '{}', false, '2030-01-01', '2030-01-01')`;
@@ -21,6 +22,9 @@ const ADD_WAREHOUSE = `INSERT INTO warehouses (id, organization_id, name, create
 
 const LISTENERS = "application_name = 'gatehouse changes' AND datname = current_database()";
 
+/** Milliseconds by which a change may be heard late: four round trips a second, of 700 ms at most. */
+const MAX_DELAY = 950;
+
 let feed: ChangeFeed;
 /** By `feed`, in this test. */
 let told: string[] = [];
@@ -28,7 +32,7 @@ let told: string[] = [];
 /** The suite that calls this listens on the database that `open` answers. */
 function listensOn(open: () => Promise<OpenDatabase>): void {
   before(async () => {
-    feed = await listenForChanges(await open());
+    feed = await listenForChanges(await open(), PATIENCE);
     feed.onChange((...change) => told.push(change.join(' ').trim()));
   });
   beforeEach(() => {
@@ -101,19 +105,63 @@ describeOn([postgresServer], 'change feed', () => {
     );
   });
 
-  it('whose connection is silently gone is not live any more, and comes back', async () => {
-    const url = new URL(databaseUrl);
-    const proxy = await startTcpProxy(Number(url.port));
-    url.port = String(proxy.port);
-    const behind = await openDatabase({ databaseUrl: url.href, dataDirectory: '' });
-    const own = await listenForChanges(behind);
-    expect(own.isLive).to.equal(true);
-    proxy.silence();
-    await eventually(() => expect(own.isLive).to.equal(false));
-    await eventually(() => expect(own.isLive).to.equal(true));
-    await own.close();
-    await behind.close();
-    await proxy.close();
+  describe('on a connection of its own', () => {
+    let proxy: TcpProxy;
+    let behind: OpenDatabase;
+    let own: ChangeFeed;
+
+    beforeEach(async () => {
+      const url = new URL(databaseUrl);
+      proxy = await startTcpProxy(Number(url.port));
+      url.port = String(proxy.port);
+      behind = await openDatabase({ databaseUrl: url.href, dataDirectory: '' });
+    });
+    afterEach(async () => {
+      await own.close();
+      await behind.close();
+      await proxy.close();
+    });
+    const open = async (): Promise<void> => {
+      own = await listenForChanges(behind);
+    };
+    const becomesLive = () => eventually(() => expect(own.isLive).to.equal(true));
+
+    it('that carries nothing any more is not live 950 ms later, and comes back', async () => {
+      await open();
+      await becomesLive();
+      proxy.silence();
+      const silentSince = performance.now();
+      await delay(MAX_DELAY - (performance.now() - silentSince));
+      expect(own.isLive).to.equal(false);
+      await becomesLive();
+    });
+
+    it('that passes on no notification is not live from the start', async () => {
+      proxy.swallowNotifications();
+      await open();
+      expect(own.isLive).to.equal(false);
+    });
+
+    it('that passes on no notification any more is not live after the next one to itself', async () => {
+      await open();
+      await becomesLive();
+      proxy.swallowNotifications();
+      await eventually(() => expect(own.isLive).to.equal(false));
+    });
+
+    it('is not live right after a stall of its process, and then forgets everything', async () => {
+      await open();
+      await becomesLive();
+      let forgot = 0;
+      own.onChange((topic) => {
+        if (topic === 'everything') forgot += 1;
+      });
+      // Nothing else runs in this process meanwhile, as if it was stopped.
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, MAX_DELAY);
+      expect(own.isLive).to.equal(false);
+      await becomesLive();
+      expect(forgot).to.be.at.least(1);
+    });
   });
 
   it('leaves no connection behind when it is closed', async () => {

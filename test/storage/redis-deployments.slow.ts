@@ -1,6 +1,4 @@
-import { writeFileSync } from 'node:fs';
 import type { Socket } from 'node:net';
-import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
 import { Redis } from 'ioredis';
@@ -11,36 +9,31 @@ import { redisLimits } from '../../src/storage/shared-limits.ts';
 import { StorageUnavailable } from '../../src/storage/storage-unavailable.ts';
 import type { TokenStore } from '../../src/storage/token-store.ts';
 import { tokensOf } from '../provider/partner-tokens.ts';
-import { atEndOfFile } from '../support/end-of-run.ts';
 import { eventually } from '../support/eventually.ts';
 import { exchangeCode, refresh } from '../support/oauth.ts';
-import { freePort, startProgram } from '../support/programs.ts';
+import { freePort } from '../support/programs.ts';
+import {
+  ask,
+  askSentinel,
+  clusterUrlOf,
+  expectState,
+  moveSlot,
+  portOf,
+  type Sentinel,
+  SLOTS,
+  startCluster,
+  startSentinel,
+  untilMaster,
+} from '../support/redis-groups.ts';
 import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
-import { describeOn, postgresServer, redisServer, required } from '../support/requirements.ts';
+import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { startsOn } from '../support/service.ts';
-import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { openStore } from './open-store.ts';
 import { FACTS, newId, tokenStoreContract } from './token-store-contract.ts';
 import { failureOf, withinLimit } from './waiting.ts';
 
 const inAnHour = (): number => Math.floor(Date.now() / 1000) + 3_600;
-const portOf = (server: RedisServer): string => new URL(server.url).port;
-
-const ask = (server: RedisServer, command: string, ...values: string[]): Promise<unknown> =>
-  callOnce(Number(portOf(server)), command, ...values);
-
-async function callOnce(port: number, command: string, ...values: string[]): Promise<unknown> {
-  const redis = new Redis({ port, lazyConnect: true, retryStrategy: () => null });
-  redis.on('error', () => {});
-  try {
-    await redis.connect();
-    return await redis.call(command, ...values);
-  } finally {
-    redis.disconnect();
-  }
-}
-
 describeOn([redisServer], 'Redis Cluster of three masters', () => {
   let masters: readonly RedisServer[];
   let url: string;
@@ -54,7 +47,7 @@ describeOn([redisServer], 'Redis Cluster of three masters', () => {
 
   before(async () => {
     masters = await startCluster();
-    url = `redis+cluster://${masters.map((master) => `127.0.0.1:${portOf(master)}`).join(',')}`;
+    url = clusterUrlOf(masters);
   });
   after(async () => {
     for (const store of opened) await store.close();
@@ -161,6 +154,58 @@ describeOn([redisServer], 'Redis Cluster of three masters', () => {
     await expectAllRead();
   });
 
+  it('is away while half of it is, and is asked about each master', async () => {
+    await eventually(() => expectState(masters, 'ok'));
+    const store = await open();
+    await store.ping();
+    const [first, second] = masters;
+    await Promise.all([first?.kill(), second?.kill()]);
+    expect(await withinLimit(store.ping())).to.be.instanceOf(StorageUnavailable);
+    await first?.restart();
+    expect(await withinLimit(store.ping())).to.be.instanceOf(StorageUnavailable);
+    await second?.restart();
+    await eventually(() => store.ping());
+  });
+
+  it('whose slots move with their keys loses and revives nothing meanwhile', async () => {
+    await eventually(() => expectState(masters, 'ok'));
+    const store = await open();
+    const [first, second] = masters;
+    if (!first || !second) throw new Error('no cluster');
+    const lifetimes = { codeSeconds: 600, absoluteSeconds: undefined };
+    const step = { attempt: 'mine', refreshSeconds: 3_600, retryWindowSeconds: 0 };
+    const chains = Array.from({ length: 400 }, () => ({
+      id: newId(),
+      rotation: 0,
+      isEnded: false,
+    }));
+    for (const { id } of chains) {
+      await store.beginAuthorization(id, FACTS, lifetimes);
+      await store.exchangeCode(id, step);
+    }
+    let isOver = false;
+    const working = chains.map(async (chain, index) => {
+      while (!isOver) {
+        const { outcome } = await store.rotate(chain.id, { ...step, from: chain.rotation });
+        expect(outcome).to.equal('issued');
+        chain.rotation += 1;
+        if (index % 4 === 0 && chain.rotation === 3) {
+          chain.isEnded = await store.endAuthorization(chain.id);
+          return;
+        }
+        await delay(50);
+      }
+    });
+    for (let slot = 0; slot < 300; slot += 1) await moveSlot(slot, first, second);
+    isOver = true;
+    await Promise.all(working);
+    for (const { id, rotation, isEnded } of chains) {
+      const found = await store.readAuthorization(id);
+      expect(found?.rotation).to.equal(isEnded ? undefined : rotation);
+    }
+    for (let slot = 0; slot < 300; slot += 1) await moveSlot(slot, second, first);
+  });
+
   it('whose slots move to another node is followed there', async () => {
     const { expectAllRead } = await openWithRecords();
     const [, second, third] = masters;
@@ -224,12 +269,6 @@ async function expectSomeAway(read: () => Promise<unknown>[]): Promise<void> {
   const away = errors.filter((error) => error instanceof StorageUnavailable);
   expect(away).not.to.deep.equal([]);
   expect(errors.filter((error) => error !== undefined)).to.deep.equal(away);
-}
-
-async function expectState(masters: readonly RedisServer[], state: 'ok' | 'fail'): Promise<void> {
-  for (const master of masters) {
-    expect(await ask(master, 'CLUSTER', 'INFO')).to.contain(`cluster_state:${state}`);
-  }
 }
 
 describeOn([redisServer], 'Redis behind a Sentinel', () => {
@@ -355,79 +394,3 @@ async function startLoad(url: string) {
     },
   };
 }
-
-/** The first and the last slot of each node. */
-const SLOTS = [
-  ['0', '5460'],
-  ['5461', '10922'],
-  ['10923', '16383'],
-] as const;
-
-/** Three masters without replicas, each with a third of the slots. */
-async function startCluster(): Promise<readonly RedisServer[]> {
-  const nodes = await Promise.all(
-    [0, 1, 2].map(async () => {
-      const busPort = await freePort();
-      const server = await startRedisServer({
-        'cluster-enabled': 'yes',
-        // By default 10000 above the port, which may be no port any more.
-        'cluster-port': String(busPort),
-        'cluster-node-timeout': '2000',
-        // Or what was written in the last second may be lost with the process.
-        appendfsync: 'always',
-      });
-      return { server, busPort };
-    }),
-  );
-  const [first] = nodes;
-  if (!first) throw new Error('no node');
-  for (const [index, { server }] of nodes.entries()) {
-    await ask(server, 'CLUSTER', 'ADDSLOTSRANGE', ...(SLOTS[index] ?? []));
-    await ask(server, 'CLUSTER', 'SET-CONFIG-EPOCH', String(index + 1));
-    if (server === first.server) continue;
-    const meet = ['127.0.0.1', portOf(first.server), String(first.busPort)];
-    await ask(server, 'CLUSTER', 'MEET', ...meet);
-  }
-  const servers = nodes.map(({ server }) => server);
-  await eventually(() => expectState(servers, 'ok'));
-  return servers;
-}
-
-interface Sentinel {
-  readonly port: number;
-  /** It hangs: it keeps its connections and does not answer. */
-  pause(): void;
-  resume(): void;
-}
-
-/** A Sentinel that watches the master as `warehouse`, and acts alone. */
-async function startSentinel(master: RedisServer): Promise<Sentinel> {
-  const cwd = temporaryDirectory('sentinel');
-  const port = await freePort();
-  const file = path.join(cwd, 'sentinel.conf');
-  const lines = [
-    `port ${port}`,
-    'bind 127.0.0.1',
-    `dir ${cwd}`,
-    `sentinel monitor warehouse 127.0.0.1 ${portOf(master)} 1`,
-    'sentinel down-after-milliseconds warehouse 500',
-    'sentinel failover-timeout warehouse 3000',
-  ];
-  writeFileSync(file, `${lines.join('\n')}\n`);
-  const sentinel = startProgram(required(redisServer), [file, '--sentinel'], { cwd });
-  atEndOfFile(() => sentinel.end('SIGTERM'));
-  await sentinel.waitUntil(async () => {
-    expect(await callOnce(port, 'SENTINEL', 'replicas', 'warehouse')).to.have.length(1);
-  });
-  return { port, pause: () => sentinel.pause(), resume: () => sentinel.resume() };
-}
-
-const askSentinel = (sentinel: Sentinel, question: string, ...values: string[]): Promise<unknown> =>
-  callOnce(sentinel.port, 'SENTINEL', question, ...values);
-
-/** Until the Sentinel has told that this is the master; it answers so a little earlier. */
-const untilMaster = (sentinel: Sentinel, expected: RedisServer): Promise<void> =>
-  eventually(async () => {
-    const facts = (await askSentinel(sentinel, 'master', 'warehouse')) as string[];
-    expect(facts[facts.indexOf('port') + 1]).to.equal(portOf(expected));
-  });

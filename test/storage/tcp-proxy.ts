@@ -8,6 +8,8 @@ export interface TcpProxy {
   leadTo(port: number): void;
   /** The connections that are there stay open and carry nothing any more. */
   silence(): void;
+  /** From now on answers of PostgreSQL come through, and notifications do not, as with some poolers. */
+  swallowNotifications(): void;
   /**
    * Breaks a connection once, at the first answer to a request that contains `request`.
    *
@@ -30,6 +32,7 @@ export async function startTcpProxy(target: number): Promise<TcpProxy> {
     | { request: RegExp; what: string; reached: () => void; released: Promise<void> }
     | undefined;
   const pairs = new Set<readonly [Socket, Socket]>();
+  let isSwallowing = false;
 
   const server = createServer((client) => {
     const upstream = connect(leadsTo, '127.0.0.1');
@@ -61,7 +64,9 @@ export async function startTcpProxy(target: number): Promise<TcpProxy> {
       });
       reached();
     });
-    upstream.on('data', (bytes) => {
+    const swallow = createNotificationFilter();
+    upstream.on('data', (answer) => {
+      const bytes = isSwallowing ? swallow(answer) : answer;
       if (beforeAnswer) {
         const { reached, released } = beforeAnswer;
         beforeAnswer = undefined;
@@ -96,6 +101,9 @@ export async function startTcpProxy(target: number): Promise<TcpProxy> {
         for (const socket of pair) socket.removeAllListeners('data').resume();
       }
     },
+    swallowNotifications() {
+      isSwallowing = true;
+    },
     breakAnswerTo: (request, passed = () => 0) =>
       new Promise((done) => {
         sabotage = { request, passed, done };
@@ -111,6 +119,27 @@ export async function startTcpProxy(target: number): Promise<TcpProxy> {
       for (const pair of pairs) for (const socket of pair) socket.destroy();
       await closed;
     },
+  };
+}
+
+/** A message of PostgreSQL: one byte that says of which kind it is, then its length without that byte. */
+const KIND_LENGTH = 1;
+const HEAD_LENGTH = 5;
+const NOTIFICATION = 'A'.charCodeAt(0);
+
+/** @returns what takes the notifications out of what a server sends, piece by piece. */
+function createNotificationFilter(): (bytes: Buffer) => Buffer {
+  let rest: Buffer = Buffer.alloc(0);
+  return (bytes) => {
+    rest = Buffer.concat([rest, bytes]);
+    const passed: Buffer[] = [];
+    while (rest.length >= HEAD_LENGTH) {
+      const length = KIND_LENGTH + rest.readInt32BE(KIND_LENGTH);
+      if (rest.length < length) break;
+      if (rest[0] !== NOTIFICATION) passed.push(rest.subarray(0, length));
+      rest = rest.subarray(length);
+    }
+    return Buffer.concat(passed);
   };
 }
 

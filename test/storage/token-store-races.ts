@@ -51,17 +51,18 @@ export function defineTokenStoreRaces(rounds: number): void {
         for (let round = 0; round < rounds; round += 1) await race(round);
       });
 
-    itEachTime('one of 20 attempts exchanges a code, and one of the others ends it', async () => {
-      const id = await begin();
-      const issues = await together((node, index) =>
-        node.exchangeCode(id, { ...lifetimes, attempt: `attempt${index}` }),
-      );
-      const outcomes = issues.map(({ outcome }) => outcome);
-      expect(count(outcomes, 'issued')).to.equal(1);
-      expect(count(outcomes, 'replayed')).to.equal(1);
-      expect(count(outcomes, 'missing')).to.equal(PARALLEL - 2);
-      expect(await nodes[1].readAuthorization(id)).to.equal(undefined);
-    });
+    itEachTime(
+      'one of 20 attempts exchanges a code, and the others are replays of it',
+      async () => {
+        const id = await begin();
+        const issues = await together((node, index) =>
+          node.exchangeCode(id, { ...lifetimes, attempt: `attempt${index}` }),
+        );
+        const outcomes = issues.map(({ outcome }) => outcome);
+        expect(count(outcomes, 'issued')).to.equal(1);
+        expect(count(outcomes, 'replayed')).to.equal(PARALLEL - 1);
+      },
+    );
 
     it('one of 20 attempts rotates, the others are its retries, and all come to the same', async () => {
       const id = await beginExchanged();
@@ -73,12 +74,11 @@ export function defineTokenStoreRaces(rounds: number): void {
       }
     });
 
-    itEachTime('without a window one of 20 rotates, and one of the others ends it', async () => {
+    itEachTime('without a window one of 20 rotates, and the others are replays of it', async () => {
       const id = await beginExchanged();
       const outcomes = await rotateAll(id, 0, 0);
       expect(count(outcomes, 'issued')).to.equal(1);
-      expect(count(outcomes, 'replayed')).to.equal(1);
-      expect(await nodes[1].readAuthorization(id)).to.equal(undefined);
+      expect(count(outcomes, 'replayed')).to.equal(PARALLEL - 1);
     });
 
     itEachTime('what was ended is gone, whoever steps on with it meanwhile', async (round) => {

@@ -1,7 +1,7 @@
 /** Real programs beside the tests: found, started, paused, and never left behind. */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { randomInt } from 'node:crypto';
-import { accessSync, constants, readdirSync, readFileSync } from 'node:fs';
+import { accessSync, closeSync, constants, openSync, readdirSync, readFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -38,8 +38,8 @@ export interface ProgramOptions {
   readonly unprivileged?: string;
   /** In place of the variables of this process. */
   readonly environment?: Readonly<Record<string, string | undefined>>;
-  /** `drop`: standard output goes nowhere, at no cost to this process. */
-  readonly output?: 'keep' | 'drop';
+  /** Standard output costs this process nothing where it is dropped, or appended to a file. */
+  readonly output?: 'keep' | 'drop' | { readonly file: string };
 }
 
 export function startProgram(
@@ -49,11 +49,14 @@ export function startProgram(
 ): Program {
   const [file, ...rest] = boundToThisProcess(command, args, options.unprivileged);
   if (file === undefined) throw new Error('nothing to start');
+  const { output: wanted = 'keep' } = options;
+  const appended = typeof wanted === 'object' ? openSync(wanted.file, 'a') : undefined;
   const child = spawn(file, rest, {
     cwd: options.cwd,
     env: { ...COMPILE_CACHE, ...(options.environment ?? process.env) },
-    stdio: ['ignore', options.output === 'drop' ? 'ignore' : 'pipe', 'pipe'],
+    stdio: ['ignore', appended ?? (wanted === 'drop' ? 'ignore' : 'pipe'), 'pipe'],
   });
+  if (appended !== undefined) closeSync(appended);
   let output = '';
   const keep = (text: unknown): void => {
     output = `${output}${text}`.slice(-20_000);

@@ -7,8 +7,10 @@ import { redisServer, required } from './requirements.ts';
 import { temporaryDirectory } from './temporary-directory.ts';
 
 export interface RedisServer {
-  /** The URL of database 0. */
+  /** The URL of database 0, with the password if `requirepass` names one. */
   readonly url: string;
+  /** The folder with its append-only files and snapshots. */
+  readonly directory: string;
   /** The server hangs: it keeps its connections and does not answer. */
   pause(): void;
   resume(): void;
@@ -56,7 +58,8 @@ export async function startRedisServer(
   const command = required(redisServer);
   const directory = temporaryDirectory('redis');
   const port = await freePort();
-  const url = `redis://127.0.0.1:${port}`;
+  const password = settings.requirepass ? `:${settings.requirepass}@` : '';
+  const url = `redis://${password}127.0.0.1:${port}`;
   const fixed = { bind: '127.0.0.1', port: String(port), dir: directory, daemonize: 'no' };
   const directives = Object.entries({ ...DURABLE, ...settings, ...fixed });
   const args = directives.flatMap(([name, value]) => [`--${name}`, value]);
@@ -80,6 +83,7 @@ export async function startRedisServer(
   };
   const server: RedisServer = {
     url,
+    directory,
     pause: () => program.pause(),
     resume: () => program.resume(),
     kill: () => end('SIGKILL'),

@@ -7,6 +7,7 @@ import {
 } from '../../src/accounts/organizations/organizations.ts';
 import { type Clock, systemClock } from '../../src/clock.ts';
 import type { Settings } from '../../src/config/settings.ts';
+import { logMixin } from '../../src/current-request.ts';
 import { type Service, startService } from '../../src/service.ts';
 import { realNow } from './clock.ts';
 import { freshDataDirectory } from './embedded-postgres.ts';
@@ -70,7 +71,10 @@ export async function startTestService(options: StartOptions = {}): Promise<Test
   const clock = options.clock ?? (() => systemClock() + ahead * 1_000);
   const settings = await settingsOf(options);
   const logLines: string[] = [];
-  const log = pino({ level: settings.log.level }, { write: (line) => void logLines.push(line) });
+  const log = pino(
+    { level: settings.log.level, mixin: logMixin },
+    { write: (line) => void logLines.push(line) },
+  );
   const loadSettings = () => changedBy(settings, options.reloaded?.() ?? {});
   // Whoever passes a clock moves the time of everything; whoever passes none may move ours alone.
   // The embedded database reads Date.now, which a test has moved.

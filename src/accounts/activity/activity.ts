@@ -1,5 +1,6 @@
 /** The security log: what happened to an account, for the person and for the operator's audit. */
 import type { Clock } from '../../clock.ts';
+import { currentRequest } from '../../current-request.ts';
 import type { Queries } from '../../storage/queries.ts';
 import type { Action, Details } from './activity-words.ts';
 
@@ -38,6 +39,8 @@ export interface ActivityRecord extends NewActivity {
   readonly at: Date;
   readonly details: Details;
   readonly by?: OperatedBy;
+  /** The request that made it, as in its log lines; absent for the operator command. */
+  readonly requestId?: string;
 }
 
 export interface Activity {
@@ -53,6 +56,13 @@ export interface Activity {
     tx: Queries,
     origin?: Origin,
   ): Promise<void>;
+  /**
+   * Returns an INSERT for use inside a larger statement. It adds one entry for each row of `rows`, a
+   * table or CTE of that statement, and merges the row's column `details` into the entry's own.
+   *
+   * @param use adds a parameter to the statement and answers its name.
+   */
+  partOf(entry: NewActivity, rows: string, use: (value: unknown) => string): string;
   /** The newest first. */
   of(accountId: string, page: ActivityPage): Promise<ActivityRecord[]>;
   /** Deletes at most `limit` records older than `olderThan`. @returns how many it were. */
@@ -71,7 +81,7 @@ export interface ActivityPage {
 
 const LONGEST_BROWSER = 200;
 export const ACTIVITY_COLUMNS =
-  'id, at, account_id, actor, action, details, address, browser, operator, reason';
+  'id, at, account_id, actor, action, details, address, browser, operator, reason, request_id';
 
 export interface ActivityRow {
   id: string;
@@ -84,6 +94,7 @@ export interface ActivityRow {
   browser: string | null;
   operator: string | null;
   reason: string | null;
+  request_id: string | null;
 }
 
 export function createActivity(parts: {
@@ -99,8 +110,8 @@ export function createActivity(parts: {
     async record({ action, actor, accountId, details = {}, origin }, tx = database) {
       const recorded = await tx.query(
         `INSERT INTO activity (at, account_id, actor, action, details, address, browser,
-            operator, reason)
-          SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9
+            operator, reason, request_id)
+          SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $12
             WHERE $10::text IS NULL OR EXISTS (SELECT FROM accounts
               WHERE id = $2 AND suspended_at IS NULL
                 AND session_generation <= $11 AND $10 <> ALL(ended_sessions))
@@ -115,6 +126,7 @@ export function createActivity(parts: {
           ...operatedBy(actor),
           origin?.session?.uid ?? null,
           origin?.session?.generation ?? null,
+          currentRequest()?.requestId ?? null,
         ],
       );
       if (recorded.length === 0) throw new SessionEnded();
@@ -124,9 +136,9 @@ export function createActivity(parts: {
       if (entries.length === 0) return;
       await tx.query(
         `INSERT INTO activity (at, account_id, actor, action, details, address, browser,
-            operator, reason)
+            operator, reason, request_id)
           SELECT $1, account_id, actor, action, details, $6, $7,
-            CASE actor WHEN 'operator' THEN $8 END, CASE actor WHEN 'operator' THEN $9 END
+            CASE actor WHEN 'operator' THEN $8 END, CASE actor WHEN 'operator' THEN $9 END, $10
           FROM unnest($2::text[], $3::text[], $4::text[], $5::jsonb[])
             WITH ORDINALITY AS entry (account_id, actor, action, details, position)
           ORDER BY position`,
@@ -138,8 +150,22 @@ export function createActivity(parts: {
           entries.map(({ details = {} }) => JSON.stringify(details)),
           ...valuesOf(origin),
           ...operatedBy('operator'),
+          currentRequest()?.requestId ?? null,
         ],
       );
+    },
+
+    partOf({ action, actor, accountId, details = {}, origin }, rows, use) {
+      const [address, browser] = valuesOf(origin);
+      const [operator, reason] = operatedBy(actor);
+      const requestId = currentRequest()?.requestId ?? null;
+      return `INSERT INTO activity (at, account_id, actor, action, details, address, browser,
+          operator, reason, request_id)
+        SELECT ${use(new Date(clock()))}::timestamptz, ${use(accountId ?? null)}::text,
+          ${use(actor)}::text, ${use(action)}::text,
+          ${use(JSON.stringify(details))}::jsonb || ${rows}.details, ${use(address)}::text,
+          ${use(browser)}::text, ${use(operator)}::text, ${use(reason)}::text, ${use(requestId)}::text
+        FROM ${rows}`;
     },
 
     async of(accountId, { limit, before = Number.MAX_SAFE_INTEGER, actions, text }) {
@@ -177,7 +203,8 @@ const valuesOf = (origin: Origin | undefined): [string | null, string | null] =>
 ];
 
 export function activityFrom(row: ActivityRow): ActivityRecord {
-  const { id, at, account_id, actor, action, details, address, browser, operator, reason } = row;
+  const { id, at, account_id, actor, action, details, address, browser } = row;
+  const { operator, reason, request_id } = row;
   return {
     id: Number(id),
     at,
@@ -187,5 +214,6 @@ export function activityFrom(row: ActivityRow): ActivityRecord {
     ...(account_id !== null && { accountId: account_id }),
     ...(address !== null && { origin: { address, browser: browser ?? '' } }),
     ...(operator !== null && { by: { operator, ...(reason !== null && { reason }) } }),
+    ...(request_id !== null && { requestId: request_id }),
   };
 }

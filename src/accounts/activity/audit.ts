@@ -6,6 +6,7 @@ import {
   type ActivityRow,
   activityFrom,
 } from './activity.ts';
+import type { Action } from './activity-words.ts';
 
 export interface AuditQuestion {
   /** In whose log it is. */
@@ -15,6 +16,10 @@ export interface AuditQuestion {
   readonly actor?: ActivityRecord['actor'] | undefined;
   /** The end of the secret or API key it was about. */
   readonly lastFour?: string | undefined;
+  /** The request that made it, `req_…`. */
+  readonly requestId?: string | undefined;
+  /** The import that made it, `imp_…`. */
+  readonly importId?: string | undefined;
   /** From then on. */
   readonly since?: Date | undefined;
   /** Before then. */
@@ -32,17 +37,38 @@ export interface AuditRecord extends ActivityRecord {
 export interface Audit {
   /** The newest first. */
   find(question: AuditQuestion): Promise<AuditRecord[]>;
+  /** Sign-ins that were refused after `since`, grouped by account and cause, latest first. */
+  refusedSignIns(since: Date, accountId?: string): Promise<RefusedSignIns[]>;
 }
+
+/** Refused sign-ins of one account that are alike. */
+export interface RefusedSignIns extends Pick<ActivityRecord, 'action' | 'details'> {
+  readonly id: string;
+  readonly accountId: string;
+  readonly email: string;
+  readonly count: number;
+  readonly first: Date;
+  readonly last: Date;
+}
+
+const REFUSED_SIGN_INS: readonly Action[] = [
+  'sign_in_failed',
+  'sign_in_refused',
+  'passkey_refused',
+];
 
 export const createAudit = ({ database }: { readonly database: Queries }): Audit => ({
   async find(question) {
-    const { accountId, clientId, action, actor, lastFour, since, until, before, limit } = question;
+    const { accountId, clientId, action, actor, lastFour, requestId, importId } = question;
+    const { since, until, before, limit } = question;
     const asked = [
       ['account_id = $', accountId],
       [`${DETAIL.clientId} = $`, clientId],
       ['action = $', action],
       ['actor = $', actor],
       [`${DETAIL.lastFour} = $`, lastFour],
+      ['request_id = $', requestId],
+      [`${DETAIL.importId} = $`, importId],
       ['at >= $', since],
       [BEFORE, until],
       ['id < $', before],
@@ -63,9 +89,23 @@ export const createAudit = ({ database }: { readonly database: Queries }): Audit
       ...(email !== null && { email }),
     }));
   },
+
+  refusedSignIns: (since, accountId) =>
+    database.query<RefusedSignIns>(
+      `SELECT v.account_id AS "accountId", a.email, v.action, v.details, max(v.id) AS id,
+          count(*)::integer AS count, min(v.at) AS first, max(v.at) AS last
+        FROM activity v JOIN accounts a ON a.id = v.account_id
+        WHERE v.action = ANY($1) AND v.at > $2 AND (v.account_id = $3 OR $3::text IS NULL)
+        GROUP BY v.account_id, a.email, v.action, v.details ORDER BY max(v.id) DESC`,
+      [REFUSED_SIGN_INS, since, accountId ?? null],
+    ),
 });
 
 /** By the id as well, which grows with time: the records after it are then not looked at. */
 const BEFORE = `at < $ AND
   id <= coalesce((SELECT id FROM activity WHERE at < $ ORDER BY at DESC LIMIT 1), 0)`;
-const DETAIL = { clientId: "(details ->> 'client_id')", lastFour: "(details ->> 'last_four')" };
+const DETAIL = {
+  clientId: "(details ->> 'client_id')",
+  lastFour: "(details ->> 'last_four')",
+  importId: "(details ->> 'import_id')",
+};

@@ -5,6 +5,7 @@ import { transactionOf } from '../../storage/account-turns.ts';
 import type { ChangeFeed } from '../../storage/change-feed.ts';
 import type { WriteUses } from '../../storage/last-used.ts';
 import { createMemory } from '../../storage/memory.ts';
+import { type Page, type PageRequest, pageOf } from '../../storage/pages.ts';
 import type { Database, Queries } from '../../storage/queries.ts';
 import { isAccountId } from '../account.ts';
 import type { Activity, Origin } from '../activity/activity.ts';
@@ -25,6 +26,10 @@ export interface ApiKeys extends ApiKeyCreation {
   find(accountId: string, id: string): Promise<ApiKey | undefined>;
   /** All of a person's keys, newest first, the recently expired among them. */
   listOf(accountId: string): Promise<ApiKey[]>;
+  /** The keys of one person or of everyone, newest first. */
+  list(page: PageRequest, accountId?: string): Promise<Page<ListedApiKey>>;
+  /** The key of this id, whoever's it is, active or expired. */
+  findById(id: string): Promise<ApiKey | undefined>;
   /**
    * From the next request on the key is refused.
    *
@@ -42,6 +47,10 @@ export interface ApiKeys extends ApiKeyCreation {
   readonly writeUses: WriteUses;
   /** Forgets up to `limit` keys that expired a month ago. @returns how many it were. */
   removeExpired(limit: number): Promise<number>;
+}
+
+export interface ListedApiKey extends ApiKey {
+  readonly email: string;
 }
 
 /** How long an expired key stays in the list, to explain why an integration stopped. */
@@ -119,6 +128,24 @@ export function createApiKeys(parts: {
     },
 
     listOf: (accountId) => select('account_id = $1 ORDER BY created_at DESC, id', [accountId]),
+
+    list: (page, accountId) =>
+      pageOf<ListedApiKey>(
+        database,
+        {
+          select: `SELECT k.*, a.email FROM (SELECT ${API_KEY_COLUMNS} FROM api_keys) k
+            JOIN accounts a ON a.id = k."accountId" WHERE a.id = $1 OR $1::text IS NULL`,
+          order: '"createdAt" DESC, id',
+          cells: ['id', 'email', 'name', '"lastFour"'],
+          values: [accountId ?? null],
+        },
+        page,
+      ),
+
+    async findById(id) {
+      const [key] = isApiKeyId(id) ? await select('id = $1', [id]) : [];
+      return key;
+    },
 
     async revoke(accountId, id, origin) {
       if (!isAccountId(accountId) || !isApiKeyId(id)) return false;

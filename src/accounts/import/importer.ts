@@ -1,6 +1,7 @@
 /** Brings accounts, organizations, warehouses and memberships to the state that a file describes. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Clock } from '../../clock.ts';
+import { randomId } from '../../random-id.ts';
 import type { Database } from '../../storage/queries.ts';
 import { StorageUnavailable } from '../../storage/storage-unavailable.ts';
 import type { Activity } from '../activity/activity.ts';
@@ -12,7 +13,12 @@ import {
   lockImports,
 } from './import-lock.ts';
 import type { ImportType } from './line.ts';
-import { createFoundProblems, ImportInterrupted, ImportProblems } from './problems.ts';
+import {
+  type BrokenImport,
+  createFoundProblems,
+  ImportInterrupted,
+  ImportProblems,
+} from './problems.ts';
 import { type Pruned, type PruneLimit, pruneExcess } from './prune-limit.ts';
 import { createImportTally, type ImportReport, noteImport } from './report.ts';
 import { type ImportPlan, type Look, stepsOf } from './steps.ts';
@@ -39,8 +45,18 @@ export interface Importer {
    *
    * @throws ImportInterrupted
    */
-  carryOut(plan: ImportPlan, lock: ImportLock, tell?: Tell): Promise<void>;
+  carryOut(plan: ImportPlan, options: CarryOutOptions): Promise<void>;
 }
+
+interface CarryOutOptions {
+  readonly lock: ImportLock;
+  /** The audit entries of the import carry it; see `newImportId`. */
+  readonly id: string;
+  readonly tell?: Tell;
+}
+
+/** Makes the id of an import: `imp_` and 16 characters. */
+export const newImportId = (): string => randomId('imp_', 16);
 
 /** Is told of each step how many lines were looked at by then. */
 export type Tell = (lines: number) => void;
@@ -66,14 +82,17 @@ export function createImporter(parts: {
   });
 
   /** Looks again inside of the transaction, and writes what it finds there. */
-  async function write(lock: ImportLock, look: Look): Promise<ImportStep> {
+  async function write({ lock, id }: CarryOutOptions, look: Look): Promise<ImportStep> {
     return database.transaction(async (tx) => {
       await lock.requireHeld(tx);
       await tx.query(ONE_BATCH);
       const step = await look(tx);
       if (step.changes.some(({ change }) => change !== 'kept')) {
         const records = await step.write(tx);
-        await activity.recordAll(records.map(asImported), tx);
+        await activity.recordAll(
+          records.map((record) => asImported(record, id)),
+          tx,
+        );
       }
       return step;
     });
@@ -102,7 +121,7 @@ export function createImporter(parts: {
       return { ...tally.report(), ...(excess && { excess }) };
     },
 
-    async carryOut(plan, lock, tell) {
+    async carryOut(plan, options) {
       const facts = factsOf(plan);
       const tally = createImportTally();
       let kept = 0;
@@ -110,7 +129,7 @@ export function createImporter(parts: {
       try {
         const steps = stepsOf(plan, facts, (look) =>
           withPatience(() =>
-            write(lock, async (tx) => {
+            write(options, async (tx) => {
               const step = await look(tx);
               // Somebody else changed something since the comparison.
               facts.problems.refuse();
@@ -122,20 +141,20 @@ export function createImporter(parts: {
           tally.note(type, step.changes, lines);
           kept += step.changes.filter(({ change }) => change !== 'kept').length;
           looked += lines;
-          tell?.(looked);
+          options.tell?.(looked);
         }
         await withPatience(() => noteImport(database, new Date(clock()), tally.report()));
       } catch (error) {
-        throw interruption(error, kept) ?? error;
+        throw interruption(error, { kept, id: options.id }) ?? error;
       }
     },
   };
 }
 
-const asImported = (record: Awaited<ReturnType<ImportStep['write']>>[number]) => ({
+const asImported = (record: Awaited<ReturnType<ImportStep['write']>>[number], id: string) => ({
   ...record,
   actor: 'operator' as const,
-  details: { ...record.details, by: 'import' },
+  details: { ...record.details, by: 'import', import_id: id },
 });
 
 /** A batch may be repeated: what an attempt wrote whose answer was lost is simply there already. */
@@ -151,25 +170,25 @@ async function withPatience<Result>(attempt: () => Promise<Result>): Promise<Res
   return attempt();
 }
 
-function interruption(error: unknown, kept: number): ImportInterrupted | undefined {
+function interruption(error: unknown, broken: BrokenImport): ImportInterrupted | undefined {
   if (error instanceof StorageUnavailable) {
     const reason = `the database does not answer (${error.reason})`;
-    return new ImportInterrupted(kept, reason, error);
+    return new ImportInterrupted(broken, reason, error);
   }
   if (error instanceof ImportLockLost) {
     const reason = 'it stood still for so long that another import has begun';
-    return new ImportInterrupted(kept, reason, error);
+    return new ImportInterrupted(broken, reason, error);
   }
   const meanwhile = 'somebody changed the same things meanwhile';
   if (error instanceof ImportProblems) {
     const [first] = error.problems;
     return new ImportInterrupted(
-      kept,
+      broken,
       `${meanwhile} (line ${first?.line}: ${first?.message})`,
       error,
     );
   }
   // A violated constraint: an address was taken, or an organization removed, after it was looked at.
   const isOvertaken = error instanceof Error && 'constraint' in error && error.constraint;
-  return isOvertaken ? new ImportInterrupted(kept, meanwhile, error) : undefined;
+  return isOvertaken ? new ImportInterrupted(broken, meanwhile, error) : undefined;
 }

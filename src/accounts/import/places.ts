@@ -129,7 +129,7 @@ export async function compareWarehouses(
 const moved = (organization: string | null): string =>
   organization === null
     ? 'organization: the warehouse belongs to one that was made by hand; give that an external_id ' +
-      'first (organizations rename), or the warehouse another one'
+      'first (organizations update), or the warehouse another one'
     : `organization: the warehouse belongs to ${JSON.stringify(organization)}; where it is to move, ` +
       `add "former_organization":${JSON.stringify(organization)}`;
 
@@ -217,7 +217,7 @@ function adoptable<Row extends PlaceRow>(
     taken === undefined
       ? `${rows.length} ${type}s that were made by hand have the name ${JSON.stringify(name)}`
       : `the line of ${JSON.stringify(taken)} has the same name, of one that was made by hand`;
-  const how = `give the right one its external_id first (${type}s rename)`;
+  const how = `give the right one its external_id first (${type}s update)`;
   facts.problems.add(number, `name: ${why}; ${how}`);
   return undefined;
 }

@@ -56,15 +56,23 @@ export function createFoundProblems(): FoundProblems {
   };
 }
 
+export interface BrokenImport {
+  readonly id: string;
+  readonly kept: number;
+}
+
 /** Something came between two batches; what was written is good and stays. */
 export class ImportInterrupted extends Error {
   readonly code = 'import_interrupted';
   readonly remedy =
     'Run the same command again when that is over: it goes on where this one ended.';
 
-  /** @param kept how many changes are in the database. */
-  constructor(kept: number, reason: string, cause: unknown) {
-    super(`The import broke off after ${kept} change(s), which are kept: ${reason}.`, { cause });
+  /** @param broken which import, and how many of its changes are in the database. */
+  constructor(broken: BrokenImport, reason: string, cause: unknown) {
+    const { id, kept } = broken;
+    super(`The import ${id} broke off after ${kept} change(s), which are kept: ${reason}.`, {
+      cause,
+    });
     this.name = 'ImportInterrupted';
   }
 }

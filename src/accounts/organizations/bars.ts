@@ -2,6 +2,7 @@
 import type { Clock } from '../../clock.ts';
 import type { ChangeFeed } from '../../storage/change-feed.ts';
 import { createMemory } from '../../storage/memory.ts';
+import { byName, type Page, type PageRequest, pageOf } from '../../storage/pages.ts';
 import type { Queries } from '../../storage/queries.ts';
 
 export interface Bars {
@@ -9,6 +10,11 @@ export interface Bars {
   of(clientId: string): Promise<ReadonlySet<string>>;
   /** Those of these organizations, by client; a client that none of them bars is left out. */
   within(organizationIds: readonly string[]): Promise<ReadonlyMap<string, readonly Bar[]>>;
+  /** What one organization or all of them block, by organization, the latest first. */
+  list(
+    page: PageRequest,
+    only?: { readonly organizationId?: string | undefined; readonly clientId?: string | undefined },
+  ): Promise<Page<ListedBar>>;
   /**
    * Bars a client wherever another client of its owner is barred that has, or had when it was barred,
    * one of the same redirect hosts.
@@ -37,6 +43,21 @@ export interface Bar {
   readonly follows: boolean;
 }
 
+export interface ListedBar {
+  /** Both ids, with a slash between. */
+  readonly id: string;
+  readonly organizationId: string;
+  readonly organizationName: string;
+  readonly clientId: string;
+  /** Null if the client was deleted. The block stays, for clients that its owner registers later. */
+  readonly clientName: string | null;
+  readonly follows: boolean;
+  /** Null if the client was deleted. */
+  readonly at: Date | null;
+  /** The email address of the owner or admin who did it; null if that account was deleted. */
+  readonly by: string | null;
+}
+
 export function createBars(parts: {
   readonly database: Queries;
   readonly changes: ChangeFeed;
@@ -62,6 +83,32 @@ export function createBars(parts: {
       );
       return Map.groupBy(rows, ({ clientId }) => clientId);
     },
+
+    list: (page, { organizationId, clientId } = {}) =>
+      pageOf<ListedBar>(
+        database,
+        {
+          select: `SELECT b.organization_id || '/' || b.client_id AS id,
+              b.organization_id AS "organizationId", o.name AS "organizationName",
+              b.client_id AS "clientId", c.name AS "clientName", b.follows, b.at, a.email AS by
+            FROM (
+              SELECT organization_id, client_id, barred_at AS at, barred_by, follows
+                FROM barred_clients
+              UNION ALL SELECT organization_id, client_id, NULL, barred_by, false
+                FROM barred_redirects r
+                WHERE NOT EXISTS (SELECT FROM clients WHERE id = r.client_id)
+            ) b
+            JOIN organizations o ON o.id = b.organization_id
+            LEFT JOIN clients c ON c.id = b.client_id
+            LEFT JOIN accounts a ON a.id = b.barred_by
+            WHERE (b.organization_id = $1 OR $1::text IS NULL)
+              AND (b.client_id = $2 OR $2::text IS NULL)`,
+          order: `${byName('"organizationName"')}, at DESC NULLS LAST, id`,
+          cells: ['id', '"organizationName"', '"clientName"', 'by'],
+          values: [organizationId ?? null, clientId ?? null],
+        },
+        page,
+      ),
 
     async follow(tx, { id, ownerAccountId, redirectUris, formerRedirectUris }) {
       const former = hostsOf(formerRedirectUris);

@@ -30,6 +30,8 @@ export interface Passkeys {
   /** The oldest first. */
   of(accountId: string): Promise<Passkey[]>;
   has(accountId: string): Promise<boolean>;
+  /** The passkey of this id, whoever's it is. */
+  find(id: string): Promise<Passkey | undefined>;
   /**
    * Under which authenticators keep the passkeys of the account: random, so that it tells nobody
    * whose they are, and the same for good, so that one replaces another. 64 of `[A-Za-z0-9_-]`.
@@ -126,6 +128,16 @@ export function createPasskeys(parts: {
       );
       if (row === undefined) throw new Error('INSERT … RETURNING answered no row');
       return row.handle;
+    },
+
+    async find(id) {
+      const [row] = isPasskeyId(id)
+        ? await database.query<PasskeyRow>(
+            `SELECT ${PASSKEY_COLUMNS} FROM passkeys WHERE id = $1`,
+            [id],
+          )
+        : [];
+      return row && passkeyFrom(row);
     },
 
     async findKey(credentialId) {

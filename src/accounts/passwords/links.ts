@@ -16,6 +16,13 @@ export interface PasswordLink {
   readonly purpose: LinkPurpose;
 }
 
+export interface KeptLink {
+  readonly accountId: string;
+  readonly purpose: LinkPurpose;
+  readonly createdAt: Date;
+  readonly expiresAt: Date;
+}
+
 export interface PasswordLinks {
   /**
    * Makes a link for a day (`confirmed`: ten minutes), beside those that are good already. `token` is
@@ -30,6 +37,8 @@ export interface PasswordLinks {
   ): Promise<{ token: string; expiresAt: Date }>;
   /** Whose password a link sets, as long as it is good. Looking at it does not use it up. */
   find(token: string): Promise<PasswordLink | undefined>;
+  /** A link that is kept, whether it works or not: for the operator. */
+  look(token: string): Promise<KeptLink | undefined>;
   /** @returns false for all but one of those who use it at the same moment, and when it is over. */
   use(token: string, tx: Queries): Promise<boolean>;
   /** Uses up every link of an account. */
@@ -85,6 +94,16 @@ export function createPasswordLinks(parts: {
       // Somebody who may not sign in has no use for a password.
       if (!account || account.isSuspended) return undefined;
       return { account, purpose: link.purpose };
+    },
+
+    async look(token) {
+      if (!TOKEN.test(token)) return undefined;
+      const [link] = await database.query<KeptLink>(
+        `SELECT account_id AS "accountId", purpose, created_at AS "createdAt",
+            expires_at AS "expiresAt" FROM password_links WHERE token_hash = $1`,
+        [sha256(token)],
+      );
+      return link;
     },
 
     async use(token, tx) {

@@ -24,7 +24,10 @@ const hostName = () =>
 const server = {
   host: hostName()
     .default('localhost')
-    .describe('Address the public listener binds to; 0.0.0.0 for every interface.'),
+    .describe(
+      'Address the public listener binds to: 0.0.0.0 for every interface, localhost for 127.0.0.1 and ' +
+        '::1, where the machine has both.',
+    ),
   port: wholeNumber(1, 65_535).default(3000).describe('TCP port of the public listener.'),
   proxy_hops: wholeNumber(0, 10)
     .optional()
@@ -41,7 +44,10 @@ const server = {
     ),
   operators_host: hostName()
     .default('localhost')
-    .describe('Address of the operators’ listener: /healthz, /readyz, /metrics. Keep it private.'),
+    .describe(
+      'Address of the operators’ listener: /healthz, /readyz, /metrics. Keep it private. localhost ' +
+        'is 127.0.0.1 and ::1, where the machine has both.',
+    ),
   operators_port: wholeNumber(0, 65_535)
     .default(3001)
     .describe('TCP port of the operators’ listener; 0 lets the system choose a free one.'),

@@ -18,6 +18,8 @@ export interface Outcomes
   /** A job removed that many expired things. */
   cleaned(job: string, removed: number): void;
   cleaningFailed(job: string): void;
+  /** This node repeated the recorded ends on another Redis, where so many were alive again. */
+  endsRepeated(revived: number): void;
 }
 
 const GRANT_TYPES = ['authorization_code', 'refresh_token', 'client_credentials'];
@@ -129,7 +131,20 @@ export function createOutcomeMetrics(registry: Registry): Outcomes {
     help: 'Rounds of removing expired things that failed.',
   });
 
+  const repeats = count(
+    'gatehouse_ends_repeats_total',
+    'Times that this node met another Redis and repeated the recorded ends on it, before it was used.',
+  );
+  const revived = count(
+    'gatehouse_ends_revived_total',
+    'Recorded ends that were alive again in a Redis, and were ended by that.',
+  );
+
   return {
+    endsRepeated(alive) {
+      repeats.inc();
+      revived.inc(alive);
+    },
     tokenIssued: (grantType) => issued(bounded(GRANT_TYPES, grantType)),
     tokenRefused(grantType, error) {
       const labels = { grant_type: bounded(GRANT_TYPES, grantType), error: bounded(ERRORS, error) };

@@ -1,4 +1,4 @@
-/** `operator accounts links` and `unlink`: the accounts elsewhere with which people sign in. */
+/** `operator links`: the accounts elsewhere with which people sign in. */
 import type { Command } from 'commander';
 import type { Account } from '../../accounts/account.ts';
 import { Refusal } from '../../refusal.ts';
@@ -7,8 +7,12 @@ import { aboutAccount } from '../program/names.ts';
 import type { Operator } from '../program/operator.ts';
 import { table } from '../program/report.ts';
 
-export function addLinkCommands(accounts: Command, operator: Operator): void {
-  aboutAccount(accounts.command('links'), operator, async (account, registries) => {
+export function addLinkCommands(program: Command, operator: Operator): void {
+  const links = program
+    .command('links')
+    .description('accounts at providers with which people sign in');
+
+  aboutAccount(links.command('list'), operator, async (account, registries) => {
     const linked = await registries.identities.listOf(account.id);
     const { providers } = registries.settings.signIn;
     const rows = linked.map(({ issuer, subject, createdAt, lastUsedAt }) => ({
@@ -35,7 +39,7 @@ export function addLinkCommands(accounts: Command, operator: Operator): void {
   }).description('the accounts elsewhere with which the person signs in');
 
   aboutAccount(
-    askedFirst(accounts.command('unlink')).requiredOption(
+    askedFirst(links.command('remove')).requiredOption(
       '--provider <provider>',
       'the provider: its id in the settings, or its issuer',
     ),
@@ -74,6 +78,6 @@ interface UnlinkOptions extends ConfirmationOptions {
 }
 
 function notLinked({ email }: Account, provider: string): Refusal {
-  const remedy = 'See `accounts links`.';
+  const remedy = 'See `links list`.';
   return new Refusal('link_unknown', `${email} has no link with ${provider}.`, remedy);
 }

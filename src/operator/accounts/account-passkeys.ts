@@ -1,4 +1,4 @@
-/** `operator accounts passkeys`: the passkeys with which a person signs in. */
+/** `operator passkeys`: the passkeys with which a person signs in. */
 import type { Command } from 'commander';
 import type { Account } from '../../accounts/account.ts';
 import { noticeMail } from '../../accounts/mail/account-mail.ts';
@@ -11,24 +11,29 @@ import { type Report, table } from '../program/report.ts';
 import type { Registries } from '../registries.ts';
 import { mailed } from './mailing.ts';
 
-export function addPasskeyCommand(accounts: Command, operator: Operator): void {
+export function addPasskeyCommands(program: Command, operator: Operator): void {
+  const passkeys = program.command('passkeys').description('passkeys with which people sign in');
+
+  aboutAccount(passkeys.command('list'), operator, async (account, registries) =>
+    listOf(await registries.passkeys.of(account.id)),
+  ).description('the passkeys with which a person signs in');
+
   aboutAccount(
-    askedFirst(accounts.command('passkeys')).option('--remove <passkey>', 'its ID: take it away'),
+    askedFirst(passkeys.command('remove')).requiredOption('--passkey <passkey>', 'its ID'),
     operator,
-    async (account, registries, options: PasskeyOptions) => {
-      const passkeys = await registries.passkeys.of(account.id);
-      if (options.remove === undefined) return listOf(passkeys);
-      const found = passkeys.find(({ id }) => id === options.remove);
-      if (!found) throw unknown(account, options.remove);
+    async (account, registries, options: RemovePasskeyOptions) => {
+      const kept = await registries.passkeys.of(account.id);
+      const found = kept.find(({ id }) => id === options.passkey);
+      if (!found) throw unknown(account, options.passkey);
       const what = `Takes the passkey ${found.name} of ${account.email} away.`;
       await confirmed(what, options, operator);
       return remove(account, found, registries);
     },
-  ).description('the passkeys with which the person signs in, or take one of them away');
+  ).description('take a passkey away, such as one of a lost device');
 }
 
-interface PasskeyOptions extends ConfirmationOptions {
-  readonly remove?: string;
+interface RemovePasskeyOptions extends ConfirmationOptions {
+  readonly passkey: string;
 }
 
 function listOf(passkeys: readonly Passkey[]): Report {
@@ -85,6 +90,6 @@ async function remove(
 }
 
 function unknown({ email }: Account, id: string): Refusal {
-  const remedy = 'See `accounts passkeys`.';
+  const remedy = 'See `passkeys list`.';
   return new Refusal('passkey_unknown', `${email} has no passkey ${id}.`, remedy);
 }

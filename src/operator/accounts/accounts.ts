@@ -11,17 +11,24 @@ import {
 import { strongWaysOf, whoOwesAWay } from '../../accounts/stronger-sign-ins.ts';
 import { Refusal } from '../../refusal.ts';
 import { askedFirst, type ConfirmationOptions, confirmed } from '../program/confirmation.ts';
+import { WrongUsage } from '../program/failure.ts';
 import { givenPassword, type PasswordOptions } from '../program/given.ts';
-import { type ListOptions, listed, listReport, pageAsked } from '../program/lists.ts';
+import { isFiltered, type ListOptions, listed, listReport, pageAsked } from '../program/lists.ts';
 import { aboutAccount } from '../program/names.ts';
 import type { Operator } from '../program/operator.ts';
 import type { Report } from '../program/report.ts';
 import type { Registries } from '../registries.ts';
 import { addLinkCommands } from './account-links.ts';
-import { addPasskeyCommand } from './account-passkeys.ts';
+import { addPasskeyCommands } from './account-passkeys.ts';
 import { invite } from './invitations.ts';
 
 export function addAccountCommands(program: Command, operator: Operator): void {
+  addAccounts(program, operator);
+  addLinkCommands(program, operator);
+  addPasskeyCommands(program, operator);
+}
+
+function addAccounts(program: Command, operator: Operator): void {
   const { run } = operator;
   const accounts = program.command('accounts').description('people who may sign in');
 
@@ -83,6 +90,7 @@ export function addAccountCommands(program: Command, operator: Operator): void {
           row: (one) => [one.id, one.email, one.name, stateOf(one), wayWords(one)],
           value: (one) => ({ ...accountValue(one), signs_in_with: one.waysIn }),
           nothing: 'There are no accounts.',
+          isFiltered: isFiltered(options, state, owingAPasskey),
         });
       }),
     );
@@ -104,29 +112,34 @@ export function addAccountCommands(program: Command, operator: Operator): void {
     };
   }).description('one account, and what there is of it');
 
-  aboutAccount(
-    accounts.command('rename').requiredOption('--name <name>', 'the name that pages show'),
-    operator,
-    async ({ id }, { accounts, recordChange }, { name }: { name: string }) => {
-      const details = { changed: ['name'] };
-      const record = recordChange('account_changed', { accountId: id, details });
-      return accountReport('Renamed', await accounts.rename(id, name, record));
-    },
-  ).description('change the name that pages show');
-
-  aboutAccount(
-    accounts
-      .command('change-email')
-      .requiredOption('--to <email>', 'the address to sign in with from now on'),
-    operator,
-    async ({ id }, { accounts, recordChange }, { to }: { to: string }) => {
-      const details = { changed: ['email'] };
-      const record = recordChange('account_changed', { accountId: id, details });
-      return accountReport('Changed', await accounts.changeEmail(id, to, record));
-    },
-  ).description(
-    'change the address to sign in with; links that were sent to the former one are over',
-  );
+  const update = accounts
+    .command('update')
+    .description(
+      'change the name that pages show, or the address to sign in with; links that were sent to the ' +
+        'former address no longer work',
+    )
+    .option('--name <name>', 'the name that pages show')
+    .option('--new-email <email>', 'the address to sign in with from now on')
+    .hook('preAction', (command) => {
+      const { name, newEmail } = command.opts<AccountChanges>();
+      if (name === undefined && newEmail === undefined) {
+        throw new WrongUsage('say --name, --new-email or both');
+      }
+    });
+  aboutAccount(update, operator, async (account, registries, changes: AccountChanges) => {
+    const { accounts, recordChange } = registries;
+    const { id: accountId } = account;
+    const recordOf = (field: string) =>
+      recordChange('account_changed', { accountId, details: { changed: [field] } });
+    const { name, newEmail } = changes;
+    let changed = account;
+    // The address first: it is the one that is refused more often.
+    if (newEmail !== undefined) {
+      changed = await accounts.changeEmail(accountId, newEmail, recordOf('email'));
+    }
+    if (name !== undefined) changed = await accounts.rename(accountId, name, recordOf('name'));
+    return accountReport('Changed', changed);
+  });
 
   aboutAccount(
     askedFirst(accounts.command('delete')),
@@ -150,9 +163,6 @@ export function addAccountCommands(program: Command, operator: Operator): void {
     'erase a person and end all that acts for them, for good; the audit keeps the account ID',
   );
 
-  addLinkCommands(accounts, operator);
-  addPasskeyCommand(accounts, operator);
-
   for (const [change, action, done, description] of SUSPENSION) {
     const command = accounts.command(change).description(description);
     aboutAccount(command, operator, async ({ id }, { accounts, recordChange }) => {
@@ -160,6 +170,11 @@ export function addAccountCommands(program: Command, operator: Operator): void {
       return accountReport(done, await accounts[change](id, record));
     });
   }
+}
+
+interface AccountChanges {
+  readonly name?: string;
+  readonly newEmail?: string;
 }
 
 interface NewAccountOptions extends PasswordOptions {
@@ -194,7 +209,7 @@ async function reachOf({ id }: Account, { connections, apiKeys, access }: Regist
   return { counts, text };
 }
 
-async function waysInOf(
+export async function waysInOf(
   { id, hasPassword }: Account,
   { identities, passkeys }: Registries,
 ): Promise<readonly WayIn[]> {
@@ -206,7 +221,8 @@ async function waysInOf(
   ];
 }
 
-const wayWords = ({ waysIn }: ListedAccount): string => waysIn.join(', ') || 'nothing yet';
+export const wayWords = ({ waysIn }: Pick<ListedAccount, 'waysIn'>): string =>
+  waysIn.join(', ') || 'nothing yet';
 
 /** One report of two things that were done. */
 const joined = (

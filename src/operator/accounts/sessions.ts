@@ -1,119 +1,175 @@
-/** `operator sessions`: where somebody is signed in on our pages. */
+/** `operator sessions`: where people are signed in on our pages. */
 import { type Command, Option } from 'commander';
 import type { Account } from '../../accounts/account.ts';
-import { systemClock } from '../../clock.ts';
-import { isAlive } from '../../provider/browser-sessions.ts';
-import { endOfSession, type SessionTimes } from '../../provider/session-ages.ts';
-import { sha256 } from '../../random-id.ts';
+import { browserInWords } from '../../accounts/browser-names.ts';
+import {
+  type BegunSession,
+  isSessionId,
+  sessionDetails,
+  sessionId,
+} from '../../accounts/session-list.ts';
+import { epochSeconds, systemClock } from '../../clock.ts';
+import { type ActiveSession, findActiveSessions } from '../../provider/session-ages.ts';
+import { Refusal } from '../../refusal.ts';
 import { cutPage } from '../../storage/pages.ts';
-import { askedFirst, type ConfirmationOptions, confirmed } from '../program/confirmation.ts';
+import {
+  askedFirst,
+  type Confirm,
+  type ConfirmationOptions,
+  confirmed,
+} from '../program/confirmation.ts';
 import { WrongUsage } from '../program/failure.ts';
-import { type ListOptions, listed, listReport, pageAsked } from '../program/lists.ts';
+import { isFiltered, type ListOptions, listed, listReport, pageAsked } from '../program/lists.ts';
 import { accountNamed } from '../program/names.ts';
 import type { Operator } from '../program/operator.ts';
+import type { Report } from '../program/report.ts';
 import type { Registries } from '../registries.ts';
 
 interface Whose {
   readonly account: string;
 }
 
-/** Sign-ins of one person that are looked at: many more than there are browsers. */
-const MOST = 1_000;
-/** Milliseconds between a sign-in and its record. */
-const NEAR = 5_000;
+/** Far more than one person has browsers. */
+const MAX_LISTED = 1_000;
 
 export function addSessionCommands(program: Command, operator: Operator): void {
   const { run } = operator;
   const sessions = program.command('sessions').description('where people are signed in');
 
   listed(sessions.command('list'))
-    .description('the browser sessions of a person that are good now, the latest sign-in first')
+    .description('the active browser sessions of a person, the latest sign-in first')
     .requiredOption('--account <account>', 'the person: email address or account ID')
     .action(({ account, ...options }: Whose & ListOptions) =>
       run(async (registries) => {
-        const alive = await sessionsOf(registries, await accountNamed(registries, account));
-        return listReport(cutPage(alive, cellsOf, pageAsked(options, operator)), {
-          heading: ['ID', 'SIGNED IN', 'ENDS', 'FROM', 'BROWSER'],
+        const active = await sessionsOf(registries, await accountNamed(registries, account));
+        return listReport(cutPage(active, cellsOf, pageAsked(options, operator)), {
+          heading: ['ID', 'SIGNED IN', 'LAST SEEN', 'ENDS', 'FROM', 'BROWSER'],
           row: cellsOf,
-          value: ({ id, signedInAt, endsAt, origin }) => ({
+          value: ({ id, signedInAt, lastSeen, endsAt, origin }) => ({
             id,
             signed_in_at: signedInAt,
+            last_seen_at: lastSeen,
             ends_at: endsAt,
-            address: origin?.address ?? null,
-            browser: origin?.browser ?? null,
+            address: origin.address,
+            browser: origin.browser,
           }),
           nothing: 'They are signed in nowhere.',
+          isFiltered: isFiltered(options),
         });
       }),
     );
 
   askedFirst(sessions.command('end'))
-    .description('sign a person out everywhere, or everybody; tokens of clients go on')
+    .description('end one browser session, all of a person or all there are; tokens stay valid')
+    .argument('[session]', 'one session: its ID, as `sessions list` shows it')
     .addOption(
       new Option('--account <account>', 'the person: email address or account ID').conflicts('all'),
     )
-    .option('--all', 'everybody: after an older store was restored')
+    .option('--all', 'everyone’s: after an older store was restored')
     .action(
-      ({ account, all, ...options }: Partial<Whose> & { all?: true } & ConfirmationOptions) => {
-        if (account === undefined && !all) throw new WrongUsage('say whose: --account or --all');
-        return run(async (registries) => {
-          if (account === undefined) {
-            await confirmed('Ends every browser session of everybody.', options, operator);
-            const record = registries.recordChange('signed_out_everywhere', {});
-            const count = await registries.accounts.endEverySession(record);
-            return {
-              value: { accounts: count, browser_sessions_ended: true },
-              text: `Signed all ${count} people out everywhere.`,
-            };
+      (
+        session: string | undefined,
+        options: Partial<Whose> & { all?: true } & ConfirmationOptions,
+      ) => {
+        const { account, all } = options;
+        const confirm: Confirm = (what) => confirmed(what, options, operator);
+        if (session !== undefined) {
+          if (account !== undefined || all) {
+            throw new WrongUsage('name one session, or --account, or --all');
           }
-          const { id, email } = await accountNamed(registries, account);
-          await confirmed(`Ends every browser session of ${email}.`, options, operator);
-          const record = registries.recordChange('signed_out_everywhere', { accountId: id });
-          await registries.accounts.endSessions(id, record);
-          return {
-            value: { account_id: id, email, browser_sessions_ended: true },
-            text: `Signed ${email} out everywhere.`,
-          };
-        });
+          return run((registries) => endOne(registries, session, confirm));
+        }
+        if (account !== undefined) {
+          return run((registries) => endThoseOf(registries, account, confirm));
+        }
+        if (all) return run((registries) => endAll(registries, confirm));
+        throw new WrongUsage('say what to end: the ID of a session, --account or --all');
       },
     );
 }
 
-type ListedSession = Awaited<ReturnType<typeof sessionsOf>>[number];
+async function endOne(registries: Registries, id: string, confirm: Confirm): Promise<Report> {
+  const { sessionList, accounts, recordChange } = registries;
+  const session = isSessionId(id) ? await sessionList.find(id) : undefined;
+  if (!session) throw unknown(id);
+  const { accountId, uid } = session;
+  const email = (await accounts.find(accountId))?.email ?? accountId;
+  const details = sessionDetails(session);
+  await confirm(`Ends the session of ${email} in ${details.browser}.`);
+  const record = recordChange('signed_out_elsewhere', { accountId, details });
+  if (!(await sessionList.end(accountId, uid, record))) throw unknown(id);
+  return {
+    value: { id, account_id: accountId, email, ended: true },
+    text: `Ended the session of ${email} in ${details.browser}. Tokens of clients stay valid.`,
+  };
+}
 
-const cellsOf = ({ id, signedInAt, endsAt, origin }: ListedSession): string[] => [
+async function endThoseOf(
+  registries: Registries,
+  account: string,
+  confirm: Confirm,
+): Promise<Report> {
+  const { accounts, recordChange } = registries;
+  const { id, email } = await accountNamed(registries, account);
+  await confirm(`Ends every browser session of ${email}.`);
+  await accounts.endSessions(id, recordChange('signed_out_everywhere', { accountId: id }));
+  return {
+    value: { account_id: id, email, browser_sessions_ended: true },
+    text: `Signed ${email} out everywhere.`,
+  };
+}
+
+async function endAll({ accounts, recordChange }: Registries, confirm: Confirm): Promise<Report> {
+  await confirm('Ends every browser session of everybody.');
+  const count = await accounts.endEverySession(recordChange('signed_out_everywhere', {}));
+  return {
+    value: { accounts: count, browser_sessions_ended: true },
+    text: `Signed all ${count} people out everywhere.`,
+  };
+}
+
+interface ListedSession extends Pick<BegunSession, 'origin'>, ActiveSession {
+  readonly id: string;
+}
+
+const cellsOf = ({ id, signedInAt, lastSeen, endsAt, origin }: ListedSession): string[] => [
   id,
   signedInAt.toISOString(),
+  lastSeen.toISOString(),
   endsAt.toISOString(),
-  origin?.address ?? '',
-  origin?.browser ?? '',
+  origin.address,
+  browserInWords(origin.browser),
 ];
 
-/** What the token store keeps of a session, as far as it is looked at. */
-interface KeptSession extends SessionTimes {
-  readonly uid: string;
-  readonly loginTs: number;
-  /** The generation of the account's sessions. */
-  readonly acr: string;
+async function sessionsOf(
+  registries: Registries,
+  account: Account,
+): Promise<readonly ListedSession[]> {
+  if (account.isSuspended) return [];
+  const begun = await registries.sessionList.of(account, MAX_LISTED);
+  const active = await activeAmong(registries, begun);
+  return begun.flatMap(({ uid, origin }) => {
+    const found = active.get(uid);
+    return found ? [{ id: sessionId({ uid }), origin, ...found }] : [];
+  });
 }
 
-async function sessionsOf({ tokenStore, audit, settings }: Registries, account: Account) {
-  const kept = await (await tokenStore()).sessionsOf<KeptSession>(account.id);
-  const signIns = await audit.find({ accountId: account.id, action: 'signed_in', limit: MOST });
-  return kept
-    .map(({ data, ...record }) => ({
-      data,
-      endsAt: new Date(endOfSession({ data, ...record }, settings.sessions) * 1_000),
-    }))
-    .filter(({ data: { acr, uid } }) => isAlive(account, { generation: Number(acr), uid }))
-    .filter(({ endsAt }) => endsAt.getTime() > systemClock())
-    .map(({ data: { uid, loginTs }, endsAt }) => {
-      const signedInAt = new Date(loginTs * 1_000);
-      // Recorded beside it. A renewed session is as old as its sign-in.
-      const signIn = signIns.find(({ at }) => Math.abs(Number(at) - Number(signedInAt)) < NEAR);
-      // Names it and is no key to it.
-      const id = sha256(uid).slice(0, 12);
-      return { id, signedInAt, endsAt, origin: signIn?.origin };
-    })
-    .sort((a, b) => Number(b.signedInAt) - Number(a.signedInAt) || (a.id < b.id ? -1 : 1));
-}
+/** Which of these sessions the token store still has. */
+export const activeAmong = async (
+  { tokenStore, settings }: Registries,
+  sessions: readonly Pick<BegunSession, 'uid'>[],
+): Promise<ReadonlyMap<string, ActiveSession>> =>
+  findActiveSessions(
+    await tokenStore(),
+    sessions.map(({ uid }) => uid),
+    settings.sessions,
+    epochSeconds(systemClock),
+  );
+
+/** Does not repeat what is no session ID: it may be a cookie. */
+const unknown = (id: string): Refusal =>
+  new Refusal(
+    'session_unknown',
+    `There is no session ${isSessionId(id) ? id : 'with this ID'}, or it was ended before.`,
+    'See `sessions list`, or `explain` with its ID.',
+  );

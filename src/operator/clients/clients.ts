@@ -5,7 +5,7 @@ import type { ClientChanges } from '../../clients/client-edits.ts';
 import { checkRedirectUris, type Naming, normalizeClientName } from '../../clients/client-rules.ts';
 import { askedFirst, type ConfirmationOptions, confirmed } from '../program/confirmation.ts';
 import { WrongUsage } from '../program/failure.ts';
-import { type ListOptions, listed, listReport, pageAsked } from '../program/lists.ts';
+import { isFiltered, type ListOptions, listed, listReport, pageAsked } from '../program/lists.ts';
 import { aboutClient, accountNamed } from '../program/names.ts';
 import type { Operator } from '../program/operator.ts';
 import type { Report } from '../program/report.ts';
@@ -105,6 +105,7 @@ function addList(clients: Command, operator: Operator): void {
           },
           value: clientValue,
           nothing: 'There are no clients.',
+          isFiltered: isFiltered(options, kind, owner, suspended),
         });
       }),
     );

@@ -1,9 +1,10 @@
 /** The doctor's look at PostgreSQL: reachable, up to date, on time, and telling of changes. */
 import { systemClock } from '../../clock.ts';
 import type { SettingsWithoutSecrets } from '../../config/settings.ts';
+import { troubleOf } from '../../explained.ts';
 import { type OpenDatabase, openDatabase } from '../../storage/database.ts';
 import { notificationMilliseconds, reportDatabase } from '../../storage/database-report.ts';
-import { pendingMigrations } from '../../storage/migrate.ts';
+import { compareMigrations } from '../../storage/migrate.ts';
 import { StorageUnavailable } from '../../storage/storage-unavailable.ts';
 import { NoDeployment, requireEmbeddedDatabase } from '../deployment.ts';
 import type { Findings } from './findings.ts';
@@ -23,6 +24,7 @@ export async function checkDatabase(
   const isEmbedded = storage.databaseUrl === undefined;
   const where = isEmbedded ? storage.dataDirectory : 'DATABASE_URL';
   let database: OpenDatabase | undefined;
+  let check = 'database';
   try {
     requireEmbeddedDatabase(storage);
     database = await openDatabase(storage);
@@ -43,27 +45,40 @@ export async function checkDatabase(
       await database.close();
       return undefined;
     }
+    check = 'database_writes';
+    // As /readyz: it fails on a server that only reads or whose disk is full.
+    await database.ping();
     if (!isEmbedded) checkClock(findings, { store: 'database', where, ...report });
     await checkNotifications(findings, database);
     return database;
   } catch (error) {
     await database?.close();
     findings.problem({
-      check: 'database',
+      check,
       where,
       message: `it cannot be used: ${reasonOf(error)}`,
       remedy: remedyFor(error, isEmbedded),
     });
-    findings.notChecked(CHECKS, 'the database cannot be used');
+    const reported = new Set(findings.all.map(({ check }) => check));
+    const missing = CHECKS.filter((check) => !reported.has(check));
+    findings.notChecked(missing, 'the database cannot be used');
     return undefined;
   }
+}
+
+/** What a start would say of the same failure. */
+export function remedyOf(error: unknown): string {
+  return (
+    troubleOf(error)?.remedy ??
+    'see that it runs, and that the URL, its account and its password are right'
+  );
 }
 
 function remedyFor(error: unknown, isEmbedded: boolean): string {
   if (error instanceof NoDeployment) return error.remedy;
   return isEmbedded
     ? 'see that this account may write there, and what else serves that folder'
-    : 'see that it runs, and that the URL, its account and its password are right';
+    : remedyOf(error);
 }
 
 async function checkMigrations(
@@ -71,9 +86,11 @@ async function checkMigrations(
   database: OpenDatabase,
   where: string,
 ): Promise<boolean> {
-  const pending = await pendingMigrations(database);
+  const { pending, newer } = await compareMigrations(database);
   if (pending.length === 0) {
-    findings.ok('migrations', 'the schema is that of this version');
+    const later = `that of this version, and has ${shortened(newer)} of a later one`;
+    const isOwn = newer.length === 0;
+    findings.ok('migrations', `the schema is ${isOwn ? 'that of this version' : later}`);
     return true;
   }
   findings.problem({

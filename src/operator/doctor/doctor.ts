@@ -14,7 +14,7 @@ import type { Operator } from '../program/operator.ts';
 import { checkAddress } from './address.ts';
 import { checkCookies } from './browser.ts';
 import { reportChanges, watchChanges } from './changes.ts';
-import { checkDatabase, reasonOf } from './database.ts';
+import { checkDatabase, reasonOf, remedyOf } from './database.ts';
 import { checkEmails } from './emails.ts';
 import { createFindings, type Findings } from './findings.ts';
 import { checkFlow } from './flow.ts';
@@ -83,9 +83,9 @@ export function addDoctorCommand(program: Command, operator: Operator): void {
 /** Answered before: it went away under the doctor, which may have left its account behind. */
 const storesLost = (error: StorageUnavailable) => ({
   check: 'stores',
-  where: 'DATABASE_URL, REDIS_URL',
+  where: error.reason.startsWith('redis') ? 'REDIS_URL' : 'DATABASE_URL',
   message: reasonOf(error),
-  remedy: 'see why it stopped answering, and run the doctor again',
+  remedy: `${remedyOf(error)}; then run the doctor again`,
 });
 
 function origin(text: string): string {
@@ -120,10 +120,10 @@ async function examine(
     const store = tokens?.store;
     try {
       await checkKeys(findings, { database, settings, keys: () => findKeys({ environment }) });
-      const nodes = database ? await listNodes(database) : [];
+      const nodes = database && (await listNodes(database));
       await checkNodes(findings, settings, nodes);
       await checkNodeClocks(findings, database);
-      if (database) checkNodeDifferences(findings, nodes, { settings, redis: tokens?.identity });
+      if (nodes) checkNodeDifferences(findings, nodes, { settings, redis: tokens?.identity });
       if (database && store) await checkEndings(findings, database, store);
       await checkMail(findings, settings, testMailTo);
       await checkProviders(findings, settings.issuer, findProviders({ environment }));

@@ -16,6 +16,6 @@ export async function checkEmails(findings: Findings, database: Database): Promi
     check,
     where: 'accounts',
     message: `${ids.length} of the accounts have an address that mail may not reach: ${named}${more}`,
-    remedy: 'they can sign in with it; give them another one with `accounts change-email`',
+    remedy: 'they can sign in with it; give them another one with `accounts update --new-email`',
   });
 }

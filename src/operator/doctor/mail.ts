@@ -72,7 +72,7 @@ const TROUBLES = [
     codes: ['ECONNECTION', 'ESOCKET', 'ETIMEDOUT', 'EDNS'],
     says: 'does not answer as a mail server',
     remedy:
-      'see that the host and port in SMTP_URL are right, that the mail server runs, and that this machine may connect to it',
+      'see that the host and port in SMTP_URL are right, that the mail server runs and speaks TLS as SMTP_URL says (smtps:// from the first byte, smtp:// by STARTTLS), and that this machine may connect to it',
   },
 ];
 

@@ -10,17 +10,19 @@ import { type KeySources, keyFacts } from '../keys/keys.ts';
 import { KEY_VARIABLE, keyStates, keyWarnings } from '../keys/states.ts';
 import { clockTrouble } from './database.ts';
 import type { Findings } from './findings.ts';
+import { START } from './troubles.ts';
 
 /** Milliseconds. The service answers within two seconds also while a store is away. */
 const LIMIT = 5_000;
 
+/** @param listedNodes undefined if the database, which has the list, cannot be used. */
 export async function checkNodes(
   findings: Findings,
   { server }: Pick<SettingsWithoutSecrets, 'server'>,
-  listedNodes: readonly ListedNode[],
+  listedNodes: readonly ListedNode[] | undefined,
 ): Promise<void> {
   const check = 'nodes';
-  for (const { node, silentMs, state } of listedNodes) {
+  for (const { node, silentMs, state } of listedNodes ?? []) {
     if (state !== 'silent') continue;
     findings.problem({
       check,
@@ -30,11 +32,13 @@ export async function checkNodes(
         'look at its process: restart it if it is there (a frozen one keeps connections without answering them); a node that is gone for good is forgotten after an hour',
     });
   }
-  const nodes = listedNodes.filter(({ state }) => state !== 'silent');
+  const nodes = (listedNodes ?? []).filter(({ state }) => state !== 'silent');
   const running =
     nodes.length > 0
       ? `running: ${nodes.map(({ node, state }) => (state === 'ready' || state === 'unknown' ? node : `${node} (${state.replace('_', ' ')})`)).join(', ')}`
-      : 'no node that runs is recorded in the database';
+      : listedNodes
+        ? 'no node that runs is recorded in the database'
+        : 'the list of nodes is in the database, which cannot be used';
   const url = operatorsUrl(server, '/readyz');
   const ready = await askReady(url);
   if (ready && !ready.ok) {
@@ -51,7 +55,7 @@ export async function checkNodes(
       check,
       where: url,
       message: `none answers here, and ${running}`,
-      remedy: 'start the service (`npm start`), or correct server.operators_port',
+      remedy: `${START}, or correct server.operators_port`,
     });
   }
 }

@@ -55,8 +55,9 @@ export async function checkProviders(
         where: `sign_in.providers, ${settings.issuer}`,
         message: `nobody can sign in with ${id} from this machine: ${error.message}`,
         remedy:
-          'open {issuer}/.well-known/openid-configuration, and write its `issuer` into the settings ' +
-          'character by character; or let this machine connect to it',
+          'let this machine connect to it and trust its certificate (NODE_EXTRA_CA_CERTS for an authority of ' +
+          'your own); or open {issuer}/.well-known/openid-configuration, and write its `issuer` into the ' +
+          'settings character by character',
       });
     } else if (unread) {
       findings.warning({

@@ -16,7 +16,7 @@ import {
 import { type RedisReport, reportRedis } from '../../storage/redis/report.ts';
 import { createRedisStore } from '../../storage/redis/store.ts';
 import type { TokenStore } from '../../storage/token-store.ts';
-import { checkClock, reasonOf } from './database.ts';
+import { checkClock, reasonOf, remedyOf } from './database.ts';
 import type { Findings } from './findings.ts';
 
 const WHERE = 'REDIS_URL';
@@ -74,7 +74,7 @@ export async function checkTokenStore(
       check: 'redis',
       where: WHERE,
       message: `it cannot be used: ${reasonOf(error)}`,
-      remedy: 'see that it runs, and that the URL, its account and its password are right',
+      remedy: remedyOf(error),
     });
     const told = new Set(findings.all.map(({ check }) => check));
     findings.notChecked(
@@ -189,7 +189,7 @@ export async function checkEndings(
   const parts = { database, clock: systemClock };
   const activity = createActivity(parts);
   const revocations = createRevocations({ ...parts, activity, log: { warn: () => {} } });
-  const { length } = await createEndings({ store, revocations }).findRevived();
+  const { length } = await createEndings({ store, revocations, clock: systemClock }).findRevived();
   const check = 'ended_authorizations';
   if (length === 0) return findings.ok(check, 'none of the latest 100 is alive');
   findings.problem({

@@ -6,6 +6,10 @@ export interface Trouble {
   readonly remedy: string;
 }
 
+/** The unit of the systemd docs, or a checkout. */
+export const START =
+  'start the service (`systemctl start gatehouse.target`, in a checkout `npm start`)';
+
 /** What a partner, a person or the doctor sees of an answer: status, error, reference. */
 export function described({ status, body, text, requestId, headers }: DoctorAnswer): string {
   if (requestId === undefined) {
@@ -33,7 +37,10 @@ function proxyRemedy({ status, text }: DoctorAnswer): string {
   if (/plain HTTP request was sent to HTTPS port/i.test(text)) {
     return 'TLS is spoken there, and the issuer says http: set GATEHOUSE_ISSUER (issuer) to the https origin';
   }
-  if (status === 502 || status === 503 || status === 504) {
+  if (status === 504) {
+    return 'the proxy did not wait for the answer of a node: let it wait for a minute (nginx: proxy_read_timeout 60s), and see in `gatehouse nodes` that the nodes run';
+  }
+  if (status === 502 || status === 503) {
     return 'the proxy reaches no node: see that the nodes run, and that the proxy leads to their host and port (nginx: upstream)';
   }
   if (status === 413) return 'raise what the proxy takes as a body (nginx: client_max_body_size)';
@@ -90,7 +97,7 @@ const CONNECTION_TROUBLES: readonly (Trouble & { readonly codes: RegExp })[] = [
   {
     codes: /^ECONNREFUSED$/,
     message: 'nothing listens at the public address',
-    remedy: 'start the service (`npm start`), and the proxy in front of it where there is one',
+    remedy: `${START}, and the proxy in front of it where there is one`,
   },
   {
     codes: /^(ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|TimeoutError|ABORT_ERR|23)$/,

@@ -1,4 +1,7 @@
 /** What became of a client secret, an API key, a client ID or a machine access token, and of who holds them. */
+import type { Account } from '../../accounts/account.ts';
+import type { AuditRecord } from '../../accounts/activity/audit.ts';
+import type { ApiKey } from '../../accounts/api-keys/api-key.ts';
 import type { Client } from '../../clients/client.ts';
 import { findSecret } from '../../clients/client-secrets.ts';
 import { systemClock } from '../../clock.ts';
@@ -58,37 +61,59 @@ export async function explainClientSecret(
 export async function explainApiKey(registries: Registries, value: string): Promise<Explanation> {
   const lastFour = value.slice(-4);
   const key = await registries.apiKeys.findKept(value);
-  if (key) {
-    const { accountId, createdAt, expiresAt, lastUsedAt } = key;
-    const account = await registries.accounts.find(accountId);
-    const about = {
-      lastFour,
-      account: account ?? { id: accountId },
-      issuedAt: createdAt,
-      ...(expiresAt && { expiresAt }),
-      ...(lastUsedAt && { lastUsedAt }),
-    };
-    if (expiresAt && expiresAt.getTime() <= systemClock()) {
-      const remedy = 'The person makes a new one on the profile page.';
-      return { ...about, state: 'expired', why: `The key “${key.name}” has expired.`, remedy };
-    }
-    if (account?.isSuspended) {
-      const remedy = `\`accounts resume ${account.email}\` makes it good again.`;
-      return { ...about, state: 'account_suspended', why: 'Its person is suspended.', remedy };
-    }
-    const why = `The key “${key.name}” is good: introspection answers active.`;
-    return { ...about, state: 'active', why };
-  }
+  if (key) return apiKeyState(registries, key);
   const [revoked] = await registries.audit.find({ action: 'api_key_revoked', lastFour, limit: 1 });
-  if (!revoked) return { ...gone('A key is forgotten a month after it expired.'), lastFour };
-  const { accountId = '', details } = revoked;
+  if (revoked) return revokedApiKey(registries, revoked);
+  return { ...gone('A key is forgotten a month after it expired.'), lastFour };
+}
+
+/** By its id. */
+export async function explainApiKeyId(registries: Registries, id: string): Promise<Explanation> {
+  const key = await registries.apiKeys.findById(id);
+  if (key) return apiKeyState(registries, key);
+  const ends = await registries.audit.find({ action: 'api_key_revoked', limit: MAX_REVOKED });
+  const revoked = ends.find(({ details }) => details.api_key_id === id);
+  if (revoked) return revokedApiKey(registries, revoked);
+  return {
+    state: 'unknown',
+    why: 'There is no API key with this ID. A key is forgotten a month after it expired.',
+  };
+}
+
+/** Far more revoked keys than anyone asks about. */
+const MAX_REVOKED = 10_000;
+
+async function apiKeyState(registries: Registries, key: ApiKey): Promise<Explanation> {
+  const { accountId, createdAt, expiresAt, lastUsedAt, lastFour, name } = key;
+  const account = await registries.accounts.find(accountId);
+  const about = {
+    lastFour,
+    account: account ?? { id: accountId },
+    issuedAt: createdAt,
+    ...(expiresAt && { expiresAt }),
+    ...(lastUsedAt && { lastUsedAt }),
+  };
+  if (expiresAt && expiresAt.getTime() <= systemClock()) {
+    const remedy = 'The person makes a new one on the profile page.';
+    return { ...about, state: 'expired', why: `The key “${name}” has expired.`, remedy };
+  }
+  if (account?.isSuspended) return { ...about, ...accountSuspended(account) };
+  const why = `The key “${name}” works: introspection answers active.`;
+  const remedy = `\`api-keys revoke ${key.id}\` ends it.`;
+  return { ...about, state: 'active', why, remedy };
+}
+
+async function revokedApiKey(
+  { accounts }: Registries,
+  { accountId = '', details, actor, at }: AuditRecord,
+): Promise<Explanation> {
   return {
     state: 'revoked',
-    why: `No such key is there. “${details.api_key_name}”, with this end, was revoked${by(revoked.actor)}.`,
+    why: `The key “${details.api_key_name}”, with this end, was revoked${by(actor)}.`,
     remedy: 'The person makes a new one on the profile page.',
-    account: (await registries.accounts.find(accountId)) ?? { id: accountId },
-    lastFour,
-    revokedAt: revoked.at,
+    account: (await accounts.find(accountId)) ?? { id: accountId },
+    lastFour: String(details.last_four),
+    revokedAt: at,
   };
 }
 
@@ -97,13 +122,12 @@ function clientState(
   facts: Partial<Explanation>,
 ): Explanation {
   if ('isSuspended' in client && client.isSuspended) {
-    const remedy = `\`clients resume ${client.id}\` makes it good again.`;
-    return { ...facts, client, state: 'client_suspended', why: 'The client is suspended.', remedy };
+    return { ...facts, client, ...clientSuspended(client) };
   }
-  return { ...facts, client, state: 'active', why: 'It is good.' };
+  return { ...facts, client, state: 'active', why: 'It works.' };
 }
 
-const by = (actor: string): string =>
+export const by = (actor: string): string =>
   actor === 'operator' ? ' by the operator' : actor === 'person' ? ' by a person' : '';
 
 export async function explainMachineToken(
@@ -120,7 +144,7 @@ export async function explainMachineToken(
   const facts = { issuedAt: atSeconds(issuedAt), expiresAt: atSeconds(expiresAt) };
   return explainHolders(registries, { clientId }, facts, async ({ tokenGeneration }) => {
     if (generation >= tokenGeneration) {
-      return { state: 'active', why: 'It is good: introspection answers active.' };
+      return { state: 'active', why: 'It works: introspection answers active.' };
     }
     const action = 'client_tokens_revoked';
     const [ended] = await registries.audit.find({ clientId, action, limit: 1 });
@@ -145,19 +169,45 @@ export async function explainHolders(
   if (!('name' in client)) {
     return { ...about, state: 'revoked', why: 'Its client was deleted.' };
   }
-  if (client.isSuspended) {
-    const remedy = `\`clients resume ${client.id}\` makes it good again.`;
-    return { ...about, state: 'client_suspended', why: 'Its client is suspended.', remedy };
-  }
+  if (client.isSuspended) return { ...about, ...clientSuspended(client) };
   if (account && !('email' in account)) {
     return { ...about, state: 'revoked', why: 'The account of its person is gone.' };
   }
-  if (account && 'email' in account && account.isSuspended) {
-    const remedy = `\`accounts resume ${account.email}\` makes it good again.`;
-    return { ...about, state: 'account_suspended', why: 'Its person is suspended.', remedy };
-  }
-  return { ...about, ...(await alive(client)) };
+  if (account?.isSuspended) return { ...about, ...accountSuspended(account) };
+  const found = { ...about, ...(await alive(client)) };
+  if (found.state !== 'active' || !account) return found;
+  const blocking = await blockingOrganizations(registries, account.id, client.id);
+  return blocking === '' ? found : { ...found, why: `${found.why} ${blocking}` };
 }
+
+/** The organizations of the person that do not let the client in, as a sentence. */
+async function blockingOrganizations(
+  { access }: Registries,
+  accountId: string,
+  clientId: string,
+): Promise<string> {
+  const blocked = await access.bars.of(clientId);
+  const reached = await access.accessOf({ accountId });
+  const names = reached.filter(({ id }) => blocked.has(id)).map(({ name }) => name);
+  if (names.length === 0) return '';
+  return `The client reaches nothing in ${names.join(', ')}, which it is blocked in.`;
+}
+
+export const accountSuspended = ({ email, suspendedAt }: Account) =>
+  ({
+    state: 'account_suspended',
+    why: 'The person is suspended.',
+    remedy: `\`accounts resume ${email}\` ends the suspension.`,
+    ...(suspendedAt && { suspendedAt }),
+  }) as const;
+
+const clientSuspended = ({ id, suspendedAt }: Client) =>
+  ({
+    state: 'client_suspended',
+    why: 'The client is suspended.',
+    remedy: `\`clients resume ${id}\` ends the suspension.`,
+    ...(suspendedAt && { suspendedAt }),
+  }) as const;
 
 export async function holdersOf(
   { accounts, clients }: Registries,

@@ -1,4 +1,4 @@
-/** `operator explain`: what a token, secret, key or client ID is, whether it is good, and why not. */
+/** `operator explain`: what a value or an id is, whether it works, and if not, why and since when. */
 import type { Command } from 'commander';
 import type { ValueKind } from '../../random-id.ts';
 import { givenToken, STANDARD_INPUT_IS_SAFER } from '../program/given.ts';
@@ -6,27 +6,51 @@ import type { Operator } from '../program/operator.ts';
 import type { Registries } from '../registries.ts';
 import {
   explainApiKey,
+  explainApiKeyId,
   explainClientId,
   explainClientSecret,
   explainMachineToken,
 } from './credentials.ts';
-import { type Explanation, explanationReport } from './explanation.ts';
+import { type Explanation, explanationReport, type Kind } from './explanation.ts';
+import { brokenIdKindOf, type IdKind, idKindOf, valueIn } from './ids.ts';
+import {
+  explainAccount,
+  explainEmail,
+  explainOpaque,
+  explainPasskey,
+  explainSession,
+} from './people.ts';
+import { explainConnection, explainPlace, explainRequest } from './records.ts';
 import { shapeOf } from './token-shape.ts';
-import { explainToken } from './tokens.ts';
+import { explainAuthorization, explainToken } from './tokens.ts';
 
 export function addExplainCommand(program: Command, operator: Operator): void {
   const { run, print } = operator;
   program
     .command('explain')
-    .description('say what a token is, whose, whether it is good, and why not; changes nothing')
-    .argument(
-      '[token]',
-      'a token, code, client secret, API key or client ID; - or none: standard input',
-      '-',
+    .description(
+      'say what a value or an ID is, whose, whether it works now, and if not, why and since ' +
+        'when; changes nothing',
     )
-    .addHelpText('after', `\n${STANDARD_INPUT_IS_SAFER}`)
+    .argument('[value]', 'the value; - or none: standard input', '-')
+    .addHelpText(
+      'after',
+      `
+Takes a token, code, client secret, API key, one-time link or session cookie; the ID of a client, account,
+organization, warehouse, connection, authorization, session, API key, passkey or request; an email address;
+or an address of a page that has one of them.
+${STANDARD_INPUT_IS_SAFER}`,
+    )
     .action(async (argument: string) => {
-      const value = await givenToken(argument, operator);
+      const value = valueIn(await givenToken(argument, operator));
+      const id = idKindOf(value);
+      if (id) {
+        return run(async (registries) =>
+          explanationReport({ kind: id, ...(await EXPLAIN_ID[id](registries, value)) }),
+        );
+      }
+      const broken = brokenIdKindOf(value);
+      if (broken) return print(explanationReport(malformed(broken, ['is no complete ID'])));
       const { kind, faults } = shapeOf(value);
       if (kind === undefined || faults.length > 0) {
         return print(explanationReport(malformed(kind, faults)));
@@ -37,9 +61,9 @@ export function addExplainCommand(program: Command, operator: Operator): void {
     });
 }
 
-const EXPLAIN: Readonly<
-  Record<ValueKind, (registries: Registries, value: string) => Promise<Explanation>>
-> = {
+type Explain = (registries: Registries, value: string) => Promise<Explanation>;
+
+const EXPLAIN: Readonly<Record<ValueKind, Explain>> = {
   access_token: explainToken,
   machine_token: explainMachineToken,
   refresh_token: explainToken,
@@ -49,7 +73,21 @@ const EXPLAIN: Readonly<
   client_id: explainClientId,
 };
 
-const malformed = (kind: ValueKind | undefined, faults: readonly string[]): Explanation => ({
+const EXPLAIN_ID: Readonly<Record<IdKind, Explain>> = {
+  account: explainAccount,
+  email: explainEmail,
+  organization: explainPlace('organization'),
+  warehouse: explainPlace('warehouse'),
+  connection: explainConnection,
+  authorization: explainAuthorization,
+  session: explainSession,
+  api_key_id: explainApiKeyId,
+  passkey: explainPasskey,
+  request: explainRequest,
+  opaque: explainOpaque,
+};
+
+const malformed = (kind: Kind | undefined, faults: readonly string[]): Explanation => ({
   ...(kind && { kind }),
   state: 'malformed',
   why: `The value ${faults.join('; it ')}.`,

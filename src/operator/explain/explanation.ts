@@ -1,9 +1,10 @@
-/** What can be told about a token, secret, key or client ID: its state, why, and what to do about it. */
+/** What can be told about a value or an id: its state, why, and what to do about it. */
 import type { Account } from '../../accounts/account.ts';
 import type { Client } from '../../clients/client.ts';
 import type { ValueKind } from '../../random-id.ts';
 import { REFUSED } from '../program/failure.ts';
 import type { Report } from '../program/report.ts';
+import type { IdKind } from './ids.ts';
 import { NAME } from './token-shape.ts';
 
 export type State =
@@ -18,15 +19,30 @@ export type State =
   | 'revoked'
   | 'client_suspended'
   | 'account_suspended'
+  /** An account whose email address is that of another one. */
+  | 'address_taken'
+  | 'no_password_yet'
+  /** A request that was refused. */
+  | 'refused'
+  /** A request that did what was asked. */
+  | 'done'
+  /** The settings switch it off for everyone. */
+  | 'off'
   /** Its form is right, and nothing is known of it: never issued here, or long gone. */
   | 'unknown'
   | 'malformed';
 
+export type Kind = ValueKind | IdKind | 'link' | 'sign_in_page';
+
 export interface Explanation {
-  readonly kind?: ValueKind;
+  readonly kind?: Kind;
   readonly state: State;
   readonly why: string;
   readonly remedy?: string;
+  /** The name of an organization or a warehouse. */
+  readonly name?: string;
+  /** The organization that a warehouse belongs to. */
+  readonly organization?: { readonly id: string; readonly name: string };
   readonly account?: Account | { readonly id: string };
   readonly client?: Client | { readonly id: string };
   readonly issuedAt?: Date;
@@ -36,14 +52,17 @@ export interface Explanation {
   /** Of a replaced refresh token: how long it still answers. */
   readonly retryUntil?: Date;
   readonly revokedAt?: Date;
+  readonly suspendedAt?: Date;
   readonly lastUsedAt?: Date;
   /** Of a client secret or an API key. */
   readonly lastFour?: string;
 }
 
 export function explanationReport(explanation: Explanation): Report {
-  const { kind, state, why, remedy, account, client, lastFour } = explanation;
+  const { kind, state, why, remedy, name, organization, account, client, lastFour } = explanation;
   const lines = [
+    ['Name', name],
+    ['Belongs to', organization && `${organization.name} (${organization.id})`],
     ['Account', account && ('email' in account ? `${account.email} (${account.id})` : account.id)],
     ['Client', client && ('name' in client ? `${client.name} (${client.id})` : client.id)],
     ['Ends in', lastFour],
@@ -56,6 +75,8 @@ export function explanationReport(explanation: Explanation): Report {
       state,
       why,
       remedy: remedy ?? null,
+      ...(name !== undefined && { name }),
+      ...(organization && { organization }),
       account: account
         ? { id: account.id, email: 'email' in account ? account.email : null }
         : null,
@@ -69,7 +90,7 @@ export function explanationReport(explanation: Explanation): Report {
       ...Object.fromEntries(TIMES.map(([, member, name]) => [member, explanation[name] ?? null])),
     },
     text: [
-      `${capital(kind ? NAME[kind] : 'no value of Gatehouse')}: ${state.replaceAll('_', ' ')}`,
+      `${capital(kind ? NAMES[kind] : 'no value of Gatehouse')}: ${state.replaceAll('_', ' ')}`,
       why,
       ...(remedy === undefined ? [] : [remedy]),
       ...lines
@@ -85,7 +106,25 @@ const TIMES = [
   ['Refreshed', 'rotated_at', 'rotatedAt'],
   ['Retry until', 'retry_until', 'retryUntil'],
   ['Revoked', 'revoked_at', 'revokedAt'],
+  ['Suspended', 'suspended_at', 'suspendedAt'],
   ['Last used', 'last_used_at', 'lastUsedAt'],
 ] as const;
+
+const NAMES: Readonly<Record<Kind, string>> = {
+  ...NAME,
+  account: 'account',
+  email: 'email address',
+  organization: 'organization',
+  warehouse: 'warehouse',
+  connection: 'connection',
+  authorization: 'authorization',
+  session: 'browser session',
+  api_key_id: 'API key',
+  passkey: 'passkey',
+  request: 'request',
+  opaque: 'value of 43 characters',
+  link: 'one-time link',
+  sign_in_page: 'sign-in page',
+};
 
 const capital = (text: string): string => text.slice(0, 1).toUpperCase() + text.slice(1);

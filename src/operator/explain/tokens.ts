@@ -29,11 +29,22 @@ const REMEDY: Readonly<Record<EndingCause, string>> = {
   client_deleted: 'Nothing is to be done: the client is gone for good.',
 };
 
-/** A code, an access token or a refresh token. */
+/** By a code, an access token or a refresh token. */
 export async function explainToken(registries: Registries, text: string): Promise<Explanation> {
   const value = readValue(text);
   if (!value) return { state: 'malformed', why: 'Its last characters are not right.' };
-  const id = value.authorizationId;
+  return explainPresented(registries, value.authorizationId, value);
+}
+
+/** By its public id, as resource servers and the log have it. */
+export const explainAuthorization = (registries: Registries, id: string): Promise<Explanation> =>
+  explainPresented(registries, id, undefined);
+
+async function explainPresented(
+  registries: Registries,
+  id: string,
+  value: PresentedValue | undefined,
+): Promise<Explanation> {
   const store = await registries.tokenStore();
   const record = await store.readAuthorization(id);
   const facts = factsOf(value, record);
@@ -46,23 +57,30 @@ export async function explainToken(registries: Registries, text: string): Promis
       ...facts,
       ...(await holdersOf(registries, ended)),
       state: 'revoked',
-      why: `Its authorization was ended: ${CAUSES[cause]}.${revived}`,
+      why: `${value ? 'Its' : 'The'} authorization was ended: ${CAUSES[cause]}.${revived}`,
       remedy: REMEDY[cause],
       revokedAt: at,
     };
   }
   if (!record) return { ...facts, ...gone('Its authorization is not there any more.') };
-  const forged = forgedFault(registries, value, record);
+  const forged = value && forgedFault(registries, value, record);
   if (forged) return forged;
   return explainHolders(registries, record, facts, async () => {
     const end = await endOfConnection(registries, record);
     const found = end ?? stateOf(value, record, registries.settings.tokens);
-    if (registries.keys()) return found;
+    if (!value || registries.keys()) return found;
     return { ...found, why: `${found.why} Whether it is genuine was not checked: no token keys.` };
   });
 }
 
-function factsOf(value: PresentedValue, record: AuthorizationRecord | undefined): Facts {
+function factsOf(
+  value: PresentedValue | undefined,
+  record: AuthorizationRecord | undefined,
+): Facts {
+  if (!value) {
+    if (!record) return {};
+    return { issuedAt: atSeconds(record.approvedAt), expiresAt: atSeconds(record.usableUntil) };
+  }
   if (value.kind === 'access_token') {
     return { issuedAt: atSeconds(value.issuedAt), expiresAt: atSeconds(value.expiresAt) };
   }
@@ -115,11 +133,13 @@ async function endOfConnection(
 }
 
 function stateOf(
-  value: PresentedValue,
+  value: PresentedValue | undefined,
   record: AuthorizationRecord,
   settings: Registries['settings']['tokens'],
 ): Explanation {
-  switch (value.kind) {
+  switch (value?.kind) {
+    case undefined:
+      return authorizationState(record);
     case 'access_token':
       return accessTokenState(value);
     case 'refresh_token':
@@ -129,12 +149,22 @@ function stateOf(
   }
 }
 
+function authorizationState(record: AuthorizationRecord): Explanation {
+  const { endsAt, rotation, usableUntil } = record;
+  if (rotation < 0) return codeState(record);
+  if (isOver(usableUntil) || (endsAt !== undefined && isOver(endsAt))) {
+    const why = 'Its last refresh token was not used in time.';
+    return { state: 'expired', why, remedy: AUTHORIZE_AGAIN };
+  }
+  return { state: 'active', why: `It works, and was refreshed ${rotation} times.` };
+}
+
 function accessTokenState({ expiresAt }: PresentedAccessToken): Explanation {
   if (!isOver(expiresAt)) {
-    return { state: 'active', why: 'It is good: introspection answers active.' };
+    return { state: 'active', why: 'It works: introspection answers active.' };
   }
   const remedy = 'The client gets another one with its refresh token.';
-  return { state: 'expired', why: 'It has expired; its authorization is good.', remedy };
+  return { state: 'expired', why: 'It has expired; its authorization is active.', remedy };
 }
 
 function codeState({ rotation, usableUntil }: AuthorizationRecord): Explanation {

@@ -1,6 +1,6 @@
 /** The file of an import, taken apart into lines; whatever bytes it holds. */
 import { isUtf8 } from 'node:buffer';
-import { createWriteStream } from 'node:fs';
+import { createWriteStream, existsSync } from 'node:fs';
 import { type FileHandle, mkdtemp, open, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -52,7 +52,7 @@ interface OpenedFile {
 
 async function openFile(name: string): Promise<OpenedFile> {
   const handle = await open(name, 'r').catch((error: NodeJS.ErrnoException) => {
-    throw new WrongUsage(`the file ${name} cannot be read (${error.code})`);
+    throw new WrongUsage(unreadable(name, error.code));
   });
   const status = await handle.stat();
   if (status.isFile()) return { handle, close: () => handle.close() };
@@ -61,6 +61,18 @@ async function openFile(name: string): Promise<OpenedFile> {
     throw new WrongUsage(`${name} is a directory: name the file with the lines`);
   }
   return spooled(handle.createReadStream());
+}
+
+function unreadable(name: string, code: string | undefined): string {
+  const folder = path.dirname(path.resolve(name));
+  if (code === 'ENOENT' && !existsSync(folder)) {
+    return `the folder ${folder} does not exist: make it, and have the file ${path.basename(name)} written there`;
+  }
+  if (code === 'ENOENT') return `there is no file ${name}`;
+  if (code === 'EACCES') {
+    return `this user may not read the file ${name}, or not enter its folder: give it on standard input (\`import - < ${name}\`)`;
+  }
+  return `the file ${name} cannot be read (${code})`;
 }
 
 async function spooled(stream: NodeJS.ReadableStream): Promise<OpenedFile> {

@@ -2,6 +2,7 @@
 import { hostname } from 'node:os';
 import { type Command, Option } from 'commander';
 import { checkImport } from '../../accounts/import/check.ts';
+import { newImportId } from '../../accounts/import/importer.ts';
 import { importJsonSchema } from '../../accounts/import/line.ts';
 import { askedFirst, type ConfirmationOptions, confirmed } from '../program/confirmation.ts';
 import { WrongUsage } from '../program/failure.ts';
@@ -96,7 +97,7 @@ export function addImportCommand(program: Command, operator: Operator): void {
             pruneAtMost: options.pruneAtMost ?? settings.import.pruneAtMost,
             tell: telling('Comparing'),
           });
-        if (isDryRun) return importReport(await compare(), { isDryRun });
+        if (isDryRun) return importReport(await compare());
         await using lock = await importer.lock({
           startedBy: `${operator.by().operator}, process ${process.pid} on ${hostname()}`,
           onWait: options.wait
@@ -112,8 +113,9 @@ export function addImportCommand(program: Command, operator: Operator): void {
           progress.clear();
           await confirmed(removalSentence(report), options, operator);
         }
-        await importer.carryOut(plan, lock, telling('Writing'));
-        return importReport(report, { isDryRun });
+        const id = newImportId();
+        await importer.carryOut(plan, { lock, id, tell: telling('Writing') });
+        return importReport(report, id);
       });
     } finally {
       await source.close();

@@ -10,10 +10,12 @@ import type { ImportProblems } from '../../accounts/import/problems.ts';
 import type { ImportReport } from '../../accounts/import/report.ts';
 import { type Report, table } from '../program/report.ts';
 
+/** @param id of an import that was carried out; absent for a dry run. */
 export function importReport(
   { counts, changes, changeCount, excess }: ImportReport,
-  { isDryRun }: { readonly isDryRun: boolean },
+  id?: string,
 ): Report {
+  const isDryRun = id === undefined;
   const more = changeCount - changes.length;
   const rows = IMPORT_TYPES.map((type) => {
     const { added, changed, removed, kept, unchanged } = counts[type];
@@ -22,6 +24,7 @@ export function importReport(
   return {
     value: {
       dry_run: isDryRun,
+      import_id: id ?? null,
       counts: Object.fromEntries(IMPORT_TYPES.map((type) => [KEYS[type], counts[type]])),
       changes: changes.map(changeValue),
       more_changes: more,
@@ -33,7 +36,7 @@ export function importReport(
       ...(changes.length > 0 ? [''] : []),
       table(['', 'ADDED', 'CHANGED', 'REMOVED', 'KEPT', 'UNCHANGED'], rows, ''),
       '',
-      closing(changeCount, isDryRun),
+      closing(changeCount, id),
       ...(isDryRun && excess
         ? [`${excess.refusal.message} The import needs --prune-at-most ${excess.needed}.`]
         : []),
@@ -41,9 +44,10 @@ export function importReport(
   };
 }
 
-function closing(changeCount: number, isDryRun: boolean): string {
+function closing(changeCount: number, id: string | undefined): string {
   if (changeCount === 0) return 'Everything is as the file says; nothing was changed.';
-  return isDryRun ? 'A dry run: nothing was changed.' : 'Done.';
+  if (id === undefined) return 'A dry run: nothing was changed.';
+  return `Done: import ${id}. What it changed: gatehouse audit --import ${id}`;
 }
 
 /** The question before something is removed. */

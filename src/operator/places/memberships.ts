@@ -13,6 +13,7 @@ import type { FoundPlace, PlaceKind } from '../../accounts/organizations/places.
 import { Refusal } from '../../refusal.ts';
 import { WrongUsage } from '../program/failure.ts';
 import {
+  isFiltered,
   type ListForm,
   type ListOptions,
   listed,
@@ -110,7 +111,10 @@ export function addMembershipCommands(program: Command, operator: Operator): voi
       const kind = organization === undefined ? 'warehouse' : 'organization';
       return run(async ({ access }) => {
         const page = { ...pageAsked(options, operator), role };
-        return listReport(await access.reachedBy(kind, id, page), memberList(kind));
+        return listReport(await access.reachedBy(kind, id, page), {
+          ...memberList(kind),
+          isFiltered: isFiltered(options, role),
+        });
       });
     });
 }

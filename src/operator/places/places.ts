@@ -12,7 +12,7 @@ import type {
 } from '../../accounts/organizations/places.ts';
 import { askedFirst, type ConfirmationOptions, confirmed } from '../program/confirmation.ts';
 import { WrongUsage } from '../program/failure.ts';
-import { type ListOptions, listed, listReport, pageAsked } from '../program/lists.ts';
+import { isFiltered, type ListOptions, listed, listReport, pageAsked } from '../program/lists.ts';
 import type { Operator } from '../program/operator.ts';
 import type { Report } from '../program/report.ts';
 
@@ -55,11 +55,12 @@ export function addOrganizationCommands(program: Command, operator: Operator): v
           ],
           value: organizationValue,
           nothing: 'There are no organizations.',
+          isFiltered: isFiltered(options),
         }),
       ),
     );
 
-  addRenameAndRemove(organizations, 'organization', operator);
+  addUpdateAndDelete(organizations, 'organization', operator);
 }
 
 export function addWarehouseCommands(program: Command, operator: Operator): void {
@@ -101,17 +102,18 @@ export function addWarehouseCommands(program: Command, operator: Operator): void
           ],
           value: warehouseValue,
           nothing: 'There are no warehouses.',
+          isFiltered: isFiltered(options, organization),
         });
       }),
     );
 
-  addRenameAndRemove(warehouses, 'warehouse', operator);
+  addUpdateAndDelete(warehouses, 'warehouse', operator);
 }
 
-function addRenameAndRemove(nouns: Command, kind: PlaceKind, operator: Operator): void {
+function addUpdateAndDelete(nouns: Command, kind: PlaceKind, operator: Operator): void {
   const { run } = operator;
 
-  withNames(nouns.command('rename'))
+  withNames(nouns.command('update'))
     .description('change what it is called, here or in the system that imports it')
     .argument('<id>', `the ${kind}`)
     .action((id: string, changes: PlaceChanges) => {
@@ -125,7 +127,7 @@ function addRenameAndRemove(nouns: Command, kind: PlaceKind, operator: Operator)
       });
     });
 
-  askedFirst(nouns.command('remove'))
+  askedFirst(nouns.command('delete'))
     .description('remove it with all access to it; says first what depends on it')
     .argument('<id>', `the ${kind}`)
     .action((id: string, options: ConfirmationOptions) =>

@@ -16,8 +16,10 @@ export interface ListForm<Item> {
   /** The first cell is the id, by which `--after` goes on. */
   readonly row: (item: Item) => readonly string[];
   readonly value: (item: Item) => object;
-  /** What is said of an empty list. */
+  /** What is said of a list that is empty without a filter. */
   readonly nothing: string;
+  /** Whether only some of the list was asked for. */
+  readonly isFiltered?: boolean;
 }
 
 /** Rows that people are shown unasked; programs are told all. */
@@ -33,6 +35,12 @@ export const listed = (command: Command): Command =>
     )
     .option('--after <id>', 'what comes after the one of this ID: the next page');
 
+/** Whether an option leaves something out. @param filters those that only this list has. */
+export const isFiltered = (
+  { match, after }: ListOptions,
+  ...filters: readonly unknown[]
+): boolean => [match, after, ...filters].some((filter) => filter !== undefined);
+
 /** As a registry is asked: people are shown some, programs are told all. */
 export const pageAsked = (
   { match, limit, after }: ListOptions,
@@ -41,10 +49,10 @@ export const pageAsked = (
 
 export function listReport<Item>(
   { items, more }: Page<Item>,
-  { heading, row, value, nothing }: ListForm<Item>,
+  { heading, row, value, nothing, isFiltered = false }: ListForm<Item>,
 ): Report {
   const rows = items.map(row);
-  const text = table(heading, rows, nothing);
+  const text = table(heading, rows, isFiltered ? 'Nothing matches these options.' : nothing);
   const next = `\n\nThere are ${more} more: add --after ${rows.at(-1)?.[0]}`;
   return { value: items.map(value), text: more > 0 ? text + next : text };
 }

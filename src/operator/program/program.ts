@@ -2,8 +2,10 @@
 import { Command, InvalidArgumentError } from 'commander';
 import packageFile from '../../../package.json' with { type: 'json' };
 import { addAccountCommands } from '../accounts/accounts.ts';
+import { addApiKeyCommands } from '../accounts/api-keys.ts';
 import { addSessionCommands } from '../accounts/sessions.ts';
 import { addAuditCommand } from '../audit.ts';
+import { addBlockCommands } from '../blocks.ts';
 import { addCheckConfigCommand } from '../check-config.ts';
 import { addClientCommands } from '../clients/clients.ts';
 import { addConnectionCommands } from '../connections.ts';
@@ -15,6 +17,7 @@ import { addMigrateCommand } from '../migrate.ts';
 import { addNodesCommand } from '../nodes.ts';
 import { addMembershipCommands } from '../places/memberships.ts';
 import { addOrganizationCommands, addWarehouseCommands } from '../places/places.ts';
+import { addProblemCommands } from '../problems.ts';
 import { addReloadCommand } from '../reload.ts';
 import { addRevokeCommand } from '../revoke/revoke.ts';
 import { addCompletionCommand } from './completion.ts';
@@ -55,7 +58,10 @@ systemd unit or of the container; in a checkout \`npm run operator -- …\` is t
   addClientCommands(program, operator);
   addConnectionCommands(program, operator);
   addSessionCommands(program, operator);
+  addApiKeyCommands(program, operator);
+  addBlockCommands(program, operator);
   addRevokeCommand(program, operator);
+  addProblemCommands(program, operator);
   addExplainCommand(program, operator);
   addAuditCommand(program, operator);
   addImportCommand(program, operator);
@@ -72,10 +78,11 @@ systemd unit or of the container; in a checkout \`npm run operator -- …\` is t
 
 /** Commands that change nothing. Every other one says first which deployment it acts on. */
 export const READ_ONLY: readonly string[] = [
-  'accounts links',
   'accounts list',
   'accounts show',
+  'api-keys list',
   'audit',
+  'blocks list',
   'check-config',
   'clients list',
   'clients show',
@@ -85,9 +92,12 @@ export const READ_ONLY: readonly string[] = [
   'explain',
   'keys generate',
   'keys list',
+  'links list',
   'memberships list',
   'nodes',
   'organizations list',
+  'passkeys list',
+  'problems list',
   'sessions list',
   'warehouses list',
 ];

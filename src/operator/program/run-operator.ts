@@ -9,17 +9,19 @@ import type { Operator, Surroundings } from './operator.ts';
 import { createProgram, onlyReads } from './program.ts';
 import { createProgress } from './progress.ts';
 import type { Report } from './report.ts';
+import { spelledAsNow } from './verbs.ts';
 
 /**
  * Whatever goes wrong is told on the streams, and everything the command opened is closed then.
  *
- * @param args the words after `gatehouse`.
+ * @param given the words after `gatehouse`.
  * @returns the exit code, as the help of the program explains it.
  */
 export async function runOperator(
-  args: readonly string[],
+  given: readonly string[],
   surroundings: Surroundings,
 ): Promise<number> {
+  const { args, hint } = spelledAsNow(given);
   const { stdout, stderr } = surroundings;
   // Looked up here because a command line that cannot be understood is answered in JSON as well.
   const json = args.includes('--json');
@@ -61,6 +63,7 @@ export async function runOperator(
   program.hook('preAction', (_program, found) => {
     command = found;
   });
+  if (hint !== undefined && !json) stderr.write(`${hint}\n`);
   try {
     await program.parseAsync(args, { from: 'user' });
   } catch (error) {

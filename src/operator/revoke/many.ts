@@ -1,4 +1,6 @@
 /** Ends all that acts for a person, all that was issued to a client, or what a backup has brought back. */
+import type { Action } from '../../accounts/activity/activity-words.ts';
+import { BATCH } from '../../authorizations/connections.ts';
 import type { Client } from '../../clients/client.ts';
 import { Refusal } from '../../refusal.ts';
 import type { Confirm } from '../program/confirmation.ts';
@@ -50,11 +52,15 @@ export async function revokeAccount(
   };
 }
 
-/** Everything that was issued to a client, which stays as it is and may get new tokens. */
+/**
+ * Everything that was issued to a client, which stays as it is and may get new tokens. One with many
+ * connections is suspended meanwhile: from then on nothing of it counts, and the rows follow.
+ */
 export async function revokeClient(
   registries: Registries,
   clientId: string,
   confirm: Confirm,
+  { progress }: Pick<Operator, 'progress'>,
 ): Promise<Report> {
   const client = await clientNamed(registries, clientId);
   if (client.kind === 'resource-server') throw withoutTokens(client);
@@ -62,14 +68,29 @@ export async function revokeClient(
   const people = await registries.connections.countOf(clientId);
   const { name } = client;
   await confirm(`Ends the connections of ${people} people to ${name}.`);
-  const { length: ended } = await registries.disconnect({ clientId }, undefined, (tx, ended) =>
-    clientRecord(registries, 'client_tokens_revoked', client, { people: ended.length })(tx),
-  );
+  const isSuspendedMeanwhile = people > BATCH && !client.isSuspended;
+  const record = (action: Action, details = {}) =>
+    clientRecord(registries, action, client, details);
+  if (isSuspendedMeanwhile) await registries.clients.suspend(clientId, record('client_suspended'));
+  let count = 0;
+  for (let isLast = false, after: string | undefined; !isLast; ) {
+    const ended = await registries.disconnectSome(clientId, after, async (tx, some) => {
+      isLast = some.length < BATCH;
+      if (isLast) await record('client_tokens_revoked', { people: count + some.length })(tx);
+    });
+    after = ended.at(-1)?.accountId;
+    count += ended.length;
+    progress.show('Connections ended', count, people);
+  }
+  if (isSuspendedMeanwhile) await registries.clients.resume(clientId, record('client_resumed'));
   return {
-    value: { client_id: clientId, connections: ended },
-    text:
-      `Ended the connections of ${ended} people to ${name}, with all their authorizations. ` +
-      'Each is asked before the client gets another one.',
+    value: { client_id: clientId, connections: count, suspended: client.isSuspended },
+    text: [
+      `Ended the connections of ${count} people to ${name}, with all their authorizations.`,
+      client.isSuspended
+        ? `It is suspended, as it was before: \`clients resume ${clientId}\` lets it in again, and then each is asked.`
+        : 'Each is asked before the client gets another one.',
+    ].join(' '),
   };
 }
 
@@ -121,13 +142,18 @@ export async function revokeRecorded(
  * every authorization is ended, and every machine access token. What people approved stays, and they
  * are not asked again.
  */
-export async function revokeAll(registries: Registries, confirm: Confirm): Promise<Report> {
+export async function revokeAll(
+  registries: Registries,
+  confirm: Confirm,
+  { progress }: Pick<Operator, 'progress'>,
+): Promise<Report> {
   await confirm('Ends every authorization of everybody, and every machine access token.');
-  const record = registries.recordChange('everything_revoked', {});
-  const count = await registries.connections.endEveryAuthorization(async (tx) => {
-    await registries.clients.endEveryMachineToken(tx);
-    await record(tx);
-  });
+  const { clients, connections, database, recordChange } = registries;
+  await database.transaction((tx) => clients.endEveryMachineToken(tx));
+  const count = await connections.endEveryAuthorization((done) =>
+    progress.show('Connections whose authorizations ended', done),
+  );
+  await recordChange('everything_revoked', {})(database);
   return {
     value: { connections: count },
     text:

@@ -85,12 +85,12 @@ ${STANDARD_INPUT_IS_SAFER}`,
       if (options.recorded) {
         return run((registries) => revokeRecorded(registries, options.since, operator));
       }
-      if (options.all) return run((registries) => revokeAll(registries, confirm));
+      if (options.all) return run((registries) => revokeAll(registries, confirm, operator));
       if (client === undefined) {
         throw new WrongUsage(
           'say what to revoke: --account, --client, --token, --recorded or --all',
         );
       }
-      return run((registries) => revokeClient(registries, client, confirm));
+      return run((registries) => revokeClient(registries, client, confirm, operator));
     });
 }

@@ -44,7 +44,7 @@ async function endAuthorization(
   const account = await registries.accounts.find(accountId);
   const client = await registries.clients.find(clientId);
   const why = { cause: 'operator_revoked', actor: 'operator' } as const;
-  await (await registries.endings()).endRecorded({ id, ...record }, why);
+  await (await registries.endings()).endRecorded({ authorization: { id, ...record }, ...why });
   return {
     value: {
       kind,
@@ -64,12 +64,10 @@ async function endMachineToken(registries: Registries, value: string): Promise<R
   const machineTokens = await registries.machineTokens();
   const token = await machineTokens.find(value);
   if (!token) throw notAlive('machine_token');
-  const { clientId } = token;
+  const { clientId, expiresAt } = token;
   const client = await registries.clients.find(clientId);
-  // Before as well: who repeats what failed half-way finds nothing alive.
-  await registries.revocations.tellMachineToken(clientId);
-  await machineTokens.end(value);
-  await registries.revocations.tellMachineToken(clientId);
+  const endings = await registries.endings();
+  await endings.endRecorded({ machineToken: value, clientId, expiresAt });
   await registries.recordChange('tokens_revoked', {
     accountId: client?.ownerAccountId,
     details: {

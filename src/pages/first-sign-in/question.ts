@@ -34,7 +34,7 @@ export function createFirstSignIn(parts: {
   readonly passwords: boolean;
   readonly keptForms: Pick<KeptForms, 'keep'>;
   readonly sessionList: Pick<SessionList, 'of'>;
-  readonly sessions: Pick<BrowserSessions, 'current' | 'lastSeen'>;
+  readonly sessions: Pick<BrowserSessions, 'current' | 'findActive'>;
   readonly endingChoices: Pick<EndingChoices, 'of'>;
 }): FirstSignIn {
   const { passwords, keptForms, sessionList, sessions, endingChoices } = parts;
@@ -42,7 +42,7 @@ export function createFirstSignIn(parts: {
   async function otherSessions(ctx: Context, account: Account): Promise<number> {
     const own = await sessions.current(ctx);
     const uids = (await sessionList.of(account)).map(({ uid }) => uid);
-    return (await sessions.lastSeen(uids.filter((uid) => uid !== own?.uid))).size;
+    return (await sessions.findActive(uids.filter((uid) => uid !== own?.uid))).size;
   }
 
   const choices: FirstSignIn['choices'] = async (ctx, account, wayId) => {

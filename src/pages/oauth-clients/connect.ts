@@ -4,22 +4,9 @@ import { type Client, hasSecret, redirectsPeople } from '../../clients/client.ts
 import type { OwnedClient } from '../../clients/client-row.ts';
 import { ENDPOINT } from '../../provider/endpoints.ts';
 import { get, type PageParts, type Route } from '../routes.ts';
-import type { ClientConnectionView, ClientSnippet } from './client-view.ts';
+import type { ClientConnectionView } from './client-view.ts';
 import { CLIENT, headOf, type OwnClientSteps, ownClientOf, urlOf } from './own-client.ts';
-import { csharpProgram } from './programs/csharp.ts';
-import { curlProgram } from './programs/curl.ts';
-import { goProgram } from './programs/go.ts';
-import { javaProgram } from './programs/java.ts';
-import { nodeProgram } from './programs/node.ts';
-import { phpProgram } from './programs/php.ts';
-import { pythonProgram } from './programs/python.ts';
-import { rubyProgram } from './programs/ruby.ts';
-import {
-  inShell,
-  listensAt,
-  type ProgramValues,
-  SUGGESTED_REDIRECT_URI,
-} from './programs/values.ts';
+import { clientSnippets, inShell, listensAt, SUGGESTED_REDIRECT_URI } from './programs.ts';
 import { isTestable, testFormOf } from './test.ts';
 
 export function connectRoutes(parts: PageParts, own: OwnClientSteps): Route[] {
@@ -108,22 +95,3 @@ function environmentFile(parts: {
 
 /** Quotes only where something needs them: not every reader of such a file takes them off. */
 const quoted = (value: string): string => (/^[\w./:@%+,=-]*$/.test(value) ? value : inShell(value));
-
-const PROGRAMS: Readonly<Record<string, (values: ProgramValues) => string>> = {
-  curl: curlProgram,
-  Node: nodeProgram,
-  Python: pythonProgram,
-  Go: goProgram,
-  Java: javaProgram,
-  PHP: phpProgram,
-  'C#': csharpProgram,
-  Ruby: rubyProgram,
-};
-
-/**
- * Each reads the secret from the environment variable CLIENT_SECRET, prints the address to open and
- * waits at the redirect URI for the browser. It ends with an exit code other than 0 where something
- * is not as it should be. For confidential clients.
- */
-export const clientSnippets = (values: ProgramValues): ClientSnippet[] =>
-  Object.entries(PROGRAMS).map(([name, program]) => ({ name, code: program(values) }));

@@ -12,12 +12,12 @@ import {
   redirectUriDifference,
   type Stretch,
 } from '../../clients/redirect-uri-difference.ts';
-import { isDocumentedError } from '../error-reference/error-reference.ts';
+import { isDocumentedError } from '../error-reference.ts';
 import { get, type PageParts, type Route } from '../routes.ts';
 import { momentOf } from '../words/moment.ts';
 import type { ClientProblemGroup, SentRedirectUri } from './client-view.ts';
 import { CLIENT, headOf, type OwnClientSteps, ownClientOf, urlOf } from './own-client.ts';
-import { listensAt } from './programs/values.ts';
+import { listensAt } from './programs.ts';
 
 export function problemRoutes(parts: PageParts, own: OwnClientSteps): Route[] {
   const { host, clientProblems } = parts;

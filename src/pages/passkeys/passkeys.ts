@@ -1,6 +1,7 @@
 /** `/profile/security/passkeys`: a person's passkeys, and what the script asks browsers for. */
 import type { Context } from 'koa';
 import type { Account } from '../../accounts/account.ts';
+import { browserInWords } from '../../accounts/browser-names.ts';
 import { displayName } from '../../accounts/display-name.ts';
 import type { Passkey } from '../../accounts/passkeys/passkey.ts';
 import { MOST_PASSKEYS } from '../../accounts/passkeys/passkeys.ts';
@@ -11,7 +12,7 @@ import { get, type PageParts, post, type Route } from '../routes.ts';
 import { PASSKEY_OPTIONS, type PasskeySignIns } from '../sign-in/passkeys.ts';
 import { isPaused } from '../sign-in/password-check.ts';
 import { accountOf, typedOf } from '../signed-in.ts';
-import { browserInWords, fromOf } from '../words/browser.ts';
+import { fromOf } from '../words/browser.ts';
 import { type Moment, momentOf, momentOrNothing } from '../words/moment.ts';
 
 declare module '../view-data.ts' {

@@ -1,47 +1,11 @@
-/** A User-Agent header in words a person recognizes: `Firefox on Windows`. */
+/** From where a request came, in words that a person recognizes. */
 import type { Context } from 'koa';
 import type { Origin } from '../../accounts/activity/activity.ts';
+import { browserInWords } from '../../accounts/browser-names.ts';
 import { originOf } from '../page.ts';
-
-/** The first that fits: browsers name those they descend from as well. */
-const BROWSERS: readonly (readonly [RegExp, string])[] = [
-  [/\bEdg(?:e|A|iOS)?\//, 'Edge'],
-  [/\b(?:OPR|Opera)\//, 'Opera'],
-  [/\bSamsungBrowser\//, 'Samsung Internet'],
-  [/\bVivaldi\//, 'Vivaldi'],
-  [/\b(?:Firefox|FxiOS)\//, 'Firefox'],
-  [/\b(?:Chrome|CriOS|HeadlessChrome|Chromium)\//, 'Chrome'],
-  // `[^V]` ends before another version, so a long header of many versions is read once.
-  [/\bVersion\/[\d.]+ [^V]*\bSafari\//, 'Safari'],
-];
-
-const SYSTEMS: readonly (readonly [RegExp, string])[] = [
-  [/\biPhone\b/, 'an iPhone'],
-  [/\biPad\b/, 'an iPad'],
-  [/\bAndroid\b/, 'Android'],
-  [/\bWindows\b/, 'Windows'],
-  [/\bCrOS\b/, 'ChromeOS'],
-  [/\bMac OS X\b/, 'macOS'],
-  [/\bLinux\b/, 'Linux'],
-];
-
-/** Anybody may send anything as this header: it says what was claimed, no more. */
-export function browserInWords(userAgent: string): string {
-  const browser = wordFor(userAgent, BROWSERS);
-  const system = wordFor(userAgent, SYSTEMS);
-  if (browser) return system ? `${browser} on ${system}` : browser;
-  // Programs give their own name first: `curl/8.5.0`, `python-requests/2.32`.
-  const [, program] = /^(?!Mozilla\/)([A-Za-z][\w.-]{0,39})\//.exec(userAgent) ?? [];
-  return program ?? (system ? `A browser on ${system}` : 'An unknown browser');
-}
 
 /** From where a request came, as a mail tells it. */
 export const fromOf = (ctx: Context): { readonly origin: Origin; readonly browser: string } => {
   const origin = originOf(ctx);
   return { origin, browser: browserInWords(origin.browser) };
 };
-
-const wordFor = (
-  userAgent: string,
-  words: readonly (readonly [RegExp, string])[],
-): string | undefined => words.find(([pattern]) => pattern.test(userAgent))?.[1];

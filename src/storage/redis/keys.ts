@@ -1,19 +1,42 @@
-/** Many keys at once: those that are read in one moment, and every one there is. */
+/** Reads many keys with one command. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Cluster, type Redis } from 'ioredis';
-import { mastersOf, reply } from './redis.ts';
+import { StorageUnavailable } from '../storage-unavailable.ts';
 
-/** The keys of all masters, some at a time; one may be named twice, or be gone already. */
-export async function* keysLike(redis: Redis | Cluster, pattern: string): AsyncIterable<string[]> {
-  for (const master of mastersOf(redis)) {
-    let cursor = '0';
-    do {
-      const asked = master.scan(cursor, 'MATCH', pattern, 'COUNT', 1_000);
-      const [next, keys] = await reply(asked);
-      cursor = next;
-      yield keys;
-    } while (cursor !== '0');
+/** Keys are tried one after another; a master with a thousandth of the slots is found well before. */
+const MAX_TRIED_KEYS = 16_384;
+
+/**
+ * Keys that begin with this name, one for each master of the Cluster.
+ *
+ * @throws StorageUnavailable if slots have no master.
+ */
+export function keyOnEachMaster({ slots }: Cluster, name: string): readonly string[] {
+  const masters = new Set<string | undefined>();
+  for (let slot = 0; slot < SLOTS; slot += 1) masters.add(slots[slot]?.[0]);
+  if (masters.has(undefined)) {
+    throw new StorageUnavailable('redis', new Error('the cluster has slots without a master'));
   }
+  const keys: string[] = [];
+  for (let count = 0; masters.size > 0 && count < MAX_TRIED_KEYS; count += 1) {
+    const key = `${name}:${count}`;
+    if (masters.delete(slots[slotOf(key)]?.[0])) keys.push(key);
+  }
+  return keys;
+}
+
+const SLOTS = 16_384;
+
+/** The slot of a key without braces: CRC-16/XMODEM, as the Redis Cluster specification says. */
+function slotOf(key: string): number {
+  let crc = 0;
+  for (const byte of Buffer.from(key)) {
+    crc ^= byte << 8;
+    for (let bit = 0; bit < 8; bit += 1) {
+      crc = crc & 0x8000 ? ((crc << 1) ^ 0x1021) & 0xffff : (crc << 1) & 0xffff;
+    }
+  }
+  return crc % SLOTS;
 }
 
 /**

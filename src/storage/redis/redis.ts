@@ -4,6 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Cluster, Redis, type RedisOptions } from 'ioredis';
 import { randomId } from '../../random-id.ts';
 import { StorageUnavailable } from '../storage-unavailable.ts';
+import { type AcceptRedis, guardedConnector } from './guarded-connectors.ts';
 import { SCRIPT_COMMANDS } from './scripts.ts';
 
 /**
@@ -45,8 +46,12 @@ const UNAVAILABLE_REPLY =
  * `redis+cluster://host,host` (`rediss+…` with TLS). Not connected yet.
  *
  * @param options `patience`: multiplies the limits, where nobody waits for an answer within 2 s.
+ *   `accepts`: decides for each new connection whether it is used; without it all are.
  */
-export function createRedis(url: string, { patience = 1 } = {}): Redis | Cluster {
+export function createRedis(
+  url: string,
+  { patience = 1, accepts }: { patience?: number; accepts?: AcceptRedis } = {},
+): Redis | Cluster {
   const { scheme, username, password, hosts, path } = parseRedisUrl(url);
   const isTls = scheme.startsWith('rediss');
   const options: Options = {
@@ -59,6 +64,7 @@ export function createRedis(url: string, { patience = 1 } = {}): Redis | Cluster
   if (username) options.username = username;
   if (password) options.password = password;
   if (isTls) options.tls = {};
+  if (accepts) options.Connector = guardedConnector(accepts, scheme.endsWith('+sentinel'));
   const client = connectTo({ scheme, hosts, path, options, isTls });
   // Each failed command reports for itself; an error nobody listens to would be printed or thrown.
   client.on('error', () => {});
@@ -210,6 +216,33 @@ export async function reply<Value>(pending: Promise<Value>): Promise<Value> {
     // Any other reply is a fault of ours (a wrong type, a script error) and must not pass as weather.
     if (isReply && !UNAVAILABLE_REPLY.test(error.message)) throw error;
     throw new StorageUnavailable('redis', error);
+  }
+}
+
+/** Milliseconds that a replica may take to follow. */
+const REPLICA_LIMIT = 300;
+
+/**
+ * Whether a replica has what was written to this key until now; true where its master has none.
+ *
+ * @throws StorageUnavailable
+ */
+export async function isReplicated(redis: Redis | Cluster, key: string): Promise<boolean> {
+  // On a connection of its own, for what comes behind WAIT on one has to wait as well.
+  const own = redis instanceof Cluster ? redis.duplicate() : redis.duplicate();
+  own.on('error', () => {});
+  try {
+    await connectRedis(own);
+    // WAIT is about the writes of its own connection and all before them, so there must be one. The
+    // braces lead it to the master of the key.
+    const asked = own.pipeline().set(`gh:{${key}}`, '', 'PX', 1_000);
+    const answers = (await reply(asked.info('replication').wait(1, REPLICA_LIMIT).exec())) ?? [];
+    const failed = answers.find(([error]) => error)?.[0];
+    if (failed) throw new StorageUnavailable('redis', failed);
+    const [, replication, followers] = answers.map(([, answer]) => answer);
+    return Number(followers) > 0 || /^connected_slaves:0\b/m.test(String(replication));
+  } finally {
+    own.disconnect();
   }
 }
 

@@ -54,10 +54,6 @@ const AUTHORIZATION = `
     return { 'issued', now, a.usableUntil }
   end
 
-  local function replayed()
-    redis.call('DEL', KEYS[1])
-    return { 'replayed' }
-  end
 `;
 
 /** ARGV: shift, facts, code seconds, absolute seconds or 0. */
@@ -73,7 +69,7 @@ const EXCHANGE = `${AUTHORIZATION}
   local a = load()
   if not a then return { 'missing' } end
   if a.rotation == 0 and a.attempt == ARGV[2] then return { 'issued', now, a.usableUntil } end
-  if a.rotation >= 0 then return replayed() end
+  if a.rotation >= 0 then return { 'replayed' } end
   if a.usableUntil <= now then return { 'expired' } end
   return issue(a, 0, ARGV[2], ARGV[3])
 `;
@@ -98,7 +94,7 @@ const ROTATE = `${AUTHORIZATION}
       return { 'retried', now, a.usableUntil }
     end
   end
-  return replayed()
+  return { 'replayed' }
 `;
 
 /** ARGV: shift, rotation. */

@@ -1,6 +1,7 @@
 /** The token store on Redis: one key a record, no command with more than one key (Cluster). */
-import type { Cluster, Redis } from 'ioredis';
+import { Cluster, type Redis } from 'ioredis';
 import { type Clock, epochSeconds } from '../../clock.ts';
+import { StorageUnavailable } from '../storage-unavailable.ts';
 import {
   type AuthorizationFacts,
   type AuthorizationRecord,
@@ -12,8 +13,9 @@ import {
   type StoredRecord,
   type TokenStore,
 } from '../token-store.ts';
-import { keysLike, readsTogether } from './keys.ts';
-import { reply } from './redis.ts';
+import type { RedisGuard } from './guarded-connectors.ts';
+import { keyOnEachMaster, readsTogether } from './keys.ts';
+import { isReplicated, reply } from './redis.ts';
 import { defineScripts } from './scripts.ts';
 
 /** `<expiry>:<JSON>`: a script reads the expiry without parsing JSON. */
@@ -29,15 +31,19 @@ const LETTER: Record<RecordKind | 'uid' | 'authorization', string> = {
   uid: 'u',
 };
 
-const nameOf = (kind: keyof typeof LETTER, id: string): string => `gh:${LETTER[kind]}:${keyOf(id)}`;
+type Kind = keyof typeof LETTER;
+const nameOfKey = (kind: Kind, key: string): string => `gh:${LETTER[kind]}:${key}`;
+const nameOf = (kind: Kind, id: string): string => nameOfKey(kind, keyOf(id));
 
 export function createRedisStore(parts: {
   redis: Redis | Cluster;
   clock: Clock;
   /** Milliseconds to add to what Redis says the time is: for tests, which move it. */
   timeShift?: () => number;
+  /** Keeps it from a Redis that may have lost ends; without it any Redis is used. */
+  guard?: RedisGuard;
 }): TokenStore {
-  const { redis, clock, timeShift = () => 0 } = parts;
+  const { redis, clock, timeShift = () => 0, guard } = parts;
   defineScripts(redis);
   const get = readsTogether(redis);
 
@@ -77,7 +83,14 @@ export function createRedisStore(parts: {
     return { data: JSON.parse(match[2] ?? 'null') as Data, expiresAt };
   }
 
+  async function removeKept(kind: RecordKind, key: string): Promise<boolean> {
+    // What is taken out says whether it was still good: Redis may drop it later than we do.
+    return recordFrom(await reply(redis.getdel(nameOfKey(kind, key)))) !== undefined;
+  }
+
   return {
+    isInDatabase: false,
+
     async beginAuthorization(id, facts, { codeSeconds, absoluteSeconds = 0 }) {
       const key = nameOf('authorization', id);
       const kept = factsValue(facts);
@@ -115,6 +128,10 @@ export function createRedisStore(parts: {
       return found !== undefined && !isExpired(forgottenAt(found));
     },
 
+    isReplicated: (kind, id) => isReplicated(redis, nameOf(kind, id)),
+
+    usesOnlyMasters: (ids) => guard?.usesOnly(ids) ?? true,
+
     async read(kind, id) {
       return isStorableId(id) ? read(nameOf(kind, id)) : undefined;
     },
@@ -125,12 +142,9 @@ export function createRedisStore(parts: {
       return isStorableId(id) && replace(nameOf(kind, id), data, expiresAt);
     },
 
-    async remove(kind, id) {
-      if (!isStorableId(id)) return false;
-      // What is taken out says whether it was still good: Redis may drop it later than we do.
-      const match = RECORD.exec((await reply(redis.getdel(nameOf(kind, id)))) ?? '');
-      return match !== null && !isExpired(Number(match[1]));
-    },
+    remove: async (kind, id) => isStorableId(id) && removeKept(kind, keyOf(id)),
+
+    removeKept,
 
     async take(kind, id) {
       if (!isStorableId(id)) return undefined;
@@ -158,19 +172,6 @@ export function createRedisStore(parts: {
       return pointer && read(pointer.data);
     },
 
-    async sessionsOf<Data>(accountId: string) {
-      const found = new Map<string, StoredRecord<Data>>();
-      for await (const keys of keysLike(redis, `gh:${LETTER.session}:*`)) {
-        const values = await reply(Promise.all(keys.map((key) => get(key))));
-        for (const [index, key] of keys.entries()) {
-          const value = values[index] ?? null;
-          const session = recordFrom<Data & { readonly accountId?: string }>(value);
-          if (session?.data.accountId === accountId) found.set(key, session);
-        }
-      }
-      return [...found.values()];
-    },
-
     async removeSessionByUid(uid) {
       if (!isStorableId(uid)) return;
       const index = nameOf('uid', uid);
@@ -184,11 +185,15 @@ export function createRedisStore(parts: {
     removeExpired: async () => 0,
 
     async ping() {
+      if (guard?.reason) throw new StorageUnavailable('redis', new Error(guard.reason));
       // Not PING: a server that answers but has no memory or quorum left cannot keep a token.
-      await reply(redis.set('gh:ping', String(clock()), 'PX', 60_000));
+      const keys = redis instanceof Cluster ? keyOnEachMaster(redis, 'gh:ping') : ['gh:ping'];
+      const now = String(clock());
+      await reply(Promise.all(keys.map((key) => redis.set(key, now, 'PX', 60_000))));
     },
 
     async close() {
+      guard?.close();
       redis.disconnect();
     },
   };

@@ -1,11 +1,17 @@
 /** The programs of a client hold its values as text, whatever they are, and never a secret. */
 import { execFileSync } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
 import { runInNewContext } from 'node:vm';
 import { expect } from 'chai';
-import { clientSnippets } from '../../../src/pages/oauth-clients/connect.ts';
-import { listensAt, type ProgramValues } from '../../../src/pages/oauth-clients/programs/values.ts';
+import {
+  clientSnippets,
+  listensAt,
+  type ProgramValues,
+} from '../../../src/pages/oauth-clients/programs.ts';
 import { startSeeded } from '../../support/seeded.ts';
 import { signedIn } from '../signed-in-person.ts';
+
+const TEMPLATES = new URL('../../../views/programs/', import.meta.url);
 
 const VALUES = {
   issuer: 'https://auth.example.com',
@@ -38,6 +44,19 @@ describe('the programs of a client', () => {
     for (const name of ['PHP', 'Ruby']) {
       const literal = `'${body.replace(/[\\']/g, '\\$&')}'`;
       expect(codeOf(name, { api }), name).to.include(literal);
+    }
+  });
+
+  it('templates print unquoted only what neither a client nor the operator chooses', () => {
+    const constant =
+      /^(preparation|comment|port|paths\.\w+|host === '::1' \? 'AF_INET6' : 'AF_INET')$/;
+    const files = readdirSync(TEMPLATES);
+    expect(files).to.have.length(clientSnippets(VALUES).length + 1);
+    for (const file of files) {
+      const source = readFileSync(new URL(file, TEMPLATES), 'utf8');
+      for (const [, printed = ''] of source.matchAll(/<%-\s*(.*?)\s*-?%>/gs)) {
+        expect(printed, file).to.match(constant);
+      }
     }
   });
 

@@ -1,0 +1,177 @@
+/** Two nodes, their stores and an API, with every connection that a fault of `ends.ts` breaks. */
+import { createLifeline, type Lifeline } from '../test/many-nodes/lifeline.ts';
+import { partnerTokens } from '../test/provider/partner-tokens.ts';
+import { bearer, introspectorOf } from '../test/resource-server/stand-in.ts';
+import { startTcpProxy } from '../test/storage/tcp-proxy.ts';
+import { eventually } from '../test/support/eventually.ts';
+import { introspect, postForm } from '../test/support/oauth.ts';
+import { startPostgresServer } from '../test/support/postgres-server.ts';
+import { freePort } from '../test/support/programs.ts';
+import {
+  ask,
+  askSentinel,
+  portOf,
+  type Sentinel,
+  startSentinel,
+} from '../test/support/redis-groups.ts';
+import { type RedisServer, startRedisServer } from '../test/support/redis-server.ts';
+import { seed } from '../test/support/seed.ts';
+import { startTestService, type TestService } from '../test/support/service.ts';
+
+export type RedisKind = 'single' | 'sentinel';
+export type Setup = Awaited<ReturnType<typeof startSetup>>;
+
+const YEAR = 365 * 86_400;
+
+export interface RedisGroup {
+  master: RedisServer;
+  replica: RedisServer | undefined;
+  readonly sentinel: Sentinel | undefined;
+  readonly url: string;
+  /** Exchanges `master` and `replica`, after a failover. */
+  swap(): void;
+  untilReplicated(): Promise<void>;
+}
+
+export function groupOf({ sentinel, replica }: RedisGroup) {
+  if (!sentinel || !replica) throw new Error('this Redis has no replica');
+  return { sentinel, replica };
+}
+
+async function startRedis(kind: RedisKind): Promise<RedisGroup> {
+  const settings = { 'repl-diskless-sync-delay': '0' };
+  const master = await startRedisServer(settings);
+  if (kind === 'single') {
+    const { url } = master;
+    const none = { swap: () => {}, untilReplicated: async () => {} };
+    return { master, replica: undefined, sentinel: undefined, url, ...none };
+  }
+  const replicaof = `127.0.0.1 ${portOf(master)}`;
+  const replica = await startRedisServer({ ...settings, replicaof });
+  const sentinel = await startSentinel(master);
+  const group = {
+    ...{ master, replica, sentinel },
+    url: `redis+sentinel://127.0.0.1:${sentinel.port}/warehouse`,
+    swap() {
+      [group.master, group.replica] = [group.replica, group.master];
+    },
+    untilReplicated: () =>
+      eventually(async () => {
+        const said = String(await ask(group.master, 'INFO', 'replication'));
+        if (!/slave0:.*state=online/.test(said)) throw new Error('the replica does not follow');
+        // A Sentinel fails over only to a replica that it knows to be one.
+        const facts = (await askSentinel(sentinel, 'replicas', 'warehouse')) as string[][];
+        const flags = facts.map((one) => one[one.indexOf('flags') + 1]);
+        if (flags.join() !== 'slave') throw new Error(`the Sentinel sees ${flags}`);
+      }),
+  };
+  return group;
+}
+
+/** A node to which revocations are sent, and a second node with an API that remembers its callers. */
+export async function startSetup(kind: RedisKind) {
+  const postgres = await startPostgresServer();
+  const redis = await startRedis(kind);
+  const feed = await startTcpProxy(Number(new URL(postgres.url).port));
+  const feedUrl = new URL(postgres.url);
+  feedUrl.port = String(feed.port);
+  // The time limits of production, on which the result depends.
+  const patience = 1;
+  const other = await startTestService({
+    patience,
+    settings: {
+      storage: { databaseUrl: feedUrl.href, redisUrl: redis.url },
+      // The clock of the API moves on by hours in a long run.
+      tokens: { accessTokenSeconds: YEAR },
+    },
+  });
+  const port = await freePort();
+  const reached = { issuer: `http://localhost:${port}`, databaseUrl: postgres.url };
+  const lifeline: Lifeline & { urls: Partial<typeof reached> & { redisUrl?: string } } =
+    await createLifeline(kind === 'single' ? { ...reached, redisUrl: redis.url } : reached);
+  const { issuer = '', ...storage } = lifeline.urls;
+  const settings = { issuer, server: { port }, storage };
+  let node: TestService = await startTestService({ beside: other, patience, settings });
+  const seeded = await seed(other);
+  const { confidential: client, resourceServer } = seeded.clients;
+  const partner = partnerTokens(other.issuer, seeded);
+  const stream = await startTcpProxy(other.settings.server.port);
+  let ahead = 0;
+  const api = introspectorOf(resourceServer, {
+    ...{ issuer: other.issuer, live: true, clock: () => Date.now() + ahead, timeoutMs: 1_000 },
+    introspectionEndpoint: `http://127.0.0.1:${stream.port}/oauth/introspect`,
+    onFailure: () => {},
+  });
+  const isAccepted = async (token: string): Promise<boolean> =>
+    (await api.identify(bearer(token))).caller !== undefined;
+
+  return {
+    ...{ postgres, redis, feed, stream, lifeline, isAccepted },
+
+    async restartNode() {
+      await node.close();
+      lifeline.restart();
+      node = await startTestService({ settings: node.settings, beside: other, patience });
+    },
+
+    /** @returns the status; undefined if there was no answer. */
+    revoke: async (token: string): Promise<number | undefined> => {
+      const answer = await postForm(issuer, '/oauth/revoke', { token }, { client }).catch(() => {});
+      return answer?.status;
+    },
+
+    /** Creates access tokens, and calls the API until it accepts them from memory. */
+    async rememberedTokens(count: number): Promise<readonly string[]> {
+      const tokens: string[] = [];
+      await eventually(async () => {
+        while (tokens.length < count) tokens.push((await partner.tokens(client)).accessToken);
+      });
+      await eventually(async () => {
+        // The module remembers no answers in the first seconds after a change.
+        ahead += 10_000;
+        for (const token of tokens) await isAccepted(token);
+        for (const token of tokens) {
+          const { caller, decidedBy } = await api.identify(bearer(token));
+          if (!caller || decidedBy !== 'memory') throw new Error('not remembered yet');
+        }
+      });
+      return tokens;
+    },
+
+    /** Counts those that are active at a node, after the round that each node runs every minute. */
+    async countActive(tokens: readonly string[]): Promise<number> {
+      const nodes = [node, other];
+      await eventually(async () => {
+        for (const { database, store } of nodes) {
+          await database.ping();
+          await store.ping();
+        }
+      });
+      let active = 0;
+      for (const one of nodes) await one.clean();
+      for (const token of tokens) {
+        const answers = await Promise.all(
+          nodes.map((one) =>
+            eventually(async () => {
+              const { status, body } = await introspect(one.issuer, resourceServer, token);
+              if (status !== 200) throw new Error(`introspection was answered ${status}`);
+              return body.active === true;
+            }),
+          ),
+        );
+        if (answers.includes(true)) active += 1;
+      }
+      return active;
+    },
+
+    async close() {
+      api.close();
+      await node.close();
+      await lifeline.close();
+      await other.close();
+      for (const proxy of [feed, stream]) await proxy.close();
+      for (const server of [redis.master, redis.replica]) await server?.stop();
+      await postgres.stop();
+    },
+  };
+}

@@ -1,0 +1,231 @@
+/** Revokes tokens during each fault, and measures whether and how soon an answered revocation is in force. */
+import { cpSync, rmSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
+import pg from 'pg';
+import { ask, askSentinel, untilMaster } from '../test/support/redis-groups.ts';
+import { groupOf, type RedisKind, type Setup, startSetup } from './ends-setup.ts';
+import { table } from './table.ts';
+
+/** Tokens that are revoked at the same time in one round. */
+const TOKENS_PER_ROUND = 4;
+/** How long a fault lasts during which revocations may be answered 503. */
+const FAULT_MS = 3_000;
+/** The client repeats a revocation this long after a 503. */
+const RETRY_MS = 250;
+const MAX_RETRIES = 200;
+/** Between two calls of the API. */
+const POLL_MS = 2;
+/** An API that accepts a revoked token for longer than this is not watched further. */
+const MAX_WATCHED_MS = 5_000;
+
+export interface FaultResult {
+  readonly fault: string;
+  /** Revocations that were answered 200. */
+  answered: number;
+  /** Tokens of those that are active when the fault is over. */
+  activeAgain: number;
+  /** The longest time from an answer until an API that remembers its callers refuses the token. */
+  longestAcceptanceMs: number;
+  /** Answers with 503. The client repeats each of these requests. */
+  unavailable: number;
+}
+
+interface Fault {
+  readonly name: string;
+  readonly redis: RedisKind;
+  /** Called before the revocations are sent. @returns a function that ends the fault. */
+  begin?(setup: Setup): Promise<() => Promise<unknown>>;
+  /** Without it, the fault lasts until every revocation is answered. */
+  readonly durationMs?: number;
+  /** Called as soon as the first revocation is answered. @returns a function that ends the fault. */
+  afterAnswer?(setup: Setup): Promise<() => Promise<unknown>>;
+}
+
+const FAULTS: readonly Fault[] = [
+  {
+    name: 'node killed after its answer',
+    redis: 'single',
+    async afterAnswer({ lifeline, restartNode }) {
+      lifeline.cut();
+      return restartNode;
+    },
+  },
+  {
+    name: 'table locked',
+    redis: 'single',
+    async begin({ postgres }) {
+      const client = new pg.Client({ connectionString: postgres.url });
+      await client.connect();
+      await client.query('BEGIN; LOCK TABLE ended_authorizations IN ACCESS EXCLUSIVE MODE');
+      return () => client.end();
+    },
+  },
+  {
+    name: 'PostgreSQL stopped',
+    redis: 'single',
+    durationMs: FAULT_MS,
+    async begin({ postgres }) {
+      postgres.pause();
+      return async () => postgres.resume();
+    },
+  },
+  {
+    name: 'LISTEN half-open',
+    redis: 'single',
+    async begin({ feed }) {
+      feed.silence();
+      return async () => {};
+    },
+  },
+  {
+    name: 'stream stalled',
+    redis: 'single',
+    async begin({ stream }) {
+      stream.silence();
+      return async () => {};
+    },
+  },
+  {
+    name: 'PostgreSQL away',
+    redis: 'single',
+    durationMs: FAULT_MS,
+    async begin({ postgres }) {
+      await postgres.kill();
+      return postgres.restart;
+    },
+  },
+  {
+    name: 'Redis restored from a backup',
+    redis: 'single',
+    async begin({ redis: { master } }) {
+      const [, directory] = (await ask(master, 'CONFIG', 'GET', 'dir')) as [string, string];
+      const backup = `${directory}-backup`;
+      await master.kill();
+      cpSync(directory, backup, { recursive: true });
+      await master.restart();
+      return async () => {
+        await master.kill();
+        rmSync(directory, { recursive: true });
+        cpSync(backup, directory, { recursive: true });
+        rmSync(backup, { recursive: true });
+        await master.restart();
+      };
+    },
+  },
+  {
+    name: 'planned failover without a pause',
+    redis: 'sentinel',
+    async begin({ redis }) {
+      const { sentinel, replica } = groupOf(redis);
+      // Sentinel answers before the failover is done, so the revocations are sent during it.
+      await askSentinel(sentinel, 'failover', 'warehouse');
+      return async () => {
+        await untilMaster(sentinel, replica);
+        redis.swap();
+        await redis.untilReplicated();
+      };
+    },
+  },
+  {
+    name: 'master killed with its node',
+    redis: 'sentinel',
+    async afterAnswer({ lifeline, redis, restartNode }) {
+      const { sentinel, replica } = groupOf(redis);
+      const { master } = redis;
+      lifeline.cut();
+      await master.kill();
+      return async () => {
+        await untilMaster(sentinel, replica);
+        redis.swap();
+        await master.restart();
+        await redis.untilReplicated();
+        await restartNode();
+      };
+    },
+  },
+];
+
+/** Runs so many rounds of each fault. */
+export async function measureEnds(rounds: number): Promise<readonly FaultResult[]> {
+  const results: FaultResult[] = [];
+  for (const kind of ['single', 'sentinel'] as const) {
+    const setup = await startSetup(kind);
+    try {
+      for (const fault of FAULTS) {
+        if (fault.redis !== kind) continue;
+        const result = {
+          ...{ fault: fault.name, answered: 0, activeAgain: 0 },
+          ...{ longestAcceptanceMs: 0, unavailable: 0 },
+        };
+        for (let round = 0; round < rounds; round += 1) await runRound(setup, fault, result);
+        results.push(result);
+      }
+    } finally {
+      await setup.close();
+    }
+  }
+  return results;
+}
+
+export const endsTable = (results: readonly FaultResult[]): string =>
+  table(
+    ['', 'answered', 'active again', 'accepted for ms', '503'],
+    results.map(({ fault, answered, activeAgain, longestAcceptanceMs, unavailable }) => [
+      fault,
+      ...[answered, activeAgain, Math.ceil(longestAcceptanceMs), unavailable].map(String),
+    ]),
+  );
+
+async function runRound(setup: Setup, fault: Fault, result: FaultResult): Promise<void> {
+  const tokens = await setup.rememberedTokens(TOKENS_PER_ROUND);
+  let end = fault.begin && once(await fault.begin(setup));
+  const ending = fault.durationMs !== undefined && end && delay(fault.durationMs).then(end);
+  const answered: string[] = [];
+  const watching: Promise<void>[] = [];
+
+  async function watch(token: string): Promise<void> {
+    const since = performance.now();
+    let accepted = 0;
+    while ((await setup.isAccepted(token)) && accepted < MAX_WATCHED_MS) {
+      accepted = performance.now() - since;
+      await delay(POLL_MS);
+    }
+    result.longestAcceptanceMs = Math.max(result.longestAcceptanceMs, accepted);
+  }
+
+  async function revoke(token: string): Promise<void> {
+    for (let tries = 0; tries <= MAX_RETRIES; tries += 1) {
+      const status = await setup.revoke(token);
+      if (status === 200) {
+        answered.push(token);
+        watching.push(watch(token));
+        return;
+      }
+      // No answer: the node was killed.
+      if (status === undefined) return;
+      if (status !== 503) throw new Error(`a revocation was answered ${status}`);
+      result.unavailable += 1;
+      await delay(RETRY_MS);
+    }
+  }
+
+  const revoking = tokens.map(revoke);
+  if (fault.afterAnswer) {
+    await Promise.any(revoking);
+    end = await fault.afterAnswer(setup);
+  }
+  await Promise.all(revoking);
+  await Promise.all(watching);
+  await end?.();
+  await ending;
+  result.answered += answered.length;
+  result.activeAgain += await setup.countActive(answered);
+}
+
+function once(work: () => Promise<unknown>): () => Promise<unknown> {
+  let done: Promise<unknown> | undefined;
+  return () => {
+    done ??= work();
+    return done;
+  };
+}

@@ -1,0 +1,45 @@
+#!/bin/sh
+# Writes Redis' append-only files to standard output, as a tar archive. Run it on the machine of Redis or
+# in its container, as a user who may read its files. The environment says:
+#   REDIS_CLI      how redis-cli reaches Redis (default: redis-cli), for example
+#                  redis-cli --user backup --tls --cacert /etc/redis/ca.crt
+#   REDISCLI_AUTH  the password, which redis-cli itself reads from there
+# Under ACL its user needs: +config|get +config|set +info
+set -eu
+
+fail() {
+  echo "No backup was made: $*" >&2
+  exit 1
+}
+
+# redis-cli exits with 0 for an error of Redis, such as NOAUTH: only the answer tells.
+redis() {
+  # Unquoted on purpose: it holds the options as well. Standard input may be this script.
+  answer=$(${REDIS_CLI:-redis-cli} "$@" 2>&1 </dev/null) || fail "redis-cli $*: $answer"
+  case $answer in
+    *NOAUTH* | *NOPERM* | *WRONGPASS* | ERR* | *'(error)'*) fail "redis-cli $*: $answer" ;;
+  esac
+  printf '%s\n' "$answer"
+}
+# In steps, because a pipe and a condition would hide that redis-cli failed.
+setting() {
+  lines=$(redis config get "$1")
+  printf '%s\n' "$lines" | sed -n 2p
+}
+
+appendonly=$(setting appendonly)
+[ "$appendonly" = yes ] || fail 'Redis keeps no append-only files (appendonly yes)'
+directory=$(setting dir)
+files=$(setting appenddirname)
+[ -d "$directory/$files" ] || fail "there is no $directory/$files here: run this on the machine of Redis"
+
+# No rewrite may begin while the files are copied, and one that goes on has to end first.
+percentage=$(setting auto-aof-rewrite-percentage)
+trap 'redis config set auto-aof-rewrite-percentage "$percentage" >/dev/null' EXIT
+[ "$(redis config set auto-aof-rewrite-percentage 0)" = OK ] || fail 'Redis goes on rewriting its files'
+while redis info persistence | grep -q 'aof_rewrite_in_progress:1'; do sleep 1; done
+copied=$(ls "$directory/$files")
+# tar says so and exits with 1 if a file grows while it is read, as the last one of a busy Redis does. That
+# is no failure: when Redis loads it, it drops an incomplete command at the end.
+tar -C "$directory" -cf - "$files" || [ $? = 1 ] || fail "$directory/$files cannot be read"
+[ "$(ls "$directory/$files")" = "$copied" ] || fail 'Redis rewrote its files meanwhile: run it again'

@@ -1,0 +1,95 @@
+/** Recorded ends, done once more on a token store that may have lost them. */
+import type { Clock } from '../clock.ts';
+import { randomId } from '../random-id.ts';
+import type { EndsRepeater } from '../storage/redis/master-guard.ts';
+import type { TokenStore } from '../storage/token-store.ts';
+import type { RecordedEnd, RecordedTokenEnd, Revocations } from './revocations.ts';
+
+type Recorded = Pick<
+  Revocations,
+  'latest' | 'machineTokensSince' | 'tellAll' | 'tellMachineTokens'
+>;
+
+/** Records that are read and ended together: Redis takes them as one pipeline, the database one by one. */
+const BATCH_IN_REDIS = 1_000;
+const BATCH_IN_DATABASE = 100;
+/** Milliseconds: ends that are older may come back with an older backup, which an operator repeats. */
+const DAY = 86_400_000;
+
+/**
+ * Ends again what is recorded as ended since then, and tells every node of what was still there.
+ *
+ * @param progress is told after each batch how many were looked at.
+ * @returns how many records there were, and how many of them were still there.
+ */
+export async function repeatRecorded(
+  {
+    store,
+    revocations,
+  }: {
+    readonly store: Pick<TokenStore, 'endAuthorization' | 'removeKept' | 'isInDatabase'>;
+    readonly revocations: Recorded;
+  },
+  since?: Date,
+  progress?: (looked: number) => unknown,
+): Promise<{ readonly looked: number; readonly ended: number }> {
+  const limit = store.isInDatabase ? BATCH_IN_DATABASE : BATCH_IN_REDIS;
+  let looked = 0;
+  let ended = 0;
+
+  async function endEach<Record>(
+    pageAfter: (last: Record | undefined) => Promise<readonly Record[]>,
+    endIt: (record: Record) => Promise<boolean>,
+    tell: (revived: readonly Record[]) => Promise<void>,
+  ): Promise<void> {
+    let page: readonly Record[];
+    let last: Record | undefined;
+    do {
+      page = await pageAfter(last);
+      const wasThere = await Promise.all(page.map(endIt));
+      const revived = page.filter((_, index) => wasThere[index]);
+      if (revived.length > 0) await tell(revived);
+      ended += revived.length;
+      looked += page.length;
+      last = page.at(-1);
+      if (page.length > 0) await progress?.(looked);
+    } while (page.length === limit);
+  }
+
+  await endEach<RecordedEnd>(
+    (before) => revocations.latest({ limit, since, before }),
+    ({ id }) => store.endAuthorization(id),
+    (revived) => revocations.tellAll(revived.map(({ id }) => id)),
+  );
+  await endEach<RecordedTokenEnd>(
+    (last) => revocations.machineTokensSince(since, { limit, after: last?.key }),
+    ({ key }) => store.removeKept('machine_token', key),
+    (revived) => revocations.tellMachineTokens([...new Set(revived.map((end) => end.clientId))]),
+  );
+  return { looked, ended };
+}
+
+/** Repeats the ends of the last day on a Redis that may have lost some, one node at a time. */
+export function createEndsRepeater({
+  revocations,
+  clock,
+}: {
+  readonly revocations: Recorded & Pick<Revocations, 'takeTurn' | 'endTurn'>;
+  readonly clock: Clock;
+}): EndsRepeater {
+  const node = randomId('', 16);
+  const takeTurn = async (): Promise<boolean> => (await revocations.takeTurn(node)) !== undefined;
+  return {
+    takeTurn,
+    repeat: (target) =>
+      repeatRecorded(
+        { store: { ...target, isInDatabase: false }, revocations },
+        new Date(clock() - DAY),
+        async () => {
+          // Each batch extends the turn. One that came too late would not be alone any more.
+          if (!(await takeTurn())) throw new Error('another node repeats the ends by now');
+        },
+      ),
+    endTurn: () => revocations.endTurn(node),
+  };
+}

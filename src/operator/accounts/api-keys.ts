@@ -1,0 +1,90 @@
+/** `operator api-keys`: the personal API keys, by their id. The key itself is never shown. */
+import { type Command, Option } from 'commander';
+import type { ListedApiKey } from '../../accounts/api-keys/api-keys.ts';
+import { systemClock } from '../../clock.ts';
+import { Refusal } from '../../refusal.ts';
+import { askedFirst, type ConfirmationOptions, confirmed } from '../program/confirmation.ts';
+import {
+  type ListForm,
+  type ListOptions,
+  listed,
+  listReport,
+  pageAsked,
+} from '../program/lists.ts';
+import { accountNamed } from '../program/names.ts';
+import type { Operator } from '../program/operator.ts';
+
+export function addApiKeyCommands(program: Command, operator: Operator): void {
+  const { run } = operator;
+  const keys = program
+    .command('api-keys')
+    .description('personal API keys, each acting as the person who made it');
+
+  listed(keys.command('list'))
+    .description('the API keys of a person, or of everyone; the newest first')
+    .addOption(new Option('--account <account>', 'of this person: email address or account ID'))
+    .action(({ account, ...options }: ListOptions & { readonly account?: string }) =>
+      run(async (registries) => {
+        const accountId = account && (await accountNamed(registries, account)).id;
+        const page = pageAsked(options, operator);
+        return listReport(await registries.apiKeys.list(page, accountId), LIST);
+      }),
+    );
+
+  askedFirst(keys.command('revoke'))
+    .description('refuse an API key from now on')
+    .argument('<id>', 'its ID, as `api-keys list` shows it')
+    .action((id: string, options: ConfirmationOptions) =>
+      run(async ({ apiKeys, accounts }) => {
+        const key = await apiKeys.findById(id);
+        if (!key) throw unknown();
+        const { accountId, name, lastFour } = key;
+        const email = (await accounts.find(accountId))?.email ?? accountId;
+        const what = `the API key “${name}” of ${email}, which ends in ${lastFour}`;
+        await confirmed(`Revokes ${what}.`, options, operator);
+        if (!(await apiKeys.revoke(accountId, id))) throw unknown();
+        return {
+          value: { id, account_id: accountId, email, name, last_four: lastFour, revoked: true },
+          text: `Revoked ${what}.`,
+        };
+      }),
+    );
+}
+
+const LIST: ListForm<ListedApiKey> = {
+  heading: ['ID', 'EMAIL', 'NAME', 'ENDS IN', 'CREATED', 'EXPIRES', 'LAST USED'],
+  row: (key) => [
+    key.id,
+    key.email,
+    key.name,
+    key.lastFour,
+    dayOf(key.createdAt),
+    isExpired(key) ? `expired ${dayOf(key.expiresAt)}` : dayOf(key.expiresAt),
+    dayOf(key.lastUsedAt),
+  ],
+  value: (key) => ({
+    id: key.id,
+    account_id: key.accountId,
+    email: key.email,
+    name: key.name,
+    last_four: key.lastFour,
+    created_at: key.createdAt,
+    expires_at: key.expiresAt,
+    expired: isExpired(key),
+    last_used_at: key.lastUsedAt,
+  }),
+  nothing: 'There are no API keys.',
+};
+
+const isExpired = ({ expiresAt }: ListedApiKey): boolean =>
+  expiresAt !== null && expiresAt.getTime() <= systemClock();
+
+const dayOf = (time: Date | null): string => time?.toISOString().slice(0, 10) ?? 'never';
+
+/** Does not repeat the ID: it may be the key itself. */
+const unknown = (): Refusal =>
+  new Refusal(
+    'api_key_unknown',
+    'There is no API key with this ID.',
+    'See `api-keys list`. `revoke --token -` takes the key itself.',
+  );

@@ -1,0 +1,61 @@
+/** `operator blocks`: the clients that organizations do not let in. */
+import { type Command, Option } from 'commander';
+import type { ListedBar } from '../accounts/organizations/bars.ts';
+import { type ListForm, type ListOptions, listed, listReport, pageAsked } from './program/lists.ts';
+import { clientNamed } from './program/names.ts';
+import type { Operator } from './program/operator.ts';
+
+interface BlockOptions extends ListOptions {
+  readonly organization?: string;
+  readonly client?: string;
+}
+
+export function addBlockCommands(program: Command, operator: Operator): void {
+  const blocks = program.command('blocks').description('clients that organizations block');
+
+  listed(blocks.command('list'))
+    .description('which organization blocks which client, since when, and who did it')
+    .addOption(new Option('--organization <id>', 'only what this organization blocks'))
+    .addOption(new Option('--client <id>', 'only the organizations that block this client'))
+    .action(({ organization, client, ...options }: BlockOptions) =>
+      operator.run(async (registries) => {
+        const place =
+          organization && (await registries.organizations.find('organization', organization));
+        const only = {
+          organizationId: place ? place.id : undefined,
+          clientId: client && (await clientNamed(registries, client)).id,
+        };
+        const page = pageAsked(options, operator);
+        return listReport(await registries.access.bars.list(page, only), LIST);
+      }),
+    );
+}
+
+const LIST: ListForm<ListedBar> = {
+  heading: ['ID', 'ORGANIZATION', 'CLIENT', 'SINCE', 'BY', 'NOTE'],
+  row: (block) => [
+    block.id,
+    block.organizationName,
+    block.clientName ?? '(deleted)',
+    block.at?.toISOString().slice(0, 10) ?? '',
+    block.by ?? '',
+    noteOf(block),
+  ],
+  value: (block) => ({
+    id: block.id,
+    organization_id: block.organizationId,
+    organization_name: block.organizationName,
+    client_id: block.clientId,
+    client_name: block.clientName,
+    blocked_at: block.at,
+    blocked_by: block.by,
+    follows_another: block.follows,
+  }),
+  nothing: 'No organization blocks a client.',
+};
+
+function noteOf({ clientName, follows }: ListedBar): string {
+  if (clientName === null)
+    return 'its owner’s next client at the same redirect host is blocked too';
+  return follows ? 'another client of its owner is blocked' : '';
+}

@@ -1,0 +1,111 @@
+/** What an organization, a warehouse, a connection or a request is. */
+import { CAUSES, wordsOf } from '../../accounts/activity/activity-words.ts';
+import type { AuditRecord } from '../../accounts/activity/audit.ts';
+import type { PlaceKind } from '../../accounts/organizations/places.ts';
+import { Refusal } from '../../refusal.ts';
+import type { Registries } from '../registries.ts';
+import { by, explainHolders } from './credentials.ts';
+import type { Explanation } from './explanation.ts';
+
+/** Far more removals than anyone asks about. */
+const MAX_REMOVALS = 10_000;
+
+export const explainPlace =
+  (kind: PlaceKind) =>
+  async (registries: Registries, id: string): Promise<Explanation> => {
+    const { organizations, access, audit } = registries;
+    const place = await found(organizations.find(kind, id));
+    if (place) {
+      const { people, machines, warehouses } = await organizations.dependents(kind, id);
+      const reach = `${people} people and ${machines} machine clients`;
+      if (kind === 'warehouse') {
+        const why = `${reach} were given rights in it; owners and admins of its organization have all.`;
+        const remedy = `See \`memberships list --warehouse ${id}\`.`;
+        const { name, organization } = place;
+        return { state: 'active', why, remedy, name, organization };
+      }
+      const { size } = await access.bars.within([id]);
+      const blocks = size > 0 ? ` It blocks ${size} clients: see \`blocks list\`.` : '';
+      return {
+        state: 'active',
+        why: `It has ${reach}, and ${warehouses} warehouses.${blocks}`,
+        remedy: `See \`memberships list --organization ${id}\`.`,
+        name: place.name,
+      };
+    }
+    const removals = await audit.find({ action: `${kind}_removed`, limit: MAX_REMOVALS });
+    const removed = removals.find(({ details }) => details[`${kind}_id`] === id);
+    if (!removed) return { state: 'unknown', why: `There is no ${kind} with this ID.` };
+    return {
+      state: 'revoked',
+      why: `The ${kind} was removed${by(removed.actor)}, with all access to it.`,
+      name: String(removed.details[`${kind}_name`]),
+      revokedAt: removed.at,
+    };
+  };
+
+/** Undefined for what is refused as unknown. */
+async function found<Value>(work: Promise<Value>): Promise<Value | undefined> {
+  try {
+    return await work;
+  } catch (error) {
+    if (error instanceof Refusal) return undefined;
+    throw error;
+  }
+}
+
+/** @param id both ids, as `connections list` shows them. */
+export async function explainConnection(registries: Registries, id: string): Promise<Explanation> {
+  const [accountId = '', clientId = ''] = id.split('/');
+  const { connections } = registries;
+  return explainHolders(registries, { accountId, clientId }, {}, async () => {
+    const [connected] = (await connections.listBoth({ accountId, clientId })).items;
+    if (connected) {
+      const { connectedAt, lastUsedAt } = connected;
+      return {
+        state: 'active',
+        why: 'The person has connected the client.',
+        remedy: `\`connections end ${id}\` ends it.`,
+        issuedAt: connectedAt,
+        ...(lastUsedAt && { lastUsedAt }),
+      };
+    }
+    const end = await connections.endOf(accountId, clientId);
+    if (!end) return { state: 'unknown', why: 'The person never connected the client.' };
+    const why = `The connection was ended: ${CAUSES[end.cause]}.`;
+    return { state: 'revoked', why, revokedAt: end.at };
+  });
+}
+
+export async function explainRequest(registries: Registries, id: string): Promise<Explanation> {
+  const problem = await registries.clientProblems.ofRequest(id);
+  if (!problem) {
+    const [done] = await registries.audit.find({ requestId: id, limit: 1 });
+    if (done) return explainDone(id, done);
+    return {
+      state: 'unknown',
+      why: 'Kept are requests that changed something, and the last 100 refused ones of each client for 7 days.',
+      remedy: `The log has a line for each request: search it for ${id}.`,
+    };
+  }
+  const { step, error, cause, clientId, clientName, at } = problem;
+  return {
+    state: 'refused',
+    why: `The ${step} request of the client was answered ${error}: ${cause}`,
+    remedy: `\`problems list --client ${clientId}\` shows it among the others.`,
+    client: (await registries.clients.find(clientId)) ?? { id: clientId, name: clientName },
+    issuedAt: at,
+  };
+}
+
+function explainDone(id: string, record: AuditRecord): Explanation {
+  const { what, about } = wordsOf(record);
+  const { accountId, at } = record;
+  return {
+    state: 'done',
+    why: `It is in the audit log: ${[what, about].filter(Boolean).join(': ')}.`,
+    remedy: `\`audit --request ${id}\` shows all that it changed.`,
+    ...(accountId !== undefined && { account: { id: accountId } }),
+    issuedAt: at,
+  };
+}

@@ -1,0 +1,120 @@
+/** `operator problems`: what partners and people ran into in the last seven days. */
+import { type Command, Option } from 'commander';
+import { wordsOf } from '../accounts/activity/activity-words.ts';
+import type { RefusedSignIns } from '../accounts/activity/audit.ts';
+import type { ClientProblemGroup } from '../clients/client-problems.ts';
+import { systemClock } from '../clock.ts';
+import { cutPage } from '../storage/pages.ts';
+import { type ListForm, type ListOptions, listed, listReport, pageAsked } from './program/lists.ts';
+import { accountNamed, clientNamed } from './program/names.ts';
+import type { Operator } from './program/operator.ts';
+
+interface ProblemOptions extends ListOptions {
+  readonly account?: string;
+  readonly client?: string;
+}
+
+/** Milliseconds for which the problems of clients are kept. */
+const WEEK = 7 * 86_400_000;
+
+export function addProblemCommands(program: Command, operator: Operator): void {
+  const problems = program.command('problems').description('what partners and people ran into');
+
+  listed(problems.command('list'))
+    .description(
+      'refused requests of clients and refused sign-ins of the last 7 days, the latest first; ' +
+        'equal ones are one line',
+    )
+    .addOption(new Option('--client <id>', 'only those of this client').conflicts('account'))
+    .addOption(new Option('--account <account>', 'only those of this person'))
+    .addHelpText(
+      'after',
+      '\nRequests without a known client or person, and mails, are in the log only.',
+    )
+    .action(({ account, client, ...options }: ProblemOptions) =>
+      operator.run(async (registries) => {
+        const clientId = client && (await clientNamed(registries, client)).id;
+        const accountId = account && (await accountNamed(registries, account)).id;
+        const since = new Date(systemClock() - WEEK);
+        const [ofClients, ofPeople] = await Promise.all([
+          accountId ? [] : registries.clientProblems.groups(clientId),
+          clientId ? [] : registries.audit.refusedSignIns(since, accountId),
+        ]);
+        const all = [...ofClients.map(fromClient), ...ofPeople.map(fromPerson)];
+        all.sort((a, b) => Number(b.last) - Number(a.last) || (a.id < b.id ? -1 : 1));
+        return listReport(cutPage(all, FORM.row, pageAsked(options, operator)), FORM);
+      }),
+    );
+}
+
+interface RecentProblem {
+  readonly id: string;
+  readonly last: Date;
+  readonly first: Date;
+  readonly count: number;
+  readonly who: string;
+  readonly what: string;
+  /** For programs. */
+  readonly about: Readonly<Record<string, unknown>>;
+  readonly cause: string;
+  readonly requestId?: string;
+}
+
+const fromClient = (group: ClientProblemGroup): RecentProblem => ({
+  id: `client-${group.id}`,
+  last: group.at,
+  first: group.first,
+  count: group.count,
+  who: `${group.clientName} (${group.clientId})`,
+  what: `${group.step} request refused: ${group.error}`,
+  about: {
+    client_id: group.clientId,
+    client_name: group.clientName,
+    step: group.step,
+    error: group.error,
+    redirect_uri: group.redirectUri ?? null,
+    scope: group.scope ?? null,
+    auth_method: group.authMethod ?? null,
+  },
+  cause: group.cause,
+  requestId: group.requestId,
+});
+
+function fromPerson(refused: RefusedSignIns): RecentProblem {
+  const { what, about, note } = wordsOf(refused);
+  return {
+    id: `person-${refused.id}`,
+    last: refused.last,
+    first: refused.first,
+    count: refused.count,
+    who: refused.email,
+    what,
+    about: { account_id: refused.accountId, email: refused.email, action: refused.action },
+    cause: [about, note].filter(Boolean).join(': '),
+  };
+}
+
+const FORM: ListForm<RecentProblem> = {
+  heading: ['ID', 'LAST', 'TIMES', 'WHO', 'WHAT', 'CAUSE', 'REQUEST'],
+  row: ({ id, last, count, who, what, cause, requestId }) => [
+    id,
+    last.toISOString(),
+    String(count),
+    who,
+    what,
+    cause,
+    requestId ?? '',
+  ],
+  value: ({ id, last, first, count, who, what, about, cause, requestId }) => ({
+    id,
+    last_at: last,
+    first_at: first,
+    count,
+    who,
+    what,
+    cause,
+    ...about,
+    request_id: requestId ?? null,
+  }),
+  nothing: 'No client and no person had a problem in the last 7 days.',
+};

@@ -1,0 +1,77 @@
+/** `/errors` and `/errors/:code`: the short pages that `error_uri` points to, for developers of clients. */
+import { readFileSync } from 'node:fs';
+import type { Context } from 'koa';
+import { parse } from 'yaml';
+import { get, type Lifetimes, type PageParts, type Route } from './routes.ts';
+import { durationText } from './words/moment.ts';
+
+declare module './view-data.ts' {
+  interface ViewData {
+    readonly 'error-reference': ErrorReferenceView;
+    readonly 'error-reference-index': {
+      readonly title: string;
+      readonly errors: readonly Pick<ErrorReferenceView, 'code' | 'title'>[];
+    };
+  }
+}
+
+interface ErrorReferenceView {
+  /** The `error` member of the answer. */
+  readonly code: string;
+  readonly title: string;
+  readonly meaning: string;
+  readonly causes: readonly ErrorCause[];
+}
+
+interface ErrorCause {
+  readonly cause: string;
+  readonly remedy: string;
+}
+
+/** The texts of a code, in which `{refreshTokenSeconds}` stands for that lifetime. */
+type ErrorText = Omit<ErrorReferenceView, 'code'>;
+
+const file = new URL('../../views/error-reference.yaml', import.meta.url);
+// Read once, when the service starts.
+const texts: Readonly<Record<string, ErrorText>> = parse(readFileSync(file, 'utf8'));
+
+/** All of them, in the order a developer meets them. */
+export const documentedErrors: readonly string[] = Object.keys(texts);
+
+/** Whether `/errors/<code>` exists, so that an answer may carry it as `error_uri`. */
+export const isDocumentedError = (code: string): boolean => Object.hasOwn(texts, code);
+
+/** Returns what the page of an error shows; undefined for a code without a page. */
+export function errorReference(code: string, lifetimes: Lifetimes): ErrorReferenceView | undefined {
+  const text = isDocumentedError(code) ? texts[code] : undefined;
+  return (
+    text && {
+      code,
+      ...text,
+      causes: text.causes.map(({ cause, remedy }) => ({
+        cause: withLifetimes(cause, lifetimes),
+        remedy,
+      })),
+    }
+  );
+}
+
+const withLifetimes = (text: string, lifetimes: Lifetimes): string =>
+  text.replace(/\{(\w+)\}/g, (_, name: keyof Lifetimes) => durationText(lifetimes[name]));
+
+export function errorReferencePage({ host, lifetimes }: PageParts): Route[] {
+  async function index(ctx: Context): Promise<void> {
+    await host.render(ctx, 'error-reference-index', {
+      title: 'Error reference',
+      errors: Object.entries(texts).map(([code, { title }]) => ({ code, title })),
+    });
+  }
+
+  /** Leaves an unknown code to be Koa's 404. */
+  async function show(ctx: Context): Promise<void> {
+    const page = errorReference(String(ctx.params.code), lifetimes);
+    if (page) await host.render(ctx, 'error-reference', page);
+  }
+
+  return [get('/errors', index), get('/errors/:code', show)];
+}

@@ -1,0 +1,79 @@
+/** A caller with a signal that fires when its access ends. */
+import { isDeepStrictEqual } from 'node:util';
+import type { Caller, CallerFields } from './caller.ts';
+
+/** Milliseconds, 24.8 days. A timer of Node that is to wait longer fires at once. */
+const MAX_TIMER_DELAY = 2 ** 31 - 1;
+
+/** A caller whose access has not ended yet. @param onEnd called once, before its signal fires. */
+export const knownCaller = (
+  fields: CallerFields,
+  clock: () => number,
+  onEnd: () => void = () => {},
+): KnownCaller & Caller => new KnownCaller(fields, clock, onEnd) as KnownCaller & Caller;
+
+/** A caller whose `signal` is created when the API first reads it. */
+export class KnownCaller {
+  declare readonly subject: string;
+  declare readonly clientId?: string;
+  declare readonly authorization?: string;
+  declare readonly apiKey?: string;
+  declare readonly expiresAt?: Date;
+  declare organizations: CallerFields['organizations'];
+  readonly #clock: () => number;
+  readonly #onEnd: () => void;
+  /** `undefined` before the first use of `signal`. */
+  #controller: AbortController | undefined;
+  #hasEnded = false;
+  #timer: NodeJS.Timeout | undefined;
+  /** Until then a node may have answered from before a change; undefined once one was asked later. */
+  #settles: number | undefined;
+
+  constructor(fields: CallerFields, clock: () => number, onEnd: () => void) {
+    Object.assign(this, fields);
+    this.#clock = clock;
+    this.#onEnd = onEnd;
+  }
+
+  get signal(): AbortSignal {
+    if (this.#hasEnded) return AbortSignal.abort();
+    if (!this.#controller) {
+      this.#controller = new AbortController();
+      this.#endInTime();
+    }
+    return this.#controller.signal;
+  }
+
+  /** True if something may go on until its signal fires. */
+  get hasSignal(): boolean {
+    return this.#controller !== undefined;
+  }
+
+  isVouchedFor(settles: number | undefined): void {
+    this.#settles = settles;
+  }
+
+  isSame(fields: CallerFields): boolean {
+    return isDeepStrictEqual({ ...this }, { ...fields });
+  }
+
+  end(): void {
+    if (this.#hasEnded) return;
+    this.#hasEnded = true;
+    // It would keep the caller in memory until the token expires.
+    clearTimeout(this.#timer);
+    this.#onEnd();
+    this.#controller?.abort();
+  }
+
+  /** Ends with the token, or when the API must ask again before it goes on. */
+  #endInTime(): void {
+    const expiry = this.expiresAt?.getTime() ?? Number.POSITIVE_INFINITY;
+    const left = Math.min(expiry, this.#settles ?? expiry) - this.#clock();
+    if (left <= 0) this.end();
+    else if (left < Number.POSITIVE_INFINITY) {
+      const delay = Math.min(left, MAX_TIMER_DELAY);
+      this.#timer = setTimeout(() => this.#endInTime(), delay).unref();
+    }
+  }
+}

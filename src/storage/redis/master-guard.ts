@@ -1,0 +1,319 @@
+/**
+ * Keeps this node from a Redis that may have lost ends: after a restart, a failover or an older
+ * backup, every end of the last day is repeated on it before anything is asked of it.
+ */
+import type { Socket } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+import { Cluster, type Redis } from 'ioredis';
+import type { Logger } from 'pino';
+import type { Clock } from '../../clock.ts';
+import type { ChangeFeed } from '../change-feed.ts';
+import type { KnownMasters, MasterPosition } from '../known-masters.ts';
+import { StorageUnavailable } from '../storage-unavailable.ts';
+import type { TokenStore } from '../token-store.ts';
+import type { RedisGuard, RedisInfo } from './guarded-connectors.ts';
+import { connectRedis, mastersOf, reply } from './redis.ts';
+import { createRedisStore } from './store.ts';
+
+/** A token store as far as ends need it. */
+export type EndsTarget = Pick<TokenStore, 'endAuthorization' | 'removeKept'>;
+
+/** Repeats recorded ends. One node at a time does. */
+export interface EndsRepeater {
+  /** @returns false while another node has the turn. */
+  takeTurn(): Promise<boolean>;
+  /** Repeats the ends of the last day. @returns how many there were, and how many had come back. */
+  repeat(target: EndsTarget): Promise<{ readonly looked: number; readonly ended: number }>;
+  endTurn(): Promise<void>;
+}
+
+export interface MasterGuard extends RedisGuard {
+  /**
+   * Resolves when the masters that are reached now may be used.
+   *
+   * @throws StorageUnavailable when that cannot be known: Redis or PostgreSQL is away.
+   */
+  verify(): Promise<void>;
+  /** From now on looks at the masters of this client every second, which meets what breaks no connection. */
+  watch(redis: Redis | Cluster): void;
+}
+
+/** Milliseconds. */
+const LOOK_PAUSE = 1_000;
+/** Milliseconds between two looks while another node repeats the ends. */
+const TURN_PAUSE = 100;
+/** Every how many looks the offsets are kept in PostgreSQL. */
+const LOOKS_PER_OFFSET = 10;
+/** Milliseconds for which a node does not go back to a master that another one replaced. */
+const REPLACED_PAUSE = 5_000;
+
+interface Master extends MasterPosition {
+  readonly redis: Redis;
+  /** The replication id that it continued when it was promoted. */
+  readonly formerId: string | undefined;
+}
+
+export function createMasterGuard(parts: {
+  /** A client whose connections are not guarded. */
+  readonly connect: () => Redis | Cluster;
+  readonly known: KnownMasters;
+  readonly repeater: EndsRepeater;
+  readonly changes: Pick<ChangeFeed, 'isLive' | 'onChange'>;
+  readonly clock: Clock;
+  readonly log: Pick<Logger, 'info' | 'warn'>;
+  /** Told how many recorded ends were alive again. */
+  readonly onRepeat: (revived: number) => void;
+}): MasterGuard {
+  const { connect, known, repeater, changes, clock, log, onRepeat } = parts;
+  /** By replication id, the highest offset seen. */
+  const ready = new Map<string, number>();
+  /** The master behind each open connection. */
+  const connected = new Map<Socket, string>();
+  /** When each was replaced, in milliseconds of this process. */
+  const replaced = new Map<string, number>();
+  const closing = new AbortController();
+  let reason: string | undefined = 'Redis has not been looked at yet';
+  let underWay: Promise<void> | undefined;
+  let isInUse = false;
+  // The lists are numbered: an older one may arrive later.
+  let asked = 0;
+  let adopted = 0;
+
+  /** Takes over what PostgreSQL says, and forgets the masters that were replaced. */
+  async function refresh(): Promise<readonly MasterPosition[]> {
+    asked += 1;
+    const number = asked;
+    const list = await known.listReady();
+    if (number < adopted) return list;
+    adopted = number;
+    const ids = new Set(list.map(({ id }) => id));
+    for (const id of [...ready.keys()]) {
+      if (ids.has(id)) continue;
+      ready.delete(id);
+      replaced.set(id, performance.now());
+    }
+    for (const { id, offset } of list) ready.set(id, Math.max(offset, ready.get(id) ?? 0));
+    return list;
+  }
+
+  const isReady = ({ id, offset }: MasterPosition, floor: ReadonlyMap<string, number>): boolean =>
+    offset >= (floor.get(id) ?? Number.POSITIVE_INFINITY);
+
+  async function verifyNow(): Promise<void> {
+    const probe = connect();
+    let hasTurn = false;
+    try {
+      await connectRedis(probe);
+      while (!closing.signal.aborted) {
+        await refresh();
+        // As it was before the masters are asked: an offset only grows meanwhile.
+        const floor = new Map(ready);
+        const { masters, isComplete } = await findMasters(probe);
+        if (masters.length === 0) throw new Error('no master answers');
+        const unknown = masters.filter((master) => !isReady(master, floor));
+        if (unknown.length === 0) return;
+        requireNotReplaced(unknown);
+        if (hasTurn) {
+          await repeatOn(unknown, { probe, masters, isComplete });
+        } else {
+          hasTurn = await repeater.takeTurn();
+          if (hasTurn) continue;
+          reason =
+            'another node repeats the ends of the last day on a Redis that may have lost some';
+          await delay(TURN_PAUSE, undefined, { signal: closing.signal });
+        }
+      }
+    } finally {
+      probe.disconnect();
+      if (hasTurn) await repeater.endTurn().catch(() => {});
+    }
+  }
+
+  /** Of two masters that both answer, the newer one counts: nodes would otherwise take turns. */
+  function requireNotReplaced(masters: readonly Master[]): void {
+    for (const { id } of masters) {
+      const since = replaced.get(id);
+      if (since === undefined) continue;
+      if (performance.now() - since < REPLACED_PAUSE) {
+        throw new Error('this Redis was replaced by another one a moment ago');
+      }
+      replaced.delete(id);
+    }
+  }
+
+  async function repeatOn(
+    unknown: readonly Master[],
+    {
+      probe,
+      masters,
+      isComplete,
+    }: { probe: Redis | Cluster; masters: readonly Master[]; isComplete: boolean },
+  ): Promise<void> {
+    reason = 'the ends of the last day are repeated on a Redis that may have lost some';
+    const isFirst = ready.size === 0 && replaced.size === 0;
+    await known.startRepeat(unknown, {
+      former: unknown.flatMap(({ formerId }) => formerId ?? []),
+      // While a master of a Cluster is away, it is not known to be replaced.
+      current: isComplete ? masters.map(({ id }) => id) : null,
+    });
+    const began = performance.now();
+    const { looked, ended } = await repeater.repeat(targetOn(unknown, clock));
+    const after = (await findMasters(probe)).masters;
+    const same = unknown.filter(({ id, offset }) =>
+      after.some((master) => master.id === id && master.offset >= offset),
+    );
+    await known.finishRepeat(same.map(({ id }) => id));
+    asked += 1;
+    adopted = asked;
+    for (const { id, offset } of same) ready.set(id, offset);
+    onRepeat(ended);
+    const seconds = (performance.now() - began) / 1_000;
+    const details = { recorded: looked, revived: ended, seconds, masters: same.length };
+    if (isFirst) log.info(details, 'the ends of the last day were repeated on a Redis seen first');
+    else log.warn(details, 'another Redis answers: the ends of the last day were repeated on it');
+  }
+
+  const verify = (): Promise<void> => {
+    underWay ??= verifyNow()
+      .then(() => {
+        reason = undefined;
+      })
+      .catch((error: unknown) => {
+        const failure =
+          error instanceof StorageUnavailable ? error : new StorageUnavailable('redis', error);
+        reason = `whether this Redis has lost ends is not known: ${failure.reason}`;
+        throw failure;
+      })
+      .finally(() => {
+        underWay = undefined;
+      });
+    return underWay;
+  };
+
+  /** Leaves each master that is not ready any more. */
+  async function look(redis: Redis | Cluster): Promise<void> {
+    const floor = new Map(ready);
+    const inUse = mastersOf(redis).filter(({ status }) => status === 'ready');
+    await Promise.all(
+      inUse.map(async (master) => {
+        const position = await readPosition(master).catch(() => undefined);
+        // One that does not answer is left by its commands.
+        if (position === undefined) return;
+        if (position !== 'replica' && ready.has(position.id) && isReady(position, floor)) {
+          ready.set(position.id, Math.max(position.offset, ready.get(position.id) ?? 0));
+        } else {
+          master.disconnect(true);
+        }
+      }),
+    );
+  }
+
+  function watch(redis: Redis | Cluster): void {
+    isInUse = true;
+    let isLooking = false;
+    let looks = 0;
+
+    async function lookOnce(): Promise<void> {
+      looks += 1;
+      if (!changes.isLive) await refresh();
+      await look(redis);
+      if (looks % LOOKS_PER_OFFSET !== 0) return;
+      await known.keepOffsets([...ready].map(([id, offset]) => ({ id, offset })));
+    }
+
+    const timer = setInterval(() => {
+      if (isLooking) return;
+      isLooking = true;
+      // While PostgreSQL is away, what was known stays.
+      lookOnce()
+        .catch(() => {})
+        .finally(() => {
+          isLooking = false;
+        });
+    }, LOOK_PAUSE).unref();
+    closing.signal.addEventListener('abort', () => clearInterval(timer));
+    changes.onChange((topic) => {
+      if (closing.signal.aborted || (topic !== 'redis-masters' && topic !== 'everything')) return;
+      refresh()
+        .then(() => look(redis))
+        .catch(() => {});
+    });
+  }
+
+  return {
+    accepts(info, connection) {
+      const position = positionFrom(info);
+      if (position !== 'replica' && isReady(position, ready)) {
+        ready.set(position.id, position.offset);
+        connected.set(connection, position.id);
+        connection.once('close', () => connected.delete(connection));
+        reason = undefined;
+        return true;
+      }
+      if (isInUse && !closing.signal.aborted) verify().catch(() => {});
+      return false;
+    },
+    get reason() {
+      return reason;
+    },
+    usesOnly: (ids) => [...connected.values()].every((id) => ids.includes(id)),
+    verify,
+    watch,
+    close: () => closing.abort(),
+  };
+}
+
+/** INFO of one section, by name. */
+const infoFrom = (text: string): RedisInfo =>
+  Object.fromEntries(
+    text.split('\r\n').map((line) => {
+      const colon = line.indexOf(':');
+      return [line.slice(0, colon), line.slice(colon + 1)];
+    }),
+  );
+
+function positionFrom(info: RedisInfo): MasterPosition | 'replica' {
+  if (info.role !== 'master') return 'replica';
+  return { id: info.master_replid ?? '', offset: Number(info.master_repl_offset) };
+}
+
+const readPosition = async (master: Redis): Promise<MasterPosition | 'replica'> =>
+  positionFrom(infoFrom(await reply(master.info('replication'))));
+
+/** @returns `isComplete`: false if one did not answer or is no master. */
+async function findMasters(
+  probe: Redis | Cluster,
+): Promise<{ readonly masters: readonly Master[]; readonly isComplete: boolean }> {
+  const asked = mastersOf(probe).map(async (redis): Promise<Master> => {
+    const info = infoFrom(await reply(redis.info('replication')));
+    const position = positionFrom(info);
+    if (position === 'replica') throw new Error('it is a replica');
+    return { ...position, redis, formerId: info.master_replid2 };
+  });
+  const answers = await Promise.allSettled(asked);
+  const masters = answers.flatMap((answer) =>
+    answer.status === 'fulfilled' ? [answer.value] : [],
+  );
+  const failed = answers.find((answer) => answer.status === 'rejected');
+  if (failed && !(probe instanceof Cluster)) throw failed.reason;
+  return { masters, isComplete: failed === undefined };
+}
+
+/** Ends on each of these masters, so that of a Cluster the one that has the key does it. */
+function targetOn(masters: readonly Master[], clock: Clock): EndsTarget {
+  const stores = masters.map(({ redis }) => createRedisStore({ redis, clock }));
+  const onEach = async (end: (store: EndsTarget) => Promise<boolean>): Promise<boolean> => {
+    const ended = await Promise.all(stores.map((store) => end(store).catch(keptElsewhere)));
+    return ended.includes(true);
+  };
+  return {
+    endAuthorization: (id) => onEach((store) => store.endAuthorization(id)),
+    removeKept: (kind, key) => onEach((store) => store.removeKept(kind, key)),
+  };
+}
+
+/** Another master of the Cluster has the key, and its ends were repeated, or are at this moment. */
+function keptElsewhere(error: unknown): false {
+  if (error instanceof Error && /^(MOVED|ASK) /.test(error.message)) return false;
+  throw error;
+}

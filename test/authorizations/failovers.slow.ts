@@ -1,0 +1,205 @@
+/** Ends that were answered around a failover of Redis: none of them comes back. */
+import { cpSync, rmSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
+import { expect } from 'chai';
+import { partnerTokens } from '../provider/partner-tokens.ts';
+import { eventually } from '../support/eventually.ts';
+import { readinessOf } from '../support/metrics.ts';
+import { introspect, revokeCurrent } from '../support/oauth.ts';
+import {
+  ask,
+  askSentinel,
+  clusterUrlOf,
+  portOf,
+  type Sentinel,
+  startCluster,
+  startSentinel,
+  untilMaster,
+} from '../support/redis-groups.ts';
+import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
+import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
+import { type Seed, seed } from '../support/seed.ts';
+import { startSeeded } from '../support/seeded.ts';
+import { startsOn, type TestService } from '../support/service.ts';
+import { walk } from './random-walk.ts';
+
+const ROUNDS = Number(process.env.FAILOVER_ROUNDS ?? 2);
+/** Tokens of one round, each of an authorization of its own. */
+const TOKENS = 200;
+/** Milliseconds between two revocations. */
+const PACE = 5;
+
+describeOn([postgresServer, redisServer], 'ends around a failover', () => {
+  const start = startsOn('postgres');
+  let servers: RedisServer[] = [];
+  let sentinel: Sentinel;
+  let service: TestService;
+  let other: TestService;
+  let seeded: Seed;
+
+  beforeEach(async () => {
+    const master = await startRedisServer({ 'repl-diskless-sync-delay': '0' });
+    const replica = await startRedisServer({
+      replicaof: `127.0.0.1 ${portOf(master)}`,
+      'repl-diskless-sync-delay': '0',
+    });
+    servers = [master, replica];
+    await ask(master, 'SET', 'first', 'written');
+    await eventually(async () => expect(await ask(replica, 'EXISTS', 'first')).to.equal(1));
+    sentinel = await startSentinel(master);
+    const redisUrl = `redis+sentinel://127.0.0.1:${sentinel.port}/warehouse`;
+    service = await start({ settings: { storage: { redisUrl } }, patience: 1 });
+    other = await start({ beside: service, patience: 1 });
+    seeded = await seed(service);
+  });
+  afterEach(async () => {
+    for (const server of servers) await server.stop();
+  });
+
+  const nodes = (): readonly TestService[] => [service, other];
+
+  async function issueTokens(): Promise<readonly string[]> {
+    const partner = partnerTokens(service.issuer, seeded);
+    const tokens: string[] = [];
+    for (let count = 0; count < TOKENS; count += 1) {
+      tokens.push((await partner.tokens(seeded.clients.confidential)).accessToken);
+    }
+    return tokens;
+  }
+
+  /** Revokes the tokens one after another at both nodes. @returns those that were answered 204. */
+  function revokeAll(tokens: readonly string[]) {
+    const revoked: string[] = [];
+    let unavailable = 0;
+    const done = Promise.all(
+      nodes().map(async (node, place) => {
+        for (const [index, token] of tokens.entries()) {
+          if (index % 2 !== place) continue;
+          const { status } = await revokeCurrent(node.issuer, token);
+          if (status === 204) revoked.push(token);
+          else if (status === 503) unavailable += 1;
+          await delay(2 * PACE);
+        }
+      }),
+    );
+    return { revoked, done, unavailable: () => unavailable };
+  }
+
+  async function expectAllInactive(revoked: readonly string[]): Promise<void> {
+    await eventually(async () => {
+      for (const { store } of nodes()) await store.ping();
+    });
+    const alive = await Promise.all(
+      revoked.map(async (token) => {
+        const { resourceServer } = seeded.clients;
+        return (await introspect(service.issuer, resourceServer, token)).body.active;
+      }),
+    );
+    expect(alive.filter((isActive) => isActive !== false)).to.deep.equal([]);
+  }
+
+  it('stay in force when their master is killed before it passed them on', async () => {
+    const [master, replica] = servers;
+    const tokens = (await issueTokens()).slice(0, 50);
+    await eventually(async () => {
+      expect(await ask(replica as RedisServer, 'DBSIZE')).to.equal(
+        await ask(master as RedisServer, 'DBSIZE'),
+      );
+    });
+    // It hears nothing any more, and is the next master all the same.
+    replica?.pause();
+    const { revoked, done } = revokeAll(tokens);
+    await done;
+    expect(revoked).to.have.length(tokens.length);
+    await master?.kill();
+    replica?.resume();
+    await expectAllInactive(revoked);
+  });
+
+  it(`stay in force through ${ROUNDS} planned failovers, without a pause of the writes`, async () => {
+    for (let round = 0; round < ROUNDS; round += 1) {
+      const [, next] = servers;
+      if (!next) throw new Error('no replica');
+      const tokens = await issueTokens();
+      const { revoked, done, unavailable } = revokeAll(tokens);
+      await delay(100);
+      await eventually(() => askSentinel(sentinel, 'failover', 'warehouse'));
+      await untilMaster(sentinel, next);
+      await done;
+      await expectAllInactive(revoked);
+      if (process.env.FAILOVER_ROUNDS) {
+        console.log({ round, revoked: revoked.length, unavailable: unavailable() });
+      }
+      servers.reverse();
+      // The former master follows the new one before it may take its place again.
+      await eventually(async () => {
+        const [former] = servers.toReversed();
+        if (!former) throw new Error('no replica');
+        expect(await ask(former, 'INFO', 'replication')).to.contain('master_link_status:up');
+      });
+    }
+  });
+});
+
+describeOn([postgresServer, redisServer], 'ends on a Cluster', () => {
+  const start = startsOn('postgres');
+  let masters: readonly RedisServer[];
+  let redisUrl: string;
+  const on = startSeeded({
+    async on(options) {
+      masters = await startCluster();
+      redisUrl = clusterUrlOf(masters);
+      return start({ ...options, settings: { storage: { redisUrl } } });
+    },
+  });
+  after(async () => {
+    for (const master of masters) await master.stop();
+  });
+
+  it('stay in force when one master comes back from a backup, which is not ready before', async () => {
+    const [first] = masters;
+    if (!first) throw new Error('no cluster');
+    const other = await start({ beside: on.service });
+    const tokens: string[] = [];
+    for (let count = 0; count < 30; count += 1) {
+      tokens.push((await on.partner.tokens(on.clients.confidential)).accessToken);
+    }
+    const backup = `${first.directory}-backup`;
+    const allAnswer = () =>
+      eventually(async () => {
+        for (const { store } of [on.service, other]) await store.ping();
+      });
+    await first.kill();
+    cpSync(first.directory, backup, { recursive: true });
+    await first.restart();
+    await allAnswer();
+    for (const token of tokens) {
+      expect((await revokeCurrent(on.issuer, token)).status).to.equal(204);
+    }
+    await first.kill();
+    await eventually(async () => expect((await readinessOf(on.service)).status).to.equal(503));
+    rmSync(`${first.directory}/appendonlydir`, { recursive: true });
+    cpSync(`${backup}/appendonlydir`, `${first.directory}/appendonlydir`, { recursive: true });
+    await first.restart();
+    let active = 0;
+    await eventually(async () => {
+      for (const node of [on.service, other]) {
+        for (const token of tokens) {
+          const answer = await introspect(node.issuer, on.clients.resourceServer, token);
+          if (answer.body.active === true) active += 1;
+          expect(answer.status).to.equal(200);
+        }
+      }
+    });
+    expect(active, 'answers "active"').to.equal(0);
+    const revived = [on.service, other]
+      .flatMap(({ logLines }) => logLines)
+      .map((line) => Number(JSON.parse(line).revived ?? 0));
+    expect(Math.max(...revived), 'there was something to end again').to.be.above(0);
+  });
+
+  it('agree with the reference model in a random walk', async () => {
+    const seedOfWalk = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
+    await walk('postgres', { walks: 3, steps: 150, seed: seedOfWalk, redisUrl });
+  });
+});

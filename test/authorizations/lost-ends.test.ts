@@ -1,0 +1,197 @@
+/** A Redis that comes back without its last ends answers nothing before they are repeated on it. */
+import { cpSync, rmSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
+import { expect } from 'chai';
+import { Redis } from 'ioredis';
+import { tokensOf } from '../provider/partner-tokens.ts';
+import { eventually } from '../support/eventually.ts';
+import { counted, readinessOf, scrape } from '../support/metrics.ts';
+import { clientCredentials, introspect, revokeCurrent } from '../support/oauth.ts';
+import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
+import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
+import { startSeeded } from '../support/seeded.ts';
+import { startsOn, type TestService } from '../support/service.ts';
+
+/** By default a master waits five seconds for further replicas. */
+const SYNC_AT_ONCE = { 'repl-diskless-sync-delay': '0' };
+
+describeOn([postgresServer, redisServer], 'ends that Redis lost', () => {
+  let redis: RedisServer;
+  let other: TestService;
+  const start = startsOn('postgres');
+  const on = startSeeded({
+    async on(options) {
+      redis = await startRedisServer({ appendfsync: 'always', ...SYNC_AT_ONCE });
+      return start({ ...options, settings: { storage: { redisUrl: redis.url } } });
+    },
+  });
+  before(async () => {
+    other = await start({ beside: on.service });
+  });
+  beforeEach(expectBothReady);
+
+  const nodes = (): readonly TestService[] => [on.service, other];
+  const database = () => on.service.database;
+
+  /** Asks the stores themselves, for /readyz may answer what it heard a second ago. */
+  function expectBothReady(): Promise<void> {
+    return eventually(async () => {
+      for (const { store } of nodes()) await store.ping();
+    });
+  }
+
+  async function issueTokens(): Promise<readonly string[]> {
+    const { accessToken } = await on.partner.tokens(on.clients.confidential);
+    const machine = tokensOf(await clientCredentials(on.issuer, on.clients.machine)).accessToken;
+    return [accessToken, machine];
+  }
+
+  async function expectRevoked(tokens: readonly string[]): Promise<void> {
+    for (const token of tokens) {
+      expect((await revokeCurrent(on.issuer, token)).status, 'revocation').to.equal(204);
+    }
+  }
+
+  /** Introspects all the time at every node. @returns the statuses, and how often one was active. */
+  function askAlways(tokens: readonly string[]) {
+    const answers = { active: 0, inactive: 0, unavailable: 0 };
+    let isOver = false;
+    const askers = nodes().flatMap((node) =>
+      tokens.map(async (token) => {
+        while (!isOver) {
+          const { status, body } = await introspect(node.issuer, on.clients.resourceServer, token);
+          if (status === 503) answers.unavailable += 1;
+          else if (body.active === true) answers.active += 1;
+          else answers.inactive += 1;
+          await delay(1);
+        }
+      }),
+    );
+    return async (): Promise<typeof answers> => {
+      isOver = true;
+      await Promise.all(askers);
+      return answers;
+    };
+  }
+
+  const repeats = async (): Promise<number> => {
+    let sum = 0;
+    for (const node of nodes()) {
+      sum += counted(await scrape(node), 'gatehouse_ends_repeats_total')[''] ?? 0;
+    }
+    return sum;
+  };
+
+  /** Kills Redis, and waits until both nodes use it again. */
+  async function restartRedis(changeFiles: () => void = () => {}): Promise<void> {
+    const before = await repeats();
+    await redis.kill();
+    changeFiles();
+    await redis.restart();
+    await eventually(async () => expect(await repeats(), 'by one node').to.equal(before + 1));
+    await expectBothReady();
+  }
+
+  it('stay ended when an older backup of it is restored while the nodes run', async () => {
+    const tokens = await issueTokens();
+    const backup = `${redis.directory}-backup`;
+    await restartRedis(() => cpSync(redis.directory, backup, { recursive: true }));
+    await expectRevoked(tokens);
+    const stopAsking = askAlways(tokens);
+    await restartRedis(() => {
+      rmSync(redis.directory, { recursive: true });
+      cpSync(backup, redis.directory, { recursive: true });
+    });
+    const { active, unavailable } = await stopAsking();
+    expect(unavailable, 'answers 503 meanwhile').to.be.above(0);
+    expect(active, 'answers "active"').to.equal(0);
+    const said = nodes()
+      .flatMap(({ logLines }) => logLines)
+      .map((line) => JSON.parse(line));
+    const [repeat] = said.filter(({ revived }) => revived === 2);
+    expect(repeat).to.include({
+      msg: 'another Redis answers: the ends of the last day were repeated on it',
+    });
+  });
+
+  it('are repeated on one that comes back empty, which then keeps new tokens', async () => {
+    await restartRedis(() => rmSync(`${redis.directory}/appendonlydir`, { recursive: true }));
+    const tokens = await issueTokens();
+    await expectRevoked(tokens);
+    for (const token of tokens) expect(await on.partner.isActive(token)).to.equal(false);
+  });
+
+  it('keep each node from answering until another node has repeated them', async () => {
+    const tokens = await issueTokens();
+    await database().query(
+      `UPDATE ends_carried_out SET node = 'another', turn_until = now() + interval '1 hour'`,
+    );
+    await redis.kill();
+    await redis.restart();
+    try {
+      for (const node of nodes()) {
+        await eventually(async () => {
+          expect((await readinessOf(node)).body.reason).to.contain('another node repeats the ends');
+        });
+        for (const token of tokens) {
+          const answer = await introspect(node.issuer, on.clients.resourceServer, token);
+          expect(answer.status).to.equal(503);
+        }
+      }
+    } finally {
+      await database().query(`UPDATE ends_carried_out SET turn_until = '-infinity'`);
+    }
+    await expectBothReady();
+    for (const token of tokens) expect(await on.partner.isActive(token)).to.equal(true);
+  });
+
+  it('are not answered when they are done on a Redis that was replaced meanwhile', async () => {
+    const [token = ''] = await issueTokens();
+    // As another node does that met the next master, and nobody heard of it yet.
+    const replaced = await database().query<{ id: string }>(
+      `UPDATE redis_masters SET is_ready = false RETURNING replication_id AS id`,
+    );
+    try {
+      expect((await revokeCurrent(on.issuer, token)).status).to.equal(503);
+    } finally {
+      await database().query(`UPDATE redis_masters SET is_ready = true`);
+    }
+    expect(replaced).to.have.length(1);
+    expect((await revokeCurrent(on.issuer, token)).status).to.be.oneOf([204, 401]);
+    expect(await on.partner.isActive(token)).to.equal(false);
+  });
+
+  it('are repeated when the data is replaced and no connection breaks', async () => {
+    const tokens = await issueTokens();
+    const copy = await startRedisServer({
+      replicaof: `127.0.0.1 ${new URL(redis.url).port}`,
+      ...SYNC_AT_ONCE,
+    });
+    const [admin, admins] = [new Redis(redis.url), new Redis(copy.url)];
+    await eventually(async () => {
+      expect(await admins.info('replication')).to.contain('master_link_status:up');
+    });
+    await admins.replicaof('NO', 'ONE');
+    // Having a replica for the first time made another replication id.
+    await delay(1_100);
+    await expectBothReady();
+    await expectRevoked(tokens);
+    const before = await repeats();
+    await admin.replicaof('127.0.0.1', new URL(copy.url).port);
+    await eventually(async () => {
+      expect(await admin.info('replication')).to.contain('master_link_status:up');
+    });
+    await admin.replicaof('NO', 'ONE');
+    await eventually(async () => expect(await repeats()).to.equal(before + 1));
+    await eventually(async () => {
+      for (const node of nodes()) {
+        for (const token of tokens) {
+          const { status, body } = await introspect(node.issuer, on.clients.resourceServer, token);
+          expect([status, body.active]).to.deep.equal([200, false]);
+        }
+      }
+    });
+    for (const client of [admin, admins]) client.disconnect();
+    await copy.stop();
+  });
+});

@@ -1,0 +1,240 @@
+/** The manifests of Kubernetes: valid, complete, in agreement with the settings and the docs. */
+import { execFileSync } from 'node:child_process';
+import { readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect } from 'chai';
+import { parse, parseAllDocuments } from 'yaml';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
+import { CLOSING, ROOT, settingsIn, textOf, VARIABLES } from './shipped-files.ts';
+
+interface PodSpec {
+  readonly initContainers?: readonly Container[];
+  readonly containers: readonly [Container];
+  readonly volumes: readonly Volume[];
+  readonly securityContext: Readonly<Record<string, unknown>>;
+}
+
+interface Container {
+  readonly image: string;
+  readonly command?: readonly string[];
+  readonly env: readonly { readonly name: string; readonly value: string }[];
+  readonly volumeMounts: readonly { readonly name: string; readonly mountPath: string }[];
+  readonly securityContext: object;
+}
+
+interface Volume {
+  readonly name: string;
+  readonly configMap?: { readonly name: string };
+  readonly secret?: { readonly secretName: string };
+  readonly emptyDir?: object;
+}
+
+interface NetworkRule {
+  readonly from?: readonly NetworkPeer[];
+  readonly to?: readonly NetworkPeer[];
+  readonly ports: readonly object[];
+}
+
+interface NetworkPeer {
+  readonly ipBlock?: object;
+  readonly namespaceSelector?: { readonly matchLabels: object };
+  readonly podSelector?: object;
+}
+
+describe('deploy/kubernetes', () => {
+  const folder = path.join(ROOT, 'deploy/kubernetes');
+  const read = (name: string) =>
+    parseAllDocuments(readFileSync(path.join(folder, name), 'utf8')).map((one) => one.toJS());
+  const [kustomization] = read('kustomization.yaml');
+  const [generated] = kustomization.configMapGenerator;
+  const manifests = kustomization.resources.flatMap(read);
+  const of = (kind: string) => manifests.filter((one: { kind: string }) => one.kind === kind);
+  const [deployment, operator] = of('Deployment');
+  const { metadata, spec: pod } = deployment.spec.template;
+  const [container] = pod.containers;
+  const pods: readonly PodSpec[] = [pod, operator.spec.template.spec];
+  const containers = pods.flatMap((one) => [...(one.initContainers ?? []), ...one.containers]);
+  const { server, storage } = settingsIn('deploy/kubernetes/gatehouse.yaml');
+  const docs = textOf('docs/operations.md');
+
+  it('is what Kubernetes reads, and all that is in the folder', () => {
+    const files = ['kustomization.yaml', ...kustomization.resources, ...generated.files];
+    expect(readdirSync(folder)).to.have.members(files);
+    // The types of its API refuse what is missing, what is of another kind, and what it does not know.
+    const checked = temporaryDirectory('kubernetes');
+    symlinkSync(path.join(ROOT, 'node_modules'), path.join(checked, 'node_modules'));
+    const [, inDocs = ''] = /```yaml\n(# restore-redis\.yaml\n.*?)```/s.exec(docs) ?? [];
+    const lines = [...manifests, parse(inDocs)].map((manifest, index) => {
+      const { apiVersion, kind } = manifest;
+      const type = `import('kubernetes-models/${apiVersion}/${kind}').I${kind}`;
+      return `export const a${index}: ${type} = ${JSON.stringify(manifest)};`;
+    });
+    writeFileSync(path.join(checked, 'manifests.ts'), lines.join('\n'));
+    const options = '--noEmit --strict --skipLibCheck --module nodenext --types'.split(' ');
+    const tsc = path.join(ROOT, 'node_modules/.bin/tsc');
+    try {
+      execFileSync(tsc, [...options, '', 'manifests.ts'], { cwd: checked, encoding: 'utf8' });
+    } catch (error) {
+      expect.fail((error as { stdout: string }).stdout);
+    }
+  });
+
+  it('has pods only in kinds that can be changed, so that a second `kubectl apply` succeeds', () => {
+    // The pod template of a Job and the spec of a Pod are immutable, and the ConfigMap is renamed by
+    // every changed setting.
+    const changeable = ['Deployment', 'StatefulSet', 'DaemonSet', 'CronJob'];
+    for (const manifest of manifests) {
+      const hasPods = /"(image|configMap|secretName)":/.test(JSON.stringify(manifest));
+      if (hasPods) expect(changeable, manifest.metadata.name).to.include(manifest.kind);
+    }
+    expect(generated).not.to.have.property('options');
+    expect(kustomization).not.to.have.property('generatorOptions');
+  });
+
+  it('migrates in every pod of the node before the node starts', () => {
+    expect(storage.autoMigrate).to.equal(false);
+    const commands = pod.initContainers.map(({ command }: Container) => command);
+    expect(commands).to.deep.equal([['gatehouse', 'migrate']]);
+    expect(pod.initContainers[0].image).to.equal(container.image);
+  });
+
+  it('has a pod for operator commands with what the nodes have, which runs only on demand', () => {
+    const [commands] = operator.spec.template.spec.containers;
+    expect(operator.spec.replicas).to.equal(0);
+    expect(commands.command).to.deep.equal(['sleep', 'infinity']);
+    expect(commands.env).to.deep.equal(container.env);
+    expect(commands.image).to.equal(container.image);
+    expect(commands.volumeMounts).to.deep.include.members(container.volumeMounts);
+    // `import -` copies standard input to a file.
+    expect(commands.volumeMounts).to.deep.include({ name: 'temporary', mountPath: '/tmp' });
+    expect(operator.spec.template.spec.volumes).to.deep.include.members(pod.volumes);
+  });
+
+  it('has all that the commands of the docs name', () => {
+    const lines = docs
+      .split('\n')
+      .filter((line) => line.startsWith('kubectl --namespace gatehouse '));
+    const named = lines.flatMap(
+      (line) => line.match(/\bdeployment\/[a-z-]+|component=[a-z]+/g) ?? [],
+    );
+    const present = of('Deployment').flatMap((one: typeof deployment) => [
+      `deployment/${one.metadata.name}`,
+      `component=${one.spec.template.metadata.labels['app.kubernetes.io/component']}`,
+    ]);
+    expect(present).to.include.members(named);
+    expect(named).to.include.members(present.slice(0, 3));
+    const replicas = docs.match(/deployment\/gatehouse --replicas=[1-9]/g) ?? [];
+    const written = `deployment/gatehouse --replicas=${deployment.spec.replicas}`;
+    expect(new Set(replicas)).to.deep.equal(new Set([written]));
+  });
+
+  it('selects the nodes, and not the pod for operator commands', () => {
+    const { matchLabels } = deployment.spec.selector;
+    expect(metadata.labels).to.include(matchLabels);
+    expect(operator.spec.template.metadata.labels).to.include(operator.spec.selector.matchLabels);
+    expect(operator.spec.template.metadata.labels).to.not.include(matchLabels);
+    const selectors = [
+      ...of('Service').map(({ spec }: { spec: { selector: object } }) => spec.selector),
+      of('PodDisruptionBudget')[0].spec.selector.matchLabels,
+      pod.topologySpreadConstraints[0].labelSelector.matchLabels,
+    ];
+    for (const selector of selectors) expect(selector).to.deep.equal(matchLabels);
+  });
+
+  it('leads to the ports where the service listens, by name', () => {
+    const ports = [
+      { name: 'http', containerPort: server.port },
+      { name: 'operators', containerPort: server.operatorsPort },
+    ];
+    expect(container.ports).to.deep.equal(ports);
+    const probes = [container.startupProbe, container.livenessProbe, container.readinessProbe];
+    expect(probes.map(({ httpGet }) => `${httpGet.port}${httpGet.path}`)).to.deep.equal([
+      ...['operators/healthz', 'operators/healthz', 'operators/readyz'],
+    ]);
+    const targets = of('Service').flatMap(
+      (service: { spec: { ports: { targetPort: string }[] } }) =>
+        service.spec.ports.map(({ targetPort }) => targetPort),
+    );
+    expect(targets).to.deep.equal(['http', 'operators']);
+  });
+
+  it('lets in and out only what it names: other pods by namespace and label, with a port', () => {
+    const text = readFileSync(path.join(folder, 'networkpolicy.yaml'), 'utf8');
+    // What stands in it as an example, too.
+    const withExamples = text.replaceAll(
+      /^( +)# ( *(?:- to:|ports:|- ipBlock:|cidr:|except:).*)$/gm,
+      '$1$2',
+    );
+    for (const { spec } of [text, withExamples].map((one) => parse(one))) {
+      // Every pod of the namespace.
+      expect(spec).to.deep.include({ podSelector: {}, policyTypes: ['Ingress', 'Egress'] });
+      const rules: readonly NetworkRule[] = [...spec.ingress, ...spec.egress];
+      for (const { from, to, ports } of rules) {
+        expect(ports).to.have.length.above(0);
+        const peers = from ?? to ?? [];
+        expect(peers).to.have.length.above(0);
+        for (const { ipBlock, namespaceSelector, podSelector } of peers) {
+          if (ipBlock) continue;
+          expect(namespaceSelector?.matchLabels).to.have.key('kubernetes.io/metadata.name');
+          // kustomize would add our own label to matchLabels, and no pod of others has it.
+          expect(podSelector).to.have.all.keys('matchExpressions');
+        }
+      }
+      const reached = spec.ingress.flatMap(({ ports }: NetworkRule) => ports);
+      expect(reached).to.deep.equal([{ port: 'http' }, { port: 'operators' }]);
+    }
+    expect(withExamples.match(/ipBlock/g)).to.have.length(3);
+  });
+
+  it('gives time to leave, and lets everybody know before', () => {
+    const { periodSeconds, failureThreshold } = container.readinessProbe;
+    expect(server.shutdownDelaySeconds).to.be.above(periodSeconds * failureThreshold);
+    const patience = pod.terminationGracePeriodSeconds;
+    expect(patience).to.be.above(server.shutdownDelaySeconds + CLOSING);
+  });
+
+  it('mounts the settings where the image looks, and the secrets that the docs tell to make', () => {
+    expect(textOf('Dockerfile')).to.include('GATEHOUSE_CONFIG=/etc/gatehouse/gatehouse.yaml');
+    expect(generated.files).to.deep.equal(['gatehouse.yaml']);
+    const told = [...docs.matchAll(/--from-file=(\S+?)=/g)].map(([, key]) => key);
+    for (const { volumes, initContainers = [], containers: own } of pods) {
+      const known = volumes.map(({ configMap, secret, emptyDir }) =>
+        emptyDir ? 'temporary' : (configMap?.name ?? secret?.secretName),
+      );
+      expect(known).to.have.ordered.members(
+        [generated.name, 'gatehouse', 'temporary'].slice(0, known.length),
+      );
+      const [settings, secrets] = volumes;
+      for (const { env, volumeMounts } of [...initContainers, ...own]) {
+        const mounts = volumeMounts.map(({ name, mountPath }) => [name, mountPath] as const);
+        expect(volumes.map(({ name }) => name)).to.include.members(mounts.map(([name]) => name));
+        const place = new Map(mounts);
+        expect(place.get(settings?.name ?? '')).to.equal('/etc/gatehouse');
+        for (const { name, value } of env) {
+          expect(VARIABLES).to.include(name);
+          expect(path.dirname(value)).to.equal(place.get(secrets?.name ?? ''));
+          expect(told).to.include(path.basename(value));
+        }
+      }
+    }
+  });
+
+  it('runs the image that its digest names, as its user, on a file system that is read-only', () => {
+    const [image] = kustomization.images;
+    expect(image).to.have.all.keys('name', 'newName', 'digest');
+    expect(image.name).to.equal(container.image);
+    expect(image.digest).to.match(/^sha256:[0-9a-f]{64}$/);
+    for (const { securityContext } of pods) {
+      const { runAsUser, runAsGroup } = securityContext;
+      expect(textOf('Dockerfile')).to.include(`USER ${runAsUser}:${runAsGroup}`);
+      expect(securityContext).to.deep.equal(pod.securityContext);
+    }
+    for (const { securityContext } of containers) {
+      expect(securityContext).to.deep.equal({
+        allowPrivilegeEscalation: false,
+        readOnlyRootFilesystem: true,
+        capabilities: { drop: ['ALL'] },
+      });
+    }
+  });
+});

@@ -1,0 +1,153 @@
+/** nginx and Caddy, set up as docs/operations.md says, in front of two nodes. */
+import { execFileSync } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect } from 'chai';
+import type { NodeAddress } from '../many-nodes/running-node.ts';
+import type { Opened } from '../support/opened.ts';
+import { findProgram, freePort, runsAsRoot, startProgram } from '../support/programs.ts';
+import { openssl, type Requirement, required } from '../support/requirements.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
+
+const DOCS = readFileSync(path.join(import.meta.dirname, '../../docs/operations.md'), 'utf8');
+
+/** The first code block in this language. */
+export const documentedBlock = (language: string): string =>
+  new RegExp(`\`\`\`${language}\n(.*?)\`\`\``, 's').exec(DOCS)?.[1] ?? '';
+
+/** Two addresses of this machine stand for two machines, so that the nodes' ports are the same. */
+const HOSTS = ['127.0.0.1', '127.0.0.2'] as const;
+
+/** What the documented settings are changed to, so that they work on this machine. */
+interface Place {
+  readonly folder: string;
+  readonly certificate: string;
+  readonly key: string;
+  /** The public ports of the proxy. */
+  readonly ports: { readonly tls: number; readonly plain: number };
+  readonly nodes: readonly [NodeAddress, NodeAddress];
+}
+
+export interface DocumentedProxy extends Requirement {
+  readonly name: string;
+  /** The settings below `server` that the docs ask for with it. */
+  readonly serverSettings: object;
+  /** Milliseconds after a node was killed in which it may fail POSTs that the node refused. */
+  readonly failsRefusedPostsForMs: number;
+  /** Milliseconds to wait after a node is ready, before the next one is ended. */
+  readonly pauseBetweenNodesMs: number;
+  /** Writes its configuration. @returns the arguments that it is started with. */
+  configure(place: Place): readonly string[];
+}
+
+const nginx: DocumentedProxy = {
+  name: 'nginx',
+  program: findProgram('nginx', ['/usr/sbin']),
+  remedy: 'nginx (Debian package nginx)',
+  serverSettings: {},
+  failsRefusedPostsForMs: 0,
+  pauseBetweenNodesMs: 0,
+  configure({ folder, certificate, key, ports: { tls, plain }, nodes: [one, another] }) {
+    const block = replaced(documentedBlock('nginx'), {
+      '10.0.0.1:3000': `${one.host}:${one.port}`,
+      '10.0.0.2:3000': `${another.host}:${another.port}`,
+      'listen 80;': `listen 127.0.0.1:${plain};`,
+      'listen 443 ssl;': `listen 127.0.0.1:${tls} ssl;`,
+      '/etc/letsencrypt/live/auth.example.com/fullchain.pem': certificate,
+      '/etc/letsencrypt/live/auth.example.com/privkey.pem': key,
+      'auth.example.com': 'localhost',
+    });
+    const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']
+      .map((kind) => `${kind}_temp_path ${folder}/${kind};`)
+      .join(' ');
+    // Its worker processes give up root, which owns the folder.
+    const user = runsAsRoot ? 'user root;' : '';
+    const main = `${user} daemon off; pid ${folder}/pid; error_log stderr; events {}
+http { access_log off; ${temporary}
+${block}}`;
+    writeFileSync(path.join(folder, 'nginx.conf'), main);
+    return ['-p', folder, '-e', 'stderr', '-c', path.join(folder, 'nginx.conf')];
+  },
+};
+
+const caddyProgram = findProgram('caddy');
+const [, caddyMinor = '8'] =
+  /2\.(\d+)/.exec(caddyProgram ? execFileSync(caddyProgram, ['version']).toString() : '') ?? [];
+const REQUEST_BUFFERS = /\n *request_buffers .*/;
+/** Older versions lose the body of a POST that a node refused, and more of them with a buffer. */
+const buffersRequests = Number(caddyMinor) >= 8;
+
+const caddy: DocumentedProxy = {
+  name: 'caddy',
+  program: caddyProgram,
+  remedy: 'caddy (Debian package caddy)',
+  serverSettings: { shutdown_delay: '3s' },
+  // Two of its health checks, one a second.
+  failsRefusedPostsForMs: buffersRequests ? 0 : 2_000,
+  // It may hear that one node leaves before it hears that the other is back, and refuses POSTs meanwhile.
+  pauseBetweenNodesMs: buffersRequests ? 0 : 2_000,
+  configure({ folder, certificate, key, ports: { tls, plain }, nodes: [one, another] }) {
+    const documented = documentedBlock('caddy');
+    expect(documented).to.match(REQUEST_BUFFERS);
+    const understood = buffersRequests ? documented : documented.replace(REQUEST_BUFFERS, '');
+    const block = replaced(understood, {
+      '10.0.0.1:3000': `${one.host}:${one.port}`,
+      '10.0.0.2:3000': `${another.host}:${another.port}`,
+      'health_port 3001': `health_port ${one.operatorsPort}`,
+      'auth.example.com {': `https://localhost:${tls} {\n  tls ${certificate} ${key}`,
+    });
+    const global = `{\n  admin off\n  http_port ${plain}\n  https_port ${tls}\n}\n`;
+    writeFileSync(path.join(folder, 'Caddyfile'), global + block);
+    return ['run', '--adapter', 'caddyfile', '--config', path.join(folder, 'Caddyfile')];
+  },
+};
+
+export const DOCUMENTED_PROXIES: readonly DocumentedProxy[] = [nginx, caddy];
+
+/** A running proxy; the nodes may not run yet. */
+export interface RunningProxy {
+  readonly issuer: string;
+  /** The address that redirects to the issuer. */
+  readonly plainOrigin: string;
+  readonly nodes: readonly [NodeAddress, NodeAddress];
+  /** The file of the certificate that it proves itself with. */
+  readonly certificate: string;
+}
+
+/** Starts the proxy, and adds it to `opened`. Resolves when it takes connections. */
+export async function startProxy(opened: Opened, proxy: DocumentedProxy): Promise<RunningProxy> {
+  const folder = temporaryDirectory('proxy');
+  const [certificate, key] = [path.join(folder, 'host.pem'), path.join(folder, 'host.key')];
+  execFileSync(
+    required(openssl),
+    [
+      ...['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-keyout', key, '-out', certificate],
+      ...['-days', '60', '-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost'],
+    ],
+    { stdio: 'pipe' },
+  );
+  const ports = { tls: await freePort(), plain: await freePort() };
+  const [port, operatorsPort] = [await freePort(), await freePort()];
+  const [one, another] = HOSTS;
+  const nodes = [
+    { host: one, port, operatorsPort },
+    { host: another, port, operatorsPort },
+  ] as const;
+  const args = proxy.configure({ folder, certificate, key, ports, nodes });
+  const environment = { PATH: process.env.PATH, HOME: folder };
+  const running = await opened.add(
+    Promise.resolve(startProgram(required(proxy), args, { cwd: folder, environment })),
+    (started) => started.end('SIGTERM'),
+  );
+  const plainOrigin = `http://localhost:${ports.plain}`;
+  await running.waitUntil(() => fetch(plainOrigin, { redirect: 'manual' }));
+  return { issuer: `https://localhost:${ports.tls}`, plainOrigin, nodes, certificate };
+}
+
+/** @throws AssertionError if the text lacks something that is to be replaced. */
+function replaced(text: string, replacements: Readonly<Record<string, string>>): string {
+  return Object.entries(replacements).reduce((done, [from, to]) => {
+    expect(done, 'the docs').to.include(from);
+    return done.replaceAll(from, to);
+  }, text);
+}

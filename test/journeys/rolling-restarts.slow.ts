@@ -1,0 +1,136 @@
+/** Nodes behind the documented proxies are restarted in turn under load, and no request fails. */
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { expect } from 'chai';
+import { type NodeAddress, type RunningNode, startNode } from '../many-nodes/running-node.ts';
+import { nodeBehind, trusting } from '../operator/behind-proxy.ts';
+import { createOpened } from '../support/opened.ts';
+import { describeOn, openssl, postgresServer, redisServer } from '../support/requirements.ts';
+import { type Seed, seed } from '../support/seed.ts';
+import type { TestService } from '../support/service.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
+import { DOCUMENTED_PROXIES, type RunningProxy, startProxy } from './documented-proxies.ts';
+import { type Failure, prepareLoad, type RollingLoad } from './rolling-load.ts';
+
+const ROUNDS = Number(process.env.ROUNDS ?? 3);
+/** Requests a second: about a third of what two cores can do for all programs that run here. */
+const RATE = 40;
+
+/** Milliseconds that a request takes on a busy machine. */
+const LONGEST_ANSWER = 2_000;
+
+/** One line of a node's log. */
+interface LogLine {
+  readonly msg: string;
+  readonly path: string;
+  readonly requestId: string;
+}
+
+for (const proxy of DOCUMENTED_PROXIES) {
+  describeOn(
+    [postgresServer, redisServer, openssl, proxy],
+    `two nodes behind ${proxy.name}`,
+    () => {
+      const opened = createOpened();
+      let running: RunningProxy;
+      let beside: TestService;
+      let seeded: Seed;
+      let logFile: string;
+      let nodes: RunningNode[];
+
+      before(async () => {
+        running = await startProxy(opened, proxy);
+        beside = await nodeBehind(opened, running.issuer);
+        seeded = await seed(beside);
+      });
+      beforeEach(async () => {
+        logFile = path.join(temporaryDirectory('log'), 'nodes.log');
+        nodes = await Promise.all(running.nodes.map(start));
+      });
+      afterEach(() => Promise.all(nodes.map((node) => node.end('SIGKILL'))));
+      after(opened.closeAll);
+
+      const start = (address: NodeAddress): Promise<RunningNode> => {
+        const { host } = address;
+        const server = { host, operators_host: host, proxy_hops: 1, ...proxy.serverSettings };
+        const { issuer } = running;
+        // JSON is YAML.
+        return startNode({
+          beside,
+          issuer,
+          address,
+          logFile,
+          settings: JSON.stringify({ server }),
+        });
+      };
+
+      /** Ends each node in turn, and the next one as soon as it is ready again and the docs allow it. */
+      async function restartAll(): Promise<void> {
+        for (const [index, address] of running.nodes.entries()) {
+          const node = nodes[index];
+          await node?.end('SIGTERM');
+          expect(await node?.exitCode, node?.output()).to.equal(0);
+          nodes[index] = await start(address);
+          await delay(proxy.pauseBetweenNodesMs);
+        }
+      }
+
+      async function underLoad(work: () => Promise<void>): Promise<RollingLoad> {
+        return trusting(running.certificate, async () => {
+          const load = await prepareLoad(running.issuer, seeded);
+          load.start(RATE);
+          await delay(1_000);
+          await work();
+          await delay(1_000);
+          await load.stop();
+          await load.expectAllValid();
+          return load;
+        });
+      }
+
+      /** Every request that a node says it answered at the token endpoint. */
+      function loggedTokenRequests(): string[] {
+        const lines = readFileSync(logFile, 'utf8').split('\n').filter(Boolean);
+        return lines
+          .map((line) => JSON.parse(line) as LogLine)
+          .filter(({ msg, path }) => msg === 'request' && path === '/oauth/token')
+          .map(({ requestId }) => requestId);
+      }
+
+      it(`no request fails in ${ROUNDS} rolling restarts, and each is answered once`, async () => {
+        const load = await underLoad(async () => {
+          for (let round = 0; round < ROUNDS; round += 1) await restartAll();
+        });
+        expect(load.failures).to.deep.equal([]);
+        // Both log all they did before they end.
+        await Promise.all(nodes.map((node) => node.end('SIGTERM')));
+        expect(loggedTokenRequests()).to.have.members([...load.tokenAnswers]);
+      });
+
+      it('of a node that is killed only the requests that it was working on fail', async () => {
+        const killedAt: number[] = [];
+        const load = await underLoad(async () => {
+          for (const [index, address] of running.nodes.entries()) {
+            await nodes[index]?.end('SIGKILL');
+            killedAt.push(performance.now());
+            await delay(3_000);
+            nodes[index] = await start(address);
+            await delay(3_000);
+          }
+        });
+        const isInFlight = ({ begunAt, isStream }: Failure): boolean =>
+          killedAt.some(
+            (at) =>
+              begunAt < at + proxy.failsRefusedPostsForMs &&
+              (isStream || begunAt > at - LONGEST_ANSWER),
+          );
+        expect(load.failures.filter((failure) => !isInFlight(failure))).to.deep.equal([]);
+        // What a node did and could not answer any more is not done a second time.
+        const answered = new Set(load.tokenAnswers);
+        const unanswered = loggedTokenRequests().filter((id) => !answered.has(id));
+        expect(unanswered.length).to.be.at.most(load.failures.length);
+      });
+    },
+  );
+}

@@ -1,0 +1,301 @@
+/** What users change on pages and operators with commands. */
+import { expect } from 'chai';
+import { fileOf, line } from '../operator/import-file.ts';
+import { operatorOn, valueFrom } from '../operator/run-operator.ts';
+import { LIST, REDIRECT_URI, signInOwner } from '../pages/client-owner.ts';
+import { fieldOf, type SignedInPerson, signedIn } from '../pages/signed-in-person.ts';
+import { tokensOf } from '../provider/partner-tokens.ts';
+import { eventually } from '../support/eventually.ts';
+import { authorizationUrl, exchangeCode } from '../support/oauth.ts';
+import { createPerson, type Fields, type Page } from '../support/person.ts';
+import type { TestService } from '../support/service.ts';
+import { ending, expectStatus, expectUsable } from './crash-requests.ts';
+import type { CrashWorld } from './crash-world.ts';
+import type { Attempt, Operation } from './crashes.ts';
+
+/** A user who is signed in at the node and has connected a client. */
+async function connected(world: CrashWorld) {
+  const { issuer } = world.node;
+  const { confidential: client } = world.seeded.clients;
+  const account = await world.addPerson('Pat');
+  const person = await signedIn(world.node, account);
+  const redirect = await person.authorize(authorizationUrl(issuer, client), account);
+  const answer = await exchangeCode(issuer, client, redirect.searchParams.get('code') ?? '');
+  expect(answer.status).to.equal(200);
+  const tokens = tokensOf(answer);
+  await world.remember(tokens.accessToken);
+  return { account, person, client, tokens };
+}
+
+/** A form whose page is loaded before the node is killed; `again` loads and sends a new one. */
+async function form(person: SignedInPerson, path: string, fields: Fields = {}) {
+  const form_token = fieldOf(await person.get('/errors'), 'form_token');
+  return {
+    act: () => expectStatus(person.post(path, { ...fields, form_token }), 303),
+    again: () => person.send(path, fields),
+  };
+}
+
+const disconnection: Operation = async (world) => {
+  const { person, client, tokens } = await connected(world);
+  const { act, again } = await form(person, `/profile/connections/${client.id}/disconnect`);
+  return {
+    act,
+    // 404: it is disconnected already.
+    retry: () => expectStatus(again(), 303, 404),
+    ...ending(world, client, tokens),
+  };
+};
+
+const isSignedIn = async (person: SignedInPerson, { issuer }: TestService): Promise<boolean> => {
+  const headers = { cookie: person.cookieHeader('/profile') };
+  const { status } = await fetch(new URL('/profile', issuer), { headers, redirect: 'manual' });
+  expect(status).to.be.oneOf([200, 303]);
+  return status === 200;
+};
+
+const signOutEverywhere: Operation = async (world) => {
+  const account = await world.addPerson('Pat');
+  const person = await signedIn(world.node, account);
+  const elsewhere = await signedIn(world.node, account);
+  const { act, again } = await form(person, '/profile/security/sign-out-everywhere');
+  return {
+    act,
+    async retry() {
+      if (!(await isSignedIn(person, world.node))) await person.signIn(account);
+      await expectStatus(again(), 303);
+    },
+    isDone: async (node) => !(await isSignedIn(elsewhere, node)),
+    expectDone: async () => expect(await isSignedIn(person, world.node)).to.equal(true),
+  };
+};
+
+const suspension: Operation = async (world) => {
+  const { account, client, tokens } = await connected(world);
+  const act = () =>
+    valueFrom(operatorOn(world.node.database), ['accounts', 'suspend', account.email]);
+  return { act, retry: act, ...ending(world, client, tokens) };
+};
+
+const NEW_PASSWORD = 'eight blue pallets, stacked';
+
+const newPassword: Operation = async (world) => {
+  const { account, person, client, tokens } = await connected(world);
+  const { act, again } = await form(person, '/profile/security/password', {
+    current_password: account.password,
+    new_password: NEW_PASSWORD,
+    end_connections: 'yes',
+  });
+  const ended = ending(world, client, tokens);
+  const hashAt = async ({ database }: TestService): Promise<unknown> => {
+    const select = 'SELECT password_hash FROM accounts WHERE id = $1';
+    return (await database.query<{ password_hash: string }>(select, [account.accountId]))[0]
+      ?.password_hash;
+  };
+  const former = await hashAt(world.node);
+  const isDone: Attempt['isDone'] = async (node) => {
+    const isChanged = (await hashAt(node)) !== former;
+    expect(await ended.isDone(node), 'the connections ended').to.equal(isChanged);
+    return isChanged;
+  };
+  return {
+    ...ended,
+    act,
+    isDone,
+    async retry() {
+      if (!(await isDone(world.node))) await expectStatus(again(), 303);
+    },
+    async expectDone() {
+      await ended.expectDone?.();
+      const { email } = account;
+      for (const [password, reached] of [
+        [account.password, '/login'],
+        [NEW_PASSWORD, '/profile'],
+      ] as const) {
+        const page = await createPerson(world.node.issuer).signIn({ email, password });
+        expect(page.url.pathname.startsWith(reached), page.url.pathname).to.equal(true);
+      }
+    },
+  };
+};
+
+const approval: Operation = async (world) => {
+  const { issuer } = world.node;
+  const { confidential: client } = world.seeded.clients;
+  const account = await world.addPerson('Pat');
+  const person = await signedIn(world.node, account);
+  const url = authorizationUrl(issuer, client);
+  const page = await person.open(url);
+  let redirect: URL | undefined;
+  return {
+    async act() {
+      redirect = (await person.follow(await person.submit(page, { decision: 'approve' }))).location;
+      expect(redirect?.searchParams.get('code')).to.be.a('string');
+    },
+    isDone: async (node) =>
+      (await node.connections.find(account.accountId, client.id)) !== undefined,
+    async retry() {
+      redirect = await person.authorize(url, account);
+    },
+    async expectDone() {
+      const code = redirect?.searchParams.get('code') ?? '';
+      const answer = await exchangeCode(issuer, client, code);
+      expect(answer.status, answer.text).to.equal(200);
+      await expectUsable(world, client, tokensOf(answer));
+    },
+  };
+};
+
+/** How many entries with this action the user's activity log has. */
+async function countLogged(
+  { activity }: TestService,
+  { accountId }: { readonly accountId: string },
+  action: string,
+): Promise<number> {
+  const entries = await activity.of(accountId, { limit: 20 });
+  return entries.filter((entry) => entry.action === action).length;
+}
+
+const newClient: Operation = async (world) => {
+  const account = await world.addPerson('Pat');
+  const owner = await signInOwner(world.node, account);
+  const page = await owner.get(`${LIST}/new`);
+  const act = async (): Promise<Page> => {
+    const sent = await owner.submit(page, { name: 'Stock Sync', redirect_uris: [REDIRECT_URI] });
+    expect(sent.status).to.equal(303);
+    return sent;
+  };
+  return {
+    act,
+    retry: act,
+    async isDone(node) {
+      const made = await node.database.query(
+        `SELECT FROM clients c JOIN client_secrets s ON s.client_id = c.id
+          WHERE c.owner_account_id = $1`,
+        [account.accountId],
+      );
+      expect(await countLogged(node, account, 'client_added')).to.equal(made.length);
+      expect(made.length).to.be.at.most(1);
+      return made.length === 1;
+    },
+  };
+};
+
+const rotatedSecret: Operation = async (world) => {
+  const account = await world.addPerson('Pat');
+  const owner = await signInOwner(world.node, account);
+  const { id } = await owner.createClient('Stock Sync');
+  const path = `${LIST}/${id}`;
+  const { act, again } = await form(owner, `${path}/rotate-secret`);
+  return {
+    act,
+    async retry() {
+      const secrets = (await world.node.clients.find(id))?.secrets ?? [];
+      // The owner has not seen this secret: remove it and create another one.
+      const [, unseen] = secrets;
+      if (unseen) {
+        await expectStatus(owner.send(`${path}/remove-secret`, { secret_id: unseen.id }), 303);
+      }
+      await expectStatus(again(), 303);
+    },
+    async isDone(node) {
+      const secrets = (await node.clients.find(id))?.secrets ?? [];
+      const removed = await countLogged(node, account, 'client_secret_removed');
+      expect(await countLogged(node, account, 'client_secret_added')).to.equal(
+        secrets.length - 1 + removed,
+      );
+      return secrets.length === 2;
+    },
+  };
+};
+
+const revokedApiKey: Operation = async (world) => {
+  const account = await world.addPerson('Pat');
+  const person = await signedIn(world.node, account);
+  const origin = { address: '203.0.113.7', browser: '' };
+  const draft = { accountId: account.accountId, name: 'Export', expiresInDays: 30 };
+  const { key, value } = await world.node.apiKeys.add(draft, origin);
+  await world.remember(value);
+  const { act, again } = await form(person, `/profile/api-keys/${key.id}/revoke`);
+  return {
+    act,
+    retry: () => expectStatus(again(), 303, 404),
+    isDone: async (node) => !(await world.isActive(value, node)),
+    isDoneAtApi: async () => !(await world.call(value)).isAccepted,
+  };
+};
+
+/** An organization blocks a client for all its members. */
+const blockedClient: Operation = async (world) => {
+  const { organizations, memberships } = world.node;
+  const { account, person, client, tokens } = await connected(world);
+  const { id } = await organizations.add({ name: 'Southern Logistics' });
+  await memberships.setRole({ accountId: account.accountId }, id, 'owner');
+  for (const node of world.nodes) node.access.forget(account.accountId);
+  const isReached = (organizations: unknown): boolean =>
+    JSON.stringify(organizations ?? []).includes(id);
+  const isReachedAt = async (node: TestService): Promise<boolean> =>
+    isReached((await world.introspect(tokens.accessToken, node)).organizations);
+  const isReachedAtApi = async (): Promise<boolean> =>
+    isReached((await world.call(tokens.accessToken)).organizations);
+  await eventually(async () => {
+    for (const node of world.nodes) expect(await isReachedAt(node)).to.equal(true);
+    expect(await isReachedAtApi()).to.equal(true);
+  });
+  await world.remember(tokens.accessToken);
+  const { act, again } = await form(
+    person,
+    `/profile/organizations/${id}/clients/${client.id}/end`,
+  );
+  return {
+    act,
+    // 404: it is blocked already.
+    retry: () => expectStatus(again(), 303, 404),
+    isDone: async (node) => !(await isReachedAt(node)),
+    isDoneAtApi: async () => !(await isReachedAtApi()),
+  };
+};
+
+/** One batch that adds an account and suspends another one. */
+const importBatch: Operation = async (world) => {
+  const { account, client, tokens } = await connected(world);
+  const { email, accountId } = account;
+  const added = `Added with ${accountId}`;
+  const file = fileOf(
+    line.account(added, { email: `added-${email}` }),
+    line.account(`Suspended ${accountId}`, { email, suspended: true }),
+  );
+  const run = () => valueFrom(operatorOn(world.node.database), ['import', file]);
+  const ended = ending(world, client, tokens);
+  return {
+    ...ended,
+    act: run,
+    async retry() {
+      // Instead of waiting until the lock of the interrupted import expires.
+      await world.node.database.query('UPDATE running_import SET expires_at = clock_timestamp()');
+      await run();
+    },
+    async isDone(node) {
+      const isSuspended = await ended.isDone(node);
+      const found = await node.database.query('SELECT FROM accounts WHERE external_id = $1', [
+        added,
+      ]);
+      expect(found.length === 1, 'the other account of the batch').to.equal(isSuspended);
+      return isSuspended;
+    },
+  };
+};
+
+/** By users on pages, and by operators with commands. */
+export const CHANGES: Readonly<Record<string, Operation>> = {
+  'a disconnection by its person': disconnection,
+  'a sign-out everywhere': signOutEverywhere,
+  'a suspension': suspension,
+  'a new password that ends the connections': newPassword,
+  'an approval': approval,
+  'a new client': newClient,
+  'a second secret': rotatedSecret,
+  'a revoked API key': revokedApiKey,
+  'a client that an organization blocks': blockedClient,
+  'a batch of an import': importBatch,
+};

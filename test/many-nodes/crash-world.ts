@@ -1,0 +1,148 @@
+/** A node that is killed and restarted, a second node that goes on, and an API that remembers its callers. */
+import { expect } from 'chai';
+import type { Introspector } from '../../src/resource-server/resource-server.ts';
+import { type PartnerTokens, partnerTokens } from '../provider/partner-tokens.ts';
+import { bearer, introspectorOf } from '../resource-server/stand-in.ts';
+import { eventually } from '../support/eventually.ts';
+import { type Answer, introspect } from '../support/oauth.ts';
+import { freePort } from '../support/programs.ts';
+import { addPerson, type Seed, type SeededPerson, seed } from '../support/seed.ts';
+import {
+  type Deployment,
+  type Overrides,
+  startTestService,
+  type TestService,
+} from '../support/service.ts';
+import { createLifeline, type Lifeline } from './lifeline.ts';
+
+const DAY = 86_400;
+const SETTINGS = {
+  tokens: { accessTokenSeconds: DAY, machineAccessTokenSeconds: DAY },
+  // The tests try former passwords.
+  limits: { signInFailures: 1_000, signInFailuresPerAddress: 100_000, clientsPerPerson: 1_000 },
+} satisfies Overrides;
+/** The module remembers no answers in the first seconds after a change. */
+const UNTIL_REMEMBERED_MS = 10_000;
+
+export class CrashWorld {
+  /** The node that is killed. */
+  node: TestService;
+  /** Undefined on the embedded database, which has one node. */
+  readonly survivor: TestService | undefined;
+  readonly lifeline: Lifeline;
+  readonly seeded: Seed;
+  /** The seeded person, signed in at the node. */
+  readonly partner: PartnerTokens;
+  #api: Introspector;
+  #ahead = 0;
+  #people = 0;
+
+  private constructor(
+    node: TestService,
+    survivor: TestService | undefined,
+    lifeline: Lifeline,
+    seeded: Seed,
+  ) {
+    this.node = node;
+    this.survivor = survivor;
+    this.lifeline = lifeline;
+    this.seeded = seeded;
+    this.partner = partnerTokens(node.issuer, seeded);
+    this.#api = this.#openApi();
+  }
+
+  #openApi(): Introspector {
+    return introspectorOf(this.seeded.clients.resourceServer, {
+      issuer: (this.survivor ?? this.node).issuer,
+      live: true,
+      clock: () => Date.now() + this.#ahead,
+      onFailure: () => {},
+    });
+  }
+
+  static async open(deployment: Deployment): Promise<CrashWorld> {
+    const port = await freePort();
+    const urls = { issuer: `http://localhost:${port}` };
+    if (deployment === 'embedded') {
+      const lifeline = await createLifeline(urls, { embedded: true });
+      const { issuer } = lifeline.urls;
+      const settings = { ...SETTINGS, issuer, server: { port } };
+      const node = await startTestService({ deployment, settings });
+      return new CrashWorld(node, undefined, lifeline, await seed(node));
+    }
+    const survivor = await startTestService({ deployment, settings: SETTINGS });
+    const { databaseUrl, redisUrl } = survivor.settings.storage;
+    const stores = {
+      ...(databaseUrl !== undefined && { databaseUrl }),
+      ...(redisUrl !== undefined && { redisUrl }),
+    };
+    const lifeline = await createLifeline({ ...urls, ...stores });
+    const { issuer, ...storage } = lifeline.urls;
+    const settings = { issuer, server: { port }, storage };
+    const node = await startTestService({ beside: survivor, settings });
+    return new CrashWorld(node, survivor, lifeline, await seed(survivor));
+  }
+
+  get nodes(): readonly TestService[] {
+    return this.survivor ? [this.node, this.survivor] : [this.node];
+  }
+
+  addPerson(name: string): Promise<SeededPerson> {
+    this.#people += 1;
+    return addPerson(this.node, name, `person${this.#people}@example.test`);
+  }
+
+  /** Starts the killed node again, at the same address. */
+  async restart(): Promise<void> {
+    const { survivor } = this;
+    const { settings } = this.node;
+    await this.node.close();
+    this.lifeline.restart();
+    this.node = await startTestService({ settings, ...(survivor && { beside: survivor }) });
+    if (survivor) return;
+    // Its stream ended with the node, and it waits longer before each further attempt.
+    this.#api.close();
+    this.#api = this.#openApi();
+  }
+
+  async close(): Promise<void> {
+    this.#api.close();
+    await this.node.close();
+    await this.lifeline.close();
+    await this.survivor?.close();
+  }
+
+  /** Asks this node as a resource server. */
+  async introspect(value: string, node: TestService): Promise<Answer['body']> {
+    const answer = await introspect(node.issuer, this.seeded.clients.resourceServer, value);
+    expect(answer.status, answer.text).to.equal(200);
+    return answer.body;
+  }
+
+  async isActive(value: string, node: TestService): Promise<boolean> {
+    return (await this.introspect(value, node)).active === true;
+  }
+
+  /** Calls the API. @returns whether it accepts the caller, and whether from memory. */
+  async call(
+    value: string,
+  ): Promise<{ isAccepted: boolean; isRemembered: boolean; organizations: unknown }> {
+    const { caller, refusal, decidedBy } = await this.#api.identify(bearer(value));
+    if (refusal) expect(refusal.status, JSON.stringify(refusal)).to.equal(401);
+    const { organizations } = caller ?? {};
+    return {
+      isAccepted: caller !== undefined,
+      isRemembered: decidedBy === 'memory',
+      organizations,
+    };
+  }
+
+  /** Calls the API until it accepts these values from memory. */
+  async remember(...values: readonly string[]): Promise<void> {
+    this.#ahead += UNTIL_REMEMBERED_MS;
+    await eventually(async () => {
+      for (const value of values) expect(await this.call(value)).to.include({ isAccepted: true });
+      for (const value of values) expect(await this.call(value)).to.include({ isRemembered: true });
+    });
+  }
+}

@@ -1,0 +1,31 @@
+/** A node is killed at every step of every operation that changes something, on each deployment. */
+import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
+import type { Deployment } from '../support/service.ts';
+import { CHANGES } from './crash-changes.ts';
+import { REQUESTS } from './crash-requests.ts';
+import { CrashWorld } from './crash-world.ts';
+import { crashAtEachCall } from './crashes.ts';
+
+const DEPLOYMENTS = {
+  // A restart takes a second there, and no second node can have seen half of it.
+  embedded: { needed: [], every: 3 },
+  postgres: { needed: [postgresServer], every: 1 },
+  'postgres+redis': { needed: [postgresServer, redisServer], every: 1 },
+} as const;
+
+for (const [deployment, { needed, every }] of Object.entries(DEPLOYMENTS)) {
+  describeOn(needed, `a node killed after any call of a store, ${deployment}`, () => {
+    let world: CrashWorld;
+    before(async () => {
+      world = await CrashWorld.open(deployment as Deployment);
+    });
+    after(() => world?.close());
+
+    for (const [name, operation] of Object.entries({ ...REQUESTS, ...CHANGES })) {
+      it(`keeps ${name} that it answered, and leaves no other half done`, async () => {
+        const times = await crashAtEachCall(world, operation, every);
+        console.log(`      ${name}: killed ${times} times`);
+      });
+    }
+  });
+}

@@ -1,0 +1,19 @@
+/** A node is killed at every step of each request of a client. For users, operators and other deployments see `crashes.slow.ts`. */
+import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
+import { REQUESTS } from './crash-requests.ts';
+import { CrashWorld } from './crash-world.ts';
+import { crashAtEachCall } from './crashes.ts';
+
+describeOn([postgresServer, redisServer], 'a node killed after any call of a store', () => {
+  let world: CrashWorld;
+  before(async () => {
+    world = await CrashWorld.open('postgres+redis');
+  });
+  after(() => world?.close());
+
+  for (const [name, operation] of Object.entries(REQUESTS)) {
+    it(`keeps ${name} that it answered, and leaves no other half done`, async () => {
+      await crashAtEachCall(world, operation);
+    });
+  }
+});

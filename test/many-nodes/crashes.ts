@@ -1,0 +1,88 @@
+/** Kills a node after each call of a store that an operation makes, and checks what is left of the operation. */
+import { expect } from 'chai';
+import { eventually } from '../support/eventually.ts';
+import type { TestService } from '../support/service.ts';
+import type { CrashWorld } from './crash-world.ts';
+
+/** One try of an operation. */
+export interface Attempt {
+  /** Sends the request to the node. Rejects unless the answer says that it is done. */
+  act(): Promise<unknown>;
+  /** Whether this node sees it as done. Rejects if only a part of it is done. */
+  isDone(node: TestService): Promise<boolean>;
+  /** Whether the API that remembers its callers sees it as done. */
+  isDoneAtApi?(): Promise<boolean>;
+  /** Does what a client, user or operator does who received no answer. Rejects unless it succeeds. */
+  retry(): Promise<unknown>;
+  /** Checks what else is true once it is done. */
+  expectDone?(): Promise<unknown>;
+}
+
+/** Prepares an attempt at the node that is killed next. */
+export type Operation = (world: CrashWorld) => Promise<Attempt>;
+
+/** More than any operation makes. */
+const MAX_CALLS = 60;
+
+/**
+ * Repeats the operation, and kills the node after its first call, its second and so on, and last
+ * after its answer.
+ *
+ * @param every after each call of so many only, where each kill takes long.
+ * @returns how often the node was killed.
+ */
+export async function crashAtEachCall(
+  world: CrashWorld,
+  operation: Operation,
+  every = 1,
+): Promise<number> {
+  for (let calls = 1, times = 1; calls <= MAX_CALLS; calls += every, times += 1) {
+    try {
+      if (await crashAfter(calls, world, operation)) return times;
+    } catch (error) {
+      // The next test needs a running node.
+      await world.restart();
+      const found = error instanceof Error ? error : new Error(String(error));
+      found.message = `the node was killed after call ${calls}: ${found.message}`;
+      throw found;
+    }
+  }
+  throw new Error(`not answered within ${MAX_CALLS} calls`);
+}
+
+/** @returns whether the operation was answered before. */
+async function crashAfter(
+  calls: number,
+  world: CrashWorld,
+  operation: Operation,
+): Promise<boolean> {
+  const { lifeline, survivor } = world;
+  const { act, isDone, isDoneAtApi, retry, expectDone } = await operation(world);
+  // Other nodes and the API hear of a change some milliseconds later.
+  const expectAgreement = async (
+    nodes: readonly TestService[],
+    wanted: readonly boolean[],
+  ): Promise<void> => {
+    await eventually(async () => {
+      const seen = await Promise.all(nodes.map(isDone));
+      if (isDoneAtApi) seen.push(await isDoneAtApi());
+      expect(new Set(seen), 'done, at the nodes and at the API').to.have.property('size', 1);
+      expect(seen[0], 'done').to.be.oneOf(wanted);
+    });
+  };
+
+  lifeline.dieAfter(calls);
+  const isAnswered = await Promise.race([act().then(() => true), lifeline.death.then(() => false)]);
+  lifeline.cut();
+  const allowed = isAnswered ? [true] : [true, false];
+  if (survivor) await expectAgreement([survivor], allowed);
+
+  await world.restart();
+  for (const node of world.nodes) await node.clean();
+  await expectAgreement(world.nodes, allowed);
+
+  if (!isAnswered) await retry();
+  await expectAgreement(world.nodes, [true]);
+  await expectDone?.();
+  return isAnswered;
+}

@@ -1,0 +1,249 @@
+/** All connections of one node, which break for good after a chosen call of a store. */
+import { connect, createServer, type Server, type Socket } from 'node:net';
+import { PGlite } from '@electric-sql/pglite';
+import { freePort } from '../support/programs.ts';
+
+/**
+ * Kills a node that runs in this process: from its death on, nothing that the node still sends
+ * reaches a store or a client. A call is one exchange with PostgreSQL or one command for Redis, in
+ * the order in which they are sent. The connection of the change feed is cut too, but not counted.
+ */
+export interface Lifeline {
+  /** Kills the node when this many more calls are carried out, before it receives the last answer. */
+  dieAfter(calls: number): void;
+  /** Kills the node now. */
+  cut(): void;
+  /** Resolves when the node is killed. */
+  readonly death: Promise<void>;
+  /** Lets the next node through. The killed one must be closed before. */
+  restart(): void;
+  close(): Promise<void>;
+}
+
+interface Fate {
+  /** Decides about the next call. After `last`, the caller calls `die` when that call is carried out. */
+  next(): 'pass' | 'last' | 'drop';
+  readonly isDead: boolean;
+  die(): void;
+}
+
+/** @param onDeath closes all connections. */
+function createFate(onDeath: () => void): Fate & Omit<Lifeline, 'close'> {
+  let left = Number.POSITIVE_INFINITY;
+  let isDead = false;
+  let death = Promise.withResolvers<void>();
+  const die = (): void => {
+    if (isDead) return;
+    isDead = true;
+    onDeath();
+    death.resolve();
+  };
+  return {
+    next() {
+      if (isDead || left === 0) return 'drop';
+      left -= 1;
+      return left === 0 ? 'last' : 'pass';
+    },
+    get isDead() {
+      return isDead;
+    },
+    get death() {
+      return death.promise;
+    },
+    die,
+    cut: die,
+    dieAfter(calls) {
+      left = calls;
+    },
+    restart() {
+      left = Number.POSITIVE_INFINITY;
+      isDead = false;
+      death = Promise.withResolvers();
+    },
+  };
+}
+
+/**
+ * Puts a proxy in front of each server.
+ *
+ * @param urls of the stores of the node, and of the node itself.
+ * @param embedded also counts and cuts the calls of the embedded PostgreSQL, of which this process
+ *   may have one only.
+ * @returns the lifeline, with the same URLs through the proxies.
+ */
+export async function createLifeline<Urls extends Readonly<Record<string, string>>>(
+  urls: Urls,
+  { embedded = false } = {},
+): Promise<Lifeline & { readonly urls: Urls }> {
+  const sockets = new Set<Socket>();
+  const servers: Server[] = [];
+  const fate = createFate(() => {
+    for (const socket of sockets) socket.destroy();
+  });
+  const undo = embedded ? countEmbedded(fate) : () => {};
+
+  async function proxyTo({ protocol, hostname, port }: URL): Promise<number> {
+    const createProtocol = PROTOCOLS[protocol];
+    const server = createServer((client) => {
+      if (fate.isDead) return void client.destroy();
+      const upstream = connect(Number(port), hostname);
+      for (const socket of [client, upstream]) {
+        sockets.add(socket);
+        socket.on('error', () => {});
+        socket.on('close', () => {
+          sockets.delete(socket);
+          client.destroy();
+          upstream.destroy();
+        });
+      }
+      if (createProtocol) pass(client, upstream, createProtocol(), fate);
+      else client.pipe(upstream).pipe(client);
+    });
+    const own = await freePort();
+    await new Promise<void>((resolve) => server.listen(own, '127.0.0.1', resolve));
+    servers.push(server);
+    return own;
+  }
+
+  const proxied: Record<string, string> = {};
+  for (const [name, url] of Object.entries(urls)) {
+    const port = await proxyTo(new URL(url));
+    proxied[name] = url.replace(/:\d+(?=\/|$)/, `:${port}`);
+  }
+  return Object.assign(fate, {
+    urls: proxied as Urls,
+    async close() {
+      fate.cut();
+      undo();
+      await Promise.all(servers.map((server) => new Promise((done) => server.close(done))));
+    },
+  });
+}
+
+function pass(client: Socket, upstream: Socket, protocol: Protocol, fate: Fate): void {
+  let received: Buffer = Buffer.alloc(0);
+  let isLast = false;
+  let answered = Buffer.alloc(0);
+  client.on('data', (bytes) => {
+    received = Buffer.concat([received, bytes]);
+    for (;;) {
+      const call = protocol.callAt(received);
+      if (!call) return;
+      const bytesOfCall = received.subarray(0, call.length);
+      received = received.subarray(call.length);
+      const next = call.isCounted ? fate.next() : 'pass';
+      if (next === 'drop' || isLast) continue;
+      isLast = next === 'last';
+      upstream.write(isLast ? protocol.asLast(bytesOfCall) : bytesOfCall);
+    }
+  });
+  upstream.on('data', (bytes) => {
+    if (!isLast) {
+      client.write(bytes);
+      return;
+    }
+    answered = Buffer.concat([answered, bytes]);
+    if (protocol.isDone(answered)) fate.die();
+  });
+}
+
+interface Protocol {
+  /** The first call in these bytes; undefined if it is incomplete. */
+  callAt(bytes: Buffer): { readonly length: number; readonly isCounted: boolean } | undefined;
+  /** The call, with what `isDone` needs to recognize its answer. */
+  asLast(call: Buffer): Buffer;
+  /** True if these bytes contain the end of the answer to the last call that was counted. */
+  isDone(answers: Buffer): boolean;
+}
+
+const [QUERY, SYNC, TERMINATE] = [...'QSX'].map((type) => type.charCodeAt(0));
+/** ReadyForQuery without its last byte, the state of the transaction. */
+const READY = Buffer.from('Z\0\0\0\x05', 'latin1');
+
+/** A call is everything that a client sends up to a Query or Sync. */
+function POSTGRES(): Protocol {
+  let isOpened = false;
+  let isFeed = false;
+  return {
+    callAt(bytes) {
+      let end = 0;
+      for (;;) {
+        // Only the first message of a connection has no type before its length.
+        const lengthAt = end + (isOpened ? 1 : 0);
+        if (bytes.length < lengthAt + 4) return undefined;
+        const type = bytes[end];
+        end = lengthAt + bytes.readUInt32BE(lengthAt);
+        if (bytes.length < end) return undefined;
+        if (!isOpened) {
+          isOpened = true;
+          isFeed = bytes.includes('gatehouse changes');
+          return { length: end, isCounted: false };
+        }
+        if (type === TERMINATE) return { length: end, isCounted: false };
+        if (type === QUERY || type === SYNC) return { length: end, isCounted: !isFeed };
+      }
+    },
+    asLast: (call) => call,
+    isDone: (answers) => answers.subarray(-READY.length - 1, -1).equals(READY),
+  };
+}
+
+/** Echoed by Redis after the last command. */
+const MARKER = 'the last command is carried out';
+
+/** RESP: a command is an array of bulk strings. */
+function REDIS(): Protocol {
+  return {
+    callAt(bytes) {
+      const lineEnd = (from: number): number => bytes.indexOf('\r\n', from);
+      const numberAt = (from: number, to: number): number =>
+        Number(bytes.toString('latin1', from + 1, to));
+      const head = lineEnd(0);
+      if (head < 0) return undefined;
+      let end = head + 2;
+      for (let left = numberAt(0, head); left > 0; left -= 1) {
+        const eol = lineEnd(end);
+        if (eol < 0) return undefined;
+        end = eol + 2 + numberAt(end, eol) + 2;
+      }
+      return end <= bytes.length ? { length: end, isCounted: true } : undefined;
+    },
+    asLast: (call) =>
+      Buffer.concat([call, Buffer.from(`*2\r\n$4\r\nECHO\r\n$${MARKER.length}\r\n${MARKER}\r\n`)]),
+    isDone: (answers) => answers.includes(MARKER),
+  };
+}
+
+const PROTOCOLS: Readonly<Record<string, () => Protocol>> = {
+  'postgres:': POSTGRES,
+  'redis:': REDIS,
+};
+
+/** Counts the calls of the embedded PostgreSQL. @returns a function that stops it. */
+function countEmbedded(fate: Fate): () => void {
+  const { execProtocolRawStream } = PGlite.prototype;
+  PGlite.prototype.execProtocolRawStream = async function counted(message, options) {
+    const next = fate.next();
+    if (next === 'drop') throw new Error('the node is dead');
+    let answer = Buffer.alloc(0);
+    const onRawData = (bytes: Uint8Array): void => {
+      answer = Buffer.concat([answer, bytes]);
+    };
+    await execProtocolRawStream.call(this, message, { ...options, onRawData });
+    if (next === 'last') {
+      // When a process is killed, PostgreSQL rolls back its open transaction.
+      if (!answer.subarray(-1).equals(IDLE)) {
+        await execProtocolRawStream.call(this, ROLLBACK, { onRawData });
+      }
+      fate.die();
+      throw new Error('the node is dead');
+    }
+    options?.onRawData?.(answer);
+  };
+  return () => {
+    PGlite.prototype.execProtocolRawStream = execProtocolRawStream;
+  };
+}
+
+const IDLE = Buffer.from('I');
+const ROLLBACK = Buffer.from('Q\0\0\0\x0dROLLBACK\0', 'latin1');

@@ -1,0 +1,139 @@
+/** Ends one thing of a person, by an id that is no secret, and leaves the rest. */
+import { expect } from 'chai';
+import { partnerTokens } from '../provider/partner-tokens.ts';
+import { eventually } from '../support/eventually.ts';
+import { refresh } from '../support/oauth.ts';
+import { createPerson, type Person } from '../support/person.ts';
+import { startSeeded } from '../support/seeded.ts';
+import { forEachDeployment } from '../support/service.ts';
+import { takeRecords } from './beside-database.ts';
+import {
+  expectWrongUsage,
+  operatorBeside,
+  type RunOperator,
+  refusalFrom,
+  valueFrom,
+  type Words,
+} from './run-operator.ts';
+
+const FROM = { address: '192.0.2.1', browser: '' };
+
+forEachDeployment('operator, one thing of a person', (start) => {
+  const on = startSeeded({ on: start });
+  const run: RunOperator = (...words) => operatorBeside(on.service)(...words);
+  const value = (words: Words) => valueFrom(run, words);
+  const refused = async (words: Words): Promise<string> => (await refusalFrom(run, words)).code;
+  const isActive = (token: string) => on.partner.isActive(token);
+  /** The service hears of an end a moment after the command. */
+  const expectEnded = (token: string) =>
+    eventually(async () => expect(await isActive(token)).to.equal(false));
+
+  it('a session ends alone, by its public id; the other browser and the tokens stay', async () => {
+    const { person } = on.seeded;
+    const { accessToken } = await on.partner.tokens(on.clients.confidential);
+    const thief = createPerson(on.issuer);
+    await thief.signIn(person);
+    const list = () => value(`sessions list --account ${person.email}`);
+    const isIn = async (browser: Person) => (await browser.get('/profile')).status === 200;
+    const [latest, first] = await list();
+    expect(latest.id).to.match(/^ses_[A-Za-z0-9_-]{16}$/);
+    expect(Date.parse(latest.last_seen_at)).to.be.at.least(Date.parse(first.last_seen_at));
+    for (const browser of [thief, on.partner.browser]) {
+      expect(browser.cookieHeader('/')).not.to.contain(latest.id.slice(4));
+    }
+
+    await takeRecords(on.service.database);
+    expect(await refused(`sessions end ${latest.id}`)).to.equal('confirmation_needed');
+    expect(await list()).to.have.length(2);
+    const ended = await value(`sessions end ${latest.id} --yes`);
+    expect(ended).to.deep.equal({
+      ...{ id: latest.id, account_id: person.accountId, email: person.email, ended: true },
+    });
+    await eventually(async () => expect(await isIn(thief)).to.equal(false));
+    expect(await isIn(on.partner.browser)).to.equal(true);
+    expect(await isActive(accessToken)).to.equal(true);
+    expect((await list()).map(({ id }: { id: string }) => id)).to.deep.equal([first.id]);
+    const [record] = await takeRecords(on.service.database);
+    expect(record).to.deep.include({
+      action: 'signed_out_elsewhere',
+      account_id: person.accountId,
+    });
+    expect(record?.details.session_id).to.equal(latest.id);
+
+    for (const id of [latest.id, 'ses_0000000000000000', 'nonsense']) {
+      expect(await refused(`sessions end ${id} --yes`), id).to.equal('session_unknown');
+    }
+    await expectWrongUsage(run, [
+      'sessions end',
+      `sessions end ${first.id} --all`,
+      `sessions end ${first.id} --account ${person.email}`,
+    ]);
+  });
+
+  it('a connection ends alone: not those of the same person, nor those of the same client', async () => {
+    const { person, other } = on.seeded;
+    const { confidential, otherConfidential } = on.clients;
+    const oscar = partnerTokens(on.issuer, { ...on.seeded, person: other });
+    const mine = await on.partner.tokens(confidential);
+    const also = await on.partner.tokens(otherConfidential);
+    const theirs = await oscar.tokens(confidential);
+    const words = `connections end --account ${person.email} --client ${confidential.id}`;
+    await takeRecords(on.service.database);
+    expect(await refused(words)).to.equal('confirmation_needed');
+    expect(await isActive(mine.accessToken)).to.equal(true);
+    expect(await value(`${words} --yes`)).to.include({ email: person.email, ended: true });
+    await expectEnded(mine.accessToken);
+    expect((await refresh(on.issuer, confidential, mine.refreshToken)).status).to.equal(400);
+    for (const { accessToken } of [also, theirs]) {
+      expect(await isActive(accessToken)).to.equal(true);
+    }
+    expect(await refused(`${words} --yes`)).to.equal('connection_unknown');
+    expect((await takeRecords(on.service.database)).map(({ action }) => action)).to.deep.equal([
+      'disconnected',
+    ]);
+
+    const [left] = await value(`connections list --account ${person.email}`);
+    expect(await value(`connections end ${left.id} --yes`)).to.include({ id: left.id });
+    await expectEnded(also.accessToken);
+    expect(await isActive(theirs.accessToken)).to.equal(true);
+    await expectWrongUsage(run, [
+      'connections end',
+      `connections end --account ${person.email}`,
+      `connections end --client ${confidential.id}`,
+      `connections end ${left.id} --client ${confidential.id}`,
+      'connections end nonsense',
+    ]);
+  });
+
+  it('an API key is listed and revoked by its id, and the key itself is never shown', async () => {
+    const { person, other } = on.seeded;
+    const add = (accountId: string, name: string) =>
+      on.service.apiKeys.add({ accountId, name, expiresInDays: 30 }, FROM);
+    const [leaked, kept, theirs] = [
+      await add(person.accountId, 'Export'),
+      await add(person.accountId, 'Import'),
+      await add(other.accountId, 'Theirs'),
+    ];
+    const answer = await run('api-keys list --json');
+    for (const { value } of [leaked, kept, theirs]) expect(answer.output).not.to.contain(value);
+    expect(JSON.parse(answer.output)).to.have.length(3);
+    const listed = await value(`api-keys list --account ${person.email} --match export`);
+    expect(listed).to.have.length(1);
+    expect(listed[0]).to.deep.include({
+      ...{ id: leaked.key.id, email: person.email, name: 'Export', expired: false },
+      ...{ last_four: leaked.value.slice(-4), last_used_at: null },
+    });
+
+    const words = `api-keys revoke ${leaked.key.id}`;
+    expect(await refused(words)).to.equal('confirmation_needed');
+    expect(await isActive(leaked.value)).to.equal(true);
+    expect(await value(`${words} --yes`)).to.include({ revoked: true, email: person.email });
+    await expectEnded(leaked.value);
+    for (const { value } of [kept, theirs]) expect(await isActive(value)).to.equal(true);
+    for (const id of [leaked.key.id, 'key_0000000000000000', kept.value]) {
+      expect(await refused(`api-keys revoke ${id} --yes`)).to.equal('api_key_unknown');
+    }
+    const { output, errors } = await run(`api-keys revoke ${kept.value} --yes`);
+    expect(output + errors, 'a key given by mistake').not.to.contain(kept.value);
+  });
+});

@@ -1,0 +1,122 @@
+/** What an API remembers while a node that it listens to leaves, or no longer hears what changed. */
+import { expect } from 'chai';
+import type { Introspector } from '../../src/resource-server/resource-server.ts';
+import { startTcpProxy, type TcpProxy } from '../storage/tcp-proxy.ts';
+import { eventually } from '../support/eventually.ts';
+import { revokeCurrent } from '../support/oauth.ts';
+import { createOpened } from '../support/opened.ts';
+import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
+import { startSeeded } from '../support/seeded.ts';
+import { startsOn, type TestService } from '../support/service.ts';
+import { bearer, introspectorOf } from './stand-in.ts';
+
+/** Milliseconds. This is the rule; a test allows three times as much, for a machine that is busy. */
+const MAX_DELAY = 1_000;
+const SLOW_MACHINE = 3;
+
+describeOn([postgresServer, redisServer], 'an API that remembers, and two nodes', () => {
+  const on = startSeeded();
+  const start = startsOn();
+  const opened = createOpened();
+  let ahead: number;
+  let api: Introspector;
+
+  beforeEach(() => {
+    ahead = 0;
+  });
+  afterEach(opened.closeAll);
+
+  const decidedBy = async (token: string) => (await api.identify(bearer(token))).decidedBy;
+
+  function listenTo(port: number, live = true): void {
+    const { issuer } = on;
+    const introspectionEndpoint = `http://127.0.0.1:${port}/oauth/introspect`;
+    const clock = () => Date.now() + ahead;
+    const options = { issuer, introspectionEndpoint, clock, live, onFailure: () => {} };
+    api = introspectorOf(on.clients.resourceServer, options);
+  }
+  async function rememberedToken(): Promise<string> {
+    const { accessToken } = await on.partner.tokens(on.clients.confidential);
+    await eventually(async () => {
+      ahead += 6_000;
+      await decidedBy(accessToken);
+      expect(await decidedBy(accessToken)).to.equal('memory');
+    });
+    return accessToken;
+  }
+  const proxyTo = (port: number): Promise<TcpProxy> =>
+    opened.add(startTcpProxy(port), (proxy) => proxy.close());
+  /** Another node of the same issuer. */
+  const startNode = (databaseUrl?: string): Promise<TestService> =>
+    start({
+      beside: on.service,
+      // Its limits are those of production.
+      patience: 1,
+      settings: { issuer: on.issuer, ...(databaseUrl && { storage: { databaseUrl } }) },
+    });
+
+  it('no caller is forgotten when the node it listens to leaves, and another one is there', async () => {
+    const [leaving, other] = [await startNode(), await startNode()];
+    const proxy = await proxyTo(leaving.settings.server.port);
+    listenTo(proxy.port);
+    const token = await rememberedToken();
+    const { signal } = (await api.identify(bearer(token))).caller ?? {};
+    // As a load balancer does when the port is closed.
+    proxy.leadTo(other.settings.server.port);
+    let hasLeft = false;
+    const left = leaving.leave().then(() => {
+      hasLeft = true;
+    });
+    await eventually(async () => {
+      expect(await decidedBy(token)).to.equal('memory');
+      expect(hasLeft).to.equal(true);
+    });
+    await left;
+    expect(await decidedBy(token)).to.equal('memory');
+    expect(signal?.aborted).to.equal(false);
+    await revokeCurrent(on.issuer, token);
+    await eventually(() => expect(signal?.aborted).to.equal(true));
+  });
+
+  it('a caller is accepted for no longer than a second if the database of the node falls silent', async () => {
+    const databaseUrl = new URL(on.service.settings.storage.databaseUrl ?? '');
+    const database = await proxyTo(Number(databaseUrl.port));
+    databaseUrl.port = String(database.port);
+    const deaf = await startNode(databaseUrl.href);
+    listenTo(deaf.settings.server.port);
+    const token = await rememberedToken();
+    database.silence();
+    const { status } = await revokeCurrent(on.issuer, token);
+    expect(status).to.equal(204);
+    const answered = performance.now();
+    let lastAccepted = answered;
+    await eventually(async () => {
+      const { caller } = await Promise.race([
+        api.identify(bearer(token)),
+        // Only an answer from memory is there in the same turn.
+        new Promise<{ caller?: never }>((later) => setImmediate(() => later({}))),
+      ]);
+      if (caller) lastAccepted = performance.now();
+      expect(performance.now() - answered).to.be.above(MAX_DELAY * SLOW_MACHINE);
+    });
+    const accepted = lastAccepted - answered;
+    if (accepted > MAX_DELAY)
+      console.log(`      accepted for ${Math.round(accepted)} ms: is it busy?`);
+    expect(accepted).to.be.below(MAX_DELAY * SLOW_MACHINE);
+  });
+
+  it('a node that hears of an end before the token store has it remembers nothing of it', async () => {
+    const node = await startNode();
+    const { accessToken } = await on.partner.tokens(on.clients.confidential);
+    listenTo(node.settings.server.port, false);
+    const { caller } = await api.identify(bearer(accessToken));
+    if (caller?.method !== 'authorization_code') throw new Error('refused');
+    const { authorization } = caller;
+    const announce = "SELECT pg_notify('gatehouse_named_changes', 'authorizations ' || $1)";
+    await node.database.query(announce, [authorization]);
+    // Right now the store does not have the end yet.
+    expect(await api.identify(bearer(accessToken))).to.have.property('caller');
+    await node.store.endAuthorization(String(authorization));
+    expect((await api.identify(bearer(accessToken))).refusal?.status).to.equal(401);
+  });
+});
