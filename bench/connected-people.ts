@@ -1,6 +1,6 @@
 /** Many people who connected a client, as fast as their stores can be filled, and a token of each. */
 import { createAuthorizations } from '../src/authorizations/authorization.ts';
-import { systemClock } from '../src/clock.ts';
+import { systemClock } from '../src/base/clock.ts';
 import { openDatabase } from '../src/storage/database.ts';
 import { openTokenStore } from '../src/storage/open-token-store.ts';
 import type { Database } from '../src/storage/queries.ts';

@@ -1,7 +1,7 @@
 /** What a million live tokens cost in Redis, written by the real store, keys included. */
 import { createAuthorizations } from '../src/authorizations/authorization.ts';
-import { systemClock } from '../src/clock.ts';
-import { newValue, randomId } from '../src/random-id.ts';
+import { systemClock } from '../src/base/clock.ts';
+import { newValue, randomId } from '../src/base/random-id.ts';
 import { createRedis } from '../src/storage/redis/redis.ts';
 import { createRedisStore } from '../src/storage/redis/store.ts';
 import { startRedisServer } from '../test/support/redis-server.ts';

@@ -2,16 +2,16 @@
 import { closeSync, openSync } from 'node:fs';
 import type { Logger } from 'pino';
 import { DEMO } from './accounts/demo.ts';
-import { systemClock } from './clock.ts';
+import { systemClock } from './base/clock.ts';
 import { environmentOfProcess, unknownVariables } from './config/environment.ts';
 import { loadSettings } from './config/load.ts';
 import { ConfigurationProblems } from './config/problems.ts';
 import { reloadInWords } from './config/reload.ts';
-import { explained, troubleOf } from './explained.ts';
 import { createProcessLog } from './host/process-log.ts';
 import { notifySystemd } from './host/systemd.ts';
-import { startPatiently } from './patient-start.ts';
-import { type Service, startService } from './service.ts';
+import { type Service, startService } from './service/service.ts';
+import { startPatiently } from './service/start-with-retry.ts';
+import { explained, troubleOf } from './service/startup-errors.ts';
 
 /** Milliseconds from SIGTERM, beside the shutdown delay, after which nobody is waited for. */
 const CLOSE_LIMIT = 9_500;

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { holdsReserved, lookOf, reservedWords } from '../src/name-rules.ts';
+import { holdsReserved, lookOf, reservedWords } from '../src/base/name-rules.ts';
 
 describe('the look of a name', () => {
   it('is the same for names that could be taken for each other', () => {

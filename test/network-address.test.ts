@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { networkOf } from '../src/network-address.ts';
+import { networkOf } from '../src/base/network-address.ts';
 
 describe('the address that attempts are counted by', () => {
   const cases: readonly [why: string, address: string, counted: string][] = [

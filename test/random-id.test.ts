@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { randomId } from '../src/random-id.ts';
+import { randomId } from '../src/base/random-id.ts';
 
 describe('random ids', () => {
   it('are as long as they say and never alike, however many are taken of the same random bytes', () => {

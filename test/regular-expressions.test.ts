@@ -29,10 +29,10 @@ const EXCEPTIONS: readonly string[] = [
 
 /** Files that build a regular expression from text, and why no input is expensive for it. */
 const BUILT: Readonly<Record<string, string>> = {
-  'name-rules.ts': 'one class of characters, from the names of scripts',
-  'random-id.ts': 'one class of characters between fixed numbers of times',
+  'base/name-rules.ts': 'one class of characters, from the names of scripts',
+  'base/random-id.ts': 'one class of characters between fixed numbers of times',
   'config/urls.ts': 'reads addresses that the operator configures',
-  'operator/doctor/browser.ts': 'reads pages of the service that the operator examines',
+  'doctor/browser.ts': 'reads pages of the service that the operator examines',
   'operator/gatehouse.ts': 'reads what systemd says of the unit of the service',
   'storage/redis/report.ts': 'reads the INFO of Redis',
 };

@@ -6,7 +6,7 @@ import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { expect } from 'chai';
 import { Redis } from 'ioredis';
 import pg from 'pg';
-import { explained, troubleOf } from '../src/explained.ts';
+import { explained, troubleOf } from '../src/service/startup-errors.ts';
 import { failureOf } from './storage/waiting.ts';
 import { createPerson } from './support/person.ts';
 import { freshMigratedDatabaseUrl, startPostgresServer } from './support/postgres-server.ts';

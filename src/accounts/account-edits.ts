@@ -1,5 +1,5 @@
 /** Edits of an account that reach further than its row: another address, and its end. */
-import { Refusal, refuseViolations } from '../refusal.ts';
+import { Refusal, refuseViolations } from '../base/refusal.ts';
 import type { Alongside, Database } from '../storage/queries.ts';
 import { type Account, type AccountRow, accountFrom, isAccountId } from './account.ts';
 import { emailKey, keyEmails, newEmailProblem, normalizeEmail } from './email.ts';

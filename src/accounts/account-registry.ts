@@ -1,7 +1,7 @@
 /** Every person there is: found on each request, added and suspended by operators. */
-import type { Clock } from '../clock.ts';
-import { randomId } from '../random-id.ts';
-import { refuseViolations } from '../refusal.ts';
+import type { Clock } from '../base/clock.ts';
+import { randomId } from '../base/random-id.ts';
+import { refuseViolations } from '../base/refusal.ts';
 import { transactionOf } from '../storage/account-turns.ts';
 import type { ChangeFeed } from '../storage/change-feed.ts';
 import { mapPage, type Page, type PageRequest, pageOf } from '../storage/pages.ts';

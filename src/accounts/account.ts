@@ -1,5 +1,5 @@
 /** The stored record of a person. */
-import { ACCOUNT_ID } from '../random-id.ts';
+import { ACCOUNT_ID } from '../base/random-id.ts';
 
 export interface Account {
   readonly id: string;

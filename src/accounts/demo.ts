@@ -1,6 +1,6 @@
 /** What a newcomer finds after the first start: one person, one organization, two warehouses. */
-import type { Clock } from '../clock.ts';
-import { randomId } from '../random-id.ts';
+import type { Clock } from '../base/clock.ts';
+import { randomId } from '../base/random-id.ts';
 import type { Database } from '../storage/queries.ts';
 import { emailKey } from './email.ts';
 import { DEMO_PASSWORD } from './passwords/common-passwords.ts';

@@ -1,6 +1,6 @@
 /** The names of people, organizations and warehouses: any text that a page can show as it is. */
-import { hasBlankLetter, isOverloaded } from '../name-rules.ts';
-import { Refusal } from '../refusal.ts';
+import { hasBlankLetter, isOverloaded } from '../base/name-rules.ts';
+import { Refusal } from '../base/refusal.ts';
 
 const LONGEST_NAME = 200;
 /** Controls, lone surrogates, direction overrides and the like: they change how a page reads. */

@@ -1,6 +1,6 @@
 /** Which email addresses accounts have, and when two are the same. */
-import { inOwnScript, isMailbox, MAX_ADDRESS_BYTES } from '../mailbox.ts';
-import { sha256 } from '../random-id.ts';
+import { inOwnScript, isMailbox, MAX_ADDRESS_BYTES } from '../base/mailbox.ts';
+import { sha256 } from '../base/random-id.ts';
 import type { Database } from '../storage/queries.ts';
 
 /**

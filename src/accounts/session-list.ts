@@ -1,5 +1,5 @@
 /** Where each person is signed in: their sessions by their beginning, and those that they signed out. */
-import { sha256 } from '../random-id.ts';
+import { sha256 } from '../base/random-id.ts';
 import { transactionOf } from '../storage/account-turns.ts';
 import type { Alongside, Database } from '../storage/queries.ts';
 import type { Account } from './account.ts';

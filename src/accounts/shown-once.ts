@@ -1,7 +1,7 @@
 /** What is shown once: a new secret, kept between the form and the page that shows it. */
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
-import { type Clock, epochSeconds } from '../clock.ts';
-import { randomId } from '../random-id.ts';
+import { type Clock, epochSeconds } from '../base/clock.ts';
+import { randomId } from '../base/random-id.ts';
 import type { TokenStore } from '../storage/token-store.ts';
 
 export const LIFETIME_SECONDS = 300;

@@ -4,8 +4,8 @@ import type {
   AttemptLimitOptions,
   CreateAttemptLimit,
   Over,
-} from '../attempt-limits.ts';
-import { networkOf } from '../network-address.ts';
+} from '../base/attempt-limits.ts';
+import { networkOf } from '../base/network-address.ts';
 import { emailKey } from './email.ts';
 
 /** What an operator decides about it. */

@@ -1,5 +1,5 @@
 /** Who must sign in with more than a password, for what they could do to others, and since when. */
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../base/clock.ts';
 import type { Queries } from '../storage/queries.ts';
 import { canBeStrong, type UpstreamStrength } from './sign-in-strength.ts';
 import { THROW_AWAY } from './throw-away-accounts.ts';

@@ -1,6 +1,6 @@
 /** Accounts that the doctor makes to try the service out, and deletes with their log. */
-import type { Clock } from '../clock.ts';
-import { randomId } from '../random-id.ts';
+import type { Clock } from '../base/clock.ts';
+import { randomId } from '../base/random-id.ts';
 import type { Alongside, Database } from '../storage/queries.ts';
 import { type Account, type AccountRow, accountFrom, SELECT_ACCOUNTS } from './account.ts';
 import type { AccountRegistry } from './account-registry.ts';

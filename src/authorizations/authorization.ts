@@ -1,9 +1,9 @@
 /** An authorization: what one person allowed one client, once, from approval to its end. */
 import type { People, Person } from '../accounts/access/people.ts';
+import { type Clock, epochSeconds } from '../base/clock.ts';
+import { randomId, sha256 } from '../base/random-id.ts';
 import type { Client } from '../clients/client.ts';
 import type { ClientRegistry } from '../clients/client-registry.ts';
-import { type Clock, epochSeconds } from '../clock.ts';
-import { randomId, sha256 } from '../random-id.ts';
 import type { AuthorizationRecord, Issue, TokenStore } from '../storage/token-store.ts';
 import { generationIn, hasGeneration } from './connections.ts';
 import {

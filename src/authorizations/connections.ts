@@ -2,8 +2,8 @@
 import { createPeople, type People, type Person } from '../accounts/access/people.ts';
 import type { Organization } from '../accounts/access/reach.ts';
 import type { EndingCause } from '../accounts/activity/activity-words.ts';
+import type { Clock } from '../base/clock.ts';
 import type { Client } from '../clients/client.ts';
-import type { Clock } from '../clock.ts';
 import { transactionOf } from '../storage/account-turns.ts';
 import type { ChangeFeed } from '../storage/change-feed.ts';
 import type { WriteUses } from '../storage/last-used.ts';

@@ -2,9 +2,9 @@
 import type { Logger } from 'pino';
 import type { Account } from '../accounts/account.ts';
 import type { Activity, Origin } from '../accounts/activity/activity.ts';
+import type { Clock } from '../base/clock.ts';
+import { randomId } from '../base/random-id.ts';
 import type { ClientRegistry } from '../clients/client-registry.ts';
-import type { Clock } from '../clock.ts';
-import { randomId } from '../random-id.ts';
 import { type ChangeFeed, silentChangeFeed } from '../storage/change-feed.ts';
 import type { Alongside, Queries } from '../storage/queries.ts';
 import { StorageUnavailable } from '../storage/storage-unavailable.ts';

@@ -3,7 +3,7 @@ import type { OrganizationEnds } from '../accounts/access/organization-ends.ts';
 import type { Account } from '../accounts/account.ts';
 import type { Activity, NewActivity, Origin } from '../accounts/activity/activity.ts';
 import type { Action } from '../accounts/activity/activity-words.ts';
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../base/clock.ts';
 import type { Queries } from '../storage/queries.ts';
 import {
   membersConnectedTo,

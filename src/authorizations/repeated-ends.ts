@@ -1,6 +1,6 @@
 /** Recorded ends, done once more on a token store that may have lost them. */
-import type { Clock } from '../clock.ts';
-import { randomId } from '../random-id.ts';
+import type { Clock } from '../base/clock.ts';
+import { randomId } from '../base/random-id.ts';
 import type { EndsRepeater } from '../storage/redis/master-guard.ts';
 import type { TokenStore } from '../storage/token-store.ts';
 import type { RecordedEnd, RecordedTokenEnd, Revocations } from './revocations.ts';

@@ -1,6 +1,6 @@
 /** What each kind of value looks like, how one is made, and what it says by itself. */
 import { createHmac, timingSafeEqual } from 'node:crypto';
-import { FORMS, formTest, randomId } from '../random-id.ts';
+import { FORMS, formTest, randomId } from '../base/random-id.ts';
 
 /**
  * The values of an authorization are computed, not stored: its id (22 characters), the MAC (43),

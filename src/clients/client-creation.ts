@@ -1,7 +1,7 @@
 /** How a client comes to be: once, also where the form for it is sent twice. */
-import type { Clock } from '../clock.ts';
-import { ACCOUNT_ID, newValue } from '../random-id.ts';
-import { Refusal, refuseViolations } from '../refusal.ts';
+import type { Clock } from '../base/clock.ts';
+import { ACCOUNT_ID, newValue } from '../base/random-id.ts';
+import { Refusal, refuseViolations } from '../base/refusal.ts';
 import { lockAccount } from '../storage/account-turns.ts';
 import type { Alongside, Database, Queries } from '../storage/queries.ts';
 import { type Client, hasSecret } from './client.ts';

@@ -1,7 +1,7 @@
 /** What is changed of a client that people see, and where they are sent back to. */
-import type { Clock } from '../clock.ts';
-import { isClientId } from '../random-id.ts';
-import { Refusal } from '../refusal.ts';
+import type { Clock } from '../base/clock.ts';
+import { isClientId } from '../base/random-id.ts';
+import { Refusal } from '../base/refusal.ts';
 import type { Alongside, Queries } from '../storage/queries.ts';
 import type { Client } from './client.ts';
 import { type ClientChecks, refuseTakenName } from './client-creation.ts';

@@ -1,7 +1,7 @@
 /** Recent problems of each client: why its requests were refused, for whoever develops it. */
 import type { Logger } from 'pino';
-import type { Clock } from '../clock.ts';
-import { outsideRequests } from '../current-request.ts';
+import type { Clock } from '../base/clock.ts';
+import { outsideRequests } from '../base/current-request.ts';
 import type { Queries } from '../storage/queries.ts';
 
 /** How the client tried to authenticate (RFC 6749 §2.3.1), whatever came of it. */

@@ -1,7 +1,7 @@
 /** Every client there is: found on each request, added and changed by people and operators. */
-import type { Clock } from '../clock.ts';
-import { isClientId } from '../random-id.ts';
-import { refuseViolations } from '../refusal.ts';
+import type { Clock } from '../base/clock.ts';
+import { isClientId } from '../base/random-id.ts';
+import { refuseViolations } from '../base/refusal.ts';
 import { transactionOf } from '../storage/account-turns.ts';
 import type { ChangeFeed } from '../storage/change-feed.ts';
 import { createMemory } from '../storage/memory.ts';

@@ -1,8 +1,8 @@
 /** Requests of a client as they happen, on whichever node, for who watches: kept nowhere. */
 import type { Logger } from 'pino';
-import type { Clock } from '../clock.ts';
-import { outsideRequests } from '../current-request.ts';
-import { isClientId } from '../random-id.ts';
+import type { Clock } from '../base/clock.ts';
+import { outsideRequests } from '../base/current-request.ts';
+import { isClientId } from '../base/random-id.ts';
 import { type ChangeFeed, messageEveryNode } from '../storage/change-feed.ts';
 import type { Queries } from '../storage/queries.ts';
 import { cut, withoutSecrets } from './client-problems.ts';

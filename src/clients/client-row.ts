@@ -1,6 +1,6 @@
 /** Clients as their tables have them: read with their owner's name and secrets, and noted as used. */
 
-import { isClientId } from '../random-id.ts';
+import { isClientId } from '../base/random-id.ts';
 import type { WriteUses } from '../storage/last-used.ts';
 import type { Queries } from '../storage/queries.ts';
 import { type Client, type ClientKind, clientVersion, normalizeLinks } from './client.ts';

@@ -1,6 +1,6 @@
 /** What may be registered as a client: its name and its redirect URIs, whoever registers it. */
-import { claimProblems, INVISIBLE } from '../name-rules.ts';
-import { type Problem, Refusal } from '../refusal.ts';
+import { claimProblems, INVISIBLE } from '../base/name-rules.ts';
+import { type Problem, Refusal } from '../base/refusal.ts';
 import {
   type ClientKind,
   type ClientLinks,

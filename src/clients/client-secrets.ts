@@ -1,9 +1,9 @@
 /** The secrets of a client: made, compared, and replaced without a moment in which none is good. */
 
 import { timingSafeEqual } from 'node:crypto';
-import type { Clock } from '../clock.ts';
-import { formTest, newValue, randomId, sha256 } from '../random-id.ts';
-import { Refusal } from '../refusal.ts';
+import type { Clock } from '../base/clock.ts';
+import { formTest, newValue, randomId, sha256 } from '../base/random-id.ts';
+import { Refusal } from '../base/refusal.ts';
 import type { Alongside, Queries } from '../storage/queries.ts';
 import { type Client, type ClientKind, type ClientSecret, hasSecret } from './client.ts';
 

@@ -1,5 +1,5 @@
 /** What a redirect URI must look like, so that only this client's own pages ever get its codes. */
-import type { Problem } from '../refusal.ts';
+import type { Problem } from '../base/refusal.ts';
 
 export type RedirectUriCode =
   | 'blank'

@@ -13,7 +13,7 @@ import {
 } from 'node:fs';
 import path from 'node:path';
 import { z } from 'zod';
-import { beginFirstStart, hasDatabase } from '../data-directory.ts';
+import { beginFirstStart, hasDatabase } from '../base/data-directory.ts';
 import { type GivenSecrets, makeAKey, shortestKey } from './environment.ts';
 import { type ConfigurationProblem, ConfigurationProblems } from './problems.ts';
 import type { Settings } from './settings.ts';

@@ -1,11 +1,11 @@
 /** Proof that a form was on a page of ours, in the browser that posts it (CSRF protection), and for whom. */
 import type { Context, Next } from 'koa';
+import { randomId } from '../base/random-id.ts';
+import { requestState } from '../base/request-state.ts';
+import { createSeals } from '../base/seals.ts';
 import { ownCookie } from '../pages/own-cookie.ts';
 import { type DrawnFor, markOf, type Visitor } from '../pages/page.ts';
 import { formOf } from '../provider/form.ts';
-import { randomId } from '../random-id.ts';
-import { requestState } from '../request-state.ts';
-import { createSeals } from '../seals.ts';
 
 const BROWSER_ID = /^[A-Za-z0-9_-]{43}$/;
 /** The account, the mark of the session, the MAC over both and the browser. */

@@ -1,6 +1,6 @@
 /** Notices `X-Forwarded-For` on requests, for a node that believes none: then a proxy is not declared. */
 import type { IncomingMessage } from 'node:http';
-import { BOGUS_ADDRESS } from '../network-address.ts';
+import { BOGUS_ADDRESS } from '../base/network-address.ts';
 
 export interface ForwardedWatch {
   readonly isSeen: boolean;

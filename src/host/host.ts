@@ -2,8 +2,8 @@
 import Koa, { type Context, type Middleware } from 'koa';
 import Router from 'koa-router';
 import type { Logger } from 'pino';
+import { requestFields } from '../base/current-request.ts';
 import type { Settings } from '../config/settings.ts';
-import { requestFields } from '../current-request.ts';
 import type { ErrorPage } from '../pages/error-page/error-page.ts';
 import { get, type Route } from '../pages/routes.ts';
 import {

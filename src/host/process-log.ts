@@ -1,6 +1,6 @@
 /** The log of a process, on standard output: written in batches, and at once where something is wrong. */
 import { type Logger, pino, stdTimeFunctions } from 'pino';
-import { logMixin } from '../current-request.ts';
+import { logMixin } from '../base/current-request.ts';
 
 /** Bytes that are worth a write. */
 const BATCH = 3_072;

@@ -1,7 +1,7 @@
 /** Can this process serve: which store is away, whose clock is wrong, and is it about to end? */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../base/clock.ts';
 
 export type Store = 'database' | 'tokens';
 

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Context, Middleware } from 'koa';
 import type { Logger } from 'pino';
-import { requestFields, withinRequest } from '../current-request.ts';
+import { requestFields, withinRequest } from '../base/current-request.ts';
 import { statusOf } from './failures.ts';
 import type { ObserveRequest } from './metrics/durations.ts';
 import { routeOf, shownPath } from './requests.ts';

@@ -1,8 +1,8 @@
 /** `operator connections`: who connected what. */
 import { type Command, Option } from 'commander';
 import { isAccountId } from '../accounts/account.ts';
-import { isClientId } from '../random-id.ts';
-import { Refusal } from '../refusal.ts';
+import { isClientId } from '../base/random-id.ts';
+import { Refusal } from '../base/refusal.ts';
 import { askedFirst, type ConfirmationOptions, confirmed } from './program/confirmation.ts';
 import { WrongUsage } from './program/failure.ts';
 import { isFiltered, type ListOptions, listed, listReport, pageAsked } from './program/lists.ts';

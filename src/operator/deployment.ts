@@ -1,6 +1,7 @@
 /** Which deployment a command acts on, and that there is one: only a start of the service makes one. */
+
+import { hasDatabase } from '../base/data-directory.ts';
 import type { Settings } from '../config/settings.ts';
-import { hasDatabase } from '../data-directory.ts';
 import type { OpenDatabase } from '../storage/database.ts';
 import { hasSchema } from '../storage/migrate.ts';
 

@@ -2,8 +2,8 @@
 import { type Command, Option } from 'commander';
 import { wordsOf } from '../accounts/activity/activity-words.ts';
 import type { RefusedSignIns } from '../accounts/activity/audit.ts';
+import { systemClock } from '../base/clock.ts';
 import type { ClientProblemGroup } from '../clients/client-problems.ts';
-import { systemClock } from '../clock.ts';
 import { cutPage } from '../storage/pages.ts';
 import { type ListForm, type ListOptions, listed, listReport, pageAsked } from './program/lists.ts';
 import { accountNamed, clientNamed } from './program/names.ts';

@@ -4,7 +4,6 @@ import type { NewActivity, OperatedBy } from '../accounts/activity/activity.ts';
 import type { Action } from '../accounts/activity/activity-words.ts';
 import { type Audit, createAudit } from '../accounts/activity/audit.ts';
 import { keyEmails } from '../accounts/email.ts';
-import { createImporter, type Importer } from '../accounts/import/importer.ts';
 import {
   createOrganizations,
   type Organizations,
@@ -18,12 +17,13 @@ import {
   type Endings,
 } from '../authorizations/endings.ts';
 import { createMachineTokens, type MachineTokens } from '../authorizations/machine-tokens.ts';
+import { systemClock } from '../base/clock.ts';
 import type { Client } from '../clients/client.ts';
-import { systemClock } from '../clock.ts';
 import type { Variables } from '../config/environment.ts';
 import { findKeys, loadSettingsWithoutSecrets } from '../config/load.ts';
 import type { Settings, SettingsWithoutSecrets } from '../config/settings.ts';
-import { type Registries as CommonRegistries, createRegistries } from '../registries.ts';
+import { createImporter, type Importer } from '../import/importer.ts';
+import { type Registries as CommonRegistries, createRegistries } from '../service/registries.ts';
 import { silentChangeFeed } from '../storage/change-feed.ts';
 import { type OpenDatabase, openDatabase } from '../storage/database.ts';
 import { requireSchema } from '../storage/migrate.ts';

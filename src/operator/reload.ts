@@ -1,6 +1,7 @@
 /** `operator reload`: the service on this machine reads its settings again. */
 import type { Command } from 'commander';
 import { z } from 'zod';
+import { Refusal } from '../base/refusal.ts';
 import { findKeys, loadSettingsWithoutSecrets } from '../config/load.ts';
 import {
   isReachedFromElsewhere,
@@ -10,7 +11,6 @@ import {
 import { ConfigurationProblems } from '../config/problems.ts';
 import { reloadInWords } from '../config/reload.ts';
 import type { Settings } from '../config/settings.ts';
-import { Refusal } from '../refusal.ts';
 import type { Operator } from './program/operator.ts';
 import type { Report } from './program/report.ts';
 

@@ -1,14 +1,14 @@
 /** Builds what a service is made of, to see that it can be built, and opens nothing for it. */
 import pg from 'pg';
 import { pino } from 'pino';
-import { createApplication } from '../application.ts';
 import { createEndings } from '../authorizations/endings.ts';
-import { systemClock } from '../clock.ts';
+import { systemClock } from '../base/clock.ts';
 import type { Inspection } from '../config/load.ts';
 import { type ConfigurationProblem, ConfigurationProblems } from '../config/problems.ts';
 import { locationOf } from '../config/validate.ts';
 import { createChangeStreams } from '../provider/introspection-changes.ts';
-import { createRegistries } from '../registries.ts';
+import { createApplication } from '../service/application.ts';
+import { createRegistries } from '../service/registries.ts';
 import { silentChangeFeed } from '../storage/change-feed.ts';
 import { createPostgresStore } from '../storage/postgres-store.ts';
 import type { Database } from '../storage/queries.ts';

@@ -2,8 +2,8 @@
 import type { Context } from 'koa';
 import { type ApiKey, EXPIRY_DAYS } from '../accounts/api-keys/api-key.ts';
 import { displayName } from '../accounts/display-name.ts';
+import { Refusal } from '../base/refusal.ts';
 import { formOf } from '../provider/form.ts';
-import { Refusal } from '../refusal.ts';
 import { newCreationKey, sentFormFrom } from './forms/sent-form.ts';
 import { byText, byTime, type ListChoice, type ListForm, type ListView, listOf } from './lists.ts';
 import { originInSession, seeOther } from './page.ts';

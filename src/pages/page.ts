@@ -3,14 +3,14 @@ import type { Context, Middleware } from 'koa';
 import type { Account } from '../accounts/account.ts';
 import type { AccountRegistry } from '../accounts/account-registry.ts';
 import type { Origin } from '../accounts/activity/activity.ts';
+import { sha256 } from '../base/random-id.ts';
+import { originOf, requestState } from '../base/request-state.ts';
 import {
   type BrowserSession,
   type BrowserSessions,
   isAlive,
 } from '../provider/browser-sessions.ts';
 import type { SessionDemands } from '../provider/session-demands.ts';
-import { sha256 } from '../random-id.ts';
-import { originOf, requestState } from '../request-state.ts';
 import type { Render } from './view-data.ts';
 
 /** The host's part in a page. */

@@ -6,8 +6,8 @@ import { UNWANTED_MAIL, type UnwantedMail } from '../accounts/mail/account-mail.
 import { TooManyPasswords } from '../accounts/passwords/work.ts';
 import { sessionDetails } from '../accounts/session-list.ts';
 import { endConnections } from '../authorizations/endings.ts';
+import { Refusal } from '../base/refusal.ts';
 import { formOf } from '../provider/form.ts';
-import { Refusal } from '../refusal.ts';
 import { originInSession, originOf, seeOther } from './page.ts';
 import { type PasskeyList, passkeyList } from './passkeys/passkeys.ts';
 import { type RecoveryNotice, recoveryNotice } from './password/recovery-wait.ts';

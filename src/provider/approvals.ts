@@ -4,8 +4,8 @@ import type { InteractionResults } from 'oidc-provider';
 import type { Access } from '../accounts/access/access.ts';
 import type { Activity } from '../accounts/activity/activity.ts';
 import type { Connections } from '../authorizations/connections.ts';
+import { originOf } from '../base/request-state.ts';
 import { type Client, type ClientLinks, isSameLinks, redirectHosts } from '../clients/client.ts';
-import { originOf } from '../request-state.ts';
 import type { BrowserSession } from './browser-sessions.ts';
 
 /** What one page showed. The redirect URI and the session are those of its interaction. */

@@ -1,9 +1,9 @@
 /** Who is the client behind this request: by Basic header or by form, never by both. */
 import type { Context, Next } from 'koa';
+import { requestState } from '../base/request-state.ts';
 import type { Client } from '../clients/client.ts';
 import type { ClientRegistry } from '../clients/client-registry.ts';
 import { findSecret, matchesSecret } from '../clients/client-secrets.ts';
-import { requestState } from '../request-state.ts';
 import type { LastUsed } from '../storage/last-used.ts';
 import { isFromPage, requireOwnPage } from './cross-origin.ts';
 import type { FailureLimits } from './failure-limits.ts';

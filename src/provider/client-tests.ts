@@ -2,11 +2,11 @@
 import type { Context, Next } from 'koa';
 import type { AccountRegistry } from '../accounts/account-registry.ts';
 import type { ShownOnce } from '../accounts/shown-once.ts';
+import { randomId } from '../base/random-id.ts';
+import { requestState } from '../base/request-state.ts';
+import { createSeals } from '../base/seals.ts';
 import type { Client } from '../clients/client.ts';
 import type { ClientRegistry } from '../clients/client-registry.ts';
-import { randomId } from '../random-id.ts';
-import { requestState } from '../request-state.ts';
-import { createSeals } from '../seals.ts';
 import { type BrowserSession, type BrowserSessions, isAlive } from './browser-sessions.ts';
 import { authorizationRequest, challengeOf } from './client-flow.ts';
 import { ENDPOINT } from './endpoints.ts';

@@ -1,10 +1,10 @@
 /** Too many refused requests of programs: 429 in the place of a refusal, and of nothing else. */
 import type { Context } from 'koa';
 import type { Logger } from 'pino';
-import type { CreateAttemptLimit } from '../attempt-limits.ts';
+import type { CreateAttemptLimit } from '../base/attempt-limits.ts';
+import { networkOf } from '../base/network-address.ts';
+import { isClientId } from '../base/random-id.ts';
 import type { Settings } from '../config/settings.ts';
-import { networkOf } from '../network-address.ts';
-import { isClientId } from '../random-id.ts';
 import { OAuthError } from './oauth-error.ts';
 import type { ProviderOutcomes } from './outcomes.ts';
 

@@ -1,7 +1,7 @@
 /** Form bodies of our own routes: read once, bounded, each parameter at most once. */
 import type { IncomingMessage } from 'node:http';
 import type { Context, Next } from 'koa';
-import { requestState } from '../request-state.ts';
+import { requestState } from '../base/request-state.ts';
 import { OAuthError } from './oauth-error.ts';
 
 /** Bytes. Much more than any of our forms. */

@@ -4,8 +4,8 @@ import type Provider from 'oidc-provider';
 import { errors, type InteractionResults } from 'oidc-provider';
 import type { Account } from '../accounts/account.ts';
 import type { AccountRegistry } from '../accounts/account-registry.ts';
+import { type Clock, epochSeconds } from '../base/clock.ts';
 import type { Client } from '../clients/client.ts';
-import { type Clock, epochSeconds } from '../clock.ts';
 import type { TokenStore } from '../storage/token-store.ts';
 import { type Asked, approvalOf, askedIn } from './approvals.ts';
 import {

@@ -1,8 +1,8 @@
 /** A refused authorize or token request, as the owner of its client is told of it. */
 import type { Context } from 'koa';
 import type { KoaContextWithOIDC } from 'oidc-provider';
+import { isClientId } from '../base/random-id.ts';
 import type { NewClientProblem, SeenAuthMethod } from '../clients/client-problems.ts';
-import { isClientId } from '../random-id.ts';
 import { findForm } from './form.ts';
 
 /**

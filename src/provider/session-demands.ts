@@ -2,7 +2,7 @@
 import type { Context } from 'koa';
 import { isStrongSession, type UpstreamStrength } from '../accounts/sign-in-strength.ts';
 import type { Demand, StrongerSignIns } from '../accounts/stronger-sign-ins.ts';
-import { requestState } from '../request-state.ts';
+import { requestState } from '../base/request-state.ts';
 import type { BrowserSession } from './browser-sessions.ts';
 
 type AskedSession = Pick<BrowserSession, 'accountId' | 'method' | 'proof' | 'hasUsedPasskey'>;

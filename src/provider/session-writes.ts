@@ -3,9 +3,9 @@ import type { Context } from 'koa';
 import type Provider from 'oidc-provider';
 import type { AdapterPayload, KoaContextWithOIDC } from 'oidc-provider';
 import type { SessionList } from '../accounts/session-list.ts';
-import { type Clock, epochSeconds } from '../clock.ts';
+import { type Clock, epochSeconds } from '../base/clock.ts';
+import { originOf } from '../base/request-state.ts';
 import type { Settings } from '../config/settings.ts';
-import { originOf } from '../request-state.ts';
 import type { TokenStore } from '../storage/token-store.ts';
 import type { SessionTimes } from './session-ages.ts';
 

@@ -1,8 +1,8 @@
 /** The engine's adapter: its models, kept in the token store. */
 import { type Adapter, type AdapterPayload, errors, Provider } from 'oidc-provider';
-import type { AttemptLimit } from '../attempt-limits.ts';
+import type { AttemptLimit } from '../base/attempt-limits.ts';
+import { networkOf } from '../base/network-address.ts';
 import type { Settings } from '../config/settings.ts';
-import { networkOf } from '../network-address.ts';
 import type { RecordKind, StoredRecord, TokenStore } from '../storage/token-store.ts';
 import { endOfSession, type SessionTimes } from './session-ages.ts';
 

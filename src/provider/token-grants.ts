@@ -12,10 +12,10 @@ import {
 import type { Endings } from '../authorizations/endings.ts';
 import type { MachineTokens } from '../authorizations/machine-tokens.ts';
 import type { PresentedValue } from '../authorizations/token-formats.ts';
+import { type Clock, epochSeconds } from '../base/clock.ts';
+import { newValue, sha256 } from '../base/random-id.ts';
+import { originOf } from '../base/request-state.ts';
 import type { Client } from '../clients/client.ts';
-import { type Clock, epochSeconds } from '../clock.ts';
-import { newValue, sha256 } from '../random-id.ts';
-import { originOf } from '../request-state.ts';
 import { OAuthError } from './oauth-error.ts';
 import type { ProviderOutcomes } from './outcomes.ts';
 

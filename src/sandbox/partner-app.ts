@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import Koa, { type Context } from 'koa';
 import Router from 'koa-router';
 import getRawBody from 'raw-body';
-import { randomId } from '../random-id.ts';
+import { randomId } from '../base/random-id.ts';
 import { clockTime } from './html.ts';
 import { listen } from './listening.ts';
 import {

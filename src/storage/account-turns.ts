@@ -1,5 +1,5 @@
 /** One account's changes run one after the other, so that they never hold more than one connection. */
-import { AccountBusy } from '../refusal.ts';
+import { AccountBusy } from '../base/refusal.ts';
 import type { Database, InTurn, Queries } from './queries.ts';
 import { StorageUnavailable } from './storage-unavailable.ts';
 

@@ -1,8 +1,8 @@
 /** What an operator wants to know of PostgreSQL: how fast it answers, its clock, and NOTIFY. */
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
-import type { Clock } from '../clock.ts';
-import { randomId } from '../random-id.ts';
+import type { Clock } from '../base/clock.ts';
+import { randomId } from '../base/random-id.ts';
 import type { OpenDatabase } from './database.ts';
 
 export interface DatabaseReport {

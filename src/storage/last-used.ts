@@ -1,6 +1,6 @@
 /** When a secret, an API key or a connection was last used, written beside the requests that use it. */
 import type { Logger } from 'pino';
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../base/clock.ts';
 
 /** One thing was used: its id, and when last. */
 export interface Use {

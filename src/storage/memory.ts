@@ -1,5 +1,5 @@
 /** What was looked up, remembered for as long as the database tells of changes. */
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../base/clock.ts';
 import type { ChangeFeed, ChangeTopic } from './change-feed.ts';
 
 const MOST_REMEMBERED = 10_000;

@@ -2,7 +2,7 @@
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import pg from 'pg';
-import { Refusal } from '../refusal.ts';
+import { Refusal } from '../base/refusal.ts';
 import type { OpenDatabase } from './database.ts';
 import { StorageUnavailable } from './storage-unavailable.ts';
 

@@ -1,5 +1,5 @@
 /** The nodes of this deployment: each says every ten seconds that it runs, in which state, and with what. */
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../base/clock.ts';
 import type { Queries } from './queries.ts';
 
 /** Milliseconds between two heartbeats of a node. */

@@ -1,6 +1,6 @@
 /** Chooses where tokens live: in Redis where one is configured, else beside everything else. */
 import type { Logger } from 'pino';
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../base/clock.ts';
 import type { ChangeFeed } from './change-feed.ts';
 import { createKnownMasters } from './known-masters.ts';
 import { createPostgresStore } from './postgres-store.ts';

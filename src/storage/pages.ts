@@ -1,5 +1,5 @@
 /** A list, page by page: the database finds what fits and counts what follows. */
-import { Refusal } from '../refusal.ts';
+import { Refusal } from '../base/refusal.ts';
 import type { Queries } from './queries.ts';
 
 export interface PageRequest {

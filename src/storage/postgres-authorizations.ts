@@ -1,5 +1,5 @@
 /** Authorizations on PostgreSQL: one row each, and each change one statement. */
-import { type Clock, epochSeconds } from '../clock.ts';
+import { type Clock, epochSeconds } from '../base/clock.ts';
 import type { Queries } from './queries.ts';
 import {
   type AuthorizationRecord,

@@ -1,5 +1,5 @@
 /** The token store on PostgreSQL: two tables, each change one statement. */
-import { type Clock, epochSeconds } from '../clock.ts';
+import { type Clock, epochSeconds } from '../base/clock.ts';
 import { createPostgresAuthorizations } from './postgres-authorizations.ts';
 import type { Database } from './queries.ts';
 import {

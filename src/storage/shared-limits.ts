@@ -7,9 +7,13 @@ import {
   RateLimiterRedis,
   RateLimiterRes,
 } from 'rate-limiter-flexible';
-import type { AttemptLimit, AttemptLimitOptions, CreateAttemptLimit } from '../attempt-limits.ts';
-import type { Clock } from '../clock.ts';
-import { sha256 } from '../random-id.ts';
+import type {
+  AttemptLimit,
+  AttemptLimitOptions,
+  CreateAttemptLimit,
+} from '../base/attempt-limits.ts';
+import type { Clock } from '../base/clock.ts';
+import { sha256 } from '../base/random-id.ts';
 import type { Queries } from './queries.ts';
 import { reply } from './redis/redis.ts';
 

@@ -2,7 +2,7 @@
  * Where authorizations, sessions and interactions are kept: the promise that Redis and PostgreSQL
  * both keep, and that one contract suite and one concurrency suite hold them to.
  */
-import { sha256 } from '../random-id.ts';
+import { sha256 } from '../base/random-id.ts';
 
 /** One kind of record that is only kept and found, each with a name space of its own. */
 export type RecordKind = 'machine_token' | 'session' | 'interaction' | 'shown_once';

@@ -6,7 +6,7 @@ import {
   discovery,
   type ServerMetadata,
 } from 'openid-client';
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../base/clock.ts';
 import { isLoopbackOrigin } from '../config/issuer.ts';
 import type { SignInProvider } from '../config/settings.ts';
 import { unknownHosts } from './endpoint-hosts.ts';

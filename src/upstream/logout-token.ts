@@ -1,7 +1,7 @@
 /** The token with which a provider says that somebody signed out (OpenID Connect Back-Channel Logout 1.0). */
 import { createRemoteJWKSet, customFetch, errors, type JWTPayload, jwtVerify } from 'jose';
 import type { ServerMetadata } from 'openid-client';
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../base/clock.ts';
 import type { SignInProvider } from '../config/settings.ts';
 import { UpstreamAway, UpstreamRefusal } from './failures.ts';
 import { createProviderFetch, TIME_LIMIT_SECONDS } from './fetching.ts';

@@ -1,5 +1,5 @@
 /** Times in the tokens of a provider: how far its clock may be off, and how long a token may live. */
-import { type Clock, epochSeconds } from '../clock.ts';
+import { type Clock, epochSeconds } from '../base/clock.ts';
 
 /** How far the clocks of a provider and of this machine may be apart. */
 export const CLOCK_TOLERANCE_SECONDS = 60;

@@ -21,7 +21,7 @@ import {
   type ServerMetadata,
   WWWAuthenticateChallengeError,
 } from 'openid-client';
-import { type Clock, epochSeconds } from '../clock.ts';
+import { type Clock, epochSeconds } from '../base/clock.ts';
 import type { SignInProvider } from '../config/settings.ts';
 import { claimsOf, textOf, type UpstreamClaims } from './claims.ts';
 import { createDiscovery } from './discovery.ts';

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
 import { createActivity } from '../../src/accounts/activity/activity.ts';
 import { createApiKeys } from '../../src/accounts/api-keys/api-keys.ts';
-import type { Refusal } from '../../src/refusal.ts';
+import type { Refusal } from '../../src/base/refusal.ts';
 import { silentChangeFeed } from '../../src/storage/change-feed.ts';
 import { failureOf } from '../storage/waiting.ts';
 import { testDatabase } from '../support/databases.ts';

@@ -14,8 +14,8 @@ import { createOrganizations } from '../../src/accounts/organizations/organizati
 import { createPasskeys } from '../../src/accounts/passkeys/passkeys.ts';
 import { createPasswordChanges } from '../../src/accounts/passwords/changes.ts';
 import { createPasswordLinks } from '../../src/accounts/passwords/links.ts';
+import { systemClock } from '../../src/base/clock.ts';
 import { type ClientRegistry, createClientRegistry } from '../../src/clients/client-registry.ts';
-import { systemClock } from '../../src/clock.ts';
 import { createAccountTurns } from '../../src/storage/account-turns.ts';
 import { silentChangeFeed } from '../../src/storage/change-feed.ts';
 import type { OpenDatabase } from '../../src/storage/database.ts';

@@ -3,7 +3,7 @@ import { createAccess } from '../../src/accounts/access/access.ts';
 import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
 import { DEMO, seedDemo } from '../../src/accounts/demo.ts';
 import { createSignIn } from '../../src/accounts/sign-in.ts';
-import { systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/base/clock.ts';
 import { silentChangeFeed } from '../../src/storage/change-feed.ts';
 import { testDatabase } from '../support/databases.ts';
 

@@ -9,7 +9,7 @@ import {
   otherEmailMeant,
 } from '../../src/accounts/email.ts';
 import { createSendMail } from '../../src/accounts/mail/mail.ts';
-import { systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/base/clock.ts';
 import { silentChangeFeed } from '../../src/storage/change-feed.ts';
 import type { OpenDatabase } from '../../src/storage/database.ts';
 import { refusalOf } from '../clients/refusals.ts';

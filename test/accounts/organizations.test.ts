@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { createOrganizations } from '../../src/accounts/organizations/organizations.ts';
-import { systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/base/clock.ts';
 import { refusalOf } from '../clients/refusals.ts';
 import { testDatabase } from '../support/databases.ts';
 

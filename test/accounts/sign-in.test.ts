@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
 import { hashPassword, verifyPassword } from '../../src/accounts/passwords/password.ts';
 import { createSignIn } from '../../src/accounts/sign-in.ts';
-import { systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/base/clock.ts';
 import { silentChangeFeed } from '../../src/storage/change-feed.ts';
 import { testDatabase } from '../support/databases.ts';
 import { workOf } from '../support/stopwatch.ts';

@@ -6,7 +6,7 @@ import {
   type PresentedValue,
   readValue,
 } from '../../src/authorizations/token-formats.ts';
-import { randomId } from '../../src/random-id.ts';
+import { randomId } from '../../src/base/random-id.ts';
 
 const KEY = 'key-of-this-test-0123456789abcdefghij';
 const OTHER_KEY = 'another-key-of-this-test-0123456789ab';

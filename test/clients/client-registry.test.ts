@@ -1,10 +1,10 @@
 import { expect } from 'chai';
 import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
+import { systemClock } from '../../src/base/clock.ts';
 import { redirectHosts } from '../../src/clients/client.ts';
 import { createClientRegistry } from '../../src/clients/client-registry.ts';
 import { writeClientUses, writeSecretUses } from '../../src/clients/client-row.ts';
 import { matchesSecret } from '../../src/clients/client-secrets.ts';
-import { systemClock } from '../../src/clock.ts';
 import { listenForChanges, silentChangeFeed } from '../../src/storage/change-feed.ts';
 import { testDatabase } from '../support/databases.ts';
 import { eventually } from '../support/eventually.ts';

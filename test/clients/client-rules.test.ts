@@ -1,11 +1,11 @@
 import { expect } from 'chai';
+import { Refusal } from '../../src/base/refusal.ts';
 import {
   checkClientName,
   checkRedirectUris,
   normalizeClientName,
   refuseInvalidClient,
 } from '../../src/clients/client-rules.ts';
-import { Refusal } from '../../src/refusal.ts';
 import { wordsOf } from '../support/words.ts';
 import { partner } from './drafts.ts';
 

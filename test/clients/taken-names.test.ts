@@ -1,6 +1,6 @@
 /** Names of clients that people could take for those of an organization or of a verified client. */
 import { expect } from 'chai';
-import { Refusal } from '../../src/refusal.ts';
+import { Refusal } from '../../src/base/refusal.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { partner } from './drafts.ts';
 import { refusalOf } from './refusals.ts';

@@ -1,6 +1,6 @@
 /** A whole run, what fails in it included, leaves no secret in the log and none on /metrics. */
 import { expect } from 'chai';
-import { randomId } from '../../src/random-id.ts';
+import { randomId } from '../../src/base/random-id.ts';
 import { eventually } from '../support/eventually.ts';
 import { startMailServer } from '../support/mail-server.ts';
 import {

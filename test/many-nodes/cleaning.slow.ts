@@ -1,7 +1,7 @@
 /** What has expired is removed in small batches, by all nodes together, while they answer. */
 import { expect } from 'chai';
 import { pino } from 'pino';
-import { systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/base/clock.ts';
 import { startCleaning } from '../../src/storage/cleaning.ts';
 import { type OpenDatabase, openDatabase } from '../../src/storage/database.ts';
 import { createPostgresStore } from '../../src/storage/postgres-store.ts';

@@ -2,8 +2,8 @@
 import { expect } from 'chai';
 import { pino } from 'pino';
 import { createActivity } from '../../src/accounts/activity/activity.ts';
+import { systemClock } from '../../src/base/clock.ts';
 import { createClientProblems } from '../../src/clients/client-problems.ts';
-import { systemClock } from '../../src/clock.ts';
 import { type OpenDatabase, openDatabase } from '../../src/storage/database.ts';
 import { PATIENCE } from '../support/patience.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';

@@ -1,5 +1,5 @@
 /** A database that the suite keeps open as a running service does, and the command beside it. */
-import { systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/base/clock.ts';
 import { silentChangeFeed } from '../../src/storage/change-feed.ts';
 import type { OpenDatabase } from '../../src/storage/database.ts';
 import { openTestDatabase } from '../support/databases.ts';

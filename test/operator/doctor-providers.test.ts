@@ -1,7 +1,7 @@
 /** What the doctor finds out about a provider without a person: our client, and where it sends people. */
 import { expect } from 'chai';
-import { createFindings } from '../../src/operator/doctor/findings.ts';
-import { checkProviders } from '../../src/operator/doctor/providers.ts';
+import { createFindings } from '../../src/doctor/findings.ts';
+import { checkProviders } from '../../src/doctor/providers.ts';
 import { startUpstream, type Upstream } from '../support/upstream.ts';
 
 const OURS = 'http://localhost:1';

@@ -5,7 +5,7 @@ import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { expect } from 'chai';
 import { createThrowAwayAccounts } from '../../src/accounts/throw-away-accounts.ts';
-import { createVisitors } from '../../src/operator/doctor/visitor.ts';
+import { createVisitors } from '../../src/doctor/visitor.ts';
 import { fileWith } from '../config/configuration.ts';
 import { createOpened } from '../support/opened.ts';
 import { freePort } from '../support/programs.ts';

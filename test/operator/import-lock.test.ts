@@ -2,7 +2,7 @@
 import { Readable } from 'node:stream';
 import { mock } from 'node:test';
 import { expect } from 'chai';
-import { lockImports } from '../../src/accounts/import/import-lock.ts';
+import { lockImports } from '../../src/import/import-lock.ts';
 import { runOperator } from '../../src/operator/program/run-operator.ts';
 import { forEachDatabase } from '../support/databases.ts';
 import { eventually } from '../support/eventually.ts';

@@ -1,7 +1,7 @@
 import { createServer, type Socket } from 'node:net';
 import { expect } from 'chai';
 import pg from 'pg';
-import { Refusal } from '../../src/refusal.ts';
+import { Refusal } from '../../src/base/refusal.ts';
 import { type OpenDatabase, openDatabase } from '../../src/storage/database.ts';
 import { StorageUnavailable } from '../../src/storage/storage-unavailable.ts';
 import { forEachDatabase } from '../support/databases.ts';

@@ -1,5 +1,5 @@
 /** The token store as a start of the service opens it, without a service around it. */
-import { type Clock, systemClock } from '../../src/clock.ts';
+import { type Clock, systemClock } from '../../src/base/clock.ts';
 import { openDatabase } from '../../src/storage/database.ts';
 import { openTokenStore } from '../../src/storage/open-token-store.ts';
 import type { TokenStore } from '../../src/storage/token-store.ts';

@@ -2,7 +2,7 @@ import type { Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
 import { Redis } from 'ioredis';
-import { type Clock, systemClock } from '../../src/clock.ts';
+import { type Clock, systemClock } from '../../src/base/clock.ts';
 import { UnsafeRedis } from '../../src/storage/open-token-store.ts';
 import { createRedis } from '../../src/storage/redis/redis.ts';
 import { redisLimits } from '../../src/storage/shared-limits.ts';

@@ -1,8 +1,8 @@
 /** Attempts are counted once for all nodes, wherever they are kept, and a store that is away stops nobody. */
 import { expect } from 'chai';
 import type { Redis } from 'ioredis';
-import type { AttemptLimit } from '../../src/attempt-limits.ts';
-import { systemClock } from '../../src/clock.ts';
+import type { AttemptLimit } from '../../src/base/attempt-limits.ts';
+import { systemClock } from '../../src/base/clock.ts';
 import { openDatabase } from '../../src/storage/database.ts';
 import { createRedis } from '../../src/storage/redis/redis.ts';
 import { postgresLimits, redisLimits, type SharedLimits } from '../../src/storage/shared-limits.ts';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/base/clock.ts';
 import type { OpenDatabase } from '../../src/storage/database.ts';
 import { createPostgresStore } from '../../src/storage/postgres-store.ts';
 import { createRedis } from '../../src/storage/redis/redis.ts';

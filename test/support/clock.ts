@@ -1,5 +1,5 @@
 /** Time that a test moves. */
-import type { Clock } from '../../src/clock.ts';
+import type { Clock } from '../../src/base/clock.ts';
 
 export interface TestClock {
   /** What the parts of the service are given as their clock. */

@@ -1,6 +1,6 @@
 /** What Prometheus would see of a service. */
 import { expect } from 'chai';
-import type { Service } from '../../src/service.ts';
+import type { Service } from '../../src/service/service.ts';
 
 /** Every sample by its name and labels, as they are written: `name{label="value"}`. */
 export type Samples = ReadonlyMap<string, number>;

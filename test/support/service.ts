@@ -5,10 +5,10 @@ import {
   createOrganizations,
   type Organizations,
 } from '../../src/accounts/organizations/organizations.ts';
-import { type Clock, systemClock } from '../../src/clock.ts';
+import { type Clock, systemClock } from '../../src/base/clock.ts';
+import { logMixin } from '../../src/base/current-request.ts';
 import type { Settings } from '../../src/config/settings.ts';
-import { logMixin } from '../../src/current-request.ts';
-import { type Service, startService } from '../../src/service.ts';
+import { type Service, startService } from '../../src/service/service.ts';
 import { realNow } from './clock.ts';
 import { freshDataDirectory } from './embedded-postgres.ts';
 import { createOpened } from './opened.ts';

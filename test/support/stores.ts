@@ -1,5 +1,5 @@
 /** Suites that run on each token store: PostgreSQL, embedded or a server, and Redis. */
-import { type Clock, systemClock } from '../../src/clock.ts';
+import { type Clock, systemClock } from '../../src/base/clock.ts';
 import { openDatabase } from '../../src/storage/database.ts';
 import { createPostgresStore } from '../../src/storage/postgres-store.ts';
 import { createRedis } from '../../src/storage/redis/redis.ts';

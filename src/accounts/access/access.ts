@@ -1,6 +1,6 @@
 /** What a person or a machine client may reach right now: computed at each call, kept in no token. */
-import type { Clock } from '../../clock.ts';
-import { isClientId } from '../../random-id.ts';
+import type { Clock } from '../../base/clock.ts';
+import { isClientId } from '../../base/random-id.ts';
 import type { ChangeFeed } from '../../storage/change-feed.ts';
 import { createMemory } from '../../storage/memory.ts';
 import { byName, type Page, type PageRequest, pageOf } from '../../storage/pages.ts';

@@ -1,6 +1,6 @@
 /** Who belongs to an organization, in which role, and with which rights in its warehouses. */
-import type { Clock } from '../../clock.ts';
-import { Refusal, refuseViolations } from '../../refusal.ts';
+import type { Clock } from '../../base/clock.ts';
+import { Refusal, refuseViolations } from '../../base/refusal.ts';
 import type { Alongside, Database } from '../../storage/queries.ts';
 import {
   isOrganizationId,

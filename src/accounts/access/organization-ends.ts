@@ -1,7 +1,7 @@
 /** What owners and admins of an organization may end in it, and whom they may not. */
-import type { Clock } from '../../clock.ts';
-import { isClientId } from '../../random-id.ts';
-import { Refusal } from '../../refusal.ts';
+import type { Clock } from '../../base/clock.ts';
+import { isClientId } from '../../base/random-id.ts';
+import { Refusal } from '../../base/refusal.ts';
 import { transactionOf } from '../../storage/account-turns.ts';
 import type { Alongside, Database, Queries } from '../../storage/queries.ts';
 import { isAccountId } from '../account.ts';

@@ -1,5 +1,5 @@
 /** Each person as requests need them, read by one statement: the account, and what they may reach now. */
-import type { Clock } from '../../clock.ts';
+import type { Clock } from '../../base/clock.ts';
 import type { ChangeFeed } from '../../storage/change-feed.ts';
 import { createMemory } from '../../storage/memory.ts';
 import type { Queries } from '../../storage/queries.ts';

@@ -1,5 +1,5 @@
 /** What somebody may reach, read from memberships and rights. */
-import { isClientId } from '../../random-id.ts';
+import { isClientId } from '../../base/random-id.ts';
 import { isAccountId } from '../account.ts';
 
 export type Role = 'owner' | 'admin' | 'member' | 'viewer';

@@ -1,6 +1,6 @@
 /** The security log: what happened to an account, for the person and for the operator's audit. */
-import type { Clock } from '../../clock.ts';
-import { currentRequest } from '../../current-request.ts';
+import type { Clock } from '../../base/clock.ts';
+import { currentRequest } from '../../base/current-request.ts';
 import type { Queries } from '../../storage/queries.ts';
 import type { Action, Details } from './activity-words.ts';
 

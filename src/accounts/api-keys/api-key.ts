@@ -1,7 +1,7 @@
 /** An API key as it is kept, and how it comes to be: once, also where the form for it is sent twice. */
-import type { Clock } from '../../clock.ts';
-import { formTest, newValue, randomId, sha256 } from '../../random-id.ts';
-import { type Problem, Refusal } from '../../refusal.ts';
+import type { Clock } from '../../base/clock.ts';
+import { formTest, newValue, randomId, sha256 } from '../../base/random-id.ts';
+import { type Problem, Refusal } from '../../base/refusal.ts';
 import { lockAccount } from '../../storage/account-turns.ts';
 import type { Database, Queries } from '../../storage/queries.ts';
 import type { Activity, NewActivity, Origin } from '../activity/activity.ts';

@@ -1,6 +1,6 @@
 /** Personal API keys: each is a private integration that acts as the person who made it. */
-import type { Clock } from '../../clock.ts';
-import { sha256 } from '../../random-id.ts';
+import type { Clock } from '../../base/clock.ts';
+import { sha256 } from '../../base/random-id.ts';
 import { transactionOf } from '../../storage/account-turns.ts';
 import type { ChangeFeed } from '../../storage/change-feed.ts';
 import type { WriteUses } from '../../storage/last-used.ts';

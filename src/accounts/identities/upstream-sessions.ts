@@ -1,6 +1,6 @@
 /** Which of our sessions came of which sign-in elsewhere, so that a sign-out there can end them here. */
-import type { Clock } from '../../clock.ts';
-import { sha256 } from '../../random-id.ts';
+import type { Clock } from '../../base/clock.ts';
+import { sha256 } from '../../base/random-id.ts';
 import type { Alongside, Database } from '../../storage/queries.ts';
 import type { Identity } from './identities.ts';
 

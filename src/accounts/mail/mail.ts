@@ -2,7 +2,7 @@
 import { domainToASCII } from 'node:url';
 import type { PluginFunction, Transporter } from 'nodemailer';
 import type { Logger } from 'pino';
-import { isMailbox, parseSender } from '../../mailbox.ts';
+import { isMailbox, parseSender } from '../../base/mailbox.ts';
 
 export interface Message {
   readonly to: { readonly name: string; readonly address: string };

@@ -1,5 +1,5 @@
 /** Which organizations do not let a client in, whoever approved it. */
-import type { Clock } from '../../clock.ts';
+import type { Clock } from '../../base/clock.ts';
 import type { ChangeFeed } from '../../storage/change-feed.ts';
 import { createMemory } from '../../storage/memory.ts';
 import { byName, type Page, type PageRequest, pageOf } from '../../storage/pages.ts';

@@ -1,7 +1,7 @@
 /** Organizations and their warehouses: what access is about. */
-import type { Clock } from '../../clock.ts';
-import { randomId } from '../../random-id.ts';
-import { refuseViolations } from '../../refusal.ts';
+import type { Clock } from '../../base/clock.ts';
+import { randomId } from '../../base/random-id.ts';
+import { refuseViolations } from '../../base/refusal.ts';
 import { byName, type Page, type PageRequest, pageOf } from '../../storage/pages.ts';
 import type { Alongside, Database } from '../../storage/queries.ts';
 import { displayName } from '../display-name.ts';

@@ -1,5 +1,5 @@
 /** What organizations and warehouses have in common: an id, a name, an external id, and their end. */
-import { Refusal, refuseViolations } from '../../refusal.ts';
+import { Refusal, refuseViolations } from '../../base/refusal.ts';
 import type { Alongside, Database, Queries } from '../../storage/queries.ts';
 import { displayName } from '../display-name.ts';
 

@@ -1,5 +1,5 @@
 /** Names of clients that people could take for those of somebody else. */
-import { holdsReserved, lookOf, reservedWords } from '../../name-rules.ts';
+import { holdsReserved, lookOf, reservedWords } from '../../base/name-rules.ts';
 import type { Queries } from '../../storage/queries.ts';
 
 export interface TakenNames {

@@ -1,6 +1,6 @@
 /** Passkeys: the public keys with which people sign in, and what was last seen of each. */
-import type { Clock } from '../../clock.ts';
-import { randomId, sha256 } from '../../random-id.ts';
+import type { Clock } from '../../base/clock.ts';
+import { randomId, sha256 } from '../../base/random-id.ts';
 import { lockedTransactionOf, transactionOf } from '../../storage/account-turns.ts';
 import type { Alongside, Database, Queries } from '../../storage/queries.ts';
 import { type Account, type AccountRow, accountFrom, SELECT_ACCOUNTS } from '../account.ts';

@@ -1,5 +1,5 @@
 /** Links to set a password, by mail: what it says, and what follows “Forgot password?” beside the request. */
-import type { AttemptLimit } from '../../attempt-limits.ts';
+import type { AttemptLimit } from '../../base/attempt-limits.ts';
 import type { Account } from '../account.ts';
 import type { AccountRegistry } from '../account-registry.ts';
 import type { Origin } from '../activity/activity.ts';

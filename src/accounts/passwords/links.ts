@@ -1,6 +1,6 @@
 /** One-time links with which a person sets a password: for a new account, or a forgotten one. */
-import type { Clock } from '../../clock.ts';
-import { randomId, sha256 } from '../../random-id.ts';
+import type { Clock } from '../../base/clock.ts';
+import { randomId, sha256 } from '../../base/random-id.ts';
 import { transactionOf } from '../../storage/account-turns.ts';
 import type { Database, Queries } from '../../storage/queries.ts';
 import type { Account } from '../account.ts';

@@ -1,6 +1,6 @@
 /** Passwords: which ones are accepted, how they are kept and how one is checked. */
 import { hash, type Options, verify } from '@node-rs/argon2';
-import { type Problem, Refusal } from '../../refusal.ts';
+import { type Problem, Refusal } from '../../base/refusal.ts';
 import { isCommonPassword } from './common-passwords.ts';
 import { inTurn, type PasswordTurn } from './work.ts';
 

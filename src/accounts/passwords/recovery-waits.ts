@@ -2,7 +2,7 @@
  * The wait before a mailed link recovers an account of which more than a password is asked. The
  * mailbox alone proves less than what was lost (OWASP ASVS 5.0, 6.4.3 and 6.4.4).
  */
-import type { Clock } from '../../clock.ts';
+import type { Clock } from '../../base/clock.ts';
 import { lockedTransactionOf } from '../../storage/account-turns.ts';
 import type { Database, Queries } from '../../storage/queries.ts';
 import type { Account } from '../account.ts';

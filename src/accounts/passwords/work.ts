@@ -1,6 +1,6 @@
 /** Bounds what hashing passwords may cost this process, and shares it out fairly. */
 import { availableParallelism } from 'node:os';
-import { networkOf } from '../../network-address.ts';
+import { networkOf } from '../../base/network-address.ts';
 import { emailKey } from '../email.ts';
 
 /**

@@ -1,6 +1,6 @@
 /** The settings of what the service connects to: `storage`, `mail`, and the `api` of the tokens. */
 
-import { parseSender } from '../../mailbox.ts';
+import { parseSender } from '../../base/mailbox.ts';
 import { isLoopbackOrigin } from '../issuer.ts';
 import { hasHost, isDatabaseUrl, isDecodable, isRedisUrl, PASSWORDS_IN_URLS } from '../urls.ts';
 import { flag, text, wholeNumber } from './kinds.ts';

@@ -1,7 +1,7 @@
 /** `operator links`: the accounts elsewhere with which people sign in. */
 import type { Command } from 'commander';
 import type { Account } from '../../accounts/account.ts';
-import { Refusal } from '../../refusal.ts';
+import { Refusal } from '../../base/refusal.ts';
 import { askedFirst, type ConfirmationOptions, confirmed } from '../program/confirmation.ts';
 import { aboutAccount } from '../program/names.ts';
 import type { Operator } from '../program/operator.ts';

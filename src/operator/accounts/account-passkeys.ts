@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import type { Account } from '../../accounts/account.ts';
 import { noticeMail } from '../../accounts/mail/account-mail.ts';
 import { detailsOf, type Passkey } from '../../accounts/passkeys/passkey.ts';
-import { Refusal } from '../../refusal.ts';
+import { Refusal } from '../../base/refusal.ts';
 import { askedFirst, type ConfirmationOptions, confirmed } from '../program/confirmation.ts';
 import { aboutAccount } from '../program/names.ts';
 import type { Operator } from '../program/operator.ts';

@@ -9,7 +9,7 @@ import {
   type WayIn,
 } from '../../accounts/account.ts';
 import { strongWaysOf, whoOwesAWay } from '../../accounts/stronger-sign-ins.ts';
-import { Refusal } from '../../refusal.ts';
+import { Refusal } from '../../base/refusal.ts';
 import { askedFirst, type ConfirmationOptions, confirmed } from '../program/confirmation.ts';
 import { WrongUsage } from '../program/failure.ts';
 import { givenPassword, type PasswordOptions } from '../program/given.ts';

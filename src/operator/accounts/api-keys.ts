@@ -1,8 +1,8 @@
 /** `operator api-keys`: the personal API keys, by their id. The key itself is never shown. */
 import { type Command, Option } from 'commander';
 import type { ListedApiKey } from '../../accounts/api-keys/api-keys.ts';
-import { systemClock } from '../../clock.ts';
-import { Refusal } from '../../refusal.ts';
+import { systemClock } from '../../base/clock.ts';
+import { Refusal } from '../../base/refusal.ts';
 import { askedFirst, type ConfirmationOptions, confirmed } from '../program/confirmation.ts';
 import {
   type ListForm,

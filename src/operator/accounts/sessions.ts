@@ -8,9 +8,9 @@ import {
   sessionDetails,
   sessionId,
 } from '../../accounts/session-list.ts';
-import { epochSeconds, systemClock } from '../../clock.ts';
+import { epochSeconds, systemClock } from '../../base/clock.ts';
+import { Refusal } from '../../base/refusal.ts';
 import { type ActiveSession, findActiveSessions } from '../../provider/session-ages.ts';
-import { Refusal } from '../../refusal.ts';
 import { cutPage } from '../../storage/pages.ts';
 import {
   askedFirst,

@@ -2,9 +2,9 @@
 import type { Account } from '../../accounts/account.ts';
 import type { AuditRecord } from '../../accounts/activity/audit.ts';
 import type { ApiKey } from '../../accounts/api-keys/api-key.ts';
+import { systemClock } from '../../base/clock.ts';
 import type { Client } from '../../clients/client.ts';
 import { findSecret } from '../../clients/client-secrets.ts';
-import { systemClock } from '../../clock.ts';
 import type { Registries } from '../registries.ts';
 import type { Explanation } from './explanation.ts';
 

@@ -1,7 +1,7 @@
 /** What can be told about a value or an id: its state, why, and what to do about it. */
 import type { Account } from '../../accounts/account.ts';
+import type { ValueKind } from '../../base/random-id.ts';
 import type { Client } from '../../clients/client.ts';
-import type { ValueKind } from '../../random-id.ts';
 import { REFUSED } from '../program/failure.ts';
 import type { Report } from '../program/report.ts';
 import type { IdKind } from './ids.ts';

@@ -4,7 +4,7 @@ import { isApiKeyId } from '../../accounts/api-keys/api-key.ts';
 import { isOrganizationId, isWarehouseId } from '../../accounts/organizations/places.ts';
 import { isPasskeyId } from '../../accounts/passkeys/passkey.ts';
 import { isSessionId } from '../../accounts/session-list.ts';
-import { isClientId } from '../../random-id.ts';
+import { isClientId } from '../../base/random-id.ts';
 import { shapeOf } from './token-shape.ts';
 
 export type IdKind =

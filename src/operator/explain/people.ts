@@ -3,7 +3,7 @@ import type { Account } from '../../accounts/account.ts';
 import { browserInWords } from '../../accounts/browser-names.ts';
 import type { KeptLink } from '../../accounts/passwords/links.ts';
 import { type RecordedSession, sessionId } from '../../accounts/session-list.ts';
-import { systemClock } from '../../clock.ts';
+import { systemClock } from '../../base/clock.ts';
 import { waysInOf, wayWords } from '../accounts/accounts.ts';
 import { activeAmong } from '../accounts/sessions.ts';
 import type { Registries } from '../registries.ts';

@@ -2,7 +2,7 @@
 import { CAUSES, wordsOf } from '../../accounts/activity/activity-words.ts';
 import type { AuditRecord } from '../../accounts/activity/audit.ts';
 import type { PlaceKind } from '../../accounts/organizations/places.ts';
-import { Refusal } from '../../refusal.ts';
+import { Refusal } from '../../base/refusal.ts';
 import type { Registries } from '../registries.ts';
 import { by, explainHolders } from './credentials.ts';
 import type { Explanation } from './explanation.ts';

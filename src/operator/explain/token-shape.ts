@@ -1,5 +1,5 @@
 /** What a value claims to be, from its looks alone, and what is wrong with it where it is none of ours. */
-import { FORMS, type ValueKind } from '../../random-id.ts';
+import { FORMS, type ValueKind } from '../../base/random-id.ts';
 
 export interface Shape {
   /** Absent where the value has no prefix of ours. */

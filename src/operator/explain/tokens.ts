@@ -7,7 +7,7 @@ import {
   type PresentedValue,
   readValue,
 } from '../../authorizations/token-formats.ts';
-import { systemClock } from '../../clock.ts';
+import { systemClock } from '../../base/clock.ts';
 import type { AuthorizationRecord } from '../../storage/token-store.ts';
 import type { Registries } from '../registries.ts';
 import { atSeconds, explainHolders, type Facts, gone, holdersOf } from './credentials.ts';

@@ -1,9 +1,9 @@
 /** `operator import FILE`: people, places and access, as the warehouse's own system has them. */
 import { hostname } from 'node:os';
 import { type Command, Option } from 'commander';
-import { checkImport } from '../../accounts/import/check.ts';
-import { newImportId } from '../../accounts/import/importer.ts';
-import { importJsonSchema } from '../../accounts/import/line.ts';
+import { checkImport } from '../../import/check.ts';
+import { newImportId } from '../../import/importer.ts';
+import { importJsonSchema } from '../../import/line.ts';
 import { askedFirst, type ConfirmationOptions, confirmed } from '../program/confirmation.ts';
 import { WrongUsage } from '../program/failure.ts';
 import { shareOrNumber } from '../program/given.ts';

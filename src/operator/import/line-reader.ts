@@ -1,14 +1,14 @@
 /** One line of an import file: understood, or everything that is wrong with it. */
 import type { z } from 'zod';
+import { nearestWord } from '../../config/nearest-word.ts';
 import {
   IMPORT_TYPES,
   type ImportType,
   importLine,
   importLineKey,
   keysOf,
-} from '../../accounts/import/line.ts';
-import type { BrokenLine, Numbered } from '../../accounts/import/source.ts';
-import { nearestWord } from '../../config/nearest-word.ts';
+} from '../../import/line.ts';
+import type { BrokenLine, Numbered } from '../../import/source.ts';
 
 /** @param text one line, without its end. */
 export function readImportLine(text: string, number: number): Numbered | BrokenLine {

@@ -1,13 +1,8 @@
 /** What commands print about an import: each change in a line, and the counts. */
-import type { FieldValue, ImportChange } from '../../accounts/import/change.ts';
-import {
-  IMPORT_TYPES,
-  type ImportKey,
-  type ImportType,
-  PLURALS,
-} from '../../accounts/import/line.ts';
-import type { ImportProblems } from '../../accounts/import/problems.ts';
-import type { ImportReport } from '../../accounts/import/report.ts';
+import type { FieldValue, ImportChange } from '../../import/change.ts';
+import { IMPORT_TYPES, type ImportKey, type ImportType, PLURALS } from '../../import/line.ts';
+import type { ImportProblems } from '../../import/problems.ts';
+import type { ImportReport } from '../../import/report.ts';
 import { type Report, table } from '../program/report.ts';
 
 /** @param id of an import that was carried out; absent for a dry run. */

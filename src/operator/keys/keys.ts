@@ -1,8 +1,8 @@
 /** `operator keys`: which keys sign and which are still accepted, by fingerprint, and new ones. */
 import { randomBytes } from 'node:crypto';
 import { type Command, Option } from 'commander';
-import { systemClock } from '../../clock.ts';
-import { Refusal } from '../../refusal.ts';
+import { systemClock } from '../../base/clock.ts';
+import { Refusal } from '../../base/refusal.ts';
 import { type KeyKind, keySightings } from '../../storage/key-sightings.ts';
 import { runningNodes } from '../../storage/nodes.ts';
 import type { Queries } from '../../storage/queries.ts';

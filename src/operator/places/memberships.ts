@@ -10,7 +10,7 @@ import {
   type Subject,
 } from '../../accounts/access/reach.ts';
 import type { FoundPlace, PlaceKind } from '../../accounts/organizations/places.ts';
-import { Refusal } from '../../refusal.ts';
+import { Refusal } from '../../base/refusal.ts';
 import { WrongUsage } from '../program/failure.ts';
 import {
   isFiltered,

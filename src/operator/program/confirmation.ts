@@ -1,7 +1,7 @@
 /** What cannot be undone is asked about first: on the terminal, or answered before with `--yes`. */
 import { createInterface } from 'node:readline/promises';
 import { type Command, Option } from 'commander';
-import { Refusal } from '../../refusal.ts';
+import { Refusal } from '../../base/refusal.ts';
 import type { Surroundings } from './operator.ts';
 
 export interface ConfirmationOptions {

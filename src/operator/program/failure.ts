@@ -1,10 +1,10 @@
 /** Why a command did not do what was asked: its exit code, and what to print. */
 import { CommanderError } from 'commander';
-import { ImportInterrupted, ImportProblems } from '../../accounts/import/problems.ts';
+import { DataDirectoryRefused } from '../../base/data-directory.ts';
+import type { Refusal } from '../../base/refusal.ts';
 import { ConfigurationProblems } from '../../config/problems.ts';
-import { DataDirectoryRefused } from '../../data-directory.ts';
-import { troubleOf } from '../../explained.ts';
-import type { Refusal } from '../../refusal.ts';
+import { ImportInterrupted, ImportProblems } from '../../import/problems.ts';
+import { troubleOf } from '../../service/startup-errors.ts';
 import { EmbeddedPostgresInUse } from '../../storage/embedded/postgres.ts';
 import { UnsafeRedis } from '../../storage/open-token-store.ts';
 import { NoDeployment } from '../deployment.ts';

@@ -4,9 +4,9 @@ import { createInterface } from 'node:readline/promises';
 import { Writable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { InvalidArgumentError } from 'commander';
-import { systemClock } from '../../clock.ts';
+import { systemClock } from '../../base/clock.ts';
+import { randomId } from '../../base/random-id.ts';
 import { durationSeconds, isShareOrNumber } from '../../config/schema/kinds.ts';
-import { randomId } from '../../random-id.ts';
 import { WrongUsage } from './failure.ts';
 import type { Surroundings } from './operator.ts';
 

@@ -1,8 +1,8 @@
 /** How a command line names the account or client it is about. */
 import type { Command } from 'commander';
 import type { Account } from '../../accounts/account.ts';
+import { Refusal } from '../../base/refusal.ts';
 import type { Client } from '../../clients/client.ts';
-import { Refusal } from '../../refusal.ts';
 import type { Registries } from '../registries.ts';
 import { WrongUsage } from './failure.ts';
 import type { Operator } from './operator.ts';

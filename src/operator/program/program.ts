@@ -1,6 +1,7 @@
 /** Every command there is, and what all of them have in common. */
 import { Command, InvalidArgumentError } from 'commander';
 import packageFile from '../../../package.json' with { type: 'json' };
+import { addDoctorCommand } from '../../doctor/doctor.ts';
 import { addAccountCommands } from '../accounts/accounts.ts';
 import { addApiKeyCommands } from '../accounts/api-keys.ts';
 import { addSessionCommands } from '../accounts/sessions.ts';
@@ -9,7 +10,6 @@ import { addBlockCommands } from '../blocks.ts';
 import { addCheckConfigCommand } from '../check-config.ts';
 import { addClientCommands } from '../clients/clients.ts';
 import { addConnectionCommands } from '../connections.ts';
-import { addDoctorCommand } from '../doctor/doctor.ts';
 import { addExplainCommand } from '../explain/explain.ts';
 import { addImportCommand } from '../import/import.ts';
 import { addKeyCommands } from '../keys/keys.ts';

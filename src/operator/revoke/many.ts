@@ -1,8 +1,8 @@
 /** Ends all that acts for a person, all that was issued to a client, or what a backup has brought back. */
 import type { Action } from '../../accounts/activity/activity-words.ts';
 import { BATCH } from '../../authorizations/connections.ts';
+import { Refusal } from '../../base/refusal.ts';
 import type { Client } from '../../clients/client.ts';
-import { Refusal } from '../../refusal.ts';
 import type { Confirm } from '../program/confirmation.ts';
 import { accountNamed, clientNamed } from '../program/names.ts';
 import type { Operator } from '../program/operator.ts';

@@ -1,7 +1,7 @@
 /** Ends one token, with the authorization it came from where it came from one. */
 import { readValue } from '../../authorizations/token-formats.ts';
-import type { ValueKind } from '../../random-id.ts';
-import { Refusal } from '../../refusal.ts';
+import type { ValueKind } from '../../base/random-id.ts';
+import { Refusal } from '../../base/refusal.ts';
 import { NAME, shapeOf } from '../explain/token-shape.ts';
 import type { Report } from '../program/report.ts';
 import type { Registries } from '../registries.ts';

@@ -4,9 +4,9 @@ import { gunzip, gzip } from 'node:zlib';
 import type { Context } from 'koa';
 import type { Logger } from 'pino';
 import type { ShownOnce } from '../../accounts/shown-once.ts';
-import type { AttemptLimit } from '../../attempt-limits.ts';
-import { networkOf } from '../../network-address.ts';
-import { randomId } from '../../random-id.ts';
+import type { AttemptLimit } from '../../base/attempt-limits.ts';
+import { networkOf } from '../../base/network-address.ts';
+import { randomId } from '../../base/random-id.ts';
 import { ownCookie } from '../own-cookie.ts';
 
 export interface KeptForms {

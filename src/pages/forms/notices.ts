@@ -1,7 +1,7 @@
 /** What a page says once, after a redirect: a sentence in a sealed cookie, not in an address. */
 import type { Context } from 'koa';
-import { type Clock, epochSeconds } from '../../clock.ts';
-import { createSeals } from '../../seals.ts';
+import { type Clock, epochSeconds } from '../../base/clock.ts';
+import { createSeals } from '../../base/seals.ts';
 import { ownCookie } from '../own-cookie.ts';
 import { markOf, type Notices, seeOther, type Visitor } from '../page.ts';
 

@@ -1,5 +1,5 @@
 /** A form that makes something with a secret: however often it is sent, one is made, and shown once. */
-import { randomId, sha256 } from '../../random-id.ts';
+import { randomId, sha256 } from '../../base/random-id.ts';
 
 /** The hidden field that tells one drawn form from the next. */
 const CREATION_KEY_FIELD = 'creation_key';

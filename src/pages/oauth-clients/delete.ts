@@ -1,8 +1,8 @@
 /** `/profile/oauth-clients/:id/delete`: asks for the client's name, then ends it with all its tokens. */
 import type { Context, Next } from 'koa';
+import { Refusal } from '../../base/refusal.ts';
 import { normalizeClientName } from '../../clients/client-rules.ts';
 import { formOf } from '../../provider/form.ts';
-import { Refusal } from '../../refusal.ts';
 import { originOf } from '../page.ts';
 import { get, type PageParts, post, type Route } from '../routes.ts';
 import { accountOf, NOTHING_SENT, typedOf } from '../signed-in.ts';

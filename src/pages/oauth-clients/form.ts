@@ -1,5 +1,6 @@
 /** The form for the name and the redirect URIs of a client: reading it, and drawing it again. */
 import { createHash } from 'node:crypto';
+import type { Problem, Refusal } from '../../base/refusal.ts';
 import { type Client, redirectsPeople } from '../../clients/client.ts';
 import type { ClientChanges } from '../../clients/client-edits.ts';
 import {
@@ -8,7 +9,6 @@ import {
   MOST_REDIRECT_URIS,
   normalizeClientName,
 } from '../../clients/client-rules.ts';
-import type { Problem, Refusal } from '../../refusal.ts';
 import type { ClientFormView, RedirectUriRow } from './view.ts';
 
 /** What was typed, without the rows that were left empty. */

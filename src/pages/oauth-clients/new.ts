@@ -1,8 +1,8 @@
 /** `/profile/oauth-clients/new`: a person registers a client, always a confidential one of theirs. */
 import type { Context, Next } from 'koa';
+import { Refusal } from '../../base/refusal.ts';
 import { normalizeClientName } from '../../clients/client-rules.ts';
 import { formOf } from '../../provider/form.ts';
-import { Refusal } from '../../refusal.ts';
 import { newCreationKey, sentFormFrom } from '../forms/sent-form.ts';
 import { originInSession, seeOther } from '../page.ts';
 import { get, type PageParts, post, type Redraw, type Route } from '../routes.ts';

@@ -2,9 +2,9 @@
 import type { Context, Middleware, Next } from 'koa';
 import type { Activity } from '../../accounts/activity/activity.ts';
 import type { Action } from '../../accounts/activity/activity-words.ts';
+import { requestState } from '../../base/request-state.ts';
 import { hasSecret } from '../../clients/client.ts';
 import type { OwnedClient } from '../../clients/client-row.ts';
-import { requestState } from '../../request-state.ts';
 import { originInSession } from '../page.ts';
 import type { PageParts, Redraw } from '../routes.ts';
 import { accountOf } from '../signed-in.ts';

@@ -1,10 +1,10 @@
 /** `/profile/oauth-clients/:id/secrets`: those a client has, a second one, and the end of the first. */
 import type { Context } from 'koa';
+import { Refusal } from '../../base/refusal.ts';
 import { type ClientSecret, hasSecret } from '../../clients/client.ts';
 import type { OwnedClient } from '../../clients/client-row.ts';
 import { LIVE_SECRETS } from '../../clients/client-secrets.ts';
 import { formOf } from '../../provider/form.ts';
-import { Refusal } from '../../refusal.ts';
 import { seeOther } from '../page.ts';
 import { get, type PageParts, post, type Route } from '../routes.ts';
 import { accountOf } from '../signed-in.ts';

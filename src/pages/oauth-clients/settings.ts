@@ -1,9 +1,9 @@
 /** `/profile/oauth-clients/:id/settings`: what people see of a client, and where they come back to. */
 import type { Context, Next } from 'koa';
+import { Refusal } from '../../base/refusal.ts';
 import type { OwnedClient } from '../../clients/client-row.ts';
 import { normalizeClientName } from '../../clients/client-rules.ts';
 import { formOf } from '../../provider/form.ts';
-import { Refusal } from '../../refusal.ts';
 import { seeOther } from '../page.ts';
 import { get, type PageParts, post, type Redraw, type Route } from '../routes.ts';
 import { NOTHING_SENT, typedOf } from '../signed-in.ts';

@@ -1,8 +1,8 @@
 /** What a passkey is asked to sign: of now, for this browser, for one purpose; kept nowhere until it is answered. */
 import type { Context } from 'koa';
-import { type Clock, epochSeconds } from '../../clock.ts';
-import { randomId } from '../../random-id.ts';
-import { createSeals } from '../../seals.ts';
+import { type Clock, epochSeconds } from '../../base/clock.ts';
+import { randomId } from '../../base/random-id.ts';
+import { createSeals } from '../../base/seals.ts';
 
 /** For the account named, where it is not a sign-in of whoever it may be. */
 export type Purpose = 'sign in' | `confirm ${string}` | `add ${string}`;

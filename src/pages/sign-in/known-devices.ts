@@ -1,9 +1,9 @@
 /** The browsers in which an account has signed in: strangers cannot use up their attempts. */
 import type { Context } from 'koa';
 import type { Account } from '../../accounts/account.ts';
-import { type Clock, epochSeconds } from '../../clock.ts';
-import { randomId } from '../../random-id.ts';
-import { createSeals } from '../../seals.ts';
+import { type Clock, epochSeconds } from '../../base/clock.ts';
+import { randomId } from '../../base/random-id.ts';
+import { createSeals } from '../../base/seals.ts';
 import { ownCookie } from '../own-cookie.ts';
 
 export interface KnownDevices {

@@ -12,9 +12,9 @@ import {
 } from '../../accounts/passkeys/ceremonies.ts';
 import { detailsOf, type Passkey } from '../../accounts/passkeys/passkey.ts';
 import type { Passkeys } from '../../accounts/passkeys/passkeys.ts';
-import type { CreateAttemptLimit } from '../../attempt-limits.ts';
-import type { Clock } from '../../clock.ts';
-import { networkOf } from '../../network-address.ts';
+import type { CreateAttemptLimit } from '../../base/attempt-limits.ts';
+import type { Clock } from '../../base/clock.ts';
+import { networkOf } from '../../base/network-address.ts';
 import { originInSession, originOf } from '../page.ts';
 import { fromOf } from '../words/browser.ts';
 import { CHALLENGE_SECONDS, createChallenges, type Purpose } from './challenges.ts';

@@ -1,9 +1,9 @@
 /** Sign-ins elsewhere that are under way: what the answer is held against, for one browser, once. */
 import type { Context } from 'koa';
 import type { ShownOnce } from '../../accounts/shown-once.ts';
-import type { AttemptLimit, Over } from '../../attempt-limits.ts';
-import { networkOf } from '../../network-address.ts';
-import { randomId } from '../../random-id.ts';
+import type { AttemptLimit, Over } from '../../base/attempt-limits.ts';
+import { networkOf } from '../../base/network-address.ts';
+import { randomId } from '../../base/random-id.ts';
 import type { UpstreamFlow } from '../../upstream/upstream-provider.ts';
 import type { Purpose } from '../sign-in/upstream-ways.ts';
 

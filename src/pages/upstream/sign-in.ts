@@ -6,11 +6,11 @@ import { type Identities, wayIdOf } from '../../accounts/identities/identities.t
 import { passwordLinkPath } from '../../accounts/passwords/link-mail.ts';
 import type { PasswordLinks } from '../../accounts/passwords/links.ts';
 import { canBeStrong } from '../../accounts/sign-in-strength.ts';
-import type { Clock } from '../../clock.ts';
+import type { Clock } from '../../base/clock.ts';
+import { randomId } from '../../base/random-id.ts';
 import type { BrowserSessions } from '../../provider/browser-sessions.ts';
 import { ENDPOINT } from '../../provider/endpoints.ts';
 import type { Interactions } from '../../provider/interactions.ts';
-import { randomId } from '../../random-id.ts';
 import { UpstreamAway, UpstreamRefusal } from '../../upstream/failures.ts';
 import { providerOf } from '../../upstream/hint-domains.ts';
 import {

@@ -1,7 +1,7 @@
 /** The providers that people come from, as the settings name them: sign-ins with them, sign-outs there. */
 import { type ComeInParts, createComeIn } from '../../accounts/identities/coming-in.ts';
 import { createShownOnce } from '../../accounts/shown-once.ts';
-import type { CreateAttemptLimit } from '../../attempt-limits.ts';
+import type { CreateAttemptLimit } from '../../base/attempt-limits.ts';
 import { createUpstreamProvider, type UpstreamProvider } from '../../upstream/upstream-provider.ts';
 import type { VisitorParts } from '../page.ts';
 import { createUpstreamFlows, LONGEST_SECONDS } from './flows.ts';

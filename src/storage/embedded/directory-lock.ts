@@ -2,7 +2,7 @@
 import { readdir, rename, rm } from 'node:fs/promises';
 import { connect, createServer, type Server } from 'node:net';
 import path from 'node:path';
-import { randomId } from '../../random-id.ts';
+import { randomId } from '../../base/random-id.ts';
 
 export interface DirectoryLock {
   release(): Promise<void>;

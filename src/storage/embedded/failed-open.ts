@@ -2,7 +2,7 @@
 import { constants } from 'node:fs';
 import { access, open, readdir, readFile, rm, statfs, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { clusterIn, type DataDirectoryProblem, RESTORE } from '../../data-directory.ts';
+import { clusterIn, type DataDirectoryProblem, RESTORE } from '../../base/data-directory.ts';
 
 /** The version of PostgreSQL that PGlite is, as PG_VERSION says it. */
 export const POSTGRES_VERSION = '18';

@@ -12,7 +12,7 @@ import {
   endFirstStart,
   refuseDamaged,
   refuseOpenUmask,
-} from '../../data-directory.ts';
+} from '../../base/data-directory.ts';
 import { type DirectoryLock, takeDirectoryLock } from './directory-lock.ts';
 import { whyNotOpened } from './failed-open.ts';
 import { type EmbeddedServer, type Listen, serveOnSocket } from './server.ts';

@@ -6,7 +6,7 @@ import type { Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Cluster, type Redis } from 'ioredis';
 import type { Logger } from 'pino';
-import type { Clock } from '../../clock.ts';
+import type { Clock } from '../../base/clock.ts';
 import type { ChangeFeed } from '../change-feed.ts';
 import type { KnownMasters, MasterPosition } from '../known-masters.ts';
 import { StorageUnavailable } from '../storage-unavailable.ts';

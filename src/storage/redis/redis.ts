@@ -2,7 +2,7 @@
 import type { Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Cluster, Redis, type RedisOptions } from 'ioredis';
-import { randomId } from '../../random-id.ts';
+import { randomId } from '../../base/random-id.ts';
 import { StorageUnavailable } from '../storage-unavailable.ts';
 import { type AcceptRedis, guardedConnector } from './guarded-connectors.ts';
 import { SCRIPT_COMMANDS } from './scripts.ts';

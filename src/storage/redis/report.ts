@@ -1,6 +1,6 @@
 /** What an operator wants to know of each Redis that keeps tokens, from its own INFO. */
 import { Cluster, type Redis } from 'ioredis';
-import type { Clock } from '../../clock.ts';
+import type { Clock } from '../../base/clock.ts';
 import { reply } from './redis.ts';
 
 export interface RedisReport {

@@ -1,6 +1,6 @@
 /** The token store on Redis: one key a record, no command with more than one key (Cluster). */
 import { Cluster, type Redis } from 'ioredis';
-import { type Clock, epochSeconds } from '../../clock.ts';
+import { type Clock, epochSeconds } from '../../base/clock.ts';
 import { StorageUnavailable } from '../storage-unavailable.ts';
 import {
   type AuthorizationFacts,

@@ -1,0 +1,179 @@
+/** The doctor's look at the public address: does the service answer there, and safely? */
+import { lookup } from 'node:dns/promises';
+import { ENDPOINT } from '../provider/endpoints.ts';
+import type { Findings } from './findings.ts';
+import { createRequests, type DoctorAnswer, type DoctorRequests, type Send } from './requests.ts';
+import { described, troubleOnTheWay, unreachable } from './troubles.ts';
+
+/** Bytes. A client may send a state of a few thousand characters, a person a form of forty redirect URIs. */
+const LONG_QUERY = 6_000;
+const LARGE_BODY = 40_000;
+const CERTIFICATE_DAYS = 14;
+const DAY = 86_400_000;
+
+export interface AddressToCheck {
+  readonly issuer: string;
+  /** Where to connect instead of to the issuer. */
+  readonly address: string | undefined;
+  readonly signal: AbortSignal;
+}
+
+/** @returns how to send further requests, or undefined if the service does not answer. */
+export async function checkAddress(
+  findings: Findings,
+  target: AddressToCheck,
+): Promise<DoctorRequests | undefined> {
+  const { issuer, address } = target;
+  const answer = await firstAnswer(findings, target);
+  if (!answer) {
+    findings.notChecked(
+      ['certificate', 'hsts', 'plain_http', 'request_sizes'],
+      'the service does not answer at the public address',
+    );
+    return undefined;
+  }
+  const url = new URL(address ?? issuer);
+  if (url.protocol === 'https:') {
+    checkCertificate(findings, issuer, answer.certificateEnds);
+    checkHsts(findings, issuer, answer);
+    if (address === undefined && url.port === '') await checkPlainHttp(findings, target);
+  } else {
+    const because = address === undefined ? 'the issuer is http' : `${address} is http`;
+    findings.notChecked(['certificate', 'hsts', 'plain_http'], because);
+  }
+  const requests = createRequests({ ...target, from: await ownLoopback(target, answer) });
+  await checkSizes(findings, issuer, requests.send);
+  return requests;
+}
+
+/** Asks for the metadata. @returns the answer when it is the service's and of this issuer. */
+async function firstAnswer(
+  findings: Findings,
+  target: AddressToCheck,
+): Promise<DoctorAnswer | undefined> {
+  const { issuer, address } = target;
+  const check = 'public_address';
+  const where = address === undefined ? issuer : `${address} (in the name of ${issuer})`;
+  try {
+    const asked = performance.now();
+    const answer = await createRequests(target).send({ path: ENDPOINT.metadata });
+    const ms = performance.now() - asked;
+    const trouble = troubleOnTheWay(answer);
+    if (trouble) findings.problem({ check, where, ...trouble });
+    else if (answer.status !== 200 || answer.body.issuer !== issuer) {
+      findings.problem({
+        check,
+        where,
+        message: `the metadata there is of the issuer ${answer.body.issuer}: ${described(answer)}`,
+        remedy: 'give every node the same issuer, and the doctor theirs (GATEHOUSE_ISSUER)',
+      });
+    } else {
+      const addresses = await addressesOf(address ?? issuer);
+      findings.ok(check, `${where} (${addresses}) answers with its metadata`, ms);
+      return answer;
+    }
+  } catch (error) {
+    target.signal.throwIfAborted();
+    findings.problem({ check, where, ...unreachable(error) });
+  }
+  return undefined;
+}
+
+async function addressesOf(url: string): Promise<string> {
+  const { hostname } = new URL(url);
+  const found = await lookup(hostname.replace(/^\[|\]$/g, ''), { all: true }).catch(() => []);
+  return found.map(({ address }) => address).join(', ');
+}
+
+function checkCertificate(findings: Findings, where: string, ends: Date | undefined): void {
+  const check = 'certificate';
+  const days = Math.floor(((ends?.getTime() ?? 0) - Date.now()) / DAY);
+  const message = `valid for ${days} more days`;
+  if (days >= CERTIFICATE_DAYS) findings.ok(check, message);
+  else {
+    findings.warning({
+      check,
+      where,
+      message: `only ${message}`,
+      remedy: 'renew it, and see that renewal runs by itself and reloads the proxy',
+    });
+  }
+}
+
+function checkHsts(findings: Findings, where: string, { headers }: DoctorAnswer): void {
+  const check = 'hsts';
+  const policy = headers.get('strict-transport-security');
+  if (policy) findings.ok(check, `Strict-Transport-Security: ${policy}`);
+  else {
+    findings.warning({
+      check,
+      where,
+      message: 'Strict-Transport-Security does not arrive',
+      remedy:
+        'let the proxy pass it on: the service sends it (nginx: no proxy_hide_header, no empty add_header of it)',
+    });
+  }
+}
+
+/** Nobody should type a password on a page that came without TLS. */
+async function checkPlainHttp(findings: Findings, target: AddressToCheck): Promise<void> {
+  const check = 'plain_http';
+  const plain = target.issuer.replace(/^https:/, 'http:');
+  const { send } = createRequests({ ...target, address: plain });
+  const answer = await send({ path: '/login' }).catch(() => undefined);
+  target.signal.throwIfAborted();
+  if (!answer) {
+    findings.ok(check, `nothing answers at ${plain}`);
+    return;
+  }
+  if (answer.headers.get('location')?.startsWith('https://'))
+    findings.ok(check, `${plain} leads to https`);
+  else {
+    findings.warning({
+      check,
+      where: plain,
+      message: `without TLS the answer is ${described(answer)}`,
+      remedy: 'answer there with a redirect to https, and with nothing else',
+    });
+  }
+}
+
+/** Requests as large as they honestly come must arrive, whatever the proxy's limits are. */
+async function checkSizes(findings: Findings, where: string, send: Send): Promise<void> {
+  const check = 'request_sizes';
+  const requests = [
+    {
+      what: `a query of ${LONG_QUERY} characters`,
+      request: { path: `${ENDPOINT.metadata}?${'x'.repeat(LONG_QUERY)}` },
+    },
+    {
+      what: `a body of ${LARGE_BODY} bytes`,
+      request: { path: ENDPOINT.token, form: { filler: 'x'.repeat(LARGE_BODY) } },
+    },
+  ];
+  for (const { what, request } of requests) {
+    const answer = await send(request).catch(unreachable);
+    const trouble = 'remedy' in answer ? answer : troubleOnTheWay(answer);
+    if (trouble) {
+      findings.problem({ check, where, ...trouble, message: `${what}: ${trouble.message}` });
+      return;
+    }
+  }
+  findings.ok(check, `${requests.map(({ what }) => what).join(' and ')} arrive`);
+}
+
+/**
+ * Returns another loopback address to come from if the public address is one of this machine, so
+ * that the doctor can be told from the proxy. Debian enters a machine's own name as 127.0.1.1. Not
+ * every system has more than one.
+ */
+async function ownLoopback(
+  target: AddressToCheck,
+  { to }: DoctorAnswer,
+): Promise<string | undefined> {
+  if (!to.startsWith('127.')) return undefined;
+  const from = to === '127.0.0.2' ? '127.0.0.3' : '127.0.0.2';
+  const { send } = createRequests({ ...target, from });
+  const answer = await send({ path: ENDPOINT.metadata }).catch(() => undefined);
+  return answer?.status === 200 ? from : undefined;
+}

@@ -1,0 +1,229 @@
+/** `operator doctor`: tries the whole service out at its public address, and what it stands on. */
+import { type Command, InvalidArgumentError } from 'commander';
+import type { OperatedBy } from '../accounts/activity/activity.ts';
+import { normalizeEmail } from '../accounts/email.ts';
+import type { Variables } from '../config/environment.ts';
+import { findKeys, findProviders, loadSettingsWithoutSecrets } from '../config/load.ts';
+import { ConfigurationProblems } from '../config/problems.ts';
+import type { SettingsWithoutSecrets } from '../config/settings.ts';
+import { REFUSED } from '../operator/program/failure.ts';
+import type { Operator } from '../operator/program/operator.ts';
+import { listNodes } from '../storage/nodes.ts';
+import type { Database } from '../storage/queries.ts';
+import { StorageUnavailable } from '../storage/storage-unavailable.ts';
+import { checkAddress } from './address.ts';
+import { checkCookies } from './browser.ts';
+import { reportChanges, watchChanges } from './changes.ts';
+import { checkDatabase, reasonOf, remedyOf } from './database.ts';
+import { checkEmails } from './emails.ts';
+import { createFindings, type Findings } from './findings.ts';
+import { checkFlow } from './flow.ts';
+import { checkHops, warnOfIgnoredHeader } from './hops.ts';
+import { checkMail } from './mail.ts';
+import { checkNodeDifferences } from './node-differences.ts';
+import { checkKeys, checkNodeClocks, checkNodes } from './nodes.ts';
+import { checkProviders } from './providers.ts';
+import type { DoctorRequests, Send } from './requests.ts';
+import { checkRequired } from './required.ts';
+import { checkEndings, checkTokenStore } from './token-store.ts';
+import { createVisitors, type Visitor, type Visitors } from './visitor.ts';
+
+/** As a shell would say of a command that Ctrl-C ended. */
+const INTERRUPTED = 130;
+
+interface DoctorOptions {
+  /** Where to connect instead of to the issuer. */
+  readonly address?: string;
+  /** Who gets a test mail. */
+  readonly mail?: string;
+}
+
+export function addDoctorCommand(program: Command, operator: Operator): void {
+  const { print, say, progress, environment } = operator;
+  program
+    .command('doctor')
+    .description(
+      'try the running service out: its stores, its public address, and a whole authorization ' +
+        'with a client that is removed again',
+    )
+    .option(
+      '--address <url>',
+      'connect there instead of to the issuer, and say the issuer’s name: one node behind a proxy',
+      origin,
+    )
+    .option('--mail <address>', 'send one test mail there; without it no mail is sent', mailbox)
+    .action(async (options: DoctorOptions) => {
+      const interruption = new AbortController();
+      operator.onInterrupt(() => interruption.abort());
+      const findings = createFindings((text) => {
+        say(text);
+        progress.show('Checked', findings.all.length);
+      });
+      try {
+        const { signal } = interruption;
+        await examine(findings, { ...options, environment, signal, by: operator.by() });
+      } catch (error) {
+        if (error instanceof StorageUnavailable) findings.problem(storesLost(error));
+        else if (!interruption.signal.aborted) throw error;
+      }
+      const { aborted } = interruption.signal;
+      const count = (status: string): number =>
+        findings.all.filter((finding) => finding.status === status).length;
+      const [problems, warnings] = [count('problem'), count('warning')];
+      print({
+        value: { healthy: problems === 0 && !aborted, problems, warnings, findings: findings.all },
+        text: aborted
+          ? 'Broken off. What was made for it is removed.'
+          : `${problems} problem(s), ${warnings} warning(s).`,
+        exitCode: aborted ? INTERRUPTED : problems > 0 ? REFUSED : 0,
+      });
+    });
+}
+
+/** Answered before: it went away under the doctor, which may have left its account behind. */
+const storesLost = (error: StorageUnavailable) => ({
+  check: 'stores',
+  where: error.reason.startsWith('redis') ? 'REDIS_URL' : 'DATABASE_URL',
+  message: reasonOf(error),
+  remedy: `${remedyOf(error)}; then run the doctor again`,
+});
+
+function origin(text: string): string {
+  if (!/^https?:\/\//.test(text) || !URL.canParse(text)) {
+    throw new InvalidArgumentError('Write an http or https URL, such as http://10.0.0.2:3000.');
+  }
+  return new URL(text).origin;
+}
+
+function mailbox(text: string): string {
+  const address = normalizeEmail(text);
+  if (address !== undefined) return address;
+  throw new InvalidArgumentError('Write an email address, such as you@example.com.');
+}
+
+interface ExaminationOptions extends DoctorOptions {
+  readonly environment: Variables;
+  readonly signal: AbortSignal;
+  readonly by: OperatedBy;
+}
+
+async function examine(
+  findings: Findings,
+  { address, mail: testMailTo, environment, signal, by }: ExaminationOptions,
+): Promise<void> {
+  const settings = settingsChecked(findings, environment);
+  if (!settings) return findings.notChecked(['everything_else'], 'the settings have problems');
+  const database = await checkDatabase(findings, settings);
+  try {
+    signal.throwIfAborted();
+    const tokens = await checkTokenStore(findings, settings, database);
+    const store = tokens?.store;
+    try {
+      await checkKeys(findings, { database, settings, keys: () => findKeys({ environment }) });
+      const nodes = database && (await listNodes(database));
+      await checkNodes(findings, settings, nodes);
+      await checkNodeClocks(findings, database);
+      if (nodes) checkNodeDifferences(findings, nodes, { settings, redis: tokens?.identity });
+      if (database && store) await checkEndings(findings, database, store);
+      await checkMail(findings, settings, testMailTo);
+      await checkProviders(findings, settings.issuer, findProviders({ environment }));
+      if (database) await checkRequired(findings, database, settings.signIn);
+      if (database) await checkEmails(findings, database);
+      const { issuer } = settings;
+      const requests = await checkAddress(findings, { issuer, address, signal });
+      const { passwords } = settings.signIn;
+      const visitors = database && store && createVisitors(database, { by, passwords });
+      await visit(findings, { settings, database, requests, visitors, address, signal });
+    } finally {
+      await store?.close();
+    }
+  } finally {
+    await database?.close();
+  }
+}
+
+function settingsChecked(
+  findings: Findings,
+  environment: Variables,
+): SettingsWithoutSecrets | undefined {
+  try {
+    const settings = loadSettingsWithoutSecrets({ environment });
+    findings.ok('settings', `fine; the issuer is ${settings.issuer}`);
+    return settings;
+  } catch (error) {
+    if (!(error instanceof ConfigurationProblems)) throw error;
+    for (const { path, message, remedy } of error.problems) {
+      findings.problem({ check: 'settings', where: path, message: `${path} ${message}`, remedy });
+    }
+    return undefined;
+  }
+}
+
+interface Visit {
+  readonly settings: SettingsWithoutSecrets;
+  readonly database: Database | undefined;
+  readonly requests: DoctorRequests | undefined;
+  readonly visitors: Visitors | undefined;
+  readonly address: string | undefined;
+  readonly signal: AbortSignal;
+}
+
+/** The flow, with a throw-away account and client that are removed however it ends. */
+async function visit(findings: Findings, parts: Visit): Promise<void> {
+  const { requests, visitors, settings, signal } = parts;
+  const leftOver = await visitors?.removeLeftOver();
+  if (leftOver) findings.ok('left_over', `removed what ${leftOver} earlier run(s) left behind`);
+  if (!requests || !visitors) {
+    const because = visitors ? 'the service does not answer' : 'the stores cannot be used';
+    return findings.notChecked(['flow', 'cookies', 'proxy_hops', 'change_stream'], because);
+  }
+  const visitor = await visitors.add();
+  const { send, openStream } = requests;
+  const stopping = new AbortController();
+  const watching = watchChanges({
+    openStream,
+    client: visitor.resourceServer,
+    signal: AbortSignal.any([signal, stopping.signal]),
+  });
+  try {
+    const { issuer, tokens } = settings;
+    const retryWindow = tokens.retryWindowSeconds;
+    const outcome = await checkFlow(findings, { issuer, send, ...visitor, retryWindow, signal });
+    if (outcome.hasBegun) checkCookies(findings, { issuer, cookies: outcome.cookies });
+    await checkSeenAddress(findings, { ...parts, send, visitors }, visitor);
+    if (outcome.isClientAccepted) {
+      const stream = await watching;
+      signal.throwIfAborted();
+      reportChanges(findings, issuer, stream);
+    } else findings.notChecked(['change_stream'], 'the client could not authenticate');
+  } finally {
+    stopping.abort();
+    await watching;
+    const problems = findings.all.filter(({ status }) => status === 'problem').length;
+    await visitors.remove(
+      visitor.accountId,
+      signal.aborted ? 'broken off' : `${problems} problem(s)`,
+    );
+  }
+}
+
+async function checkSeenAddress(
+  findings: Findings,
+  { settings, database, send, visitors, address }: Visit & { send: Send; visitors: Visitors },
+  visitor: Visitor,
+): Promise<void> {
+  const nodes = database ? await listNodes(database) : [];
+  const ignoringNodes = nodes
+    .filter(({ state, runsWith }) => state !== 'silent' && runsWith?.ignoresForwardedFor)
+    .map(({ node }) => node);
+  if (address !== undefined) {
+    if (ignoringNodes.length > 0) return warnOfIgnoredHeader(findings, ignoringNodes);
+    return findings.notChecked(['proxy_hops'], '--address goes past the proxy');
+  }
+  const recorded = await visitors.recordedAddress(visitor);
+  if (recorded === undefined) {
+    return findings.notChecked(['proxy_hops'], 'nobody could sign in');
+  }
+  const { from, to } = await send({ path: '/login' });
+  checkHops(findings, { recorded, from, to, ignoringNodes, proxyHops: settings.server.proxyHops });
+}

@@ -1,0 +1,79 @@
+/** The doctor's look at the mail server: is it there, and does it accept our login? Sends nothing unasked. */
+import { checkMailServer, createSendMail } from '../accounts/mail/mail.ts';
+import type { SettingsWithoutSecrets } from '../config/settings.ts';
+import type { Findings } from './findings.ts';
+
+const CHECK = 'mail';
+const WHERE = 'SMTP_URL';
+
+/** @param testMailTo gets one mail if it is given. */
+export async function checkMail(
+  findings: Findings,
+  { mail, issuer }: Pick<SettingsWithoutSecrets, 'mail' | 'issuer'>,
+  testMailTo?: string,
+): Promise<void> {
+  if (!mail) {
+    if (testMailTo === undefined) return;
+    return findings.problem({
+      check: CHECK,
+      where: WHERE,
+      message: `no mail was sent to ${testMailTo}: no mail server is configured here`,
+      remedy: 'set SMTP_URL and mail.from, or run the doctor with the environment of the service',
+    });
+  }
+  const { host } = new URL(mail.smtpUrl);
+  const start = performance.now();
+  try {
+    await checkMailServer(mail);
+    if (testMailTo === undefined) {
+      const message = `${host} accepts our connection and login; no mail was sent`;
+      return findings.ok(CHECK, message, performance.now() - start);
+    }
+    await createSendMail(mail)({
+      to: { name: testMailTo, address: testMailTo },
+      subject: 'Test mail of Gatehouse',
+      text: `An operator of ${issuer} tried out with \`gatehouse doctor --mail\` whether mail arrives. There is nothing to do.`,
+    });
+    const message = `${host} took one test mail to ${testMailTo}: see whether it arrives, and where`;
+    findings.ok(CHECK, message, performance.now() - start);
+  } catch (error) {
+    findings.problem({ check: CHECK, where: WHERE, ...mailTrouble(error, host) });
+  }
+}
+
+/** @param error of nodemailer. Its text is the server's or the system's, and never holds the password. */
+function mailTrouble(error: unknown, host: string): { message: string; remedy: string } {
+  const { code = '', message } = error as Error & { code?: string };
+  // A certificate that is not trusted comes as an error of the socket.
+  const kind = /certificate/i.test(message) ? 'ETLS' : code;
+  const { says, remedy } = TROUBLES.find(({ codes }) => codes.includes(kind)) ?? OTHERWISE;
+  return { message: `no mail can be sent: ${host} ${says} (${message.trim()})`, remedy };
+}
+
+const TROUBLES = [
+  {
+    codes: ['EAUTH', 'ENOAUTH'],
+    says: 'does not accept our login',
+    remedy:
+      'compare the user name and password in SMTP_URL with those of the mail server; encode @, : and / in them (%40, %3A, %2F)',
+  },
+  {
+    codes: ['ETLS', 'EREQUIRETLS'],
+    says: 'offers no encryption that we accept',
+    remedy:
+      'write smtps:// for TLS from the first byte (port 465) or smtp:// for STARTTLS (port 587); for an authority of your own set NODE_EXTRA_CA_CERTS',
+  },
+  {
+    codes: ['EENVELOPE', 'EMESSAGE', 'EPROTOCOL'],
+    says: 'refuses the mail or the conversation',
+    remedy: 'let the mail server take mail from mail.from, and see its log',
+  },
+  {
+    codes: ['ECONNECTION', 'ESOCKET', 'ETIMEDOUT', 'EDNS'],
+    says: 'does not answer as a mail server',
+    remedy:
+      'see that the host and port in SMTP_URL are right, that the mail server runs and speaks TLS as SMTP_URL says (smtps:// from the first byte, smtp:// by STARTTLS), and that this machine may connect to it',
+  },
+];
+
+const OTHERWISE = { says: 'fails', remedy: 'see the log of the mail server' };

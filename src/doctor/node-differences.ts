@@ -1,0 +1,183 @@
+/** The doctor's comparison of the nodes: their versions, settings, Redis and limits, and ours. */
+import packageFile from '../../package.json' with { type: 'json' };
+import { comparableSettings } from '../config/node-settings.ts';
+import type { SettingsWithoutSecrets } from '../config/settings.ts';
+import type { ListedNode, RunsWith } from '../storage/nodes.ts';
+import type { Findings } from './findings.ts';
+
+type DescribedNode = ListedNode & { readonly runsWith: RunsWith };
+
+/** Files that a process opens besides one for each connection: stores, mail, providers, pages, log. */
+const OTHER_FILES = 200;
+/** How many differing settings are named. */
+const MAX_NAMED = 8;
+
+const CHECKS = ['node_settings', 'node_redis', 'node_files'];
+
+/** @param redis the id of our Redis; `none` without Redis, undefined if it is not known. */
+export function checkNodeDifferences(
+  findings: Findings,
+  nodes: readonly ListedNode[],
+  { settings, redis }: { settings: SettingsWithoutSecrets; redis: string | undefined },
+): void {
+  const running = nodes.filter(({ state }) => state !== 'silent');
+  const described = running.filter((node): node is DescribedNode => node.runsWith !== undefined);
+  checkVersions(findings, running);
+  if (described.length === 0) {
+    findings.notChecked(CHECKS, 'no node says what it runs with');
+    return;
+  }
+  checkSettings(findings, described, settings);
+  checkRedis(findings, described, redis);
+  checkFiles(findings, described);
+}
+
+function checkVersions(findings: Findings, nodes: readonly ListedNode[]): void {
+  const check = 'node_versions';
+  if (nodes.length === 0) {
+    findings.notChecked([check], 'no node runs');
+    return;
+  }
+  const values = nodes.map(({ node, runsWith }) => ({
+    where: node,
+    value: runsWith?.version ?? 'an older version',
+  }));
+  const groups = groupByValue([...values, { where: 'the doctor', value: packageFile.version }]);
+  const [first] = groups;
+  if (groups.length === 1 && first) {
+    findings.ok(check, `${nodes.length} node(s), each of version ${first.value}`);
+    return;
+  }
+  findings.warning({
+    check,
+    where: nodes.map(({ node }) => node).join(', '),
+    message: `the versions differ: ${inWords(groups)}`,
+    remedy: 'finish the upgrade: the same version on every node, and where the doctor runs',
+  });
+}
+
+/** A setting that the nodes do not share is a problem: any request may go to any node. */
+function checkSettings(
+  findings: Findings,
+  nodes: readonly DescribedNode[],
+  settings: SettingsWithoutSecrets,
+): void {
+  const check = 'node_settings';
+  const ours = comparableSettings(settings);
+  const names = new Set(
+    [ours, ...nodes.map(({ runsWith }) => runsWith.settings)].flatMap(Object.keys),
+  );
+  const among: string[] = [];
+  const withUs: string[] = [];
+  for (const name of names) {
+    const values = nodes.map(({ node, runsWith }) => ({
+      where: node,
+      value: runsWith.settings[name] ?? 'none',
+    }));
+    const here = { where: 'the doctor', value: ours[name] ?? 'none' };
+    if (groupByValue(values).length > 1) among.push(difference(name, values));
+    // The URL of the mail server is a secret, which the doctor need not have.
+    else if (name.startsWith('mail.') && ours[name] === undefined) continue;
+    else if (groupByValue([...values, here]).length > 1) {
+      withUs.push(difference(name, [...values, here]));
+    }
+  }
+  if (among.length > 0) {
+    findings.problem({
+      check,
+      where: nodes.map(({ node }) => node).join(', '),
+      message: `the settings of the nodes differ: ${listed(among)}`,
+      remedy: 'give every node the same settings file and variables, then reload or restart each',
+    });
+  }
+  if (withUs.length > 0) {
+    findings.warning({
+      check,
+      where: 'the settings of the doctor',
+      message: `the nodes run with other settings than these: ${listed(withUs)}`,
+      remedy:
+        'reload or restart the nodes if these settings are newer; else run the doctor with the settings and the environment of the service',
+    });
+  }
+  if (among.length + withUs.length === 0) {
+    findings.ok(check, `${nodes.length} node(s), each with the settings that the doctor has`);
+  }
+}
+
+function checkRedis(
+  findings: Findings,
+  nodes: readonly DescribedNode[],
+  redis: string | undefined,
+): void {
+  const check = 'node_redis';
+  const known = [
+    ...nodes.map(({ node, runsWith }) => ({ where: node, value: runsWith.redis })),
+    { where: 'the doctor', value: redis },
+  ].filter((one): one is Located => one.value !== undefined);
+  const groups = groupByValue(known);
+  if (groups.length <= 1) {
+    const [{ value } = { value: 'none' }] = groups;
+    const words = value === 'none' ? 'no node uses Redis' : 'every node uses the same Redis';
+    findings.ok(check, words);
+    return;
+  }
+  findings.problem({
+    check,
+    where: 'REDIS_URL',
+    message: `the tokens are in different places: ${inWords(
+      groups.map(({ value, where }) => ({
+        where,
+        value: value === 'none' ? 'the database' : `Redis database ${value.slice(0, 6)}`,
+      })),
+    )}; a token that one of them issues is unknown to the others`,
+    remedy:
+      'give every node and the doctor the same REDIS_URL, with the same number of the database',
+  });
+}
+
+function checkFiles(findings: Findings, nodes: readonly DescribedNode[]): void {
+  const check = 'node_files';
+  const tight = nodes.filter(
+    ({ runsWith: { openFiles = Number.POSITIVE_INFINITY, maxConnections } }) =>
+      openFiles < maxConnections + OTHER_FILES,
+  );
+  for (const { node, runsWith } of tight) {
+    findings.warning({
+      check,
+      where: node,
+      message: `it may open ${runsWith.openFiles} files, too few for the ${runsWith.maxConnections} connections of server.max_connections: the next one, to a store as well, fails with EMFILE`,
+      remedy: `set LimitNOFILE=65536 in its unit (\`ulimit -n\` elsewhere), or lower server.max_connections`,
+    });
+  }
+  if (tight.length === 0)
+    findings.ok(check, 'every node may open enough files for its connections');
+}
+
+interface Located {
+  readonly where: string;
+  readonly value: string;
+}
+
+interface Group {
+  readonly value: string;
+  readonly where: string;
+}
+
+function groupByValue(values: readonly Located[]): Group[] {
+  const groups = Map.groupBy(values, ({ value }) => value);
+  return [...groups].map(([value, members]) => ({
+    value,
+    where: members.map(({ where }) => where).join(', '),
+  }));
+}
+
+const inWords = (groups: readonly Group[]): string =>
+  groups.map(({ value, where }) => `${value} (${where})`).join(', ');
+
+const difference = (name: string, values: readonly Located[]): string =>
+  `${name} is ${inWords(groupByValue(values))}`;
+
+const listed = (differences: readonly string[]): string => {
+  const left = differences.length - MAX_NAMED;
+  return [...differences.slice(0, MAX_NAMED), ...(left > 0 ? [`and ${left} more`] : [])].join('; ');
+};

@@ -1,0 +1,102 @@
+/** The throw-away account and client the doctor goes through the flow with, removed whatever happens. */
+import { createAccountRegistry } from '../accounts/account-registry.ts';
+import { createActivity, type OperatedBy } from '../accounts/activity/activity.ts';
+import { passwordLinkPath } from '../accounts/passwords/link-mail.ts';
+import { createPasswordLinks } from '../accounts/passwords/links.ts';
+import { createThrowAwayAccounts } from '../accounts/throw-away-accounts.ts';
+import { createRevocations } from '../authorizations/revocations.ts';
+import { systemClock } from '../base/clock.ts';
+import { createClientRegistry } from '../clients/client-registry.ts';
+import { silentChangeFeed } from '../storage/change-feed.ts';
+import type { Database } from '../storage/queries.ts';
+import type { Flow } from './flow.ts';
+
+export interface Visitor extends Pick<Flow, 'person' | 'client'> {
+  readonly accountId: string;
+  /** May listen for changes. */
+  readonly resourceServer: { readonly id: string; readonly secret: string };
+}
+
+export interface Visitors {
+  add(): Promise<Visitor>;
+  /** The network address that the service recorded of the visitor's sign-in. */
+  recordedAddress(visitor: Visitor): Promise<string | undefined>;
+  /** Deletes the account, its client, their tokens and their records. @param outcome for the audit. */
+  remove(accountId: string, outcome: string): Promise<void>;
+  /** Removes what a run left that was killed. @returns how many accounts it were. */
+  removeLeftOver(): Promise<number>;
+}
+
+/** RFC 2606 §2: nobody has that host, and no browser is sent there. */
+const REDIRECT_URI = 'https://doctor.gatehouse.invalid/callback';
+
+export function createVisitors(
+  database: Database,
+  { by, passwords }: { readonly by: OperatedBy; readonly passwords: boolean },
+): Visitors {
+  const parts = { database, changes: silentChangeFeed, clock: systemClock };
+  const accounts = createAccountRegistry(parts);
+  const clients = createClientRegistry(parts);
+  const activity = createActivity({ ...parts, by });
+  const links = createPasswordLinks({ ...parts, accounts, activity });
+  const throwAway = createThrowAwayAccounts({ ...parts, accounts });
+  const revocations = createRevocations({ ...parts, activity, log: { warn: () => {} } });
+
+  const visitors: Visitors = {
+    async add() {
+      const { account, password } = await throwAway.add();
+      // The account owns the client: so a later run finds both by the address.
+      const { client, secret = '' } = await clients.add({
+        kind: 'confidential',
+        name: 'Gatehouse doctor',
+        redirectUris: [REDIRECT_URI],
+        isNative: false,
+        ownerAccountId: account.id,
+      });
+      const api = await clients.add({
+        kind: 'resource-server',
+        name: 'Gatehouse doctor',
+        redirectUris: [],
+        isNative: false,
+        ownerAccountId: account.id,
+      });
+      return {
+        accountId: account.id,
+        resourceServer: { id: api.client.id, secret: api.secret ?? '' },
+        person: passwords
+          ? { email: account.email, password }
+          : {
+              linkPath: passwordLinkPath(
+                (await links.make(account, 'invitation', 'operator')).token,
+              ),
+            },
+        client: { id: client.id, secret, redirectUri: REDIRECT_URI },
+      };
+    },
+
+    async recordedAddress({ accountId }) {
+      const records = await activity.of(accountId, { limit: 20 });
+      return records.find(({ action }) => action === 'signed_in')?.origin?.address;
+    },
+
+    async remove(accountId, outcome) {
+      for (const { id } of await clients.listByOwner(accountId)) {
+        await clients.remove(id);
+      }
+      await throwAway.remove(accountId, async (tx) => {
+        await revocations.forgetAccount(accountId, tx);
+        await activity.record(
+          { action: 'doctor_ran', actor: 'operator', details: { outcome } },
+          tx,
+        );
+      });
+    },
+
+    async removeLeftOver() {
+      const leftOver = await throwAway.leftOver();
+      for (const { id } of leftOver) await visitors.remove(id, 'an earlier run, broken off');
+      return leftOver.length;
+    },
+  };
+  return visitors;
+}

@@ -1,0 +1,258 @@
+/** Accounts of an import: compared with those that there are, and written. */
+
+import { emailKey, newEmailProblem } from '../accounts/email.ts';
+import type { Identity } from '../accounts/identities/identities.ts';
+import { randomId } from '../base/random-id.ts';
+import type { Queries } from '../storage/queries.ts';
+import { linkAccounts, movingLink, recordsOfAdded, recordsOfChanged } from './account-records.ts';
+import {
+  adopt,
+  type ImportChange,
+  type ImportFacts,
+  type ImportStep,
+  twoOfThem,
+} from './change.ts';
+import type { LineOf } from './line.ts';
+import type { Numbered } from './source.ts';
+
+type AccountLine = Numbered<LineOf<'account'>>;
+
+interface AccountRow {
+  readonly id: string;
+  readonly external_id: string | null;
+  readonly email: string;
+  readonly name: string;
+  readonly is_suspended: boolean;
+  readonly suspended_by_import: boolean;
+}
+
+/** One line with the accounts that have its id, its former id, and its address now. */
+interface Match {
+  readonly position: string;
+  readonly account: AccountRow | null;
+  readonly former: AccountRow | null;
+  readonly holder: AccountRow | null;
+  /** The account that is linked with the identity of the line. */
+  readonly linked: string | null;
+  /** What the first of these accounts is linked with at the issuer of that identity. */
+  readonly subject: string | null;
+}
+
+/** An account as the line wants it. */
+interface Target {
+  readonly id: string;
+  readonly external_id: string;
+  readonly email: string;
+  readonly name: string;
+  readonly suspension: Suspension;
+  /** To be linked with it. */
+  readonly identity: Identity | undefined;
+  readonly changed: readonly string[];
+}
+
+type Suspension = 'begin' | 'end' | 'keep';
+
+/**
+ * An account is found by its external id, or its former one, or else by its address where it was made
+ * by hand: such a one is adopted. Where addresses go from one account of the file to another, they arrive.
+ */
+export async function compareAccounts(
+  queries: Queries,
+  lines: readonly AccountLine[],
+  facts: ImportFacts,
+): Promise<ImportStep> {
+  const matches = await matchesOf(queries, lines);
+  const added: (AccountLine & { id: string })[] = [];
+  const targets: Target[] = [];
+  const movedOut: string[] = [];
+  const changes: ImportChange[] = [];
+
+  for (const { position, account, former, holder, linked, subject } of matches) {
+    const line = lines[Number(position) - 1];
+    if (!line) continue;
+    const { external_id, email } = line;
+    if (account && former) facts.problems.add(line.number, twoOfThem(`${former.external_id}`));
+    const known = account ?? former;
+    const found = known ?? (holder?.external_id === null ? holder : undefined);
+    if (holder && holder.id !== found?.id) {
+      // The line of its holder has another address: nobody has it in the end but this one.
+      if (isInFile(facts, holder)) movedOut.push(holder.id);
+      else facts.problems.add(line.number, takenEmail(holder));
+    }
+    const key = { type: 'account', external_id } as const;
+    // An account may keep an address of the former rule, so that its line does not stop every import.
+    const isRefused = email !== found?.email && newEmailProblem(email);
+    if (isRefused) facts.problems.add(line.number, refusedEmail(email, isRefused));
+    const moves = movingLink(line.identity, found, { linked, subject });
+    if (moves !== undefined) facts.problems.add(line.number, moves);
+    if (!found) {
+      added.push({ ...line, id: randomId('acc_', 16) });
+      const fields = line.suspended ? { suspended: [false, true] as const } : undefined;
+      changes.push({ change: 'added', key, name: email, ...(fields && { fields }) });
+      continue;
+    }
+    if (!account) adopt(facts, key, found.id);
+    const { target, fields } = targetOf(found, line, linked !== null);
+    if (target.changed.length === 0) continue;
+    targets.push(target);
+    changes.push({ change: 'changed', key, name: email, fields });
+  }
+
+  return {
+    changes,
+    async write(tx) {
+      await moveOut(tx, movedOut);
+      await update(tx, targets, facts.now);
+      await insert(tx, added, facts.now);
+      await linkAccounts(tx, [...targets, ...added], facts.now);
+      return [...added.flatMap(recordsOfAdded), ...targets.flatMap(recordsOfChanged)];
+    },
+  };
+}
+
+function isInFile({ index }: ImportFacts, { external_id }: AccountRow): boolean {
+  if (external_id === null) return false;
+  const key = { type: 'account', external_id } as const;
+  return index.has(key) || index.isFormer(key);
+}
+
+function matchesOf(queries: Queries, lines: readonly AccountLine[]): Promise<Match[]> {
+  const columns = (table: string): string =>
+    `CASE WHEN ${table}.id IS NULL THEN NULL ELSE jsonb_build_object(
+      'id', ${table}.id, 'external_id', ${table}.external_id, 'email', ${table}.email,
+      'name', ${table}.name, 'is_suspended', ${table}.suspended_at IS NOT NULL,
+      'suspended_by_import', ${table}.suspended_by_import) END`;
+  return queries.query<Match>(
+    `SELECT line.position, ${columns('a')} AS account, ${columns('f')} AS former,
+        ${columns('h')} AS holder, linked.account_id AS linked, own.subject
+      FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[]) WITH ORDINALITY
+        AS line (external_id, email_key, former_external_id, issuer, subject, position)
+      LEFT JOIN accounts a ON a.external_id = line.external_id
+      LEFT JOIN accounts f ON f.external_id = line.former_external_id
+      LEFT JOIN accounts h ON h.email_key = line.email_key
+      LEFT JOIN account_identities linked
+        ON linked.issuer = line.issuer AND linked.subject = line.subject
+      LEFT JOIN account_identities own
+        ON own.account_id = coalesce(a.id, f.id, h.id) AND own.issuer = line.issuer
+      ORDER BY line.position`,
+    [
+      lines.map(({ external_id }) => external_id),
+      lines.map(({ email }) => emailKey(email)),
+      lines.map(({ former_external_id = null }) => former_external_id),
+      lines.map(({ identity }) => identity?.issuer ?? null),
+      lines.map(({ identity }) => identity?.subject ?? null),
+    ],
+  );
+}
+
+function targetOf(row: AccountRow, line: AccountLine, isLinked: boolean) {
+  const { external_id, email, name, suspended } = line;
+  const identity = isLinked ? undefined : line.identity;
+  const suspension = suspensionOf(row, suspended);
+  const fields = Object.fromEntries(
+    (
+      [
+        ['external_id', row.external_id, external_id],
+        ['email', row.email, email],
+        ['name', row.name, name],
+        ['suspended', row.is_suspended, suspendedAfter(row, suspension)],
+        ['identity', null, identity ? `${identity.subject} at ${identity.issuer}` : null],
+      ] as const
+    )
+      .filter(([, before, after]) => before !== after)
+      .map(([field, before, after]) => [field, [before, after] as const]),
+  );
+  const changed = Object.keys(fields);
+  return {
+    target: { id: row.id, external_id, email, name, suspension, identity, changed },
+    fields,
+  };
+}
+
+/** A line that does not say leaves what was done by hand, and ends what an import did. */
+function suspensionOf(row: AccountRow, suspended: boolean | undefined): Suspension {
+  if (suspended) return row.is_suspended ? 'keep' : 'begin';
+  if (!row.is_suspended) return 'keep';
+  return suspended === false || row.suspended_by_import ? 'end' : 'keep';
+}
+
+const suspendedAfter = (row: AccountRow, suspension: Suspension): boolean =>
+  suspension === 'keep' ? row.is_suspended : suspension === 'begin';
+
+const takenEmail = ({ id, external_id }: AccountRow): string =>
+  external_id === null
+    ? `email: the account ${id}, which was made by hand, has this address; change one of the two`
+    : `email: the account with the external_id ${JSON.stringify(external_id)}, which is not in the ` +
+      'file, has this address; use that external_id, or add a line that gives it another address';
+
+const refusedEmail = (email: string, { other }: { readonly other?: string }): string =>
+  other === undefined
+    ? `email: ${JSON.stringify(email)} is not an email address; write one like "ada@example.com"`
+    : `email: ${JSON.stringify(email)} is another spelling; write ${JSON.stringify(other)}`;
+
+/** Makes room, in the same transaction: the account has its next address when its own line is written. */
+async function moveOut(tx: Queries, ids: readonly string[]): Promise<void> {
+  if (ids.length === 0) return;
+  await tx.query(
+    `UPDATE accounts SET email = 'moving-' || id || '@gatehouse.invalid' WHERE id = ANY($1)`,
+    [ids],
+  );
+}
+
+async function update(tx: Queries, targets: readonly Target[], now: Date): Promise<void> {
+  if (targets.length === 0) return;
+  await tx.query(
+    `UPDATE accounts a SET external_id = line.external_id, email = line.email, name = line.name,
+        suspended_at = CASE line.suspension
+          WHEN 'begin' THEN $6::timestamptz WHEN 'end' THEN NULL ELSE a.suspended_at END,
+        suspended_by_import = CASE line.suspension
+          WHEN 'begin' THEN true WHEN 'end' THEN false ELSE a.suspended_by_import END
+      FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[])
+        AS line (id, external_id, email, name, suspension)
+      WHERE a.id = line.id`,
+    [
+      targets.map(({ id }) => id),
+      targets.map(({ external_id }) => external_id),
+      targets.map(({ email }) => email),
+      targets.map(({ name }) => name),
+      targets.map(({ suspension }) => suspension),
+      now,
+    ],
+  );
+  const readdressed = targets.filter(({ changed }) => changed.includes('email'));
+  if (readdressed.length === 0) return;
+  const ids = readdressed.map(({ id }) => id);
+  // In a statement of its own: the one that changes an address forgets the key (migration 0027).
+  await tx.query(
+    `UPDATE accounts a SET email_key = line.email_key
+      FROM unnest($1::text[], $2::text[]) AS line (id, email_key) WHERE a.id = line.id`,
+    [ids, readdressed.map(({ email }) => emailKey(email))],
+  );
+  // A link that was mailed to the former address must not set the password any more.
+  await tx.query('DELETE FROM password_links WHERE account_id = ANY($1)', [ids]);
+}
+
+async function insert(
+  tx: Queries,
+  added: readonly (AccountLine & { id: string })[],
+  now: Date,
+): Promise<void> {
+  if (added.length === 0) return;
+  await tx.query(
+    `INSERT INTO accounts
+        (id, external_id, email, email_key, name, created_at, suspended_at, suspended_by_import)
+      SELECT id, external_id, email, email_key, name, $6::timestamptz,
+        CASE WHEN is_suspended THEN $6::timestamptz END, is_suspended
+      FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::boolean[], $7::text[])
+        AS line (id, external_id, email, name, is_suspended, email_key)`,
+    [
+      added.map(({ id }) => id),
+      added.map(({ external_id }) => external_id),
+      added.map(({ email }) => email),
+      added.map(({ name }) => name),
+      added.map(({ suspended = false }) => suspended),
+      now,
+      added.map(({ email }) => emailKey(email)),
+    ],
+  );
+}

@@ -1,0 +1,121 @@
+/** One import at a time, on whatever machines they are started: a row says which one is running. */
+import { setTimeout as delay } from 'node:timers/promises';
+import { randomId } from '../base/random-id.ts';
+import { Refusal } from '../base/refusal.ts';
+import type { Database, Queries } from '../storage/queries.ts';
+
+/** The import that is running, for people who wait for it. */
+export interface RunningImport {
+  readonly startedAt: Date;
+  /** Who started it, in which process of which machine. */
+  readonly startedBy: string;
+}
+
+/** Held from the comparison to the last write; disposing it lets the next import begin. */
+export interface ImportLock extends AsyncDisposable {
+  /**
+   * Keeps the lock for as long as this transaction takes.
+   *
+   * @throws ImportLockLost
+   */
+  requireHeld(tx: Queries): Promise<void>;
+}
+
+export interface ImportLockOptions {
+  readonly startedBy: string;
+  /** Called once for each import that has to end first; absent to be refused instead. */
+  readonly onWait?: ((running: RunningImport) => void) | undefined;
+}
+
+/** This process stood still for so long that another import has begun. */
+export class ImportLockLost extends Error {}
+
+/** An import that was killed keeps the next one waiting for so long. */
+const EXPIRY_SECONDS = 30;
+const RENEWAL_MS = (EXPIRY_SECONDS * 1000) / 3;
+const POLL_MS = 500;
+
+// By the database's clock: the clocks of two machines may differ by more than the expiry.
+const EXPIRES_AT = `clock_timestamp() + interval '${EXPIRY_SECONDS} seconds'`;
+
+/**
+ * Waits until no other import is running, and keeps others from beginning.
+ *
+ * @throws Refusal `import_running` if another import runs and `onWait` is absent.
+ */
+export async function lockImports(
+  database: Database,
+  { startedBy, onWait }: ImportLockOptions,
+): Promise<ImportLock> {
+  const holder = randomId('', 16);
+  let waitsFor: number | undefined;
+  for (;;) {
+    const running = await findRunning(database);
+    if (running === undefined && (await begin(database, { holder, startedBy }))) {
+      return held(database, holder);
+    }
+    if (running !== undefined) {
+      if (onWait === undefined) throw importRunning(running);
+      if (running.startedAt.getTime() !== waitsFor) onWait(running);
+      waitsFor = running.startedAt.getTime();
+    }
+    await delay(POLL_MS);
+  }
+}
+
+async function findRunning(database: Queries): Promise<RunningImport | undefined> {
+  const [row] = await database.query<RunningImport>(
+    `SELECT started_at AS "startedAt", started_by AS "startedBy" FROM running_import
+      WHERE expires_at > clock_timestamp()`,
+  );
+  return row;
+}
+
+/** @returns false if another import began first. */
+async function begin(
+  database: Database,
+  { holder, startedBy }: { readonly holder: string; readonly startedBy: string },
+): Promise<boolean> {
+  return database.transaction(async (tx) => {
+    // Waits for the transaction in which an expired import is writing, and sees whether it was renewed.
+    await tx.query('DELETE FROM running_import WHERE expires_at <= clock_timestamp()');
+    const rows = await tx.query(
+      `INSERT INTO running_import (holder, started_by, started_at, expires_at)
+        VALUES ($1, $2, clock_timestamp(), ${EXPIRES_AT}) ON CONFLICT DO NOTHING RETURNING 1`,
+      [holder, startedBy],
+    );
+    return rows.length === 1;
+  });
+}
+
+function held(database: Database, holder: string): ImportLock {
+  const renew = (): Promise<unknown> =>
+    database.query(`UPDATE running_import SET expires_at = ${EXPIRES_AT} WHERE holder = $1`, [
+      holder,
+    ]);
+  // A renewal that fails is made up for by the next one; what writes asks `requireHeld` anyway.
+  const timer = setInterval(() => void renew().catch(() => {}), RENEWAL_MS).unref();
+  return {
+    async requireHeld(tx) {
+      // Not in the way of a renewal, but of the deletion with which another import begins.
+      const rows = await tx.query('SELECT 1 FROM running_import WHERE holder = $1 FOR KEY SHARE', [
+        holder,
+      ]);
+      if (rows.length === 0) throw new ImportLockLost();
+    },
+    async [Symbol.asyncDispose]() {
+      clearInterval(timer);
+      // Where that cannot be done, it expires.
+      await database
+        .query('DELETE FROM running_import WHERE holder = $1', [holder])
+        .catch(() => {});
+    },
+  };
+}
+
+const importRunning = ({ startedAt, startedBy }: RunningImport): Refusal =>
+  new Refusal(
+    'import_running',
+    `Another import is running, since ${startedAt.toISOString()}, by ${startedBy}.`,
+    'Run it again when that one has ended, or without --no-wait.',
+  );

@@ -1,0 +1,193 @@
+/** What a line of an import file may say: the one source of its rules and of its JSON Schema. */
+import { z } from 'zod';
+import { RIGHTS, ROLES } from '../accounts/access/reach.ts';
+import { visibleText } from '../accounts/display-name.ts';
+import { normalizeEmail, otherEmailMeant } from '../accounts/email.ts';
+
+/** As `visibleText` decides, but nothing is corrected: two spellings would be two things. */
+const externalId = z
+  .string({ error: 'is not a text of 1 to 200 visible characters; put the id in quotes' })
+  .refine((id) => visibleText(id) === id, {
+    error: 'is not an id; write 1 to 200 visible characters, without spaces around them',
+  });
+
+const VISIBLE_TEXT = { minLength: 1, maxLength: 200 };
+
+const ownId = idOf('Its id in the system that this file comes from; it stays.');
+const formerId = idOf(
+  'The external_id that it had before, where that system has given it another one.',
+).optional();
+
+const name = z
+  .string({ error: 'is not a text; write the name that pages show, in quotes' })
+  .transform((entered, context) => {
+    const kept = visibleText(entered);
+    if (kept !== undefined) return kept;
+    const message = 'cannot be a name; write 1 to 200 visible characters';
+    context.issues.push({ code: 'custom', message, input: entered });
+    return z.NEVER;
+  })
+  .meta({ description: 'The name that pages show.', ...VISIBLE_TEXT });
+
+const email = z
+  .string({ error: 'is not an email address; write one like "ada@example.com"' })
+  .transform((entered, context) => {
+    const kept = normalizeEmail(entered);
+    const other = kept === undefined ? undefined : otherEmailMeant(kept);
+    if (kept !== undefined && other === undefined) return kept;
+    const message =
+      other === undefined
+        ? 'is not an email address; write one like "ada@example.com"'
+        : `has characters that stand for others; write ${JSON.stringify(other)}, or another address`;
+    context.issues.push({ code: 'custom', message, input: entered });
+    return z.NEVER;
+  })
+  .meta({ description: 'The address to sign in with.', format: 'email' });
+
+const printable = (what: string) =>
+  z
+    .string({ error: `is not a text; write ${what}, in quotes` })
+    .regex(/^[\x20-\x7e]{1,255}$/, { error: 'is not 1 to 255 printable ASCII characters' })
+    .describe(`${what.replace(/^./, (letter) => letter.toUpperCase())}, as its ID tokens say it.`);
+
+const identity = z
+  .strictObject({
+    issuer: printable('the issuer of the provider'),
+    subject: printable('what the provider calls the person (sub)'),
+  })
+  .optional()
+  .describe(
+    'The account elsewhere with which the person signs in, as under sign_in.providers. A link is ' +
+      'made, and never moved or taken away, by an import.',
+  );
+
+const organizationLine = z
+  .strictObject({
+    type: z.literal('organization'),
+    external_id: ownId,
+    former_external_id: formerId,
+    name,
+  })
+  .describe('An organization, to which warehouses belong.');
+
+const warehouseLine = z
+  .strictObject({
+    type: z.literal('warehouse'),
+    external_id: ownId,
+    former_external_id: formerId,
+    organization: idOf('The external_id of its organization.'),
+    former_organization: idOf(
+      'The external_id of the organization that it leaves: without it no warehouse moves.',
+    ).optional(),
+    name,
+  })
+  .describe('A warehouse of an organization.');
+
+const accountLine = z
+  .strictObject({
+    type: z.literal('account'),
+    external_id: ownId,
+    former_external_id: formerId,
+    email,
+    name,
+    identity,
+    suspended: z
+      .boolean({ error: 'is neither true nor false' })
+      .optional()
+      .describe(
+        'true: refused everywhere. false: not, even when suspended by hand. Absent: as false, but ' +
+          'a suspension by hand stays.',
+      ),
+  })
+  .describe('A person who may sign in.');
+
+const membershipLine = z
+  .strictObject({
+    type: z.literal('membership'),
+    account: idOf('The external_id of the account.'),
+    organization: idOf('The external_id of the organization.'),
+    role: z
+      .enum(ROLES, { error: `is not a role; write one of ${ROLES.join(', ')}` })
+      .describe(
+        'Owners and admins have all rights in every warehouse; members and viewers those of ' +
+          'their warehouse_rights lines.',
+      ),
+  })
+  .describe('An account’s role in an organization.');
+
+const rightsLine = z
+  .strictObject({
+    type: z.literal('warehouse_rights'),
+    account: idOf('The external_id of the account.'),
+    warehouse: idOf('The external_id of the warehouse.'),
+    rights: z
+      .array(z.enum(RIGHTS, { error: `is not a right; write some of ${RIGHTS.join(', ')}` }), {
+        error: `is not a list of rights; write one like ["read"], of ${RIGHTS.join(', ')}`,
+      })
+      .min(1, { error: 'is empty; leave the line out instead' })
+      .transform((rights) => RIGHTS.filter((right) => rights.includes(right)))
+      .describe('A viewer may have "read" only.'),
+  })
+  .describe('An account’s rights in one warehouse; needs a membership line in its organization.');
+
+export const importLine = z.discriminatedUnion('type', [
+  organizationLine,
+  warehouseLine,
+  accountLine,
+  membershipLine,
+  rightsLine,
+]);
+
+/** A line that keeps every rule that can be judged without the others. */
+export type ImportLine = z.output<typeof importLine>;
+export type ImportType = ImportLine['type'];
+export type LineOf<Type extends ImportType> = Extract<ImportLine, { type: Type }>;
+
+/** In the order in which they depend on each other. */
+export const IMPORT_TYPES = [
+  'organization',
+  'warehouse',
+  'account',
+  'membership',
+  'warehouse_rights',
+] as const satisfies readonly ImportType[];
+
+const lineKey = z.union([
+  z.object({ type: z.enum(['organization', 'warehouse', 'account']), external_id: externalId }),
+  z.object({ type: z.literal('membership'), account: externalId, organization: externalId }),
+  z.object({ type: z.literal('warehouse_rights'), account: externalId, warehouse: externalId }),
+]);
+
+/** Which thing a line is about. Ids are those of the other system. */
+export type ImportKey = Readonly<z.output<typeof lineKey>>;
+
+/** What a line is about, whatever else is wrong with it; undefined where that is unclear too. */
+export const importLineKey = (line: unknown): ImportKey | undefined => lineKey.safeParse(line).data;
+
+/** The keys that a line of this type may have. */
+export const keysOf = (type: ImportType): string[] =>
+  Object.keys(importLine.options.find(({ shape }) => shape.type.value === type)?.shape ?? {});
+
+/** For editors and for whoever writes the export. */
+export function importJsonSchema() {
+  const { $schema, ...schema } = z.toJSONSchema(importLine, { io: 'input', target: 'draft-7' });
+  return {
+    $schema,
+    title: 'Gatehouse import',
+    description: 'Each line of a file for `gatehouse import FILE` (JSON Lines, UTF-8).',
+    ...schema,
+  };
+}
+
+function idOf(description: string) {
+  return externalId.meta({ description, ...VISIBLE_TEXT });
+}
+
+/** What operators call several of a type. */
+export const PLURALS: Readonly<Record<ImportType, string>> = {
+  organization: 'organizations',
+  warehouse: 'warehouses',
+  account: 'accounts',
+  membership: 'memberships',
+  warehouse_rights: 'rights in warehouses',
+};

@@ -1,0 +1,101 @@
+/** What is kept in the stores, whatever the settings say: wired once, for service and commands. */
+import type { Logger } from 'pino';
+import { createAccess } from '../accounts/access/access.ts';
+import { createPeople } from '../accounts/access/people.ts';
+import { createAccountRegistry } from '../accounts/account-registry.ts';
+import { createActivity, type OperatedBy } from '../accounts/activity/activity.ts';
+import { createApiKeys } from '../accounts/api-keys/api-keys.ts';
+import { createIdentities } from '../accounts/identities/identities.ts';
+import { createUpstreamSessions } from '../accounts/identities/upstream-sessions.ts';
+import { createTakenNames } from '../accounts/organizations/taken-names.ts';
+import { createPasskeys } from '../accounts/passkeys/passkeys.ts';
+import { createPasswordLinks } from '../accounts/passwords/links.ts';
+import { createSessionList } from '../accounts/session-list.ts';
+import { createConnections } from '../authorizations/connections.ts';
+import { createClientRemoval } from '../authorizations/endings.ts';
+import { createRevocations } from '../authorizations/revocations.ts';
+import type { Clock } from '../base/clock.ts';
+import { createClientProblems } from '../clients/client-problems.ts';
+import { createClientRegistry } from '../clients/client-registry.ts';
+import { createClientRequests } from '../clients/client-requests.ts';
+import { writeClientUses, writeSecretUses } from '../clients/client-row.ts';
+import { createRequestStreams } from '../clients/request-streams.ts';
+import type { ChangeFeed } from '../storage/change-feed.ts';
+import { createLastUsed } from '../storage/last-used.ts';
+import type { Database } from '../storage/queries.ts';
+
+export type Registries = ReturnType<typeof createRegistries>;
+
+/** Asks the database nothing yet. Whoever makes them closes them. */
+export function createRegistries(parts: {
+  readonly database: Database;
+  readonly changes: ChangeFeed;
+  readonly clock: Clock;
+  readonly log: Pick<Logger, 'warn' | 'debug'>;
+  readonly issuer: string;
+  /** Of the operator command. */
+  readonly by?: OperatedBy;
+  /** People, and API keys. */
+  readonly mostRemembered?: number | undefined;
+}) {
+  const { database, changes, clock, log, issuer, by, mostRemembered } = parts;
+  const people = createPeople({ database, changes, clock, mostRemembered });
+  const accounts = createAccountRegistry({ database, changes, clock, people });
+  const access = createAccess({ database, changes, clock, people });
+  const takenNames = createTakenNames(issuer);
+  const checks = {
+    isNameTaken: takenNames.isTaken,
+    followBars: access.bars.follow,
+    forgetBars: access.bars.forget,
+  };
+  const clients = createClientRegistry({ database, changes, clock, checks });
+  const connections = createConnections({ database, changes, clock, people });
+  const sessionList = createSessionList({ database, accounts });
+  const activity = createActivity({ database, clock, ...(by && { by }) });
+  const revocations = createRevocations({ database, clock, activity, log });
+  const apiKeys = createApiKeys({ database, changes, clock, activity, mostRemembered });
+  const identities = createIdentities({ database, clock });
+  const upstreamSessions = createUpstreamSessions({ database, clock });
+  const passkeys = createPasskeys({ database, clock, activity });
+  const passwordLinks = createPasswordLinks({ database, clock, accounts, activity });
+  const clientProblems = createClientProblems({ database, clock, log });
+  const clientRequests = createClientRequests({ database, changes, clock, log });
+  const requestStreams = createRequestStreams({ requests: clientRequests, changes });
+  const lastUsed = createLastUsed({
+    clock,
+    log,
+    writers: {
+      client: writeClientUses(database),
+      client_secret: writeSecretUses(database),
+      connection: connections.writeUses,
+      api_key: apiKeys.writeUses,
+    },
+  });
+  return {
+    people,
+    clients,
+    removeClient: createClientRemoval({ clients, connections, activity }),
+    accounts,
+    access,
+    takenNames,
+    sessionList,
+    connections,
+    activity,
+    apiKeys,
+    identities,
+    upstreamSessions,
+    passkeys,
+    passwordLinks,
+    revocations,
+    clientProblems,
+    clientRequests,
+    requestStreams,
+    lastUsed,
+    /** Writes what was noted, and ends what is done beside the requests; the last one first. */
+    async close(): Promise<void> {
+      await lastUsed.close();
+      await clientProblems.close();
+      await revocations.close();
+    },
+  };
+}
