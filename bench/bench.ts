@@ -26,7 +26,8 @@ npm run bench -- sign-in            sign-in of newcomers while one account at on
 npm run bench -- many               introspection of 30,000 people in turn, ten of whom change each second,
                                     or of as many as --people says
 npm run bench -- live               an API that remembers its callers, beside one that asks
-npm run bench -- ends               revocations through each fault, 50 rounds of each or as many as --rounds says
+npm run bench -- ends               revocations through each fault, 50 rounds of each or as many as --rounds says;
+                                    --fault 'PostgreSQL' for those whose name contains that
 npm run bench -- memory             Redis memory of 200,000 live tokens, per million
 npm run bench -- memory --tokens 1000000
 `;
@@ -40,6 +41,7 @@ async function main(): Promise<void> {
       tokens: { type: 'string', default: '200000' },
       people: { type: 'string', default: '30000' },
       rounds: { type: 'string', default: '50' },
+      fault: { type: 'string' },
       on: { type: 'string' },
       help: { type: 'boolean', default: false },
     },
@@ -51,7 +53,8 @@ async function main(): Promise<void> {
   else if (subject === 'many')
     await measureMany({ seconds: count(values.seconds ?? '12'), people: count(values.people) });
   else if (subject === 'live') await measureLive(count(values.seconds ?? '5'));
-  else if (subject === 'ends') console.log(endsTable(await measureEnds(count(values.rounds))));
+  else if (subject === 'ends')
+    console.log(endsTable(await measureEnds(count(values.rounds), values.fault)));
   else if (subject === 'requests') {
     await measureRequests({
       seconds: count(values.seconds ?? '8'),
