@@ -7,6 +7,7 @@ import { eventually } from '../support/eventually.ts';
 import { readinessOf } from '../support/metrics.ts';
 import { introspect, revokeCurrent } from '../support/oauth.ts';
 import {
+  addReplica,
   ask,
   askSentinel,
   clusterUrlOf,
@@ -196,6 +197,34 @@ describeOn([postgresServer, redisServer], 'ends on a Cluster', () => {
       .flatMap(({ logLines }) => logLines)
       .map((line) => Number(JSON.parse(line).revived ?? 0));
     expect(Math.max(...revived), 'there was something to end again').to.be.above(0);
+  });
+
+  it('stay in force when a replica that has not heard of them takes the place of its master', async () => {
+    const [master] = masters;
+    if (!master) throw new Error('no cluster');
+    const replica = await addReplica(master);
+    const tokens: string[] = [];
+    for (let count = 0; count < 30; count += 1) {
+      tokens.push((await on.partner.tokens(on.clients.confidential)).accessToken);
+    }
+    await eventually(async () => {
+      expect(await ask(replica, 'DBSIZE')).to.equal(await ask(master, 'DBSIZE'));
+    });
+    await replica.kill();
+    for (const token of tokens) {
+      expect((await revokeCurrent(on.issuer, token)).status).to.equal(204);
+    }
+    await master.kill();
+    await replica.restart();
+    await eventually(() => ask(replica, 'CLUSTER', 'FAILOVER', 'TAKEOVER'));
+    await eventually(() => on.service.store.ping());
+    for (const token of tokens) {
+      const { status, body } = await introspect(on.issuer, on.clients.resourceServer, token);
+      expect([status, body.active]).to.deep.equal([200, false]);
+    }
+    const revived = on.service.logLines.map((line) => Number(JSON.parse(line).revived ?? 0));
+    expect(Math.max(...revived), 'there was something to end again').to.be.above(0);
+    masters = [replica, ...masters.slice(1)];
   });
 
   it('agree with the reference model in a random walk', async () => {

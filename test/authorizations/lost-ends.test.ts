@@ -145,6 +145,44 @@ describeOn([postgresServer, redisServer], 'ends that Redis lost', () => {
     for (const token of tokens) expect(await on.partner.isActive(token)).to.equal(true);
   });
 
+  it('keep each node from answering while PostgreSQL does not say which Redis is known', async () => {
+    const tokens = await issueTokens();
+    await expectRevoked(tokens);
+    await database().query('ALTER TABLE redis_masters RENAME TO out_of_reach');
+    await redis.kill();
+    await redis.restart();
+    for (const node of nodes()) {
+      await eventually(async () => {
+        expect((await readinessOf(node)).body.reason).to.contain(
+          'whether this Redis has lost ends',
+        );
+      });
+      for (const token of tokens) {
+        const answer = await introspect(node.issuer, on.clients.resourceServer, token);
+        expect(answer.status).to.equal(503);
+      }
+    }
+    await database().query('ALTER TABLE out_of_reach RENAME TO redis_masters');
+    await expectBothReady();
+    for (const token of tokens) expect(await on.partner.isActive(token)).to.equal(false);
+  });
+
+  it('are repeated on one that is behind what was seen of it', async () => {
+    await expectRevoked(await issueTokens());
+    const before = await repeats();
+    await database().query(
+      'UPDATE redis_masters SET replication_offset = replication_offset + 1e9',
+    );
+    const next = await start({ beside: on.service });
+    expect(
+      counted(await scrape(next), 'gatehouse_ends_repeats_total')[''],
+      'by the new node',
+    ).to.equal(1);
+    await expectBothReady();
+    expect(await repeats(), 'by the others').to.equal(before);
+    await next.close();
+  });
+
   it('are not answered when they are done on a Redis that was replaced meanwhile', async () => {
     const [token = ''] = await issueTokens();
     // As another node does that met the next master, and nobody heard of it yet.

@@ -42,22 +42,35 @@ export const SLOTS = [
   ['10923', '16383'],
 ] as const;
 
+async function startClusterNode() {
+  const busPort = await freePort();
+  const server = await startRedisServer({
+    'cluster-enabled': 'yes',
+    // By default 10000 above the port, which may be no port any more.
+    'cluster-port': String(busPort),
+    'cluster-node-timeout': '2000',
+    'repl-diskless-sync-delay': '0',
+    // Or what was written in the last second may be lost with the process.
+    appendfsync: 'always',
+  });
+  return { server, busPort };
+}
+
+/** Adds a replica to the Cluster of this master. Resolves when it has the data of its master. */
+export async function addReplica(master: RedisServer): Promise<RedisServer> {
+  const { server, busPort } = await startClusterNode();
+  await ask(master, 'CLUSTER', 'MEET', '127.0.0.1', portOf(server), String(busPort));
+  const id = String(await ask(master, 'CLUSTER', 'MYID'));
+  await eventually(() => ask(server, 'CLUSTER', 'REPLICATE', id));
+  await eventually(async () => {
+    expect(await ask(server, 'INFO', 'replication')).to.contain('master_link_status:up');
+  });
+  return server;
+}
+
 /** Three masters without replicas, each with a third of the slots. */
 export async function startCluster(): Promise<readonly RedisServer[]> {
-  const nodes = await Promise.all(
-    [0, 1, 2].map(async () => {
-      const busPort = await freePort();
-      const server = await startRedisServer({
-        'cluster-enabled': 'yes',
-        // By default 10000 above the port, which may be no port any more.
-        'cluster-port': String(busPort),
-        'cluster-node-timeout': '2000',
-        // Or what was written in the last second may be lost with the process.
-        appendfsync: 'always',
-      });
-      return { server, busPort };
-    }),
-  );
+  const nodes = await Promise.all([0, 1, 2].map(startClusterNode));
   const [first] = nodes;
   if (!first) throw new Error('no node');
   for (const [index, { server }] of nodes.entries()) {
