@@ -673,7 +673,7 @@ const LIST: readonly (Place | readonly [rule: string, from: string, to: string])
   { in: 'src/resource-server/introspector.ts', by: 'resource-server/fails-closed' },
   ['failures are printed once a second', '< 1_000) return;', '< 0) return;'],
   { in: 'src/resource-server/introspection-endpoint.ts', by: 'resource-server/fails-closed' },
-  ['an answer ends', 'if (text.length > LONGEST_ANSWER) giveUp(tooLong(url));', ''],
+  ['an answer ends', 'if (text.length > MAX_ANSWER_LENGTH) giveUp(tooLong(url));', ''],
   { in: 'src/resource-server/refusal.ts', by: 'resource-server/servers' },
   ['a refusal is sent by each server, Apollo among them',
     'Object.assign(new Map(Object.entries(sent)), sent)', '{ ...sent } as never'],

@@ -1,9 +1,9 @@
-/** The time, passed to every part that needs it, so that tests move it instead of sleeping. */
+/** The clock that every part receives, so that tests move it instead of sleeping. */
 
 /** Milliseconds since the epoch. */
 export type Clock = () => number;
 
-/** Looks `Date.now` up at each call, so that whoever replaces it (a test) moves this clock as well. */
+/** Looks up `Date.now` at each call, so that a test that replaces it moves this clock, too. */
 export const systemClock: Clock = () => Date.now();
 
 /** Whole seconds since the epoch, the unit of `exp` and `iat` (RFC 7519 §2, NumericDate). */

@@ -1,30 +1,29 @@
-/** What lies in the data directory of an embedded deployment, and whether it is all there. */
+/** The data directory of an embedded deployment, and checks that it is complete and private. */
 import { existsSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 
-/** The folder of the database. */
 export const clusterIn = (directory: string): string => path.join(directory, 'postgres');
 
-/** Whether there is a database: PostgreSQL's own sign of one. */
+/** True if there is a database: PostgreSQL itself recognizes one by this file. */
 export const hasDatabase = (directory: string): boolean =>
   existsSync(path.join(clusterIn(directory), 'PG_VERSION'));
 
-/** There from before the first thing is made until the database is. */
+/** A marker that exists from before the first file is created until the database is complete. */
 const firstStartIn = (directory: string): string => path.join(directory, '.first-start');
 
-/** Sockets and claims begin with a dot; a disk of its own brings the other. */
-const isOfNobody = (name: string): boolean => name.startsWith('.') || name === 'lost+found';
+/** Sockets and lock files begin with a dot; a separate disk has `lost+found`. */
+const isIgnored = (name: string): boolean => name.startsWith('.') || name === 'lost+found';
 
-/** Notes that whatever is missing from now on was never there. */
+/** Marks an empty directory, so that a start that fails half-way is not taken for damage. */
 export function beginFirstStart(directory: string): void {
-  if (readdirSync(directory).every(isOfNobody)) writeFileSync(firstStartIn(directory), '');
+  if (readdirSync(directory).every(isIgnored)) writeFileSync(firstStartIn(directory), '');
 }
 
 export function endFirstStart(directory: string): void {
   rmSync(firstStartIn(directory), { force: true });
 }
 
-/** Why a data directory is not opened. `damaged` only for what was shown: other data may be whole. */
+/** Why a data directory is not opened. `damaged` only if that was proved: otherwise the data may be intact. */
 export interface DataDirectoryProblem {
   readonly code:
     | 'data_directory_unsafe'
@@ -33,7 +32,7 @@ export interface DataDirectoryProblem {
     | 'data_directory_damaged'
     | 'data_directory_not_opened'
     | 'disk_full';
-  /** Follows the name of the directory. */
+  /** The rest of a sentence that begins with the name of the directory. */
   readonly what: string;
   readonly remedy: string;
 }
@@ -57,8 +56,8 @@ export const RESTORE =
   'directory in its place (secrets.json and postgres together), and start again';
 
 /**
- * Refuses to make anything that everybody may write, the socket of the database among it: a folder
- * that is opened a moment later, or copied, would let everybody in.
+ * Refuses a umask with which every user of the machine could write the new files, among them the
+ * socket of the database.
  *
  * @throws DataDirectoryRefused
  */
@@ -76,8 +75,8 @@ export function refuseOpenUmask(directory: string): void {
 }
 
 /**
- * Refuses a directory in which a new database would take the place of one that is lost, or that
- * others may enter: who reads the database reads password hashes.
+ * Refuses a directory in which a new database would silently replace a lost one, and one that other
+ * users may enter: the database contains password hashes.
  *
  * @throws DataDirectoryRefused
  */
@@ -91,7 +90,7 @@ export function refuseDamaged(directory: string): void {
     });
   }
   if (hasDatabase(directory) || existsSync(firstStartIn(directory))) return;
-  const found = readdirSync(directory).filter((name) => !isOfNobody(name));
+  const found = readdirSync(directory).filter((name) => !isIgnored(name));
   if (found.length === 0) return;
   throw new DataDirectoryRefused(directory, {
     code: 'data_directory_damaged',

@@ -1,19 +1,19 @@
-/** What an email address is, wherever a new one is given: a dot-string and a domain (RFC 5321 §4.1.2). */
+/** Checks new email addresses: a dot-string and a domain (RFC 5321 §4.1.2). */
 import { domainToASCII, domainToUnicode } from 'node:url';
 
 /** RFC 5321 §4.5.3.1.3: the path with its two brackets has at most 256 octets. */
 export const MAX_ADDRESS_BYTES = 254;
-/** RFC 5321 §4.5.3.1.1. */
+/** RFC 5321 §4.5.3.1.1: the part before the `@`. */
 const MAX_LOCAL_PART_BYTES = 64;
 
-/** Atoms joined by dots: no quotes, comments, brackets or blanks. RFC 6531 §3.3 adds other scripts. */
+/** Atoms joined by dots: no quotes, comments, brackets or spaces. RFC 6531 §3.3 adds other scripts. */
 const DOT_STRING = /^[\w!#$%&'*+/=?^`{|}~\P{ASCII}-]+(?:\.[\w!#$%&'*+/=?^`{|}~\P{ASCII}-]+)*$/u;
 const INVISIBLE = /[\s\p{C}]/u;
-/** Letters, digits and inner hyphens; the last label is no number, or it would be an IPv4 address. */
+/** Letters, digits and inner hyphens. A last label of digits would make it an IPv4 address. */
 const DOMAIN =
   /^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)*(?!\d+$)[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 
-/** True for `ada@example.com`. One in quotes, with a comment, a port or an IP address is none. */
+/** True for `ada@example.com`; false for addresses with quotes, a comment, a port or an IP address. */
 export function isMailbox(address: string): boolean {
   const at = address.lastIndexOf('@');
   const [local, domain] = [address.slice(0, Math.max(0, at)), address.slice(at + 1)];
@@ -22,14 +22,14 @@ export function isMailbox(address: string): boolean {
   return DOT_STRING.test(local) && !INVISIBLE.test(local) && isDomain(domain);
 }
 
-/** Browsers' rules (`domainToASCII`) correct a spelling and read numbers as IPv4: nothing may change. */
+/** `domainToASCII` corrects spellings and reads numbers as IPv4, so its result must equal the input. */
 function isDomain(domain: string): boolean {
   const ascii = domainToASCII(domain);
   const spelled = domain.toLowerCase();
   return DOMAIN.test(ascii) && (ascii === spelled || domainToUnicode(ascii) === spelled);
 }
 
-/** The address with its domain in its own script, if that is written in ASCII (`xn--bcher-kva.example`). */
+/** Returns the address with its domain in Unicode, if it was given as `xn--bcher-kva.example`. */
 export function inOwnScript(address: string): string | undefined {
   const at = address.lastIndexOf('@') + 1;
   const domain = address.slice(at).toLowerCase();

@@ -1,4 +1,4 @@
-/** What a name may be made of where others read it, and which names look alike. */
+/** Rules for names that other people read: allowed characters, and names that look alike. */
 import unhomoglyph from 'unhomoglyph';
 
 /**
@@ -7,19 +7,19 @@ import unhomoglyph from 'unhomoglyph';
  */
 export const INVISIBLE = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]/u;
 
-/** Letters that show nothing: a name of them is an empty one. */
+/** Letters without a visible shape: a name made of them looks empty. */
 const BLANK_LETTER = /[\u115f\u1160\u2800\u3164\uffa0]/u;
 
 export const hasBlankLetter = (name: string): boolean => BLANK_LETTER.test(name);
 
 const MAX_MARKS = 2;
-/** In Tibetan, letters below others are marks as well. */
+/** Without Tibetan, whose subjoined letters are marks, too. */
 const MARKS = /[[\p{Mn}\p{Me}]--\p{Script=Tibetan}]/gv;
 
-/** Whether a letter carries so many marks that they cover what stands around it. */
+/** True if a letter has so many marks that they cover the text around it. */
 export function isOverloaded(name: string): boolean {
   return Array.from(graphemes.segment(name.normalize('NFC'))).some(({ segment }) => {
-    // What Unicode has as one letter with all of its marks is a letter of some language.
+    // A letter that Unicode has precomposed with all of its marks is a letter of some language.
     if (marksIn(segment) === 0) return false;
     return marksIn(segment.normalize('NFD')) > MAX_MARKS;
   });
@@ -28,13 +28,13 @@ export function isOverloaded(name: string): boolean {
 const graphemes = new Intl.Segmenter('en', { granularity: 'grapheme' });
 const marksIn = (text: string): number => text.match(MARKS)?.length ?? 0;
 
-/** As the refusals have their problems. */
+/** The shape of the problems of a `Refusal`. */
 export interface NameProblem {
   readonly code: 'name_marks' | 'name_scripts' | 'name_address';
   readonly message: string;
 }
 
-/** The problems of a name that others take for a claim; none where it is fine. */
+/** Returns the problems of a name that could mislead its readers. */
 export function claimProblems(name: string): NameProblem[] {
   const problems: NameProblem[] = [];
   if (isOverloaded(name)) {
@@ -54,12 +54,12 @@ export function claimProblems(name: string): NameProblem[] {
   return problems;
 }
 
-/** Recommended for identifiers (UAX #31, table 5); Latin and the East Asian ones stand below. */
+/** Scripts recommended for identifiers (UAX #31, table 5), without Latin and the East Asian ones below. */
 const SINGLE_SCRIPTS =
   'Arabic Armenian Bengali Cyrillic Devanagari Ethiopic Georgian Greek Gujarati Gurmukhi Hebrew ' +
   'Kannada Khmer Lao Malayalam Myanmar Oriya Sinhala Tamil Telugu Thaana Thai Tibetan';
 
-/** UTS #39 §5.2: a name is of one script, or of one of these sets ("highly restrictive"). */
+/** UTS #39 §5.2, "highly restrictive": a name uses one script or one of these sets. */
 const WRITINGS: readonly RegExp[] = [
   ['Latin', 'Han', 'Hiragana', 'Katakana'],
   ['Latin', 'Han', 'Bopomofo'],
@@ -75,7 +75,7 @@ function isOfOneWriting(name: string): boolean {
   return WRITINGS.some((writing) => writing.test(letters));
 }
 
-/** Top-level domains that names of programs end with by chance are left out, such as `js`. */
+/** Common top-level domains. Without those that program names end with by chance, such as `js`. */
 const ENDINGS = new Set(
   'app biz cloud com dev edu gov info int mil net online org shop site store tech test xyz'.split(
     ' ',
@@ -84,7 +84,7 @@ const ENDINGS = new Set(
 const REGIONS = new Intl.DisplayNames('en', { type: 'region', fallback: 'none' });
 
 function holdsAddress(name: string): boolean {
-  // Full-width dots and slashes are read as what they stand for.
+  // Normalizes full-width dots and slashes.
   const text = name.normalize('NFKC').toLowerCase();
   if (text.includes('://')) return true;
   return text.split(/[^\p{L}\p{M}\p{N}.-]/u).some(isHost);
@@ -95,40 +95,40 @@ function isHost(word: string): boolean {
   const last = labels.at(-1) ?? '';
   if (labels.length < 2 || labels.includes('')) return false;
   if (labels[0] === 'www' || ENDINGS.has(last) || last.startsWith('xn--')) return true;
-  // The top-level domains of two letters are those of countries.
+  // Two-letter top-level domains belong to countries.
   return /^[a-z]{2}$/.test(last) && REGIONS.of(last.toUpperCase()) !== undefined;
 }
 
 /**
- * What a name looks like: names with the same look could be taken for each other (UTS #39 §4). Letter
- * case, accents, spaces and punctuation make no difference, and neither do letters of other scripts
- * and digits that look like a letter.
+ * Returns the skeleton of a name: names with the same skeleton look alike (UTS #39 §4). It ignores
+ * letter case, accents, spaces and punctuation, and letters of other scripts and digits count as the
+ * letter that they look like.
  */
 export function lookOf(name: string): string {
   const plain = name.normalize('NFKD');
-  // Twice, because what looks alike in capitals differs in small letters, and the other way round.
+  // Twice, because letters may look alike only as capitals, or only as small letters.
   const seen = unhomoglyph(unhomoglyph(plain).toLowerCase()).normalize('NFKD');
-  // `i` and `l` are the same in capitals, as `I` and `l` are in many fonts.
+  // `I` and `l` look the same in many fonts.
   const look = seen.replace(/i/g, 'l').replace(UNSEEN, '');
   return look === '' ? plain.replace(/\s/g, '') : look;
 }
 
-/** All but letters, digits and the marks that belong to a script, such as vowel signs. */
+/** Everything but letters, digits and the marks of a script, such as vowel signs. */
 const UNSEEN = /[^[\p{L}\p{N}\p{M}]--[[\p{M}&&\p{Script=Inherited}]--[\u3099\u309a]]]/gv;
 
-/** A word that names may not contain, for it is who runs the service. */
+/** A word that names may not contain, because it stands for the operator of the service. */
 export interface ReservedWord {
   readonly look: string;
-  /** Also as part of a longer word: only where it is long enough not to be there by chance. */
+  /** True if it is also refused inside a longer word: only for words too long to occur by chance. */
   readonly isAnywhere: boolean;
 }
 
 const SHORTEST_ANYWHERE = 6;
 const PRODUCT = 'Gatehouse';
-/** Below these, domains are registered as below a top-level domain: `example.co.uk`. */
+/** Second-level domains under which domains are registered, as in `example.co.uk`. */
 const SECOND_LEVEL = new Set('ac co com edu gov net org'.split(' '));
 
-/** The name of this product, and what the issuer's host is called: `acme` of `auth.acme.example`. */
+/** Returns the product's name and the name in the issuer's host: `acme` of `auth.acme.example`. */
 export function reservedWords(issuer: string): ReservedWord[] {
   const { hostname } = new URL(issuer);
   const labels = /^[\d.]+$|:/.test(hostname) ? [] : hostname.split('.').slice(0, -1);

@@ -1,13 +1,13 @@
-/** Who counts as one address: what a stranger can change without effort must not begin a new count. */
+/** The address that limits count by. An attacker must not get a new count without effort. */
 import { isIPv6 } from 'node:net';
 
-/** Sent by the doctor in an `X-Forwarded-For` of its own: an address that no host has (RFC 5737 §3). */
+/** The doctor sends it in `X-Forwarded-For`. No host has this address (RFC 5737 §3). */
 export const BOGUS_ADDRESS = '203.0.113.7';
 
 /**
- * The address to count by: IPv4 as it is, also where it is written as IPv6 (RFC 4291 §2.5.5.2); of
- * IPv6 the first 64 bits, because whoever has one address of such a network has all 2^64 of it
- * (RFC 4291 §2.5.4). Anything else (a proxy may write any text) as it is.
+ * Returns an IPv4 address unchanged, also if it is written as IPv6 (RFC 4291 §2.5.5.2); of IPv6 the
+ * first 64 bits, because the owner of one address of such a network usually has all 2^64 of them
+ * (RFC 4291 §2.5.4); and anything else unchanged, because a proxy may send any text.
  */
 export function networkOf(address: string): string {
   const [withoutZone = ''] = address.split('%');
@@ -20,9 +20,9 @@ export function networkOf(address: string): string {
   return `${network.join(':')}::/64`;
 }
 
-/** The eight groups of 16 bits. */
+/** Returns the eight 16-bit groups of an IPv6 address. */
 function groupsOf(address: string): number[] {
-  // As URLs spell it: no dotted part, one `::` at most.
+  // The URL parser normalizes it: no dotted part, at most one `::`.
   const spelled = new URL(`http://[${address}]`).hostname.slice(1, -1);
   const [before = [], after = []] = spelled
     .split('::')

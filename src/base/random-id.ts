@@ -1,12 +1,12 @@
-/** What is given out: random ids and values, how they look, and the hash they are kept under. */
+/** Random ids and secrets, their formats, and the hash under which secrets are stored. */
 import { hash, randomFillSync } from 'node:crypto';
 
-/** Taken from the system for many ids at once: to ask it takes longer than to make one. */
+/** Random bytes for many ids: one system call per id would take longer than the rest of the work. */
 const random = Buffer.alloc(4_096);
 let taken = random.length;
 
 /**
- * An identifier of `[A-Za-z0-9_-]`: the prefix, then `characters` random ones of 6 bits each.
+ * Returns the prefix, then `characters` random ones of `[A-Za-z0-9_-]`, 6 bits each.
  *
  * @param characters 22 for 132 bits, 43 for 258 bits (a secret).
  */
@@ -17,20 +17,19 @@ export function randomId(prefix: string, characters: number): string {
     taken = 0;
   }
   const text = random.toString('base64url', taken, taken + bytes);
-  // Secrets are among them: what was given out is not kept here.
+  // Some ids are secrets, so their bytes do not stay in memory.
   random.fill(0, taken, taken + bytes);
   taken += bytes;
   return prefix + text.slice(0, characters);
 }
 
-/** The id of an account: clients refer to it as well. */
 export const ACCOUNT_ID = /^acc_[A-Za-z0-9_-]{16}$/;
 
 export type ValueKind = keyof typeof FORMS;
 
 /**
- * A prefix that secret scanners know, and how many of `[A-Za-z0-9_-]` follow. A refresh token counts
- * its refreshes at its end.
+ * The prefix, which secret scanners know, and the number of characters of `[A-Za-z0-9_-]` after it. A
+ * refresh token ends with the number of its rotations, so its length varies.
  */
 export const FORMS = {
   access_token: { prefix: 'gate_at_', least: 89, most: 89 },
@@ -42,22 +41,22 @@ export const FORMS = {
   client_id: { prefix: 'gate_ci_', least: 22, most: 22 },
 } as const;
 
-/** @returns whether a value is of that form. Others exist nowhere, and need not be looked for. */
+/** Returns a check of the format. A value that fails it was never issued and needs no look-up. */
 export function formTest(kind: ValueKind): (value: string) => boolean {
   const { prefix, least, most } = FORMS[kind];
   const pattern = new RegExp(`^${prefix}[A-Za-z0-9_-]{${least},${most}}$`);
   return (value) => pattern.test(value);
 }
 
-/** A random one, of 6 bits for each character. */
+/** Returns a new random value, with 6 bits for each character. */
 export const newValue = (
   kind: 'client_secret' | 'api_key' | 'client_id' | 'machine_token',
 ): string => randomId(FORMS[kind].prefix, FORMS[kind].least);
 
-/** Other ids exist nowhere, and some (with a NUL byte) PostgreSQL would answer with an error. */
+/** Check ids before a query: PostgreSQL answers some invalid ones (with a NUL byte) with an error. */
 export const isClientId = formTest('client_id');
 
-/** SHA-256 in base64url, 43 characters: enough for values of at least 256 random bits. */
+/** SHA-256 in base64url, 43 characters. Needs no salt for values of at least 256 random bits. */
 export function sha256(value: string): string {
   return hash('sha256', value, 'base64url');
 }

@@ -1,9 +1,9 @@
-/** A request that a rule forbids, said so that the operator command and the pages can print it. */
+/** Errors for requests that a rule forbids, with texts for the operator command and the pages. */
 
-/** One thing wrong with one value; `index` is its row where the value is one of a list. */
+/** One problem of one value. `index` is its row if the value is part of a list. */
 export interface Problem<Code extends string = string> {
   readonly code: Code;
-  /** A sentence for a person that says what is wrong and what to do about it. */
+  /** A sentence for the user: what is wrong, and what to do about it. */
   readonly message: string;
   readonly index?: number;
 }
@@ -13,7 +13,7 @@ export class Refusal extends Error {
   /** Stable: scripts may compare it. */
   readonly code: string;
   readonly remedy: string;
-  /** Each single cause, where there can be several. */
+  /** Each single cause, if there can be several. */
   readonly problems: readonly Problem[];
 
   constructor(
@@ -31,9 +31,10 @@ export class Refusal extends Error {
 }
 
 /**
- * Too many requests of one account wait for their turn (storage/account-turns.ts); nothing was done.
+ * Thrown if too many requests of one account wait for their turn (storage/account-turns.ts). Nothing
+ * was changed.
  *
- * The members are what oidc-provider and Koa read from an error, as of `StorageUnavailable`.
+ * oidc-provider and Koa read these members from an error, as from `StorageUnavailable`.
  */
 export class AccountBusy extends Error {
   readonly code = 'account_busy';
@@ -51,8 +52,8 @@ export class AccountBusy extends Error {
 }
 
 /**
- * Runs one statement and turns the violation of a named constraint into the refusal it stands for:
- * the database decides, so two requests at the same moment cannot both pass a check made before.
+ * Runs one statement and turns the violation of a named constraint into its refusal. The database
+ * decides, because two simultaneous requests could both pass a check made before the statement.
  */
 export async function refuseViolations<Result>(
   refusals: Readonly<Record<string, () => Refusal>>,

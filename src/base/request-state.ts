@@ -1,31 +1,31 @@
-/** What the steps of a request leave for those after them, in `ctx.state`. */
+/** Values that one step of a request passes to later steps, in `ctx.state`. */
 import type { Context } from 'koa';
 
 declare module 'koa' {
-  /** What the log line of the request is made of. */
+  /** The fields of the request's log line. */
   interface DefaultState {
     requestId: string;
     traceId?: string | undefined;
-    /** The pattern of an exact route; the router says that of its own. */
+    /** The pattern of an exact route; the router itself provides that of its routes. */
     route?: string;
-    /** Of a client that exists. */
+    /** Only ids of existing clients. */
     clientId?: string;
     accountId?: string;
     authorizationId?: string;
-    /** Of `requestState`. */
+    /** Set by `requestState`. */
     [step: symbol]: unknown;
   }
 }
 
-/** From where a request came, for the log of whom it is about. */
+/** The origin of a request, for the activity log of the account. */
 export const originOf = (ctx: Context): { readonly address: string; readonly browser: string } => ({
   address: ctx.ip,
   browser: ctx.get('user-agent'),
 });
 
 /**
- * A value that one step finds and later ones use. Under a symbol, so that nothing which takes all of
- * `ctx.state` for its own sees it: koa-views takes it for options.
+ * A value that one step sets and later steps read. It is stored under a symbol, because koa-views
+ * takes the other members of `ctx.state` for options.
  *
  * @param step its name.
  */
@@ -37,7 +37,7 @@ export function requestState<Value>(step: string) {
     set(ctx: Context, value: Value | undefined): void {
       ctx.state[key] = value;
     },
-    /** @throws TypeError where the step does not stand before. */
+    /** @throws TypeError if the step has not run before. */
     get(ctx: Context): Value {
       const value = find(ctx);
       if (value === undefined) throw new TypeError(`${step} must come before`);

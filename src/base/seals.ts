@@ -1,19 +1,19 @@
-/** What a browser carries for us and brings back: nobody else can have written it. */
+/** Signs values that a browser stores for us and sends back, so that only we can have written them. */
 import { createHmac, timingSafeEqual } from 'node:crypto';
 
 export interface Seals {
-  /** Of any text: 43 characters of `[A-Za-z0-9_-]`. */
+  /** Returns the MAC of a text: 43 characters of `[A-Za-z0-9_-]`. */
   macOf(said: string): string;
   isMacOf(mac: string, said: string): boolean;
-  /** The value, readable for whoever holds it, under a MAC. */
+  /** Returns the value with a MAC. It is signed, not encrypted. */
   seal(value: unknown): string;
-  /** Undefined for what is no seal of ours. */
+  /** Returns undefined if the MAC is wrong. */
   open<Value>(sealed: string): Value | undefined;
 }
 
 /**
- * @param purpose what was sealed for one is nothing for another.
- * @param keys the first signs, all are accepted.
+ * @param purpose a value sealed for one purpose does not open for another.
+ * @param keys the first one signs; all of them are accepted.
  */
 export function createSeals(purpose: string, keys: readonly [string, ...string[]]): Seals {
   const digest = (key: string, said: string): Buffer =>

@@ -1,16 +1,17 @@
 /** Who is calling the API, by which authentication method, and what they may reach right now. */
 import { CallerRefused, missingRight } from './refusal.ts';
 
-/** Told apart by `method`; only a person has an `accountId`. */
+/** Distinguished by `method`; only callers that act for a person have an `accountId`. */
 export type Caller = CallerFields & {
   /**
-   * With `live`: fires when this caller's access ended or changed, or when nobody would tell. Whatever
-   * goes on for longer than a request ends with it, and whoever comes again is looked at again.
+   * With `live`: fires when this caller's access ends or changes, or when the stream that would
+   * announce it is lost. End whatever outlives its request, such as a subscription, when it fires,
+   * and identify the caller again.
    */
   readonly signal?: AbortSignal;
 };
 
-/** What the service answers. */
+/** The fields of a caller that come from the introspection answer. */
 export type CallerFields =
   | PersonThroughClient
   /** A machine client, which acts for itself (client credentials). */
@@ -22,7 +23,7 @@ type PersonThroughClient = Reach &
   Person & {
     readonly method: 'authorization_code';
     readonly clientId: string;
-    /** Public: it opens nothing, and finds in the service's log what belongs together. */
+    /** Not a secret: the service's log has this id at each event of the authorization. */
     readonly authorization?: string;
   };
 
@@ -30,14 +31,14 @@ interface Person {
   readonly accountId: string;
   /** The email address this person signs in with. */
   readonly username?: string;
-  /** What the system that accounts are imported from calls this person; absent for others. */
+  /** The person's id in the system that accounts are imported from; absent for other accounts. */
   readonly externalId?: string;
 }
 
 interface Reach {
   /** The account id, or the client id of a machine client: for logs and rate limits. */
   readonly subject: string;
-  /** Absent where what was presented does not expire. */
+  /** Absent if the presented value does not expire. */
   readonly expiresAt?: Date;
   readonly organizations: readonly Organization[];
 }
@@ -47,11 +48,11 @@ export type Right = 'read' | 'write' | 'manage';
 
 export interface Organization {
   readonly id: string;
-  /** In the system it was imported from; absent for one made by hand. */
+  /** The id in the system it was imported from; absent for one created by hand. */
   readonly externalId?: string;
   readonly name: string;
   readonly role: Role;
-  /** Only those in which the caller has a right. */
+  /** Only warehouses in which the caller has a right. */
   readonly warehouses: readonly Warehouse[];
 }
 
@@ -68,12 +69,12 @@ export const warehousesOf = (caller: Caller, right: Right = 'read'): Warehouse[]
     .flatMap(({ warehouses }) => warehouses)
     .filter(({ rights }) => rights.includes(right));
 
-/** Unknown warehouses and those of other organizations are out of reach alike. */
+/** Returns false both for unknown warehouses and for those of other organizations. */
 export const mayReach = (caller: Caller, warehouseId: string, right: Right): boolean =>
   warehousesOf(caller, right).some(({ id }) => id === warehouseId);
 
 /**
- * Ends a resolver or a route unless the caller may.
+ * Ends a resolver or a route if the caller lacks the right in this warehouse.
  *
  * @throws CallerRefused with status 403; in a GraphQL answer an error with the code `FORBIDDEN`.
  */

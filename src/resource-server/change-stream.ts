@@ -1,4 +1,4 @@
-/** Keeps a stream of changes open, on which the service says what is no longer true. */
+/** Keeps a stream open on which the service announces whose access changed. */
 import type { IntrospectionFailure } from './introspection-answer.ts';
 import type { IntrospectionEndpoint } from './introspection-endpoint.ts';
 import { connectStream, type StreamConnection, silent } from './stream-connection.ts';
@@ -12,14 +12,14 @@ export interface ChangeStream {
 /** Milliseconds between attempts; a random half of it more, so that many APIs do not come at once. */
 const RETRY_PAUSE = 250;
 const MAX_PAUSE = 2_000;
-/** Milliseconds over which the APIs of a node that died come back, at random. */
+/** Milliseconds over which the APIs of a node that died reconnect, at random. */
 const SPREAD = 1_000;
 /** Milliseconds. A `Retry-After` may name any time, and Node's timers fire at once beyond 2^31. */
 const MAX_RETRY_AFTER = 600_000;
 /**
- * Milliseconds for which the stream of a leaving node and the next one must both be heard. A node
- * hears of a change, or ends its streams, within this time: so the stream of the leaving node brings
- * what the other node was told before it opened the next one.
+ * Milliseconds for which the stream of a leaving node and the next stream must both be open. Within
+ * this time a node either hears of a change or ends its streams, so the leaving node's stream brings
+ * every change that the other node heard before the next stream began.
  */
 const OVERLAP = 1_000;
 /** Milliseconds between two checks for silence. */

@@ -1,11 +1,11 @@
-/** The caller in the context of a GraphQL server, or who is refused answered: one way for each framework. */
+/** Adapters for frameworks: each puts the caller into the context, or answers with the refusal. */
 import { STATUS_CODES } from 'node:http';
 import type { Caller } from './caller.ts';
 import type { Introspector } from './introspector.ts';
 import type { ReceivedRequest } from './received-token.ts';
 import { CallerRefused } from './refusal.ts';
 
-/** An answer in the words of graphql-http, which sends it in place of the operation's result. */
+/** A response of graphql-http, which it sends instead of the operation's result. */
 export type GraphqlHttpAnswer = [
   body: string,
   init: {
@@ -16,8 +16,8 @@ export type GraphqlHttpAnswer = [
 ];
 
 /**
- * For `createHandler` of graphql-http, whichever of its servers: resolvers find `caller` in their
- * context, and who is refused gets no operation executed.
+ * For `createHandler` of graphql-http, with any of its servers: resolvers find `caller` in their
+ * context, and no operation of a refused caller is executed.
  */
 export function callerContext(introspector: Introspector) {
   return async function identifyCaller(request: {
@@ -25,7 +25,7 @@ export function callerContext(introspector: Introspector) {
     readonly url: string;
     readonly raw: unknown;
   }): Promise<{ caller: Caller } | GraphqlHttpAnswer> {
-    // Node's own request shows more of the headers than what graphql-http made of it.
+    // Node's own request shows a second Authorization header, which graphql-http hides.
     const { caller, refusal } = await introspector.identify({
       ...request,
       ...rawHeadersOf(request.raw),
@@ -42,7 +42,7 @@ const rawHeadersOf = (raw: unknown): Pick<ReceivedRequest, 'rawHeaders'> =>
     : {};
 
 /**
- * For any other server that hands over Node's request or that of fetch.
+ * For any other server that provides Node's request or the Request of fetch.
  *
  * @throws CallerRefused, which has `status`, `headers` and the code for GraphQL in `extensions`.
  */
@@ -55,7 +55,7 @@ export async function callerFrom(
   return caller;
 }
 
-/** What is used of a reply, so that no Fastify needs to be installed for its types. */
+/** The used part of a reply, so that the types need no installed Fastify. */
 export interface RefusingReply {
   code(status: number): this;
   headers(headers: Record<string, string>): this;
@@ -72,14 +72,14 @@ export function requireCaller(introspector: Introspector) {
     reply: RefusingReply,
   ): Promise<RefusingReply | undefined> {
     const { caller, refusal } = await introspector.identify(request.raw);
-    // Fastify goes no further once something was sent.
+    // Fastify runs no further handler after a reply was sent.
     if (refusal) return reply.code(refusal.status).headers(refusal.headers).send(refusal.body);
     request.caller = caller;
     return undefined;
   };
 }
 
-/** What is used of a Koa context, so that no Koa needs to be installed for its types. */
+/** The used part of a Koa context, so that the types need no installed Koa. */
 export interface ProtectedContext {
   readonly req: ReceivedRequest;
   readonly state: { caller?: Caller };
@@ -88,7 +88,7 @@ export interface ProtectedContext {
   set(headers: { [name: string]: string }): void;
 }
 
-/** Middleware of Koa: everything used after it finds the caller of the request in `ctx.state.caller`. */
+/** Koa middleware: later middleware finds the caller in `ctx.state.caller`. */
 export function protect(introspector: Introspector) {
   return async function requireCaller(
     ctx: ProtectedContext,
@@ -106,7 +106,7 @@ export function protect(introspector: Introspector) {
   };
 }
 
-/** A plugin of GraphQL Yoga, before anything of a request is parsed: resolvers find `caller` in their context, those of a batch as well. */
+/** A plugin of GraphQL Yoga that runs before the request is parsed. Resolvers find `caller` in their context, also in a batch. */
 export function useCaller(introspector: Introspector) {
   return {
     async onRequestParse(asked: {
@@ -126,7 +126,7 @@ export function useCaller(introspector: Introspector) {
   };
 }
 
-/** Yoga masks each error that another one caused; this one is meant to be seen. */
+/** Yoga masks errors that have an original error; the caller is meant to see this one. */
 function unmask({ result }: { readonly result: object }): void {
   for (const error of 'errors' in result && Array.isArray(result.errors) ? result.errors : []) {
     if (error.originalError instanceof CallerRefused) error.originalError = undefined;

@@ -1,4 +1,4 @@
-/** Reads what the service says about a token (RFC 7662 §2.2): a caller, nobody, or why it is not known. */
+/** Reads an introspection answer (RFC 7662 §2.2): a caller, an inactive token, or a failure. */
 import type { CallerFields, Organization, Right, Role, Warehouse } from './caller.ts';
 
 export interface RawAnswer {
@@ -8,14 +8,14 @@ export interface RawAnswer {
 }
 
 export interface IntrospectionAnswer {
-  /** Undefined: the token is not good. */
+  /** Undefined if the token is not active. */
   readonly caller: CallerFields | undefined;
 }
 
 /**
- * What this version does not know, such as a new role or right, gives nothing.
+ * A role or right that this version does not know gives no access.
  *
- * @throws IntrospectionFailure for everything that is not certainly an answer.
+ * @throws IntrospectionFailure for everything that is not certainly a valid answer.
  */
 export function introspectionAnswer(raw: RawAnswer, issuer: string): IntrospectionAnswer {
   refuseOtherStatus(raw);
@@ -101,7 +101,7 @@ const named = (fields: Fields) => ({
 const externalIdIn = ({ external_id: externalId }: Fields): { externalId?: string } =>
   typeof externalId === 'string' ? { externalId } : {};
 
-/** Services of before do not say it. */
+/** Older services do not send this member. */
 function optional<Name extends string>(
   fields: Fields,
   from: string,
@@ -134,7 +134,7 @@ function objectIn(json: string): Fields {
   try {
     value = JSON.parse(json);
   } catch {
-    // The parser's own message repeats a piece of what it read, so it goes no further.
+    // The parser's own message repeats a piece of its input, so it is not passed on.
     throw malformed('is not JSON');
   }
   return asObject(value);
@@ -143,7 +143,7 @@ function objectIn(json: string): Fields {
 const malformed = (what: string): IntrospectionFailure =>
   new IntrospectionFailure('malformed_answer', `the introspection answer ${what}`);
 
-/** Stable: monitoring may compare it. */
+/** Stable codes: monitoring may compare them. */
 export type FailureReason =
   /** No connection, or it broke. */
   | 'unreachable'
@@ -151,17 +151,17 @@ export type FailureReason =
   | 'timed_out'
   /** Our own client id or secret is wrong, or the client is suspended. */
   | 'credentials_refused'
-  /** 429: too many failed attempts with our credentials. */
+  /** 429: too many wrong secrets, or too many streams of this client. */
   | 'throttled'
   /** Any other status but 200. */
   | 'failed'
-  /** 200 with something that is no answer of Gatehouse to a resource server. */
+  /** 200 with a body that Gatehouse does not send to a resource server. */
   | 'malformed_answer';
 
-/** The message says what happened and where; neither it nor `cause` holds a token. */
+/** Neither the message nor `cause` contains a token. */
 export class IntrospectionFailure extends Error {
   readonly reason: FailureReason;
-  /** When the service asked to be left alone for so long. */
+  /** From the `Retry-After` of the answer. */
   readonly retryAfterSeconds: number | undefined;
 
   constructor(

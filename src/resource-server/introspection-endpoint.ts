@@ -14,7 +14,7 @@ export interface IntrospectionEndpoint {
   /**
    * Opens the stream of changes, on a connection of its own.
    *
-   * @returns what ends it, so that nothing more is told of it.
+   * @returns a function that ends it; the listener is not called afterwards.
    */
   listen(to: StreamListener): () => void;
   /** Closes the connections that are kept open. */
@@ -22,10 +22,10 @@ export interface IntrospectionEndpoint {
 }
 
 export interface StreamListener {
-  /** The service has accepted the request: its events follow. */
+  /** The service accepted the request: events follow. */
   onOpen(): void;
   onText(text: string): void;
-  /** It could not be opened, or broke, or ended. */
+  /** The stream could not be opened, broke, or ended. */
   onEnd(failure: IntrospectionFailure): void;
 }
 
@@ -38,13 +38,13 @@ export interface EndpointOptions {
   readonly maxConnections: number;
 }
 
-/** Characters. An organization with ten thousand warehouses fits. */
-const LONGEST_ANSWER = 4 * 1024 * 1024;
+/** In characters. An organization with ten thousand warehouses fits. */
+const MAX_ANSWER_LENGTH = 4 * 1024 * 1024;
 
 export function createIntrospectionEndpoint(options: EndpointOptions): IntrospectionEndpoint {
   const { url, host, clientId, clientSecret, maxConnections } = options;
   const { request: open, Agent } = url.protocol === 'https:' ? https : http;
-  // Node's fetch keeps connections too, at three times the cost of a request.
+  // Node's fetch keeps connections open, too, but costs three times as much per request.
   const agent = new Agent({ keepAlive: true, maxSockets: maxConnections });
   // RFC 6749 §2.3.1: both halves are form-encoded before they are joined.
   const credentials = [clientId, clientSecret].map(encodeURIComponent).join(':');
@@ -54,7 +54,7 @@ export function createIntrospectionEndpoint(options: EndpointOptions): Introspec
     'content-type': 'application/x-www-form-urlencoded',
   };
 
-  /** @returns undefined when a kept connection was closed by the other side just as it was used. */
+  /** @returns undefined if the service closed a kept connection just as it was used. */
   function send(body: string, deadline: number): Promise<RawAnswer | undefined> {
     return new Promise((resolve, reject) => {
       const contentLength = { 'content-length': body.length };
@@ -84,7 +84,7 @@ export function createIntrospectionEndpoint(options: EndpointOptions): Introspec
         response.on('error', broken);
         response.on('data', (chunk: string) => {
           text += chunk;
-          if (text.length > LONGEST_ANSWER) giveUp(tooLong(url));
+          if (text.length > MAX_ANSWER_LENGTH) giveUp(tooLong(url));
         });
         response.on('end', () => {
           resolve({ status: response.statusCode ?? 0, headers: response.headers, body: text });
@@ -98,7 +98,7 @@ export function createIntrospectionEndpoint(options: EndpointOptions): Introspec
     async ask(token, deadline) {
       const body = `token=${encodeURIComponent(token)}`;
       for (;;) {
-        // Asking twice changes nothing, and each turn uses up a connection that was closed.
+        // A repeated introspection is harmless, and each try removes one closed connection.
         const answer = await send(body, deadline);
         if (answer) return answer;
       }
@@ -123,7 +123,7 @@ export function createIntrospectionEndpoint(options: EndpointOptions): Introspec
         onEnd(failure);
       };
       const opening = setTimeout(() => end(timedOut(changes)), OPENING_LIMIT).unref();
-      // A program that has nothing else to do may end.
+      // The stream must not keep a process running that has nothing else to do.
       request.on('socket', (socket) => socket.unref());
       request.on('error', (error: NodeJS.ErrnoException) => end(unreachable(url, error)));
       request.on('response', (response) => {

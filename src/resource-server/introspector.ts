@@ -1,4 +1,4 @@
-/** Finds out, on each request to an API, who is calling: the part that knows no framework. */
+/** Identifies the caller of each request to an API. Independent of any framework. */
 import type { Caller, CallerFields } from './caller.ts';
 import { type ChangeStream, createChangeStream } from './change-stream.ts';
 import { IntrospectionFailure, introspectionAnswer } from './introspection-answer.ts';
@@ -13,30 +13,30 @@ import { createRememberedCallers, type Moment } from './remembered-callers.ts';
 export interface IntrospectorOptions {
   /** The service's public origin, `https://auth.example.com`. */
   readonly issuer: string;
-  /** Where it is reached, if not there: `http://10.0.0.7:3000/oauth/introspect`. */
+  /** An internal address of the endpoint, if it differs: `http://10.0.0.7:3000/oauth/introspect`. */
   readonly introspectionEndpoint?: string;
-  /** Of a client of the kind `resource-server`. */
+  /** The id of a client of the kind `resource-server`. */
   readonly clientId: string;
   readonly clientSecret: string;
   /** Milliseconds for a whole look-up, at most 60,000. Default: 1,000. */
   readonly timeoutMs?: number;
   /**
-   * Remembers good answers for as long as the service says over an open stream that they are true,
-   * and asks about every call while it says nothing. Unless told, every call is asked about.
+   * True: caches the answers about active tokens while a stream from the service announces changes,
+   * and introspects every call while there is no stream. Default: every call is introspected.
    */
   readonly live?: boolean;
-  /** How many are remembered; 50,000 unless told. */
+  /** Maximum number of cached callers. Default: 50,000. */
   readonly mostRemembered?: number;
   /**
-   * Milliseconds after which a remembered answer is no longer used, at least 1,000. Before that, the
-   * service is asked again in the background. Default: 600,000, ten minutes.
+   * Milliseconds after which a cached answer is no longer used, at least 1,000. Before that, the
+   * token is introspected again in the background. Default: 600,000, ten minutes.
    */
   readonly rememberForMs?: number;
-  /** Connections to the service that are open at the same time; 32 unless told. */
+  /** Maximum number of open connections to the service. Default: 32. */
   readonly maxConnections?: number;
-  /** Told why callers are answered 503; unless given, one message a second is printed. */
+  /** Receives the cause of each 503. Default: prints at most one message a second. */
   readonly onFailure?: (failure: IntrospectionFailure) => void;
-  /** This API's own address, `https://api.example.com/graphql`: challenges lead to its metadata. */
+  /** This API's own address, `https://api.example.com/graphql`: challenges name its metadata. */
   readonly resource?: string;
   /** Milliseconds since the epoch. */
   readonly clock?: () => number;
@@ -46,12 +46,12 @@ export type Identified = (
   | { readonly caller: Caller; readonly refusal?: undefined }
   | { readonly refusal: Refusal; readonly caller?: undefined }
 ) & {
-  /** What decided: an answer that is remembered, the service, or the request, which has no token. */
+  /** `memory`: a cached answer; `service`: an introspection; `request`: it has no usable token. */
   readonly decidedBy: 'memory' | 'service' | 'request';
 };
 
 export interface Introspector {
-  /** Who is calling, or what to answer instead. Never rejects; whatever goes wrong lets no caller in. */
+  /** Returns the caller, or the answer that refuses the request. Never rejects: a failure refuses, too. */
   identify(request: ReceivedRequest): Promise<Identified>;
   /** Closes the connections and the stream that are kept open. */
   close(): void;
@@ -61,12 +61,12 @@ const MOST_REMEMBERED = 50_000;
 const MAX_TIMEOUT_MS = 60_000;
 const REMEMBER_FOR_MS = 600_000;
 const MIN_REMEMBER_FOR_MS = 1_000;
-/** Milliseconds between two looks for callers to ask about again. */
+/** Milliseconds between two searches for callers to introspect again. */
 const BACKGROUND_INTERVAL = 100;
-/** Seconds. The service notices within one that its stores are back. */
+/** Seconds for `Retry-After`. The service notices within one second that its stores are back. */
 const RETRY_AFTER = 2;
 
-/** @throws TypeError when an option cannot work, before any request. */
+/** @throws TypeError if an option cannot work. */
 export function createIntrospector(options: IntrospectorOptions): Introspector {
   const { issuer, clientId, clientSecret } = options;
   const { timeoutMs = 1_000, maxConnections = 32, clock = Date.now } = options;
@@ -136,7 +136,7 @@ export function createIntrospector(options: IntrospectorOptions): Introspector {
     remembered.drop(token);
     if (!fields) return undefined;
     const caller = knownCaller(fields, clock);
-    // Nobody would tell.
+    // Without a stream, nothing would announce the end of this caller's access: its signal fires now.
     caller.end();
     return caller;
   }
@@ -171,7 +171,7 @@ const asFailure = (error: unknown): IntrospectionFailure =>
     ? error
     : new IntrospectionFailure('failed', 'introspection failed', { cause: error });
 
-/** What an API's own callback throws must not end the request, or the process, that it is called in. */
+/** An error thrown by the API's own callback must not end the request or the process. */
 function neverThrowing(
   onFailure: (failure: IntrospectionFailure) => void,
 ): (failure: IntrospectionFailure) => void {
@@ -184,7 +184,7 @@ function neverThrowing(
   };
 }
 
-/** Every call fails while the service is away, and one line says as much as a thousand. */
+/** While the service is unavailable every call fails, and one line says as much as a thousand. */
 function printOnceASecond(): (failure: IntrospectionFailure) => void {
   let printedAt = Number.NEGATIVE_INFINITY;
   return (failure) => {

@@ -26,7 +26,7 @@ export class KnownCaller {
   #controller: AbortController | undefined;
   #hasEnded = false;
   #timer: NodeJS.Timeout | undefined;
-  /** Until then a node may have answered from before a change; undefined once one was asked later. */
+  /** Until then, a node that has not heard of a change yet may answer; undefined after a later answer. */
   #settles: number | undefined;
 
   constructor(fields: CallerFields, clock: () => number, onEnd: () => void) {
@@ -44,7 +44,7 @@ export class KnownCaller {
     return this.#controller.signal;
   }
 
-  /** True if something may go on until its signal fires. */
+  /** True if the API has read the signal: something may run until it fires. */
   get hasSignal(): boolean {
     return this.#controller !== undefined;
   }
@@ -60,7 +60,7 @@ export class KnownCaller {
   end(): void {
     if (this.#hasEnded) return;
     this.#hasEnded = true;
-    // It would keep the caller in memory until the token expires.
+    // The timer would keep the caller in memory until the token expires.
     clearTimeout(this.#timer);
     this.#onEnd();
     this.#controller?.abort();

@@ -1,10 +1,10 @@
-/** Equal look-ups at the same time ask the service once. */
+/** Combines simultaneous look-ups of the same token into one introspection. */
 
 /**
- * At most one request per token is under way. Those who come in the meantime share the next one:
- * the answer on its way may have been decided before a revocation that they come after.
+ * At most one request per token is in flight. Look-ups that arrive meanwhile share the next request:
+ * the answer in flight may have been decided before a revocation that they must see.
  *
- * @param ask one request; `deadline` is in the time of `performance.now()`.
+ * @param ask sends one request; `deadline` is in the time of `performance.now()`.
  */
 export function createLookUps<Answer>(parts: {
   readonly ask: (token: string, deadline: number) => Promise<Answer>;
@@ -16,7 +16,7 @@ export function createLookUps<Answer>(parts: {
 
   async function takeTurn(token: string): Promise<Answer> {
     const deadline = performance.now() + timeoutMs;
-    // The one before began earlier, so its own deadline ends it before this one's.
+    // The request before began earlier, so it ends before this deadline.
     await underWay.get(token);
     waiting.delete(token);
     let end = (): void => {};
@@ -33,7 +33,7 @@ export function createLookUps<Answer>(parts: {
   }
 
   return {
-    /** An answer that was asked for after this call, or together with it. */
+    /** Returns an answer to a request that was sent after this call. */
     find(token: string): Promise<Answer> {
       const joined = waiting.get(token) ?? takeTurn(token);
       waiting.set(token, joined);

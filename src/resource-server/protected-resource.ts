@@ -1,16 +1,16 @@
-/** What an API says of itself to clients that discover (RFC 9728). */
+/** Metadata by which clients discover how an API is protected (RFC 9728). */
 
 export interface ProtectedResource {
-  /** Where the document is asked for, without credentials, by GET (§3.1). */
+  /** The address of the document, for GET without credentials (RFC 9728 §3.1). */
   readonly url: string;
   readonly path: string;
-  /** To be answered there as `application/json`. */
+  /** Answer it there as `application/json`. */
   readonly document: {
     readonly resource: string;
     readonly authorization_servers: readonly string[];
     readonly bearer_methods_supported: readonly string[];
   };
-  /** Of the challenge (§5.1); an introspector that is told `resource` adds it. */
+  /** The parameter of the challenge (RFC 9728 §5.1). An introspector with the option `resource` adds it. */
   readonly parameter: string;
 }
 
@@ -18,7 +18,7 @@ const WELL_KNOWN = '/.well-known/oauth-protected-resource';
 
 /**
  * @param resource the API's own address, as its callers know it.
- * @throws TypeError when that is no http or https URL, or has a fragment (§1.2).
+ * @throws TypeError if that is no http or https URL, or has a fragment (RFC 9728 §1.2).
  */
 export function protectedResourceMetadata(parts: {
   readonly resource: string;
@@ -29,7 +29,7 @@ export function protectedResourceMetadata(parts: {
   if (!address || !/^https?:$/.test(address.protocol) || resource.includes('#')) {
     throw new TypeError('resource must be an http or https URL without a fragment');
   }
-  // §3.1: between the host and the path, and nothing for the path that is only a slash.
+  // RFC 9728 §3.1: inserted between host and path; a path that is only a slash is left out.
   const path = `${WELL_KNOWN}${address.pathname.replace(/\/$/, '')}${address.search}`;
   const url = `${address.origin}${path}`;
   return {

@@ -1,14 +1,14 @@
-/** The bearer value of a request, taken from the one place where it may stand (RFC 6750 §2.1). */
+/** Reads the bearer token of a request from its Authorization header (RFC 6750 §2.1). */
 import { invalidToken, malformedRequest, noCredentials, type Refusal } from './refusal.ts';
 
-/** What is looked at of a request: Node's IncomingMessage and the Request of fetch both fit. */
+/** The parts of a request that are read. Node's IncomingMessage and the Request of fetch both fit. */
 export interface ReceivedRequest {
   readonly headers:
     | { get(name: string): string | null }
     | Readonly<Record<string, string | readonly string[] | undefined>>;
   /** Absolute, or the path with its query. */
   readonly url?: string | undefined;
-  /** Names and values in turn, as received: Node hides a second Authorization header elsewhere. */
+  /** Names and values in turn, as received: `headers` of Node has only the first Authorization header. */
   readonly rawHeaders?: readonly string[] | undefined;
 }
 
@@ -16,19 +16,19 @@ export type ReceivedToken =
   | { readonly token: string; readonly refusal?: undefined }
   | { readonly refusal: Refusal; readonly token?: undefined };
 
-/** RFC 6750 §2.1, `b64token`. Nothing else is one of ours, so the service is not asked about it. */
+/** `b64token` of RFC 6750 §2.1. Anything else is not a token of ours, so it is not introspected. */
 const BEARER = /^bearer [ \t]*([A-Za-z0-9\-._~+/]{1,512}=*)$/i;
 const MAX_TOKEN_LENGTH = 512;
-/** Characters. No more of an Authorization header is read, however much was sent. */
+/** In characters. The rest of a longer Authorization header is not read. */
 const MAX_AUTHORIZATION_LENGTH = 2 * MAX_TOKEN_LENGTH;
 
-/** The value that is to be introspected, or the answer to a request that brings none or too many. */
+/** Returns the token to introspect, or the refusal of a request without exactly one. */
 export function receivedToken(request: ReceivedRequest): ReceivedToken {
-  // §2.3: addresses end up in logs and histories.
+  // RFC 6750 §2.3: addresses end up in logs and browser histories.
   const query = request.url?.indexOf('?') ?? -1;
   const inQuery = query < 0 ? undefined : new URLSearchParams(request.url?.slice(query + 1));
   if (inQuery?.has('access_token')) return refuse('the access token must not be in the address');
-  // §2.2: a form may hold a token, and GraphQL is not sent as a form.
+  // RFC 6750 §2.2: a form may contain a token, and GraphQL is not sent as a form.
   const [contentType = ''] = headerValues(request, 'content-type');
   if (/^\s*application\/x-www-form-urlencoded\b/i.test(contentType)) {
     return refuse('send JSON, and the access token in the Authorization header');
@@ -37,25 +37,27 @@ export function receivedToken(request: ReceivedRequest): ReceivedToken {
   const [authorization = '', ...others] = headerValues(request, 'authorization');
   if (others.length > 0) return refuse('one Authorization header, please');
   if (authorization.length > MAX_AUTHORIZATION_LENGTH) {
-    return whyNone(authorization.slice(0, MAX_AUTHORIZATION_LENGTH));
+    return refusalWithoutToken(authorization.slice(0, MAX_AUTHORIZATION_LENGTH));
   }
   const [, token = ''] = BEARER.exec(withoutOuterBlanks(authorization)) ?? [];
-  return token === '' || token.length > MAX_TOKEN_LENGTH ? whyNone(authorization) : { token };
+  return token === '' || token.length > MAX_TOKEN_LENGTH
+    ? refusalWithoutToken(authorization)
+    : { token };
 }
 
-function whyNone(authorization: string): ReceivedToken {
+function refusalWithoutToken(authorization: string): ReceivedToken {
   const [scheme = '', ...rest] = withoutOuterBlanks(authorization).split(' ');
-  // §3.1: another scheme is not an attempt to use a token.
+  // RFC 6750 §3.1: another scheme is not an attempt to use a token.
   if (scheme.toLowerCase() !== 'bearer') return { refusal: noCredentials() };
   const value = withoutOuterBlanks(rest.join(' '));
   if (!value) return refuse('the Authorization header has no access token');
-  // Headers with the same name are joined like this on their way.
+  // Proxies join headers of the same name with commas.
   return value.includes(',') ? refuse('one access token, please') : { refusal: invalidToken() };
 }
 
 /**
- * Removes the blanks of RFC 9110 §5.6.3 from both ends. `trim` also removes a no-break space, which
- * no other reader of the header does.
+ * Removes spaces and tabs (RFC 9110 §5.6.3) from both ends. `trim` would also remove a no-break
+ * space, which no other reader of the header does.
  */
 function withoutOuterBlanks(text: string): string {
   let start = 0;
@@ -70,7 +72,7 @@ const isBlank = (character: string | undefined): boolean => character === ' ' ||
 const refuse = (message: string): ReceivedToken => ({ refusal: malformedRequest(message) });
 
 function headerValues({ headers, rawHeaders }: ReceivedRequest, name: string): readonly string[] {
-  // Written out: this is most of what it costs to find a caller who is remembered.
+  // Plain loops: this is most of the cost of finding a cached caller.
   const values: string[] = [];
   if (rawHeaders) {
     for (let at = 0; at < rawHeaders.length; at += 2) {

@@ -1,20 +1,20 @@
-/** The answers of an API that lets a request no further, as RFC 6750 §3 writes them. */
+/** The answers with which an API refuses a request (RFC 6750 §3). */
 
 /** Ready to send, in any framework: `new Response(refusal.body, refusal)`. */
 export interface Refusal {
   readonly status: 400 | 401 | 403 | 503;
   readonly headers: Readonly<Record<string, string>>;
-  /** JSON in the shape of a GraphQL answer, so that GraphQL clients find the error in it. */
+  /** JSON in the shape of a GraphQL response, so that GraphQL clients find the error. */
   readonly body: string;
-  /** The one sentence in `body`. It never repeats what was presented. */
+  /** The sentence in `body`. It never repeats the presented value. */
   readonly message: string;
   readonly code: RefusalCode;
 }
 
-/** As most GraphQL servers spell them, in `extensions.code`. */
+/** `extensions.code`, as most GraphQL servers spell it. */
 export type RefusalCode = 'BAD_REQUEST' | 'UNAUTHENTICATED' | 'FORBIDDEN' | 'SERVICE_UNAVAILABLE';
 
-/** §3.1: a request without credentials is told the method, and no error code. */
+/** RFC 6750 §3.1: the challenge to a request without credentials has no error code. */
 export const noCredentials = (): Refusal =>
   refusal(401, 'UNAUTHENTICATED', 'an access token or API key is required', {
     'WWW-Authenticate': 'Bearer',
@@ -23,15 +23,15 @@ export const noCredentials = (): Refusal =>
 export const malformedRequest = (message: string): Refusal =>
   challenged(400, 'BAD_REQUEST', 'invalid_request', message);
 
-/** RFC 9728 §5.1: where a client that knows nothing yet finds out whom to ask for a token. */
+/** Adds the metadata address, by which a client finds the authorization server (RFC 9728 §5.1). */
 export function withMetadata(refused: Refusal, parameter: string | undefined): Refusal {
   const { 'WWW-Authenticate': challenge } = refused.headers;
   if (parameter === undefined || challenge === undefined) return refused;
-  const told = `${challenge}${challenge === 'Bearer' ? ' ' : ', '}${parameter}`;
-  return { ...refused, headers: { ...refused.headers, 'WWW-Authenticate': told } };
+  const extended = `${challenge}${challenge === 'Bearer' ? ' ' : ', '}${parameter}`;
+  return { ...refused, headers: { ...refused.headers, 'WWW-Authenticate': extended } };
 }
 
-/** Which of these it is, is nobody's business. */
+/** Does not say which of the three: that would help an attacker. */
 export const invalidToken = (): Refusal =>
   challenged(
     401,
@@ -40,11 +40,11 @@ export const invalidToken = (): Refusal =>
     'the access token or API key is unknown, expired or revoked',
   );
 
-/** The code that §3.1 has for more than the caller may; there is no scope to ask for instead. */
+/** RFC 6750 §3.1 has this code for missing permissions; no scope is named, because there are none. */
 export const missingRight = (right: string): Refusal =>
   challenged(403, 'FORBIDDEN', 'insufficient_scope', `this needs the right to ${right} there`);
 
-/** Nobody is let through while it is unknown who they are. */
+/** For a call whose introspection failed: no caller passes unidentified. */
 export const cannotTell = (retryAfterSeconds: number): Refusal =>
   refusal(503, 'SERVICE_UNAVAILABLE', 'the caller cannot be identified at the moment', {
     'Retry-After': String(retryAfterSeconds),
@@ -56,7 +56,7 @@ export class CallerRefused extends Error {
   readonly status: number;
   readonly statusCode: number;
   readonly headers: Refusal['headers'];
-  /** The message is meant to be seen. */
+  /** Koa and Express show the message of such an error to the caller. */
   readonly expose = true;
   readonly extensions: RefusalExtensions;
 
@@ -71,7 +71,7 @@ export class CallerRefused extends Error {
   }
 }
 
-/** Of a GraphQL error. Servers that know `http` answer with it, and take it out. */
+/** The extensions of a GraphQL error. Servers that know `http` apply it and remove it. */
 export interface RefusalExtensions {
   readonly code: RefusalCode;
   readonly http: { readonly status: number; readonly headers: ReadonlyMap<string, string> };
@@ -79,10 +79,10 @@ export interface RefusalExtensions {
 
 function extensionsOf({ status, code, headers }: Refusal): RefusalExtensions {
   const { 'Content-Type': _, ...sent } = headers;
-  // Apollo takes a Map only, and Yoga the members of an object only: so it is both.
+  // Apollo reads only a Map, Yoga only the members of an object: so it is both.
   const both = Object.assign(new Map(Object.entries(sent)), sent);
   const extensions = { code, http: { status, headers: both } };
-  // The other servers print all of it, and `http` is not for the caller.
+  // Other servers print all extensions, and `http` is not meant for the caller.
   return Object.defineProperty(extensions, 'toJSON', { value: () => ({ code }) });
 }
 

@@ -1,33 +1,33 @@
-/** Good answers of the service, remembered until it says that they are no longer true. */
+/** A cache of introspection answers about active tokens, kept correct by the change stream. */
 import { isDeepStrictEqual } from 'node:util';
 import type { Caller, CallerFields } from './caller.ts';
 import { type KnownCaller, knownCaller } from './known-caller.ts';
 
-/** All callers are looked at once in this share of the time after which they are asked about again. */
+/** Every cached caller is checked once in this fraction of `maxAgeMs`. */
 const CYCLE = 1 / 20;
-/** Leaves time for the next look and for an answer: it is asked for twice before `maxAgeMs` is over. */
+/** Latest introspection, as a fraction of `maxAgeMs`: leaves time for a second try before it is over. */
 const LATEST_DUE = 1 - 2 * CYCLE;
-/** Milliseconds. A caller is asked about for so long after its last call if its signal may be in use. */
+/** Milliseconds after its last call for which a caller whose signal was read is introspected again. */
 const MAX_IDLE = 86_400_000;
 /**
- * Milliseconds. Another node of the service, which answers, may hear of a change by so much later
- * than the one that told of it: till then what it answers is not used again.
+ * Milliseconds after a change for which answers are not cached: another node of the service may
+ * answer before it has heard of the change.
  */
 const SETTLING = 5_000;
-/** Names of what changed within that time, as of a large import; with more of them everything has. */
-const MOST_CHANGES = 100_000;
+/** Maximum number of changed names within `SETTLING`. A large import exceeds it: then all is forgotten. */
+const MAX_CHANGES = 100_000;
 
-/** The moment of a question or a change. */
+/** The time of a request or of a change. */
 export interface Moment {
   /** Milliseconds since the epoch. */
   readonly at: number;
-  /** How many changes were heard until then. It orders moments; the clock may be put back. */
+  /** Number of changes heard until then. It orders moments, because the clock may be set back. */
   readonly changes: number;
 }
 
 /**
- * @param most further ones take the place of those that were asked about longest ago.
- * @param maxAgeMs milliseconds after which an answer is no longer used, whatever was heard.
+ * @param most maximum number of callers; a further one evicts the one that was cached first.
+ * @param maxAgeMs milliseconds after which an answer is no longer used, whatever the stream says.
  */
 export function createRememberedCallers(parts: {
   readonly most: number;
@@ -36,11 +36,11 @@ export function createRememberedCallers(parts: {
 }) {
   const { most, maxAgeMs, clock } = parts;
   const remembered = new Map<string, Remembered>();
-  /** Where the search for callers to ask about again goes on. */
+  /** Position of the search for callers to introspect again. */
   let cursor = remembered.values();
-  /** By each id that an answer names. Most name one caller only, who needs no set. */
+  /** Callers by each id that their answer names. Most ids name one caller, which needs no set. */
   const named = new Map<string, Remembered | Set<Remembered>>();
-  /** The latest change of each name, the earliest first. */
+  /** The latest change of each name, oldest first. */
   const changed = new Map<string, Moment>();
   let changes = 0;
   /** The latest change that may be about any answer: `everything`, or one whose name was dropped. */
@@ -70,14 +70,14 @@ export function createRememberedCallers(parts: {
     }
   }
 
-  /** Not copied: most who ask want the first, of as many as a client has tokens. */
+  /** Not copied: most callers of this function read one entry, and a client may have many tokens. */
   const entriesOf = (name: string): Iterable<Remembered> => {
     const found = named.get(name);
     if (found === undefined) return [];
     return found instanceof Set ? found : [found];
   };
 
-  /** The latest change of what the answer names. */
+  /** Returns the latest change of anything that the answer names. */
   function lastChange(caller: KnownCaller): Moment {
     let last = unnamed;
     if (changed.size === 0) return last;
@@ -106,7 +106,7 @@ export function createRememberedCallers(parts: {
     for (const [other, change] of changed) {
       if (change.at > at - SETTLING && change.at <= at) break;
       changed.delete(other);
-      // An answer that was asked for before it may still come.
+      // An answer that was requested before this change may still arrive.
       unnamed = { at: Math.min(change.at, at), changes: change.changes };
     }
   }
@@ -119,37 +119,37 @@ export function createRememberedCallers(parts: {
   }
 
   return {
-    /** Who need not be asked about. */
+    /** Returns the cached caller; undefined if the token must be introspected. */
     find(token: string): Caller | undefined {
       const entry = remembered.get(token);
       if (!entry) return undefined;
       const now = clock();
       entry.usedAt = now;
-      // A clock that was put back must not make the time longer.
+      // A clock that was set back must not extend the time.
       return entry.since <= now && now < entry.until ? entry.caller : undefined;
     },
 
-    /** The present moment, for a question that is asked now. */
+    /** Returns the present moment, for a request that is sent now. */
     now: (): Moment => ({ at: clock(), changes }),
 
     /**
-     * Keeps a good answer. The same answer as before is the same caller.
+     * Caches the answer about an active token. An unchanged answer keeps the same caller object.
      *
-     * @param asked when it was asked for, from `now`.
+     * @param asked when the answer was requested, from `now`.
      */
     keep(token: string, fields: CallerFields, asked: Moment): Caller {
       const before = remembered.get(token);
       const isSame = before?.caller.isSame(fields) === true;
       const caller = isSame ? before.caller : knownCaller(fields, clock, () => drop(token));
       const change = lastChange(caller);
-      // What changed after the question may be missing in the answer.
+      // The answer may not contain a change that happened after the request.
       const isOutdated = asked.changes < change.changes;
       if (before && (!isSame || isOutdated)) remove(before);
       if (isOutdated) {
         caller.end();
         return caller;
       }
-      // The callers of one account share what is the largest part of them.
+      // The organizations are the largest part of a caller, so callers of one account share them.
       const [first] = isSame ? [] : entriesOf(caller.subject);
       if (first && isDeepStrictEqual(first.caller.organizations, caller.organizations)) {
         caller.organizations = first.caller.organizations;
@@ -171,15 +171,15 @@ export function createRememberedCallers(parts: {
       return caller;
     },
 
-    /** The token is not good any more. */
+    /** Removes the caller of a token that is no longer active. */
     drop,
 
     /**
-     * Returns the tokens that it is time to ask about again, and forgets callers who no longer call.
-     * They are spread over half of `maxAgeMs`, and asked about before it is over.
+     * Returns the tokens that are due for another introspection, and removes callers that no longer
+     * call. The introspections are spread over half of `maxAgeMs`, and happen before it is over.
      *
-     * @param sinceLastMs milliseconds since the last call: it looks at so many callers that each is
-     *   looked at in time.
+     * @param sinceLastMs milliseconds since the last call of this function. It decides how many
+     *   callers are checked, so that each is checked in time.
      */
     takeDue(sinceLastMs: number): string[] {
       const now = clock();
@@ -190,7 +190,7 @@ export function createRememberedCallers(parts: {
         if (!entry || (entry.since <= now && now < entry.dueAt)) continue;
         if (isInUse(entry, now)) {
           due.push(entry.token);
-          // The answer sets it anew. Without an answer it is asked for once more.
+          // The answer sets it again. Without an answer, the token is introspected once more.
           entry.dueAt = now + maxAgeMs * CYCLE;
         } else remove(entry);
       }
@@ -199,7 +199,7 @@ export function createRememberedCallers(parts: {
 
     /** @param what an id, the ids of an account and its client, or `everything`. */
     change(what: string): void {
-      if (what === 'everything' || changed.size >= MOST_CHANGES) {
+      if (what === 'everything' || changed.size >= MAX_CHANGES) {
         forgetAll();
         return;
       }
@@ -210,7 +210,6 @@ export function createRememberedCallers(parts: {
       }
     },
 
-    /** From now on nothing that was kept is found. */
     forgetAll,
   };
 }
@@ -218,20 +217,20 @@ export function createRememberedCallers(parts: {
 interface Remembered {
   readonly token: string;
   readonly caller: KnownCaller & Caller;
-  /** By the clock: it may be used again in between. */
+  /** The answer may be used between these two times of the clock. */
   since: number;
   until: number;
-  /** When to ask again, in the background. */
+  /** When to introspect again, in the background. */
   dueAt: number;
   usedAt: number;
 }
 
-/** An answer that was not used is not asked for again: the service would count the question as a use. */
+/** Unused answers are not renewed: the service would record the introspection as a use of the token. */
 function isInUse({ caller, since, usedAt }: Remembered, now: number): boolean {
   return usedAt > since || (caller.hasSignal && now - usedAt < MAX_IDLE);
 }
 
-/** As events name them: account, client, authorization or API key, organizations. */
+/** The ids by which events name a caller: account, client, authorization or API key, organizations. */
 function namesOf(caller: KnownCaller): string[] {
   const names = caller.organizations.map(({ id }) => id);
   for (const id of [caller.subject, caller.clientId, caller.authorization, caller.apiKey]) {

@@ -1,4 +1,4 @@
-/** The door of `gatehouse/resource-server`: everything an API imports to protect itself. */
+/** The entry point of `gatehouse/resource-server`: everything an API imports to protect itself. */
 import {
   type Caller,
   mayReach,

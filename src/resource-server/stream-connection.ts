@@ -1,11 +1,11 @@
-/** One open request for `GET /oauth/introspect/changes`, and what its lines say. */
+/** One open request for `GET /oauth/introspect/changes`, and the meaning of its lines. */
 import { IntrospectionFailure } from './introspection-answer.ts';
 import type { IntrospectionEndpoint } from './introspection-endpoint.ts';
 
 export interface StreamConnection {
-  /** When its first heartbeat was heard; before that, it may be the stream of another service. */
+  /** When its first heartbeat arrived; before that, it may be the stream of another service. */
   readonly begunAt: number | undefined;
-  /** When it was heard last, or accepted; undefined before. Both are times of `performance.now()`. */
+  /** When its last line or its headers arrived; undefined before. Times of `performance.now()`. */
   readonly heardAt: number | undefined;
   /** True if its heartbeat is overdue: changes may have been missed. */
   isSilent(): boolean;
@@ -14,13 +14,13 @@ export interface StreamConnection {
 
 export interface StreamConnectionListener {
   onBegin(): void;
-  /** Called at each line that was understood. */
+  /** Called for each known line. */
   onHeard(): void;
   /** @param what an id, two with a space between, or `everything`. */
   onChange(what: string): void;
   /** The node of the service that answers here is about to end. */
   onLeaving(): void;
-  /** Called at a line that was not understood. */
+  /** Called for each unknown line. */
   onUnknown(failure: IntrospectionFailure): void;
   /** Called once, unless the connection was stopped. */
   onLost(failure: IntrospectionFailure): void;
@@ -67,10 +67,10 @@ export function connectStream(
     const [, change] = CHANGE.exec(line) ?? [];
     if (line.startsWith(':')) hearComment(line);
     else if (line === '' || begunAt === undefined) {
-      // Nothing is remembered before the first heartbeat, so there is nothing to forget.
+      // Nothing is cached before the first heartbeat, so there is nothing to forget.
       return;
     } else if (change === undefined) {
-      // The stream goes on: a newer service may say more than this version knows.
+      // The stream continues: a newer service may send more than this version knows.
       listener.onUnknown(malformed());
       return;
     } else listener.onChange(change);
@@ -95,7 +95,7 @@ export function connectStream(
       heardAt = performance.now();
     },
     onText(text) {
-      // What a silent stream says later is not trusted: events may be missing in between.
+      // Events may be missing after a silence, so a later line is not trusted.
       if (isSilent()) return lost(silent());
       const lines = (rest + text).split('\n');
       rest = lines.pop() ?? '';
