@@ -1,4 +1,4 @@
-/** Who called the warehouse API, and how each call was decided: kept to be shown. */
+/** A log of the calls of the warehouse API and how each caller was identified, for display. */
 import { printSchema } from 'graphql';
 import type { Caller, Identified, Introspector } from '../resource-server/resource-server.ts';
 import { clockTime, type Html, html } from './html.ts';
@@ -6,15 +6,15 @@ import { SCHEMA } from './stock.ts';
 
 export interface Call {
   readonly at: Date;
-  /** The GraphQL operation, in one line. */
+  /** The GraphQL operation, on one line. */
   operation: string;
   readonly who: string;
   readonly decidedBy: Identified['decidedBy'];
-  /** Of the refusal, in place of an answer. */
+  /** Status of the refusal, if the call was refused. */
   readonly refusedWith?: number;
-  /** Milliseconds until it was known who calls. */
+  /** Milliseconds until the caller was identified. */
   readonly took: number;
-  /** Of one that stays open. */
+  /** For a subscription, which stays open. */
   subscription?: Subscription;
 }
 
@@ -24,13 +24,13 @@ export interface Subscription {
 }
 
 export interface Calls {
-  /** The latest first. */
+  /** Latest first. */
   readonly list: readonly Call[];
-  /** Identifies like the introspector, and notes it. @param noted told of the call. */
+  /** Identifies the caller like the introspector, and records the call. @param noted receives the record. */
   noting(noted: (call: Call) => void): Introspector;
 }
 
-const MOST = 50;
+const MAX_CALLS = 50;
 
 export function createCalls(introspector: Introspector): Calls {
   const list: Call[] = [];
@@ -52,7 +52,7 @@ export function createCalls(introspector: Introspector): Calls {
           took: performance.now() - began,
         };
         list.unshift(call);
-        list.length = Math.min(list.length, MOST);
+        list.length = Math.min(list.length, MAX_CALLS);
         noted(call);
         return identified;
       },
@@ -60,7 +60,7 @@ export function createCalls(introspector: Introspector): Calls {
   };
 }
 
-/** A person by the address they sign in with. */
+/** Names a caller: a person by the email address they sign in with. */
 function nameOf(caller: Caller): string {
   if (caller.method === 'client_credentials') return `the machine client ${caller.clientId}`;
   const person = caller.username ?? caller.subject;

@@ -1,4 +1,4 @@
-/** The service of the sandbox: a process of its own, on a database that ends with it. */
+/** Runs the sandbox's own service: a separate process with a temporary database. */
 import { execFile, spawn } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -9,28 +9,28 @@ import { promisify } from 'node:util';
 
 export interface Gatehouse {
   readonly issuer: string;
-  /** What leads `npm run operator` to this service, as GATEHOUSE_CONFIG. */
+  /** The settings file; with it as GATEHOUSE_CONFIG, `npm run operator` acts on this service. */
   readonly settingsFile: string;
   /** Runs one operator command. @returns what it prints with `--json`. */
   operator(...args: readonly string[]): Promise<Record<string, unknown>>;
-  /** Resolves when the service ended, by itself or because it was closed, with its last words. */
+  /** Resolves with the last output when the service ends, by itself or because it was closed. */
   readonly ended: Promise<string>;
-  /** Ends the service and removes everything it kept. */
+  /** Ends the service and deletes its data. */
   close(): Promise<void>;
 }
 
-/** Milliseconds. The first start makes the database; a slow disk may take its time. */
-const PATIENCE = 60_000;
-/** Milliseconds. Longer than the service itself takes for requests in flight. */
-const FAREWELL = 10_000;
+/** The first start creates the database, which takes long on a slow disk. */
+const START_TIMEOUT_MS = 60_000;
+/** Longer than the service itself waits for requests in flight. */
+const CLOSE_TIMEOUT_MS = 10_000;
 
 /**
- * @param stop ends the start, and operator commands, half-way.
- * @throws Error with what the service said, when it does not start.
+ * @param stop aborts the start and running operator commands.
+ * @throws Error with the output of the service if it does not start.
  */
 export async function startGatehouse(parts: {
   readonly port: number;
-  /** Where the warehouse API will be. */
+  /** The address that the warehouse API will have. */
   readonly apiUrl: string;
   readonly stop: AbortSignal;
 }): Promise<Gatehouse> {
@@ -40,7 +40,7 @@ export async function startGatehouse(parts: {
   const settingsFile = path.join(directory, 'gatehouse.yaml');
   const settings = {
     issuer,
-    // The first port is the public one, the other is nobody's business here.
+    // The first port is public; the operators' port is not used here.
     server: { port, operators_port: 0 },
     storage: { data_directory: path.join(directory, 'data') },
     api: {
@@ -50,10 +50,10 @@ export async function startGatehouse(parts: {
     demo: true,
     log: { level: 'warn' },
   };
-  // JSON is YAML.
+  // JSON is valid YAML.
   await writeFile(settingsFile, `${JSON.stringify(settings, null, 2)}\n`);
 
-  // Nothing of this environment: a DATABASE_URL of the operator must not lead the sandbox there.
+  // Pass no environment on: with the operator's DATABASE_URL the sandbox would use that database.
   const options = { env: { GATEHOUSE_CONFIG: settingsFile } };
   const child = spawn(process.execPath, [source('main.ts')], {
     ...options,
@@ -73,13 +73,13 @@ export async function startGatehouse(parts: {
 
   async function close(): Promise<void> {
     child.kill('SIGTERM');
-    const cut = setTimeout(() => child.kill('SIGKILL'), FAREWELL);
+    const cut = setTimeout(() => child.kill('SIGKILL'), CLOSE_TIMEOUT_MS);
     await ended;
     clearTimeout(cut);
     await rm(directory, { recursive: true, force: true });
   }
 
-  const deadline = performance.now() + PATIENCE;
+  const deadline = performance.now() + START_TIMEOUT_MS;
   while (!(await answers(issuer))) {
     if (hasEnded || stop.aborted || performance.now() > deadline) {
       await close();

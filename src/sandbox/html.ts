@@ -1,4 +1,4 @@
-/** HTML that is put together in code: what is put in is escaped, unless it is HTML already. */
+/** Builds HTML in code. Inserted values are escaped, unless they are HTML already. */
 
 export class Html {
   readonly text: string;
@@ -10,13 +10,13 @@ export class Html {
 
 type Part = Html | string | number | undefined | readonly Html[];
 
-/** Template tag. Of an undefined part nothing is printed. */
+/** Template tag. Prints nothing for an undefined value. */
 export function html(literals: TemplateStringsArray, ...parts: readonly Part[]): Html {
   const texts = parts.map(printed);
   return new Html(literals.map((literal, index) => literal + (texts[index] ?? '')).join(''));
 }
 
-/** To the millisecond: what is to be seen in the sandbox is how soon. */
+/** With milliseconds, because the sandbox shows how soon something happens. */
 export const clockTime = (time: Date): string =>
   `${time.toLocaleTimeString('en-GB')}.${String(time.getMilliseconds()).padStart(3, '0')}`;
 

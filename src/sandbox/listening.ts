@@ -1,4 +1,4 @@
-/** The ports that the sandbox answers at: always the same ones, as long as they are free. */
+/** The ports of the sandbox: the same ones at each start, if they are free. */
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
@@ -7,7 +7,7 @@ export interface Listening {
   close(): Promise<void>;
 }
 
-/** @param port 0 for any free one. */
+/** @param port 0 for any free port. */
 export async function listen(
   handler: RequestListener | undefined,
   { host, port }: { readonly host: string; readonly port: number },
@@ -27,7 +27,7 @@ export async function listen(
   };
 }
 
-/** The port that is wanted, or another one where somebody else answers at it already. */
+/** Returns the wanted port, or another one if it is in use. */
 export async function availablePort(wanted: number, host: string): Promise<number> {
   const probe = await listen(undefined, { host, port: wanted }).catch((error) => {
     if (error.code !== 'EADDRINUSE' && error.code !== 'EACCES') throw error;

@@ -1,4 +1,4 @@
-/** `npm run sandbox`: try everything on one machine. It needs what `npm ci` installs for development. */
+/** `npm run sandbox`: try everything on one machine. Needs the dev dependencies. */
 import { DEMO, type Sandbox, startSandbox } from './sandbox.ts';
 
 const stop = new AbortController();
@@ -13,7 +13,7 @@ try {
   process.stdout.write(instructions(sandbox));
   const lastWords = await Promise.race([stopped, sandbox.gatehouse.ended]);
   await sandbox.close();
-  // Ctrl-C reaches the service as well, which may be the first to end.
+  // Ctrl-C reaches the service, too, which may end first.
   if (!stop.signal.aborted) throw new Error(`Gatehouse ended by itself:\n${lastWords}`);
 } catch (error) {
   if (!stop.signal.aborted) {

@@ -18,16 +18,16 @@ export interface PartnerApp {
   close(): Promise<void>;
 }
 
-/** Not the cookie of the service: browsers do not tell the ports of a host apart. */
+/** Differs from the service's cookie name, because browsers share cookies between ports of a host. */
 const COOKIE = 'stock_planner';
-/** Browsers, the latest of them. */
-const MOST = 100;
+/** Beyond that, the oldest connection is forgotten. */
+const MAX_BROWSERS = 100;
 const STYLESHEET = '/sandbox.css';
 const SCRIPT = '/watching.js';
 const CONTENT_POLICY =
   "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; base-uri 'none'";
 
-/** Answers at the origin of the redirect URI. */
+/** Listens at the origin of the redirect URI. */
 export async function startPartnerApp(parts: {
   readonly registration: PartnerRegistration;
   readonly apiUrl: URL;
@@ -40,19 +40,19 @@ export async function startPartnerApp(parts: {
   const read = (name: string) => readFile(new URL(name, import.meta.url), 'utf8');
   const [style, script] = await Promise.all([read('sandbox.css'), read('watching.js')]);
 
-  /** The connection of this browser: nobody is connected by a link that somebody else made. */
+  /** The connection of this browser only, so that nobody else's link can connect it. */
   function connectionOf(ctx: Context): PartnerConnection {
     const known = connections.get(ctx.cookies.get(COOKIE) ?? '');
     if (known) return known;
     const id = randomId('', 22);
     const connection = connect();
     const [oldest] = connections.keys();
-    if (oldest !== undefined && connections.size >= MOST) {
+    if (oldest !== undefined && connections.size >= MAX_BROWSERS) {
       connections.get(oldest)?.close();
       connections.delete(oldest);
     }
     connections.set(id, connection);
-    // Lax: the redirect back from the service brings it, a post from another site does not.
+    // Lax: sent with the redirect back from the service, but not with a POST from another site.
     ctx.cookies.set(COOKIE, id, { sameSite: 'lax' });
     return connection;
   }
@@ -124,7 +124,7 @@ export async function startPartnerApp(parts: {
   };
 }
 
-/** What is said of the subscription from here on, as server-sent events that a page can resume. */
+/** Sends further messages of the subscription as server-sent events that a page can resume. */
 function sendAsItComes({ watch }: PartnerConnection, { req, res, query }: Context): void {
   let sent = Number(req.headers['last-event-id'] ?? query.after) || 0;
   res.writeHead(200, { 'content-type': 'text/event-stream' });
@@ -140,7 +140,7 @@ function sendAsItComes({ watch }: PartnerConnection, { req, res, query }: Contex
   send();
 }
 
-/** RFC 9110 §15.4.4: the page is asked for by GET, and a reload repeats nothing. */
+/** Redirects to a GET (RFC 9110 §15.4.4), so that a reload repeats nothing. */
 function goBack(ctx: Context): void {
   ctx.status = 303;
   ctx.redirect('/');

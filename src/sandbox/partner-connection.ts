@@ -1,10 +1,10 @@
-/** One person's connection to Gatehouse, as a partner app keeps it: the whole life of its tokens. */
+/** One user's connection to Gatehouse in a partner app, through the whole life of its tokens. */
 import * as oauth from 'openid-client';
 import { clockTime } from './html.ts';
 import { type Watch, watchStock } from './watch.ts';
 import { createWireLog, type WireLog } from './wire-log.ts';
 
-/** What a partner app is told when it is registered. */
+/** What a partner app gets when it is registered. */
 export interface PartnerRegistration {
   readonly issuer: string;
   readonly clientId: string;
@@ -16,7 +16,7 @@ export interface Tokens {
   readonly accessToken: string;
   readonly expiresAt: Date;
   readonly refreshToken: string;
-  /** The refresh token before this one. */
+  /** The previous refresh token. */
   readonly replaced?: string;
 }
 
@@ -32,43 +32,43 @@ export interface Organization {
     readonly id: string;
     readonly name: string;
     readonly rights: readonly string[];
-    /** Null where the caller may not read. */
+    /** Null if the caller may not read. */
     readonly stock: readonly StockLevel[] | null;
   }[];
 }
 
-/** Each step ends in a sentence for the person: `notice`. */
+/** Each step ends with a sentence for the user in `notice`. */
 export interface PartnerConnection {
   readonly log: WireLog;
   readonly notice: string | undefined;
   /** Undefined while not connected. */
   readonly tokens: Tokens | undefined;
-  /** What the API answered last. */
+  /** The latest answer of the API. */
   readonly organizations: readonly Organization[] | undefined;
-  /** A subscription to what changes. */
+  /** The subscription to stock changes. */
   readonly watch: Watch | undefined;
-  /** Where to send the browser, so that the person can approve. */
+  /** Returns the address to which to send the browser for approval. */
   begin(): Promise<URL>;
-  /** @param callback where the browser came back to. */
+  /** @param callback the address at which the browser came back. */
   finish(callback: URL): Promise<void>;
   showStock(): Promise<void>;
   adjustStock(change: { warehouse: string; article: string; by: number }): Promise<void>;
   refresh(): Promise<void>;
-  /** Sends the refresh token that was replaced, as if the answer had been lost on its way. */
+  /** Sends the previous refresh token again, as a client does that lost the answer. */
   retry(): Promise<void>;
   revoke(): Promise<void>;
-  /** Subscribes anew. */
+  /** Subscribes again. */
   watchStock(): Promise<void>;
-  /** Ends what is open. */
+  /** Ends the subscription. */
   close(): void;
 }
 
-/** Reads the metadata of the service once. @returns what makes a connection for each browser. */
+/** Reads the metadata of the service once. @returns a function that creates one browser's connection. */
 export async function createPartner(registration: PartnerRegistration, apiUrl: URL) {
   const { issuer, clientId, clientSecret, redirectUri } = registration;
   const discovered = await oauth.discovery(new URL(issuer), clientId, clientSecret, undefined, {
     algorithm: 'oauth2',
-    // http is for loopback only.
+    // Only loopback may use http.
     execute: [oauth.allowInsecureRequests],
   });
 
@@ -85,7 +85,7 @@ export async function createPartner(registration: PartnerRegistration, apiUrl: U
     let watch: Watch | undefined;
 
     function keep(answer: oauth.TokenEndpointResponse, replaced?: string): void {
-      // Both are always there; the types of the library know every kind of server.
+      // Gatehouse always sends both; the library's types cover all servers.
       const {
         access_token: accessToken,
         refresh_token: refreshToken = '',
@@ -95,7 +95,7 @@ export async function createPartner(registration: PartnerRegistration, apiUrl: U
       tokens = { accessToken, refreshToken, expiresAt, ...(replaced && { replaced }) };
     }
 
-    /** What is refused is said in words, and a connection that ended is forgotten. */
+    /** Turns a refusal into a notice, and forgets a connection that has ended. */
     async function attempt(step: () => Promise<string>): Promise<void> {
       try {
         notice = await step();
@@ -155,7 +155,7 @@ export async function createPartner(registration: PartnerRegistration, apiUrl: U
 
       finish: (callback) =>
         attempt(async () => {
-          // Somebody else's answer, or this one a second time.
+          // An answer to another request, or the same answer a second time.
           if (!checks) return 'Nothing was asked for. Connect from here.';
           log.noteRedirect(callback);
           const expected = checks;
@@ -226,7 +226,7 @@ interface GraphqlAnswer<Data> {
   readonly errors?: readonly { message: string; extensions?: { code?: string } }[];
 }
 
-/** An error that the service, or the person, answered with. */
+/** An error from the service, or the user's refusal. */
 const isRefusal = (
   error: unknown,
 ): error is oauth.ResponseBodyError | oauth.AuthorizationResponseError =>

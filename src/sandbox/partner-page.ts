@@ -1,11 +1,11 @@
-/** The one page of the partner app: the connection, what to do with it, and what went over the wire. */
+/** The partner app's one page: the connection, its actions, and the requests with their answers. */
 import { clockTime, type Html, html } from './html.ts';
 import type { Organization, PartnerConnection, Tokens } from './partner-connection.ts';
 import type { Watch } from './watch.ts';
 import { type Exchange, shortened } from './wire-log.ts';
 
 export interface PartnerAddresses {
-  /** Of the app itself. */
+  /** Origin of the app itself. */
   readonly stylesheet: string;
   readonly script: string;
   readonly issuer: string;
@@ -74,7 +74,7 @@ const connected = ({ accessToken, refreshToken, replaced, expiresAt }: Tokens): 
       authorization.</p>`
     }`;
 
-/** What comes later a script adds; without it the page is asked for again. */
+/** New entries are appended by a script; without JavaScript, reload. */
 const watching = (
   { lines, isOver }: Watch,
   script: string,
@@ -117,7 +117,7 @@ const warehouseTable = ({ id, name, rights, stock: levels }: Warehouse): Html =>
       )}
     </table>`;
 
-/** How many are unfolded. */
+/** Number of entries that are shown unfolded. */
 const NEWEST = 2;
 
 const wire = (exchanges: readonly Exchange[]): Html => html`

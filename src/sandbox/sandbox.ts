@@ -1,4 +1,4 @@
-/** Everything of the sandbox, started in order: the service, its clients, the API, the partner app. */
+/** Starts the sandbox in order: the service, its clients, the API, the partner app. */
 import { createIntrospector } from '../resource-server/resource-server.ts';
 import { type Gatehouse, startGatehouse } from './gatehouse.ts';
 import { availablePort } from './listening.ts';
@@ -10,27 +10,27 @@ export interface Sandbox {
   readonly provisions: Provisions;
   readonly partner: PartnerApp;
   readonly api: WarehouseApi;
-  /** Ends all three, and what the service kept. */
+  /** Ends all three and deletes the data of the service. */
   close(): Promise<void>;
 }
 
-/** Beside a service that was started with `npm start`, and in a browser's history for next time. */
-const PREFERRED = { gatehouse: 4400, partner: 4401, api: 4402 };
+/** Different from the ports of `npm start`, and fixed, so that addresses in the history keep working. */
+const PREFERRED_PORTS = { gatehouse: 4400, partner: 4401, api: 4402 };
 
-/** @param stop ends the start half-way: it throws then, with nothing left behind. */
+/** @param stop aborts the start, which then throws and leaves nothing behind. */
 export async function startSandbox({ stop }: { readonly stop: AbortSignal }): Promise<Sandbox> {
   const closings: (() => Promise<void> | void)[] = [];
   async function close(): Promise<void> {
     for (const closing of closings.splice(0).reverse()) await closing();
   }
   try {
-    const port = await availablePort(PREFERRED.gatehouse, 'localhost');
-    const apiPort = await availablePort(PREFERRED.api, '127.0.0.1');
+    const port = await availablePort(PREFERRED_PORTS.gatehouse, 'localhost');
+    const apiPort = await availablePort(PREFERRED_PORTS.api, '127.0.0.1');
     const gatehouse = await startGatehouse({ port, apiUrl: apiUrlAt(apiPort), stop });
     closings.push(gatehouse.close);
     const { issuer } = gatehouse;
 
-    const partnerPort = await availablePort(PREFERRED.partner, '127.0.0.1');
+    const partnerPort = await availablePort(PREFERRED_PORTS.partner, '127.0.0.1');
     const redirectUri = `http://127.0.0.1:${partnerPort}/callback`;
     const provisions = await provision(gatehouse, { redirectUri });
 
@@ -49,7 +49,7 @@ export async function startSandbox({ stop }: { readonly stop: AbortSignal }): Pr
   }
 }
 
-/** What a service with an embedded database seeds at its first start. */
+/** The account that an embedded deployment creates at its first start. */
 export const DEMO = { email: 'ada@demo.test', password: 'gatehouse-demo' };
 
 export interface Credentials {
@@ -82,7 +82,7 @@ async function provision(
   const [hamburg, riga] = demo?.warehouses ?? [];
   if (!demo || !hamburg || !riga) throw new Error('the demo has no organization with warehouses');
 
-  // Rights that differ from warehouse to warehouse, so that there is something to be refused.
+  // Rights differ between warehouses, so that some calls are refused.
   const set = (who: readonly string[], role: string, { id }: Named, rights: string) =>
     operator(
       'memberships',

@@ -1,4 +1,4 @@
-/** What the warehouse API knows: how much of which article lies where, for who may see it. */
+/** The stock of the warehouse API, and who may see it. */
 import { EventEmitter, on } from 'node:events';
 import { buildSchema, GraphQLError } from 'graphql';
 import {
@@ -55,10 +55,10 @@ interface StockLevel {
   readonly count: number;
 }
 
-/** In every warehouse, before anybody adjusts anything. */
+/** The initial stock of every warehouse. */
 const DELIVERED = { 'Euro pallets': 120, 'Barrels, 200 l': 36, 'Parcel crates': 84 };
 
-/** The resolvers, over stock that is forgotten with the process. */
+/** The resolvers, over stock in memory. */
 export function createStock() {
   const warehouses = new Map<string, Map<string, number>>();
   const changes = new EventEmitter().setMaxListeners(0);
@@ -111,7 +111,7 @@ export function createStock() {
           if (shown) yield { stockChanged: { warehouse: shownWarehouse(shown), level } };
         }
       } catch (error) {
-        // The access ended or changed: whoever comes again is looked at again.
+        // The access ended or changed: end the subscription, so that the next one identifies again.
         if (!caller.signal?.aborted) throw error;
       }
     },

@@ -14,7 +14,7 @@ import { listen } from './listening.ts';
 import { createStock, SCHEMA } from './stock.ts';
 
 export interface WarehouseApi {
-  /** Where it takes GraphQL requests. */
+  /** The address for GraphQL requests. */
   readonly url: URL;
   close(): Promise<void>;
 }
@@ -50,7 +50,7 @@ export async function startWarehouseApi(parts: {
   function answer(request: IncomingMessage, response: ServerResponse): void {
     const [path] = (request.url ?? '').split('?');
     const isStream = request.headers.accept === 'text/event-stream';
-    // Who is gone needs no answer.
+    // The client has disconnected: no answer is needed.
     const drop = (): void => void response.destroy();
     if (path === '/graphql') (isStream ? graphqlStream : graphql)(request, response).catch(drop);
     else if (path === '/') send(response, 'text/html', apiPage(calls.list, STYLESHEET));

@@ -1,13 +1,13 @@
-/** An open subscription of the partner app, and what became of it: kept to be shown. */
+/** A subscription of the partner app with its messages, for display. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { createClient, NetworkError } from 'graphql-sse';
 import type { WireLog } from './wire-log.ts';
 
 export interface Watch {
   readonly lines: readonly WatchLine[];
-  /** Once it is, nothing more is said. */
+  /** True after the last message. */
   readonly isOver: boolean;
-  /** @returns what ends the listening. */
+  /** @returns a function that stops listening. */
   onChange(listener: () => void): () => void;
   close(): void;
 }
@@ -17,8 +17,8 @@ export interface WatchLine {
   readonly text: string;
 }
 
-/** Milliseconds. An API that never hears of changes ends every subscription at once. */
-const PAUSE = 1_000;
+/** An API without a change stream ends every subscription at once. */
+const RETRY_PAUSE_MS = 1_000;
 
 const STOCK_CHANGED =
   'subscription { stockChanged { warehouse { name } level { article count } } }';
@@ -30,10 +30,10 @@ interface Changed {
   };
 }
 
-/** Opens it, and opens it again when it ends, until whoever holds the token is refused. */
+/** Opens the subscription, and opens it again when it ends, until the token is refused. */
 export function watchStock(parts: {
   readonly apiUrl: URL;
-  /** The one of that moment. */
+  /** Returns the current access token. */
   readonly accessToken: () => string;
   readonly log: WireLog;
 }): Watch {
@@ -67,7 +67,7 @@ export function watchStock(parts: {
       }
       if (isOver) return;
       say('The API ended the subscription: the access behind it ended or changed.');
-      if (performance.now() - opened < PAUSE) await delay(PAUSE);
+      if (performance.now() - opened < RETRY_PAUSE_MS) await delay(RETRY_PAUSE_MS);
     }
   }
 

@@ -1,25 +1,25 @@
-/** What goes over the wire, kept to be shown: each request with its answer, tokens shortened. */
+/** A log of requests and answers for display, with shortened tokens. */
 
 export interface Exchange {
   /** In one line: `POST http://localhost:4400/oauth/token → 200 OK`. */
   readonly title: string;
   readonly request: string;
-  /** Status, telling headers and body; undefined for what the browser was sent to. */
+  /** Status, relevant headers and body; undefined for a redirect of the browser. */
   readonly answer?: string;
 }
 
 export interface WireLog {
-  /** The latest first. */
+  /** Latest first. */
   readonly exchanges: readonly Exchange[];
-  /** `fetch`, with a note of what was sent and what came back. */
+  /** `fetch` that records request and answer. */
   readonly fetch: (url: string, options: WireRequest) => Promise<Response>;
-  /** The same of an answer that stays open, of which nothing but its head is noted. */
+  /** `fetch` for an answer that stays open: records only status and headers. */
   readonly fetchStream: (url: string, options: WireRequest) => Promise<Response>;
-  /** A redirect, which the browser carries from one side to the other. */
+  /** Records a redirect through the browser. */
   noteRedirect(url: URL): void;
 }
 
-/** What openid-client, and we, say of a request. */
+/** The request options that openid-client and this app use. */
 interface WireRequest {
   readonly method: string;
   readonly headers: Record<string, string>;
@@ -27,15 +27,15 @@ interface WireRequest {
   readonly signal?: AbortSignal;
 }
 
-/** What an integration has to look at, or to send. */
-const TELLING_HEADERS = ['authorization', 'content-type', 'www-authenticate', 'retry-after'];
-const MOST = 30;
+/** Headers that matter to an integration. */
+const SHOWN_HEADERS = ['authorization', 'content-type', 'www-authenticate', 'retry-after'];
+const MAX_EXCHANGES = 30;
 
 export function createWireLog(): WireLog {
   const exchanges: Exchange[] = [];
   const keep = (exchange: Exchange): void => {
     exchanges.unshift(exchange);
-    exchanges.length = Math.min(exchanges.length, MOST);
+    exchanges.length = Math.min(exchanges.length, MAX_EXCHANGES);
   };
 
   return {
@@ -79,12 +79,12 @@ export function createWireLog(): WireLog {
   };
 }
 
-/** Enough of each secret value to tell it from another; client ids are not secret. */
+/** Shortens secret values so that they can still be told apart. Client ids are not secret. */
 export const shortened = (text: string): string =>
   text.replace(/(gate_(?!ci_)[a-z]+_[\w-]{4})[\w-]{8,}([\w-]{4})/g, '$1…$2');
 
 function message(firstLine: string, headers: Headers, body: string): string {
-  const lines = TELLING_HEADERS.flatMap((name) => {
+  const lines = SHOWN_HEADERS.flatMap((name) => {
     const value = headers.get(name);
     return value === null ? [] : [`${name}: ${value}`];
   });
@@ -103,7 +103,7 @@ function readable(body: string, type: string): string {
   }
 }
 
-/** One on each line, decoded. */
+/** Form fields, decoded, one per line. */
 function parameters(all: URLSearchParams, first: string): string {
   const lines = [...all].map(([name, value]) => `${name}=${value}`);
   return lines.map((line, index) => `${index === 0 ? first : '&'}${line}`).join('\n');
