@@ -15,6 +15,7 @@ import { freePort } from '../support/programs.ts';
 import {
   ask,
   askSentinel,
+  callOnce,
   clusterUrlOf,
   expectState,
   moveSlot,
@@ -330,6 +331,21 @@ describeOn([redisServer], 'Redis behind a Sentinel', () => {
     ];
     const errors = await Promise.all(attempts.map((url) => failureOf(openStore(url))));
     for (const error of errors) expect(error).to.be.instanceOf(StorageUnavailable);
+  });
+
+  it('keeps no connection to a Sentinel after it is closed while it looks for the master', async () => {
+    const clientsOfSentinel = async (): Promise<number> =>
+      String(await callOnce(sentinel.port, 'CLIENT', 'LIST', 'TYPE', 'PUBSUB')).split('\n').length -
+      1;
+    const client = createRedis(`redis+sentinel://127.0.0.1:${sentinel.port}/warehouse`) as Redis;
+    await client.connect();
+    await eventually(async () => expect(await clientsOfSentinel()).to.equal(1));
+    replica.pause();
+    await master.kill();
+    await eventually(() => expect(client.status).to.equal('reconnecting'));
+    client.disconnect();
+    await eventually(async () => expect(await clientsOfSentinel()).to.equal(0));
+    replica.resume();
   });
 
   it('is left at once for the one that took its place', async () => {

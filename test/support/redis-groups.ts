@@ -15,7 +15,11 @@ export const portOf = (server: RedisServer): string => new URL(server.url).port;
 export const ask = (server: RedisServer, command: string, ...values: string[]): Promise<unknown> =>
   callOnce(Number(portOf(server)), command, ...values);
 
-async function callOnce(port: number, command: string, ...values: string[]): Promise<unknown> {
+export async function callOnce(
+  port: number,
+  command: string,
+  ...values: string[]
+): Promise<unknown> {
   const redis = new Redis({ port, lazyConnect: true, retryStrategy: () => null });
   redis.on('error', () => {});
   try {

@@ -104,9 +104,17 @@ function connectTo({
     // Without both, TLS ends at the Sentinels and the tokens travel in clear.
     if (isTls) Object.assign(options, { enableTLSForSentinelMode: true, sentinelTLS: {} });
     const client = new Redis(options);
+    const sentinels: Redis[] = [];
     client.once('connect', () => {
-      for (const host of hosts) followFailovers(client, { ...host, name: path, isTls });
+      for (const host of hosts)
+        sentinels.push(followFailovers(client, { ...host, name: path, isTls }));
     });
+    const disconnect = client.disconnect.bind(client);
+    // ioredis emits no `end` for a client that is closed while it waits to reconnect.
+    client.disconnect = (reconnect) => {
+      disconnect(reconnect);
+      if (!reconnect) for (const sentinel of sentinels) sentinel.disconnect();
+    };
     return client;
   }
   const [{ host, port } = { host: 'localhost', port: 6379 }] = hosts;
@@ -114,14 +122,16 @@ function connectTo({
 }
 
 /**
- * Leaves a master as soon as this Sentinel says that another one took its place. By itself a node
- * goes on writing to the former one until that is demoted, 10 seconds later. The `failoverDetector`
- * of ioredis ends the client for good when it hears of it while the client looks for the master.
+ * Leaves a master as soon as this Sentinel announces its successor. Without it a client would write to
+ * the former master until that is demoted, 10 seconds later. The `failoverDetector` of ioredis cannot
+ * be used: it ends the client for good if it hears of a failover while the client looks for the master.
+ *
+ * @returns the connection to the Sentinel.
  */
 function followFailovers(
   client: Redis,
   { host, port, name, isTls }: { host: string; port: number; name: string; isTls: boolean },
-): void {
+): Redis {
   const sentinel = new Redis({
     host,
     port,
@@ -131,23 +141,28 @@ function followFailovers(
     autoResubscribe: false,
     ...(isTls && { tls: {} }),
   });
-  // One that is away tells nothing; it is asked again until this client is closed.
+  /** Address and port of the new master, until it is compared with the connection. */
+  let successor: string | undefined;
+
+  function leaveFormer(): void {
+    const { remoteAddress, remotePort } = client.stream as Socket;
+    const isFormer = successor !== undefined && successor !== `${remoteAddress} ${remotePort}`;
+    // Several Sentinels announce the same failover, and this one may miss the next.
+    successor = undefined;
+    if (isFormer) client.disconnect(true);
+  }
+
+  // An unreachable Sentinel announces nothing; ioredis tries again until it is disconnected.
   sentinel.on('error', () => {});
   sentinel.on('ready', () => sentinel.subscribe('+switch-master').catch(() => {}));
   sentinel.on('message', (_channel, message: string) => {
     const [of, , , address, successorPort] = message.split(' ');
     if (of !== name) return;
-    const leave = (): void => {
-      // Several Sentinels tell of the same switch.
-      const { remoteAddress, remotePort } = client.stream as Socket;
-      if (remoteAddress !== address || String(remotePort) !== successorPort) {
-        client.disconnect(true);
-      }
-    };
-    if (client.status === 'ready') leave();
-    else client.once('ready', leave);
+    successor = `${address} ${successorPort}`;
+    if (client.status === 'ready') leaveFormer();
   });
-  client.once('end', () => sentinel.disconnect());
+  client.on('ready', leaveFormer);
+  return sentinel;
 }
 
 interface RedisUrl {
