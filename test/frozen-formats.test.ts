@@ -1,0 +1,363 @@
+/** The formats of what nodes of two versions exchange during an upgrade, and of what is stored. */
+import { createDecipheriv, createHmac, hkdfSync } from 'node:crypto';
+import { gunzipSync } from 'node:zlib';
+import { expect } from 'chai';
+import { Redis } from 'ioredis';
+import pg from 'pg';
+import { sha256 } from '../src/base/random-id.ts';
+import { LIST, REDIRECT_URI } from './pages/client-owner.ts';
+import { optionsFor } from './pages/passkeys/soft-passkey.ts';
+import { fieldOf, type SignedInPerson, signedIn } from './pages/signed-in-person.ts';
+import { partnerTokens } from './provider/partner-tokens.ts';
+import { GRACE, startWithUpstream, WAY } from './sign-in-upstream/service.ts';
+import { atEndOfFile } from './support/end-of-run.ts';
+import { eventually } from './support/eventually.ts';
+import { authorizationUrl, clientCredentials, exchangeCode } from './support/oauth.ts';
+import type { Fields, Page, Person } from './support/person.ts';
+import { rawRequest } from './support/raw-request.ts';
+import { describeOn, postgresServer, redisServer } from './support/requirements.ts';
+import { startsOn } from './support/service.ts';
+
+const KEEP = 'Old and new nodes exchange this, and it is stored: keep names and order as they are';
+const COOKIE_KEY = 'cookie-key-of-the-tests-0123456789abcdef';
+const NO_CODE = `gate_ac_${'x'.repeat(65)}`;
+const API_KEYS = '/profile/api-keys';
+const SECURITY = '/profile/security';
+
+const macOf = (purpose: string, text: string): string =>
+  createHmac('sha256', COOKIE_KEY).update(`${purpose}:${text}`).digest('base64url');
+
+function openSealed(purpose: string, sealed: string): unknown {
+  const [text = '', mac] = sealed.split('.');
+  expect(mac, KEEP).to.equal(macOf(purpose, text));
+  return JSON.parse(Buffer.from(text, 'base64url').toString());
+}
+
+const cookieOf = (browser: Person, name: string): string =>
+  new RegExp(`(?<=gate_${name}=)[^;]+`).exec(browser.cookieHeader('/'))?.[0] ?? '';
+const parameter = ({ location }: Page, name: string): string =>
+  location?.searchParams.get(name) ?? '';
+const lastSegment = ({ url }: Page): string => url.pathname.split('/').at(-1) ?? '';
+
+/** Everything is written by the service as it runs, and opened here without its code. */
+describeOn([postgresServer, redisServer], 'frozen formats', () => {
+  const on = startWithUpstream({ start: startsOn('postgres+redis') });
+  let redis: Redis;
+  let person: SignedInPerson;
+  let owner: SignedInPerson;
+  /** Texts that are shown by name: a value in the place of another one is noticed. */
+  let known: Map<unknown, string>;
+
+  before(async () => {
+    const { seeded, service } = on;
+    redis = new Redis(service.settings.storage.redisUrl ?? '');
+    person = await signedIn(service, seeded.person);
+    owner = await signedIn(service, seeded.other);
+    known = new Map([
+      [seeded.person.accountId, '<account>'],
+      [seeded.other.accountId, '<owner>'],
+      [seeded.clients.confidential.id, '<client>'],
+      [seeded.clients.machine.id, '<machine>'],
+    ]);
+    for (const kind of ['homepage', 'support', 'privacy']) {
+      const url = `https://partner.example/${kind}`;
+      await service.database.query(`UPDATE clients SET ${kind}_url = $1`, [url]);
+    }
+  });
+  after(() => redis?.disconnect());
+
+  /** The value as text: names sorted, texts that are `known` by their names, all else by its type. */
+  function shape(value: unknown): string {
+    if (known.has(value)) return known.get(value) ?? '';
+    if (Array.isArray(value)) return `[${[...new Set(value.map(shape))].join(', ')}]`;
+    if (value === null || typeof value !== 'object') return value === null ? 'null' : typeof value;
+    const names = Object.keys(value).sort();
+    const members = names.map(
+      (name) => `${name}: ${shape((value as Record<string, unknown>)[name])}`,
+    );
+    return members.length === 0 ? '{ }' : `{ ${members.join(', ')} }`;
+  }
+
+  /** @param used a value, or what is said of several. */
+  function expectFrozen(used: unknown, frozen: string): void {
+    const text = typeof used === 'string' ? used : shape(used);
+    expect(text, KEEP).to.equal(frozen.replace(/\s+/g, ' '));
+  }
+
+  const valueIn = async (letter: string, id: string): Promise<string> => {
+    const value = await redis.get(`gh:${letter}:${sha256(id).slice(0, 22)}`);
+    expect(value, `Redis has gh:${letter}:… — ${KEEP}`).to.be.a('string');
+    return value ?? '';
+  };
+  const recordIn = async (letter: string, id: string): Promise<unknown> =>
+    JSON.parse((await valueIn(letter, id)).replace(/^\d+:/, ''));
+
+  async function sessionOf(browser: Person) {
+    const session = await recordIn('s', cookieOf(browser, 'session'));
+    return session as { uid: string; acr: string; amr: string[] };
+  }
+
+  /** What is shown once: kept under `name`, for `holder`. */
+  async function openKept(holder: string, name: string): Promise<unknown> {
+    const sealed = Buffer.from(String(await recordIn('o', name)), 'base64url');
+    const key = hkdfSync('sha256', name, holder, 'gatehouse shown once', 32);
+    const decipher = createDecipheriv('aes-256-gcm', Buffer.from(key), sealed.subarray(0, 12));
+    decipher.setAuthTag(sealed.subarray(12, 28));
+    const text = Buffer.concat([decipher.update(sealed.subarray(28)), decipher.final()]);
+    return JSON.parse(text.toString());
+  }
+
+  /** What was typed or answered, kept for this browser. */
+  async function openDraft(browserId: string, accountId: string, name: string): Promise<unknown> {
+    const packed = await openKept(`${browserId} ${accountId}`, name);
+    return JSON.parse(gunzipSync(Buffer.from(String(packed), 'base64')).toString());
+  }
+
+  const flow = (purpose: string): string =>
+    `{ flow: { asksWho: boolean, begunAt: number, codeVerifier: string, isFresh: boolean,
+      nonce: string }, provider: string, purpose: { ${purpose} } }`;
+
+  it('what a page says once', async () => {
+    await person.send('/profile/connections/disconnect-all');
+    known.set(sha256(`session ${(await sessionOf(person)).uid}`).slice(0, 22), '<session>');
+    expectFrozen(
+      openSealed('notice', cookieOf(person, 'notice')),
+      '{ mark: <session>, path: string, sentence: string, until: number }',
+    );
+  });
+
+  it('the token of a form, and the cookie of a known browser', async () => {
+    const { uid, acr } = await sessionOf(person);
+    const held = `${on.seeded.person.accountId}.${sha256(`session ${uid}`).slice(0, 22)}`;
+    expect(fieldOf(await person.get('/errors'), 'form_token'), KEEP).to.equal(
+      `${held}.${macOf('form', `${cookieOf(person, 'form')}.${held}`)}`,
+    );
+    const [accountId, nonce, since, mac] = cookieOf(person, 'device').split('.');
+    const text = `${accountId}.${nonce}.${since}.${acr}`;
+    expect(mac, KEEP).to.equal(macOf('device', text));
+  });
+
+  it('what a passkey signs', async () => {
+    const { accountId } = on.seeded.person;
+    const purposes = {
+      'sign-in': 'sign in',
+      confirm: `confirm ${accountId}`,
+      add: `add ${accountId}`,
+    };
+    for (const what of ['sign-in', 'confirm', 'add'] as const) {
+      const { challenge } = await optionsFor(person, what);
+      const text = `${cookieOf(person, 'form')}.${challenge.slice(0, 32)}.${purposes[what]}`;
+      expect(challenge.slice(32), KEEP).to.equal(macOf('passkey', text));
+    }
+  });
+
+  it('an interaction, the consent page and an approval', async () => {
+    const { email, password } = on.seeded.person;
+    const login = '{ accountId: <account>, acr: string, amr: [string], ts: number }';
+    const interaction = (more: string) =>
+      `{ cid: string, iat: number, kind: string,${more} params: { client_id: <client>,
+        redirect_uri: string, response_type: string, state: string }, prompt: { details: { },
+        name: string, reasons: [string] },`;
+    const session = 'session: { accountId: <account>, acr: string, amr: [string], uid: string }';
+    const shown = `{ accountId: <account>, clientId: <client>, hosts: [string],
+      interaction: string, isVerified: boolean,
+      links: { homepage: string, privacy: string, support: string }, name: string,
+      providedBy: string }`;
+
+    const browser = on.traveller();
+    const signIn = await browser.open(
+      authorizationUrl(on.service.issuer, on.seeded.clients.confidential),
+    );
+    expectFrozen(await recordIn('i', lastSegment(signIn)), `${interaction('')} returnTo: string }`);
+    const consent = await browser.follow(await browser.submit(signIn, { email, password }));
+    expectFrozen(openSealed('consent', fieldOf(consent, 'shown')), shown);
+    await browser.submit(consent, { decision: 'approve' });
+    const uid = lastSegment(consent);
+    expectFrozen(
+      await recordIn('i', uid),
+      `${interaction(` lastSubmission: { login: ${login} },`)}
+        result: { consent: { asked: ${shown} }, login: ${login} }, returnTo: string, ${session},
+        trusted: [] }`,
+    );
+    expectFrozen(await recordIn('i', `${uid}-answered`), '{ restart: string }');
+  });
+
+  it('a session, and a session from a provider', async () => {
+    const session = `{ accountId: <account>, acr: string, amr: [string], iat: number,
+      kind: string, loginTs: number, seenAt: number, uid: string }`;
+    const own = await sessionOf(person);
+    expectFrozen(own, session);
+    const pointer = await recordIn('u', own.uid);
+    expect(await redis.exists(String(pointer)), KEEP).to.equal(1);
+    expect(own.amr, KEEP).to.deep.equal(['password']);
+    const traveller = on.traveller();
+    on.upstream.lie = { claims: (claims) => ({ ...claims, acr: 'urn:strong', amr: ['otp'] }) };
+    await on.signIn(GRACE, traveller);
+    on.upstream.lie = {};
+    const [method, time, proof = ''] = (await sessionOf(traveller)).amr;
+    expect([method, time], KEEP).to.deep.equal(['upstream', '0']);
+    expectFrozen(JSON.parse(proof), '{ acr: string, amr: [string], issuer: string }');
+  });
+
+  it('an authorization, and a token of a machine', async () => {
+    const { clients } = on.seeded;
+    const code = await partnerTokens(on.service.issuer, on.seeded).code(clients.confidential);
+    const id = code.slice('gate_ac_'.length, 30);
+    const [, state, facts = ''] = /^([^:]+):(.*)$/.exec(await valueIn('z', id)) ?? [];
+    expect(state, KEEP).to.match(/^-1!!\d{13}!0!\d{10}!\d{10}!\d{10}$/);
+    expectFrozen(JSON.parse(facts), '[<account>, <client>, number, string]');
+    const { body } = await clientCredentials(on.service.issuer, clients.machine);
+    expectFrozen(await recordIn('m', String(body.access_token)), '[<machine>, number]');
+  });
+
+  it('a sign-in that is under way at a provider', async () => {
+    const { issuer } = on.service;
+    const from = async (
+      page: string | URL,
+      fields: Fields = WAY,
+      browser: Person = on.traveller(),
+    ) => {
+      const there = await browser.submit(await browser.open(page), fields);
+      return openKept(cookieOf(browser, 'upstream'), parameter(there, 'state'));
+    };
+    expectFrozen(await from('/login'), flow('isFresh: boolean, target: string'));
+    expectFrozen(
+      await from(authorizationUrl(issuer, on.seeded.clients.confidential)),
+      flow('interaction: string, isFresh: boolean, target: string'),
+    );
+    expectFrozen(
+      await from(SECURITY, { link_with: 'platform' }, owner),
+      flow('isFresh: boolean, links: <owner>, target: string'),
+    );
+    expectFrozen(
+      await from(SECURITY, { confirm_with: 'platform' }, person),
+      flow('confirms: <account>, isFresh: boolean, resets: boolean, target: string'),
+    );
+  });
+
+  it('a secret that is shown once, and the form that made it', async () => {
+    const { other, person: holder } = on.seeded;
+    const fields = { name: 'Export', expires_in_days: '30' };
+    const made = await person.submit(await person.get(API_KEYS), fields);
+    const key = await openKept(holder.accountId, parameter(made, 'once'));
+    expectFrozen(key, '{ name: string, value: string }');
+
+    const form = await owner.get(`${LIST}/new`);
+    const added = await owner.submit(form, { name: 'Second', redirect_uris: REDIRECT_URI });
+    const [, , , id = ''] = added.location?.pathname.split('/') ?? [];
+    const content = JSON.stringify([fieldOf(form, 'creation_key'), 'Second', REDIRECT_URI]);
+    const once = parameter(added, 'once');
+    expect(once, KEEP).to.equal(sha256(`shown ${id} ${content}`));
+    const query = 'SELECT creation_key FROM clients WHERE id = $1';
+    const rows = await on.service.database.query(query, [id]);
+    expect(rows, KEEP).to.deep.equal([{ creation_key: sha256(`made ${content}`) }]);
+    expectFrozen(
+      await openKept(other.accountId, once),
+      '{ clientId: string, isOfNewClient: boolean, value: string }',
+    );
+  });
+
+  it('the test of a client', async () => {
+    const { other, clients } = on.seeded;
+    const { id, secret: client_secret = '' } = clients.confidential;
+    const { uid } = await sessionOf(owner);
+    const form = await owner.get(`${LIST}/${id}/test`);
+    const test = await owner.submit(form, { client_secret, keep_tokens: 'yes' });
+    const name = macOf('client-test', `${uid}:${parameter(test, 'state')}`);
+    expectFrozen(
+      await openKept(other.accountId, name),
+      '{ clientId: <client>, keepsTokens: boolean, secret: string, verifier: string }',
+    );
+    let page = await owner.submit(await owner.follow(test), { decision: 'approve' });
+    while (!parameter(page, 'run')) page = await owner.get(page.location ?? '');
+    expectFrozen(
+      await openKept(other.accountId, parameter(page, 'run')),
+      `{ clientId: <client>, isKept: boolean, outcome: string, steps: [{ answer: string,
+        isExpected: boolean, request: string, title: string, verdict: string }] }`,
+    );
+    expectFrozen(
+      await openKept(other.accountId, parameter(page, 'tokens')),
+      '{ accessToken: string, refreshToken: string }',
+    );
+  });
+
+  it('the answer to a form, and what was typed before a sign-in', async () => {
+    const { host, port } = new URL(on.service.issuer);
+    const page = await person.get(API_KEYS);
+    const answer = await rawRequest(Number(port), `${LIST}/new`, {
+      // What makes it a navigation; `fetch` cannot say it.
+      headers: {
+        host,
+        cookie: person.cookieHeader('/'),
+        'sec-fetch-site': 'same-origin',
+        'sec-fetch-mode': 'navigate',
+      },
+      form: { form_token: fieldOf(page, 'form_token'), name: '', redirect_uris: 'nowhere' },
+    });
+    const [, kept = ''] = /answer=(.+)/.exec(answer.headers.get('location') ?? '') ?? [];
+    const [, browserId = ''] =
+      /gate_browser=([^;]+)/.exec(answer.headers.getSetCookie().join()) ?? [];
+    const draft = await openDraft(browserId, on.seeded.person.accountId, kept);
+    expect(draft, KEEP).to.have.all.keys('headers', 'html', 'path', 'status');
+    await person.submit(await person.get('/logout'), {});
+    const late = await person.submit(page, { name: 'Typed' });
+    const typed = await openDraft(
+      cookieOf(person, 'browser'),
+      on.seeded.person.accountId,
+      parameter(late, 'form'),
+    );
+    expect(typed, KEEP).to.deep.include(['name', 'Typed']);
+  });
+
+  it('what is told to other nodes of the requests of a client', async () => {
+    const { settings, issuer } = on.service;
+    const { confidential } = on.seeded.clients;
+    const client = new pg.Client({ connectionString: settings.storage.databaseUrl });
+    const request =
+      '{ at: number, cause: string, clientId: <client>, error: string, grantType: string, requestId: string, step: string }';
+    const messages: string[] = [];
+    client.on('notification', ({ payload = '{}' }) => messages.push(shape(JSON.parse(payload))));
+    atEndOfFile(() => client.end());
+    await client.connect();
+    await client.query('LISTEN gatehouse_messages');
+    await owner.get(`${LIST}/${confidential.id}`);
+    await eventually(async () => {
+      await exchangeCode(issuer, confidential, NO_CODE);
+      expect([...new Set(messages)], KEEP).to.deep.equal([
+        '{ watch: <client> }',
+        `{ requests: [${request}] }`,
+      ]);
+    });
+  });
+
+  it('JSON in tables', async () => {
+    const { database } = on.service;
+    const valuesIn = async (table: string, column: string) => {
+      const rows = await database.query<{ json: object }>(`SELECT ${column} AS json FROM ${table}`);
+      return rows.map(({ json }) => json);
+    };
+    const [access] = await valuesIn('connections', 'approved_access');
+    expectFrozen(
+      access,
+      `[{ id: string, name: string, role: string,
+        warehouses: [{ id: string, name: string, rights: [string] }] }]`,
+    );
+    const runsWith = await eventually(async () => {
+      const [json] = await valuesIn('node_keys', 'runs_with');
+      expect(json).to.be.an('object');
+      return json;
+    });
+    expectFrozen(
+      { ...runsWith, settings: 'named as in the settings file' },
+      `{ ignoresForwardedFor: boolean, maxConnections: number, openFiles: number, redis: string,
+        settings: string, version: string }`,
+    );
+    // Of all that the tests above have done.
+    const details = (await valuesIn('activity', 'details')).flatMap(Object.keys);
+    expectFrozen(
+      [...new Set(details)].sort().join(' '),
+      `api_key_id api_key_name client_id client_name issuer last_four method provider
+        provider_name redirect_uris subject`,
+    );
+  });
+});
