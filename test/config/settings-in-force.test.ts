@@ -222,7 +222,8 @@ const NOT_TESTED: Readonly<Record<string, string>> = {
 describe('settings', () => {
   it('are each tested with another value than their default', () => {
     const listed = Object.keys({ ...TESTED, ...NOT_TESTED });
-    expect(listed).to.have.members([...knownSettings.keys()]);
+    const next = 'add a test that starts the service with another value, and its row to TESTED';
+    expect(listed, next).to.have.members([...knownSettings.keys()]);
     for (const [name, [file, title, value]] of Object.entries(TESTED)) {
       const place = path.join(TESTS, file);
       expect(existsSync(place), `${name}: ${file}`).to.equal(true);

@@ -1,7 +1,10 @@
 /** Every path of the service on one screen, with what stands before its answer. */
+import { readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
 import { expect } from 'chai';
 import type { SignInProvider } from '../../src/config/settings.ts';
 import type { Route } from '../../src/pages/routes.ts';
+import { signedIn } from '../pages/signed-in-person.ts';
 import { startSeeded } from '../support/seeded.ts';
 
 /** What many have in common, in the words of the table. */
@@ -149,7 +152,32 @@ describe('routes', () => {
 
   it('are these', () => {
     const shown = rows().map((row) => row.replace(OWN_FORM, 'OWN FORM').replace(FORM, 'FORM'));
-    expect(shown.join('\n')).to.equal(TABLE.trim());
+    const next =
+      'give a new path a row in TABLE, with its steps, and its view a sample in views.test.ts';
+    expect(shown.join('\n'), next).to.equal(TABLE.trim());
+  });
+
+  /** Pages of the profile that stand by themselves. */
+  const sections = (): string[] =>
+    under('/profile/')
+      .flatMap((row) => /^GET (\/profile\/[a-z-]+): /.exec(row)?.[1] ?? [])
+      // It is shown in the place of the others until it is done.
+      .filter((path) => path !== '/profile/stronger-sign-in');
+
+  it('of the profile have an entry in its navigation', async () => {
+    const { html } = await (await signedIn(on.service, on.seeded.person)).get('/profile');
+    const [navigation = ''] = /<nav class="sections"[\s\S]*?<\/nav>/.exec(html) ?? [];
+    const missing = sections().filter((path) => !navigation.includes(`href="${path}"`));
+    expect(missing, 'add an entry to views/partials/profile-nav.ejs').to.deep.equal([]);
+  });
+
+  it('of the profile have a test of what they do', () => {
+    const folder = path.join(import.meta.dirname, '../pages');
+    const tests = readdirSync(folder, { recursive: true, encoding: 'utf8' })
+      .filter((name) => name.endsWith('.test.ts'))
+      .map((name) => readFileSync(path.join(folder, name), 'utf8'));
+    const missing = sections().filter((path) => !tests.some((text) => text.includes(path)));
+    expect(missing, 'add a test to test/pages/').to.deep.equal([]);
   });
 
   it('take a form only when it is ours, and keep its answer for the Back button', () => {

@@ -1,5 +1,5 @@
 /** What all commands have in common: help, wrong usage, and the stores they are pointed at. */
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { Readable, Writable } from 'node:stream';
 import { expect } from 'chai';
@@ -60,7 +60,8 @@ describe('the operator command', () => {
       if (words === '') continue;
       const [, examples = ''] = help.split(/\nExamples?:\n/);
       const begins = `gatehouse ${words === 'keys list' ? 'keys' : words}`;
-      expect(examples, words).to.contain(begins);
+      const next = `${words}: add an example to src/operator/program/examples.ts`;
+      expect(examples, next).to.contain(begins);
       if (command.commands.length > 0) continue;
       const known = ['--json', '--reason', ...command.options.map(({ long }) => long)];
       expect(known).to.include.members([...examples.matchAll(/--[a-z][a-z-]*/g)].map(String));
@@ -129,7 +130,8 @@ describe('the operator command', () => {
     const verbs = commandsOf(program)
       .filter(([words]) => words.includes(' '))
       .map(([words]) => words.split(' ')[1]?.split('-')[0] ?? '');
-    expect([...new Set(verbs)]).to.have.members(Object.keys(VERBS));
+    const next = 'take a verb of src/operator/program/verbs.ts, or add one with what it means';
+    expect([...new Set(verbs)], next).to.have.members(Object.keys(VERBS));
   });
 
   it('takes the spellings of version 0.1, and prints the new one', async () => {
@@ -154,9 +156,30 @@ describe('the operator command', () => {
     }
   });
 
-  it('lists as reading only commands that exist', () => {
+  /** Without those that only group others. */
+  const called = commandsOf(program).flatMap(([words, { commands }]) =>
+    commands.length === 0 ? [words] : [],
+  );
+
+  it('lists as reading only commands that exist, and each that lists or shows', () => {
     const all = commandsOf(program).map(([words]) => words);
     expect(READ_ONLY.filter((words) => !all.includes(words))).to.deep.equal([]);
+    const reads = called.filter((words) => / (list|show)$/.test(words));
+    const next = 'add it to READ_ONLY in src/operator/program/program.ts';
+    expect(READ_ONLY, next).to.include.members(reads);
+  });
+
+  it('has a test of what each command does', () => {
+    const folder = path.join(import.meta.dirname, '..');
+    const tests = readdirSync(folder, { recursive: true, encoding: 'utf8' })
+      .filter((name) => name.endsWith('.test.ts') && name !== 'operator/usage.test.ts')
+      .map((name) => readFileSync(path.join(folder, name), 'utf8'));
+    const isRun = (words: string): boolean => {
+      const typed = new RegExp(`[\`'"]${words}[ '"\`]|'${words.replaceAll(' ', "', '")}'`);
+      return tests.some((text) => typed.test(text));
+    };
+    const missing = called.filter((words) => !isRun(words));
+    expect(missing, 'add a test to test/operator/').to.deep.equal([]);
   });
 
   it('says that a database is away, without asking for secrets it does not need', async () => {
