@@ -465,7 +465,8 @@ describe('views', () => {
 
   it('each file in views/ has its type, and each type its file', () => {
     const files = readdirSync(viewsDirectory).filter((name) => name.endsWith('.ejs'));
-    expect(files.sort()).to.deep.equal(viewNames.map((name) => `${name}.ejs`).sort());
+    const next = 'write views/<name>.ejs, and give it a sample above';
+    expect(files.sort(), next).to.deep.equal(viewNames.map((name) => `${name}.ejs`).sort());
   });
 
   // An upgrade in place replaces them under a process that still runs.
