@@ -3,7 +3,6 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { settingsJsonSchema } from '../src/config/schema/json-schema.ts';
 import { type KnownSetting, knownSettings } from '../src/config/schema/known-settings.ts';
-import { reachOfReload } from '../src/config/schema/schema.ts';
 
 const ROOT = path.join(import.meta.dirname, '..');
 const WRITTEN_BELOW = '<!-- settings: written by `npm run docs` -->\n';
@@ -42,12 +41,12 @@ function tableOf(heading: string, section: Described = {}): string {
   return `${title}| setting | what | takes | default | in force after |\n|---|---|---|---|---|\n${rows.join('')}`;
 }
 
-const cellsOf = ({ name, description, expectation, defaultValue, effect }: KnownSetting) => [
+const cellsOf = ({ name, about, expectation, defaultValue, effect, reach }: KnownSetting) => [
   `\`${name}\``,
-  description,
+  about,
   expectation?.accepts ?? '',
   String(defaultValue ?? ''),
-  [`a ${effect}`, reachOfReload.get(name)].filter(Boolean).join(', '),
+  [`a ${effect}`, reach].filter(Boolean).join(', '),
 ];
 
 const cell = (text: string): string => text.replaceAll('|', '\\|').replaceAll('<', '&lt;');

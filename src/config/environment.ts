@@ -3,7 +3,6 @@ import { readFileSync } from 'node:fs';
 import { nearestWord } from './nearest-word.ts';
 import { type ConfigurationProblem, unreadableFile } from './problems.ts';
 import { knownSettings } from './schema/known-settings.ts';
-import type { Keys } from './settings.ts';
 import { removedSettings } from './unknown-keys.ts';
 
 /** Those of this process. */
@@ -19,6 +18,9 @@ export interface Override {
   readonly setting: string;
   readonly value: string | number;
 }
+
+/** There is always one that signs. */
+export type Keys = readonly [current: string, ...older: string[]];
 
 export interface GivenSecrets {
   readonly cookieKeys?: Keys;
@@ -133,17 +135,10 @@ function keysOf(
 /** How an operator makes a key. */
 export const makeAKey = 'make a key with `openssl rand -base64 48`';
 
-/** By variable, the setting it decides instead of the file. */
-export const settingOf: Readonly<Record<string, string>> = {
-  GATEHOUSE_ISSUER: 'issuer',
-  PORT: 'server.port',
-  GATEHOUSE_OPERATORS_PORT: 'server.operators_port',
-  GATEHOUSE_DATA_DIR: 'storage.data_directory',
-  DATABASE_URL: 'storage.database_url',
-  REDIS_URL: 'storage.redis_url',
-  SMTP_URL: 'mail.smtp_url',
-  GATEHOUSE_LOG_LEVEL: 'log.level',
-};
+/** The setting that a variable overrides, by the name of the variable. */
+export const settingOf: Readonly<Record<string, string>> = Object.fromEntries(
+  overridable().map(({ variable, name }) => [variable, name]),
+);
 
 /** The variable of each secret. */
 export const variableOf = {
@@ -153,14 +148,21 @@ export const variableOf = {
 
 /** Each may come in a file as well, named by NAME_FILE, the way orchestrators mount secrets. */
 export const mayBeInAFile: readonly string[] = [
-  'DATABASE_URL',
-  'REDIS_URL',
-  'SMTP_URL',
+  ...overridable().flatMap(({ variable, mayHoldPassword }) => (mayHoldPassword ? variable : [])),
   ...Object.values(variableOf),
 ];
 
 /** Variables that say which deployment a process belongs to. */
-const DEPLOYMENT = ['GATEHOUSE_CONFIG', 'GATEHOUSE_DATA_DIR', 'DATABASE_URL', 'REDIS_URL'];
+const DEPLOYMENT = [
+  'GATEHOUSE_CONFIG',
+  ...Object.keys(settingOf).filter((variable) => settingOf[variable]?.startsWith('storage.')),
+];
+
+function overridable() {
+  return [...knownSettings.values()].flatMap(({ variable, ...setting }) =>
+    variable === undefined ? [] : [{ ...setting, variable }],
+  );
+}
 
 /** Whether these variables lead to a deployment, other than by the defaults. */
 export const namesADeployment = (variables: Variables): boolean =>

@@ -17,9 +17,8 @@ import {
 import { type ConfigurationProblem, ConfigurationProblems } from './problems.ts';
 import { brokenRules, oddSettings } from './rules.ts';
 import { findSecrets, loadSecrets, newSecrets, secretProblems } from './secrets.ts';
-import type { Settings, SettingsWithoutSecrets } from './settings.ts';
-import { defaultFile, readSettingsFile } from './settings-file.ts';
-import { settingsFrom } from './settings-from.ts';
+import { type Settings, type SettingsWithoutSecrets, settingsFrom } from './settings.ts';
+import { defaultFile, projectDirectory, readSettingsFile } from './settings-file.ts';
 import { secretFilesOf, signInProviders } from './sign-in-providers.ts';
 import { validate } from './validate.ts';
 import { configurationWarnings } from './warnings.ts';
@@ -133,7 +132,9 @@ function judge(options: LoadOptions, { secretsAreNeeded }: { secretsAreNeeded: b
   const unknown = new Set([...refused, ...environment.unreadable]);
   const upstream = signInProviders(values, { secretsAreNeeded });
   problems.push(...upstream.problems);
-  const settings = settingsFrom(values, overrides, upstream.providers);
+  // A path in a variable is meant from where the command is typed, one in the file is not.
+  const isTyped = overrides.some(({ setting }) => setting === 'storage.data_directory');
+  const settings = settingsFrom(values, upstream.providers, isTyped ? '.' : projectDirectory);
   // Of a file that could not be read nothing is known but what the environment decides.
   if (read) problems.push(...brokenRules({ values, settings, unknown, overrides }));
   if (secretsAreNeeded && !unknown.has('storage.database_url')) {

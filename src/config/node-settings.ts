@@ -1,41 +1,37 @@
 /** The settings that every node of a deployment should have alike, without secrets, so that they can be compared. */
 import { createHash } from 'node:crypto';
-import { nameOf } from './reload.ts';
+import { mayBeInAFile } from './environment.ts';
+import { type KnownSetting, knownSettings } from './schema/known-settings.ts';
 import type { SettingsWithoutSecrets } from './settings.ts';
+import { valueAt } from './validate.ts';
 
 /**
  * By name, a short value as itself and a longer one as its fingerprint. Left out is what may differ
  * from one node to another: addresses, ports, connections, the log, and where the stores are.
  */
 export function comparableSettings(settings: SettingsWithoutSecrets): Record<string, string> {
-  const { issuer, server, tokens, sessions, limits, signIn, mail, api, activity } = settings;
-  const providers = signIn.providers.map(({ clientSecret: _, ...provider }) => provider);
-  return {
-    issuer,
-    'server.proxy_hops': String(server.proxyHops),
-    ...section('tokens', tokens),
-    ...section('sessions', sessions),
-    ...section('sign_in', { ...signIn, providers }),
-    ...section('limits', limits),
-    ...section('mail', mail && { ...mail, smtpUrl: withoutLogin(mail.smtpUrl) }),
-    ...section('api', api),
-    ...section('activity', activity),
-  };
-}
-
-const section = (name: string, values: object = {}): Record<string, string> =>
-  Object.fromEntries(
-    Object.entries(values).map(([member, value]) => [nameOf(name, member), shown(member, value)]),
+  const compared = [...knownSettings.values()].filter(
+    ({ isPerNode, codePath: [section = ''] }) => !isPerNode && Object.hasOwn(settings, section),
   );
-
-function shown(member: string, value: unknown): string {
-  if (value === undefined) return 'none';
-  if (typeof value === 'number') return member.endsWith('Seconds') ? duration(value) : `${value}`;
-  if (typeof value === 'boolean') return `${value}`;
-  return typeof value === 'string' && value.length <= LONGEST_SHOWN
-    ? value
-    : fingerprint(JSON.stringify(value));
+  const values = compared.map((setting) => [
+    setting.name,
+    shown(setting, valueAt(settings, setting.codePath)),
+  ]);
+  return { ...Object.fromEntries(values), issuer: settings.issuer };
 }
+
+function shown({ variable = '', expectation }: KnownSetting, value: unknown): string {
+  if (value === undefined) return 'none';
+  if (typeof value === 'number') return expectation?.unit ? duration(value) : `${value}`;
+  if (typeof value === 'boolean') return `${value}`;
+  const plain = mayBeInAFile.includes(variable) ? withoutLogin(String(value)) : value;
+  return typeof plain === 'string' && plain.length <= LONGEST_SHOWN
+    ? plain
+    : fingerprint(JSON.stringify(plain, withoutClientSecret));
+}
+
+const withoutClientSecret = (name: string, value: unknown): unknown =>
+  name === 'clientSecret' ? undefined : value;
 
 /** As one writes it in the settings file. */
 function duration(seconds: number): string {

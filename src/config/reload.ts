@@ -4,6 +4,7 @@ import { variableOf } from './environment.ts';
 import { ConfigurationProblems } from './problems.ts';
 import { knownSettings } from './schema/known-settings.ts';
 import type { Settings } from './settings.ts';
+import { put, valueAt } from './validate.ts';
 
 /** What a reload came to. Settings are named as in the file. */
 export interface Reload {
@@ -17,43 +18,24 @@ export interface Reload {
 
 /** `next`, except for what needs a restart, which stays as it is in `current`. */
 export function reloaded(current: Settings, next: Settings): Reload {
-  const before = named(current);
-  const after = named(next);
-  const differing = [...new Set([...before.keys(), ...after.keys()])].filter(
-    (name) => before.get(name) !== after.get(name),
-  );
+  const isChanged = ({ codePath }: { readonly codePath: readonly string[] }) =>
+    JSON.stringify(valueAt(current, codePath)) !== JSON.stringify(valueAt(next, codePath));
+  const changes = [...KEYS, ...knownSettings.values()].filter(isChanged);
+  const waiting = changes.filter(({ effect }) => effect === 'restart');
+  const settings = structuredClone({ ...next, isLoopback: current.isLoopback });
+  for (const { codePath } of waiting) put(settings, codePath, valueAt(current, codePath));
   return {
-    settings: takenOver(current, next),
-    changed: differing.filter(isReloaded),
-    needsRestart: differing.filter((name) => !isReloaded(name)),
+    settings,
+    changed: changes.filter(({ effect }) => effect === 'reload').map(({ name }) => name),
+    needsRestart: waiting.map(({ name }) => name),
   };
 }
 
-/** What no table knows waits for a restart, so that nothing is said to be in force that is not. */
-const isReloaded = (name: string): boolean =>
-  KEYS.includes(name) || knownSettings.get(name)?.effect === 'reload';
-
-const KEYS: readonly string[] = Object.values(variableOf);
-
-function takenOver(current: Settings, { isLoopback: _, secrets, ...next }: Settings): Settings {
-  const before: Readonly<Record<string, unknown>> = { ...current };
-  const sections = Object.entries(next).map(([section, value]) => [
-    section,
-    typeof value === 'object'
-      ? sectionTakenOver(section, { ...(before[section] as object) }, value)
-      : isReloaded(section)
-        ? value
-        : before[section],
-  ]);
-  return { ...Object.fromEntries(sections), isLoopback: current.isLoopback, secrets };
-}
-
-function sectionTakenOver(section: string, before: object, after: object): object {
-  const waits = ([member]: [string, unknown]) => !isReloaded(nameOf(section, member));
-  const kept = Object.entries(before).filter(waits);
-  const taken = Object.entries(after).filter((entry) => !waits(entry));
-  return Object.fromEntries([...kept, ...taken]);
-}
+const KEYS = Object.entries(variableOf).map(([secret, name]) => ({
+  name,
+  codePath: ['secrets', secret],
+  effect: 'reload',
+}));
 
 /**
  * A reload that can be asked for again and again; two at once come one after the other. What came
@@ -103,35 +85,6 @@ export function createReload({
     return reload;
   };
 }
-
-/** Each setting by its name in the file, with a value that can be compared. */
-function named(settings: Settings): Map<string, string> {
-  const { isLoopback: _, secrets, ...rest } = settings;
-  const named = new Map<string, string>([
-    [variableOf.cookieKeys, JSON.stringify(secrets.cookieKeys)],
-    [variableOf.tokenKeys, JSON.stringify(secrets.tokenKeys)],
-  ]);
-  for (const [section, values] of Object.entries(rest)) {
-    const members: [string, unknown][] =
-      typeof values === 'object' ? Object.entries(values) : [['', values]];
-    for (const [member, value] of members) {
-      named.set(nameOf(section, member), JSON.stringify(value) ?? '');
-    }
-  }
-  return named;
-}
-
-/**
- * As it is called in the file. `refreshTokenSeconds` is `refresh_token` there, where the value
- * carries the unit.
- */
-export function nameOf(section: string, member: string): string {
-  if (member === '') return section;
-  return `${inTheFile(section)}.${inTheFile(member.replace(/Seconds$/, ''))}`;
-}
-
-const inTheFile = (name: string): string =>
-  name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
 /** What came of a reload, for a person. */
 export function reloadInWords({ changed, needsRestart }: Omit<Reload, 'settings'>): string {

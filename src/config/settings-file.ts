@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { isMap, isNode, isSeq, LineCounter, parseDocument } from 'yaml';
 import { type ConfigurationProblem, ConfigurationProblems } from './problems.ts';
-import { sections } from './schema/schema.ts';
+import { isHeading } from './schema/known-settings.ts';
 
 /** The directory of package.json, from which paths in the file are counted. */
 export const projectDirectory = fileURLToPath(new URL('../../', import.meta.url));
@@ -40,7 +40,7 @@ export function readSettingsFile(file: string): ReadSettingsFile {
   }
   // A heading under which everything is commented out is null in YAML, and means its defaults.
   const settings = Object.entries(content).filter(
-    ([name, value]) => value !== null || !Object.hasOwn(sections, name),
+    ([name, value]) => value !== null || !isHeading(name),
   );
   return { content: Object.fromEntries(settings), lineOf };
 }

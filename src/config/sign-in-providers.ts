@@ -1,13 +1,39 @@
 /** The providers of the file as the code reads them, each with its secret out of its file. */
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { mailDomain } from './mail-domain.ts';
 import { type ConfigurationProblem, unreadableFile } from './problems.ts';
 import type { SettingsFile } from './schema/schema.ts';
-import type { SignInProvider } from './settings.ts';
 import { projectDirectory } from './settings-file.ts';
+import { mailDomain } from './urls.ts';
 
 type Entry = NonNullable<SettingsFile['sign_in']['providers']>[number];
+
+export type SignInProvider = ReturnType<typeof providerFrom>;
+
+/**
+ * The nodes compare fingerprints of it, so names and their order are those of other versions, too.
+ *
+ * @param clientSecret undefined for a public client, and for commands that need no secret.
+ */
+const providerFrom = (entry: Entry, clientSecret: string | undefined) => ({
+  id: entry.id,
+  label: entry.label,
+  issuer: entry.issuer,
+  clientId: entry.client_id,
+  ...(clientSecret !== undefined && { clientSecret }),
+  match: entry.match,
+  accountClaim: entry.account_claim,
+  scopes: [...new Set(['openid', ...entry.scopes])],
+  endpointHosts: entry.endpoint_hosts,
+  acrValues: entry.acr_values,
+  /** How strong a sign-in there is: see `isStrongSignIn` in accounts/sign-in-strength.ts. */
+  isStrong: entry.strong,
+  strongAcr: entry.strong_acr ?? entry.acr_values,
+  strongAmr: entry.strong_amr,
+  hintDomains: [...new Set(entry.prompt_hint_domains.map(mailDomain))],
+  create: entry.create,
+  endConnections: entry.end_connections,
+});
 
 /** @param secretsAreNeeded false for a command that asks no provider for anything. */
 export function signInProviders(
@@ -20,27 +46,10 @@ export function signInProviders(
     ...twice(entries, 'issuer', 'people are known by it'),
     ...claimedTwice(entries),
   ];
-  const providers = entries.map((entry, index): SignInProvider => {
+  const providers = entries.map((entry, index) => {
     const secret = secretsAreNeeded ? secretOf(entry, index) : undefined;
     if (typeof secret === 'object') problems.push(secret);
-    return {
-      id: entry.id,
-      label: entry.label,
-      issuer: entry.issuer,
-      clientId: entry.client_id,
-      ...(typeof secret === 'string' && { clientSecret: secret }),
-      match: entry.match,
-      accountClaim: entry.account_claim,
-      scopes: [...new Set(['openid', ...entry.scopes])],
-      endpointHosts: entry.endpoint_hosts,
-      acrValues: entry.acr_values,
-      isStrong: entry.strong,
-      strongAcr: entry.strong_acr ?? entry.acr_values,
-      strongAmr: entry.strong_amr,
-      hintDomains: [...new Set(entry.prompt_hint_domains.map(mailDomain))],
-      create: entry.create,
-      endConnections: entry.end_connections,
-    };
+    return providerFrom(entry, typeof secret === 'string' ? secret : undefined);
   });
   return { providers, problems };
 }

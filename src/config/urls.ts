@@ -1,5 +1,6 @@
-/** URLs of stores and of mail: which there are, what they name, and how they are shown. */
+/** URLs of stores and of mail, and the hosts in them: which there are, and how they are shown. */
 import { isIP } from 'node:net';
+import { domainToASCII } from 'node:url';
 
 /** For the remedies of URLs: what many passwords need and few people know. */
 export const PASSWORDS_IN_URLS = 'in its password write % as %25, @ as %40, / as %2F';
@@ -34,6 +35,9 @@ export function hasHost(url: string): boolean {
   const { hostname, port } = new URL(url);
   return isHost(hostname.replace(/^\[|\]$/g, '')) && port !== '0';
 }
+
+/** One text for all spellings of an email domain (UTS #46); empty if it is no domain. */
+export const mailDomain = (domain: string): string => domainToASCII(domain.normalize('NFKC'));
 
 /** https://www.postgresql.org/docs/current/libpq-ssl.html; `no-verify` is that of the driver. */
 const SSL_MODES = [

@@ -1,8 +1,8 @@
 /** Each setting judged by itself: known keys only, every value of its kind. */
 import type { Override } from './environment.ts';
 import type { ConfigurationProblem } from './problems.ts';
-import { expectationAt } from './schema/known-settings.ts';
-import { type SettingsFile, sections, settingsFile } from './schema/schema.ts';
+import { expectationAt, isHeading, knownSettings } from './schema/known-settings.ts';
+import { type SettingsFile, settingsFile } from './schema/schema.ts';
 import type { FileContent } from './settings-file.ts';
 import { unknownKey } from './unknown-keys.ts';
 
@@ -16,7 +16,7 @@ export interface Validated {
 
 export function validate(content: FileContent, overrides: readonly Override[]): Validated {
   const data = structuredClone(content);
-  for (const { setting, value } of overrides) place(data, setting, value);
+  for (const { setting, value } of overrides) put(data, setting.split('.'), value);
   const issues = settingsFile.safeParse(data).error?.issues ?? [];
   const refused = new Set<string>();
   const problems = new Map<string, ConfigurationProblem>();
@@ -26,14 +26,14 @@ export function validate(content: FileContent, overrides: readonly Override[]): 
     if (issue.code === 'unrecognized_keys') {
       for (const key of issue.keys) {
         problems.set([...path, key].join('.'), unknownKey(path, key));
-        if (!isInList) remove(data, [...path, key]);
+        if (!isInList) put(data, [...path, key], undefined);
       }
       if (!isInList) continue;
     } else problems.set(path.join('.'), refusedValue(path, valueAt(data, path), overrides));
     // Of a list with a wrong entry nothing is known.
     refused.add(path.slice(0, 2).join('.'));
   }
-  for (const setting of refused) remove(data, setting.split('.'));
+  for (const setting of refused) put(data, setting.split('.'), undefined);
   return { values: settingsFile.parse(data), refused, problems: [...problems.values()] };
 }
 
@@ -46,8 +46,8 @@ export function locationOf(setting: string, overrides: readonly Override[]): str
 /** The value as it may be shown: of a URL, which may hold a password, the scheme only. */
 export function shown(setting: string, value: unknown): string {
   const text = typeof value === 'string' ? value : JSON.stringify(value);
-  const mayHoldAPassword = /_url$/.test(setting) || text.includes('@');
-  if (!mayHoldAPassword) return JSON.stringify(value);
+  const { mayHoldPassword } = knownSettings.get(setting) ?? {};
+  if (!mayHoldPassword && !text.includes('@')) return JSON.stringify(value);
   const scheme = /^[a-z][a-z0-9+.-]{0,20}:\/\//i.exec(text)?.[0] ?? '';
   return `${scheme}… (not shown, it may hold a password)`;
 }
@@ -59,7 +59,7 @@ function refusedValue(
 ): ConfigurationProblem {
   const setting = path.join('.');
   const [section, key] = path;
-  if (key === undefined && section !== undefined && Object.hasOwn(sections, section)) {
+  if (key === undefined && section !== undefined && isHeading(section)) {
     return {
       path: setting,
       message: 'is a heading, with its settings indented below it',
@@ -76,21 +76,18 @@ function refusedValue(
   };
 }
 
-function place(data: FileContent, setting: string, value: unknown): void {
-  const [section = '', key] = setting.split('.');
-  const settings = data[section] ?? {};
-  if (key === undefined) data[section] = value;
-  else if (isMapping(settings)) data[section] = { ...settings, [key]: value };
-}
-
-function remove(data: FileContent, [section = '', key]: readonly string[]): void {
-  const settings = data[section];
-  if (key === undefined) delete data[section];
-  else if (isMapping(settings)) delete settings[key];
+/** Sets what stands at a path such as `['server', 'port']`; undefined removes it. */
+export function put(data: object, [name = '', ...below]: readonly string[], value: unknown): void {
+  if (!isMapping(data)) return;
+  if (below.length > 0) {
+    data[name] ??= {};
+    put(data[name] as object, below, value);
+  } else if (value === undefined) delete data[name];
+  else data[name] = value;
 }
 
 /** What stands at a path such as `['server', 'port']`, also inside of a list. */
-export function valueAt(data: Readonly<FileContent>, path: readonly string[]): unknown {
+export function valueAt(data: object, path: readonly string[]): unknown {
   return path.reduce<unknown>((value, key) => (isMapping(value) ? value[key] : undefined), data);
 }
 

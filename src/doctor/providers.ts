@@ -1,6 +1,6 @@
 /** The doctor's look at the providers that people sign in with: does each answer, and know us? */
 import type { findProviders } from '../config/load.ts';
-import type { SignInProvider } from '../config/settings.ts';
+import type { SignInProvider } from '../config/sign-in-providers.ts';
 import type { Findings } from './findings.ts';
 
 const CHECK = 'sign_in_providers';

@@ -1,6 +1,6 @@
 /** What a provider says of a person, as far as it is needed to know whose account it is. */
 import { type Configuration, fetchUserInfo, type IDToken } from 'openid-client';
-import type { SignInProvider } from '../config/settings.ts';
+import type { SignInProvider } from '../config/sign-in-providers.ts';
 
 export interface UpstreamClaims {
   /** What the operator named as the external id; undefined if there is no such claim. */

@@ -8,7 +8,7 @@ import {
 } from 'openid-client';
 import type { Clock } from '../base/clock.ts';
 import { isLoopbackOrigin } from '../config/issuer.ts';
-import type { SignInProvider } from '../config/settings.ts';
+import type { SignInProvider } from '../config/sign-in-providers.ts';
 import { unknownHosts } from './endpoint-hosts.ts';
 import { UpstreamAway } from './failures.ts';
 import { createProviderFetch, TIME_LIMIT_SECONDS } from './fetching.ts';

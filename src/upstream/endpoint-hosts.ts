@@ -1,5 +1,5 @@
 /** On which hosts a provider may have its endpoints, whatever its discovery document says. */
-import type { SignInProvider } from '../config/settings.ts';
+import type { SignInProvider } from '../config/sign-in-providers.ts';
 
 /** Other hosts that providers with many customers use, by the host of their issuer. */
 const KNOWN_HOSTS: Readonly<Record<string, readonly string[]>> = {

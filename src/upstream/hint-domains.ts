@@ -1,6 +1,7 @@
 /** From which provider the people of an email address come, as its domain says. */
-import { mailDomain } from '../config/mail-domain.ts';
-import type { SignInProvider } from '../config/settings.ts';
+
+import type { SignInProvider } from '../config/sign-in-providers.ts';
+import { mailDomain } from '../config/urls.ts';
 
 /** Whether there is an account of that address is not asked. */
 export function providerOf(

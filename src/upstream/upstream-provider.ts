@@ -22,7 +22,7 @@ import {
   WWWAuthenticateChallengeError,
 } from 'openid-client';
 import { type Clock, epochSeconds } from '../base/clock.ts';
-import type { SignInProvider } from '../config/settings.ts';
+import type { SignInProvider } from '../config/sign-in-providers.ts';
 import { claimsOf, textOf, type UpstreamClaims } from './claims.ts';
 import { createDiscovery } from './discovery.ts';
 import { UpstreamAway, UpstreamRefusal } from './failures.ts';

@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
-import type { SignInProvider } from '../../src/config/settings.ts';
+import type { SignInProvider } from '../../src/config/sign-in-providers.ts';
 import type { Route } from '../../src/pages/routes.ts';
 import { signedIn } from '../pages/signed-in-person.ts';
 import { startSeeded } from '../support/seeded.ts';

@@ -1,6 +1,6 @@
 /** Keys are replaced under running clients and signed-in people, one step at a time. */
 import { expect } from 'chai';
-import type { Keys } from '../../src/config/settings.ts';
+import type { Keys } from '../../src/config/environment.ts';
 import { fieldOf } from '../pages/signed-in-person.ts';
 import { authorizationUrl, exchangeCode, refresh, type TestClient } from '../support/oauth.ts';
 import { createPerson, type Person } from '../support/person.ts';

@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { loadSettings } from '../../src/config/load.ts';
 import { reloaded } from '../../src/config/reload.ts';
 import { knownSettings } from '../../src/config/schema/known-settings.ts';
-import type { Effect } from '../../src/config/schema/schema.ts';
+import type { Effect } from '../../src/config/schema/setting.ts';
 import type { Settings } from '../../src/config/settings.ts';
 import { keyFingerprint } from '../../src/storage/key-sightings.ts';
 import { fileWith, keysOfEnvironment } from '../config/configuration.ts';

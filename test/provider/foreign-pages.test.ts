@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect } from 'chai';
-import type { SignInProvider } from '../../src/config/settings.ts';
+import type { SignInProvider } from '../../src/config/sign-in-providers.ts';
 import { describeInBrowser } from '../support/browser.ts';
 import { eventually } from '../support/eventually.ts';
 import { type Answer, ask, authorizationUrl, postForm, revokeCurrent } from '../support/oauth.ts';

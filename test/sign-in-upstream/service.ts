@@ -1,5 +1,5 @@
 /** The service with providers in front of it, as the suites of this folder begin. */
-import type { SignInProvider } from '../../src/config/settings.ts';
+import type { SignInProvider } from '../../src/config/sign-in-providers.ts';
 import { createTestClock, type TestClock } from '../support/clock.ts';
 import { freePort } from '../support/programs.ts';
 import { type Seed, seed } from '../support/seed.ts';

@@ -1,7 +1,7 @@
 /** sign_in.require and providers: a sign-in there is as strong as it proves, or as the operator says. */
 import { expect } from 'chai';
 import { isStrongSession, type UpstreamStrength } from '../../src/accounts/sign-in-strength.ts';
-import type { SignInProvider } from '../../src/config/settings.ts';
+import type { SignInProvider } from '../../src/config/sign-in-providers.ts';
 import { addPasskey, optionsFor } from '../pages/passkeys/soft-passkey.ts';
 import { authorizationUrl } from '../support/oauth.ts';
 import { createPerson } from '../support/person.ts';

@@ -10,7 +10,7 @@ import {
 } from 'jose';
 import type { Context } from 'koa';
 import Provider, { type KoaContextWithOIDC } from 'oidc-provider';
-import type { SignInProvider } from '../../src/config/settings.ts';
+import type { SignInProvider } from '../../src/config/sign-in-providers.ts';
 import { atEndOfFile } from './end-of-run.ts';
 import { createPerson, type Page, type Person } from './person.ts';
 import { freePort } from './programs.ts';

@@ -4,6 +4,7 @@ import { parseSender } from '../../base/mailbox.ts';
 import { isLoopbackOrigin } from '../issuer.ts';
 import { hasHost, isDatabaseUrl, isDecodable, isRedisUrl, PASSWORDS_IN_URLS } from '../urls.ts';
 import { flag, text, wholeNumber } from './kinds.ts';
+import { section, setting } from './setting.ts';
 
 /** In place of a directory: nothing is kept in this process, and a database must be named. */
 export const NO_DATA_DIRECTORY = 'off';
@@ -13,88 +14,113 @@ function isDirectoryPath(directory: string): boolean {
   return directory === NO_DATA_DIRECTORY || !/^~|\0|^(off|no|none|false)$/i.test(directory);
 }
 
-export const storage = {
-  data_directory: text(
+export const storage = section('Where state is kept.', {
+  data_directory: setting(
+    text(
+      {
+        accepts: 'a path, or off',
+        example: 'the path of a directory, such as `./data` or `/var/lib/gatehouse`, or `off`',
+      },
+      isDirectoryPath,
+    ).default('./data'),
     {
-      accepts: 'a path, or off',
-      example: 'the path of a directory, such as `./data` or `/var/lib/gatehouse`, or `off`',
-    },
-    isDirectoryPath,
-  )
-    .default('./data')
-    .describe(
-      'Directory of the embedded database and its generated secrets, relative to the directory ' +
+      effect: 'restart',
+      variable: 'GATEHOUSE_DATA_DIR',
+      about:
+        'Directory of the embedded database and its generated secrets, relative to the directory ' +
         'of package.json; `off`: there is none, and nothing starts without a database_url.',
-    ),
-  database_url: text(
-    {
-      accepts: 'a PostgreSQL URL',
-      example: `\`postgres://gatehouse@db.example.com:5432/gatehouse\`; ${PASSWORDS_IN_URLS}`,
     },
-    isDatabaseUrl,
-  )
-    .optional()
-    .describe(
-      'PostgreSQL to use in place of the embedded database. Put a URL with a password into the ' +
+  ),
+  database_url: setting(
+    text(
+      {
+        accepts: 'a PostgreSQL URL',
+        example: `\`postgres://gatehouse@db.example.com:5432/gatehouse\`; ${PASSWORDS_IN_URLS}`,
+      },
+      isDatabaseUrl,
+    ).exactOptional(),
+    {
+      effect: 'restart',
+      variable: 'DATABASE_URL',
+      mayHoldPassword: true,
+      about:
+        'PostgreSQL to use in place of the embedded database. Put a URL with a password into the ' +
         'environment, as DATABASE_URL. Default: embedded.',
-    ),
-  database_connections: wholeNumber(2, 1_000)
-    .default(10)
-    .describe(
-      'Connections that each process may open to PostgreSQL, beside one that hears of changes.',
-    ),
-  remembered_people: wholeNumber(1_000, 10_000_000)
-    .default(100_000)
-    .describe(
-      'People, and as many API keys, that each process remembers, those asked about longest ago ' +
-        'forgotten first. Each takes 1.5 to 3 kB; who reaches more than ten places counts as several.',
-    ),
-  redis_url: text(
-    {
-      accepts: 'a Redis URL',
-      example:
-        '`redis://host:6379`, `redis+sentinel://host1:26379,host2:26379/mymaster` or ' +
-        `\`redis+cluster://host1:7000,host2:7001\` (rediss for TLS); ${PASSWORDS_IN_URLS}`,
     },
-    isRedisUrl,
-  )
-    .optional()
-    .describe(
-      'Redis that keeps the tokens. Put a URL with a password into the environment, as ' +
+  ),
+  database_connections: setting(wholeNumber(2, 1_000).default(10), {
+    effect: 'restart',
+    about:
+      'Connections that each process may open to PostgreSQL, beside one that hears of changes.',
+  }),
+  remembered_people: setting(wholeNumber(1_000, 10_000_000).default(100_000), {
+    effect: 'restart',
+    about:
+      'People, and as many API keys, that each process remembers, those asked about longest ago ' +
+      'forgotten first. Each takes 1.5 to 3 kB; who reaches more than ten places counts as several.',
+  }),
+  redis_url: setting(
+    text(
+      {
+        accepts: 'a Redis URL',
+        example:
+          '`redis://host:6379`, `redis+sentinel://host1:26379,host2:26379/mymaster` or ' +
+          `\`redis+cluster://host1:7000,host2:7001\` (rediss for TLS); ${PASSWORDS_IN_URLS}`,
+      },
+      isRedisUrl,
+    ).exactOptional(),
+    {
+      effect: 'restart',
+      variable: 'REDIS_URL',
+      mayHoldPassword: true,
+      about:
+        'Redis that keeps the tokens. Put a URL with a password into the environment, as ' +
         'REDIS_URL. Default: tokens live in the database.',
-    ),
-  auto_migrate: flag()
-    .default(true)
-    .describe('Bring the database schema up to date at start; false refuses to start instead.'),
-  accept_volatile_redis: flag()
-    .default(false)
-    .describe('Start although Redis keeps nothing on disk: its restart then ends every token.'),
-};
+    },
+  ),
+  auto_migrate: setting(flag().default(true), {
+    effect: 'restart',
+    about: 'Bring the database schema up to date at start; false refuses to start instead.',
+  }),
+  accept_volatile_redis: setting(flag().default(false), {
+    effect: 'restart',
+    about: 'Start although Redis keeps nothing on disk: its restart then ends every token.',
+  }),
+});
 
 /** Where mail goes and who it is from. */
-export const mail = {
-  smtp_url: text(
+export const mail = section('How mail leaves.', {
+  smtp_url: setting(
+    text(
+      {
+        accepts: 'an SMTP URL',
+        example: `\`smtp://mail.example.com:587\` (smtps:// for TLS from the first byte); ${PASSWORDS_IN_URLS}`,
+      },
+      isSmtpUrl,
+    ).exactOptional(),
     {
-      accepts: 'an SMTP URL',
-      example: `\`smtp://mail.example.com:587\` (smtps:// for TLS from the first byte); ${PASSWORDS_IN_URLS}`,
-    },
-    isSmtpUrl,
-  )
-    .optional()
-    .describe(
-      'Server that takes mail for delivery. Put a URL with a password into the environment, as ' +
+      effect: 'reload',
+      variable: 'SMTP_URL',
+      mayHoldPassword: true,
+      about:
+        'Server that takes mail for delivery. Put a URL with a password into the environment, as ' +
         'SMTP_URL. Default: no mail is sent, and there is no “Forgot password?”.',
-    ),
-  from: text(
-    {
-      accepts: 'a sender',
-      example: '`gatehouse@example.com` or `Gatehouse <gatehouse@example.com>`',
     },
-    (sender) => parseSender(sender) !== undefined,
-  )
-    .optional()
-    .describe('Who the mail is from; needed with smtp_url.'),
-};
+  ),
+  from: setting(
+    text(
+      {
+        accepts: 'a sender',
+        example: '`gatehouse@example.com` or `Gatehouse <gatehouse@example.com>`',
+      },
+      (sender) => parseSender(sender) !== undefined,
+    ).exactOptional(),
+    {
+      effect: 'reload',
+      about: 'Who the mail is from; needed with smtp_url.',
+    },
+  ),
+});
 
 /** `smtp://` (STARTTLS where the server offers it) or `smtps://`, one server, with or without a login. */
 function isSmtpUrl(url: string): boolean {
@@ -103,30 +129,37 @@ function isSmtpUrl(url: string): boolean {
 }
 
 /** The GraphQL API that the tokens are for, as its developers are shown it. */
-export const api = {
-  graphql_url: text(
+export const api = section('The GraphQL API that the tokens are for.', {
+  graphql_url: setting(
+    text(
+      {
+        accepts: 'an https URL without a login or a fragment',
+        example: '`https://api.example.com/graphql` (http on a loopback host only)',
+      },
+      isApiUrl,
+    ).exactOptional(),
     {
-      accepts: 'an https URL without a login or a fragment',
-      example: '`https://api.example.com/graphql` (http on a loopback host only)',
-    },
-    isApiUrl,
-  )
-    .optional()
-    .describe(
-      'Where your GraphQL API takes requests, as partners reach it. Owners of clients are shown it, ' +
+      effect: 'reload',
+      mayHoldPassword: true,
+      about:
+        'Where your GraphQL API takes requests, as partners reach it. Owners of clients are shown it, ' +
         'and their test and programs call it; this service sends it their access tokens and shows ' +
         'them its answers. Default: none.',
-    ),
-  example_query: text(
-    { accepts: 'a GraphQL query', example: '`"{ organizations { name } }"`' },
-    isQuery,
-  )
-    .default('{__typename}')
-    .describe(
-      'The query that the test and the programs end with: one that anybody may make, and that shows ' +
+    },
+  ),
+  example_query: setting(
+    text(
+      { accepts: 'a GraphQL query', example: '`"{ organizations { name } }"`' },
+      isQuery,
+    ).default('{__typename}'),
+    {
+      effect: 'reload',
+      about:
+        'The query that the test and the programs end with: one that anybody may make, and that shows ' +
         'what your API is about.',
-    ),
-};
+    },
+  ),
+});
 
 /** Whether brackets are balanced and enclose something: what a typing slip breaks in a query. */
 function isQuery(query: string): boolean {

@@ -1,7 +1,7 @@
 /** The settings file as a JSON Schema, with which editors complete and check it. */
 import { z } from 'zod';
-import { type KnownSetting, knownSettings } from './known-settings.ts';
-import { sections, settingsFile } from './schema.ts';
+import { isHeading, type KnownSetting, knownSettings } from './known-settings.ts';
+import { settingsFile } from './schema.ts';
 
 /** Draft 7, which every YAML language server understands. */
 export function settingsJsonSchema() {
@@ -12,7 +12,7 @@ export function settingsJsonSchema() {
       const names = path.filter((step) => step !== 'properties');
       const [heading] = names;
       const setting = knownSettings.get(names.join('.'));
-      if (names.length === 1 && Object.hasOwn(sections, String(heading))) {
+      if (names.length === 1 && isHeading(String(heading))) {
         // A heading under which everything is commented out is null in YAML.
         Object.assign(jsonSchema, { type: ['object', 'null'] });
         delete jsonSchema.default;

@@ -6,10 +6,15 @@ export interface Expectation {
   readonly accepts: string;
   /** What to write instead, as in "write …". */
   readonly example: string;
+  /** What the code appends to the name of such a setting; the file has the unit in the value. */
+  readonly unit?: 'Seconds';
 }
 
 /** What to tell about a value that one of the kinds below refuses. */
 export const expectations = z.registry<Expectation>();
+
+/** Marks a number of seconds for `InCode` in settings.ts, which appends the unit to its name. */
+export type Seconds = number & z.core.$brand<'seconds'>;
 
 /** Seconds, from a text with a unit; both limits are such texts and included. */
 export function duration(from: string, to: string) {
@@ -18,8 +23,9 @@ export function duration(from: string, to: string) {
     .string()
     .regex(durationPattern)
     .transform(durationSeconds)
-    .pipe(z.number().min(durationSeconds(from)).max(durationSeconds(to)))
+    .pipe(z.number().min(durationSeconds(from)).max(durationSeconds(to)).brand<'seconds'>())
     .register(expectations, {
+      unit: 'Seconds',
       accepts: `a duration from ${from} to ${to}`,
       example: `a whole number and a unit (s, m, h or d), such as \`${example === '0s' ? to : example}\``,
     });
@@ -30,6 +36,7 @@ export function durationOrOff(from: string, to: string) {
   return z
     .union([z.literal('off').transform(() => undefined), duration(from, to)])
     .register(expectations, {
+      unit: 'Seconds',
       accepts: `a duration from ${from} to ${to}, or off`,
       example: 'a whole number and a unit (s, m, h or d), such as `365d`, or `off`',
     });

@@ -1,38 +1,45 @@
 /** Every setting of the schema as a list, for all that speaks about settings by their names. */
 import { z } from 'zod';
 import { type Expectation, expectations } from './kinds.ts';
-import { type Effect, effects, sections, settingsFile } from './schema.ts';
+import { settingsFile } from './schema.ts';
+import { type SettingFacts, settingFacts } from './setting.ts';
 
-export interface KnownSetting {
+export interface KnownSetting extends SettingFacts {
   /** As it is named everywhere: `tokens.retry_window`. */
   readonly name: string;
   /** Where it stands in the file: `['tokens', 'retry_window']`. */
   readonly path: readonly string[];
-  /** What it is for, in sentences. */
-  readonly description: string;
+  /** Where the code reads it: `['tokens', 'retryWindowSeconds']`. */
+  readonly codePath: readonly string[];
   /** In the words of the file; undefined where none is fixed. */
   readonly defaultValue: unknown;
   readonly isNumber: boolean;
+  readonly isPerNode: boolean;
   readonly expectation: Expectation | undefined;
-  /** Where a change of it is seen. */
-  readonly effect: Effect;
 }
 
 /** In the order of the schema, by name. */
 export const knownSettings: ReadonlyMap<string, KnownSetting> = new Map(
   Object.entries<z.ZodType>(settingsFile.shape)
     .flatMap(([name, schema]) =>
-      Object.hasOwn(sections, name)
+      isHeading(name)
         ? Object.entries(settingsUnder(name)).map(([key, inner]) => known([name, key], inner))
         : [known([name], schema)],
     )
     .map((setting) => [setting.name, setting]),
 );
 
+/** True for a name below which settings stand. */
+export function isHeading(name: string): boolean {
+  return Object.keys(settingsUnder(name)).length > 0;
+}
+
 /** The settings under a heading; none for any other word. */
 export function settingsUnder(heading: string): Readonly<Record<string, z.ZodType>> {
-  if (!Object.hasOwn(sections, heading)) return {};
-  return sections[heading as keyof typeof sections];
+  const shape: Readonly<Record<string, z.ZodType>> = settingsFile.shape;
+  const schema = Object.hasOwn(shape, heading) ? shape[heading] : undefined;
+  const kind = schema && unwrapped(schema).kind;
+  return kind instanceof z.ZodObject ? kind.shape : {};
 }
 
 /** What is expected at a path, which may lead into a list: `['sign_in', 'providers', '0', 'id']`. */
@@ -56,23 +63,27 @@ export function settingsInList(path: readonly string[]): readonly string[] {
 }
 
 function known(path: readonly string[], schema: z.ZodType): KnownSetting {
+  const name = path.join('.');
+  const facts = settingFacts.get(schema);
+  if (facts === undefined) throw new Error(`${name} is not declared by setting()`);
   const { kind, defaultValue } = unwrapped(schema);
+  const expectation = expectations.get(kind);
+  const codePath = path.map(camelCase).join('.') + (expectation?.unit ?? '');
   return {
-    name: path.join('.'),
+    isPerNode: facts.effect === 'restart',
+    ...facts,
+    name,
     path,
-    description: schema.description ?? '',
+    codePath: codePath.split('.'),
     defaultValue,
     isNumber: kind instanceof z.ZodNumber,
-    expectation: expectations.get(kind),
-    effect: effectOf(path),
+    expectation,
   };
 }
 
-function effectOf([section = '', key = '']: readonly string[]): Effect {
-  const table: Readonly<Record<string, Effect | Readonly<Record<string, Effect>>>> = effects;
-  const effect = table[section];
-  // A setting that the table does not know is not said to be in force.
-  return (typeof effect === 'object' ? effect[key] : effect) ?? 'restart';
+/** `retry_window` becomes `retryWindow`. */
+export function camelCase(name: string): string {
+  return name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }
 
 /** The kind of value beneath what makes it optional, and the default that was put around it. */
@@ -82,9 +93,9 @@ function unwrapped(schema: z.ZodType): { kind: z.ZodType; defaultValue: unknown 
   while (
     kind instanceof z.ZodDefault ||
     kind instanceof z.ZodPrefault ||
-    kind instanceof z.ZodOptional
+    kind instanceof z.ZodExactOptional
   ) {
-    if (!(kind instanceof z.ZodOptional)) ({ defaultValue } = kind.def);
+    if (!(kind instanceof z.ZodExactOptional)) ({ defaultValue } = kind.def);
     kind = kind.unwrap();
   }
   return { kind: kind as z.ZodType, defaultValue };

@@ -1,9 +1,9 @@
 /** The settings under `sign_in`: how people come in. */
 import { z } from 'zod';
 import { upstreamIssuerProblem } from '../issuer.ts';
-import { mailDomain } from '../mail-domain.ts';
-import { isHost } from '../urls.ts';
+import { isHost, mailDomain } from '../urls.ts';
 import { duration, expectations, flag, oneOf, text } from './kinds.ts';
+import { section, setting } from './setting.ts';
 
 /** It stands in the address of the way in, in the log and in metrics. */
 const ID = /^[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?$/;
@@ -47,7 +47,7 @@ const provider = z.strictObject({
     (id) => !/\p{C}/u.test(id),
   ).describe('The client ID that it has given this service.'),
   client_secret_file: text({ accepts: 'a path', example: 'the path of a file with the secret' })
-    .optional()
+    .exactOptional()
     .describe(
       'File with the client secret, relative to the directory of package.json. Default: none, ' +
         'for a public client.',
@@ -91,7 +91,7 @@ const provider = z.strictObject({
       'Its sign-ins satisfy sign_in.require, where neither strong_acr nor strong_amr says which do.',
     ),
   strong_acr: authenticationContexts()
-    .optional()
+    .exactOptional()
     .describe(
       'One of these must be the `acr` of its ID token for a sign-in to satisfy sign_in.require. ' +
         'Default: acr_values.',
@@ -132,47 +132,51 @@ const provider = z.strictObject({
     ),
 });
 
-export const signIn = {
-  passwords: flag()
-    .default(true)
-    .describe(
+export const signIn = section('How people come in.', {
+  passwords: setting(flag().default(true), {
+    effect: 'reload',
+    about:
       'People may sign in with a password; false needs sign_in.providers, and takes all pages ' +
-        'and links for passwords away.',
-    ),
-  passkeys: flag()
-    .default(true)
-    .describe(
+      'and links for passwords away.',
+  }),
+  passkeys: setting(flag().default(true), {
+    effect: 'reload',
+    about:
       'People may add passkeys and sign in with them. They belong to the host of the issuer: on ' +
-        'an IP address there are none, and under another name those that there are do not work.',
-    ),
-  require: oneOf(['off', 'passkey-or-upstream'])
-    .default('off')
-    .describe(
+      'an IP address there are none, and under another name those that there are do not work.',
+  }),
+  require: setting(oneOf(['off', 'passkey-or-upstream']).default('off'), {
+    effect: 'reload',
+    about:
       'What owners and admins of organizations and people who own clients must sign in with: ' +
-        'passkey-or-upstream lets them in with a passkey or from one of sign_in.providers only.',
-    ),
-  require_grace: duration('0s', '365d')
-    .prefault('14d')
-    .describe(
+      'passkey-or-upstream lets them in with a passkey or from one of sign_in.providers only.',
+  }),
+  require_grace: setting(duration('0s', '365d').prefault('14d'), {
+    effect: 'reload',
+    about:
       'How long a password still lets such a person in, from the first time that they were told.',
-    ),
-  recovery_wait: duration('1h', '30d')
-    .prefault('72h')
-    .describe(
+  }),
+  recovery_wait: setting(duration('1h', '30d').prefault('72h'), {
+    effect: 'reload',
+    about:
       'How long such a person waits who lost what they sign in with: from using a mailed link, of ' +
-        'which they are mailed with a link to stop it, until another link lets them choose a ' +
-        'password and remove what they lost. An invitation by an operator needs no wait.',
-    ),
-  providers: z
-    .array(provider)
-    .max(20)
-    .register(expectations, {
-      accepts: 'a list of at most 20 providers',
-      example: 'a list whose entries have `id`, `label`, `issuer` and `client_id`',
-    })
-    .optional()
-    .describe(
-      'OpenID Connect providers where people have an account already, each with a button on the ' +
+      'which they are mailed with a link to stop it, until another link lets them choose a ' +
+      'password and remove what they lost. An invitation by an operator needs no wait.',
+  }),
+  providers: setting(
+    z
+      .array(provider)
+      .max(20)
+      .register(expectations, {
+        accepts: 'a list of at most 20 providers',
+        example: 'a list whose entries have `id`, `label`, `issuer` and `client_id`',
+      })
+      .exactOptional(),
+    {
+      effect: 'reload',
+      about:
+        'OpenID Connect providers where people have an account already, each with a button on the ' +
         'sign-in page. Default: none.',
-    ),
-};
+    },
+  ),
+});

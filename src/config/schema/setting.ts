@@ -1,0 +1,43 @@
+/** How a setting is declared: its kind and default as a Zod schema, and all other facts beside it. */
+import { z } from 'zod';
+
+/** Where a change of a setting is seen: `reload` at once, `restart` at the next start. */
+export type Effect = 'reload' | 'restart';
+
+export interface SettingFacts {
+  /**
+   * `restart` is for what was opened, bound or filled at the start. For the issuer too: partners,
+   * proxies and browsers know the service by it, and a slip would turn all of them away at once.
+   */
+  readonly effect: Effect;
+  /** What a reload changes for existing tokens or sessions. */
+  readonly reach?: string;
+  /** True if the nodes of one deployment may differ. Default: if it needs a restart. */
+  readonly isPerNode?: boolean;
+  /** The environment variable that overrides the file. */
+  readonly variable?: string;
+  /** No refused value is shown, and a file may hold the value of the variable (`…_FILE`). */
+  readonly mayHoldPassword?: boolean;
+  /** What it is for, in sentences: for the docs, editors and config/gatehouse.yaml. */
+  readonly about: string;
+  /** Further sentences for config/gatehouse.yaml. */
+  readonly note?: string;
+  /** The value that config/gatehouse.yaml shows if there is no default. */
+  readonly example?: unknown;
+}
+
+export const settingFacts = z.registry<SettingFacts>();
+
+export function setting<Kind extends z.ZodType>(kind: Kind, facts: SettingFacts): Kind {
+  const described = kind.describe(facts.about);
+  settingFacts.add(described, facts);
+  return described;
+}
+
+/** A heading of the file with its settings, all of which may be left out. */
+export function section<Shape extends z.core.$ZodShape>(about: string, settings: Shape) {
+  return z
+    .strictObject(settings)
+    .prefault({} as never)
+    .describe(about);
+}
