@@ -1,10 +1,11 @@
 /** Every setting does what it says with a value that is not its default. */
 import { once } from 'node:events';
-import { existsSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import path from 'node:path';
 import { expect } from 'chai';
-import { knownSettings } from '../../src/config/schema/known-settings.ts';
+import { type KnownSetting, knownSettings } from '../../src/config/schema/known-settings.ts';
+import { valueAt } from '../../src/config/validate.ts';
 import { attempt, guesses, newPerson, spread } from '../pages/sign-in/password-guessing.ts';
 import { tokensOf } from '../provider/partner-tokens.ts';
 import { eventually } from '../support/eventually.ts';
@@ -14,204 +15,83 @@ import { createPerson } from '../support/person.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { windowOf } from '../support/stopwatch.ts';
+import { settingsOf } from './configuration.ts';
 
+const DEFAULTS = settingsOf('');
 const TESTS = path.join(import.meta.dirname, '..');
 const HERE = 'config/settings-in-force.test.ts';
 
-type Tested = readonly [file: string, title: string, value: string];
+/** @param setting the text by which the file sets another value, if it does so by no literal. */
+type Tested = readonly [file: string, beginningOfTitle: string, setting?: string];
 
-/** For each setting the test that sees it work, and the text by which that file sets another value. */
+/** For each setting the test that sees it work with a value other than its default. */
 const TESTED: Readonly<Record<string, Tested>> = {
   issuer: [
     'provider/metadata.test.ts',
     'is what the metadata says, though the request came by http',
     "issuer = 'https://auth.example.test'",
   ],
-  'server.host': [HERE, 'server.host is the only address', "host: '127.0.0.1'"],
+  'server.host': [HERE, 'server.host is the only address'],
   'server.port': ['main.test.ts', 'on an empty directory prints where it answers', 'PORT: '],
-  'server.proxy_hops': [
-    'many-nodes/reload.test.ts',
-    'changes which address a caller comes from, and what is logged',
-    'proxyHops: 1',
-  ],
-  'server.max_connections': [HERE, 'server.max_connections are', 'maxConnections: CONNECTIONS'],
-  'server.operators_host': [
-    'host/operators-host.test.ts',
-    'goes by the name that it is configured to listen at',
-    "operatorsHost: 'Gatehouse.internal'",
-  ],
-  'server.operators_port': ['main.test.ts', 'at SIGTERM it answers', 'GATEHOUSE_OPERATORS_PORT:'],
-  'server.reuse_port': ['many-nodes/shared-port.slow.ts', 'all answer', 'reuse_port: true'],
-  'server.shutdown_delay': [
-    'many-nodes/leaving.slow.ts',
-    'takes requests for the shutdown delay, on old and new connections, and says it leaves',
-    'shutdown_delay: 3s',
-  ],
-  'storage.data_directory': [
-    'main.test.ts',
-    'the next start has everything that was there, and seeds nothing again',
-    'GATEHOUSE_DATA_DIR: dataDirectory',
-  ],
-  'storage.database_url': [
-    'storage/database.test.ts',
-    'a server that is not there, or says nothing, is away within the limit',
-    'databaseUrl',
-  ],
-  'storage.database_connections': [HERE, 'storage.database_connections', 'databaseConnections: 2'],
-  'storage.remembered_people': [HERE, 'storage.remembered_people', 'rememberedPeople: 1'],
-  'storage.redis_url': [
-    'storage/redis.test.ts',
-    'of one server names host, port, database, and who connects',
-    'redis://',
-  ],
-  'storage.auto_migrate': [
-    'storage/migrate.test.ts',
-    'a node that may not migrate refuses to start, names what is pending, and changes nothing',
-    'autoMigrate: false',
-  ],
+  'server.proxy_hops': ['many-nodes/reload.test.ts', 'changes which address a caller comes from'],
+  'server.max_connections': [HERE, 'server.max_connections are'],
+  'server.operators_host': ['host/operators-host.test.ts', 'goes by the name that it is'],
+  'server.operators_port': ['main.test.ts', 'at SIGTERM it answers'],
+  'server.reuse_port': ['many-nodes/shared-port.slow.ts', 'all answer'],
+  'server.shutdown_delay': ['many-nodes/leaving.slow.ts', 'takes requests for the shutdown delay'],
+  'storage.data_directory': ['main.test.ts', 'the next start', 'GATEHOUSE_DATA_DIR: dataDirectory'],
+  'storage.database_url': ['storage/database.test.ts', 'a server that is not', 'databaseUrl'],
+  'storage.database_connections': [HERE, 'storage.database_connections'],
+  'storage.remembered_people': [HERE, 'storage.remembered_people'],
+  'storage.redis_url': ['storage/redis.test.ts', 'of one server names host, port', 'redis://'],
+  'storage.auto_migrate': ['storage/migrate.test.ts', 'a node that may not migrate refuses to'],
   'storage.accept_volatile_redis': [
     'storage/redis.test.ts',
     'that evicts or keeps nothing on disk is refused, each with its remedy',
     'acceptVolatileRedis',
   ],
-  'tokens.authorization_code': [HERE, 'tokens.* are how long', 'authorizationCodeSeconds: 60'],
-  'tokens.access_token': [HERE, 'tokens.* are how long', 'accessTokenSeconds: 120'],
-  'tokens.machine_access_token': [HERE, 'tokens.* are how long', 'machineAccessTokenSeconds: 90'],
-  'tokens.refresh_token': [HERE, 'tokens.* are how long', 'refreshTokenSeconds: 1_000'],
-  'tokens.retry_window': [
-    'many-nodes/reload.test.ts',
-    'changes the retry window, for chains that were begun before too',
-    'retryWindowSeconds: 0',
-  ],
-  'tokens.absolute_age': [HERE, 'tokens.* are how long', 'absoluteAgeSeconds: 2_500'],
-  'sessions.idle': [
-    'pages/sign-in/current-session.test.ts',
-    'a session that nobody keeps alive ends',
-    'idleSeconds: IDLE',
-  ],
-  'sessions.absolute': [
-    'pages/sign-in/current-session.test.ts',
-    'says how long the session lives from now, and renews it',
-    'absoluteSeconds: ABSOLUTE',
-  ],
-  'sign_in.passwords': [
-    'sign-in-upstream/journey.test.ts',
-    'meets no page about passwords',
-    'passwords: false',
-  ],
-  'sign_in.passkeys': [
-    'pages/passkeys/passkeys.test.ts',
-    'are on no page, and nothing answers',
-    'passkeys: false',
-  ],
-  'sign_in.require': [
-    'sign-in-upstream/required.test.ts',
-    'do nothing in a session of before, once the grace is over',
-    "require: 'passkey-or-upstream'",
-  ],
-  'sign_in.require_grace': [
-    'sign-in-upstream/required.test.ts',
-    'are told until when, on each page, and go on with a password meanwhile',
-    'requireGraceSeconds: GRACE_SECONDS',
-  ],
+  'tokens.authorization_code': [HERE, 'tokens.* are how long'],
+  'tokens.access_token': [HERE, 'tokens.* are how long'],
+  'tokens.machine_access_token': [HERE, 'tokens.* are how long'],
+  'tokens.refresh_token': [HERE, 'tokens.* are how long'],
+  'tokens.retry_window': ['many-nodes/reload.test.ts', 'changes the retry window, for chains that'],
+  'tokens.absolute_age': [HERE, 'tokens.* are how long'],
+  'sessions.idle': ['pages/sign-in/current-session.test.ts', 'a session that nobody keeps alive'],
+  'sessions.absolute': ['pages/sign-in/current-session.test.ts', 'says how long the session lives'],
+  'sign_in.passwords': ['sign-in-upstream/journey.test.ts', 'meets no page about passwords'],
+  'sign_in.passkeys': ['pages/passkeys/passkeys.test.ts', 'are on no page, and nothing answers'],
+  'sign_in.require': ['sign-in-upstream/required.test.ts', 'do nothing in a session of before'],
+  'sign_in.require_grace': ['sign-in-upstream/required.test.ts', 'are told until when, on each'],
   'sign_in.providers': [
     'sign-in-upstream/sign-in.test.ts',
     'leads there with PKCE, state and nonce, back, and on to the page that asked for it',
     'startWithUpstream(',
   ],
-  'sign_in.recovery_wait': [
-    'sign-in-upstream/recovery-wait.test.ts',
-    'starts a wait that the person is mailed about, after which another link does it',
-    'recoveryWaitSeconds: WAIT',
-  ],
-  'limits.clients_per_person': [
-    'pages/oauth-clients/oauth-clients.test.ts',
-    'has a limit, told on the form, also when many are created at once',
-    'clientsPerPerson: 3',
-  ],
-  'limits.api_keys_per_person': [
-    'pages/api-keys.test.ts',
-    'at the limit there is no form, and one sent by hand is refused in words',
-    'apiKeysPerPerson: 3',
-  ],
-  'limits.sign_in_failures': [HERE, 'limits.sign_in_failures and', 'signInFailures: 2'],
-  'limits.sign_in_failures_per_address': [
-    HERE,
-    'limits.sign_in_failures_per_address',
-    'signInFailuresPerAddress: 4',
-  ],
-  'limits.sign_in_failure_window': [
-    HERE,
-    'limits.sign_in_failures and',
-    'signInFailureWindowSeconds: 700',
-  ],
-  'limits.sign_in_failures_per_account': [
-    HERE,
-    'limits.sign_in_failures_per_account and',
-    'signInFailuresPerAccount: 3',
-  ],
-  'limits.sign_in_account_window': [
-    HERE,
-    'limits.sign_in_failures_per_account and',
-    'signInAccountWindowSeconds: 1_500',
-  ],
-  'limits.client_failures': [HERE, 'limits.client_failures and', 'clientFailures: 2'],
-  'limits.client_failures_per_address': [
-    'provider/failure-limits.test.ts',
-    'of one address are counted together, whichever clients and endpoints they name',
-    'clientFailuresPerAddress: PER_ADDRESS',
-  ],
-  'limits.client_failure_window': [
-    HERE,
-    'limits.client_failures and',
-    'clientFailureWindowSeconds: 800',
-  ],
-  'limits.change_streams_per_client': [
-    'provider/introspection-changes.test.ts',
-    'is refused to a client that has too many, until it closes one, and to no other client',
-    'changeStreamsPerClient: MAX',
-  ],
-  'limits.waiting_sign_ins_per_address': [
-    'provider/waiting-sign-ins.test.ts',
-    'are so many for each address, each small; others are told to wait',
-    'waitingSignInsPerAddress: MOST',
-  ],
-  'mail.smtp_url': [
-    'pages/account-mail.test.ts',
-    'tells of a new browser, connection, key and password, each once',
-    'smtpUrl: mail.url',
-  ],
-  'mail.from': [
-    'pages/account-mail.test.ts',
-    'tells of a new browser, connection, key and password, each once',
-    'from }',
-  ],
-  'api.graphql_url': [
-    'pages/oauth-clients/test.test.ts',
-    'an API that fails stops the test, with what it said, and nothing stays',
-    'api: { graphqlUrl',
-  ],
-  'api.example_query': [
-    'pages/oauth-clients/test.test.ts',
-    'an API that fails stops the test, with what it said, and nothing stays',
-    "exampleQuery: '{a}'",
-  ],
-  'activity.retention': ['pages/activity.test.ts', 'is what the operator set', 'retentionSeconds:'],
+  'sign_in.recovery_wait': ['sign-in-upstream/recovery-wait.test.ts', 'starts a wait that the'],
+  'limits.clients_per_person': ['pages/oauth-clients/oauth-clients.test.ts', 'has a limit, told'],
+  'limits.api_keys_per_person': ['pages/api-keys.test.ts', 'at the limit there is no form, and'],
+  'limits.sign_in_failures': [HERE, 'limits.sign_in_failures and'],
+  'limits.sign_in_failures_per_address': [HERE, 'limits.sign_in_failures_per_address'],
+  'limits.sign_in_failure_window': [HERE, 'limits.sign_in_failures and'],
+  'limits.sign_in_failures_per_account': [HERE, 'limits.sign_in_failures_per_account and'],
+  'limits.sign_in_account_window': [HERE, 'limits.sign_in_failures_per_account and'],
+  'limits.client_failures': [HERE, 'limits.client_failures and'],
+  'limits.client_failures_per_address': ['provider/failure-limits.test.ts', 'of one address are'],
+  'limits.client_failure_window': [HERE, 'limits.client_failures and'],
+  'limits.change_streams_per_client': ['provider/introspection-changes.test.ts', 'is refused to a'],
+  'limits.waiting_sign_ins_per_address': ['provider/waiting-sign-ins.test.ts', 'are so many for'],
+  'mail.smtp_url': ['pages/account-mail.test.ts', 'tells of a new browser', 'smtpUrl: mail.url'],
+  'mail.from': ['pages/account-mail.test.ts', 'tells of a new browser, connection, key', 'from }'],
+  'api.graphql_url': ['pages/oauth-clients/test.test.ts', 'an API that fails', 'api: { graphqlUrl'],
+  'api.example_query': ['pages/oauth-clients/test.test.ts', 'an API that fails stops the test'],
+  'activity.retention': ['pages/activity.test.ts', 'is what the operator set'],
   'import.prune_at_most': [
     'operator/import-prune.test.ts',
     'has the limit of the settings, in place of which an option may stand',
     'import: { prune_at_most:',
   ],
-  'log.level': [
-    'many-nodes/reload.test.ts',
-    'changes which address a caller comes from, and what is logged',
-    "level: 'silent'",
-  ],
-  'log.format': [
-    'process-log.slow.ts',
-    'has what is wrong at once, even if the process is killed the next moment',
-    "'words'",
-  ],
+  'log.level': ['many-nodes/reload.test.ts', 'changes which address a caller comes from, and what'],
+  'log.format': ['process-log.slow.ts', 'has what is wrong at once, even if the', "'words'"],
 };
 
 /** Settings without such a test, each with the reason. */
@@ -219,20 +99,53 @@ const NOT_TESTED: Readonly<Record<string, string>> = {
   demo: 'main.test.ts sees it in force; every service of the tests is started with false',
 };
 
-describe('settings', () => {
-  it('are each tested with another value than their default', () => {
-    const listed = Object.keys({ ...TESTED, ...NOT_TESTED });
-    const next = 'add a test that starts the service with another value, and its row to TESTED';
-    expect(listed, next).to.have.members([...knownSettings.keys()]);
-    for (const [name, [file, title, value]] of Object.entries(TESTED)) {
-      const place = path.join(TESTS, file);
-      expect(existsSync(place), `${name}: ${file}`).to.equal(true);
-      // What this list itself says does not count.
-      const text = readFileSync(place, 'utf8').split('\nconst NOT_TESTED').at(-1);
-      expect(text, `${name}: ${file}`).to.include(title).and.to.include(value);
-    }
+describe('each setting', () => {
+  const all = [...knownSettings.values()];
+
+  it('is read by the service', () => {
+    const folder = path.join(TESTS, '../src');
+    const readers = readdirSync(folder, { recursive: true, encoding: 'utf8' })
+      .filter((name) => name.endsWith('.ts') && !name.startsWith('config/'))
+      .map((name) => readFileSync(path.join(folder, name), 'utf8'));
+    const code = readers.join('\n').replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, '');
+    const unread = all.filter(({ codePath }) => !new RegExp(`\\b${codePath.at(-1)}\\b`).test(code));
+    expect(unread.map(({ name }) => name)).to.deep.equal([]);
+  });
+
+  it('has a test that sees a value other than its default in force', () => {
+    const tested = all.filter(({ name }) => !Object.hasOwn(NOT_TESTED, name));
+    expect(tested.flatMap(faultOf)).to.deep.equal([]);
+    expect(Object.keys({ ...TESTED, ...NOT_TESTED })).to.have.lengthOf(all.length);
   });
 });
+
+/** What is wrong with its row above; empty for one that is right. */
+function faultOf({ name, path: steps, codePath, variable, defaultValue }: KnownSetting): string[] {
+  const [file, title = '', setting] = TESTED[name] ?? [];
+  if (file === undefined) return [`${name} has no row in TESTED`];
+  // What this list itself says does not count.
+  const text =
+    readFileSync(path.join(TESTS, file), 'utf8').split('\nconst NOT_TESTED').at(-1) ?? '';
+  if (!text.includes(`'${title}`)) return [`${name}: ${file} has no test '${title}…'`];
+  if (setting !== undefined && text.includes(setting)) return [];
+  const defaults = [defaultValue, valueAt(DEFAULTS, codePath)].map(String);
+  const names = [steps.at(-1), codePath.at(-1), variable].filter(Boolean).join('|');
+  const literals = [...text.matchAll(new RegExp(`\\b(?:${names}): ('[^']*'|\\w+)`, 'g'))]
+    .map(([, value = '']) => literalOf(value, text))
+    .filter((value) => value !== undefined);
+  const isOther = literals.some((value) => !defaults.includes(value));
+  return isOther ? [] : [`${name}: ${file} has no value other than its default`];
+}
+
+/** The value of a literal or of a constant of the file; undefined for anything else. */
+function literalOf(word: string, text: string): string | undefined {
+  if (word.startsWith("'")) return word.slice(1, -1);
+  if (/^(\d|true$|false$)/.test(word)) return word.replaceAll('_', '');
+  const [, value] = new RegExp(`\\bconst ${word} = ([\\w* ]+);`).exec(text) ?? [];
+  const factors = value?.split(' * ').map((factor) => literalOf(factor, text));
+  if (factors?.length === 1) return factors[0];
+  return factors && String(factors.reduce((product, factor) => product * Number(factor), 1));
+}
 
 const CONNECTIONS = 12;
 const settings = {

@@ -5,8 +5,8 @@ import { createPerson, type Person } from '../../support/person.ts';
 import { startSeeded } from '../../support/seeded.ts';
 
 const HOUR = 3_600;
-const IDLE = 12 * HOUR;
-const ABSOLUTE = 7 * 24 * HOUR;
+const IDLE = 11 * HOUR;
+const ABSOLUTE = 5 * 24 * HOUR;
 
 describe('keeping the browser session alive', () => {
   const on = startSeeded({
