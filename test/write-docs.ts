@@ -1,8 +1,13 @@
-/** `npm run docs`: writes what the docs and the editors are told of the settings. */
+/** `npm run docs`: writes the reference of the settings, for the docs, editors and the settings file. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { settingsJsonSchema } from '../src/config/schema/json-schema.ts';
-import { type KnownSetting, knownSettings } from '../src/config/schema/known-settings.ts';
+import { parse, stringify } from 'yaml';
+import { factsOf, settingsJsonSchema } from '../src/config/schema/json-schema.ts';
+import {
+  isHeading,
+  type KnownSetting,
+  knownSettings,
+} from '../src/config/schema/known-settings.ts';
 
 const ROOT = path.join(import.meta.dirname, '..');
 const WRITTEN_BELOW = '<!-- settings: written by `npm run docs` -->\n';
@@ -16,8 +21,14 @@ interface Described {
 export function writtenDocs(): ReadonlyMap<string, string> {
   const guide = path.join(ROOT, 'docs/configuration.md');
   const [byHand = ''] = readFileSync(guide, 'utf8').split(WRITTEN_BELOW);
+  const file = path.join(ROOT, 'config/gatehouse.yaml');
+  // Only its first paragraph is written by hand.
+  const [introduction = ''] = readFileSync(file, 'utf8').split('\n\n');
+  const { properties = {} } = settingsJsonSchema() as Described;
+  const parts = Object.keys(properties).map(partOfFile);
   return new Map([
-    [guide, `${byHand}${WRITTEN_BELOW}\n${tables()}`],
+    [file, `${[introduction, ...parts].join('\n\n')}\n`],
+    [guide, `${byHand}${WRITTEN_BELOW}\n${tables(properties)}`],
     [
       path.join(ROOT, 'config/gatehouse.schema.json'),
       `${JSON.stringify(settingsJsonSchema(), null, 2)}\n`,
@@ -25,21 +36,56 @@ export function writtenDocs(): ReadonlyMap<string, string> {
   ]);
 }
 
+/** A heading with its settings, or a setting that stands alone. */
+function partOfFile(name: string): string {
+  const alone = knownSettings.get(name);
+  if (alone) return settingInFile(alone);
+  return [`${name}:`, ...settingsUnder(name).map(settingInFile)].join('\n');
+}
+
+/** Its sentences as a comment; commented out without a default. */
+function settingInFile(setting: KnownSetting): string {
+  const { path: steps, about, note, defaultValue, example, expectation } = setting;
+  const indent = '  '.repeat(steps.length - 1);
+  const sentences = [[about, note].filter(Boolean).join(' '), factsOf(setting)];
+  const [, sample = ''] = /`([^`]+)`/.exec(expectation?.example ?? '') ?? [];
+  const value = defaultValue ?? example ?? parse(sample);
+  const mark = defaultValue === undefined ? '# ' : '';
+  const comment = sentences
+    .flatMap((text) => wrapped(text, WIDTH - indent.length - 2))
+    .map((line) => `${indent}# ${line}\n`);
+  return `${comment.join('')}${indent}${mark}${steps.at(-1)}: ${stringify(value).trim()}`;
+}
+
+const WIDTH = 100;
+
+function wrapped(text: string, width: number): string[] {
+  const lines: string[] = [];
+  for (const word of text.split(' ')) {
+    const line = `${lines.at(-1) ?? ''} ${word}`;
+    if (lines.length > 0 && line.length <= width) lines[lines.length - 1] = line;
+    else lines.push(word);
+  }
+  return lines;
+}
+
 /** A table of what stands alone in the file, then one for each heading. */
-function tables(): string {
-  const { properties = {} } = settingsJsonSchema() as Described;
-  const headings = ['', ...Object.keys(properties).filter((name) => !knownSettings.has(name))];
-  return headings.map((heading) => tableOf(heading, properties[heading])).join('\n');
+function tables(sections: Readonly<Record<string, Described>>): string {
+  const headings = ['', ...Object.keys(sections).filter(isHeading)];
+  return headings.map((heading) => tableOf(heading, sections[heading])).join('\n');
 }
 
 function tableOf(heading: string, section: Described = {}): string {
-  const settings = [...knownSettings.values()].filter(({ path: steps }) =>
-    heading === '' ? steps.length === 1 : steps.length === 2 && steps[0] === heading,
-  );
   const title = heading === '' ? '' : `### ${heading}\n\n${section.description ?? ''}\n\n`;
-  const rows = settings.map((setting) => `| ${cellsOf(setting).map(cell).join(' | ')} |\n`);
+  const rows = settingsUnder(heading).map(
+    (setting) => `| ${cellsOf(setting).map(cell).join(' | ')} |\n`,
+  );
   return `${title}| setting | what | takes | default | in force after |\n|---|---|---|---|---|\n${rows.join('')}`;
 }
+
+/** @param heading empty for the settings that stand alone. */
+const settingsUnder = (heading: string): KnownSetting[] =>
+  [...knownSettings.values()].filter(({ path: steps }) => steps.slice(0, -1).join('.') === heading);
 
 const cellsOf = ({ name, about, expectation, defaultValue, effect, reach }: KnownSetting) => [
   `\`${name}\``,

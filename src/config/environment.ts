@@ -22,29 +22,21 @@ export interface Override {
 /** There is always one that signs. */
 export type Keys = readonly [current: string, ...older: string[]];
 
-export interface GivenSecrets {
-  readonly cookieKeys?: Keys;
-  readonly tokenKeys?: Keys;
+/** Current key first, older ones still accepted; each at least 32 characters. */
+export interface Secrets {
+  readonly cookieKeys: Keys;
+  readonly tokenKeys: Keys;
 }
 
-export interface Environment {
-  /** GATEHOUSE_CONFIG: the file to read instead of config/gatehouse.yaml. */
-  readonly configFile?: string;
-  readonly overrides: readonly Override[];
-  readonly secrets: GivenSecrets;
-  /** For each secret that is given, the variable that was set: `…_KEYS` or `…_KEYS_FILE`. */
-  readonly givenBy: Readonly<Record<string, string>>;
-  /** Settings that are given in a way that cannot be read. */
-  readonly unreadable: readonly string[];
-  readonly problems: readonly ConfigurationProblem[];
-}
+export type Environment = ReturnType<typeof readEnvironment>;
 
 /** A key shorter than this is guessable enough to be refused. */
 export const shortestKey = 32;
 
 /** A variable that is set to nothing counts as unset, as Compose files leave them. */
-export function readEnvironment(variables: Variables = environmentOfProcess): Environment {
+export function readEnvironment(variables: Variables = environmentOfProcess) {
   const problems: ConfigurationProblem[] = [...mistakenNames(variables)];
+  /** Settings that are given in a way that cannot be read. */
   const unreadable: string[] = [];
   const given = (name: string): Given | undefined => {
     const found = givenValue(name, variables);
@@ -54,30 +46,23 @@ export function readEnvironment(variables: Variables = environmentOfProcess): En
     return undefined;
   };
   const configFile = given('GATEHOUSE_CONFIG')?.value;
-  const cookies = given(variableOf.cookieKeys);
-  const tokens = given(variableOf.tokenKeys);
-  const cookieKeys = keysOf(variableOf.cookieKeys, cookies?.value, problems);
-  const tokenKeys = keysOf(variableOf.tokenKeys, tokens?.value, problems);
-  const overrides = Object.entries(settingOf).flatMap(([name, setting]) => {
+  const secrets: { -readonly [Secret in keyof Secrets]?: Keys } = {};
+  /** For each secret that is given, the variable that was set: `…_KEYS` or `…_KEYS_FILE`. */
+  const givenBy: Record<string, string> = {};
+  for (const secret of ['cookieKeys', 'tokenKeys'] as const) {
+    const name = variableOf[secret];
+    const found = given(name);
+    const keys = found && keysOf(name, found.value, problems);
+    if (found) givenBy[name] = found.variable;
+    if (keys) secrets[secret] = keys;
+  }
+  const overrides = Object.entries(settingOf).flatMap(([name, setting]): Override[] => {
     const found = given(name);
     if (found === undefined) return [];
     const isNumber = knownSettings.get(setting)?.isNumber && /^\d+$/.test(found.value);
     return [{ ...found, setting, value: isNumber ? Number(found.value) : found.value }];
   });
-  return {
-    ...(configFile === undefined ? {} : { configFile }),
-    overrides,
-    secrets: {
-      ...(cookieKeys === undefined ? {} : { cookieKeys }),
-      ...(tokenKeys === undefined ? {} : { tokenKeys }),
-    },
-    givenBy: {
-      ...(cookies && { [variableOf.cookieKeys]: cookies.variable }),
-      ...(tokens && { [variableOf.tokenKeys]: tokens.variable }),
-    },
-    unreadable,
-    problems,
-  };
+  return { configFile, overrides, secrets, givenBy, unreadable, problems };
 }
 
 interface Given {
@@ -109,12 +94,7 @@ function givenValue(name: string, variables: Variables): Given | ConfigurationPr
   }
 }
 
-function keysOf(
-  name: string,
-  list: string | undefined,
-  problems: ConfigurationProblem[],
-): Keys | undefined {
-  if (list === undefined) return undefined;
+function keysOf(name: string, list: string, problems: ConfigurationProblem[]): Keys | undefined {
   const [current, ...older] = list.split(/[\s,]+/).filter((key) => key !== '');
   if (current === undefined) {
     problems.push({ path: name, message: 'holds no key', remedy: makeAKey });

@@ -14,11 +14,9 @@ import {
 import path from 'node:path';
 import { z } from 'zod';
 import { beginFirstStart, hasDatabase } from '../base/data-directory.ts';
-import { type GivenSecrets, makeAKey, shortestKey } from './environment.ts';
+import { makeAKey, type Secrets, shortestKey, variableOf } from './environment.ts';
 import { type ConfigurationProblem, ConfigurationProblems } from './problems.ts';
 import type { Settings } from './settings.ts';
-
-type Secrets = Settings['secrets'];
 
 /** Whoever reads another's file reads their keys: nobody but its owner may (as ssh demands). */
 const OTHERS_MAY_READ = 0o077;
@@ -33,14 +31,14 @@ const secretsFile = z.strictObject({ cookieKeys: keys, tokenKeys: keys });
 
 /** What keeps these secrets from being used, found without writing anything. */
 export function secretProblems(
-  { cookieKeys, tokenKeys }: GivenSecrets,
+  { cookieKeys, tokenKeys }: Partial<Secrets>,
   { databaseUrl, dataDirectory }: Settings['storage'],
 ): readonly ConfigurationProblem[] {
   if (cookieKeys && tokenKeys) return [];
   if (databaseUrl !== undefined) {
     return [
-      ...(cookieKeys ? [] : [missing('GATEHOUSE_COOKIE_KEYS')]),
-      ...(tokenKeys ? [] : [missing('GATEHOUSE_TOKEN_KEYS')]),
+      ...(cookieKeys ? [] : [missing(variableOf.cookieKeys)]),
+      ...(tokenKeys ? [] : [missing(variableOf.tokenKeys)]),
     ];
   }
   try {
@@ -68,7 +66,7 @@ export const secretsFileIn = (dataDirectory: string): string =>
  *
  * @throws ConfigurationProblems when that file cannot be written or trusted.
  */
-export function loadSecrets(given: GivenSecrets, dataDirectory: string): Secrets {
+export function loadSecrets(given: Partial<Secrets>, dataDirectory: string): Secrets {
   const { cookieKeys, tokenKeys } = given;
   if (cookieKeys && tokenKeys) return { cookieKeys, tokenKeys };
   const file = secretsFileIn(dataDirectory);
@@ -81,7 +79,7 @@ export function loadSecrets(given: GivenSecrets, dataDirectory: string): Secrets
  * @throws ConfigurationProblems when `secrets.json` cannot be trusted.
  */
 export function findSecrets(
-  { cookieKeys, tokenKeys }: GivenSecrets,
+  { cookieKeys, tokenKeys }: Partial<Secrets>,
   { databaseUrl, dataDirectory }: Settings['storage'],
 ): Secrets | undefined {
   if (cookieKeys && tokenKeys) return { cookieKeys, tokenKeys };

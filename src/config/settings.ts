@@ -1,6 +1,6 @@
 /** What an operator decides, as the code reads it: the settings of the file, and what follows from them. */
 import path from 'node:path';
-import type { Keys } from './environment.ts';
+import type { Secrets } from './environment.ts';
 import { isLoopbackOrigin, mayHavePasskeys } from './issuer.ts';
 import type { Seconds } from './schema/kinds.ts';
 import { camelCase, isHeading, knownSettings } from './schema/known-settings.ts';
@@ -49,11 +49,7 @@ export interface Settings {
   readonly import: Section<'import'>;
   readonly demo: boolean;
   readonly log: Section<'log'>;
-  /** Current key first, older ones still accepted; each at least 32 characters. */
-  readonly secrets: {
-    readonly cookieKeys: Keys;
-    readonly tokenKeys: Keys;
-  };
+  readonly secrets: Secrets;
 }
 
 export type SettingsWithoutSecrets = Omit<Settings, 'secrets'>;

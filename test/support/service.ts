@@ -7,7 +7,8 @@ import {
 } from '../../src/accounts/organizations/organizations.ts';
 import { type Clock, systemClock } from '../../src/base/clock.ts';
 import { logMixin } from '../../src/base/current-request.ts';
-import type { Settings } from '../../src/config/settings.ts';
+import { settingsFile } from '../../src/config/schema/schema.ts';
+import { type Settings, settingsFrom } from '../../src/config/settings.ts';
 import { type Service, startService } from '../../src/service/service.ts';
 import { realNow } from './clock.ts';
 import { freshDataDirectory } from './embedded-postgres.ts';
@@ -159,65 +160,19 @@ async function placeOf(deployment: Deployment): Promise<Partial<Settings['storag
   return { databaseUrl, redisUrl: await freshRedisUrl() };
 }
 
-const MINUTE = 60;
-const HOUR = 60 * MINUTE;
-const DAY = 24 * HOUR;
-
-/** The defaults of the settings file, but for the addresses and the secrets. */
-const DEFAULTS = {
-  server: {
-    host: '127.0.0.1',
-    port: 0,
-    proxyHops: 0,
-    maxConnections: 15_000,
-    operatorsHost: '127.0.0.1',
-    operatorsPort: 0,
-    reusePort: false,
-    shutdownDelaySeconds: 0,
+/** The defaults of the settings file, but for the addresses, the secrets and what tests start from. */
+const DEFAULTS: Settings = changedBy(
+  {
+    ...settingsFrom(settingsFile.parse({}), [], ''),
+    secrets: {
+      cookieKeys: ['cookie-key-of-the-tests-0123456789abcdef'],
+      tokenKeys: ['token-key-of-the-tests-0123456789abcdefg'],
+    },
   },
-  storage: {
-    dataDirectory: '',
-    databaseConnections: 10,
-    rememberedPeople: 100_000,
-    autoMigrate: true,
-    acceptVolatileRedis: false,
+  {
+    server: { host: '127.0.0.1', operatorsHost: '127.0.0.1', operatorsPort: 0 },
+    storage: { dataDirectory: '' },
+    signIn: { requireGraceSeconds: 0 },
+    log: { level: 'debug' },
   },
-  tokens: {
-    authorizationCodeSeconds: 10 * MINUTE,
-    accessTokenSeconds: HOUR,
-    machineAccessTokenSeconds: HOUR,
-    refreshTokenSeconds: 30 * DAY,
-    retryWindowSeconds: MINUTE,
-    absoluteAgeSeconds: 365 * DAY,
-  },
-  sessions: { idleSeconds: 12 * HOUR, absoluteSeconds: 7 * DAY },
-  signIn: {
-    passwords: true,
-    passkeys: true,
-    require: 'off',
-    requireGraceSeconds: 0,
-    recoveryWaitSeconds: 72 * HOUR,
-    providers: [],
-  },
-  limits: {
-    clientsPerPerson: 25,
-    apiKeysPerPerson: 25,
-    signInFailures: 10,
-    signInFailuresPerAddress: 100,
-    signInFailureWindowSeconds: 15 * MINUTE,
-    signInFailuresPerAccount: 100,
-    signInAccountWindowSeconds: HOUR,
-    changeStreamsPerClient: 100,
-    waitingSignInsPerAddress: 500,
-    clientFailures: 50,
-    clientFailuresPerAddress: 300,
-    clientFailureWindowSeconds: MINUTE,
-  },
-  activity: { retentionSeconds: 365 * DAY },
-  import: { pruneAtMost: '10%' },
-  log: { level: 'debug', format: 'numbers' },
-  secrets: {
-    cookieKeys: ['cookie-key-of-the-tests-0123456789abcdef'],
-    tokenKeys: ['token-key-of-the-tests-0123456789abcdefg'],
-  },
-} as const satisfies Partial<Settings>;
+);

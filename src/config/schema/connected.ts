@@ -4,7 +4,7 @@ import { parseSender } from '../../base/mailbox.ts';
 import { isLoopbackOrigin } from '../issuer.ts';
 import { hasHost, isDatabaseUrl, isDecodable, isRedisUrl, PASSWORDS_IN_URLS } from '../urls.ts';
 import { flag, text, wholeNumber } from './kinds.ts';
-import { section, setting } from './setting.ts';
+import { fixed, reloadable, section } from './setting.ts';
 
 /** In place of a directory: nothing is kept in this process, and a database must be named. */
 export const NO_DATA_DIRECTORY = 'off';
@@ -15,7 +15,7 @@ function isDirectoryPath(directory: string): boolean {
 }
 
 export const storage = section('Where state is kept.', {
-  data_directory: setting(
+  data_directory: fixed(
     text(
       {
         accepts: 'a path, or off',
@@ -24,14 +24,13 @@ export const storage = section('Where state is kept.', {
       isDirectoryPath,
     ).default('./data'),
     {
-      effect: 'restart',
       variable: 'GATEHOUSE_DATA_DIR',
       about:
         'Directory of the embedded database and its generated secrets, relative to the directory ' +
         'of package.json; `off`: there is none, and nothing starts without a database_url.',
     },
   ),
-  database_url: setting(
+  database_url: fixed(
     text(
       {
         accepts: 'a PostgreSQL URL',
@@ -40,7 +39,6 @@ export const storage = section('Where state is kept.', {
       isDatabaseUrl,
     ).exactOptional(),
     {
-      effect: 'restart',
       variable: 'DATABASE_URL',
       mayHoldPassword: true,
       about:
@@ -48,18 +46,17 @@ export const storage = section('Where state is kept.', {
         'environment, as DATABASE_URL. Default: embedded.',
     },
   ),
-  database_connections: setting(wholeNumber(2, 1_000).default(10), {
-    effect: 'restart',
+  database_connections: fixed(wholeNumber(2, 1_000).default(10), {
     about:
       'Connections that each process may open to PostgreSQL, beside one that hears of changes.',
+    note: 'All processes of all nodes together stay below its max_connections.',
   }),
-  remembered_people: setting(wholeNumber(1_000, 10_000_000).default(100_000), {
-    effect: 'restart',
+  remembered_people: fixed(wholeNumber(1_000, 10_000_000).default(100_000), {
     about:
       'People, and as many API keys, that each process remembers, those asked about longest ago ' +
       'forgotten first. Each takes 1.5 to 3 kB; who reaches more than ten places counts as several.',
   }),
-  redis_url: setting(
+  redis_url: fixed(
     text(
       {
         accepts: 'a Redis URL',
@@ -70,27 +67,27 @@ export const storage = section('Where state is kept.', {
       isRedisUrl,
     ).exactOptional(),
     {
-      effect: 'restart',
       variable: 'REDIS_URL',
       mayHoldPassword: true,
       about:
         'Redis that keeps the tokens. Put a URL with a password into the environment, as ' +
         'REDIS_URL. Default: tokens live in the database.',
+      note:
+        'It is one server, redis+sentinel://host1:26379,host2:26379/mymaster or ' +
+        'redis+cluster://host1:7000,host2:7001; rediss in place of redis is for TLS.',
     },
   ),
-  auto_migrate: setting(flag().default(true), {
-    effect: 'restart',
+  auto_migrate: fixed(flag().default(true), {
     about: 'Bring the database schema up to date at start; false refuses to start instead.',
   }),
-  accept_volatile_redis: setting(flag().default(false), {
-    effect: 'restart',
+  accept_volatile_redis: fixed(flag().default(false), {
     about: 'Start although Redis keeps nothing on disk: its restart then ends every token.',
   }),
 });
 
 /** Where mail goes and who it is from. */
 export const mail = section('How mail leaves.', {
-  smtp_url: setting(
+  smtp_url: reloadable(
     text(
       {
         accepts: 'an SMTP URL',
@@ -99,15 +96,15 @@ export const mail = section('How mail leaves.', {
       isSmtpUrl,
     ).exactOptional(),
     {
-      effect: 'reload',
       variable: 'SMTP_URL',
       mayHoldPassword: true,
       about:
         'Server that takes mail for delivery. Put a URL with a password into the environment, as ' +
         'SMTP_URL. Default: no mail is sent, and there is no “Forgot password?”.',
+      note: 'smtps:// is for TLS from the first byte. Links to set a password are mailed, too.',
     },
   ),
-  from: setting(
+  from: reloadable(
     text(
       {
         accepts: 'a sender',
@@ -116,8 +113,8 @@ export const mail = section('How mail leaves.', {
       (sender) => parseSender(sender) !== undefined,
     ).exactOptional(),
     {
-      effect: 'reload',
       about: 'Who the mail is from; needed with smtp_url.',
+      note: 'An address, or "Name <address>".',
     },
   ),
 });
@@ -130,7 +127,7 @@ function isSmtpUrl(url: string): boolean {
 
 /** The GraphQL API that the tokens are for, as its developers are shown it. */
 export const api = section('The GraphQL API that the tokens are for.', {
-  graphql_url: setting(
+  graphql_url: reloadable(
     text(
       {
         accepts: 'an https URL without a login or a fragment',
@@ -139,7 +136,6 @@ export const api = section('The GraphQL API that the tokens are for.', {
       isApiUrl,
     ).exactOptional(),
     {
-      effect: 'reload',
       mayHoldPassword: true,
       about:
         'Where your GraphQL API takes requests, as partners reach it. Owners of clients are shown it, ' +
@@ -147,13 +143,12 @@ export const api = section('The GraphQL API that the tokens are for.', {
         'them its answers. Default: none.',
     },
   ),
-  example_query: setting(
+  example_query: reloadable(
     text(
       { accepts: 'a GraphQL query', example: '`"{ organizations { name } }"`' },
       isQuery,
     ).default('{__typename}'),
     {
-      effect: 'reload',
       about:
         'The query that the test and the programs end with: one that anybody may make, and that shows ' +
         'what your API is about.',

@@ -17,7 +17,7 @@ export function settingsJsonSchema() {
         Object.assign(jsonSchema, { type: ['object', 'null'] });
         delete jsonSchema.default;
       }
-      if (setting && jsonSchema.description) jsonSchema.description += toldToEditors(setting);
+      if (setting) jsonSchema.description = `${setting.about} ${factsOf(setting)}`;
     },
   });
   return {
@@ -28,11 +28,10 @@ export function settingsJsonSchema() {
   };
 }
 
-/** The range of a duration is nothing that JSON Schema could say of a text, so words say it. */
-function toldToEditors({ expectation, defaultValue, effect }: KnownSetting): string {
-  return [
-    ...(expectation ? [` Takes ${expectation.accepts}.`] : []),
-    ...(defaultValue === undefined ? [] : [` Default: ${defaultValue}.`]),
-    effect === 'reload' ? ' A reload takes it over.' : ' Takes effect at the next start.',
-  ].join('');
-}
+/** What it takes, its default and its effect: JSON Schema knows no range of durations. */
+export const factsOf = ({ expectation, defaultValue, effect }: KnownSetting): string =>
+  [
+    ...(expectation ? [`Takes ${expectation.accepts}.`] : []),
+    ...(defaultValue === undefined ? [] : [`Default: ${defaultValue}.`]),
+    effect === 'reload' ? 'A reload takes it over.' : 'Takes effect at the next start.',
+  ].join(' ');

@@ -65,7 +65,8 @@ export function settingsInList(path: readonly string[]): readonly string[] {
 function known(path: readonly string[], schema: z.ZodType): KnownSetting {
   const name = path.join('.');
   const facts = settingFacts.get(schema);
-  if (facts === undefined) throw new Error(`${name} is not declared by setting()`);
+  if (facts === undefined)
+    throw new Error(`${name} is declared neither by reloadable() nor by fixed()`);
   const { kind, defaultValue } = unwrapped(schema);
   const expectation = expectations.get(kind);
   const codePath = path.map(camelCase).join('.') + (expectation?.unit ?? '');

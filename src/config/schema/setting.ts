@@ -4,15 +4,10 @@ import { z } from 'zod';
 /** Where a change of a setting is seen: `reload` at once, `restart` at the next start. */
 export type Effect = 'reload' | 'restart';
 
-export interface SettingFacts {
-  /**
-   * `restart` is for what was opened, bound or filled at the start. For the issuer too: partners,
-   * proxies and browsers know the service by it, and a slip would turn all of them away at once.
-   */
-  readonly effect: Effect;
+interface Facts {
   /** What a reload changes for existing tokens or sessions. */
   readonly reach?: string;
-  /** True if the nodes of one deployment may differ. Default: if it needs a restart. */
+  /** True if the nodes of one deployment may differ. Default: if it is `fixed`. */
   readonly isPerNode?: boolean;
   /** The environment variable that overrides the file. */
   readonly variable?: string;
@@ -26,9 +21,22 @@ export interface SettingFacts {
   readonly example?: unknown;
 }
 
+export type SettingFacts = Facts & { readonly effect: Effect };
+
 export const settingFacts = z.registry<SettingFacts>();
 
-export function setting<Kind extends z.ZodType>(kind: Kind, facts: SettingFacts): Kind {
+/** A setting that a reload takes over. */
+export const reloadable = <Kind extends z.ZodType>(kind: Kind, facts: Facts): Kind =>
+  declared(kind, { ...facts, effect: 'reload' });
+
+/**
+ * A setting that waits for the next start: what is opened, bound or filled there. The issuer too:
+ * partners, proxies and browsers know the service by it, and a slip would turn all of them away.
+ */
+export const fixed = <Kind extends z.ZodType>(kind: Kind, facts: Facts): Kind =>
+  declared(kind, { ...facts, effect: 'restart' });
+
+function declared<Kind extends z.ZodType>(kind: Kind, facts: SettingFacts): Kind {
   const described = kind.describe(facts.about);
   settingFacts.add(described, facts);
   return described;

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { upstreamIssuerProblem } from '../issuer.ts';
 import { isHost, mailDomain } from '../urls.ts';
 import { duration, expectations, flag, oneOf, text } from './kinds.ts';
-import { section, setting } from './setting.ts';
+import { reloadable, section } from './setting.ts';
 
 /** It stands in the address of the way in, in the log and in metrics. */
 const ID = /^[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?$/;
@@ -133,37 +133,32 @@ const provider = z.strictObject({
 });
 
 export const signIn = section('How people come in.', {
-  passwords: setting(flag().default(true), {
-    effect: 'reload',
+  passwords: reloadable(flag().default(true), {
     about:
       'People may sign in with a password; false needs sign_in.providers, and takes all pages ' +
       'and links for passwords away.',
   }),
-  passkeys: setting(flag().default(true), {
-    effect: 'reload',
+  passkeys: reloadable(flag().default(true), {
     about:
       'People may add passkeys and sign in with them. They belong to the host of the issuer: on ' +
       'an IP address there are none, and under another name those that there are do not work.',
   }),
-  require: setting(oneOf(['off', 'passkey-or-upstream']).default('off'), {
-    effect: 'reload',
+  require: reloadable(oneOf(['off', 'passkey-or-upstream']).default('off'), {
     about:
       'What owners and admins of organizations and people who own clients must sign in with: ' +
       'passkey-or-upstream lets them in with a passkey or from one of sign_in.providers only.',
   }),
-  require_grace: setting(duration('0s', '365d').prefault('14d'), {
-    effect: 'reload',
+  require_grace: reloadable(duration('0s', '365d').prefault('14d'), {
     about:
       'How long a password still lets such a person in, from the first time that they were told.',
   }),
-  recovery_wait: setting(duration('1h', '30d').prefault('72h'), {
-    effect: 'reload',
+  recovery_wait: reloadable(duration('1h', '30d').prefault('72h'), {
     about:
       'How long such a person waits who lost what they sign in with: from using a mailed link, of ' +
       'which they are mailed with a link to stop it, until another link lets them choose a ' +
       'password and remove what they lost. An invitation by an operator needs no wait.',
   }),
-  providers: setting(
+  providers: reloadable(
     z
       .array(provider)
       .max(20)
@@ -173,10 +168,13 @@ export const signIn = section('How people come in.', {
       })
       .exactOptional(),
     {
-      effect: 'reload',
       about:
         'OpenID Connect providers where people have an account already, each with a button on the ' +
         'sign-in page. Default: none.',
+      note:
+        'Register {issuer}/login/<id>/callback there as the redirect URI, and {issuer}/login/<id>/backchannel-logout ' +
+        'if it tells of sign-outs. Each entry needs `id`, `label`, `issuer` and `client_id`; docs/operations.md has an example with the rest.',
+      example: [],
     },
   ),
 });
