@@ -1,6 +1,8 @@
 /** Where each person is signed in: their sessions by their beginning, and those that they signed out. */
+
 import { sha256 } from '../base/random-id.ts';
 import { transactionOf } from '../storage/account-turns.ts';
+import { deleteExpired } from '../storage/cleaning.ts';
 import type { Alongside, Database } from '../storage/queries.ts';
 import type { Account } from './account.ts';
 import { keptBrowser, type Origin } from './activity/activity.ts';
@@ -119,14 +121,12 @@ export function createSessionList(parts: {
       return isEnded;
     },
 
-    async removeOlderThan(olderThan, limit) {
-      const rows = await database.query(
-        `DELETE FROM browser_sessions WHERE uid IN (
-          SELECT uid FROM browser_sessions WHERE begun_at < $1 ORDER BY begun_at LIMIT $2
-          FOR UPDATE SKIP LOCKED) RETURNING 1`,
-        [olderThan, limit],
-      );
-      return rows.length;
-    },
+    removeOlderThan: (olderThan, limit) =>
+      deleteExpired(
+        database,
+        [{ table: 'browser_sessions', column: 'begun_at' }],
+        olderThan,
+        limit,
+      ),
   };
 }

@@ -1,4 +1,5 @@
 /** Records which authorizations and machine tokens were ended and why, and tells every node of it. */
+
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { Activity, NewActivity, Origin } from '../accounts/activity/activity.ts';
@@ -6,6 +7,7 @@ import type { EndingCause } from '../accounts/activity/activity-words.ts';
 import type { Clock } from '../base/clock.ts';
 import { boundToRequest, outsideRequests } from '../base/current-request.ts';
 import { type ChangeTopic, tellEveryNode, tellingOf } from '../storage/change-feed.ts';
+import { deleteExpired, expiryJob } from '../storage/cleaning.ts';
 import { READY_MASTERS } from '../storage/known-masters.ts';
 import { removalOf } from '../storage/postgres-store.ts';
 import type { Database, Queries } from '../storage/queries.ts';
@@ -315,25 +317,10 @@ export function createRevocations(parts: {
       await tx.query('DELETE FROM ended_authorizations WHERE account_id = $1', [accountId]);
     },
 
-    async removeOlderThan(olderThan, limit) {
-      const removed = await database.query(
-        `DELETE FROM ended_authorizations WHERE id IN (
-            SELECT id FROM ended_authorizations
-            WHERE at < $1 ORDER BY at LIMIT $2 FOR UPDATE SKIP LOCKED) RETURNING 1`,
-        [olderThan, limit],
-      );
-      return removed.length;
-    },
+    removeOlderThan: (olderThan, limit) =>
+      deleteExpired(database, [{ table: 'ended_authorizations', column: 'at' }], olderThan, limit),
 
-    async removeExpired(limit) {
-      const removed = await database.query(
-        `DELETE FROM ended_machine_tokens WHERE key IN (
-            SELECT key FROM ended_machine_tokens
-            WHERE expires_at < $1 ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED) RETURNING 1`,
-        [new Date(clock()), limit],
-      );
-      return removed.length;
-    },
+    removeExpired: expiryJob(parts, [{ table: 'ended_machine_tokens', column: 'expires_at' }]),
 
     async close() {
       await Promise.all(underWay);

@@ -1,7 +1,9 @@
 /** Recent problems of each client: why its requests were refused, for whoever develops it. */
+
 import type { Logger } from 'pino';
 import type { Clock } from '../base/clock.ts';
 import { outsideRequests } from '../base/current-request.ts';
+import { expiryJob } from '../storage/cleaning.ts';
 import type { Queries } from '../storage/queries.ts';
 
 /** How the client tried to authenticate (RFC 6749 §2.3.1), whatever came of it. */
@@ -172,15 +174,7 @@ export function createClientProblems(parts: {
       return row && { ...problemFrom(row), clientId: row.clientId, clientName: row.clientName };
     },
 
-    async removeExpired(limit) {
-      const removed = await database.query(
-        `DELETE FROM client_problems WHERE id IN (
-            SELECT id FROM client_problems WHERE at <= $1 ORDER BY at LIMIT $2
-            FOR UPDATE SKIP LOCKED) RETURNING 1`,
-        [new Date(clock() - LIFETIME), limit],
-      );
-      return removed.length;
-    },
+    removeExpired: expiryJob(parts, [{ table: 'client_problems', column: 'at' }], LIFETIME),
 
     close() {
       isClosed = true;

@@ -1,6 +1,8 @@
 /** Deletes what has expired, in small batches, beside the service's work. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
+import type { Clock } from '../base/clock.ts';
+import type { Queries } from './queries.ts';
 
 const BATCH = 1_000;
 /** Milliseconds between two rounds, and between two batches of one round. */
@@ -9,6 +11,49 @@ const BREATH = 50;
 
 /** Deletes at most `limit` expired things and answers how many it were. */
 export type CleaningJob = (limit: number) => Promise<number>;
+
+/** A table whose rows expire. The names become part of a statement, so none may come from input. */
+export interface ExpiringTable {
+  readonly table: string;
+  /** Compared with the time until which rows are deleted; has an index. */
+  readonly column: string;
+}
+
+/**
+ * Deletes at most `limit` rows of these tables in which `column` is not after `until`. A row that
+ * another transaction holds is left to a later call, so that two nodes never wait for each other.
+ *
+ * @param until a number if the columns are numbers.
+ * @returns how many rows were deleted.
+ */
+export async function deleteExpired(
+  database: Queries,
+  tables: readonly ExpiringTable[],
+  until: Date | number,
+  limit: number,
+): Promise<number> {
+  let removed = 0;
+  for (const { table, column } of tables) {
+    const rows = await database.query(
+      `DELETE FROM ${table} WHERE ctid = ANY (ARRAY(
+          SELECT ctid FROM ${table} WHERE ${column} <= $1 ORDER BY ${column} LIMIT $2
+          FOR UPDATE SKIP LOCKED)) RETURNING 1`,
+      [until, limit - removed],
+    );
+    removed += rows.length;
+  }
+  return removed;
+}
+
+/** Returns the job for tables whose rows are deleted when `column` is past, or `keptMs` later. */
+export const expiryJob =
+  (
+    { database, clock }: { readonly database: Queries; readonly clock: Clock },
+    tables: readonly ExpiringTable[],
+    keptMs = 0,
+  ): CleaningJob =>
+  (limit) =>
+    deleteExpired(database, tables, new Date(clock() - keptMs), limit);
 
 /** Told of each job's work. */
 export interface CleaningOutcomes {

@@ -1,5 +1,7 @@
 /** The token store on PostgreSQL: two tables, each change one statement. */
+
 import { type Clock, epochSeconds } from '../base/clock.ts';
+import { deleteExpired } from './cleaning.ts';
 import { createPostgresAuthorizations } from './postgres-authorizations.ts';
 import type { Database } from './queries.ts';
 import {
@@ -38,11 +40,11 @@ const READ_BY_UID = `
   WHERE kind = 'session' AND uid = $1 AND expires_at > $2
   ORDER BY expires_at DESC LIMIT 1`;
 
-// Expired rows are skipped by every read; deleting them may take its time, and never waits for one.
-const REMOVE_EXPIRED = (table: string, expiry: string): string => `
-  DELETE FROM ${table} WHERE ctid = ANY (ARRAY(
-    SELECT ctid FROM ${table} WHERE ${expiry} <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED))
-  RETURNING 1`;
+// Every read skips expired rows.
+const EXPIRING = [
+  { table: 'token_records', column: 'expires_at' },
+  { table: 'authorizations', column: 'forgotten_at' },
+];
 
 /**
  * Part of a statement that does something else: removes the record of this identifier.
@@ -126,19 +128,7 @@ export function createPostgresStore(parts: {
       ]);
     },
 
-    async removeExpired(limit) {
-      const now = epochSeconds(clock);
-      const records = await database.query(REMOVE_EXPIRED('token_records', 'expires_at'), [
-        now,
-        limit,
-      ]);
-      const left = limit - records.length;
-      const authorizations = await database.query(
-        REMOVE_EXPIRED('authorizations', 'forgotten_at'),
-        [now, left],
-      );
-      return records.length + authorizations.length;
-    },
+    removeExpired: (limit) => deleteExpired(database, EXPIRING, epochSeconds(clock), limit),
 
     async ping() {
       await database.query('SELECT 1');

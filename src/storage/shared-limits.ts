@@ -1,4 +1,5 @@
 /** Limits that all nodes share: counted where the tokens are, in Redis or in PostgreSQL. */
+
 import type { Cluster, Redis } from 'ioredis';
 import {
   type RateLimiterAbstract,
@@ -14,6 +15,7 @@ import type {
 } from '../base/attempt-limits.ts';
 import type { Clock } from '../base/clock.ts';
 import { sha256 } from '../base/random-id.ts';
+import { deleteExpired } from './cleaning.ts';
 import type { Queries } from './queries.ts';
 import { reply } from './redis/redis.ts';
 
@@ -63,16 +65,8 @@ export function postgresLimits(parts: { database: Queries; clock: Clock }): Shar
         }),
       ),
 
-    async removeExpired(limit) {
-      const removed = await database.query(
-        `DELETE FROM rate_limits WHERE key IN (
-            SELECT key FROM rate_limits
-            WHERE expire <= $1 ORDER BY expire LIMIT $2 FOR UPDATE SKIP LOCKED
-          ) RETURNING 1`,
-        [clock(), limit],
-      );
-      return removed.length;
-    },
+    removeExpired: (limit) =>
+      deleteExpired(database, [{ table: 'rate_limits', column: 'expire' }], clock(), limit),
   };
 }
 

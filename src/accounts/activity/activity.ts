@@ -1,6 +1,8 @@
 /** The security log: what happened to an account, for the person and for the operator's audit. */
+
 import type { Clock } from '../../base/clock.ts';
 import { currentRequest } from '../../base/current-request.ts';
+import { deleteExpired } from '../../storage/cleaning.ts';
 import type { Queries } from '../../storage/queries.ts';
 import type { Action, Details } from './activity-words.ts';
 
@@ -180,15 +182,8 @@ export function createActivity(parts: {
       return rows.map(activityFrom);
     },
 
-    async removeOlderThan(olderThan, limit) {
-      const rows = await database.query(
-        `DELETE FROM activity WHERE id IN (
-          SELECT id FROM activity WHERE at < $1 ORDER BY at LIMIT $2
-          FOR UPDATE SKIP LOCKED) RETURNING 1`,
-        [olderThan, limit],
-      );
-      return rows.length;
-    },
+    removeOlderThan: (olderThan, limit) =>
+      deleteExpired(database, [{ table: 'activity', column: 'at' }], olderThan, limit),
   };
 }
 

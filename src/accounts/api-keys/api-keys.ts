@@ -1,8 +1,10 @@
 /** Personal API keys: each is a private integration that acts as the person who made it. */
+
 import type { Clock } from '../../base/clock.ts';
 import { sha256 } from '../../base/random-id.ts';
 import { transactionOf } from '../../storage/account-turns.ts';
 import type { ChangeFeed } from '../../storage/change-feed.ts';
+import { expiryJob } from '../../storage/cleaning.ts';
 import type { WriteUses } from '../../storage/last-used.ts';
 import { createMemory } from '../../storage/memory.ts';
 import { type Page, type PageRequest, pageOf } from '../../storage/pages.ts';
@@ -171,15 +173,10 @@ export function createApiKeys(parts: {
       );
     },
 
-    async removeExpired(most) {
-      const expired = await select('expires_at <= $1 ORDER BY expires_at LIMIT $2', [
-        new Date(clock() - REMEMBER_EXPIRED),
-        most,
-      ]);
-      if (expired.length === 0) return 0;
-      const ids = expired.map(({ id }) => id);
-      await database.query('DELETE FROM api_keys WHERE id = ANY($1)', [ids]);
-      return expired.length;
-    },
+    removeExpired: expiryJob(
+      parts,
+      [{ table: 'api_keys', column: 'expires_at' }],
+      REMEMBER_EXPIRED,
+    ),
   };
 }

@@ -1,6 +1,8 @@
 /** Which of our sessions came of which sign-in elsewhere, so that a sign-out there can end them here. */
+
 import type { Clock } from '../../base/clock.ts';
 import { sha256 } from '../../base/random-id.ts';
+import { expiryJob } from '../../storage/cleaning.ts';
 import type { Alongside, Database } from '../../storage/queries.ts';
 import type { Identity } from './identities.ts';
 
@@ -46,24 +48,12 @@ export interface UpstreamSessions {
   removeExpired(limit: number): Promise<number>;
 }
 
-export function createUpstreamSessions({
-  database,
-  clock,
-}: {
+export function createUpstreamSessions(parts: {
   readonly database: Database;
   readonly clock: Clock;
 }): UpstreamSessions {
+  const { database, clock } = parts;
   const after = (seconds: number): Date => new Date(clock() + seconds * 1000);
-  const removeFrom = async (table: string, key: string, limit: number): Promise<number> => {
-    const removed = await database.query(
-      `DELETE FROM ${table} WHERE ${key} IN (
-          SELECT ${key} FROM ${table} WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2
-          FOR UPDATE SKIP LOCKED
-        ) RETURNING 1`,
-      [new Date(clock()), limit],
-    );
-    return removed.length;
-  };
 
   return {
     async note(uid, { issuer, subject, sid }, seconds) {
@@ -134,9 +124,9 @@ export function createUpstreamSessions({
       return ended.length;
     },
 
-    async removeExpired(limit) {
-      const sessions = await removeFrom('upstream_sessions', 'uid', limit);
-      return sessions + (await removeFrom('logout_tokens', 'token_hash', limit - sessions));
-    },
+    removeExpired: expiryJob(parts, [
+      { table: 'upstream_sessions', column: 'expires_at' },
+      { table: 'logout_tokens', column: 'expires_at' },
+    ]),
   };
 }

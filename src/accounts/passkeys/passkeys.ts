@@ -1,7 +1,9 @@
 /** Passkeys: the public keys with which people sign in, and what was last seen of each. */
+
 import type { Clock } from '../../base/clock.ts';
 import { randomId, sha256 } from '../../base/random-id.ts';
 import { lockedTransactionOf, transactionOf } from '../../storage/account-turns.ts';
+import { expiryJob } from '../../storage/cleaning.ts';
 import type { Alongside, Database, Queries } from '../../storage/queries.ts';
 import { type Account, type AccountRow, accountFrom, SELECT_ACCOUNTS } from '../account.ts';
 import type { Activity, Origin } from '../activity/activity.ts';
@@ -241,15 +243,6 @@ export function createPasskeys(parts: {
       },
     }),
 
-    async removeExpired(limit) {
-      const removed = await database.query(
-        `DELETE FROM used_challenges WHERE challenge_hash IN (
-            SELECT challenge_hash FROM used_challenges WHERE expires_at <= $1
-            ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED
-          ) RETURNING 1`,
-        [new Date(clock()), limit],
-      );
-      return removed.length;
-    },
+    removeExpired: expiryJob(parts, [{ table: 'used_challenges', column: 'expires_at' }]),
   };
 }

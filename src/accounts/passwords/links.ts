@@ -1,7 +1,9 @@
 /** One-time links with which a person sets a password: for a new account, or a forgotten one. */
+
 import type { Clock } from '../../base/clock.ts';
 import { randomId, sha256 } from '../../base/random-id.ts';
 import { transactionOf } from '../../storage/account-turns.ts';
+import { expiryJob } from '../../storage/cleaning.ts';
 import type { Database, Queries } from '../../storage/queries.ts';
 import type { Account } from '../account.ts';
 import type { AccountRegistry } from '../account-registry.ts';
@@ -119,15 +121,6 @@ export function createPasswordLinks(parts: {
       await tx.query('DELETE FROM password_links WHERE account_id = $1', [accountId]);
     },
 
-    async removeExpired(limit) {
-      const removed = await database.query(
-        `DELETE FROM password_links WHERE token_hash IN (
-            SELECT token_hash FROM password_links
-            WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED
-          ) RETURNING token_hash`,
-        [new Date(clock()), limit],
-      );
-      return removed.length;
-    },
+    removeExpired: expiryJob(parts, [{ table: 'password_links', column: 'expires_at' }]),
   };
 }
