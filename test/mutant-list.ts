@@ -265,7 +265,7 @@ const LIST: readonly (Place | readonly [rule: string, from: string, to: string])
     'session_generation = session_generation + ${BEYOND_LOST}', 'session_generation = session_generation + 1'],
   { in: 'src/authorizations/revocations.ts', by: 'authorizations/endings' },
   ['ends of one moment are all repeated', '(at, id) < ($3, $4)', 'at < $3 AND $4::text IS NOT NULL'],
-  ['a record that failed is written again by itself', '      writing = writeUnwritten();\n', ''],
+  ['a record that failed is written again by itself', '      unwritten.add(writing);\n', ''],
   { in: 'src/authorizations/endings.ts', by: 'authorizations/endings' },
   ['an operator’s disconnect is recorded as the operator’s',
     "by ? 'person_disconnected' : 'operator_revoked'", "'person_disconnected'"],

@@ -1,5 +1,4 @@
 /** Where each person is signed in: their sessions by their beginning, and those that they signed out. */
-
 import { sha256 } from '../base/random-id.ts';
 import { transactionOf } from '../storage/account-turns.ts';
 import { deleteExpired } from '../storage/cleaning.ts';

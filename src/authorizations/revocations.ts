@@ -1,11 +1,11 @@
 /** Records which authorizations and machine tokens were ended and why, and tells every node of it. */
-
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { Activity, NewActivity, Origin } from '../accounts/activity/activity.ts';
 import type { EndingCause } from '../accounts/activity/activity-words.ts';
 import type { Clock } from '../base/clock.ts';
-import { boundToRequest, outsideRequests } from '../base/current-request.ts';
+import { boundToRequest } from '../base/current-request.ts';
+import { createBackgroundWriter } from '../storage/background-writer.ts';
 import { type ChangeTopic, tellEveryNode, tellingOf } from '../storage/change-feed.ts';
 import { deleteExpired, expiryJob } from '../storage/cleaning.ts';
 import { READY_MASTERS } from '../storage/known-masters.ts';
@@ -142,9 +142,11 @@ export function createRevocations(parts: {
   const { database, clock, activity, log } = parts;
   const underWay = new Set<Promise<unknown>>();
   const inTurn = createTurns(MOST_AT_ONCE);
-  const unwritten: Writing[] = [];
-  let retry: NodeJS.Timeout | undefined;
-  let writing: Promise<void> = Promise.resolve();
+  const unwritten = createBackgroundWriter({
+    pauseMs: RETRY_PAUSE,
+    maxWaiting: MOST_UNWRITTEN,
+    write: tryAgain,
+  });
 
   async function recordAuthorization(
     { authorization, cause, actor, origin }: Revocation,
@@ -200,27 +202,20 @@ export function createRevocations(parts: {
   const tell = async (topic: ChangeTopic, ...keys: readonly string[]): Promise<void> =>
     void (await tellEveryNode(database, topic, keys));
 
-  function later(write: Writing['write'], about: LogDetails): void {
-    if (unwritten.length < MOST_UNWRITTEN) unwritten.push({ write, about });
-    const writeAll = (): void => {
-      writing = writeUnwritten();
-    };
-    retry ??= outsideRequests(() => setTimeout(writeAll, RETRY_PAUSE)).unref();
-  }
-
-  async function writeUnwritten(): Promise<void> {
-    clearTimeout(retry);
-    retry = undefined;
+  async function tryAgain(writings: readonly Writing[]): Promise<readonly Writing[]> {
+    const failed: Writing[] = [];
     // One after the other: what they wait for may be locked, and others need the connections.
-    for (const { write, about } of unwritten.splice(0)) {
-      await write().catch((err: unknown) => noteUnwritten(err, write, about));
+    for (const writing of writings) {
+      await writing.write().catch((err: unknown) => {
+        warn(err, writing);
+        failed.push(writing);
+      });
     }
+    return failed;
   }
 
-  function noteUnwritten(err: unknown, write: Writing['write'], about: LogDetails): void {
+  const warn = (err: unknown, { about }: Writing): void =>
     log.warn({ err, ...about }, 'an end is not recorded yet: it is tried again');
-    later(write, about);
-  }
 
   /** @returns undefined where it failed or takes too long; it is then done later. */
   async function recordInTime(
@@ -230,7 +225,9 @@ export function createRevocations(parts: {
     // A later try starts from a timer, and the record still names the request.
     const write = boundToRequest(() => record(end, isKeptHere));
     const recording = inTurn(write).catch((err: unknown) => {
-      noteUnwritten(err, write, detailsOf(end));
+      const writing = { write, about: detailsOf(end) };
+      warn(err, writing);
+      unwritten.add(writing);
       return undefined;
     });
     underWay.add(recording);
@@ -324,9 +321,7 @@ export function createRevocations(parts: {
 
     async close() {
       await Promise.all(underWay);
-      await writing;
-      await writeUnwritten();
-      clearTimeout(retry);
+      await unwritten.close();
     },
   };
 }

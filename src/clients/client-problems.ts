@@ -1,8 +1,7 @@
 /** Recent problems of each client: why its requests were refused, for whoever develops it. */
-
 import type { Logger } from 'pino';
 import type { Clock } from '../base/clock.ts';
-import { outsideRequests } from '../base/current-request.ts';
+import { createBackgroundWriter } from '../storage/background-writer.ts';
 import { expiryJob } from '../storage/cleaning.ts';
 import type { Queries } from '../storage/queries.ts';
 
@@ -41,6 +40,8 @@ export type NewClientProblem = Omit<ClientProblem, 'at'> & {
   /** Unverified: that of a client nobody knows is dropped. */
   readonly clientId: string;
 };
+
+type WaitingProblem = NewClientProblem & { readonly at: Date };
 
 export interface ClientProblems {
   /**
@@ -82,9 +83,8 @@ export function createClientProblems(parts: {
   readonly log: Pick<Logger, 'warn'>;
 }): ClientProblems {
   const { database, clock, log } = parts;
-  let waiting: (NewClientProblem & { at: Date })[] = [];
   let minute = { number: 0, counts: new Map<string, number>() };
-  let timer: NodeJS.Timeout | undefined;
+
   let isClosed = false;
 
   /** Counts the problem, and says whether its client has had its share of this minute. */
@@ -96,39 +96,30 @@ export function createClientProblems(parts: {
     return count > MOST_PER_MINUTE;
   }
 
-  async function write(): Promise<void> {
-    clearTimeout(timer);
-    timer = undefined;
-    if (waiting.length === 0) return;
-    const batch = waiting.map((problem, place) => ({ ...problem, place }));
-    waiting = [];
+  async function write(problems: readonly WaitingProblem[]): Promise<readonly WaitingProblem[]> {
+    const batch = problems.map((problem, place) => ({ ...problem, place }));
     await database.query(KEEP, [JSON.stringify(batch), MOST_KEPT]).catch((err: unknown) => {
       log.warn({ err, lost: batch.length }, 'recent problems of clients could not be written');
     });
+    return [];
   }
 
-  // One write after the other, so that each finds and trims what the one before it kept.
-  let work = Promise.resolve();
-  const flush = (): Promise<void> => {
-    work = work.then(write);
-    return work;
-  };
+  const writer = createBackgroundWriter({ pauseMs: PAUSE, maxWaiting: MOST_WAITING, write });
 
   return {
     note({ redirectUri, scope, cause, ...problem }) {
-      if (isClosed || waiting.length >= MOST_WAITING || isFlood(problem.clientId)) return;
-      waiting.push({
+      if (isClosed || writer.isFull() || isFlood(problem.clientId)) return;
+      writer.add({
         ...problem,
         at: new Date(clock()),
         cause: cut(withoutSecrets(cause), LONGEST_CAUSE),
         scope: scope && cut(withoutSecrets(scope), LONGEST_SCOPE),
         redirectUri: redirectUri && cut(withoutValues(redirectUri), LONGEST_URI),
       });
-      timer ??= outsideRequests(() => setTimeout(() => void flush(), PAUSE)).unref();
     },
 
     async of(clientId) {
-      await flush();
+      await writer.flush();
       const rows = await database.query<ProblemRow>(
         `SELECT at, step, error, cause, redirect_uri, scope, auth_method, request_id
           FROM client_problems WHERE client_id = $1 AND at > $2
@@ -139,7 +130,7 @@ export function createClientProblems(parts: {
     },
 
     async countsOf(clientIds) {
-      await flush();
+      await writer.flush();
       const rows = await database.query<{ client_id: string; count: number }>(
         `SELECT client_id, count(*)::integer AS count FROM client_problems
           WHERE client_id = ANY($1) AND at > $2 GROUP BY client_id`,
@@ -178,7 +169,7 @@ export function createClientProblems(parts: {
 
     close() {
       isClosed = true;
-      return flush();
+      return writer.close();
     },
   };
 }

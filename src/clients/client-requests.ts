@@ -1,8 +1,8 @@
 /** Requests of a client as they happen, on whichever node, for who watches: kept nowhere. */
 import type { Logger } from 'pino';
 import type { Clock } from '../base/clock.ts';
-import { outsideRequests } from '../base/current-request.ts';
 import { isClientId } from '../base/random-id.ts';
+import { createBackgroundWriter } from '../storage/background-writer.ts';
 import { type ChangeFeed, messageEveryNode } from '../storage/change-feed.ts';
 import type { Queries } from '../storage/queries.ts';
 import { cut, withoutSecrets } from './client-problems.ts';
@@ -65,7 +65,6 @@ export function createClientRequests(parts: {
   const { database, changes, clock, log } = parts;
   const watched = new Map<string, Watch>();
   const listeners = new Map<string, Set<(request: ClientRequest) => void>>();
-  let waiting: ClientRequest[] = [];
 
   const watchOf = (clientId: string): Watch | undefined => {
     const watch = watched.get(clientId);
@@ -99,20 +98,21 @@ export function createClientRequests(parts: {
       log.debug({ err }, 'who watches a client was not told');
     });
 
-  function flush(): void {
-    const requests = waiting;
-    waiting = [];
+  async function write(waiting: readonly ClientRequest[]): Promise<readonly ClientRequest[]> {
+    const requests = [...waiting];
     // Of many long texts some are left out.
     while (Buffer.byteLength(JSON.stringify({ requests })) > MOST_BYTES) requests.pop();
-    if (requests.length > 0) void send({ requests });
+    if (requests.length > 0) await send({ requests });
+    return [];
   }
+
+  const writer = createBackgroundWriter({ pauseMs: PAUSE, maxWaiting: MOST_WAITING, write });
 
   return {
     // Whoever notes it may know more of the request than anybody is to be told.
     note({ clientId, requestId, step, cause, grantType, error }) {
-      if (!watchOf(clientId) || waiting.length >= MOST_WAITING) return;
-      if (waiting.length === 0) outsideRequests(() => setTimeout(flush, PAUSE)).unref();
-      waiting.push({
+      if (!watchOf(clientId) || writer.isFull()) return;
+      writer.add({
         clientId,
         requestId,
         step,

@@ -1,5 +1,4 @@
 /** The token store on PostgreSQL: two tables, each change one statement. */
-
 import { type Clock, epochSeconds } from '../base/clock.ts';
 import { deleteExpired } from './cleaning.ts';
 import { createPostgresAuthorizations } from './postgres-authorizations.ts';

@@ -1,5 +1,4 @@
 /** Limits that all nodes share: counted where the tokens are, in Redis or in PostgreSQL. */
-
 import type { Cluster, Redis } from 'ioredis';
 import {
   type RateLimiterAbstract,

@@ -1,5 +1,4 @@
 /** The security log: what happened to an account, for the person and for the operator's audit. */
-
 import type { Clock } from '../../base/clock.ts';
 import { currentRequest } from '../../base/current-request.ts';
 import { deleteExpired } from '../../storage/cleaning.ts';

@@ -1,5 +1,4 @@
 /** Personal API keys: each is a private integration that acts as the person who made it. */
-
 import type { Clock } from '../../base/clock.ts';
 import { sha256 } from '../../base/random-id.ts';
 import { transactionOf } from '../../storage/account-turns.ts';

@@ -1,5 +1,4 @@
 /** Which of our sessions came of which sign-in elsewhere, so that a sign-out there can end them here. */
-
 import type { Clock } from '../../base/clock.ts';
 import { sha256 } from '../../base/random-id.ts';
 import { expiryJob } from '../../storage/cleaning.ts';

@@ -1,5 +1,4 @@
 /** Passkeys: the public keys with which people sign in, and what was last seen of each. */
-
 import type { Clock } from '../../base/clock.ts';
 import { randomId, sha256 } from '../../base/random-id.ts';
 import { lockedTransactionOf, transactionOf } from '../../storage/account-turns.ts';

@@ -1,5 +1,4 @@
 /** One-time links with which a person sets a password: for a new account, or a forgotten one. */
-
 import type { Clock } from '../../base/clock.ts';
 import { randomId, sha256 } from '../../base/random-id.ts';
 import { transactionOf } from '../../storage/account-turns.ts';
