@@ -383,7 +383,7 @@ const LIST: readonly (Place | readonly [rule: string, from: string, to: string])
   { in: 'src/provider/cross-origin.ts', by: 'provider/foreign-pages' },
   ['an image begins no sign-in', "['', 'document'].includes(ctx.get('sec-fetch-dest'))", 'true'],
   ['a prefetch begins no sign-in', "!ctx.get('sec-purpose').includes('prefetch')", 'true'],
-  { in: 'src/provider/configuration.ts', by: 'journeys/sessions' },
+  { in: 'src/base/cookies.ts', by: 'journeys/sessions' },
   ['scripts do not read the session cookie', 'httpOnly: true', 'httpOnly: false'],
   { in: 'src/provider/consent-policy.ts', by: 'provider/consent-policy' },
   ['a public client is approved every time', "if (client.kind === 'public') return true;", ''],

@@ -1,22 +1,20 @@
-/** Cookies of our own pages: for the whole origin, and for no script. */
+/** Unsigned cookies of our own pages, for the whole origin. */
 import type { Context } from 'koa';
+import { cookieAttributes, cookieName } from '../base/cookies.ts';
 
-/** @param name without the prefix, which is `__Host-` where the issuer is https. */
+/** @param name without any prefix. */
 export function ownCookie(issuer: string, name: string) {
-  const secure = issuer.startsWith('https:');
-  const cookieName = `${secure ? '__Host-' : ''}gate_${name}`;
-  // Lax: it comes along with a link in a mail, and from a client, and with no form of another site.
-  const rules = { httpOnly: true, sameSite: 'lax', secure, path: '/' } as const;
-  const options = { ...rules, signed: false, overwrite: true };
+  const fullName = cookieName(issuer, name);
+  const options = { ...cookieAttributes(issuer), path: '/', signed: false, overwrite: true };
   return {
-    get: (ctx: Context): string | undefined => ctx.cookies.get(cookieName, { signed: false }),
+    get: (ctx: Context): string | undefined => ctx.cookies.get(fullName, { signed: false }),
 
     /** @param seconds until the browser ends, where there are none. */
     set(ctx: Context, value: string, seconds?: number): void {
       const lifetime = seconds === undefined ? {} : { maxAge: seconds * 1000 };
-      ctx.cookies.set(cookieName, value, { ...options, ...lifetime });
+      ctx.cookies.set(fullName, value, { ...options, ...lifetime });
     },
 
-    clear: (ctx: Context): void => void ctx.cookies.set(cookieName, null, options),
+    clear: (ctx: Context): void => void ctx.cookies.set(fullName, null, options),
   };
 }

@@ -8,6 +8,7 @@ import {
   type interactionPolicy,
 } from 'oidc-provider';
 import type { AccountRegistry } from '../accounts/account-registry.ts';
+import { cookieAttributes, cookieName } from '../base/cookies.ts';
 import type { Settings } from '../config/settings.ts';
 import { isAlive, type StoredSession } from './browser-sessions.ts';
 import { ENDPOINT } from './endpoints.ts';
@@ -111,19 +112,14 @@ export function engineConfiguration(parts: ConfigurationParts): Configuration {
   };
 }
 
-/**
- * `__Host-` cookies are for the whole origin, so the ones bound to a path are `__Secure-`. A browser
- * accepts neither over plain http from every host, so a loopback issuer goes without.
- */
-function cookies(settings: Settings): NonNullable<Configuration['cookies']> {
-  const isSecure = settings.issuer.startsWith('https:');
-  const attributes = { httpOnly: true, sameSite: 'lax', signed: true, secure: isSecure } as const;
+function cookies({ issuer, secrets }: Settings): NonNullable<Configuration['cookies']> {
+  const attributes = { ...cookieAttributes(issuer), signed: true };
   return {
-    keys: [...settings.secrets.cookieKeys],
+    keys: [...secrets.cookieKeys],
     names: {
-      session: isSecure ? '__Host-gate_session' : 'gate_session',
-      interaction: isSecure ? '__Secure-gate_interaction' : 'gate_interaction',
-      resume: isSecure ? '__Secure-gate_resume' : 'gate_resume',
+      session: cookieName(issuer, 'session'),
+      interaction: cookieName(issuer, 'interaction', false),
+      resume: cookieName(issuer, 'resume', false),
     },
     long: { ...attributes, path: '/', overwrite: true },
     // No path: the engine binds each to its own interaction, so that two tabs do not share one.

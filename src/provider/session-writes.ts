@@ -4,6 +4,7 @@ import type Provider from 'oidc-provider';
 import type { AdapterPayload, KoaContextWithOIDC } from 'oidc-provider';
 import type { SessionList } from '../accounts/session-list.ts';
 import { type Clock, epochSeconds } from '../base/clock.ts';
+import { cookieAttributes } from '../base/cookies.ts';
 import { originOf } from '../base/request-state.ts';
 import type { Settings } from '../config/settings.ts';
 import type { TokenStore } from '../storage/token-store.ts';
@@ -27,13 +28,11 @@ export function createSessionWrites(parts: {
   const { idleSeconds, absoluteSeconds } = settings.sessions;
   const cookieName = provider.cookieName('session');
   const cookieOptions = {
-    httpOnly: true,
-    sameSite: 'lax',
+    ...cookieAttributes(settings.issuer),
     signed: true,
-    secure: settings.issuer.startsWith('https:'),
     path: '/',
     overwrite: true,
-  } as const;
+  };
 
   /**
    * Keeps a session for as long as it may be idle from now. One that begins is noted, and its cookie

@@ -15,6 +15,7 @@ import type { Passkeys } from '../../accounts/passkeys/passkeys.ts';
 import type { CreateAttemptLimit } from '../../base/attempt-limits.ts';
 import type { Clock } from '../../base/clock.ts';
 import { networkOf } from '../../base/network-address.ts';
+import { ownCookie } from '../own-cookie.ts';
 import { originInSession, originOf } from '../page.ts';
 import { fromOf } from '../words/browser.ts';
 import { CHALLENGE_SECONDS, createChallenges, type Purpose } from './challenges.ts';
@@ -89,7 +90,7 @@ interface About {
   readonly passkey?: Passkey;
 }
 
-const LIFETIME_MS = 180 * 86_400_000;
+const LIFETIME_SECONDS = 180 * 86_400;
 
 interface PasskeySettings {
   readonly issuer: string;
@@ -123,14 +124,8 @@ export function createPasskeySignIns(parts: {
     whenAway: 'count here',
     log,
   });
-  const isSecure = issuer.startsWith('https:');
-  const cookieName = isSecure ? '__Host-gate_passkey' : 'gate_passkey';
-  const cookie = { httpOnly: true, sameSite: 'lax', secure: isSecure, path: '/' } as const;
-
-  function remember(ctx: Context): void {
-    const options = { ...cookie, signed: false, overwrite: true, maxAge: LIFETIME_MS };
-    ctx.cookies.set(cookieName, 'known', options);
-  }
+  const cookie = ownCookie(issuer, 'passkey');
+  const remember = (ctx: Context): void => cookie.set(ctx, 'known', LIFETIME_SECONDS);
 
   async function refuse(ctx: Context, why: Why, about: About = {}): Promise<string> {
     const { account, passkey } = about;
@@ -229,6 +224,6 @@ export function createPasskeySignIns(parts: {
       });
     },
 
-    isKnownIn: (ctx) => ctx.cookies.get(cookieName, { signed: false }) !== undefined,
+    isKnownIn: (ctx) => cookie.get(ctx) !== undefined,
   };
 }

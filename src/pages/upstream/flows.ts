@@ -5,6 +5,7 @@ import type { AttemptLimit, Over } from '../../base/attempt-limits.ts';
 import { networkOf } from '../../base/network-address.ts';
 import { randomId } from '../../base/random-id.ts';
 import type { UpstreamFlow } from '../../upstream/upstream-provider.ts';
+import { ownCookie } from '../own-cookie.ts';
 import type { Purpose } from '../sign-in/upstream-ways.ts';
 
 /** What is kept while somebody is there. */
@@ -44,21 +45,17 @@ export function createUpstreamFlows({
   /** Those that were begun and not finished, per network: nobody fills the store with them. */
   readonly waiting: AttemptLimit;
 }): UpstreamFlows {
-  const isSecure = issuer.startsWith('https:');
-  const cookieName = isSecure ? '__Host-gate_upstream' : 'gate_upstream';
-  // Lax: it comes along when the provider sends the browser back.
-  const cookie = { httpOnly: true, sameSite: 'lax', secure: isSecure, path: '/' } as const;
+  const cookie = ownCookie(issuer, 'upstream');
 
   const browserOf = (ctx: Context): string | undefined => {
-    const value = ctx.cookies.get(cookieName, { signed: false });
+    const value = cookie.get(ctx);
     return value !== undefined && NAME.test(value) ? value : undefined;
   };
 
   /** Two tabs of one browser share it. */
   function ownBrowser(ctx: Context): string {
     const browser = browserOf(ctx) ?? randomId('', 43);
-    const maxAge = LONGEST_SECONDS * 1000;
-    ctx.cookies.set(cookieName, browser, { ...cookie, signed: false, overwrite: true, maxAge });
+    cookie.set(ctx, browser, LONGEST_SECONDS);
     return browser;
   }
 

@@ -1,0 +1,21 @@
+/** How each cookie of ours is spelled: the prefix of its name, and the attributes of all of them. */
+
+const isSecure = (issuer: string): boolean => issuer.startsWith('https:');
+
+/**
+ * A browser accepts neither prefix over plain http from every host, so a loopback issuer goes without.
+ *
+ * @param name without any prefix.
+ * @param isForOrigin false for a cookie that is bound to a path: `__Host-` does not allow that.
+ */
+export function cookieName(issuer: string, name: string, isForOrigin = true): string {
+  const prefix = isForOrigin ? '__Host-' : '__Secure-';
+  return `${isSecure(issuer) ? prefix : ''}gate_${name}`;
+}
+
+/**
+ * Attributes of every cookie. Lax: the browser sends it with a link in a mail, and when a client or a
+ * provider sends the user back, but not with a form of another site.
+ */
+export const cookieAttributes = (issuer: string) =>
+  ({ httpOnly: true, sameSite: 'lax', secure: isSecure(issuer) }) as const;
