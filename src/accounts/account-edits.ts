@@ -4,22 +4,7 @@ import type { Alongside, Database } from '../storage/queries.ts';
 import { type Account, type AccountRow, accountFrom, isAccountId } from './account.ts';
 import { emailKey, keyEmails, newEmailProblem, normalizeEmail } from './email.ts';
 
-export interface AccountEdits {
-  /**
-   * From the next sign-in on the person has this address, and links that were sent to the former one
-   * are over. Another account that had the former one as well can sign in with it.
-   *
-   * @throws Refusal `account_unknown`, `email_invalid`, `email_ambiguous` or `email_taken`
-   */
-  changeEmail(id: string, email: string, alongside?: Alongside<Account>): Promise<Account>;
-  /**
-   * Erases the person: account, memberships, connections, API keys and links go, and nothing issued
-   * for them counts from the next request on. Their log stays under the id, without where they were.
-   *
-   * @throws Refusal `account_unknown` or `account_owns_clients`
-   */
-  remove(id: string, alongside?: Alongside<Account>): Promise<Account>;
-}
+export type AccountEdits = ReturnType<typeof createAccountEdits>;
 
 export function createAccountEdits({
   database,
@@ -35,9 +20,19 @@ export function createAccountEdits({
     alongside: Alongside<Account>,
   ) => Promise<Account>;
   readonly forget: (id: string) => void;
-}): AccountEdits {
+}) {
   return {
-    async changeEmail(id, entered, alongside) {
+    /**
+     * From the next sign-in on the person has this address, and links that were sent to the former one
+     * are over. Another account that had the former one as well can sign in with it.
+     *
+     * @throws Refusal `account_unknown`, `email_invalid`, `email_ambiguous` or `email_taken`
+     */
+    async changeEmail(
+      id: string,
+      entered: string,
+      alongside?: Alongside<Account>,
+    ): Promise<Account> {
       const email = acceptedEmail(entered);
       const taken = () => takenEmail(email);
       const changed = await refuseViolations(
@@ -57,7 +52,13 @@ export function createAccountEdits({
       return { ...changed, isEmailTaken: false };
     },
 
-    async remove(id, alongside) {
+    /**
+     * Erases the person: account, memberships, connections, API keys and links go, and nothing issued
+     * for them counts from the next request on. Their log stays under the id, without where they were.
+     *
+     * @throws Refusal `account_unknown` or `account_owns_clients`
+     */
+    async remove(id: string, alongside?: Alongside<Account>): Promise<Account> {
       if (!isAccountId(id)) throw unknownAccount(id);
       const removed = await refuseViolations(
         { clients_owner_account_id_fkey: () => ownerOfClients(id) },

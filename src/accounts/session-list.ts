@@ -20,26 +20,7 @@ export interface RecordedSession extends BegunSession {
   readonly generation: number;
 }
 
-export interface SessionList {
-  /** Somebody has signed in, or their session was replaced by this one. */
-  note(accountId: string, generation: number, session: BegunSession): Promise<void>;
-  /**
-   * Those that may still count, the latest first. Whether one is alive, the token store knows.
-   *
-   * @param limit 20 if none is given.
-   */
-  of(account: Account, limit?: number): Promise<BegunSession[]>;
-  /** Finds a session by its public id or its uid, whether it is over or not. */
-  find(id: string): Promise<RecordedSession | undefined>;
-  /**
-   * From the next request on the session does not count, at every node and whatever is restored.
-   *
-   * @returns false where this account has no such session.
-   */
-  end(accountId: string, uid: string, alongside: Alongside): Promise<boolean>;
-  /** @returns how many rows it were, at most `limit`. */
-  removeOlderThan(olderThan: Date, limit: number): Promise<number>;
-}
+export type SessionList = ReturnType<typeof createSessionList>;
 
 /** Of one person; those before are over, or nobody looks that far. */
 const MOST_LISTED = 20;
@@ -67,10 +48,15 @@ export function createSessionList(parts: {
   readonly database: Database;
   /** For who changed the account, and answers sooner than the database tells. */
   readonly accounts: { forget(id: string): void };
-}): SessionList {
+}) {
   const { database, accounts } = parts;
   return {
-    async note(accountId, generation, { uid, begunAt, origin }) {
+    /** Somebody has signed in, or their session was replaced by this one. */
+    async note(
+      accountId: string,
+      generation: number,
+      { uid, begunAt, origin }: BegunSession,
+    ): Promise<void> {
       await database.query(
         `INSERT INTO browser_sessions (uid, account_id, generation, begun_at, address, browser)
           SELECT $1, id, $3, $4, $5, $6 FROM accounts WHERE id = $2
@@ -81,7 +67,15 @@ export function createSessionList(parts: {
       );
     },
 
-    async of({ id, sessionGeneration, endedSessions }, limit = MOST_LISTED) {
+    /**
+     * Those that may still count, the latest first. Whether one is alive, the token store knows.
+     *
+     * @param limit 20 if none is given.
+     */
+    async of(
+      { id, sessionGeneration, endedSessions }: Account,
+      limit: number = MOST_LISTED,
+    ): Promise<BegunSession[]> {
       const rows = await database.query<Omit<BegunSession, 'origin'> & Origin>(
         `SELECT uid, begun_at AS "begunAt", address, browser FROM browser_sessions
           WHERE account_id = $1 AND generation >= $2 AND uid <> ALL($3)
@@ -91,7 +85,8 @@ export function createSessionList(parts: {
       return rows.map(({ uid, begunAt, ...origin }) => ({ uid, begunAt, origin }));
     },
 
-    async find(id) {
+    /** Finds a session by its public id or its uid, whether it is over or not. */
+    async find(id: string): Promise<RecordedSession | undefined> {
       const [row] = await database.query<Omit<RecordedSession, 'origin'> & Origin>(
         `SELECT uid, account_id AS "accountId", generation, begun_at AS "begunAt", address, browser
           FROM browser_sessions WHERE ${isSessionId(id) ? PUBLIC_ID_COLUMN : 'uid'} = $1`,
@@ -102,7 +97,12 @@ export function createSessionList(parts: {
       return { uid, accountId, generation, begunAt, origin };
     },
 
-    async end(accountId, uid, alongside) {
+    /**
+     * From the next request on the session does not count, at every node and whatever is restored.
+     *
+     * @returns false where this account has no such session.
+     */
+    async end(accountId: string, uid: string, alongside: Alongside): Promise<boolean> {
       const isEnded = await transactionOf(database, accountId, async (tx) => {
         const ended = await tx.query(
           `UPDATE accounts
@@ -120,7 +120,8 @@ export function createSessionList(parts: {
       return isEnded;
     },
 
-    removeOlderThan: (olderThan, limit) =>
+    /** @returns how many rows it were, at most `limit`. */
+    removeOlderThan: (olderThan: Date, limit: number): Promise<number> =>
       deleteExpired(
         database,
         [{ table: 'browser_sessions', column: 'begun_at' }],

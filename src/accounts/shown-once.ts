@@ -9,17 +9,7 @@ const CIPHER = 'aes-256-gcm';
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
-export interface ShownOnce {
-  /**
-   * @param name one that nobody can guess or compute; without it a random one.
-   * @returns the name under which `take` finds it, for five minutes where nothing else was said.
-   */
-  keep(accountId: string, value: unknown, name?: string): Promise<string>;
-  /** Answers once, to the person it was kept for; undefined ever after. */
-  take<Value>(accountId: string, name: string): Promise<Value | undefined>;
-  /** As `take`, and leaves it where it is: for what is no secret, or not shown yet. */
-  look<Value>(accountId: string, name: string): Promise<Value | undefined>;
-}
+export type ShownOnce = ReturnType<typeof createShownOnce>;
 
 /**
  * The store holds it encrypted under a key made of the name, and the name as a hash only: who
@@ -34,9 +24,17 @@ export function createShownOnce({
   clock: Clock;
   /** For which it is kept. */
   seconds?: number;
-}): ShownOnce {
+}) {
   return {
-    async keep(accountId, value, name = randomId('', 43)) {
+    /**
+     * @param name one that nobody can guess or compute; without it a random one.
+     * @returns the name under which `take` finds it, for five minutes where nothing else was said.
+     */
+    async keep(
+      accountId: string,
+      value: unknown,
+      name: string = randomId('', 43),
+    ): Promise<string> {
       const nonce = randomBytes(NONCE_BYTES);
       const cipher = createCipheriv(CIPHER, keyOf(name, accountId), nonce);
       const text = Buffer.concat([cipher.update(JSON.stringify(value)), cipher.final()]);
@@ -45,7 +43,8 @@ export function createShownOnce({
       return name;
     },
 
-    async take<Value>(accountId: string, name: string) {
+    /** Answers once, to the person it was kept for; undefined ever after. */
+    async take<Value>(accountId: string, name: string): Promise<Value | undefined> {
       // Opened before it is consumed: another person's request must not use it up.
       const key = keyOf(name, accountId);
       const found = await store.read<string>('shown_once', name);
@@ -54,7 +53,8 @@ export function createShownOnce({
       return record && open<Value>(record.data, key);
     },
 
-    async look<Value>(accountId: string, name: string) {
+    /** As `take`, and leaves it where it is: for what is no secret, or not shown yet. */
+    async look<Value>(accountId: string, name: string): Promise<Value | undefined> {
       const record = await store.read<string>('shown_once', name);
       return record && open<Value>(record.data, keyOf(name, accountId));
     },

@@ -31,17 +31,7 @@ export interface TooManySignIns extends Over {
   readonly limit: 'account and address' | 'address' | 'account';
 }
 
-export interface SignInLimits {
-  /**
-   * @throws StorageUnavailable when it cannot be counted.
-   * @param device the browser that knows this account, if it is one (see known-devices.ts).
-   */
-  begin(from: {
-    readonly email: string;
-    readonly address: string;
-    readonly device: string | undefined;
-  }): Promise<SignInAttempt | TooManySignIns>;
-}
+export type SignInLimits = ReturnType<typeof createSignInLimits>;
 
 /** Counted for one attempt, with what becomes of it when the password is right. */
 interface Counted {
@@ -58,7 +48,7 @@ export function createSignInLimits({
   readonly settings: SignInLimitSettings;
   readonly createAttemptLimit: CreateAttemptLimit;
   readonly log: AttemptLimitOptions['log'];
-}): SignInLimits {
+}) {
   const create = (name: string, attempts: number, windowSeconds: number): AttemptLimit =>
     // Without the stores nobody signs in, so nobody need wait for each of the limits in turn.
     createAttemptLimit({ name, attempts, windowSeconds, whenAway: 'throw', log });
@@ -90,7 +80,19 @@ export function createSignInLimits({
   }
 
   return {
-    async begin({ email, address, device }) {
+    /**
+     * @throws StorageUnavailable when it cannot be counted.
+     * @param device the browser that knows this account, if it is one (see known-devices.ts).
+     */
+    async begin({
+      email,
+      address,
+      device,
+    }: {
+      readonly email: string;
+      readonly address: string;
+      readonly device: string | undefined;
+    }): Promise<SignInAttempt | TooManySignIns> {
       if (device !== undefined && !(await perDevice.count(device))) {
         return begun([{ limit: perDevice, key: device, onSuccess: 'forget' }]);
       }

@@ -33,15 +33,7 @@ export interface Demand {
   readonly hasWay: boolean;
 }
 
-export interface StrongerSignIns {
-  /**
-   * What is demanded of somebody who signed in with a password; undefined where nothing is. The
-   * grace begins when this is first asked about them, and is kept.
-   */
-  demandOn(accountId: string): Promise<Demand | undefined>;
-  /** As `demandOn`, for a request that does not show it to the person: no grace begins. */
-  wouldBeDemanded(accountId: string, queries?: Queries): Promise<Demand | undefined>;
-}
+export type StrongerSignIns = ReturnType<typeof createStrongerSignIns>;
 
 export function createStrongerSignIns({
   database,
@@ -51,12 +43,20 @@ export function createStrongerSignIns({
   readonly database: Queries;
   readonly clock: Clock;
   readonly signIn: RequiredSignIn;
-}): StrongerSignIns {
+}) {
   const ways = strongWaysOf(signIn);
   return {
-    demandOn: (accountId) => demand(accountId, database, begin),
-    wouldBeDemanded: (accountId, queries = database) =>
-      demand(accountId, queries, async () => new Date(clock())),
+    /**
+     * What is demanded of somebody who signed in with a password; undefined where nothing is. The
+     * grace begins when this is first asked about them, and is kept.
+     */
+    demandOn: (accountId: string): Promise<Demand | undefined> =>
+      demand(accountId, database, begin),
+    /** As `demandOn`, for a request that does not show it to the person: no grace begins. */
+    wouldBeDemanded: (
+      accountId: string,
+      queries: Queries = database,
+    ): Promise<Demand | undefined> => demand(accountId, queries, async () => new Date(clock())),
   };
 
   async function demand(

@@ -5,19 +5,7 @@ import type { Alongside, Database } from '../storage/queries.ts';
 import { type Account, type AccountRow, accountFrom, SELECT_ACCOUNTS } from './account.ts';
 import type { AccountRegistry } from './account-registry.ts';
 
-export interface ThrowAwayAccounts {
-  /** An account that may sign in and reaches nothing. */
-  add(): Promise<{ account: Account; password: string }>;
-  /** Those that were left behind more than an hour ago: a younger one may be in use. */
-  leftOver(): Promise<Account[]>;
-  /**
-   * Deletes the account with its log. Left alone are every other account, and one that was given
-   * access to something: only by that could the log matter to anybody. Its clients must be gone.
-   *
-   * @returns whether it was deleted.
-   */
-  remove(id: string, alongside?: Alongside): Promise<boolean>;
-}
+export type ThrowAwayAccounts = ReturnType<typeof createThrowAwayAccounts>;
 
 /** RFC 2606 §2: no mail ever arrives at `.invalid`, so no person has such an address. */
 export const THROW_AWAY = 'doctor-%@gatehouse.invalid';
@@ -27,10 +15,11 @@ export function createThrowAwayAccounts(parts: {
   readonly database: Database;
   readonly accounts: AccountRegistry;
   readonly clock: Clock;
-}): ThrowAwayAccounts {
+}) {
   const { database, accounts, clock } = parts;
   return {
-    async add() {
+    /** An account that may sign in and reaches nothing. */
+    async add(): Promise<{ account: Account; password: string }> {
       const password = randomId('', 43);
       const email = THROW_AWAY.replace('%', randomId('', 16));
       // Not in the audit log: nobody is given anything, and what remains is the doctor's own record.
@@ -40,7 +29,8 @@ export function createThrowAwayAccounts(parts: {
       };
     },
 
-    async leftOver() {
+    /** Those that were left behind more than an hour ago: a younger one may be in use. */
+    async leftOver(): Promise<Account[]> {
       const rows = await database.query<AccountRow>(
         `${SELECT_ACCOUNTS} WHERE email LIKE $1 AND created_at < $2 ORDER BY created_at`,
         [THROW_AWAY, new Date(clock() - IN_USE_MS)],
@@ -48,7 +38,13 @@ export function createThrowAwayAccounts(parts: {
       return rows.map(accountFrom);
     },
 
-    remove: (id, alongside) =>
+    /**
+     * Deletes the account with its log. Left alone are every other account, and one that was given
+     * access to something: only by that could the log matter to anybody. Its clients must be gone.
+     *
+     * @returns whether it was deleted.
+     */
+    remove: (id: string, alongside?: Alongside): Promise<boolean> =>
       database.transaction(async (tx) => {
         const removed = await tx.query(
           `DELETE FROM accounts WHERE id = $1 AND email LIKE $2

@@ -37,48 +37,7 @@ export interface WaysOfKind {
   ): Promise<Pick<NewActivity, 'action' | 'details'>>;
 }
 
-export interface WaysIn {
-  of(accountId: string): Promise<readonly WayHeld[]>;
-  /** Those of these that there are, in the transaction of something greater. @returns these. */
-  removeWith(
-    accountId: string,
-    ids: readonly string[],
-    by: { readonly origin: Origin; readonly tx: Queries },
-  ): Promise<readonly WayHeld[]>;
-  /**
-   * Removes one for who is signed in, and ends every session, those that came by it among them.
-   *
-   * @param hasPassword whether they could come in with one then.
-   * @param by `origin` with their session.
-   * @returns the account from now on; `last` where nothing else would let them in; undefined where
-   *   there is none of that id.
-   * @throws SessionEnded
-   */
-  remove(
-    accountId: string,
-    id: string,
-    by: { readonly origin: Origin; readonly hasPassword: boolean },
-  ): Promise<Account | 'last' | undefined>;
-  /**
-   * Ends what its person does not recognize, in one transaction. If the password, a way or the sessions
-   * are to end, every session ends.
-   *
-   * @param what `origin` with their session; `passwords`: true if people sign in with passwords here;
-   *   `rest` ends all else: ways by `removeWith`, connections, API keys.
-   * @returns the account from now on; `last` if nothing would let them in, and then nothing ends.
-   * @throws SessionEnded
-   */
-  endUnrecognized(
-    accountId: string,
-    what: {
-      readonly origin: Origin;
-      readonly password: boolean;
-      readonly sessions: boolean;
-      readonly passwords: boolean;
-      readonly rest: Alongside<Account>;
-    },
-  ): Promise<Account | 'last'>;
-}
+export type WaysIn = ReturnType<typeof createWaysIn>;
 
 /** Thrown inside of a transaction, so that nothing of it is kept. */
 class NothingLeft extends Error {}
@@ -93,26 +52,45 @@ export function createWaysIn({
   readonly accounts: Pick<AccountRegistry, 'forget'>;
   readonly activity: { record(entry: NewActivity, tx: Queries): Promise<void> };
   readonly kinds: readonly WaysOfKind[];
-}): WaysIn {
+}) {
   const listed = (accountId: string, tx?: Queries) =>
     Promise.all(
       kinds.map(async (kind) => (await kind.of(accountId, tx)).map((way) => ({ way, kind }))),
     ).then((lists) => lists.flat());
 
-  const removeWith: WaysIn['removeWith'] = async (accountId, ids, { origin, tx }) => {
+  async function removeWith(
+    accountId: string,
+    ids: readonly string[],
+    { origin, tx }: { readonly origin: Origin; readonly tx: Queries },
+  ): Promise<readonly WayHeld[]> {
     const found = (await listed(accountId, tx)).filter(({ way }) => ids.includes(way.id));
     for (const { way, kind } of found) {
       const what = await kind.remove(accountId, way.id, tx);
       await activity.record({ ...what, actor: 'person', accountId, origin }, tx);
     }
     return found.map(({ way }) => way);
-  };
+  }
 
   return {
-    of: async (accountId) => (await listed(accountId)).map(({ way }) => way),
+    of: async (accountId: string): Promise<readonly WayHeld[]> =>
+      (await listed(accountId)).map(({ way }) => way),
+    /** Those of these that there are, in the transaction of something greater. @returns these. */
     removeWith,
 
-    async remove(accountId, id, { origin, hasPassword }) {
+    /**
+     * Removes one for who is signed in, and ends every session, those that came by it among them.
+     *
+     * @param hasPassword whether they could come in with one then.
+     * @param by `origin` with their session.
+     * @returns the account from now on; `last` where nothing else would let them in; undefined where
+     *   there is none of that id.
+     * @throws SessionEnded
+     */
+    async remove(
+      accountId: string,
+      id: string,
+      { origin, hasPassword }: { readonly origin: Origin; readonly hasPassword: boolean },
+    ): Promise<Account | 'last' | undefined> {
       // Of several at once each waits here, and counts what the one before it left.
       const outcome = await lockedTransactionOf(database, accountId, async (tx) => {
         const ways = await listed(accountId, tx);
@@ -132,7 +110,31 @@ export function createWaysIn({
       return outcome;
     },
 
-    async endUnrecognized(accountId, { origin, password, sessions, passwords, rest }) {
+    /**
+     * Ends what its person does not recognize, in one transaction. If the password, a way or the sessions
+     * are to end, every session ends.
+     *
+     * @param what `origin` with their session; `passwords`: true if people sign in with passwords here;
+     *   `rest` ends all else: ways by `removeWith`, connections, API keys.
+     * @returns the account from now on; `last` if nothing would let them in, and then nothing ends.
+     * @throws SessionEnded
+     */
+    async endUnrecognized(
+      accountId: string,
+      {
+        origin,
+        password,
+        sessions,
+        passwords,
+        rest,
+      }: {
+        readonly origin: Origin;
+        readonly password: boolean;
+        readonly sessions: boolean;
+        readonly passwords: boolean;
+        readonly rest: Alongside<Account>;
+      },
+    ): Promise<Account | 'last'> {
       try {
         return await lockedTransactionOf(database, accountId, async (tx) => {
           const [row] = await tx.query<AccountRow>(`${SELECT_ACCOUNTS} WHERE id = $1`, [accountId]);

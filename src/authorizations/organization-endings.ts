@@ -23,20 +23,15 @@ interface Named {
   readonly name: string;
 }
 
-/** As `OrganizationEnds`. */
-export interface OrganizationEndings {
-  reachOf(organizationId: string): Promise<OrganizationReach>;
-  endMembership(by: InCharge, person: Named): Promise<boolean>;
-  bar(by: InCharge, client: Named): Promise<boolean>;
-  admit(by: InCharge, client: Named): Promise<boolean>;
-}
+export type OrganizationEndings = ReturnType<typeof createOrganizationEndings>;
 
+/** As `OrganizationEnds`. */
 export function createOrganizationEndings(parts: {
   readonly database: Queries;
   readonly clock: Clock;
   readonly activity: Activity;
   readonly ends: OrganizationEnds;
-}): OrganizationEndings {
+}) {
   const { database, clock, activity, ends } = parts;
 
   const whose = ({ account, organization }: InCharge) => ({
@@ -82,9 +77,10 @@ export function createOrganizationEndings(parts: {
       });
 
   return {
-    reachOf: (organizationId) => reachOfOrganization(database, organizationId, new Date(clock())),
+    reachOf: (organizationId: string): Promise<OrganizationReach> =>
+      reachOfOrganization(database, organizationId, new Date(clock())),
 
-    endMembership: (by, { id: accountId, name }) =>
+    endMembership: (by: InCharge, { id: accountId, name }: Named): Promise<boolean> =>
       ends.endMembership({
         ...whose(by),
         accountId,

@@ -15,30 +15,7 @@ import {
 } from './client-rules.ts';
 import { insertSecret, newClientSecret } from './client-secrets.ts';
 
-export interface ClientCreation {
-  /**
-   * Registers a client. `secret` is its value, for the only time; public clients have none.
-   * `alongside` is told its id.
-   *
-   * @throws Refusal `client_invalid` (with every problem), `owner_unknown` or `clients_limit`
-   * @throws AccountBusy
-   */
-  add(
-    client: NewClient,
-    alongside?: Alongside<string>,
-  ): Promise<{ client: Client; secret?: string }>;
-  /**
-   * As `add`, for a form that may be sent again, because of a second click or a lost answer: the
-   * owner's client that was made with this key is answered again, whatever became of it since.
-   *
-   * @throws Refusal as `add`
-   */
-  addOnce(
-    client: NewClient & { readonly ownerAccountId: string },
-    form: CreationForm,
-    alongside?: Alongside<string>,
-  ): Promise<Client>;
-}
+export type ClientCreation = ReturnType<typeof createClientCreation>;
 
 export interface NewClient extends ClientDraft {
   /** Absent where the operator provides the client. */
@@ -95,7 +72,7 @@ export function createClientCreation(parts: {
   readonly checks?: ClientChecks | undefined;
   /** Reads the client anew, also where it was remembered. */
   readonly readChanged: (id: string) => Promise<Client>;
-}): ClientCreation {
+}) {
   const { database, clock, checks, readChanged } = parts;
 
   async function create(
@@ -154,8 +131,28 @@ export function createClientCreation(parts: {
   }
 
   return {
-    add: (client, alongside) => create(client, undefined, alongside),
-    addOnce: async (client, form, alongside) => (await create(client, form, alongside)).client,
+    /**
+     * Registers a client. `secret` is its value, for the only time; public clients have none.
+     * `alongside` is told its id.
+     *
+     * @throws Refusal `client_invalid` (with every problem), `owner_unknown` or `clients_limit`
+     * @throws AccountBusy
+     */
+    add: (
+      client: NewClient,
+      alongside?: Alongside<string>,
+    ): Promise<{ client: Client; secret?: string }> => create(client, undefined, alongside),
+    /**
+     * As `add`, for a form that may be sent again, because of a second click or a lost answer: the
+     * owner's client that was made with this key is answered again, whatever became of it since.
+     *
+     * @throws Refusal as `add`
+     */
+    addOnce: async (
+      client: NewClient & { readonly ownerAccountId: string },
+      form: CreationForm,
+      alongside?: Alongside<string>,
+    ): Promise<Client> => (await create(client, form, alongside)).client,
   };
 }
 

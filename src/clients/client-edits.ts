@@ -15,35 +15,7 @@ import {
 } from './client-rules.ts';
 import { type ChangeClient, unknownClient } from './client-secrets.ts';
 
-export interface ClientEdits {
-  /**
-   * Changes what people see and where they are sent back to, and nothing else of the client. The
-   * operator's mark was for what it was.
-   *
-   * @param changes what is left out stays as it is.
-   * @param how `naming`: who vouches for another name, by default its owner. `from`: as what it was
-   *   read when the changes were decided.
-   * @throws Refusal `client_invalid` (with every problem), `client_unknown`, or `client_changed` where
-   *   its name or redirect URIs are not those of `from` any more
-   */
-  edit(
-    id: string,
-    changes: Partial<ClientChanges>,
-    alongside?: Alongside,
-    how?: EditOptions,
-  ): Promise<Client>;
-  /**
-   * Adds a redirect URI to those that the client has at that moment, in one statement: of several that
-   * are added at once none is lost. One that it has already changes nothing.
-   *
-   * @throws Refusal `client_invalid` (with every problem) or `client_unknown`
-   */
-  addRedirectUri(
-    id: string,
-    uri: string,
-    alongside?: Alongside<Pick<Client, 'redirectUris'>>,
-  ): Promise<Client>;
-}
+export type ClientEdits = ReturnType<typeof createClientEdits>;
 
 /** Links that are not given stay. */
 export type ClientChanges = Pick<ClientDraft, 'name' | 'redirectUris' | 'links'>;
@@ -85,7 +57,7 @@ export function createClientEdits(parts: {
   readonly read: (id: string) => Promise<Client | undefined>;
   /** Reads the client anew, also where it was remembered. */
   readonly readChanged: (id: string) => Promise<Client>;
-}): ClientEdits {
+}) {
   const { changing, clock, checks, read, readChanged } = parts;
 
   /** @returns false where the client is not as the condition says. */
@@ -122,7 +94,11 @@ export function createClientEdits(parts: {
     return client;
   }
 
-  const addRedirectUri: ClientEdits['addRedirectUri'] = async (id, uri, alongside) => {
+  async function addRedirectUri(
+    id: string,
+    uri: string,
+    alongside?: Alongside<Pick<Client, 'redirectUris'>>,
+  ): Promise<Client> {
     const client = await requireClient(id);
     if (client.redirectUris.includes(uri)) return client;
     const uris = client.redirectUris.concat(uri);
@@ -135,12 +111,33 @@ export function createClientEdits(parts: {
     });
     // Another one was added meanwhile: it may be the same one, or the last that there was room for.
     return isAdded ? readChanged(id) : addRedirectUri(id, uri, alongside);
-  };
+  }
 
   return {
+    /**
+     * Adds a redirect URI to those that the client has at that moment, in one statement: of several that
+     * are added at once none is lost. One that it has already changes nothing.
+     *
+     * @throws Refusal `client_invalid` (with every problem) or `client_unknown`
+     */
     addRedirectUri,
 
-    async edit(id, changes, alongside, { naming = 'by its owner', from } = {}) {
+    /**
+     * Changes what people see and where they are sent back to, and nothing else of the client. The
+     * operator's mark was for what it was.
+     *
+     * @param changes what is left out stays as it is.
+     * @param how `naming`: who vouches for another name, by default its owner. `from`: as what it was
+     *   read when the changes were decided.
+     * @throws Refusal `client_invalid` (with every problem), `client_unknown`, or `client_changed` where
+     *   its name or redirect URIs are not those of `from` any more
+     */
+    async edit(
+      id: string,
+      changes: Partial<ClientChanges>,
+      alongside?: Alongside,
+      { naming = 'by its owner', from }: EditOptions = {},
+    ): Promise<Client> {
       const { links } = changes;
       const client = await requireClient(id);
       // By the rules of its kind, which never changes.

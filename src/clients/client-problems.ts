@@ -43,25 +43,7 @@ export type NewClientProblem = Omit<ClientProblem, 'at'> & {
 
 type WaitingProblem = NewClientProblem & { readonly at: Date };
 
-export interface ClientProblems {
-  /**
-   * To be called on the request's path: remembers the problem and does nothing else. It is written
-   * a moment later, and lost when the database is away.
-   */
-  note(problem: NewClientProblem): void;
-  /** The last 100 of the last 7 days, newest first. */
-  of(clientId: string): Promise<ClientProblem[]>;
-  /** How many there are of each of these; 0 is left out. */
-  countsOf(clientIds: readonly string[]): Promise<ReadonlyMap<string, number>>;
-  /** Those of one client or of all in the last 7 days, equal ones as one; the latest first. */
-  groups(clientId?: string): Promise<ClientProblemGroup[]>;
-  /** The problem that this request ran into. */
-  ofRequest(requestId: string): Promise<(ClientProblem & ClientName) | undefined>;
-  /** Deletes at most `limit` that are older. @returns how many it were. */
-  removeExpired(limit: number): Promise<number>;
-  /** Writes what was noted, and stops. */
-  close(): Promise<void>;
-}
+export type ClientProblems = ReturnType<typeof createClientProblems>;
 
 const MOST_KEPT = 100;
 /** All times are milliseconds. */
@@ -81,7 +63,7 @@ export function createClientProblems(parts: {
   readonly database: Queries;
   readonly clock: Clock;
   readonly log: Pick<Logger, 'warn'>;
-}): ClientProblems {
+}) {
   const { database, clock, log } = parts;
   let minute = { number: 0, counts: new Map<string, number>() };
 
@@ -107,7 +89,11 @@ export function createClientProblems(parts: {
   const writer = createBackgroundWriter({ pauseMs: PAUSE, maxWaiting: MOST_WAITING, write });
 
   return {
-    note({ redirectUri, scope, cause, ...problem }) {
+    /**
+     * To be called on the request's path: remembers the problem and does nothing else. It is written
+     * a moment later, and lost when the database is away.
+     */
+    note({ redirectUri, scope, cause, ...problem }: NewClientProblem): void {
       if (isClosed || writer.isFull() || isFlood(problem.clientId)) return;
       writer.add({
         ...problem,
@@ -118,7 +104,8 @@ export function createClientProblems(parts: {
       });
     },
 
-    async of(clientId) {
+    /** The last 100 of the last 7 days, newest first. */
+    async of(clientId: string): Promise<ClientProblem[]> {
       await writer.flush();
       const rows = await database.query<ProblemRow>(
         `SELECT at, step, error, cause, redirect_uri, scope, auth_method, request_id
@@ -129,7 +116,8 @@ export function createClientProblems(parts: {
       return rows.map(problemFrom);
     },
 
-    async countsOf(clientIds) {
+    /** How many there are of each of these; 0 is left out. */
+    async countsOf(clientIds: readonly string[]): Promise<ReadonlyMap<string, number>> {
       await writer.flush();
       const rows = await database.query<{ client_id: string; count: number }>(
         `SELECT client_id, count(*)::integer AS count FROM client_problems
@@ -139,7 +127,8 @@ export function createClientProblems(parts: {
       return new Map(rows.map((row) => [row.client_id, row.count]));
     },
 
-    async groups(clientId) {
+    /** Those of one client or of all in the last 7 days, equal ones as one; the latest first. */
+    async groups(clientId?: string): Promise<ClientProblemGroup[]> {
       const rows = await database.query<ProblemRow & ClientName & GroupRow>(
         `SELECT p.client_id AS "clientId", c.name AS "clientName", step, error, cause, redirect_uri,
             scope, auth_method, count(*)::integer AS count, min(at) AS first, max(at) AS at,
@@ -156,7 +145,8 @@ export function createClientProblems(parts: {
       });
     },
 
-    async ofRequest(requestId) {
+    /** The problem that this request ran into. */
+    async ofRequest(requestId: string): Promise<(ClientProblem & ClientName) | undefined> {
       const [row] = await database.query<ProblemRow & ClientName>(
         `SELECT p.*, p.client_id AS "clientId", c.name AS "clientName"
           FROM client_problems p JOIN clients c ON c.id = p.client_id WHERE request_id = $1`,
@@ -165,9 +155,11 @@ export function createClientProblems(parts: {
       return row && { ...problemFrom(row), clientId: row.clientId, clientName: row.clientName };
     },
 
+    /** Deletes at most `limit` that are older. @returns how many it were. */
     removeExpired: expiryJob(parts, [{ table: 'client_problems', column: 'at' }], LIFETIME),
 
-    close() {
+    /** Writes what was noted, and stops. */
+    close(): Promise<void> {
       isClosed = true;
       return writer.close();
     },

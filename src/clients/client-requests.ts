@@ -20,19 +20,7 @@ export interface ClientRequest {
   readonly cause?: string | undefined;
 }
 
-export interface ClientRequests {
-  /**
-   * To be called on the request's path: costs one look-up where nobody watches the client, and no
-   * round trip of the request where somebody does.
-   */
-  note(request: Omit<ClientRequest, 'at'>): void;
-  /** Has every node tell of this client for the next ten minutes. */
-  watch(clientId: string): Promise<void>;
-  /** Those since somebody began to watch, the newest first, 20 at most. */
-  latest(clientId: string): readonly ClientRequest[];
-  /** @returns a function after which `listener` hears no more. */
-  subscribe(clientId: string, listener: (request: ClientRequest) => void): () => void;
-}
+export type ClientRequests = ReturnType<typeof createClientRequests>;
 
 /** All times are milliseconds. */
 const WATCHED = 600_000;
@@ -61,7 +49,7 @@ export function createClientRequests(parts: {
   readonly changes: ChangeFeed;
   readonly clock: Clock;
   readonly log: Pick<Logger, 'debug'>;
-}): ClientRequests {
+}) {
   const { database, changes, clock, log } = parts;
   const watched = new Map<string, Watch>();
   const listeners = new Map<string, Set<(request: ClientRequest) => void>>();
@@ -109,8 +97,12 @@ export function createClientRequests(parts: {
   const writer = createBackgroundWriter({ pauseMs: PAUSE, maxWaiting: MOST_WAITING, write });
 
   return {
+    /**
+     * To be called on the request's path: costs one look-up where nobody watches the client, and no
+     * round trip of the request where somebody does.
+     */
     // Whoever notes it may know more of the request than anybody is to be told.
-    note({ clientId, requestId, step, cause, grantType, error }) {
+    note({ clientId, requestId, step, cause, grantType, error }: Omit<ClientRequest, 'at'>): void {
       if (!watchOf(clientId) || writer.isFull()) return;
       writer.add({
         clientId,
@@ -123,16 +115,19 @@ export function createClientRequests(parts: {
       });
     },
 
-    async watch(clientId) {
+    /** Has every node tell of this client for the next ten minutes. */
+    async watch(clientId: string): Promise<void> {
       const watch = watchOf(clientId);
       if (watch && watch.until - clock() > WATCHED - RENEWED) return;
       begin(clientId);
       await send({ watch: clientId });
     },
 
-    latest: (clientId) => watchOf(clientId)?.latest ?? [],
+    /** Those since somebody began to watch, the newest first, 20 at most. */
+    latest: (clientId: string): readonly ClientRequest[] => watchOf(clientId)?.latest ?? [],
 
-    subscribe(clientId, listener) {
+    /** @returns a function after which `listener` hears no more. */
+    subscribe(clientId: string, listener: (request: ClientRequest) => void): () => void {
       const all = listeners.get(clientId) ?? new Set();
       listeners.set(clientId, all.add(listener));
       return () => {

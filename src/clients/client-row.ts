@@ -76,15 +76,10 @@ export interface OwnedClient extends Client {
   readonly connectedPeople: number;
 }
 
-export interface OwnedClients {
-  /** The clients of a person as they are now, oldest first. */
-  listByOwner(accountId: string): Promise<OwnedClient[]>;
-  /** A client of this person as it is now; undefined also where it is somebody else's. */
-  findByOwner(accountId: string, id: string): Promise<OwnedClient | undefined>;
-}
+export type OwnedClients = ReturnType<typeof createOwnedClients>;
 
 /** Asks the database each time: its answers show uses, which nobody is notified of. */
-export function createOwnedClients(database: Queries): OwnedClients {
+export function createOwnedClients(database: Queries) {
   async function select(where: string, values: readonly string[]): Promise<OwnedClient[]> {
     const rows = await database.query<ClientRow & { connected_people: number }>(
       `SELECT owned.*,
@@ -97,9 +92,12 @@ export function createOwnedClients(database: Queries): OwnedClients {
   }
 
   return {
-    listByOwner: (accountId) => select('c.owner_account_id = $1', [accountId]),
+    /** The clients of a person as they are now, oldest first. */
+    listByOwner: (accountId: string): Promise<OwnedClient[]> =>
+      select('c.owner_account_id = $1', [accountId]),
 
-    async findByOwner(accountId, id) {
+    /** A client of this person as it is now; undefined also where it is somebody else's. */
+    async findByOwner(accountId: string, id: string): Promise<OwnedClient | undefined> {
       if (!isClientId(id)) return undefined;
       const [client] = await select('c.owner_account_id = $1 AND c.id = $2', [accountId, id]);
       return client;

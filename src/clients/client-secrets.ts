@@ -7,29 +7,7 @@ import { Refusal } from '../base/refusal.ts';
 import type { Alongside, Queries } from '../storage/queries.ts';
 import { type Client, type ClientKind, type ClientSecret, hasSecret } from './client.ts';
 
-export interface ClientSecrets {
-  /** The id of the client that has this live secret. For an operator; a client is found by its id. */
-  findClientIdBySecret(secret: string): Promise<string | undefined>;
-  /**
-   * Adds a second secret beside the one in use. `secret` is its value, for the only time.
-   *
-   * @throws Refusal `client_unknown`, `secret_unused` or `secrets_full`
-   */
-  addSecret(
-    id: string,
-    alongside?: Alongside<{ readonly lastFour: string }>,
-  ): Promise<{ client: Client; secret: string }>;
-  /**
-   * From the next request on the secret is refused.
-   *
-   * @throws Refusal `client_unknown`, `secret_unknown` or `secret_last`
-   */
-  removeSecret(
-    id: string,
-    secretId: string,
-    alongside?: Alongside<{ readonly lastFour: string }>,
-  ): Promise<Client>;
-}
+export type ClientSecrets = ReturnType<typeof createClientSecrets>;
 
 const SECRET_ID = /^sec_[A-Za-z0-9_-]{16}$/;
 
@@ -45,7 +23,7 @@ export function createClientSecrets(parts: {
   readonly clock: Clock;
   /** Reads the client anew, also where it was remembered. */
   readonly readChanged: (id: string) => Promise<Client>;
-}): ClientSecrets {
+}) {
   const { database, changing, clock, readChanged } = parts;
 
   /** One change of the secrets of a client at a time: parallel ones wait for each other here. */
@@ -69,7 +47,8 @@ export function createClientSecrets(parts: {
   }
 
   return {
-    async findClientIdBySecret(secret) {
+    /** The id of the client that has this live secret. For an operator; a client is found by its id. */
+    async findClientIdBySecret(secret: string): Promise<string | undefined> {
       const [found] = await database.query<{ client_id: string }>(
         'SELECT client_id FROM client_secrets WHERE secret_hash = $1',
         [sha256(secret)],
@@ -77,7 +56,15 @@ export function createClientSecrets(parts: {
       return found?.client_id;
     },
 
-    async addSecret(id, alongside) {
+    /**
+     * Adds a second secret beside the one in use. `secret` is its value, for the only time.
+     *
+     * @throws Refusal `client_unknown`, `secret_unused` or `secrets_full`
+     */
+    async addSecret(
+      id: string,
+      alongside?: Alongside<{ readonly lastFour: string }>,
+    ): Promise<{ client: Client; secret: string }> {
       const secret = newClientSecret();
       await changeSecrets(id, async (tx, kind, secretIds) => {
         if (!hasSecret(kind)) throw unusedSecret();
@@ -88,7 +75,16 @@ export function createClientSecrets(parts: {
       return { client: await readChanged(id), secret: secret.value };
     },
 
-    async removeSecret(id, secretId, alongside) {
+    /**
+     * From the next request on the secret is refused.
+     *
+     * @throws Refusal `client_unknown`, `secret_unknown` or `secret_last`
+     */
+    async removeSecret(
+      id: string,
+      secretId: string,
+      alongside?: Alongside<{ readonly lastFour: string }>,
+    ): Promise<Client> {
       await changeSecrets(id, async (tx, _kind, secretIds) => {
         if (!SECRET_ID.test(secretId) || !secretIds.includes(secretId)) throw unknownSecret();
         if (secretIds.length === 1) throw lastSecret();

@@ -61,20 +61,7 @@ export const approvalOf = (asked: Asked): InteractionResults => ({ consent: { as
 export const askedIn = (result: InteractionResults | undefined): Asked | undefined =>
   result?.consent?.asked as Asked | undefined;
 
-export interface Approvals {
-  /**
-   * Connects the person and the client, as the page said.
-   *
-   * @param session in which it was approved.
-   * @returns the generation of the connection; undefined, with nothing kept, where the account's
-   *   sessions or the connection were ended since.
-   */
-  keep(
-    ctx: Context,
-    asked: Asked,
-    session: Pick<BrowserSession, 'generation' | 'uid'>,
-  ): Promise<number | undefined>;
-}
+export type Approvals = ReturnType<typeof createApprovals>;
 
 export interface ApprovalsParts {
   readonly access: Access;
@@ -84,10 +71,21 @@ export interface ApprovalsParts {
   readonly connections: Pick<Connections, 'find' | 'rememberConsent'>;
 }
 
-export function createApprovals(parts: ApprovalsParts): Approvals {
+export function createApprovals(parts: ApprovalsParts) {
   const { access, activity, connections, mail } = parts;
   return {
-    async keep(ctx, asked, session) {
+    /**
+     * Connects the person and the client, as the page said.
+     *
+     * @param session in which it was approved.
+     * @returns the generation of the connection; undefined, with nothing kept, where the account's
+     *   sessions or the connection were ended since.
+     */
+    async keep(
+      ctx: Context,
+      asked: Asked,
+      session: Pick<BrowserSession, 'generation' | 'uid'>,
+    ): Promise<number | undefined> {
       const { accountId, clientId, name, hosts } = asked;
       // Nobody is told of what is only renewed.
       const isNew = mail && (await connections.find(accountId, clientId)) === undefined;

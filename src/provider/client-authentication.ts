@@ -10,21 +10,7 @@ import type { FailureLimits } from './failure-limits.ts';
 import { formOf } from './form.ts';
 import { OAuthError } from './oauth-error.ts';
 
-export interface ClientAuthentication {
-  /**
-   * Whether it is a live secret of the client; then its use is noted. Whoever refuses a wrong one
-   * counts it (failure-limits.ts).
-   */
-  hasSecret(client: Client, presented: string): boolean;
-  /**
-   * Route step: authenticates the client of a form request (RFC 6749 §2.3) and keeps it for
-   * `authenticatedClient`. Public clients name themselves.
-   *
-   * @throws OAuthError `invalid_client`, or TooManyFailures in its place; `invalid_request`, also for a
-   *   web page that is not the client's own.
-   */
-  requireClient(ctx: Context, next: Next): Promise<void>;
-}
+export type ClientAuthentication = ReturnType<typeof createClientAuthentication>;
 
 const authenticated = requestState<Client>('requireClient');
 
@@ -38,7 +24,7 @@ export function createClientAuthentication(parts: {
   failures: Pick<FailureLimits, 'answerOf'>;
   lastUsed: Pick<LastUsed<'client' | 'client_secret'>, 'note'>;
   issuer: string;
-}): ClientAuthentication {
+}) {
   const { clients, failures, lastUsed, issuer } = parts;
   function hasSecret(client: Client, presented: string): boolean {
     const secret = findSecret(client, presented);
@@ -49,9 +35,20 @@ export function createClientAuthentication(parts: {
   }
 
   return {
+    /**
+     * Whether it is a live secret of the client; then its use is noted. Whoever refuses a wrong one
+     * counts it (failure-limits.ts).
+     */
     hasSecret,
 
-    async requireClient(ctx, next) {
+    /**
+     * Route step: authenticates the client of a form request (RFC 6749 §2.3) and keeps it for
+     * `authenticatedClient`. Public clients name themselves.
+     *
+     * @throws OAuthError `invalid_client`, or TooManyFailures in its place; `invalid_request`, also for a
+     *   web page that is not the client's own.
+     */
+    async requireClient(ctx: Context, next: Next): Promise<void> {
       const { id, secret, byHeader } = presentedCredentials(ctx);
       // RFC 6749 §5.2: for who tried the header, and for who tried nothing.
       const challenge = { 'WWW-Authenticate': `Basic realm="${issuer}"` };

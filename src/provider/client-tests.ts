@@ -22,28 +22,7 @@ export interface ClientTest {
   readonly keepsTokens: boolean;
 }
 
-export interface ClientTests {
-  /** Where the browser comes back to. What is registered for a client does not count for it. */
-  readonly redirectUri: string;
-  /**
-   * Begins a test in this browser session, for five minutes.
-   *
-   * @returns the query of its authorization request.
-   */
-  begin(session: BrowserSession, test: Omit<ClientTest, 'verifier'>): Promise<URLSearchParams>;
-  /** The query that the test began with. */
-  requestOf(test: ClientTest, state: string): URLSearchParams;
-  /** Step of the authorization endpoint: notes that this is the request of a test. */
-  recognize(ctx: Context, next: Next): Promise<void>;
-  /** Whether this authorization request is the one that a test of the client began with. */
-  isRecognized(ctx: Context | undefined, client: Client): boolean;
-  /**
-   * Ends the test that came back with this `state`.
-   *
-   * @returns undefined for any but one that was begun in this session, and the second time.
-   */
-  finish(session: BrowserSession, state: string): Promise<ClientTest | undefined>;
-}
+export type ClientTests = ReturnType<typeof createClientTests>;
 
 export const testRedirectUri = (issuer: string): string => issuer + ENDPOINT.clientTest;
 
@@ -55,7 +34,7 @@ export function createClientTests(parts: {
   sessions: BrowserSessions;
   clients: Pick<ClientRegistry, 'find'>;
   accounts: Pick<AccountRegistry, 'find'>;
-}): ClientTests {
+}) {
   const { issuer, keys, shownOnce, sessions, clients, accounts } = parts;
   const redirectUri = testRedirectUri(issuer);
   const seals = createSeals('client-test', keys);
@@ -82,21 +61,34 @@ export function createClientTests(parts: {
     return client?.ownerAccountId === accountId ? clientId : undefined;
   }
 
-  const requestOf: ClientTests['requestOf'] = ({ clientId, verifier }, state) =>
-    authorizationRequest({ clientId, redirectUri, state, verifier });
+  const requestOf = (
+    { clientId, verifier }: Pick<ClientTest, 'clientId' | 'verifier'>,
+    state: string,
+  ): URLSearchParams => authorizationRequest({ clientId, redirectUri, state, verifier });
 
   return {
+    /** Where the browser comes back to. What is registered for a client does not count for it. */
     redirectUri,
+    /** The query that the test began with. */
     requestOf,
 
-    async begin(session, begun) {
+    /**
+     * Begins a test in this browser session, for five minutes.
+     *
+     * @returns the query of its authorization request.
+     */
+    async begin(
+      session: BrowserSession,
+      begun: Omit<ClientTest, 'verifier'>,
+    ): Promise<URLSearchParams> {
       const state = randomId('', 43);
       const test: ClientTest = { ...begun, verifier: randomId('', 43) };
       await shownOnce.keep(session.accountId, test, nameOf(session, state));
       return requestOf(test, state);
     },
 
-    async recognize(ctx, next) {
+    /** Step of the authorization endpoint: notes that this is the request of a test. */
+    async recognize(ctx: Context, next: Next): Promise<void> {
       if (ctx.query.redirect_uri === redirectUri) {
         const clientId = await testedClientOf(ctx);
         if (clientId !== undefined) recognized.set(ctx, clientId);
@@ -104,9 +96,16 @@ export function createClientTests(parts: {
       await next();
     },
 
-    isRecognized: (ctx, { id }) => ctx !== undefined && recognized.find(ctx) === id,
+    /** Whether this authorization request is the one that a test of the client began with. */
+    isRecognized: (ctx: Context | undefined, { id }: Client): boolean =>
+      ctx !== undefined && recognized.find(ctx) === id,
 
-    finish: (session, state) =>
+    /**
+     * Ends the test that came back with this `state`.
+     *
+     * @returns undefined for any but one that was begun in this session, and the second time.
+     */
+    finish: (session: BrowserSession, state: string): Promise<ClientTest | undefined> =>
       shownOnce.take<ClientTest>(session.accountId, nameOf(session, state)),
   };
 }

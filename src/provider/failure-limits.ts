@@ -20,28 +20,20 @@ export class TooManyFailures extends OAuthError {
   }
 }
 
+export type FailureLimits = ReturnType<typeof createFailureLimits>;
+
 /**
  * What is right is never counted and never refused, so nobody's failures lock a client out, and an
  * endpoint asks about limits only when it refuses: a request that is right costs nothing here. That
  * is enough because secrets, tokens and codes have at least 256 random bits (rule:
  * attempt-limits.ts).
  */
-export interface FailureLimits {
-  /**
-   * Counts a refusal for what was presented: against its address and, where a client was named
-   * (known or not), against both.
-   *
-   * @returns what to answer: the refusal itself, or that there were too many.
-   */
-  answerOf(ctx: Context, refusal: OAuthError, clientId?: string): Promise<OAuthError>;
-}
-
 export function createFailureLimits(parts: {
   readonly settings: Settings;
   readonly createAttemptLimit: CreateAttemptLimit;
   readonly log: Logger;
   readonly outcomes: Pick<ProviderOutcomes, 'clientSecretRefused'>;
-}): FailureLimits {
+}) {
   const { settings, createAttemptLimit, log, outcomes } = parts;
   const { limits } = settings;
   const windowSeconds = limits.clientFailureWindowSeconds;
@@ -72,7 +64,13 @@ export function createFailureLimits(parts: {
   }
 
   return {
-    async answerOf(ctx, refusal, clientId) {
+    /**
+     * Counts a refusal for what was presented: against its address and, where a client was named
+     * (known or not), against both.
+     *
+     * @returns what to answer: the refusal itself, or that there were too many.
+     */
+    async answerOf(ctx: Context, refusal: OAuthError, clientId?: string): Promise<OAuthError> {
       const seconds = await secondsToWait(ctx, clientId);
       return seconds === undefined ? refusal : new TooManyFailures(seconds, refusal);
     },

@@ -19,28 +19,15 @@ const LEAVING = ': leaving\n\n';
 /** Bytes that wait for a slow reader beside those of its socket; with more its stream ends. */
 const MOST_WAITING = 64 * 1024;
 
-/** Streams of events outlive a reload, and are those of one node. */
-export interface ChangeStreams {
-  /**
-   * @param max streams that the client may have.
-   * @returns 'away' where this node hears of no changes itself, or is about to end.
-   */
-  open(clientId: string, max: number): Readable | 'away' | 'too many';
-  /**
-   * Opens no more, and asks the readers to open their next stream at another node.
-   *
-   * @param withinMs milliseconds after which the streams end that are still open.
-   */
-  leave(withinMs: number): void;
-  /** Ends all of them, and opens no more. */
-  end(): void;
-}
+export type ChangeStreams = ReturnType<typeof createChangeStreams>;
 
 /**
+ * Streams of events, which outlive a reload and are those of one node.
+ *
  * Each change is in every stream before `tell` of the feed returns. While the feed is not live there
  * is no stream: nothing is promised that is not known.
  */
-export function createChangeStreams(changes: ChangeFeed): ChangeStreams {
+export function createChangeStreams(changes: ChangeFeed) {
   const streams = new Map<Readable, string>();
   let isLeaving = false;
 
@@ -82,7 +69,11 @@ export function createChangeStreams(changes: ChangeFeed): ChangeStreams {
   }
 
   return {
-    open(clientId, max) {
+    /**
+     * @param max streams that the client may have.
+     * @returns 'away' where this node hears of no changes itself, or is about to end.
+     */
+    open(clientId: string, max: number): Readable | 'away' | 'too many' {
       if (isLeaving || !changes.isLive) return 'away';
       const ofClient = [...streams.values()].filter((owner) => owner === clientId);
       if (ofClient.length >= max) return 'too many';
@@ -95,12 +86,18 @@ export function createChangeStreams(changes: ChangeFeed): ChangeStreams {
       return stream;
     },
 
-    leave(withinMs) {
+    /**
+     * Opens no more, and asks the readers to open their next stream at another node.
+     *
+     * @param withinMs milliseconds after which the streams end that are still open.
+     */
+    leave(withinMs: number): void {
       isLeaving = true;
       send(LEAVING);
       setTimeout(stop, withinMs).unref();
     },
 
+    /** Ends all of them, and opens no more. */
     end: stop,
   };
 }

@@ -7,16 +7,7 @@ import type { BrowserSession } from './browser-sessions.ts';
 
 type AskedSession = Pick<BrowserSession, 'accountId' | 'method' | 'proof' | 'hasUsedPasskey'>;
 
-export interface SessionDemands {
-  /**
-   * What is demanded of the person of this session; undefined if nothing is.
-   *
-   * @param ctx the request, in which the database is asked once; without it, it is asked again.
-   */
-  of(session: AskedSession, ctx?: Context): Promise<Demand | undefined>;
-  /** False from the end of the grace on: then the session at most adds a first way to sign in. */
-  mayAct(session: AskedSession, ctx?: Context): Promise<boolean>;
-}
+export type SessionDemands = ReturnType<typeof createSessionDemands>;
 
 /** @param parts.providers as the settings have them. */
 export function createSessionDemands({
@@ -24,7 +15,7 @@ export function createSessionDemands({
   providers,
 }: Pick<StrongerSignIns, 'demandOn'> & {
   readonly providers: readonly UpstreamStrength[];
-}): SessionDemands {
+}) {
   const asked = requestState<{
     readonly accountId: string;
     readonly demand: Promise<Demand | undefined>;
@@ -41,7 +32,14 @@ export function createSessionDemands({
   }
 
   return {
+    /**
+     * What is demanded of the person of this session; undefined if nothing is.
+     *
+     * @param ctx the request, in which the database is asked once; without it, it is asked again.
+     */
     of,
-    mayAct: async (session, ctx) => !(await of(session, ctx))?.isOver,
+    /** False from the end of the grace on: then the session at most adds a first way to sign in. */
+    mayAct: async (session: AskedSession, ctx?: Context): Promise<boolean> =>
+      !(await of(session, ctx))?.isOver,
   };
 }

@@ -5,7 +5,7 @@ import type { ChangeFeed } from '../../storage/change-feed.ts';
 import { createMemory } from '../../storage/memory.ts';
 import { byName, type Page, type PageRequest, pageOf } from '../../storage/pages.ts';
 import type { Queries } from '../../storage/queries.ts';
-import { type Bars, createBars } from '../organizations/bars.ts';
+import { createBars } from '../organizations/bars.ts';
 import { findPlace, type PlaceKind } from '../organizations/places.ts';
 import { createPeople, type People } from './people.ts';
 import {
@@ -18,31 +18,7 @@ import {
   selectReach,
 } from './reach.ts';
 
-export interface Access {
-  /**
-   * The organizations and warehouses by name. Whether the subject exists or is suspended is for
-   * the caller to ask: an unknown one reaches nothing.
-   */
-  accessOf(subject: Subject): Promise<readonly Organization[]>;
-  /** What a person reaches through a client: nothing of the organizations that bar it. */
-  accessThrough(clientId: string, accountId: string): Promise<readonly Organization[]>;
-  /** The same, of what the person reaches. */
-  through(clientId: string, reached: readonly Organization[]): Promise<readonly Organization[]>;
-  readonly bars: Bars;
-  /**
-   * The other way round: who is in the organization, or reaches the warehouse, people first, by name.
-   *
-   * @param page `role`: only those who have it there.
-   * @throws Refusal `organization_unknown` or `warehouse_unknown`
-   */
-  reachedBy(
-    kind: PlaceKind,
-    id: string,
-    page?: PageRequest & { readonly role?: Role | undefined },
-  ): Promise<Page<Member>>;
-  /** For who changed the access of this account, and answers sooner than the database tells. */
-  forget(accountId: string): void;
-}
+export type Access = ReturnType<typeof createAccess>;
 
 export interface Member {
   readonly id: string;
@@ -61,7 +37,7 @@ export function createAccess(parts: {
   readonly changes: ChangeFeed;
   readonly clock: Clock;
   readonly people?: People;
-}): Access {
+}) {
   const { database, changes, clock, people = createPeople(parts) } = parts;
   const machines = createMemory<readonly Organization[]>({
     changes,
@@ -75,28 +51,48 @@ export function createAccess(parts: {
     return organizationsFrom(await database.query<ReachRow>(selectReach('client_id', '$1'), [id]));
   }
 
-  const accessOf: Access['accessOf'] = async (subject) => {
+  async function accessOf(subject: Subject): Promise<readonly Organization[]> {
     if ('accountId' in subject) return (await people.find(subject.accountId))?.organizations ?? [];
     const { clientId: id } = subject;
     return isClientId(id) ? machines.find(id, () => readMachine(id)) : [];
-  };
+  }
 
-  const through: Access['through'] = async (clientId, reached) => {
+  async function through(
+    clientId: string,
+    reached: readonly Organization[],
+  ): Promise<readonly Organization[]> {
     const barred = await bars.of(clientId);
     return barred.size === 0 ? reached : reached.filter(({ id }) => !barred.has(id));
-  };
+  }
 
   return {
+    /**
+     * The organizations and warehouses by name. Whether the subject exists or is suspended is for
+     * the caller to ask: an unknown one reaches nothing.
+     */
     accessOf,
     bars,
-    forget: (accountId) => people.forget('access', accountId),
+    /** For who changed the access of this account, and answers sooner than the database tells. */
+    forget: (accountId: string): void => people.forget('access', accountId),
 
-    async accessThrough(clientId, accountId) {
+    /** What a person reaches through a client: nothing of the organizations that bar it. */
+    async accessThrough(clientId: string, accountId: string): Promise<readonly Organization[]> {
       return through(clientId, await accessOf({ accountId }));
     },
+    /** The same, of what the person reaches. */
     through,
 
-    async reachedBy(kind, id, { role, ...page } = {}) {
+    /**
+     * The other way round: who is in the organization, or reaches the warehouse, people first, by name.
+     *
+     * @param page `role`: only those who have it there.
+     * @throws Refusal `organization_unknown` or `warehouse_unknown`
+     */
+    async reachedBy(
+      kind: PlaceKind,
+      id: string,
+      { role, ...page }: PageRequest & { readonly role?: Role | undefined } = {},
+    ): Promise<Page<Member>> {
       const { organization } = await findPlace(database, kind, id);
       const query = {
         select: `SELECT * FROM (

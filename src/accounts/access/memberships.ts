@@ -18,43 +18,13 @@ import {
   subjectColumn,
 } from './reach.ts';
 
+export type Memberships = ReturnType<typeof createMemberships>;
+
 /**
  * Each change takes effect on the next call; repeated, it changes nothing, and `alongside` is not
  * called then.
  */
-export interface Memberships {
-  /**
-   * Makes the subject a member, or changes its role.
-   *
-   * @throws Refusal `role_unknown`, `subject_unknown`, `organization_unknown` or `not_a_machine`
-   */
-  setRole(
-    subject: Subject,
-    organizationId: string,
-    role: Role,
-    alongside?: Alongside,
-  ): Promise<void>;
-  /** Ends the membership and the rights in every warehouse of the organization. */
-  remove(subject: Subject, organizationId: string, alongside?: Alongside): Promise<void>;
-  /**
-   * Replaces the rights in a warehouse. An owner or admin has all rights without them, and a viewer
-   * at most `read` of them.
-   *
-   * @throws Refusal `rights_unknown`, `subject_unknown`, `warehouse_unknown` or `membership_missing`
-   */
-  setRights(
-    subject: Subject,
-    warehouseId: string,
-    rights: readonly Right[],
-    alongside?: Alongside,
-  ): Promise<void>;
-  removeRights(subject: Subject, warehouseId: string, alongside?: Alongside): Promise<void>;
-}
-
-export function createMemberships(parts: {
-  readonly database: Database;
-  readonly clock: Clock;
-}): Memberships {
+export function createMemberships(parts: { readonly database: Database; readonly clock: Clock }) {
   const { database, clock } = parts;
 
   /** One statement that answers the rows it changed, and what goes with it if there are any. */
@@ -72,7 +42,17 @@ export function createMemberships(parts: {
   }
 
   return {
-    async setRole(subject, organizationId, role, alongside) {
+    /**
+     * Makes the subject a member, or changes its role.
+     *
+     * @throws Refusal `role_unknown`, `subject_unknown`, `organization_unknown` or `not_a_machine`
+     */
+    async setRole(
+      subject: Subject,
+      organizationId: string,
+      role: Role,
+      alongside?: Alongside,
+    ): Promise<void> {
       if (!ROLES.includes(role)) throw unknownRole(role);
       const [column, id] = knownSubject(subject);
       if (!isOrganizationId(organizationId)) throw unknownOrganization(organizationId);
@@ -95,7 +75,8 @@ export function createMemberships(parts: {
       );
     },
 
-    async remove(subject, organizationId, alongside) {
+    /** Ends the membership and the rights in every warehouse of the organization. */
+    async remove(subject: Subject, organizationId: string, alongside?: Alongside): Promise<void> {
       const column = subjectColumn(subject);
       if (column === undefined || !isOrganizationId(organizationId)) return;
       await change(
@@ -106,7 +87,18 @@ export function createMemberships(parts: {
       );
     },
 
-    async setRights(subject, warehouseId, rights, alongside) {
+    /**
+     * Replaces the rights in a warehouse. An owner or admin has all rights without them, and a viewer
+     * at most `read` of them.
+     *
+     * @throws Refusal `rights_unknown`, `subject_unknown`, `warehouse_unknown` or `membership_missing`
+     */
+    async setRights(
+      subject: Subject,
+      warehouseId: string,
+      rights: readonly Right[],
+      alongside?: Alongside,
+    ): Promise<void> {
       if (rights.length === 0 || !rights.every((right) => RIGHTS.includes(right))) {
         throw unknownRights(rights);
       }
@@ -131,7 +123,11 @@ export function createMemberships(parts: {
       if (!isChanged) await requireWarehouse(warehouseId);
     },
 
-    async removeRights(subject, warehouseId, alongside) {
+    async removeRights(
+      subject: Subject,
+      warehouseId: string,
+      alongside?: Alongside,
+    ): Promise<void> {
       const column = subjectColumn(subject);
       if (column === undefined || !isWarehouseId(warehouseId)) return;
       await change(

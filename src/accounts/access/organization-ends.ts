@@ -9,23 +9,7 @@ import { isOrganizationId } from '../organizations/places.ts';
 import type { Access } from './access.ts';
 import type { Role } from './reach.ts';
 
-export interface OrganizationEnds {
-  /**
-   * Ends a membership with the rights in every warehouse.
-   *
-   * @returns false where `by` is in charge no more, or nobody of this id is a member.
-   * @throws Refusal `owner_protected` or `last_owner`
-   */
-  endMembership(change: Change & { readonly accountId: string }): Promise<boolean>;
-  /**
-   * Bars a client from the organization, whoever approved it.
-   *
-   * @returns false where `by` is in charge no more, there is no such client, or it is barred.
-   */
-  bar(change: Change & { readonly clientId: string }): Promise<boolean>;
-  /** Lets it in again. @returns false where `by` is in charge no more, or it is not barred. */
-  admit(change: Change & { readonly clientId: string }): Promise<boolean>;
-}
+export type OrganizationEnds = ReturnType<typeof createOrganizationEnds>;
 
 interface Change {
   readonly organizationId: string;
@@ -42,7 +26,7 @@ export function createOrganizationEnds(parts: {
   readonly database: Database;
   readonly access: Access;
   readonly clock: Clock;
-}): OrganizationEnds {
+}) {
   const { database, access, clock } = parts;
 
   /** Looks who is in charge and changes in one transaction. */
@@ -63,7 +47,16 @@ export function createOrganizationEnds(parts: {
   }
 
   return {
-    async endMembership({ accountId, ...whose }) {
+    /**
+     * Ends a membership with the rights in every warehouse.
+     *
+     * @returns false where `by` is in charge no more, or nobody of this id is a member.
+     * @throws Refusal `owner_protected` or `last_owner`
+     */
+    async endMembership({
+      accountId,
+      ...whose
+    }: Change & { readonly accountId: string }): Promise<boolean> {
       if (!isAccountId(accountId)) return false;
       const { organizationId, by } = whose;
       const isEnded = await change(
@@ -85,7 +78,12 @@ export function createOrganizationEnds(parts: {
       return isEnded;
     },
 
-    async bar({ clientId, ...whose }) {
+    /**
+     * Bars a client from the organization, whoever approved it.
+     *
+     * @returns false where `by` is in charge no more, there is no such client, or it is barred.
+     */
+    async bar({ clientId, ...whose }: Change & { readonly clientId: string }): Promise<boolean> {
       if (!isClientId(clientId)) return false;
       const { organizationId, by } = whose;
       const isBarred = await change(whose, (tx) =>
@@ -111,7 +109,8 @@ export function createOrganizationEnds(parts: {
       return isBarred;
     },
 
-    async admit({ clientId, ...whose }) {
+    /** Lets it in again. @returns false where `by` is in charge no more, or it is not barred. */
+    async admit({ clientId, ...whose }: Change & { readonly clientId: string }): Promise<boolean> {
       if (!isClientId(clientId)) return false;
       const isAdmitted = await change(whose, (tx) =>
         tx.query(

@@ -20,16 +20,7 @@ export interface Person {
   readonly connections: readonly (readonly [clientId: string, generation: number])[];
 }
 
-export interface People {
-  /**
-   * The person, suspended or not; undefined when there is none.
-   *
-   * @param isGood of who is remembered, or they are read again.
-   */
-  find(accountId: string, isGood?: (person: Person) => boolean): Promise<Person | undefined>;
-  /** For whoever changed something of them, which the notification tells a moment later. */
-  forget(topic: 'accounts' | 'access' | 'connections', what: string): void;
-}
+export type People = ReturnType<typeof createPeople>;
 
 export interface PeopleParts {
   readonly database: Queries;
@@ -48,7 +39,7 @@ const SELECT_PERSON = `SELECT ${ACCOUNT_COLUMNS},
       FROM connections n WHERE n.account_id = a.id) AS connections
   FROM accounts a WHERE a.id = $1`;
 
-export function createPeople(parts: PeopleParts): People {
+export function createPeople(parts: PeopleParts) {
   const { database, changes, clock, mostRemembered: most } = parts;
   const memory = createMemory<Person | undefined>({
     changes,
@@ -65,13 +56,22 @@ export function createPeople(parts: PeopleParts): People {
   }
 
   return {
-    async find(id, isGood = () => true) {
+    /**
+     * The person, suspended or not; undefined when there is none.
+     *
+     * @param isGood of who is remembered, or they are read again.
+     */
+    async find(
+      id: string,
+      isGood: (person: Person) => boolean = () => true,
+    ): Promise<Person | undefined> {
       if (!isAccountId(id)) return undefined;
       const person = await memory.find(id, () => read(id), isGood);
       if (person === undefined || isGood(person)) return person;
       // It was under way already.
       return memory.find(id, () => read(id), isGood);
     },
+    /** For whoever changed something of them, which the notification tells a moment later. */
     forget: memory.forget,
   };
 }

@@ -44,31 +44,7 @@ export interface ActivityRecord extends NewActivity {
   readonly requestId?: string;
 }
 
-export interface Activity {
-  /**
-   * Pass the transaction of the change itself, so that neither is kept without the other.
-   *
-   * @throws SessionEnded
-   */
-  record(entry: NewActivity, tx?: Queries): Promise<void>;
-  /** Many at once, in the order given. @param origin of all of them. */
-  recordAll(
-    entries: readonly Omit<NewActivity, 'origin'>[],
-    tx: Queries,
-    origin?: Origin,
-  ): Promise<void>;
-  /**
-   * Returns an INSERT for use inside a larger statement. It adds one entry for each row of `rows`, a
-   * table or CTE of that statement, and merges the row's column `details` into the entry's own.
-   *
-   * @param use adds a parameter to the statement and answers its name.
-   */
-  partOf(entry: NewActivity, rows: string, use: (value: unknown) => string): string;
-  /** The newest first. */
-  of(accountId: string, page: ActivityPage): Promise<ActivityRecord[]>;
-  /** Deletes at most `limit` records older than `olderThan`. @returns how many it were. */
-  removeOlderThan(olderThan: Date, limit: number): Promise<number>;
-}
+export type Activity = ReturnType<typeof createActivity>;
 
 export interface ActivityPage {
   readonly limit: number;
@@ -103,12 +79,20 @@ export function createActivity(parts: {
   readonly clock: Clock;
   /** Of the operator command: noted with everything that an operator does. */
   readonly by?: OperatedBy;
-}): Activity {
+}) {
   const { database, clock, by } = parts;
   const operatedBy = (actor: NewActivity['actor']): [string | null, string | null] =>
     actor === 'operator' ? [by?.operator ?? null, by?.reason ?? null] : [null, null];
   return {
-    async record({ action, actor, accountId, details = {}, origin }, tx = database) {
+    /**
+     * Pass the transaction of the change itself, so that neither is kept without the other.
+     *
+     * @throws SessionEnded
+     */
+    async record(
+      { action, actor, accountId, details = {}, origin }: NewActivity,
+      tx: Queries = database,
+    ): Promise<void> {
       const recorded = await tx.query(
         `INSERT INTO activity (at, account_id, actor, action, details, address, browser,
             operator, reason, request_id)
@@ -133,7 +117,12 @@ export function createActivity(parts: {
       if (recorded.length === 0) throw new SessionEnded();
     },
 
-    async recordAll(entries, tx, origin) {
+    /** Many at once, in the order given. @param origin of all of them. */
+    async recordAll(
+      entries: readonly Omit<NewActivity, 'origin'>[],
+      tx: Queries,
+      origin?: Origin,
+    ): Promise<void> {
       if (entries.length === 0) return;
       await tx.query(
         `INSERT INTO activity (at, account_id, actor, action, details, address, browser,
@@ -156,7 +145,17 @@ export function createActivity(parts: {
       );
     },
 
-    partOf({ action, actor, accountId, details = {}, origin }, rows, use) {
+    /**
+     * Returns an INSERT for use inside a larger statement. It adds one entry for each row of `rows`, a
+     * table or CTE of that statement, and merges the row's column `details` into the entry's own.
+     *
+     * @param use adds a parameter to the statement and answers its name.
+     */
+    partOf(
+      { action, actor, accountId, details = {}, origin }: NewActivity,
+      rows: string,
+      use: (value: unknown) => string,
+    ): string {
       const [address, browser] = valuesOf(origin);
       const [operator, reason] = operatedBy(actor);
       const requestId = currentRequest()?.requestId ?? null;
@@ -169,7 +168,11 @@ export function createActivity(parts: {
         FROM ${rows}`;
     },
 
-    async of(accountId, { limit, before = Number.MAX_SAFE_INTEGER, actions, text }) {
+    /** The newest first. */
+    async of(
+      accountId: string,
+      { limit, before = Number.MAX_SAFE_INTEGER, actions, text }: ActivityPage,
+    ): Promise<ActivityRecord[]> {
       const rows = await database.query<ActivityRow>(
         `SELECT ${ACTIVITY_COLUMNS} FROM activity
           WHERE account_id = $1 AND id < $2
@@ -181,7 +184,8 @@ export function createActivity(parts: {
       return rows.map(activityFrom);
     },
 
-    removeOlderThan: (olderThan, limit) =>
+    /** Deletes at most `limit` records older than `olderThan`. @returns how many it were. */
+    removeOlderThan: (olderThan: Date, limit: number): Promise<number> =>
       deleteExpired(database, [{ table: 'activity', column: 'at' }], olderThan, limit),
   };
 }

@@ -34,12 +34,7 @@ export interface AuditRecord extends ActivityRecord {
   readonly email?: string;
 }
 
-export interface Audit {
-  /** The newest first. */
-  find(question: AuditQuestion): Promise<AuditRecord[]>;
-  /** Sign-ins that were refused after `since`, grouped by account and cause, latest first. */
-  refusedSignIns(since: Date, accountId?: string): Promise<RefusedSignIns[]>;
-}
+export type Audit = ReturnType<typeof createAudit>;
 
 /** Refused sign-ins of one account that are alike. */
 export interface RefusedSignIns extends Pick<ActivityRecord, 'action' | 'details'> {
@@ -57,8 +52,9 @@ const REFUSED_SIGN_INS: readonly Action[] = [
   'passkey_refused',
 ];
 
-export const createAudit = ({ database }: { readonly database: Queries }): Audit => ({
-  async find(question) {
+export const createAudit = ({ database }: { readonly database: Queries }) => ({
+  /** The newest first. */
+  async find(question: AuditQuestion): Promise<AuditRecord[]> {
     const { accountId, clientId, action, actor, lastFour, requestId, importId } = question;
     const { since, until, before, limit } = question;
     const asked = [
@@ -90,7 +86,8 @@ export const createAudit = ({ database }: { readonly database: Queries }): Audit
     }));
   },
 
-  refusedSignIns: (since, accountId) =>
+  /** Sign-ins that were refused after `since`, grouped by account and cause, latest first. */
+  refusedSignIns: (since: Date, accountId?: string): Promise<RefusedSignIns[]> =>
     database.query<RefusedSignIns>(
       `SELECT v.account_id AS "accountId", a.email, v.action, v.details, max(v.id) AS id,
           count(*)::integer AS count, min(v.at) AS first, max(v.at) AS last

@@ -40,23 +40,7 @@ export function keyActivity(
   return { action, actor, accountId, details, origin };
 }
 
-export interface ApiKeyCreation {
-  /**
-   * Makes a key. `value` is what was made, for the only time.
-   *
-   * @throws Refusal `api_key_invalid` with the problems `name_invalid` and `expiry_invalid`, or
-   *   `too_many_api_keys`.
-   * @throws AccountBusy
-   */
-  add(key: NewApiKey, origin: Origin): Promise<{ key: ApiKey; value: string }>;
-  /**
-   * As `add`, for a form that may be sent again, because of a second click or a lost answer: the
-   * key that was made with this form's key is answered again.
-   *
-   * @throws Refusal as `add`
-   */
-  addOnce(key: NewApiKey, form: CreationForm, origin: Origin): Promise<ApiKey>;
-}
+export type ApiKeyCreation = ReturnType<typeof createApiKeyCreation>;
 
 export interface NewApiKey {
   readonly accountId: string;
@@ -89,7 +73,7 @@ export function createApiKeyCreation(parts: {
   readonly database: Database;
   readonly clock: Clock;
   readonly activity: Activity;
-}): ApiKeyCreation {
+}) {
   const { database, clock, activity } = parts;
 
   async function requireRoom(tx: Queries, accountId: string, limit: number): Promise<void> {
@@ -150,8 +134,23 @@ export function createApiKeyCreation(parts: {
   }
 
   return {
-    add: (key, origin) => create(key, undefined, origin),
-    addOnce: async (key, form, origin) => (await create(key, form, origin)).key,
+    /**
+     * Makes a key. `value` is what was made, for the only time.
+     *
+     * @throws Refusal `api_key_invalid` with the problems `name_invalid` and `expiry_invalid`, or
+     *   `too_many_api_keys`.
+     * @throws AccountBusy
+     */
+    add: (key: NewApiKey, origin: Origin): Promise<{ key: ApiKey; value: string }> =>
+      create(key, undefined, origin),
+    /**
+     * As `add`, for a form that may be sent again, because of a second click or a lost answer: the
+     * key that was made with this form's key is answered again.
+     *
+     * @throws Refusal as `add`
+     */
+    addOnce: async (key: NewApiKey, form: CreationForm, origin: Origin): Promise<ApiKey> =>
+      (await create(key, form, origin)).key,
   };
 }
 

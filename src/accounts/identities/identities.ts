@@ -37,21 +37,7 @@ export interface UsedIdentity {
   readonly isFirstUse: boolean;
 }
 
-export interface Identities {
-  /** Records that it was used. The first use ends the one-time links of the account. */
-  use(identity: Identity): Promise<UsedIdentity | undefined>;
-  /**
-   * Never moves a link. An account that is suspended at this moment gets none: `taken`. A new link
-   * ends the one-time links of the account (migration 0043).
-   */
-  link(accountId: string, identity: Identity, tx: Queries): Promise<LinkOutcome>;
-  /** The oldest first. */
-  listOf(accountId: string): Promise<LinkedIdentity[]>;
-  /** @returns whether there was one. */
-  unlink(accountId: string, issuer: string, alongside: Alongside<Identity>): Promise<boolean>;
-  /** For who shows an account's ways in (ways-in.ts). @param providers as the settings have them. */
-  waysOf(providers: readonly KnownProvider[]): WaysOfKind;
-}
+export type Identities = ReturnType<typeof createIdentities>;
 
 interface IdentityRow {
   readonly issuer: string;
@@ -72,7 +58,7 @@ export function createIdentities({
 }: {
   readonly database: Database;
   readonly clock: Clock;
-}): Identities {
+}) {
   async function listOf(accountId: string, queries: Queries): Promise<LinkedIdentity[]> {
     const rows = await queries.query<IdentityRow>(
       `SELECT issuer, subject, created_at, last_used_at FROM account_identities
@@ -130,7 +116,8 @@ export function createIdentities({
   }
 
   return {
-    async use({ issuer, subject }) {
+    /** Records that it was used. The first use ends the one-time links of the account. */
+    async use({ issuer, subject }: Identity): Promise<UsedIdentity | undefined> {
       // One statement, so that the account is as it was while the link was there: who takes the link
       // away ends the sessions of that account.
       const [row] = await database.query<AccountRow>(
@@ -149,7 +136,15 @@ export function createIdentities({
       return link && useFirst({ issuer, subject }, link.account_id);
     },
 
-    async link(accountId, { issuer, subject }, tx) {
+    /**
+     * Never moves a link. An account that is suspended at this moment gets none: `taken`. A new link
+     * ends the one-time links of the account (migration 0043).
+     */
+    async link(
+      accountId: string,
+      { issuer, subject }: Identity,
+      tx: Queries,
+    ): Promise<LinkOutcome> {
       // One atomic step: either of the two constraints turns the second one away.
       const made = await tx.query(
         `INSERT INTO account_identities (issuer, subject, account_id, created_at, last_used_at)
@@ -167,16 +162,19 @@ export function createIdentities({
       return known.length > 0 ? 'known' : 'taken';
     },
 
-    listOf: (accountId) => listOf(accountId, database),
+    /** The oldest first. */
+    listOf: (accountId: string): Promise<LinkedIdentity[]> => listOf(accountId, database),
 
-    unlink: (accountId, issuer, alongside) =>
+    /** @returns whether there was one. */
+    unlink: (accountId: string, issuer: string, alongside: Alongside<Identity>): Promise<boolean> =>
       database.transaction(async (tx) => {
         const gone = await remove(accountId, issuer, tx);
         if (gone) await alongside(tx, gone);
         return gone !== undefined;
       }),
 
-    waysOf: (providers) => ({
+    /** For who shows an account's ways in (ways-in.ts). @param providers as the settings have them. */
+    waysOf: (providers: readonly KnownProvider[]): WaysOfKind => ({
       of: async (accountId, tx = database) =>
         (await listOf(accountId, tx)).map(({ issuer, createdAt, lastUsedAt }) => {
           const known = providers.find((provider) => provider.issuer === issuer);

@@ -13,49 +13,29 @@ export interface EndedElsewhere {
   readonly sessions: number;
 }
 
-export interface UpstreamSessions {
-  /** To be noted before the session is kept: see `isNoted`. */
-  note(
-    uid: string,
-    of: Identity & { readonly sid: string | undefined },
-    seconds: number,
-  ): Promise<void>;
-  /** For a session that takes the place of another. @returns false where that one was ended. */
-  move(uid: string, to: string, seconds: number): Promise<boolean>;
-  /** After the session was kept: false where a sign-out came in between, which then ends it. */
-  isNoted(uid: string): Promise<boolean>;
-  /**
-   * Ends what came of one session there, or of all of the person's where no `sid` is named. From
-   * then on `finishEnded` has them to take out of the token store.
-   *
-   * @param token counts once.
-   * @param alongside what else happens with it, or it does not.
-   * @returns undefined for a token that was used.
-   */
-  end(
-    logout: {
-      readonly issuer: string;
-      readonly subject: string | undefined;
-      readonly sid: string | undefined;
-      readonly token: { readonly id: string; readonly seconds: number };
-    },
-    alongside: Alongside<EndedElsewhere>,
-  ): Promise<EndedElsewhere | undefined>;
-  /** @param endSession by its uid. @returns how many it were, of at most `limit`. */
-  finishEnded(endSession: (uid: string) => Promise<void>, limit: number): Promise<number>;
-  /** Forgets up to `limit` of what has expired. @returns how many it were. */
-  removeExpired(limit: number): Promise<number>;
+interface LogoutElsewhere {
+  readonly issuer: string;
+  readonly subject: string | undefined;
+  readonly sid: string | undefined;
+  readonly token: { readonly id: string; readonly seconds: number };
 }
+
+export type UpstreamSessions = ReturnType<typeof createUpstreamSessions>;
 
 export function createUpstreamSessions(parts: {
   readonly database: Database;
   readonly clock: Clock;
-}): UpstreamSessions {
+}) {
   const { database, clock } = parts;
   const after = (seconds: number): Date => new Date(clock() + seconds * 1000);
 
   return {
-    async note(uid, { issuer, subject, sid }, seconds) {
+    /** To be noted before the session is kept: see `isNoted`. */
+    async note(
+      uid: string,
+      { issuer, subject, sid }: Identity & { readonly sid: string | undefined },
+      seconds: number,
+    ): Promise<void> {
       await database.query(
         `INSERT INTO upstream_sessions (uid, issuer, subject, sid, expires_at)
           VALUES ($1, $2, $3, $4, $5)`,
@@ -63,7 +43,8 @@ export function createUpstreamSessions(parts: {
       );
     },
 
-    async move(uid, to, seconds) {
+    /** For a session that takes the place of another. @returns false where that one was ended. */
+    async move(uid: string, to: string, seconds: number): Promise<boolean> {
       const moved = await database.query(
         `UPDATE upstream_sessions SET uid = $2, expires_at = $3
           WHERE uid = $1 AND ended_at IS NULL RETURNING 1`,
@@ -72,7 +53,8 @@ export function createUpstreamSessions(parts: {
       return moved.length > 0;
     },
 
-    async isNoted(uid) {
+    /** After the session was kept: false where a sign-out came in between, which then ends it. */
+    async isNoted(uid: string): Promise<boolean> {
       const rows = await database.query(
         'SELECT FROM upstream_sessions WHERE uid = $1 AND ended_at IS NULL',
         [uid],
@@ -80,7 +62,18 @@ export function createUpstreamSessions(parts: {
       return rows.length > 0;
     },
 
-    end: ({ issuer, subject, sid, token }, alongside) =>
+    /**
+     * Ends what came of one session there, or of all of the person's where no `sid` is named. From
+     * then on `finishEnded` has them to take out of the token store.
+     *
+     * @param token counts once.
+     * @param alongside what else happens with it, or it does not.
+     * @returns undefined for a token that was used.
+     */
+    end: (
+      { issuer, subject, sid, token }: LogoutElsewhere,
+      alongside: Alongside<EndedElsewhere>,
+    ): Promise<EndedElsewhere | undefined> =>
       database.transaction(async (tx) => {
         // Of several that bring the same token one gets its row in.
         const isNew = await tx.query(
@@ -108,7 +101,8 @@ export function createUpstreamSessions(parts: {
         return outcome;
       }),
 
-    async finishEnded(endSession, limit) {
+    /** @param endSession by its uid. @returns how many it were, of at most `limit`. */
+    async finishEnded(endSession: (uid: string) => Promise<void>, limit: number): Promise<number> {
       const ended = await database.query<{ uid: string }>(
         `SELECT uid FROM upstream_sessions WHERE ended_at IS NOT NULL ORDER BY ended_at LIMIT $1`,
         [limit],
@@ -123,6 +117,7 @@ export function createUpstreamSessions(parts: {
       return ended.length;
     },
 
+    /** Forgets up to `limit` of what has expired. @returns how many it were. */
     removeExpired: expiryJob(parts, [
       { table: 'upstream_sessions', column: 'expires_at' },
       { table: 'logout_tokens', column: 'expires_at' },

@@ -10,18 +10,7 @@ export const UNWANTED_MAIL = ['new_device', 'new_connection', 'new_api_key'] as 
 export type UnwantedMail = (typeof UNWANTED_MAIL)[number];
 type Told = keyof typeof TEXTS;
 
-export interface AccountMail {
-  /**
-   * Returns at once. Whether the person wants it is looked up then.
-   *
-   * @param about the client, the key or the way in by name, where it is about one.
-   * @param browser in words.
-   * @param more lines of their own, each a sentence.
-   * @param path in the place of the page that the mail leads to.
-   * @returns whether it was sent, for the few who depend on it. Never rejects.
-   */
-  tell(accountId: string, what: Told, from: From): Promise<boolean>;
-}
+export type AccountMail = ReturnType<typeof createAccountMail>;
 
 interface From {
   readonly origin: Origin;
@@ -37,10 +26,19 @@ export function createAccountMail(parts: {
   readonly sendMail: SendMail;
   readonly beside: MailBeside;
   readonly clock: () => number;
-}): AccountMail {
+}) {
   const { issuer, accounts, sendMail, beside, clock } = parts;
   return {
-    tell(accountId, what, from) {
+    /**
+     * Returns at once. Whether the person wants it is looked up then.
+     *
+     * @param about the client, the key or the way in by name, where it is about one.
+     * @param browser in words.
+     * @param more lines of their own, each a sentence.
+     * @param path in the place of the page that the mail leads to.
+     * @returns whether it was sent, for the few who depend on it. Never rejects.
+     */
+    tell(accountId: string, what: Told, from: From): Promise<boolean> {
       const at = new Date(clock());
       return beside.begin(`a notice (${what})`, async () => {
         const account = await accounts.find(accountId);

@@ -84,19 +84,7 @@ async function createTransporter({ href, hostname, password }: URL): Promise<Tra
   }).use('stream', refuseOtherRecipient);
 }
 
-/** Sends mail beside the request it follows from: nobody waits for it, and nothing fails with it. */
-export interface MailBeside {
-  /**
-   * Returns at once.
-   *
-   * @param what for the log.
-   * @param work resolves with whether a mail was sent.
-   * @returns whether it was, for the few requests that depend on it. Never rejects.
-   */
-  begin(what: string, work: () => Promise<boolean>): Promise<boolean>;
-  /** Resolves when what was begun is done. */
-  close(): Promise<void>;
-}
+export type MailBeside = ReturnType<typeof createMailBeside>;
 
 /** Told of each mail. */
 export interface MailOutcomes {
@@ -106,16 +94,24 @@ export interface MailOutcomes {
 /** More at the same time are dropped: each holds memory and a connection to the mail server. */
 const MOST_AT_ONCE = 100;
 
+/** Sends mail beside the request it follows from: nobody waits for it, and nothing fails with it. */
 export function createMailBeside({
   log,
   outcomes,
 }: {
   readonly log: Logger;
   readonly outcomes: MailOutcomes;
-}): MailBeside {
+}) {
   const begun = new Set<Promise<boolean>>();
   return {
-    begin(what, work) {
+    /**
+     * Returns at once.
+     *
+     * @param what for the log.
+     * @param work resolves with whether a mail was sent.
+     * @returns whether it was, for the few requests that depend on it. Never rejects.
+     */
+    begin(what: string, work: () => Promise<boolean>): Promise<boolean> {
       if (begun.size >= MOST_AT_ONCE) {
         outcomes.mailed('dropped');
         log.warn({ what }, 'too many mails at once: one was dropped');
@@ -136,7 +132,8 @@ export function createMailBeside({
       return sending;
     },
 
-    async close() {
+    /** Resolves when what was begun is done. */
+    async close(): Promise<void> {
       await Promise.all(begun);
     },
   };

@@ -5,28 +5,7 @@ import { createMemory } from '../../storage/memory.ts';
 import { byName, type Page, type PageRequest, pageOf } from '../../storage/pages.ts';
 import type { Queries } from '../../storage/queries.ts';
 
-export interface Bars {
-  /** The ids of the organizations that do not let this client in. */
-  of(clientId: string): Promise<ReadonlySet<string>>;
-  /** Those of these organizations, by client; a client that none of them bars is left out. */
-  within(organizationIds: readonly string[]): Promise<ReadonlyMap<string, readonly Bar[]>>;
-  /** What one organization or all of them block, by organization, the latest first. */
-  list(
-    page: PageRequest,
-    only?: { readonly organizationId?: string | undefined; readonly clientId?: string | undefined },
-  ): Promise<Page<ListedBar>>;
-  /**
-   * Bars a client wherever another client of its owner is barred that has, or had when it was barred,
-   * one of the same redirect hosts.
-   *
-   * @param client `formerRedirectUris`: those that it had before, none for a new one. An organization
-   *   that lets the client in with a host has decided about that host.
-   * @param tx of the change of the client. Call `forget` after it.
-   */
-  follow(tx: Queries, client: FollowingClient): Promise<void>;
-  /** For who changed them, and answers sooner than the database tells. */
-  forget(clientId: string): void;
-}
+export type Bars = ReturnType<typeof createBars>;
 
 export interface FollowingClient {
   readonly id: string;
@@ -62,11 +41,12 @@ export function createBars(parts: {
   readonly database: Queries;
   readonly changes: ChangeFeed;
   readonly clock: Clock;
-}): Bars {
+}) {
   const { database, clock } = parts;
   const memory = createMemory<ReadonlySet<string>>({ ...parts, topics: ['bars'] });
   return {
-    of: (clientId) =>
+    /** The ids of the organizations that do not let this client in. */
+    of: (clientId: string): Promise<ReadonlySet<string>> =>
       memory.find(clientId, async () => {
         const rows = await database.query<{ id: string }>(
           'SELECT organization_id AS id FROM barred_clients WHERE client_id = $1',
@@ -75,7 +55,8 @@ export function createBars(parts: {
         return new Set(rows.map(({ id }) => id));
       }),
 
-    async within(organizationIds) {
+    /** Those of these organizations, by client; a client that none of them bars is left out. */
+    async within(organizationIds: readonly string[]): Promise<ReadonlyMap<string, readonly Bar[]>> {
       const rows = await database.query<Bar>(
         `SELECT client_id AS "clientId", organization_id AS "organizationId", barred_at AS at, follows
           FROM barred_clients WHERE organization_id = ANY($1)`,
@@ -84,7 +65,17 @@ export function createBars(parts: {
       return Map.groupBy(rows, ({ clientId }) => clientId);
     },
 
-    list: (page, { organizationId, clientId } = {}) =>
+    /** What one organization or all of them block, by organization, the latest first. */
+    list: (
+      page: PageRequest,
+      {
+        organizationId,
+        clientId,
+      }: {
+        readonly organizationId?: string | undefined;
+        readonly clientId?: string | undefined;
+      } = {},
+    ): Promise<Page<ListedBar>> =>
       pageOf<ListedBar>(
         database,
         {
@@ -110,7 +101,18 @@ export function createBars(parts: {
         page,
       ),
 
-    async follow(tx, { id, ownerAccountId, redirectUris, formerRedirectUris }) {
+    /**
+     * Bars a client wherever another client of its owner is barred that has, or had when it was barred,
+     * one of the same redirect hosts.
+     *
+     * @param client `formerRedirectUris`: those that it had before, none for a new one. An organization
+     *   that lets the client in with a host has decided about that host.
+     * @param tx of the change of the client. Call `forget` after it.
+     */
+    async follow(
+      tx: Queries,
+      { id, ownerAccountId, redirectUris, formerRedirectUris }: FollowingClient,
+    ): Promise<void> {
       const former = hostsOf(formerRedirectUris);
       const hosts = hostsOf(redirectUris).filter((host) => !former.includes(host));
       if (hosts.length === 0) return;
@@ -149,7 +151,8 @@ export function createBars(parts: {
       );
     },
 
-    forget: (clientId) => memory.forget('bars', clientId),
+    /** For who changed them, and answers sooner than the database tells. */
+    forget: (clientId: string): void => memory.forget('bars', clientId),
   };
 }
 

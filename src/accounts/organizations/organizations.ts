@@ -10,7 +10,6 @@ import {
   createPlaces,
   isOrganizationId,
   type Place,
-  type Places,
   takenBy,
   unknownOrganization,
 } from './places.ts';
@@ -30,43 +29,17 @@ export interface ListedWarehouse extends WarehouseRecord {
   readonly organizationName: string;
 }
 
-export interface Organizations extends Places {
-  /** By name. */
-  list(page?: PageRequest): Promise<Page<OrganizationRecord>>;
-  /**
-   * By the name of the organization, and by its own.
-   *
-   * @param organizationId only those of this one.
-   * @throws Refusal `organization_unknown`
-   */
-  listWarehouses(page?: PageRequest, organizationId?: string): Promise<Page<ListedWarehouse>>;
-  /** @throws Refusal `name_invalid` or `external_id_taken` */
-  add(
-    organization: { readonly name: string; readonly externalId?: string | undefined },
-    alongside?: Alongside<OrganizationRecord>,
-  ): Promise<OrganizationRecord>;
-  /** @throws Refusal `name_invalid`, `organization_unknown` or `external_id_taken` */
-  addWarehouse(
-    warehouse: {
-      readonly organizationId: string;
-      readonly name: string;
-      readonly externalId?: string | undefined;
-    },
-    alongside?: Alongside<WarehouseRecord>,
-  ): Promise<WarehouseRecord>;
-}
+export type Organizations = ReturnType<typeof createOrganizations>;
 
-export function createOrganizations(parts: {
-  readonly database: Database;
-  readonly clock: Clock;
-}): Organizations {
+export function createOrganizations(parts: { readonly database: Database; readonly clock: Clock }) {
   const { database, clock } = parts;
   const places = createPlaces(database);
 
   return {
     ...places,
 
-    async list(page = {}) {
+    /** By name. */
+    async list(page: PageRequest = {}): Promise<Page<OrganizationRecord>> {
       const query = {
         select: `SELECT o.id, o.name, o.created_at AS "createdAt", o.external_id AS "externalId",
           (SELECT count(*)::integer FROM warehouses w WHERE w.organization_id = o.id) AS warehouses
@@ -77,7 +50,16 @@ export function createOrganizations(parts: {
       return pageOf<OrganizationRecord>(database, query, page);
     },
 
-    async listWarehouses(page = {}, organizationId) {
+    /**
+     * By the name of the organization, and by its own.
+     *
+     * @param organizationId only those of this one.
+     * @throws Refusal `organization_unknown`
+     */
+    async listWarehouses(
+      page: PageRequest = {},
+      organizationId?: string,
+    ): Promise<Page<ListedWarehouse>> {
       if (organizationId !== undefined) await places.find('organization', organizationId);
       const query = {
         select: `SELECT w.id, w.name, w.organization_id AS "organizationId",
@@ -91,7 +73,14 @@ export function createOrganizations(parts: {
       return pageOf<ListedWarehouse>(database, query, page);
     },
 
-    async add({ name: entered, externalId }, alongside) {
+    /** @throws Refusal `name_invalid` or `external_id_taken` */
+    async add(
+      {
+        name: entered,
+        externalId,
+      }: { readonly name: string; readonly externalId?: string | undefined },
+      alongside?: Alongside<OrganizationRecord>,
+    ): Promise<OrganizationRecord> {
       const organization = {
         id: randomId('org_', 16),
         name: displayName(entered),
@@ -113,7 +102,19 @@ export function createOrganizations(parts: {
       return organization;
     },
 
-    async addWarehouse({ organizationId, name: entered, externalId }, alongside) {
+    /** @throws Refusal `name_invalid`, `organization_unknown` or `external_id_taken` */
+    async addWarehouse(
+      {
+        organizationId,
+        name: entered,
+        externalId,
+      }: {
+        readonly organizationId: string;
+        readonly name: string;
+        readonly externalId?: string | undefined;
+      },
+      alongside?: Alongside<WarehouseRecord>,
+    ): Promise<WarehouseRecord> {
       if (!isOrganizationId(organizationId)) throw unknownOrganization(organizationId);
       const warehouse = {
         id: randomId('wh_', 16),

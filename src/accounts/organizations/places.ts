@@ -3,30 +3,7 @@ import { Refusal, refuseViolations } from '../../base/refusal.ts';
 import type { Alongside, Database, Queries } from '../../storage/queries.ts';
 import { displayName } from '../display-name.ts';
 
-export interface Places {
-  /** @throws Refusal `organization_unknown` or `warehouse_unknown` */
-  find(kind: PlaceKind, id: string): Promise<FoundPlace>;
-  /**
-   * Changes what it is called, here or in the system that imports it: with an external id the next
-   * import takes it for its own.
-   *
-   * @throws Refusal `organization_unknown`, `warehouse_unknown`, `name_invalid` or `external_id_taken`
-   */
-  edit(
-    kind: PlaceKind,
-    id: string,
-    changes: PlaceChanges,
-    alongside?: Alongside<Place>,
-  ): Promise<Place>;
-  /**
-   * Removes it with all access to it: from the next call on nobody reaches it.
-   *
-   * @throws Refusal `organization_unknown` or `warehouse_unknown`
-   */
-  remove(kind: PlaceKind, id: string, alongside?: Alongside<Place>): Promise<Place>;
-  /** What goes with it. */
-  dependents(kind: PlaceKind, id: string): Promise<Dependents>;
-}
+export type Places = ReturnType<typeof createPlaces>;
 
 export type PlaceKind = 'organization' | 'warehouse';
 
@@ -54,11 +31,23 @@ export interface Dependents {
   readonly machines: number;
 }
 
-export function createPlaces(database: Database): Places {
+export function createPlaces(database: Database) {
   return {
-    find: (kind, id) => findPlace(database, kind, id),
+    /** @throws Refusal `organization_unknown` or `warehouse_unknown` */
+    find: (kind: PlaceKind, id: string): Promise<FoundPlace> => findPlace(database, kind, id),
 
-    edit: (kind, id, { name, externalId }, alongside) =>
+    /**
+     * Changes what it is called, here or in the system that imports it: with an external id the next
+     * import takes it for its own.
+     *
+     * @throws Refusal `organization_unknown`, `warehouse_unknown`, `name_invalid` or `external_id_taken`
+     */
+    edit: (
+      kind: PlaceKind,
+      id: string,
+      { name, externalId }: PlaceChanges,
+      alongside?: Alongside<Place>,
+    ): Promise<Place> =>
       refuseViolations(
         takenBy(externalId),
         change(
@@ -71,8 +60,13 @@ export function createPlaces(database: Database): Places {
         ),
       ),
 
+    /**
+     * Removes it with all access to it: from the next call on nobody reaches it.
+     *
+     * @throws Refusal `organization_unknown` or `warehouse_unknown`
+     */
     // What depends on it goes with it, and nodes are told of each row.
-    remove: (kind, id, alongside) =>
+    remove: (kind: PlaceKind, id: string, alongside?: Alongside<Place>): Promise<Place> =>
       change(
         kind,
         `DELETE FROM ${PLACES[kind].table} WHERE id = $1 RETURNING id, name, external_id AS "externalId"`,
@@ -80,7 +74,8 @@ export function createPlaces(database: Database): Places {
         alongside,
       ),
 
-    async dependents(kind, id) {
+    /** What goes with it. */
+    async dependents(kind: PlaceKind, id: string): Promise<Dependents> {
       const [row] = await database.query<Dependents>(
         `SELECT count(account_id)::integer AS people, count(client_id)::integer AS machines,
             (SELECT count(*) FROM warehouses WHERE organization_id = $1)::integer AS warehouses

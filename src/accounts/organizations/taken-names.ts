@@ -2,17 +2,7 @@
 import { holdsReserved, lookOf, reservedWords } from '../../base/name-rules.ts';
 import type { Queries } from '../../storage/queries.ts';
 
-export interface TakenNames {
-  /**
-   * Says whether the name looks like that of the service, of an organization or of a client that the
-   * operator verified. Owners and admins may use the name of their organization, and owners of a
-   * verified client its name. One query, whatever the answer is.
-   *
-   * @param tx of the change that needs the name.
-   * @param ownerAccountId absent where the operator provides the client.
-   */
-  isTaken(tx: Queries, name: string, ownerAccountId: string | undefined): Promise<boolean>;
-}
+export type TakenNames = ReturnType<typeof createTakenNames>;
 
 interface Candidate {
   /** Null for a client. */
@@ -25,10 +15,18 @@ interface Candidate {
 /** How many names of organizations are compared at once where their keys are missing. */
 const BATCH = 1_000;
 
-export function createTakenNames(issuer: string): TakenNames {
+export function createTakenNames(issuer: string) {
   const reserved = reservedWords(issuer);
   return {
-    async isTaken(tx, name, ownerAccountId) {
+    /**
+     * Says whether the name looks like that of the service, of an organization or of a client that the
+     * operator verified. Owners and admins may use the name of their organization, and owners of a
+     * verified client its name. One query, whatever the answer is.
+     *
+     * @param tx of the change that needs the name.
+     * @param ownerAccountId absent where the operator provides the client.
+     */
+    async isTaken(tx: Queries, name: string, ownerAccountId: string | undefined): Promise<boolean> {
       const look = lookOf(name);
       let isTaken = holdsReserved(name, reserved);
       let after: string | undefined = '';

@@ -9,42 +9,7 @@ import type { LinkPurpose, PasswordLinks } from './links.ts';
 import { hashPassword, refusePassword } from './password.ts';
 import { RecoveryMustWait, type RecoveryWaits } from './recovery-waits.ts';
 
-/** Each change ends every browser session of the account and uses up its links. */
-export interface PasswordChanges {
-  /**
-   * Whether it is the person who asks is for the caller to know.
-   *
-   * @param origin with their session: a password may wait for its turn, and what was asked for before
-   *   a recovery sets nothing after it.
-   * @param alongside what else happens with the change, or the change does not.
-   * @throws Refusal `password_refused`
-   * @throws SessionEnded, TooManyPasswords
-   */
-  change(
-    account: Account,
-    password: string,
-    origin: Origin,
-    alongside?: Alongside<Account>,
-  ): Promise<Account>;
-  /**
-   * @returns undefined when the link is not good (any more), which is so for all but one of those
-   *   who use it at the same moment.
-   * @throws Refusal `password_refused`, TooManyPasswords or RecoveryMustWait: the link is then as good
-   *   as before.
-   */
-  changeByLink(
-    token: string,
-    password: string,
-    origin: Origin,
-    alongside?: Alongside<Account>,
-  ): Promise<Recovered | undefined>;
-  /** As `changeByLink` where nobody has a password: the link itself is then who they are. */
-  useLink(
-    token: string,
-    origin: Origin,
-    alongside?: Alongside<Account>,
-  ): Promise<Recovered | undefined>;
-}
+export type PasswordChanges = ReturnType<typeof createPasswordChanges>;
 
 export interface Recovered {
   readonly account: Account;
@@ -62,13 +27,14 @@ interface Change {
   readonly alongside: Alongside<Account> | undefined;
 }
 
+/** Each change ends every browser session of the account and uses up its links. */
 export function createPasswordChanges(parts: {
   readonly database: Database;
   readonly accounts: AccountRegistry;
   readonly links: PasswordLinks;
   readonly activity: Activity;
   readonly recoveryWaits: Pick<RecoveryWaits, 'mustWait'>;
-}): PasswordChanges {
+}) {
   const { database, accounts, links, activity, recoveryWaits } = parts;
   /** Of each link that is being used, when the last one of its uses so far is over. */
   const inUse = new Map<string, Promise<unknown>>();
@@ -134,16 +100,45 @@ export function createPasswordChanges(parts: {
   }
 
   return {
-    async change(account, password, origin, alongside) {
+    /**
+     * Whether it is the person who asks is for the caller to know.
+     *
+     * @param origin with their session: a password may wait for its turn, and what was asked for before
+     *   a recovery sets nothing after it.
+     * @param alongside what else happens with the change, or the change does not.
+     * @throws Refusal `password_refused`
+     * @throws SessionEnded, TooManyPasswords
+     */
+    async change(
+      account: Account,
+      password: string,
+      origin: Origin,
+      alongside?: Alongside<Account>,
+    ): Promise<Account> {
       const isAllowed = async (): Promise<boolean> => true;
       const changed = await change(account, { origin, password, isAllowed, alongside });
       if (!changed) throw new Error(`the account ${account.id} is gone`);
       return changed;
     },
 
-    changeByLink: (token, password, origin, alongside) =>
-      useInTurn(token, { origin, password, alongside }),
+    /**
+     * @returns undefined when the link is not good (any more), which is so for all but one of those
+     *   who use it at the same moment.
+     * @throws Refusal `password_refused`, TooManyPasswords or RecoveryMustWait: the link is then as good
+     *   as before.
+     */
+    changeByLink: (
+      token: string,
+      password: string,
+      origin: Origin,
+      alongside?: Alongside<Account>,
+    ): Promise<Recovered | undefined> => useInTurn(token, { origin, password, alongside }),
 
-    useLink: (token, origin, alongside) => useInTurn(token, { origin, alongside }),
+    /** As `changeByLink` where nobody has a password: the link itself is then who they are. */
+    useLink: (
+      token: string,
+      origin: Origin,
+      alongside?: Alongside<Account>,
+    ): Promise<Recovered | undefined> => useInTurn(token, { origin, alongside }),
   };
 }

@@ -6,10 +6,7 @@ import type { Origin } from '../activity/activity.ts';
 import { hasMailbox, type MailBeside, type Message, type SendMail } from '../mail/mail.ts';
 import type { LinkPurpose, PasswordLinks } from './links.ts';
 
-export interface PasswordLinkRequests {
-  /** Returns at once. What becomes of it is seen by nobody but the person the mail reaches. */
-  begin(email: string, origin: Origin): void;
-}
+export type PasswordLinkRequests = ReturnType<typeof createPasswordLinkRequests>;
 
 export function createPasswordLinkRequests(parts: {
   readonly issuer: string;
@@ -19,7 +16,7 @@ export function createPasswordLinkRequests(parts: {
   /** Links per account: nobody can fill somebody's mailbox. */
   readonly perAccount: AttemptLimit;
   readonly beside: MailBeside;
-}): PasswordLinkRequests {
+}) {
   const { issuer, accounts, links, sendMail, perAccount, beside } = parts;
 
   async function sendLink(email: string, origin: Origin): Promise<boolean> {
@@ -36,8 +33,10 @@ export function createPasswordLinkRequests(parts: {
   }
 
   return {
-    begin: (email, origin) =>
-      beside.begin('a link to set a password', () => sendLink(email, origin)),
+    /** Returns at once. What becomes of it is seen by nobody but the person the mail reaches. */
+    begin(email: string, origin: Origin): void {
+      beside.begin('a link to set a password', () => sendLink(email, origin));
+    },
   };
 }
 

@@ -24,29 +24,7 @@ export interface KeptLink {
   readonly expiresAt: Date;
 }
 
-export interface PasswordLinks {
-  /**
-   * Makes a link for a day (`confirmed`: ten minutes), beside those that are good already. `token` is
-   * kept as a hash only.
-   *
-   * @param by the operator, or the person, who then made it from somewhere.
-   */
-  make(
-    account: Account,
-    purpose: LinkPurpose,
-    by: 'operator' | Origin,
-  ): Promise<{ token: string; expiresAt: Date }>;
-  /** Whose password a link sets, as long as it is good. Looking at it does not use it up. */
-  find(token: string): Promise<PasswordLink | undefined>;
-  /** A link that is kept, whether it works or not: for the operator. */
-  look(token: string): Promise<KeptLink | undefined>;
-  /** @returns false for all but one of those who use it at the same moment, and when it is over. */
-  use(token: string, tx: Queries): Promise<boolean>;
-  /** Uses up every link of an account. */
-  forget(accountId: string, tx: Queries): Promise<void>;
-  /** Forgets up to `limit` links that are over. @returns how many it were. */
-  removeExpired(limit: number): Promise<number>;
-}
+export type PasswordLinks = ReturnType<typeof createPasswordLinks>;
 
 /** Milliseconds. */
 const DAY = 24 * 3_600_000;
@@ -58,11 +36,21 @@ export function createPasswordLinks(parts: {
   readonly clock: Clock;
   readonly accounts: AccountRegistry;
   readonly activity: Activity;
-}): PasswordLinks {
+}) {
   const { database, clock, accounts, activity } = parts;
 
   return {
-    async make({ id: accountId, email }, purpose, by) {
+    /**
+     * Makes a link for a day (`confirmed`: ten minutes), beside those that are good already. `token` is
+     * kept as a hash only.
+     *
+     * @param by the operator, or the person, who then made it from somewhere.
+     */
+    async make(
+      { id: accountId, email }: Account,
+      purpose: LinkPurpose,
+      by: 'operator' | Origin,
+    ): Promise<{ token: string; expiresAt: Date }> {
       const token = randomId('', 43);
       const now = clock();
       const expiresAt = new Date(now + LIFETIME[purpose]);
@@ -85,7 +73,8 @@ export function createPasswordLinks(parts: {
       return { token, expiresAt };
     },
 
-    async find(token) {
+    /** Whose password a link sets, as long as it is good. Looking at it does not use it up. */
+    async find(token: string): Promise<PasswordLink | undefined> {
       if (!TOKEN.test(token)) return undefined;
       const [link] = await database.query<{ account_id: string; purpose: LinkPurpose }>(
         'SELECT account_id, purpose FROM password_links WHERE token_hash = $1 AND expires_at > $2',
@@ -97,7 +86,8 @@ export function createPasswordLinks(parts: {
       return { account, purpose: link.purpose };
     },
 
-    async look(token) {
+    /** A link that is kept, whether it works or not: for the operator. */
+    async look(token: string): Promise<KeptLink | undefined> {
       if (!TOKEN.test(token)) return undefined;
       const [link] = await database.query<KeptLink>(
         `SELECT account_id AS "accountId", purpose, created_at AS "createdAt",
@@ -107,7 +97,8 @@ export function createPasswordLinks(parts: {
       return link;
     },
 
-    async use(token, tx) {
+    /** @returns false for all but one of those who use it at the same moment, and when it is over. */
+    async use(token: string, tx: Queries): Promise<boolean> {
       // One atomic step: of several that delete the row one gets it back.
       const used = await tx.query(
         'DELETE FROM password_links WHERE token_hash = $1 AND expires_at > $2 RETURNING 1',
@@ -116,10 +107,12 @@ export function createPasswordLinks(parts: {
       return used.length > 0;
     },
 
-    async forget(accountId, tx) {
+    /** Uses up every link of an account. */
+    async forget(accountId: string, tx: Queries): Promise<void> {
       await tx.query('DELETE FROM password_links WHERE account_id = $1', [accountId]);
     },
 
+    /** Forgets up to `limit` links that are over. @returns how many it were. */
     removeExpired: expiryJob(parts, [{ table: 'password_links', column: 'expires_at' }]),
   };
 }

@@ -22,26 +22,7 @@ export interface RecoveryWait {
   readonly isReady: boolean;
 }
 
-export interface RecoveryWaits {
-  /** The recovery that was started for an account, if it is neither done nor cancelled nor too old. */
-  find(accountId: string, queries?: Queries): Promise<RecoveryWait | undefined>;
-  /** Whether this link opens the account only after a wait that is not over, or not started. */
-  mustWait(link: PasswordLink, queries?: Queries): Promise<boolean>;
-  /**
-   * Uses a link up to start the wait, once the person is informed.
-   *
-   * @param inform mails the person. @returns whether the mail was sent.
-   * @returns the wait, which may have been started before; `not informed`, with nothing started, if
-   *   the mail was not sent; undefined for a link that is used or expired.
-   */
-  start(
-    token: string,
-    origin: Origin,
-    inform: (account: Account, wait: RecoveryWait) => Promise<boolean>,
-  ): Promise<RecoveryWait | 'not informed' | undefined>;
-  /** Cancels the recovery and every open link. @returns whether there was one. */
-  stop(accountId: string, origin: Origin): Promise<boolean>;
-}
+export type RecoveryWaits = ReturnType<typeof createRecoveryWaits>;
 
 /** How long after the wait another link still recovers the account. */
 const USABLE_SECONDS = 7 * 86_400;
@@ -53,7 +34,7 @@ export function createRecoveryWaits(parts: {
   readonly activity: Pick<Activity, 'record'>;
   readonly waitSeconds: number;
   readonly strongerSignIns: Pick<StrongerSignIns, 'wouldBeDemanded'>;
-}): RecoveryWaits {
+}) {
   const { database, clock, links, activity, waitSeconds, strongerSignIns } = parts;
 
   function waitFrom(startedAt: Date): RecoveryWait {
@@ -62,14 +43,17 @@ export function createRecoveryWaits(parts: {
     return { startedAt, readyAt: new Date(ready), endsAt, isReady: ready <= clock() };
   }
 
-  const find: RecoveryWaits['find'] = async (accountId, queries = database) => {
+  async function find(
+    accountId: string,
+    queries: Queries = database,
+  ): Promise<RecoveryWait | undefined> {
     const [row] = await queries.query<{ started_at: Date }>(
       'SELECT started_at FROM recovery_waits WHERE account_id = $1',
       [accountId],
     );
     const wait = row && waitFrom(row.started_at);
     return wait && wait.endsAt.getTime() > clock() ? wait : undefined;
-  };
+  }
 
   const record = (what: string, accountId: string, origin: Origin, tx: Queries): Promise<void> =>
     activity.record(
@@ -79,9 +63,14 @@ export function createRecoveryWaits(parts: {
     );
 
   return {
+    /** The recovery that was started for an account, if it is neither done nor cancelled nor too old. */
     find,
 
-    async mustWait({ account, purpose }, queries = database) {
+    /** Whether this link opens the account only after a wait that is not over, or not started. */
+    async mustWait(
+      { account, purpose }: PasswordLink,
+      queries: Queries = database,
+    ): Promise<boolean> {
       // The operator has checked who it is, or a provider has just proved it.
       if (purpose !== 'forgotten') return false;
       const demand = await strongerSignIns.wouldBeDemanded(account.id, queries);
@@ -90,7 +79,18 @@ export function createRecoveryWaits(parts: {
       return !(await find(account.id, queries))?.isReady;
     },
 
-    async start(token, origin, inform) {
+    /**
+     * Uses a link up to start the wait, once the person is informed.
+     *
+     * @param inform mails the person. @returns whether the mail was sent.
+     * @returns the wait, which may have been started before; `not informed`, with nothing started, if
+     *   the mail was not sent; undefined for a link that is used or expired.
+     */
+    async start(
+      token: string,
+      origin: Origin,
+      inform: (account: Account, wait: RecoveryWait) => Promise<boolean>,
+    ): Promise<RecoveryWait | 'not informed' | undefined> {
       const link = await links.find(token);
       if (!link) return undefined;
       const { account } = link;
@@ -122,7 +122,8 @@ export function createRecoveryWaits(parts: {
       return started ? wait : find(account.id);
     },
 
-    stop: (accountId, origin) =>
+    /** Cancels the recovery and every open link. @returns whether there was one. */
+    stop: (accountId: string, origin: Origin): Promise<boolean> =>
       database.transaction(async (tx) => {
         const stopped = await tx.query(
           'DELETE FROM recovery_waits WHERE account_id = $1 RETURNING 1',

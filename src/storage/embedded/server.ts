@@ -5,13 +5,7 @@ import type { PGlite } from '@electric-sql/pglite';
 /** Calls `listener` with the payload of each NOTIFY on `channel`, as soon as it is committed. */
 export type Listen = (channel: string, listener: (payload: string) => void) => Promise<void>;
 
-export interface EmbeddedServer {
-  readonly connections: number;
-  /** Only once for a channel. */
-  readonly listen: Listen;
-  /** Cuts the connections that are left, and listens no more. */
-  close(): Promise<void>;
-}
+export type EmbeddedServer = Awaited<ReturnType<typeof serveOnSocket>>;
 
 /** More than the pools of a service and a few commands; PGlite answers one at a time anyway. */
 const MAX_CONNECTIONS = 40;
@@ -24,7 +18,7 @@ const MAX_CONNECTIONS = 40;
  * together, and nothing of another connection in between. (The package pglite-socket passes messages
  * on one by one, so that one connection's values meet another's statement: electric-sql/pglite#1046.)
  */
-export async function serveOnSocket(db: PGlite, socketPath: string): Promise<EmbeddedServer> {
+export async function serveOnSocket(db: PGlite, socketPath: string) {
   const session = createSession(db);
   const sockets = new Set<Socket>();
   const server = createServer((socket) => {
@@ -41,8 +35,10 @@ export async function serveOnSocket(db: PGlite, socketPath: string): Promise<Emb
     get connections() {
       return sockets.size;
     },
+    /** Only once for a channel. */
     listen: session.listen,
-    async close() {
+    /** Cuts the connections that are left, and listens no more. */
+    async close(): Promise<void> {
       const closed = new Promise((resolve) => server.close(resolve));
       for (const socket of sockets) socket.destroy();
       await closed;
