@@ -64,7 +64,7 @@ export interface AccountRegistry extends AccountEdits {
   forget(id: string): void;
 }
 
-export interface NewAccount {
+interface NewAccount {
   readonly email: string;
   readonly name: string;
   /** Absent where the person sets it through a one-time link. */

@@ -7,7 +7,6 @@ export interface Account {
   readonly email: string;
   readonly name: string;
   readonly isSuspended: boolean;
-  /** Absent unless the account is suspended. */
   readonly suspendedAt?: Date;
   /** Another account has the same address (see email.ts), so this one is not found by it. */
   readonly isEmailTaken: boolean;
@@ -30,9 +29,7 @@ export type AccountState = (typeof ACCOUNT_STATES)[number];
 /** With what a person can come in, if nobody switched it off. */
 export type WayIn = 'password' | 'passkey' | 'provider';
 
-/** As a list of all people says it. */
 export interface ListedAccount extends Account {
-  /** Those that this person has by now. */
   readonly waysIn: readonly WayIn[];
 }
 

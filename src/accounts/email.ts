@@ -79,7 +79,7 @@ function folded(email: string): string {
 const lowered = (text: string): string => text.toLowerCase().replaceAll('ς', 'σ');
 
 /** Somebody who cannot sign in by an address, for the account `holder` has the same one. */
-export interface EmailConflict {
+interface EmailConflict {
   readonly accountId: string;
   readonly holder: string;
 }

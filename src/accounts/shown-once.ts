@@ -22,7 +22,6 @@ export function createShownOnce({
 }: {
   store: TokenStore;
   clock: Clock;
-  /** For which it is kept. */
   seconds?: number;
 }) {
   return {

@@ -8,8 +8,7 @@ import type {
 import { networkOf } from '../base/network-address.ts';
 import { emailKey } from './email.ts';
 
-/** What an operator decides about it. */
-export interface SignInLimitSettings {
+interface SignInLimitSettings {
   /** Per account and address, and per browser that knows the account. */
   readonly signInFailures: number;
   /** Per address, over all accounts. */
@@ -21,7 +20,7 @@ export interface SignInLimitSettings {
 }
 
 /** A password that may be compared, counted as wrong already. Whoever began it says how it ended. */
-export interface SignInAttempt {
+interface SignInAttempt {
   succeed(): Promise<void>;
   /** It was no guess: nothing was compared. */
   cancel(): Promise<void>;

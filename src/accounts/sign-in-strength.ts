@@ -7,7 +7,6 @@ export interface UpstreamProof {
   readonly amr: readonly string[];
 }
 
-/** What the operator says about a provider. */
 export interface UpstreamStrength {
   readonly issuer: string;
   /** Applies if both lists are empty. */
@@ -18,7 +17,6 @@ export interface UpstreamStrength {
   readonly strongAmr: readonly string[];
 }
 
-/** How the person of a session signed in. */
 export interface SignedInBy {
   readonly method: 'password' | 'passkey' | 'link' | 'upstream';
   /** What the provider signed; undefined for other methods and for a session of an older version. */

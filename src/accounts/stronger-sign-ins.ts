@@ -5,13 +5,12 @@ import { canBeStrong, type UpstreamStrength } from './sign-in-strength.ts';
 import { THROW_AWAY } from './throw-away-accounts.ts';
 
 /** What counts, as the settings are. */
-export interface StrongWays {
+interface StrongWays {
   readonly passkeys: boolean;
   /** Of the providers with strong sign-ins. */
   readonly issuers: readonly string[];
 }
 
-/** Of the settings of sign-ins. */
 export const strongWaysOf = (signIn: {
   readonly passkeys: boolean;
   readonly providers: readonly UpstreamStrength[];
@@ -20,7 +19,7 @@ export const strongWaysOf = (signIn: {
   issuers: signIn.providers.filter(canBeStrong).map(({ issuer }) => issuer),
 });
 
-export type RequiredSignIn = Parameters<typeof strongWaysOf>[0] & {
+type RequiredSignIn = Parameters<typeof strongWaysOf>[0] & {
   readonly require: 'off' | 'passkey-or-upstream';
   readonly requireGraceSeconds: number;
 };

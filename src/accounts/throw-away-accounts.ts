@@ -5,8 +5,6 @@ import type { Alongside, Database } from '../storage/queries.ts';
 import { type Account, type AccountRow, accountFrom, SELECT_ACCOUNTS } from './account.ts';
 import type { AccountRegistry } from './account-registry.ts';
 
-export type ThrowAwayAccounts = ReturnType<typeof createThrowAwayAccounts>;
-
 /** RFC 2606 §2: no mail ever arrives at `.invalid`, so no person has such an address. */
 export const THROW_AWAY = 'doctor-%@gatehouse.invalid';
 const IN_USE_MS = 3_600_000;

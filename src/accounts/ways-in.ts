@@ -19,13 +19,12 @@ export interface WayHeld {
   readonly isStrong: boolean;
 }
 
-export type WayKind = 'provider' | 'passkey';
+type WayKind = 'provider' | 'passkey';
 
 /** What to sign in with, as a sentence names it. */
 export const wayInWords = ({ kind, label }: Pick<WayHeld, 'kind' | 'label'>): string =>
   kind === 'passkey' ? `the passkey ${label}` : label;
 
-/** The ways of one kind. */
 export interface WaysOfKind {
   /** The oldest first. */
   of(accountId: string, tx?: Queries): Promise<readonly WayHeld[]>;

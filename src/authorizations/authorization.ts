@@ -20,7 +20,7 @@ export interface Authorization extends AuthorizationRecord {
 }
 
 /** What the person approved, and what the exchange of the code must bring again. */
-export interface Approval {
+interface Approval {
   readonly accountId: string;
   readonly clientId: string;
   /** Of the connection; absent for a test, which belongs to none. */
@@ -37,7 +37,7 @@ export interface Found<Value extends PresentedValue = PresentedValue> {
 }
 
 /** Those for whom an authorization counts. */
-export interface Holders extends Pick<Person, 'account' | 'organizations'> {
+interface Holders extends Pick<Person, 'account' | 'organizations'> {
   readonly client: Client;
 }
 
@@ -57,7 +57,7 @@ export interface IssuedTokens {
 /** Nothing was issued. With `replayed` the authorization ended in the same step. */
 export type NothingIssued = Exclude<Issue, { now: number }>['outcome'];
 
-export interface TokenLifetimes {
+interface TokenLifetimes {
   readonly authorizationCodeSeconds: number;
   readonly accessTokenSeconds: number;
   readonly refreshTokenSeconds: number;

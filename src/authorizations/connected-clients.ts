@@ -3,7 +3,6 @@ import type { Organization } from '../accounts/access/reach.ts';
 import { type Page, type PageRequest, pageOf } from '../storage/pages.ts';
 import type { Queries } from '../storage/queries.ts';
 
-/** A connection as the person sees it. */
 export interface ConnectedClient {
   readonly clientId: string;
   readonly name: string;

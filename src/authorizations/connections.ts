@@ -43,7 +43,6 @@ export interface Connections {
    *   another node may have connected them a moment ago.
    */
   generationOf(accountId: string, clientId: string, seen?: number): Promise<number | undefined>;
-  /** How many people have the client connected. */
   countOf(clientId: string): Promise<number>;
   /**
    * Ends connections, and with them every authorization of theirs, wherever it is kept: one
@@ -114,11 +113,10 @@ export interface ConnectedConsent extends RememberedConsent {
 }
 
 export interface EndedConnection extends Connection {
-  /** Of the client. */
   readonly name: string;
 }
 
-export interface ConnectionEnd {
+interface ConnectionEnd {
   readonly at: Date;
   readonly cause: EndingCause;
 }

@@ -10,7 +10,7 @@ export interface RememberedConsent {
 }
 
 /** What a page was drawn with: an approval on it counts only while that is so. */
-export interface ApprovedPage {
+interface ApprovedPage {
   /** Of the account, in the session that saw the page. */
   readonly sessionGeneration: number;
   readonly sessionUid: string;

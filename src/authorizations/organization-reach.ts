@@ -3,7 +3,6 @@ import type { Role } from '../accounts/access/reach.ts';
 import type { Queries } from '../storage/queries.ts';
 
 export interface OrganizationReach {
-  /** How many the organization has. */
   readonly warehouses: number;
   readonly people: readonly ReachingPerson[];
   /** Those that members have connected, and those that are barred. */
@@ -125,7 +124,6 @@ export async function reachOfOrganization(
   return { warehouses: counted?.warehouses ?? 0, people, clients, machines, apiKeys };
 }
 
-/** The ids of the members who have the client connected. */
 export async function membersConnectedTo(
   queries: Queries,
   organizationId: string,

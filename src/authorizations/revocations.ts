@@ -15,7 +15,6 @@ import { StorageUnavailable } from '../storage/storage-unavailable.ts';
 import { keyOf } from '../storage/token-store.ts';
 import type { Authorization } from './authorization.ts';
 
-/** The end of one authorization. */
 export interface Revocation {
   readonly authorization: Pick<Authorization, 'id' | 'accountId' | 'clientId' | 'generation'>;
   readonly cause: EndingCause;
@@ -33,7 +32,6 @@ export interface MachineTokenEnd {
 
 export type End = Revocation | MachineTokenEnd;
 
-/** An end as it is remembered. */
 export interface RecordedEnd {
   readonly id: string;
   readonly accountId: string;
@@ -124,7 +122,6 @@ interface Writing {
   readonly about: LogDetails;
 }
 
-/** What the statement answers that records an end. */
 interface RecordedOn {
   readonly masters: readonly string[];
 }

@@ -22,7 +22,7 @@ interface Value {
   readonly claims: string;
 }
 
-export interface PresentedCode extends Value {
+interface PresentedCode extends Value {
   readonly kind: 'code';
 }
 

@@ -17,7 +17,7 @@ import { insertSecret, newClientSecret } from './client-secrets.ts';
 
 export type ClientCreation = ReturnType<typeof createClientCreation>;
 
-export interface NewClient extends ClientDraft {
+interface NewClient extends ClientDraft {
   /** Absent where the operator provides the client. */
   readonly ownerAccountId?: string | undefined;
   /** How many clients the owner may have, this one among them; absent where nobody counts. */

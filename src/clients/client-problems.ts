@@ -145,7 +145,6 @@ export function createClientProblems(parts: {
       });
     },
 
-    /** The problem that this request ran into. */
     async ofRequest(requestId: string): Promise<(ClientProblem & ClientName) | undefined> {
       const [row] = await database.query<ProblemRow & ClientName>(
         `SELECT p.*, p.client_id AS "clientId", c.name AS "clientName"

@@ -63,7 +63,7 @@ export interface ClientRegistry extends ClientCreation, ClientEdits, ClientSecre
 }
 
 const TRANSFER = 'owner_account_id = $3, creation_key = NULL, verified_at = NULL';
-export interface ClientFilter {
+interface ClientFilter {
   readonly kind?: ClientKind | undefined;
   readonly ownerAccountId?: string | undefined;
   readonly isSuspended?: true | undefined;

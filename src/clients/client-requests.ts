@@ -13,7 +13,6 @@ export interface ClientRequest {
   readonly at: number;
   readonly requestId: string;
   readonly step: 'authorize' | 'token' | 'revoke';
-  /** Of a token request. */
   readonly grantType?: string | undefined;
   /** The code the client was answered, with its exact cause; absent where all went well. */
   readonly error?: string | undefined;

@@ -72,7 +72,6 @@ export function clientFrom(row: ClientRow): Client {
 }
 
 export interface OwnedClient extends Client {
-  /** How many people have it connected now. */
   readonly connectedPeople: number;
 }
 

@@ -19,7 +19,7 @@ export const MOST_REDIRECT_URIS = 20;
 /** In characters as a person counts them (code points). */
 const LONGEST_CLIENT_NAME = 100;
 
-export interface RedirectUriFindings {
+interface RedirectUriFindings {
   /** At most one per row; without `index` it is about the list. Empty: may be registered. */
   readonly problems: Problem[];
   /** Allowed, but worth a second look. Only looked for once there is no problem. */

@@ -25,9 +25,7 @@ export interface Client {
   /** A public client on the person's own device (RFC 8252): loopback ports and private schemes. */
   readonly isNative: boolean;
   readonly isSuspended: boolean;
-  /** Absent unless the client is suspended. */
   readonly suspendedAt?: Date;
-  /** Of its owner. */
   readonly links: ClientLinks;
   /** The operator looked at it as it is. */
   readonly isVerified: boolean;

@@ -1,7 +1,7 @@
 /** Where a redirect URI that was sent differs from the nearest one that is registered. */
 
 /** Both URIs, cut at the same places; where the two texts are not the same, they differ. */
-export type RedirectUriDifference = readonly Stretch[];
+type RedirectUriDifference = readonly Stretch[];
 
 export interface Stretch {
   /** Empty where it is missing. */

@@ -17,7 +17,7 @@ export type RedirectUriCode =
   | 'response_parameter'
   | 'spelling';
 
-export type RedirectUriWarningCode = 'plain_http' | 'localhost_name' | 'query_rewritten';
+type RedirectUriWarningCode = 'plain_http' | 'localhost_name' | 'query_rewritten';
 
 /** `native`: a public client on the person's own device (RFC 8252), which may do a little more. */
 export interface RedirectUriOptions {

@@ -25,7 +25,6 @@ export interface Asked {
   readonly generation?: number;
 }
 
-/** What a page asks now. */
 export function askedOf(
   interaction: string,
   accountId: string,

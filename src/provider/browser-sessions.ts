@@ -222,7 +222,7 @@ type KeptProof = UpstreamProof & { readonly hasUsedPasskey?: boolean };
 const proofText = (proof: KeptProof): string => JSON.stringify(proof);
 
 /** @param amr of a session of the engine. */
-export function signedInBy(amr: readonly string[] | undefined): SignedInBy {
+function signedInBy(amr: readonly string[] | undefined): SignedInBy {
   const method = methodIn(amr);
   const kept = method === UPSTREAM ? amr?.[2] : undefined;
   if (kept === undefined) return { method };

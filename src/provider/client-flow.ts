@@ -6,7 +6,6 @@ import { ENDPOINT } from './endpoints.ts';
 export const challengeOf = (verifier: string): string =>
   createHash('sha256').update(verifier).digest('base64url');
 
-/** The query of an authorization request with PKCE and state. */
 export const authorizationRequest = ({
   clientId,
   redirectUri,

@@ -12,7 +12,7 @@ import { authorizationRequest, challengeOf } from './client-flow.ts';
 import { ENDPOINT } from './endpoints.ts';
 
 /** A test that was begun and has not come back yet. */
-export interface ClientTest {
+interface ClientTest {
   readonly clientId: string;
   /** Absent for a public client. */
   readonly secret?: string;
@@ -69,7 +69,6 @@ export function createClientTests(parts: {
   return {
     /** Where the browser comes back to. What is registered for a client does not count for it. */
     redirectUri,
-    /** The query that the test began with. */
     requestOf,
 
     /**

@@ -20,7 +20,7 @@ const INTERACTION_SECONDS = 3_600;
 /** Bytes. Anybody may have one kept. */
 const LONGEST_STATE = 2_048;
 
-export interface ConfigurationParts {
+interface ConfigurationParts {
   readonly settings: Settings;
   readonly accounts: AccountRegistry;
   /** False for a session whose person must sign in with more (sign_in.require). */

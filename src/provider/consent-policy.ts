@@ -11,7 +11,7 @@ import { clientOf } from './engine-clients.ts';
 
 const { Check, Prompt } = interactionPolicy;
 
-export interface ConsentPolicyParts {
+interface ConsentPolicyParts {
   readonly connections: Pick<Connections, 'find'>;
   readonly authorizations: Pick<Authorizations, 'draft'>;
   readonly approvals: Approvals;
@@ -123,7 +123,6 @@ function mustAsk({ oidc }: KoaContextWithOIDC, remembered: ConnectedConsent): bo
   return remembered.name !== client.name || remembered.hosts.join() !== hosts.join();
 }
 
-/** An authorization that is about to be issued. */
 interface Draft extends ValueSource {
   readonly generation?: number;
 }

@@ -13,7 +13,7 @@ const EXPOSED_HEADERS = 'WWW-Authenticate, Retry-After, X-Request-Id';
  * live where their redirect URIs do. `null` is the origin of every sandboxed page, and of a native
  * client's private-use scheme.
  */
-export function isOriginOf(client: Client, origin: string): boolean {
+function isOriginOf(client: Client, origin: string): boolean {
   const isPage = client.kind === 'public' && origin !== 'null';
   return isPage && client.redirectUris.some((uri) => URL.parse(uri)?.origin === origin);
 }

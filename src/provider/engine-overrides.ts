@@ -23,7 +23,6 @@ export interface Ours {
 }
 
 export interface Override {
-  /** Of the engine. */
   readonly member: string;
   readonly changes: string;
   readonly because: string;

@@ -9,7 +9,7 @@ import { StorageUnavailable } from '../storage/storage-unavailable.ts';
 import type { ProviderOutcomes } from './outcomes.ts';
 import { authorizationProblem, causeOf } from './request-problem.ts';
 
-export interface Listeners {
+interface Listeners {
   readonly log: Logger;
   readonly problems: Pick<ClientProblems, 'note'>;
   readonly requests: Pick<ClientRequests, 'note'>;

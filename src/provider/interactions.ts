@@ -47,14 +47,14 @@ export interface PendingConsent extends Pending {
 }
 
 /** Nothing waits (any more); `restart` is where the same request begins again, where that is known. */
-export interface GoneInteraction {
+interface GoneInteraction {
   readonly uid: string;
   readonly prompt: 'gone';
   readonly restart?: string;
 }
 
 /** The session it was begun in, or the redirect URI, counts no more: it begins again at `restart`. */
-export interface OvertakenInteraction {
+interface OvertakenInteraction {
   readonly uid: string;
   readonly prompt: 'overtaken';
   readonly restart: string;

@@ -102,7 +102,6 @@ export function createChangeStreams(changes: ChangeFeed) {
   };
 }
 
-/** The steps of the request, in order. */
 export function introspectionChanges(parts: {
   readonly authentication: ClientAuthentication;
   readonly changeStreams: ChangeStreams;

@@ -19,7 +19,7 @@ import type { ProviderOutcomes } from './outcomes.ts';
 /** RFC 7662 §2.2: why a token is not good is nobody's business. */
 const INACTIVE = { active: false } as const;
 
-export interface IntrospectionParts {
+interface IntrospectionParts {
   readonly issuer: string;
   readonly authentication: ClientAuthentication;
   readonly authorizations: Authorizations;
@@ -32,7 +32,6 @@ export interface IntrospectionParts {
   readonly outcomes: Pick<ProviderOutcomes, 'introspected'>;
 }
 
-/** The steps of an introspection request, in order. */
 export function introspection(parts: IntrospectionParts): Middleware[] {
   return [
     readOAuthForm,

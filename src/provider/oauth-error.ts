@@ -43,7 +43,6 @@ export const errorBody = (issuer: string, code: string, description: string) => 
   error_uri: `${issuer}/errors/${code}`,
 });
 
-/** Writes `error` as the answer of this request. */
 export function answerOAuthError(ctx: Context, issuer: string, error: OAuthError): void {
   ctx.status = error.status;
   ctx.set(error.headers);

@@ -1,11 +1,9 @@
 /** What the authorization server tells whoever counts. Labels are the engine's words, unbounded. */
 
 export interface ProviderOutcomes {
-  /** A token response went out. */
   tokenIssued(grantType: string): void;
   /** A token request was refused; both words may be the caller's own. */
   tokenRefused(grantType: string, error: string): void;
-  /** A code was sent to the client. */
   authorizationIssued(): void;
   authorizationRefused(error: string): void;
   /** The predecessor came again inside the retry window and got the same successor. */

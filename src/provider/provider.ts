@@ -54,7 +54,7 @@ import { createSessionWrites } from './session-writes.ts';
 import { storeAdapter } from './store-adapter.ts';
 import { tokenEndpoint } from './token-endpoint.ts';
 
-export interface ProviderParts {
+interface ProviderParts {
   readonly settings: Settings;
   readonly clock: Clock;
   readonly log: Logger;
@@ -102,7 +102,6 @@ type UsedThing = 'client' | 'client_secret' | 'connection' | 'api_key';
 
 /** What the pages and the host may ask of the authorization server. */
 export interface AuthorizationServer {
-  /** Answers the authorization endpoint. */
   readonly engine: Middleware;
   readonly token: readonly Middleware[];
   readonly introspection: readonly Middleware[];

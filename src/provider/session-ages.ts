@@ -3,13 +3,12 @@ import type { StoredRecord, TokenStore } from '../storage/token-store.ts';
 
 /** What is stored of a session and says how old it is, in seconds since the epoch. */
 export interface SessionTimes {
-  /** The sign-in. */
   readonly loginTs?: number | undefined;
   /** The last request that renewed the idle time. Nodes of the version before do not write it. */
   readonly seenAt?: number;
 }
 
-export interface SessionLifetimes {
+interface SessionLifetimes {
   readonly idleSeconds: number;
   readonly absoluteSeconds: number;
 }

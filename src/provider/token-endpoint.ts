@@ -18,10 +18,9 @@ import type { ProviderOutcomes } from './outcomes.ts';
 import { tokenProblem } from './request-problem.ts';
 import { GRANTS, type Grant, type TokenGrantParts } from './token-grants.ts';
 
-export interface TokenEndpointParts extends TokenGrantParts {
+interface TokenEndpointParts extends TokenGrantParts {
   readonly authentication: ClientAuthentication;
   readonly failures: Pick<FailureLimits, 'answerOf'>;
-  /** Told of every refused request. */
   readonly problems: Pick<ClientProblems, 'note'>;
   /** Told of every request, for who watches them. */
   readonly requests: Pick<ClientRequests, 'note'>;
@@ -37,7 +36,6 @@ const GRANT_TYPES: Record<Client['kind'], readonly string[]> = {
   'resource-server': [],
 };
 
-/** The steps of a token request, in order. */
 export function tokenEndpoint(parts: TokenEndpointParts): Middleware[] {
   const { authentication, outcomes, requests, lastUsed } = parts;
   return [

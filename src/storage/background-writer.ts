@@ -1,10 +1,6 @@
 /** Writes in the background what requests leave behind: a moment later, and many entries at once. */
 import { outsideRequests } from '../base/current-request.ts';
 
-export type BackgroundWriter<Entry extends object> = ReturnType<
-  typeof createBackgroundWriter<Entry>
->;
-
 /**
  * @param pauseMs from the first entry that waits to the write that takes all of them.
  * @param maxWaiting entries beyond that are dropped until the next write.

@@ -10,10 +10,10 @@ const PAUSE = 60_000;
 const BREATH = 50;
 
 /** Deletes at most `limit` expired things and answers how many it were. */
-export type CleaningJob = (limit: number) => Promise<number>;
+type CleaningJob = (limit: number) => Promise<number>;
 
 /** A table whose rows expire. The names become part of a statement, so none may come from input. */
-export interface ExpiringTable {
+interface ExpiringTable {
   readonly table: string;
   /** Compared with the time until which rows are deleted; has an index. */
   readonly column: string;
@@ -55,8 +55,7 @@ export const expiryJob =
   (limit) =>
     deleteExpired(database, tables, new Date(clock() - keptMs), limit);
 
-/** Told of each job's work. */
-export interface CleaningOutcomes {
+interface CleaningOutcomes {
   cleaned(job: string, removed: number): void;
   cleaningFailed(job: string): void;
 }

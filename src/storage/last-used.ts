@@ -3,7 +3,6 @@ import type { Logger } from 'pino';
 import type { Clock } from '../base/clock.ts';
 import { createBackgroundWriter } from './background-writer.ts';
 
-/** One thing was used: its id, and when last. */
 export interface Use {
   readonly id: string;
   readonly at: Date;
@@ -24,7 +23,6 @@ interface KindUse<Kind> {
 const PRECISION = 5 * 60_000;
 /** Milliseconds from a use to the write of all that are due. */
 const PAUSE = 5_000;
-/** Uses of one statement. */
 const BATCH = 500;
 /** The uses of further things are dropped until the next write. */
 const MAX_WAITING = 100_000;

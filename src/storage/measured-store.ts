@@ -5,7 +5,7 @@ import { StorageUnavailable } from './storage-unavailable.ts';
 import type { TokenStore } from './token-store.ts';
 
 /** Told of one operation once it ended; `isAway`: the store did not answer or could not keep it. */
-export type ObserveOperation = (seconds: number, isAway: boolean) => void;
+type ObserveOperation = (seconds: number, isAway: boolean) => void;
 
 /** The observer of an operation, asked for once per operation. */
 export type ObserveStore = (operation: string) => ObserveOperation;

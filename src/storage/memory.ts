@@ -49,14 +49,12 @@ export interface MemoryParts<Value extends Known> {
   readonly mostMissing?: number;
 }
 
-/** A look-up, under way or answered. */
 interface Read<Value extends Known> {
   readonly answer: Promise<Value>;
   /** By the clock. */
   readonly since: number;
   /** All names that were told by then are in it. */
   asOf: number;
-  /** Once it is there. */
   value?: Value;
   /** Nothing while it is under way. */
   size: number;

@@ -22,7 +22,6 @@ export function createEchoes(database: Queries) {
   }
 
   return {
-    /** Where to listen for them. */
     channel,
     /** The number of the last one whose transaction is committed. */
     get sent() {

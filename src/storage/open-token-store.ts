@@ -30,7 +30,7 @@ export class UnsafeRedis extends Error {
   }
 }
 
-export interface OpenTokenStore {
+interface OpenTokenStore {
   readonly store: TokenStore;
   /** Counted in the same place, over the same connections. */
   readonly limits: SharedLimits;
@@ -41,7 +41,7 @@ export interface OpenTokenStore {
 }
 
 /** What a node needs that must not ask a Redis that may have lost ends. A command goes without. */
-export interface Guarding {
+interface Guarding {
   readonly repeater: EndsRepeater;
   readonly changes: Pick<ChangeFeed, 'isLive' | 'onChange'>;
   readonly log: Pick<Logger, 'info' | 'warn'>;

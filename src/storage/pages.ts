@@ -16,7 +16,7 @@ export interface Page<Item> {
   readonly more: number;
 }
 
-export interface ListQuery {
+interface ListQuery {
   /** Of columns with a name each, `id` among them. */
   readonly select: string;
   /** Of those columns: ends with what tells any two rows apart. */
@@ -27,7 +27,7 @@ export interface ListQuery {
 }
 
 /** Letter case as people know it, whatever the locale of the database. */
-export const BY_PEOPLE = 'COLLATE "und-x-icu"';
+const BY_PEOPLE = 'COLLATE "und-x-icu"';
 
 /** To order by, as people read names: numbers in them count as such. */
 export const byName = (column: string): string =>

@@ -6,12 +6,11 @@ export type Change = 'added' | 'removed' | 'changed';
 
 export interface ComparedOrganization extends Organization {
   readonly change?: Change;
-  /** Where it changed. */
   readonly formerRole?: Role;
   readonly warehouses: readonly ComparedWarehouse[];
 }
 
-export interface ComparedWarehouse extends Warehouse {
+interface ComparedWarehouse extends Warehouse {
   readonly change?: Change;
   readonly formerRights?: readonly Right[];
 }

@@ -19,7 +19,6 @@ interface Change {
   readonly alongside?: Alongside;
 }
 
-/** Whether this role is in charge of the organization. */
 export const isInCharge = (role: Role | undefined): boolean => role === 'owner' || role === 'admin';
 
 export function createOrganizationEnds(parts: {
@@ -29,7 +28,6 @@ export function createOrganizationEnds(parts: {
 }) {
   const { database, access, clock } = parts;
 
-  /** Looks who is in charge and changes in one transaction. */
   async function change(
     { organizationId, by, alongside }: Change,
     work: (tx: Queries, present: Present) => Promise<readonly unknown[]>,

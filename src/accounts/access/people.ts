@@ -22,7 +22,7 @@ export interface Person {
 
 export type People = ReturnType<typeof createPeople>;
 
-export interface PeopleParts {
+interface PeopleParts {
   readonly database: Queries;
   readonly changes: ChangeFeed;
   readonly clock: Clock;
@@ -77,7 +77,6 @@ export function createPeople(parts: PeopleParts) {
 }
 
 interface PersonRow extends AccountRow {
-  /** Null where there is none. */
   readonly reach: readonly ReachRow[] | null;
   readonly connections: Person['connections'] | null;
 }

@@ -17,7 +17,6 @@ export type EndingCause = keyof typeof CAUSES;
 
 interface Words {
   readonly what: string;
-  /** The detail that names what it was about. */
   readonly about?: string;
   readonly note?: (details: Details) => string | undefined;
   readonly isWarning?: true;
@@ -150,13 +149,11 @@ const WORDS = {
   doctor_ran: { what: 'The doctor tried the service out', about: 'outcome' },
 } as const satisfies Readonly<Record<string, Words>>;
 
-/** What can happen. */
 export type Action = keyof typeof WORDS;
 
-/** Every kind there is. */
 export const ACTIONS = Object.keys(WORDS) as readonly Action[];
 
-export interface ActivityInWords {
+interface ActivityInWords {
   /** `Signed in`, `API key revoked` */
   readonly what: string;
   /** The name of the client, key, organization or warehouse it was about. */

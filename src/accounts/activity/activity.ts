@@ -22,7 +22,6 @@ export interface NewActivity {
   readonly actor: 'person' | 'operator' | 'client' | 'service' | 'organization';
   /** In whose log it appears; absent for what concerns no person. */
   readonly accountId?: string | undefined;
-  /** Ids and names of what it was about. Never a secret. */
   readonly details?: Details;
   readonly origin?: Origin | undefined;
 }
@@ -46,11 +45,10 @@ export interface ActivityRecord extends NewActivity {
 
 export type Activity = ReturnType<typeof createActivity>;
 
-export interface ActivityPage {
+interface ActivityPage {
   readonly limit: number;
   /** Older than this record. */
   readonly before?: number;
-  /** Of these kinds only. */
   readonly actions?: readonly Action[] | undefined;
   /** With this text in a name or id of what it was about, or from this address; in any case. */
   readonly text?: string | undefined;

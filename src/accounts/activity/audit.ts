@@ -36,7 +36,6 @@ export interface AuditRecord extends ActivityRecord {
 
 export type Audit = ReturnType<typeof createAudit>;
 
-/** Refused sign-ins of one account that are alike. */
 export interface RefusedSignIns extends Pick<ActivityRecord, 'action' | 'details'> {
   readonly id: string;
   readonly accountId: string;

@@ -42,7 +42,7 @@ export function keyActivity(
 
 export type ApiKeyCreation = ReturnType<typeof createApiKeyCreation>;
 
-export interface NewApiKey {
+interface NewApiKey {
   readonly accountId: string;
   readonly name: string;
   /** One of `EXPIRY_DAYS`, or undefined for a key that does not expire by itself. */

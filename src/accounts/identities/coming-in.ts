@@ -18,7 +18,6 @@ export interface WayIn {
   readonly create: boolean;
 }
 
-/** Somebody whom the provider has let in. */
 export interface Newcomer extends Identity {
   /** Asked where no link is known. */
   claims(): Promise<{
@@ -34,9 +33,9 @@ export interface Newcomer extends Identity {
  * not verified their address, so no account was looked for by it. `suspended`. `taken`: the account
  * that was found is linked with another person of that provider.
  */
-export type StaysOut = 'unknown' | 'unverified' | 'suspended' | 'taken';
+type StaysOut = 'unknown' | 'unverified' | 'suspended' | 'taken';
 
-export interface CameIn {
+interface CameIn {
   readonly account: Account;
   /** The account was there before, and this is the first sign-in to it with this identity. */
   readonly isNewLink: boolean;

@@ -12,14 +12,13 @@ export interface Identity {
   readonly subject: string;
 }
 
-export interface KnownProvider extends UpstreamStrength {
+interface KnownProvider extends UpstreamStrength {
   readonly id: string;
   readonly label: string;
 }
 
-export interface LinkedIdentity extends Identity {
+interface LinkedIdentity extends Identity {
   readonly createdAt: Date;
-  /** When somebody last signed in with it. */
   readonly lastUsedAt: Date | undefined;
 }
 
@@ -31,7 +30,7 @@ export interface LinkedIdentity extends Identity {
 export type LinkOutcome = 'linked' | 'known' | 'taken';
 
 /** The account that an identity is linked with, as it is now. */
-export interface UsedIdentity {
+interface UsedIdentity {
   readonly account: Account;
   /** The first sign-in with a link that an import made. */
   readonly isFirstUse: boolean;

@@ -6,10 +6,8 @@ import type { Alongside, Database } from '../../storage/queries.ts';
 import type { Identity } from './identities.ts';
 
 /** What a sign-out elsewhere came to here. */
-export interface EndedElsewhere {
-  /** Who it was. */
+interface EndedElsewhere {
   readonly accountIds: readonly string[];
-  /** How many sessions. */
   readonly sessions: number;
 }
 

@@ -20,7 +20,7 @@ export const hasMailbox = ({ email }: { readonly email: string }): boolean =>
 /** Milliseconds: for a server to accept the connection, to greet, and to answer each command. */
 const TIMEOUTS = { connectionTimeout: 10_000, greetingTimeout: 10_000, socketTimeout: 20_000 };
 
-export interface MailSettings {
+interface MailSettings {
   readonly smtpUrl: string;
   readonly from: string;
 }
@@ -86,8 +86,7 @@ async function createTransporter({ href, hostname, password }: URL): Promise<Tra
 
 export type MailBeside = ReturnType<typeof createMailBeside>;
 
-/** Told of each mail. */
-export interface MailOutcomes {
+interface MailOutcomes {
   mailed(outcome: 'sent' | 'failed' | 'dropped'): void;
 }
 

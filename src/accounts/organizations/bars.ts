@@ -7,7 +7,7 @@ import type { Queries } from '../../storage/queries.ts';
 
 export type Bars = ReturnType<typeof createBars>;
 
-export interface FollowingClient {
+interface FollowingClient {
   readonly id: string;
   readonly ownerAccountId: string;
   readonly redirectUris: readonly string[];

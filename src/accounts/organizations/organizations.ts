@@ -21,11 +21,10 @@ export interface WarehouseRecord extends Place {
 
 export interface OrganizationRecord extends Place {
   readonly createdAt: Date;
-  /** How many it has. */
   readonly warehouses: number;
 }
 
-export interface ListedWarehouse extends WarehouseRecord {
+interface ListedWarehouse extends WarehouseRecord {
   readonly organizationName: string;
 }
 

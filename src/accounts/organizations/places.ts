@@ -3,8 +3,6 @@ import { Refusal, refuseViolations } from '../../base/refusal.ts';
 import type { Alongside, Database, Queries } from '../../storage/queries.ts';
 import { displayName } from '../display-name.ts';
 
-export type Places = ReturnType<typeof createPlaces>;
-
 export type PlaceKind = 'organization' | 'warehouse';
 
 export interface Place {
@@ -157,7 +155,6 @@ export function unknownWarehouse(id: string): Refusal {
   );
 }
 
-/** Where each kind is kept. */
 export const PLACES = {
   organization: {
     table: 'organizations',

@@ -19,7 +19,7 @@ export interface Answer {
   readonly json: object;
 }
 
-export interface Ceremonies {
+interface Ceremonies {
   /** To make a passkey. @param known of the account: an authenticator that has one makes no other. */
   creationOptions(
     account: Pick<Account, 'email' | 'name'>,

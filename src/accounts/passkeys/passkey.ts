@@ -5,7 +5,6 @@ export interface Passkey {
   /** As its authenticator calls it, in base64url. */
   readonly credentialId: string;
   readonly accountId: string;
-  /** As the person called it. */
   readonly name: string;
   /** How browsers reach the authenticator: `internal`, `usb`, … */
   readonly transports: readonly string[];
@@ -24,7 +23,6 @@ export interface PasskeyKey extends Passkey {
   readonly handle: string;
 }
 
-/** What an authenticator made. */
 export interface MadePasskey
   extends Pick<PasskeyKey, 'credentialId' | 'publicKey' | 'transports' | 'maySync' | 'isSynced'> {
   readonly counter: number;

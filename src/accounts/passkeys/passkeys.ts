@@ -21,7 +21,7 @@ import {
 } from './passkey.ts';
 
 /** What was asked, and answered now: it counts once. */
-export interface Challenge {
+interface Challenge {
   readonly text: string;
   /** For which it could be answered again, if nobody remembered it. */
   readonly seconds: number;

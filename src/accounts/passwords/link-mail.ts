@@ -53,7 +53,6 @@ export interface PasswordLink {
 
 export const passwordLinkPath = (token: string): string => `/password?token=${token}`;
 
-/** The address that a link's token is good at. */
 export const passwordLinkUrl = (issuer: string, token: string): string =>
   issuer + passwordLinkPath(token);
 

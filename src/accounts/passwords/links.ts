@@ -11,7 +11,6 @@ import type { Activity, Origin } from '../activity/activity.ts';
 /** `confirmed`: made for who has just confirmed elsewhere that it is them, and used at once. */
 export type LinkPurpose = 'invitation' | 'forgotten' | 'confirmed';
 
-/** One that works. */
 export interface PasswordLink {
   readonly account: Account;
   readonly purpose: LinkPurpose;

@@ -5,11 +5,11 @@ import { isCommonPassword } from './common-passwords.ts';
 import { inTurn, type PasswordTurn } from './work.ts';
 
 /** In characters as a person counts them (code points). */
-export const SHORTEST_PASSWORD = 12;
+const SHORTEST_PASSWORD = 12;
 const LONGEST_PASSWORD = 256;
 
 /** What an attacker who knows the person tries first. */
-export interface PasswordOwner {
+interface PasswordOwner {
   readonly email: string;
   readonly name: string;
 }

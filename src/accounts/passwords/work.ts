@@ -35,7 +35,7 @@ export class TooManyPasswords extends Error {
 }
 
 /** `known`: somebody who has shown before who they are. */
-export type Rank = 'known' | 'stranger';
+type Rank = 'known' | 'stranger';
 
 /** For whom a hash is made, which decides when it is made. */
 export interface PasswordTurn {
@@ -59,7 +59,6 @@ interface Waiting {
   refuse(error: TooManyPasswords): void;
 }
 
-/** Those of one rank. */
 interface Line {
   /** The next ones first. */
   readonly waiting: Waiting[];

@@ -3,13 +3,11 @@ import type { Socket } from 'node:net';
 import type { RedisOptions } from 'ioredis';
 import { SentinelConnector, StandaloneConnector } from 'ioredis/built/connectors/index.js';
 
-/** What a Redis says of itself in INFO, by name. */
 export type RedisInfo = Readonly<Record<string, string>>;
 
 /** Whether commands may be sent over this new connection to the Redis that says this of itself. */
 export type AcceptRedis = (info: RedisInfo, connection: Socket) => boolean;
 
-/** Decides which Redis is used. */
 export interface RedisGuard {
   readonly accepts: AcceptRedis;
   /** Why the token store cannot be used, for operators; undefined if it can. */

@@ -16,7 +16,7 @@ import { connectRedis, mastersOf, reply } from './redis.ts';
 import { createRedisStore } from './store.ts';
 
 /** A token store as far as ends need it. */
-export type EndsTarget = Pick<TokenStore, 'endAuthorization' | 'removeKept'>;
+type EndsTarget = Pick<TokenStore, 'endAuthorization' | 'removeKept'>;
 
 /** Repeats recorded ends. One node at a time does. */
 export interface EndsRepeater {
@@ -27,7 +27,7 @@ export interface EndsRepeater {
   endTurn(): Promise<void>;
 }
 
-export interface MasterGuard extends RedisGuard {
+interface MasterGuard extends RedisGuard {
   /**
    * Resolves when the masters that are reached now may be used.
    *

@@ -150,10 +150,8 @@ const SCRIPTS = {
   confirmRotation: CONFIRM,
 };
 
-/** The commands that the scripts add to a client. */
 export const SCRIPT_COMMANDS: readonly string[] = Object.keys(SCRIPTS);
 
-/** Adds the scripts to the commands of this client. */
 export function defineScripts(redis: Redis | Cluster): void {
   for (const [name, lua] of Object.entries(SCRIPTS)) {
     redis.defineCommand(name, { numberOfKeys: 1, lua });
