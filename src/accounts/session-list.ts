@@ -120,7 +120,6 @@ export function createSessionList(parts: {
       return isEnded;
     },
 
-    /** @returns how many rows it were, at most `limit`. */
     removeOlderThan: (olderThan: Date, limit: number): Promise<number> =>
       deleteExpired(
         database,

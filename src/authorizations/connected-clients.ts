@@ -18,7 +18,6 @@ export interface ConnectedClient {
   readonly lastUsedAt: Date | null;
 }
 
-/** Every client that the person has connected now, the latest first. */
 export const listConnectedClients = (
   database: Queries,
   accountId: string,

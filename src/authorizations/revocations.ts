@@ -7,7 +7,7 @@ import type { Clock } from '../base/clock.ts';
 import { boundToRequest } from '../base/current-request.ts';
 import { createBackgroundWriter } from '../storage/background-writer.ts';
 import { type ChangeTopic, tellEveryNode, tellingOf } from '../storage/change-feed.ts';
-import { deleteExpired, expiryJob } from '../storage/cleaning.ts';
+import { type CleaningJob, deleteExpired, expiryJob } from '../storage/cleaning.ts';
 import { READY_MASTERS } from '../storage/known-masters.ts';
 import { removalOf } from '../storage/postgres-store.ts';
 import type { Database, Queries } from '../storage/queries.ts';
@@ -95,10 +95,9 @@ export interface Revocations {
   endTurn(node: string, until?: Date): Promise<void>;
   /** Forgets those of an account that is being deleted. */
   forgetAccount(accountId: string, tx: Queries): Promise<void>;
-  /** Forgets at most `limit` that are older than `olderThan`. @returns how many it were. */
   removeOlderThan(olderThan: Date, limit: number): Promise<number>;
-  /** Forgets at most `limit` machine access tokens that have expired. @returns how many it were. */
-  removeExpired(limit: number): Promise<number>;
+  /** For the ends of machine access tokens that have expired. */
+  readonly removeExpired: CleaningJob;
   /** Writes what is left to be written, as far as the database takes it. */
   close(): Promise<void>;
 }

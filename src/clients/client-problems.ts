@@ -154,7 +154,6 @@ export function createClientProblems(parts: {
       return row && { ...problemFrom(row), clientId: row.clientId, clientName: row.clientName };
     },
 
-    /** Deletes at most `limit` that are older. @returns how many it were. */
     removeExpired: expiryJob(parts, [{ table: 'client_problems', column: 'at' }], LIFETIME),
 
     /** Writes what was noted, and stops. */

@@ -56,7 +56,6 @@ export function createBackgroundWriter<Entry extends object>({
     /** Does nothing else than to remember the entry, so requests may call it. */
     add: (entry: Entry): void => put(keyOf(entry), entry),
 
-    /** Writes what waits now. */
     flush,
 
     /** Writes what waits, and tries none of it again by itself. */

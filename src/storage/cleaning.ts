@@ -10,7 +10,7 @@ const PAUSE = 60_000;
 const BREATH = 50;
 
 /** Deletes at most `limit` expired things and answers how many it were. */
-type CleaningJob = (limit: number) => Promise<number>;
+export type CleaningJob = (limit: number) => Promise<number>;
 
 /** A table whose rows expire. The names become part of a statement, so none may come from input. */
 interface ExpiringTable {

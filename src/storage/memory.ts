@@ -11,7 +11,6 @@ const LONGEST_REMEMBERED = 60_000;
 /** Names of what changed in many values; with more of them everything has. */
 const MOST_NAMES = 10_000;
 
-/** What there may be: something or nothing. */
 type Known = object | string | undefined;
 
 export interface Memory<Value extends Known> {

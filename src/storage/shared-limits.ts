@@ -14,14 +14,14 @@ import type {
 } from '../base/attempt-limits.ts';
 import type { Clock } from '../base/clock.ts';
 import { sha256 } from '../base/random-id.ts';
-import { deleteExpired } from './cleaning.ts';
+import { type CleaningJob, deleteExpired } from './cleaning.ts';
 import type { Queries } from './queries.ts';
 import { reply } from './redis/redis.ts';
 
 export interface SharedLimits {
   readonly createAttemptLimit: CreateAttemptLimit;
-  /** Deletes up to `limit` windows that are over, where the store does not do so by itself. */
-  removeExpired(limit: number): Promise<number>;
+  /** Does nothing where the store itself deletes windows that are over. */
+  readonly removeExpired: CleaningJob;
 }
 
 /** Each step is a script with one key, so that it works on Cluster; Redis ends the windows. */

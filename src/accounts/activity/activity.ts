@@ -182,7 +182,6 @@ export function createActivity(parts: {
       return rows.map(activityFrom);
     },
 
-    /** Deletes at most `limit` records older than `olderThan`. @returns how many it were. */
     removeOlderThan: (olderThan: Date, limit: number): Promise<number> =>
       deleteExpired(database, [{ table: 'activity', column: 'at' }], olderThan, limit),
   };

@@ -3,7 +3,7 @@ import type { Clock } from '../../base/clock.ts';
 import { sha256 } from '../../base/random-id.ts';
 import { transactionOf } from '../../storage/account-turns.ts';
 import type { ChangeFeed } from '../../storage/change-feed.ts';
-import { expiryJob } from '../../storage/cleaning.ts';
+import { type CleaningJob, expiryJob } from '../../storage/cleaning.ts';
 import type { WriteUses } from '../../storage/last-used.ts';
 import { createMemory } from '../../storage/memory.ts';
 import { type Page, type PageRequest, pageOf } from '../../storage/pages.ts';
@@ -46,8 +46,7 @@ export interface ApiKeys extends ApiKeyCreation {
   /** The key of this value, good or expired, while it is kept. */
   findKept(value: string): Promise<ApiKey | undefined>;
   readonly writeUses: WriteUses;
-  /** Forgets up to `limit` keys that expired a month ago. @returns how many it were. */
-  removeExpired(limit: number): Promise<number>;
+  readonly removeExpired: CleaningJob;
 }
 
 export interface ListedApiKey extends ApiKey {

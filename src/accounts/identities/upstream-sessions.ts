@@ -115,7 +115,6 @@ export function createUpstreamSessions(parts: {
       return ended.length;
     },
 
-    /** Forgets up to `limit` of what has expired. @returns how many it were. */
     removeExpired: expiryJob(parts, [
       { table: 'upstream_sessions', column: 'expires_at' },
       { table: 'logout_tokens', column: 'expires_at' },

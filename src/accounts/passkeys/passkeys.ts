@@ -2,7 +2,7 @@
 import type { Clock } from '../../base/clock.ts';
 import { randomId, sha256 } from '../../base/random-id.ts';
 import { lockedTransactionOf, transactionOf } from '../../storage/account-turns.ts';
-import { expiryJob } from '../../storage/cleaning.ts';
+import { type CleaningJob, expiryJob } from '../../storage/cleaning.ts';
 import type { Alongside, Database, Queries } from '../../storage/queries.ts';
 import { type Account, type AccountRow, accountFrom, SELECT_ACCOUNTS } from '../account.ts';
 import type { Activity, Origin } from '../activity/activity.ts';
@@ -60,8 +60,7 @@ export interface Passkeys {
   remove(accountId: string, id: string, alongside: Alongside): Promise<boolean>;
   /** For who shows an account's ways in (ways-in.ts). @param isOn people sign in with them. */
   waysOf(isOn: boolean): WaysOfKind;
-  /** Forgets up to `limit` challenges that nobody could answer any more. @returns how many it were. */
-  removeExpired(limit: number): Promise<number>;
+  readonly removeExpired: CleaningJob;
 }
 
 interface NewPasskey extends MadePasskey {

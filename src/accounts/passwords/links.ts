@@ -111,7 +111,6 @@ export function createPasswordLinks(parts: {
       await tx.query('DELETE FROM password_links WHERE account_id = $1', [accountId]);
     },
 
-    /** Forgets up to `limit` links that are over. @returns how many it were. */
     removeExpired: expiryJob(parts, [{ table: 'password_links', column: 'expires_at' }]),
   };
 }
