@@ -1,7 +1,7 @@
 /** The doctor's look at PostgreSQL: reachable, up to date, on time, and telling of changes. */
 import { systemClock } from '../base/clock.ts';
 import type { SettingsWithoutSecrets } from '../config/settings.ts';
-import { NoDeployment, requireEmbeddedDatabase } from '../operator/deployment.ts';
+import { NoDeployment, requireEmbeddedDatabase } from '../service/deployment.ts';
 import { troubleOf } from '../service/startup-errors.ts';
 import { type OpenDatabase, openDatabase } from '../storage/database.ts';
 import { notificationMilliseconds, reportDatabase } from '../storage/database-report.ts';

@@ -1,13 +1,9 @@
-/** `operator doctor`: tries the whole service out at its public address, and what it stands on. */
-import { type Command, InvalidArgumentError } from 'commander';
+/** Tries the whole service out at its public address, and what it stands on. */
 import type { OperatedBy } from '../accounts/activity/activity.ts';
-import { normalizeEmail } from '../accounts/email.ts';
 import type { Variables } from '../config/environment.ts';
 import { findKeys, findProviders, loadSettingsWithoutSecrets } from '../config/load.ts';
 import { ConfigurationProblems } from '../config/problems.ts';
 import type { SettingsWithoutSecrets } from '../config/settings.ts';
-import { REFUSED } from '../operator/program/failure.ts';
-import type { Operator } from '../operator/program/operator.ts';
 import { listNodes } from '../storage/nodes.ts';
 import type { Database } from '../storage/queries.ts';
 import { StorageUnavailable } from '../storage/storage-unavailable.ts';
@@ -16,7 +12,7 @@ import { checkCookies } from './browser.ts';
 import { reportChanges, watchChanges } from './changes.ts';
 import { checkDatabase, reasonOf, remedyOf } from './database.ts';
 import { checkEmails } from './emails.ts';
-import { createFindings, type Findings } from './findings.ts';
+import type { Findings } from './findings.ts';
 import { checkFlow } from './flow.ts';
 import { checkHops, warnOfIgnoredHeader } from './hops.ts';
 import { checkMail } from './mail.ts';
@@ -28,56 +24,24 @@ import { checkRequired } from './required.ts';
 import { checkEndings, checkTokenStore } from './token-store.ts';
 import { createVisitors, type Visitor, type Visitors } from './visitor.ts';
 
-/** As a shell would say of a command that Ctrl-C ended. */
-const INTERRUPTED = 130;
-
-interface DoctorOptions {
+export interface ExaminationOptions {
   /** Where to connect instead of to the issuer. */
   readonly address?: string;
   /** Who gets a test mail. */
   readonly mail?: string;
+  readonly environment: Variables;
+  readonly signal: AbortSignal;
+  readonly by: OperatedBy;
 }
 
-export function addDoctorCommand(program: Command, operator: Operator): void {
-  const { print, say, progress, environment } = operator;
-  program
-    .command('doctor')
-    .description(
-      'try the running service out: its stores, its public address, and a whole authorization ' +
-        'with a client that is removed again',
-    )
-    .option(
-      '--address <url>',
-      'connect there instead of to the issuer, and say the issuer’s name: one node behind a proxy',
-      origin,
-    )
-    .option('--mail <address>', 'send one test mail there; without it no mail is sent', mailbox)
-    .action(async (options: DoctorOptions) => {
-      const interruption = new AbortController();
-      operator.onInterrupt(() => interruption.abort());
-      const findings = createFindings((text) => {
-        say(text);
-        progress.show('Checked', findings.all.length);
-      });
-      try {
-        const { signal } = interruption;
-        await examine(findings, { ...options, environment, signal, by: operator.by() });
-      } catch (error) {
-        if (error instanceof StorageUnavailable) findings.problem(storesLost(error));
-        else if (!interruption.signal.aborted) throw error;
-      }
-      const { aborted } = interruption.signal;
-      const count = (status: string): number =>
-        findings.all.filter((finding) => finding.status === status).length;
-      const [problems, warnings] = [count('problem'), count('warning')];
-      print({
-        value: { healthy: problems === 0 && !aborted, problems, warnings, findings: findings.all },
-        text: aborted
-          ? 'Broken off. What was made for it is removed.'
-          : `${problems} problem(s), ${warnings} warning(s).`,
-        exitCode: aborted ? INTERRUPTED : problems > 0 ? REFUSED : 0,
-      });
-    });
+/** Resolves once everything was looked at, or once `signal` ended it early. */
+export async function examine(findings: Findings, options: ExaminationOptions): Promise<void> {
+  try {
+    await checkEverything(findings, options);
+  } catch (error) {
+    if (error instanceof StorageUnavailable) findings.problem(storesLost(error));
+    else if (!options.signal.aborted) throw error;
+  }
 }
 
 /** Answered before: it went away under the doctor, which may have left its account behind. */
@@ -88,26 +52,7 @@ const storesLost = (error: StorageUnavailable) => ({
   remedy: `${remedyOf(error)}; then run the doctor again`,
 });
 
-function origin(text: string): string {
-  if (!/^https?:\/\//.test(text) || !URL.canParse(text)) {
-    throw new InvalidArgumentError('Write an http or https URL, such as http://10.0.0.2:3000.');
-  }
-  return new URL(text).origin;
-}
-
-function mailbox(text: string): string {
-  const address = normalizeEmail(text);
-  if (address !== undefined) return address;
-  throw new InvalidArgumentError('Write an email address, such as you@example.com.');
-}
-
-interface ExaminationOptions extends DoctorOptions {
-  readonly environment: Variables;
-  readonly signal: AbortSignal;
-  readonly by: OperatedBy;
-}
-
-async function examine(
+async function checkEverything(
   findings: Findings,
   { address, mail: testMailTo, environment, signal, by }: ExaminationOptions,
 ): Promise<void> {

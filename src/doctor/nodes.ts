@@ -4,8 +4,13 @@ import { Refusal } from '../base/refusal.ts';
 import { operatorsUrl } from '../config/operators-listener.ts';
 import { ConfigurationProblems } from '../config/problems.ts';
 import type { SettingsWithoutSecrets } from '../config/settings.ts';
-import { type KeySources, keyFacts } from '../operator/keys/keys.ts';
-import { KEY_VARIABLE, keyStates, keyWarnings } from '../operator/keys/states.ts';
+import {
+  KEY_VARIABLE,
+  type KeySources,
+  keyFacts,
+  keyStates,
+  keyWarnings,
+} from '../service/key-states.ts';
 import { type ListedNode, nodeClocks } from '../storage/nodes.ts';
 import type { Queries } from '../storage/queries.ts';
 import { clockTrouble } from './database.ts';

@@ -4,10 +4,10 @@ import { isAccountId } from '../accounts/account.ts';
 import type { ActivityRecord } from '../accounts/activity/activity.ts';
 import { ACTIONS, type Action, wordsOf } from '../accounts/activity/activity-words.ts';
 import type { AuditRecord } from '../accounts/activity/audit.ts';
-import { givenTime, wholeNumber } from './program/given.ts';
-import { accountNamed } from './program/names.ts';
-import type { Operator } from './program/operator.ts';
-import { table } from './program/report.ts';
+import { givenTime, wholeNumber } from './command/given.ts';
+import { accountNamed } from './command/names.ts';
+import type { Operator } from './command/operator.ts';
+import { table } from './command/report.ts';
 import type { Registries } from './registries.ts';
 
 interface AuditOptions {

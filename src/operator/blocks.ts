@@ -1,9 +1,15 @@
 /** `operator blocks`: the clients that organizations do not let in. */
 import { type Command, Option } from 'commander';
 import type { ListedBar } from '../accounts/organizations/bars.ts';
-import { type ListForm, type ListOptions, listed, listReport, pageAsked } from './program/lists.ts';
-import { clientNamed } from './program/names.ts';
-import type { Operator } from './program/operator.ts';
+import { clientNamed } from './command/names.ts';
+import type { Operator } from './command/operator.ts';
+import {
+  type ListForm,
+  type ListOptions,
+  listed,
+  listReport,
+  pageAsked,
+} from './command/report.ts';
 
 interface BlockOptions extends ListOptions {
   readonly organization?: string;

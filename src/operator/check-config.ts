@@ -8,9 +8,9 @@ import type { ConfigurationProblem } from '../config/problems.ts';
 import { settingsJsonSchema } from '../config/schema/json-schema.ts';
 import { hostsOf } from '../config/urls.ts';
 import { locationOf } from '../config/validate.ts';
-import { WrongUsage } from './program/failure.ts';
-import type { Operator } from './program/operator.ts';
-import { type Report, table } from './program/report.ts';
+import { WrongUsage } from './command/given.ts';
+import type { Operator, Report } from './command/operator.ts';
+import { table } from './command/report.ts';
 
 export function addCheckConfigCommand(program: Command, { print, environment }: Operator): void {
   program

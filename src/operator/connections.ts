@@ -3,11 +3,11 @@ import { type Command, Option } from 'commander';
 import { isAccountId } from '../accounts/account.ts';
 import { isClientId } from '../base/random-id.ts';
 import { Refusal } from '../base/refusal.ts';
-import { askedFirst, type ConfirmationOptions, confirmed } from './program/confirmation.ts';
-import { WrongUsage } from './program/failure.ts';
-import { isFiltered, type ListOptions, listed, listReport, pageAsked } from './program/lists.ts';
-import { accountNamed, clientNamed } from './program/names.ts';
-import type { Operator } from './program/operator.ts';
+import { askedFirst, type ConfirmationOptions, confirmed } from './command/confirmation.ts';
+import { WrongUsage } from './command/given.ts';
+import { accountNamed, clientNamed } from './command/names.ts';
+import type { Operator } from './command/operator.ts';
+import { isFiltered, type ListOptions, listed, listReport, pageAsked } from './command/report.ts';
 
 interface Whose {
   readonly account?: string;

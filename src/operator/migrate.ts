@@ -1,10 +1,10 @@
 /** `operator migrate`: brings the schema up to date, for a job that does so before the nodes start. */
 import type { Command } from 'commander';
 import { loadSettingsWithoutSecrets } from '../config/load.ts';
+import { requireEmbeddedDatabase } from '../service/deployment.ts';
 import { openDatabase } from '../storage/database.ts';
 import { migrate, pendingMigrations } from '../storage/migrate.ts';
-import { requireEmbeddedDatabase } from './deployment.ts';
-import type { Operator } from './program/operator.ts';
+import type { Operator } from './command/operator.ts';
 
 export function addMigrateCommand(
   program: Command,

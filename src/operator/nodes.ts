@@ -4,14 +4,13 @@ import { type Command, InvalidArgumentError } from 'commander';
 import { loadSettingsWithoutSecrets } from '../config/load.ts';
 import { durationSeconds } from '../config/schema/kinds.ts';
 import type { SettingsWithoutSecrets } from '../config/settings.ts';
+import { requireEmbeddedDatabase, requireTables } from '../service/deployment.ts';
 import { openDatabase } from '../storage/database.ts';
 import { MigrationsPending, pendingMigrations } from '../storage/migrate.ts';
 import { type ListedNode, listNodes } from '../storage/nodes.ts';
-import { requireEmbeddedDatabase, requireTables } from './deployment.ts';
-import { REFUSED } from './program/failure.ts';
-import { wholeNumber } from './program/given.ts';
-import type { Operator } from './program/operator.ts';
-import { type Report, table } from './program/report.ts';
+import { wholeNumber } from './command/given.ts';
+import type { Operator, Report } from './command/operator.ts';
+import { REFUSED, table } from './command/report.ts';
 
 /** Milliseconds between two looks at the database. */
 const PAUSE = 1_000;

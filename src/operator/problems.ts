@@ -5,9 +5,15 @@ import type { RefusedSignIns } from '../accounts/activity/audit.ts';
 import { systemClock } from '../base/clock.ts';
 import type { ClientProblemGroup } from '../clients/client-problems.ts';
 import { cutPage } from '../storage/pages.ts';
-import { type ListForm, type ListOptions, listed, listReport, pageAsked } from './program/lists.ts';
-import { accountNamed, clientNamed } from './program/names.ts';
-import type { Operator } from './program/operator.ts';
+import { accountNamed, clientNamed } from './command/names.ts';
+import type { Operator } from './command/operator.ts';
+import {
+  type ListForm,
+  type ListOptions,
+  listed,
+  listReport,
+  pageAsked,
+} from './command/report.ts';
 
 interface ProblemOptions extends ListOptions {
   readonly account?: string;

@@ -23,6 +23,7 @@ import type { Variables } from '../config/environment.ts';
 import { findKeys, loadSettingsWithoutSecrets } from '../config/load.ts';
 import type { Settings, SettingsWithoutSecrets } from '../config/settings.ts';
 import { createImporter, type Importer } from '../import/importer.ts';
+import { requireEmbeddedDatabase, requireTables } from '../service/deployment.ts';
 import { type Registries as CommonRegistries, createRegistries } from '../service/registries.ts';
 import { silentChangeFeed } from '../storage/change-feed.ts';
 import { type OpenDatabase, openDatabase } from '../storage/database.ts';
@@ -30,7 +31,6 @@ import { requireSchema } from '../storage/migrate.ts';
 import { openTokenStore } from '../storage/open-token-store.ts';
 import type { Queries } from '../storage/queries.ts';
 import type { TokenStore } from '../storage/token-store.ts';
-import { requireEmbeddedDatabase, requireTables } from './deployment.ts';
 
 /**
  * The record of one change, to be written in its transaction: who may do what, and since when.

@@ -11,8 +11,7 @@ import {
 import { ConfigurationProblems } from '../config/problems.ts';
 import { reloadInWords } from '../config/reload.ts';
 import type { Settings } from '../config/settings.ts';
-import type { Operator } from './program/operator.ts';
-import type { Report } from './program/report.ts';
+import type { Operator, Report } from './command/operator.ts';
 
 /** Milliseconds. Each process of the node builds itself anew, one after the other. */
 const PATIENCE = 60_000;

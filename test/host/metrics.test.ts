@@ -1,6 +1,6 @@
 /** What is counted: exactly what happened, under labels that no caller can multiply. */
 import { expect } from 'chai';
-import { fileOf, line } from '../operator/import-file.ts';
+import { fileOf, line } from '../import/import-file.ts';
 import { operatorBeside } from '../operator/run-operator.ts';
 import { counted, scrape } from '../support/metrics.ts';
 import {

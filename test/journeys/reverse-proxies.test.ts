@@ -1,7 +1,7 @@
 /** The reverse proxies of docs/operations.md as they stand there: the doctor finds nothing behind them. */
 import { expect } from 'chai';
-import { environmentOf, nodeBehind, trusting } from '../operator/behind-proxy.ts';
-import { examine } from '../operator/doctor-findings.ts';
+import { environmentOf, nodeBehind, trusting } from '../doctor/behind-proxy.ts';
+import { examine } from '../doctor/doctor-findings.ts';
 import { eventually } from '../support/eventually.ts';
 import { createOpened } from '../support/opened.ts';
 import { describeOn, openssl, postgresServer, redisServer } from '../support/requirements.ts';

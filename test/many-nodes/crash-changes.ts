@@ -1,6 +1,6 @@
 /** What users change on pages and operators with commands. */
 import { expect } from 'chai';
-import { fileOf, line } from '../operator/import-file.ts';
+import { fileOf, line } from '../import/import-file.ts';
 import { operatorOn, valueFrom } from '../operator/run-operator.ts';
 import { LIST, REDIRECT_URI, signInOwner } from '../pages/client-owner.ts';
 import { fieldOf, type SignedInPerson, signedIn } from '../pages/signed-in-person.ts';

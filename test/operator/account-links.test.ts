@@ -3,12 +3,12 @@ import { expect } from 'chai';
 import { createActivity } from '../../src/accounts/activity/activity.ts';
 import { createPasskeys } from '../../src/accounts/passkeys/passkeys.ts';
 import { fileWith } from '../config/configuration.ts';
+import { examine } from '../doctor/doctor-findings.ts';
+import { fileOf, type Line, line } from '../import/import-file.ts';
 import { startMailServer } from '../support/mail-server.ts';
 import { freePort } from '../support/programs.ts';
 import { startUpstream } from '../support/upstream.ts';
 import { besideDatabase } from './beside-database.ts';
-import { examine } from './doctor-findings.ts';
-import { fileOf, type Line, line } from './import-file.ts';
 import { operatorWith, refusalFrom, valueFrom, variablesOf } from './run-operator.ts';
 
 const ISSUER = 'https://id.example.com/';

@@ -2,12 +2,12 @@
 import { expect } from 'chai';
 import packageFile from '../../package.json' with { type: 'json' };
 import { listNodes } from '../../src/storage/nodes.ts';
+import { environmentOf } from '../doctor/behind-proxy.ts';
+import { examine } from '../doctor/doctor-findings.ts';
 import { eventually } from '../support/eventually.ts';
 import { freshRedisUrl } from '../support/redis-server.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
 import { startsOn, type TestService } from '../support/service.ts';
-import { environmentOf } from './behind-proxy.ts';
-import { examine } from './doctor-findings.ts';
 import { expectWrongUsage, operatorWith, type RunOperator, valueFrom } from './run-operator.ts';
 
 const { version } = packageFile;

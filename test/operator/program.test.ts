@@ -4,10 +4,10 @@ import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { expect } from 'chai';
 import { createClientRegistry } from '../../src/clients/client-registry.ts';
+import { line } from '../import/import-file.ts';
 import { COMPILE_CACHE, findProgram } from '../support/programs.ts';
 import { describeOn, type Requirement, required } from '../support/requirements.ts';
 import { besideDatabase } from './beside-database.ts';
-import { line } from './import-file.ts';
 import {
   OPERATOR_PROGRAM,
   operatorProgramWith,

@@ -3,10 +3,10 @@ import { Readable } from 'node:stream';
 import { expect } from 'chai';
 import { createProgress } from '../../src/operator/program/progress.ts';
 import { runOperator } from '../../src/operator/program/run-operator.ts';
+import { fileOf, line } from '../import/import-file.ts';
 import { freshDatabaseUrl } from '../support/postgres-server.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
 import { startSeeded } from '../support/seeded.ts';
-import { fileOf, line } from './import-file.ts';
 import { createPage, type Environment, keysOf, storesOf } from './run-operator.ts';
 
 const ERASE = '\r\u001B[K';

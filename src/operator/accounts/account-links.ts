@@ -2,10 +2,10 @@
 import type { Command } from 'commander';
 import type { Account } from '../../accounts/account.ts';
 import { Refusal } from '../../base/refusal.ts';
-import { askedFirst, type ConfirmationOptions, confirmed } from '../program/confirmation.ts';
-import { aboutAccount } from '../program/names.ts';
-import type { Operator } from '../program/operator.ts';
-import { table } from '../program/report.ts';
+import { askedFirst, type ConfirmationOptions, confirmed } from '../command/confirmation.ts';
+import { aboutAccount } from '../command/names.ts';
+import type { Operator } from '../command/operator.ts';
+import { table } from '../command/report.ts';
 
 export function addLinkCommands(program: Command, operator: Operator): void {
   const links = program

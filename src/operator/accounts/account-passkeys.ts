@@ -4,10 +4,10 @@ import type { Account } from '../../accounts/account.ts';
 import { noticeMail } from '../../accounts/mail/account-mail.ts';
 import { detailsOf, type Passkey } from '../../accounts/passkeys/passkey.ts';
 import { Refusal } from '../../base/refusal.ts';
-import { askedFirst, type ConfirmationOptions, confirmed } from '../program/confirmation.ts';
-import { aboutAccount } from '../program/names.ts';
-import type { Operator } from '../program/operator.ts';
-import { type Report, table } from '../program/report.ts';
+import { askedFirst, type ConfirmationOptions, confirmed } from '../command/confirmation.ts';
+import { aboutAccount } from '../command/names.ts';
+import type { Operator, Report } from '../command/operator.ts';
+import { table } from '../command/report.ts';
 import type { Registries } from '../registries.ts';
 import { mailed } from './mailing.ts';
 

@@ -10,13 +10,11 @@ import {
 } from '../../accounts/account.ts';
 import { strongWaysOf, whoOwesAWay } from '../../accounts/stronger-sign-ins.ts';
 import { Refusal } from '../../base/refusal.ts';
-import { askedFirst, type ConfirmationOptions, confirmed } from '../program/confirmation.ts';
-import { WrongUsage } from '../program/failure.ts';
-import { givenPassword, type PasswordOptions } from '../program/given.ts';
-import { isFiltered, type ListOptions, listed, listReport, pageAsked } from '../program/lists.ts';
-import { aboutAccount } from '../program/names.ts';
-import type { Operator } from '../program/operator.ts';
-import type { Report } from '../program/report.ts';
+import { askedFirst, type ConfirmationOptions, confirmed } from '../command/confirmation.ts';
+import { givenPassword, type PasswordOptions, WrongUsage } from '../command/given.ts';
+import { aboutAccount } from '../command/names.ts';
+import type { Operator, Report } from '../command/operator.ts';
+import { isFiltered, type ListOptions, listed, listReport, pageAsked } from '../command/report.ts';
 import type { Registries } from '../registries.ts';
 import { addLinkCommands } from './account-links.ts';
 import { addPasskeyCommands } from './account-passkeys.ts';

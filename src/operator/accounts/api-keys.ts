@@ -3,16 +3,16 @@ import { type Command, Option } from 'commander';
 import type { ListedApiKey } from '../../accounts/api-keys/api-keys.ts';
 import { systemClock } from '../../base/clock.ts';
 import { Refusal } from '../../base/refusal.ts';
-import { askedFirst, type ConfirmationOptions, confirmed } from '../program/confirmation.ts';
+import { askedFirst, type ConfirmationOptions, confirmed } from '../command/confirmation.ts';
+import { accountNamed } from '../command/names.ts';
+import type { Operator } from '../command/operator.ts';
 import {
   type ListForm,
   type ListOptions,
   listed,
   listReport,
   pageAsked,
-} from '../program/lists.ts';
-import { accountNamed } from '../program/names.ts';
-import type { Operator } from '../program/operator.ts';
+} from '../command/report.ts';
 
 export function addApiKeyCommands(program: Command, operator: Operator): void {
   const { run } = operator;

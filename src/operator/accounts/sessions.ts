@@ -17,12 +17,11 @@ import {
   type Confirm,
   type ConfirmationOptions,
   confirmed,
-} from '../program/confirmation.ts';
-import { WrongUsage } from '../program/failure.ts';
-import { isFiltered, type ListOptions, listed, listReport, pageAsked } from '../program/lists.ts';
-import { accountNamed } from '../program/names.ts';
-import type { Operator } from '../program/operator.ts';
-import type { Report } from '../program/report.ts';
+} from '../command/confirmation.ts';
+import { WrongUsage } from '../command/given.ts';
+import { accountNamed } from '../command/names.ts';
+import type { Operator, Report } from '../command/operator.ts';
+import { isFiltered, type ListOptions, listed, listReport, pageAsked } from '../command/report.ts';
 import type { Registries } from '../registries.ts';
 
 interface Whose {

@@ -1,6 +1,6 @@
 /** What commands print about a client. */
 import type { Client } from '../../clients/client.ts';
-import type { Report } from '../program/report.ts';
+import type { Report } from '../command/operator.ts';
 
 /** @param done what was done to it; nothing where it is only shown. */
 export const report = (client: Client, done?: string): Report => ({

@@ -1,8 +1,8 @@
 /** `operator clients rotate-secret` and `remove-secret`: one secret after the other, with an overlap. */
 import type { Command } from 'commander';
-import { askedFirst, type ConfirmationOptions, confirmed } from '../program/confirmation.ts';
-import { aboutClient } from '../program/names.ts';
-import type { Operator } from '../program/operator.ts';
+import { askedFirst, type ConfirmationOptions, confirmed } from '../command/confirmation.ts';
+import { aboutClient } from '../command/names.ts';
+import type { Operator } from '../command/operator.ts';
 import { clientRecord } from '../registries.ts';
 import { clientValue, report } from './client-report.ts';
 

@@ -1,8 +1,8 @@
 /** `operator explain`: what a value or an id is, whether it works, and if not, why and since when. */
 import type { Command } from 'commander';
 import type { ValueKind } from '../../base/random-id.ts';
-import { givenToken, STANDARD_INPUT_IS_SAFER } from '../program/given.ts';
-import type { Operator } from '../program/operator.ts';
+import { givenToken, STANDARD_INPUT_IS_SAFER } from '../command/given.ts';
+import type { Operator } from '../command/operator.ts';
 import type { Registries } from '../registries.ts';
 import {
   explainApiKey,

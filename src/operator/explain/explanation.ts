@@ -2,8 +2,8 @@
 import type { Account } from '../../accounts/account.ts';
 import type { ValueKind } from '../../base/random-id.ts';
 import type { Client } from '../../clients/client.ts';
-import { REFUSED } from '../program/failure.ts';
-import type { Report } from '../program/report.ts';
+import type { Report } from '../command/operator.ts';
+import { REFUSED } from '../command/report.ts';
 import type { IdKind } from './ids.ts';
 import { NAME } from './token-shape.ts';
 

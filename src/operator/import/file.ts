@@ -7,8 +7,8 @@ import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { Refusal } from '../../base/refusal.ts';
 import type { BrokenLine, ImportSource, Numbered } from '../../import/source.ts';
-import { WrongUsage } from '../program/failure.ts';
-import type { Surroundings } from '../program/operator.ts';
+import { WrongUsage } from '../command/given.ts';
+import type { Surroundings } from '../command/operator.ts';
 import { readImportLine } from './line-reader.ts';
 
 /** In bytes. The longest line that keeps the rules has about 3,000. */

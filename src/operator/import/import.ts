@@ -4,10 +4,9 @@ import { type Command, Option } from 'commander';
 import { checkImport } from '../../import/check.ts';
 import { newImportId } from '../../import/importer.ts';
 import { importJsonSchema } from '../../import/line.ts';
-import { askedFirst, type ConfirmationOptions, confirmed } from '../program/confirmation.ts';
-import { WrongUsage } from '../program/failure.ts';
-import { shareOrNumber } from '../program/given.ts';
-import type { Operator } from '../program/operator.ts';
+import { askedFirst, type ConfirmationOptions, confirmed } from '../command/confirmation.ts';
+import { shareOrNumber, WrongUsage } from '../command/given.ts';
+import type { Operator } from '../command/operator.ts';
 import { openImportFile } from './file.ts';
 import { importReport, removalSentence } from './report.ts';
 

@@ -3,7 +3,8 @@ import type { FieldValue, ImportChange } from '../../import/change.ts';
 import { IMPORT_TYPES, type ImportKey, type ImportType, PLURALS } from '../../import/line.ts';
 import type { ImportProblems } from '../../import/problems.ts';
 import type { ImportReport } from '../../import/report.ts';
-import { type Report, table } from '../program/report.ts';
+import type { Report } from '../command/operator.ts';
+import { table } from '../command/report.ts';
 
 /** @param id of an import that was carried out; absent for a dry run. */
 export function importReport(

@@ -11,7 +11,9 @@ import {
 } from '../../accounts/access/reach.ts';
 import type { FoundPlace, PlaceKind } from '../../accounts/organizations/places.ts';
 import { Refusal } from '../../base/refusal.ts';
-import { WrongUsage } from '../program/failure.ts';
+import { WrongUsage } from '../command/given.ts';
+import { accountNamed, clientNamed } from '../command/names.ts';
+import type { Operator, Report } from '../command/operator.ts';
 import {
   isFiltered,
   type ListForm,
@@ -19,10 +21,8 @@ import {
   listed,
   listReport,
   pageAsked,
-} from '../program/lists.ts';
-import { accountNamed, clientNamed } from '../program/names.ts';
-import type { Operator } from '../program/operator.ts';
-import { type Report, table } from '../program/report.ts';
+  table,
+} from '../command/report.ts';
 import type { Registries } from '../registries.ts';
 
 interface MembershipOptions {

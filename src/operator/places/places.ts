@@ -10,11 +10,10 @@ import type {
   PlaceChanges,
   PlaceKind,
 } from '../../accounts/organizations/places.ts';
-import { askedFirst, type ConfirmationOptions, confirmed } from '../program/confirmation.ts';
-import { WrongUsage } from '../program/failure.ts';
-import { isFiltered, type ListOptions, listed, listReport, pageAsked } from '../program/lists.ts';
-import type { Operator } from '../program/operator.ts';
-import type { Report } from '../program/report.ts';
+import { askedFirst, type ConfirmationOptions, confirmed } from '../command/confirmation.ts';
+import { WrongUsage } from '../command/given.ts';
+import type { Operator, Report } from '../command/operator.ts';
+import { isFiltered, type ListOptions, listed, listReport, pageAsked } from '../command/report.ts';
 
 interface NewPlaceOptions {
   readonly name: string;

@@ -1,7 +1,7 @@
 /** `operator completion SHELL`: a shell function by which commands are called, and its completion. */
 import path from 'node:path';
 import { Argument, type Command } from 'commander';
-import type { Operator } from './operator.ts';
+import type { Operator } from '../command/operator.ts';
 
 const PROGRAM = path.join(import.meta.dirname, '../../../bin/gatehouse');
 

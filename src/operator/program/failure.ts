@@ -4,24 +4,20 @@ import { DataDirectoryRefused } from '../../base/data-directory.ts';
 import type { Refusal } from '../../base/refusal.ts';
 import { ConfigurationProblems } from '../../config/problems.ts';
 import { ImportInterrupted, ImportProblems } from '../../import/problems.ts';
+import { NoDeployment } from '../../service/deployment.ts';
 import { troubleOf } from '../../service/startup-errors.ts';
 import { EmbeddedPostgresInUse } from '../../storage/embedded/postgres.ts';
 import { UnsafeRedis } from '../../storage/open-token-store.ts';
-import { NoDeployment } from '../deployment.ts';
+import { WrongUsage } from '../command/given.ts';
+import type { Report } from '../command/operator.ts';
+import { REFUSED } from '../command/report.ts';
 import { importProblemsReport } from '../import/report.ts';
-import type { Report } from './report.ts';
 
 /** 0 is done. */
 export type ExitCode = 1 | 2 | 3;
 
-export const REFUSED = 1;
 const WRONG_USAGE = 2;
 const WRONG_CONFIGURATION = 3;
-
-/** Options that do not go together, or say nothing: found after commander looked at each. */
-export class WrongUsage extends Error {
-  override readonly name = 'WrongUsage';
-}
 
 export interface Failure extends Report {
   readonly exitCode: ExitCode;

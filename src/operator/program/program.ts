@@ -1,7 +1,6 @@
 /** Every command there is, and what all of them have in common. */
 import { Command, InvalidArgumentError } from 'commander';
 import packageFile from '../../../package.json' with { type: 'json' };
-import { addDoctorCommand } from '../../doctor/doctor.ts';
 import { addAccountCommands } from '../accounts/accounts.ts';
 import { addApiKeyCommands } from '../accounts/api-keys.ts';
 import { addSessionCommands } from '../accounts/sessions.ts';
@@ -9,10 +8,13 @@ import { addAuditCommand } from '../audit.ts';
 import { addBlockCommands } from '../blocks.ts';
 import { addCheckConfigCommand } from '../check-config.ts';
 import { addClientCommands } from '../clients/clients.ts';
+import type { Operator } from '../command/operator.ts';
+import { WIDTH } from '../command/report.ts';
 import { addConnectionCommands } from '../connections.ts';
+import { addDoctorCommand } from '../doctor.ts';
 import { addExplainCommand } from '../explain/explain.ts';
 import { addImportCommand } from '../import/import.ts';
-import { addKeyCommands } from '../keys/keys.ts';
+import { addKeyCommands } from '../keys.ts';
 import { addMigrateCommand } from '../migrate.ts';
 import { addNodesCommand } from '../nodes.ts';
 import { addMembershipCommands } from '../places/memberships.ts';
@@ -22,8 +24,6 @@ import { addReloadCommand } from '../reload.ts';
 import { addRevokeCommand } from '../revoke/revoke.ts';
 import { addCompletionCommand } from './completion.ts';
 import { addExamples } from './examples.ts';
-import type { Operator } from './operator.ts';
-import { WIDTH } from './report.ts';
 
 /** @param json an error is told as JSON by whoever runs the program, so commander is silent. */
 export function createProgram(operator: Operator, { json }: { readonly json: boolean }): Command {

@@ -1,20 +1,6 @@
 /** Long work that shows itself: on a terminal one line, redrawn; in a pipe nothing. */
-import type { Writable } from 'node:stream';
-import { WIDTH } from './report.ts';
-
-/** Where progress is drawn, if it is one: `isTTY`. */
-export type Terminal = Writable & { readonly columns?: number; readonly isTTY?: boolean };
-
-export interface Progress {
-  /**
-   * @param what the same words as long as it is the same work.
-   * @param done how much of it, in whatever is counted.
-   * @param total where it is known.
-   */
-  show(what: string, done: number, total?: number): void;
-  /** Before anything else is written: the line goes. */
-  clear(): void;
-}
+import type { Progress, Terminal } from '../command/operator.ts';
+import { WIDTH } from '../command/report.ts';
 
 /** Milliseconds between two drawings, and before a speed means anything. */
 const PAUSE = 100;

@@ -2,13 +2,12 @@
 import { userInfo } from 'node:os';
 import { type Command, CommanderError } from 'commander';
 import type { Variables } from '../../config/environment.ts';
-import { describeDeployment } from '../deployment.ts';
+import { describeDeployment } from '../../service/deployment.ts';
+import type { Operator, Report, Surroundings } from '../command/operator.ts';
 import { withRegistries } from '../registries.ts';
 import { failureOf } from './failure.ts';
-import type { Operator, Surroundings } from './operator.ts';
 import { createProgram, onlyReads } from './program.ts';
 import { createProgress } from './progress.ts';
-import type { Report } from './report.ts';
 import { spelledAsNow } from './verbs.ts';
 
 /**

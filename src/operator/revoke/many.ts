@@ -3,10 +3,9 @@ import type { Action } from '../../accounts/activity/activity-words.ts';
 import { BATCH } from '../../authorizations/connections.ts';
 import { Refusal } from '../../base/refusal.ts';
 import type { Client } from '../../clients/client.ts';
-import type { Confirm } from '../program/confirmation.ts';
-import { accountNamed, clientNamed } from '../program/names.ts';
-import type { Operator } from '../program/operator.ts';
-import type { Report } from '../program/report.ts';
+import type { Confirm } from '../command/confirmation.ts';
+import { accountNamed, clientNamed } from '../command/names.ts';
+import type { Operator, Report } from '../command/operator.ts';
 import { clientRecord, type Registries } from '../registries.ts';
 
 /** All that acts for a person: for an account that somebody else has got into. */

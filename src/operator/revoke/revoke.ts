@@ -5,10 +5,9 @@ import {
   type Confirm,
   type ConfirmationOptions,
   confirmed,
-} from '../program/confirmation.ts';
-import { WrongUsage } from '../program/failure.ts';
-import { givenTime, givenToken, STANDARD_INPUT_IS_SAFER } from '../program/given.ts';
-import type { Operator } from '../program/operator.ts';
+} from '../command/confirmation.ts';
+import { givenTime, givenToken, STANDARD_INPUT_IS_SAFER, WrongUsage } from '../command/given.ts';
+import type { Operator } from '../command/operator.ts';
 import { revokeAccount, revokeAll, revokeClient, revokeRecorded } from './many.ts';
 import { revokeToken } from './token.ts';
 

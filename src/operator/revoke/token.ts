@@ -2,8 +2,8 @@
 import { readValue } from '../../authorizations/token-formats.ts';
 import type { ValueKind } from '../../base/random-id.ts';
 import { Refusal } from '../../base/refusal.ts';
+import type { Report } from '../command/operator.ts';
 import { NAME, shapeOf } from '../explain/token-shape.ts';
-import type { Report } from '../program/report.ts';
 import type { Registries } from '../registries.ts';
 
 export async function revokeToken(registries: Registries, value: string): Promise<Report> {

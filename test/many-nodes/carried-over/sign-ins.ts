@@ -1,7 +1,7 @@
 /** Ways to sign in, and sign-ins that are half done. */
 import { expect } from 'chai';
 import type { JWTPayload } from 'jose';
-import { fileOf, line } from '../../operator/import-file.ts';
+import { fileOf, line } from '../../import/import-file.ts';
 import { valueFrom } from '../../operator/run-operator.ts';
 import { addPasskey, NEW, optionsFor, signInWith } from '../../pages/passkeys/soft-passkey.ts';
 import { makePasskey } from '../../support/authenticator.ts';

@@ -1,9 +1,55 @@
-/** What every list takes and prints: some of it by a word, and page by page. */
+/** What a command has to say: a value for programs, and the same for people; of a list page by page. */
 import type { Command } from 'commander';
 import type { Page, PageRequest } from '../../storage/pages.ts';
 import { wholeNumber } from './given.ts';
-import type { Operator } from './operator.ts';
-import { type Report, table } from './report.ts';
+import type { Operator, Report } from './operator.ts';
+
+/** The exit code of a command that was refused or failed. */
+export const REFUSED = 1;
+
+/** What a terminal would obey, or not show. Some of what is recorded was sent by strangers. */
+const printable = (cell: string): string => cell.replace(/\p{C}/gu, '\uFFFD');
+
+/** Characters of a line that fits everywhere: what is longer is broken by the terminal, mid-column. */
+export const WIDTH = 80;
+
+/**
+ * Rows under a heading, each column as wide as its longest cell; where that is too wide for a line,
+ * each row by itself, with the heading of a cell in front of it.
+ *
+ * @param options `mayBeWide`: a page for reading along its lines, whose rows belong together.
+ */
+export function table(
+  heading: readonly string[],
+  rows: readonly (readonly string[])[],
+  nothing: string,
+  { mayBeWide = false } = {},
+): string {
+  if (rows.length === 0) return nothing;
+  const lines = [heading, ...rows].map((cells) => cells.map(printable));
+  const widths = heading.map((_, column) =>
+    Math.max(...lines.map((cells) => cells[column]?.length ?? 0)),
+  );
+  const width = widths.reduce((sum, one) => sum + one + GAP.length, -GAP.length);
+  if (width > WIDTH && !mayBeWide) return records(lines);
+  return lines
+    .map((cells) => cells.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join(GAP))
+    .map((line) => line.trimEnd())
+    .join('\n');
+}
+
+const GAP = '  ';
+
+function records([heading = [], ...rows]: readonly (readonly string[])[]): string {
+  const widest = Math.max(...heading.map((label) => label.length));
+  const record = (cells: readonly string[]): string =>
+    cells
+      .map((cell, column) => [heading[column] ?? '', cell.trim()] as const)
+      .filter(([, cell]) => cell !== '')
+      .map(([label, cell]) => `${label.padEnd(widest)}${GAP}${cell}`)
+      .join('\n');
+  return rows.map(record).join('\n\n');
+}
 
 export interface ListOptions {
   readonly match?: string;

@@ -3,11 +3,11 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import type { NodeAddress } from '../many-nodes/running-node.ts';
+import { keysOf, storesOf } from '../operator/run-operator.ts';
 import type { createOpened } from '../support/opened.ts';
 import { freePort } from '../support/programs.ts';
 import { type Overrides, startTestService, type TestService } from '../support/service.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
-import { keysOf, storesOf } from './run-operator.ts';
 
 type Opened = ReturnType<typeof createOpened>;
 

@@ -1,12 +1,12 @@
 /** What the doctor finds out about the mail server, and that it mails nobody who did not ask for it. */
 import { expect } from 'chai';
 import { fileWith } from '../config/configuration.ts';
+import { expectWrongUsage, operatorWith, storesOf } from '../operator/run-operator.ts';
 import { startMailServer } from '../support/mail-server.ts';
 import { createOpened } from '../support/opened.ts';
 import { freePort } from '../support/programs.ts';
 import { startsOn } from '../support/service.ts';
 import { examine } from './doctor-findings.ts';
-import { expectWrongUsage, operatorWith, storesOf } from './run-operator.ts';
 
 const FROM = 'gatehouse@example.com';
 

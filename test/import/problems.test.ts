@@ -3,10 +3,15 @@ import path from 'node:path';
 import { expect } from 'chai';
 import { type ImportFile, openImportFile } from '../../src/operator/import/file.ts';
 import { refusalOf } from '../clients/refusals.ts';
+import { besideDatabase } from '../operator/beside-database.ts';
+import {
+  operatorWith,
+  type RunOperator,
+  refusalFrom,
+  valueFrom,
+} from '../operator/run-operator.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
-import { besideDatabase } from './beside-database.ts';
 import { everythingIn, fileOf, type Line, line } from './import-file.ts';
-import { operatorWith, type RunOperator, refusalFrom, valueFrom } from './run-operator.ts';
 
 const { account, membership, organization, rights, warehouse } = line;
 

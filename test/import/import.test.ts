@@ -2,9 +2,9 @@ import { expect } from 'chai';
 import { createAccess } from '../../src/accounts/access/access.ts';
 import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
 import { listenForChanges } from '../../src/storage/change-feed.ts';
+import { besideDatabase } from '../operator/beside-database.ts';
 import { forEachDatabase } from '../support/databases.ts';
 import { eventually } from '../support/eventually.ts';
-import { besideDatabase } from './beside-database.ts';
 import { emptied, everythingIn, fileOf, line } from './import-file.ts';
 
 const { account, membership, organization, rights, warehouse } = line;

@@ -1,10 +1,10 @@
 import { expect } from 'chai';
 import { openDatabase } from '../../src/storage/database.ts';
 import { migrate } from '../../src/storage/migrate.ts';
+import { operatorOn, refusalFrom, valueFrom } from '../operator/run-operator.ts';
 import { startPostgresServer } from '../support/postgres-server.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
 import { fileOf, line } from './import-file.ts';
-import { operatorOn, refusalFrom, valueFrom } from './run-operator.ts';
 
 const { account, membership, organization } = line;
 

@@ -1,12 +1,16 @@
 /** What is known of each key: which one signs, since when, and when an older one may be removed. */
-import type { SettingsWithoutSecrets } from '../../config/settings.ts';
+import { systemClock } from '../base/clock.ts';
+import { Refusal } from '../base/refusal.ts';
+import type { SettingsWithoutSecrets } from '../config/settings.ts';
 import {
   type KeyKind,
   type KeySighting,
   type Keys,
   keyFingerprint,
-} from '../../storage/key-sightings.ts';
-import type { NodeKeys } from '../../storage/nodes.ts';
+  keySightings,
+} from '../storage/key-sightings.ts';
+import { type NodeKeys, runningNodes } from '../storage/nodes.ts';
+import type { Queries } from '../storage/queries.ts';
 
 export const KEY_VARIABLE: Readonly<Record<KeyKind, string>> = {
   cookie: 'GATEHOUSE_COOKIE_KEYS',
@@ -32,6 +36,35 @@ export interface KeyFacts {
   readonly sightings: readonly KeySighting[];
   readonly nodes: readonly NodeKeys[];
   readonly settings: Pick<SettingsWithoutSecrets, 'tokens' | 'sessions'>;
+}
+
+/** Where the facts about the keys are found. */
+export interface KeySources {
+  readonly database: Queries;
+  readonly settings: SettingsWithoutSecrets;
+  readonly keys: () => Keys | undefined;
+}
+
+/**
+ * @throws Refusal `keys_missing` where this environment has none, ConfigurationProblems where they
+ *   cannot be trusted.
+ */
+export async function keyFacts({ database, settings, ...given }: KeySources): Promise<KeyFacts> {
+  const keys = given.keys();
+  if (!keys) {
+    throw new Refusal(
+      'keys_missing',
+      'This environment holds no keys.',
+      settings.storage.databaseUrl === undefined
+        ? 'They are made at the first start of the service: start it once.'
+        : 'Set GATEHOUSE_COOKIE_KEYS and GATEHOUSE_TOKEN_KEYS as the nodes have them.',
+    );
+  }
+  const [sightings, nodes] = await Promise.all([
+    keySightings(database),
+    runningNodes(database, systemClock),
+  ]);
+  return { settings, keys, sightings, nodes };
 }
 
 /** Something about the keys that an operator should see to. */

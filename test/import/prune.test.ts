@@ -2,11 +2,11 @@ import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
 import type { OpenDatabase } from '../../src/storage/database.ts';
+import { besideDatabase } from '../operator/beside-database.ts';
+import { operatorWith, refusalFrom, valueFrom, variablesOf } from '../operator/run-operator.ts';
 import { forEachDatabase } from '../support/databases.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
-import { besideDatabase } from './beside-database.ts';
 import { emptied, everythingIn, fileOf, type Line, line } from './import-file.ts';
-import { operatorWith, refusalFrom, valueFrom, variablesOf } from './run-operator.ts';
 
 const { account, membership, organization, rights, warehouse } = line;
 

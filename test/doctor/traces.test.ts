@@ -7,6 +7,7 @@ import { expect } from 'chai';
 import { createThrowAwayAccounts } from '../../src/accounts/throw-away-accounts.ts';
 import { createVisitors } from '../../src/doctor/visitor.ts';
 import { fileWith } from '../config/configuration.ts';
+import { OPERATOR_PROGRAM, storesOf } from '../operator/run-operator.ts';
 import { createOpened } from '../support/opened.ts';
 import { freePort } from '../support/programs.ts';
 import { seed } from '../support/seed.ts';
@@ -15,7 +16,6 @@ import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { startUpstream } from '../support/upstream.ts';
 import { examine } from './doctor-findings.ts';
 import { startReverseProxy } from './reverse-proxy.ts';
-import { OPERATOR_PROGRAM, storesOf } from './run-operator.ts';
 
 const environmentOf = (service: TestService) => ({
   GATEHOUSE_ISSUER: service.issuer,

@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { operatorOn, valueFrom } from '../operator/run-operator.ts';
 import { partnerTokens } from '../provider/partner-tokens.ts';
 import { bearer, introspectorOf } from '../resource-server/stand-in.ts';
 import { eventually } from '../support/eventually.ts';
@@ -6,7 +7,6 @@ import { introspect } from '../support/oauth.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { forEachDeployment, type TestService } from '../support/service.ts';
 import { fileOf, type Line, line } from './import-file.ts';
-import { operatorOn, valueFrom } from './run-operator.ts';
 
 const { account, membership, organization, rights, warehouse } = line;
 

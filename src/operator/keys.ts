@@ -1,22 +1,19 @@
 /** `operator keys`: which keys sign and which are still accepted, by fingerprint, and new ones. */
 import { randomBytes } from 'node:crypto';
 import { type Command, Option } from 'commander';
-import { systemClock } from '../../base/clock.ts';
-import { Refusal } from '../../base/refusal.ts';
-import { type KeyKind, keySightings } from '../../storage/key-sightings.ts';
-import { runningNodes } from '../../storage/nodes.ts';
-import type { Queries } from '../../storage/queries.ts';
-import type { Operator } from '../program/operator.ts';
-import { type Report, table } from '../program/report.ts';
-import type { Registries } from '../registries.ts';
+import { systemClock } from '../base/clock.ts';
 import {
   KEY_VARIABLE,
   type KeyFacts,
   type KeyState,
   type KeyWarning,
+  keyFacts,
   keyStates,
   keyWarnings,
-} from './states.ts';
+} from '../service/key-states.ts';
+import type { KeyKind } from '../storage/key-sightings.ts';
+import type { Operator, Report } from './command/operator.ts';
+import { table } from './command/report.ts';
 
 /** As much as `openssl rand -base64 48` gives. */
 const KEY_BYTES = 48;
@@ -39,31 +36,6 @@ export function addKeyCommands(program: Command, { run, print, stderr }: Operato
       stderr.write(`${steps.join('\n')}\n`);
       print({ value: { key, ...(kind && { variable: KEY_VARIABLE[kind] }), steps }, text: key });
     });
-}
-
-/** Where the facts about the keys are found. */
-export type KeySources = Pick<Registries, 'settings' | 'keys'> & { readonly database: Queries };
-
-/**
- * @throws Refusal `keys_missing` where this environment has none, ConfigurationProblems where they
- *   cannot be trusted.
- */
-export async function keyFacts({ database, settings, ...given }: KeySources): Promise<KeyFacts> {
-  const keys = given.keys();
-  if (!keys) {
-    throw new Refusal(
-      'keys_missing',
-      'This environment holds no keys.',
-      settings.storage.databaseUrl === undefined
-        ? 'They are made at the first start of the service: start it once.'
-        : 'Set GATEHOUSE_COOKIE_KEYS and GATEHOUSE_TOKEN_KEYS as the nodes have them.',
-    );
-  }
-  const [sightings, nodes] = await Promise.all([
-    keySightings(database),
-    runningNodes(database, systemClock),
-  ]);
-  return { settings, keys, sightings, nodes };
 }
 
 function rotationSteps(kind: KeyKind | undefined): string[] {

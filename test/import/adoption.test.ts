@@ -2,9 +2,9 @@
 import { expect } from 'chai';
 import { createAccess } from '../../src/accounts/access/access.ts';
 import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
-import { besideDatabase } from './beside-database.ts';
+import { besideDatabase } from '../operator/beside-database.ts';
+import { refusalFrom } from '../operator/run-operator.ts';
 import { emptied, everythingIn, fileOf, type Line, line } from './import-file.ts';
-import { refusalFrom } from './run-operator.ts';
 
 const { account, membership, organization, rights, warehouse } = line;
 

@@ -1,6 +1,6 @@
 /** The doctor as an operator runs it, and its findings by the check they are of. */
 import { expect } from 'chai';
-import { operatorWith, type RunOperator } from './run-operator.ts';
+import { operatorWith, type RunOperator } from '../operator/run-operator.ts';
 
 export interface Finding {
   readonly check: string;

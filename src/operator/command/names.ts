@@ -4,9 +4,8 @@ import type { Account } from '../../accounts/account.ts';
 import { Refusal } from '../../base/refusal.ts';
 import type { Client } from '../../clients/client.ts';
 import type { Registries } from '../registries.ts';
-import { WrongUsage } from './failure.ts';
-import type { Operator } from './operator.ts';
-import type { Report } from './report.ts';
+import { WrongUsage } from './given.ts';
+import type { Operator, Report } from './operator.ts';
 
 /** The account of an email address or an account ID. @throws Refusal `account_unknown` */
 export async function accountNamed({ accounts }: Registries, name: string): Promise<Account> {

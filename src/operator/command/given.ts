@@ -7,8 +7,12 @@ import { InvalidArgumentError } from 'commander';
 import { systemClock } from '../../base/clock.ts';
 import { randomId } from '../../base/random-id.ts';
 import { durationSeconds, isShareOrNumber } from '../../config/schema/kinds.ts';
-import { WrongUsage } from './failure.ts';
 import type { Surroundings } from './operator.ts';
+
+/** Options that do not go together, or say nothing: found after commander looked at each. */
+export class WrongUsage extends Error {
+  override readonly name = 'WrongUsage';
+}
 
 /** @throws InvalidArgumentError for anything but a number from 1 to `most`. */
 export const wholeNumber =

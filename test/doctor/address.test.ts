@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
+import { operatorProgramWith } from '../operator/run-operator.ts';
 import { createOpened } from '../support/opened.ts';
 import { freePort } from '../support/programs.ts';
 import { describeOn, openssl, postgresServer, redisServer } from '../support/requirements.ts';
@@ -10,7 +11,6 @@ import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { environmentOf, nodeBehind, trusting } from './behind-proxy.ts';
 import { type Examination, examine, examineBy } from './doctor-findings.ts';
 import { type ReverseProxy, startReverseProxy } from './reverse-proxy.ts';
-import { operatorProgramWith } from './run-operator.ts';
 
 const opened = createOpened();
 const proxies = (tls?: { key: string; cert: string }): Promise<ReverseProxy> =>

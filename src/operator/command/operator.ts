@@ -4,8 +4,20 @@ import type { OperatedBy } from '../../accounts/activity/activity.ts';
 import type { Variables } from '../../config/environment.ts';
 import type { SettingsWithoutSecrets } from '../../config/settings.ts';
 import type { Registries } from '../registries.ts';
-import type { Progress, Terminal } from './progress.ts';
-import type { Report } from './report.ts';
+
+/** Where progress is drawn, if it is one: `isTTY`. */
+export type Terminal = Writable & { readonly columns?: number; readonly isTTY?: boolean };
+
+export interface Progress {
+  /**
+   * @param what the same words as long as it is the same work.
+   * @param done how much of it, in whatever is counted.
+   * @param total where it is known.
+   */
+  show(what: string, done: number, total?: number): void;
+  /** Before anything else is written: the line goes. */
+  clear(): void;
+}
 
 /** What a command meets outside itself: of the process it runs in, or what a test puts there. */
 export interface Surroundings {
@@ -35,4 +47,14 @@ export interface Operator extends Surroundings {
   readonly progress: Progress;
   /** A line for people while a command works; nothing with `--json`. */
   readonly say: (line: string) => void;
+}
+
+/** What a command has to say: a value for programs, and the same for people. */
+export interface Report {
+  /** Printed as one line of JSON with `--json`. */
+  readonly value: unknown;
+  /** Printed otherwise. */
+  readonly text: string;
+  /** What the command ends with, in place of 0. */
+  readonly exitCode?: number;
 }

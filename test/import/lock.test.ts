@@ -4,11 +4,11 @@ import { mock } from 'node:test';
 import { expect } from 'chai';
 import { lockImports } from '../../src/import/import-lock.ts';
 import { runOperator } from '../../src/operator/program/run-operator.ts';
+import { besideDatabase } from '../operator/beside-database.ts';
+import { createPage, variablesOf } from '../operator/run-operator.ts';
 import { forEachDatabase } from '../support/databases.ts';
 import { eventually } from '../support/eventually.ts';
-import { besideDatabase } from './beside-database.ts';
 import { emptied, fileOf, type Line, line } from './import-file.ts';
-import { createPage, variablesOf } from './run-operator.ts';
 
 const { account, membership, organization } = line;
 

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
+import { operatorProgramWith, valueFrom, variablesOf } from '../operator/run-operator.ts';
 import { forEachDatabase } from '../support/databases.ts';
 import { everythingIn, fileOf, line } from './import-file.ts';
-import { operatorProgramWith, valueFrom, variablesOf } from './run-operator.ts';
 
 const { account, membership, organization, rights, warehouse } = line;
 
