@@ -1,9 +1,9 @@
 /** The doctor's look at the public address: does the service answer there, and safely? */
 import { lookup } from 'node:dns/promises';
 import { ENDPOINT } from '../provider/endpoints.ts';
-import type { Findings } from './findings.ts';
+import { type Findings, ok, problem, type Verdict, warning } from './findings.ts';
 import { createRequests, type DoctorAnswer, type DoctorRequests, type Send } from './requests.ts';
-import { described, troubleOnTheWay, unreachable } from './troubles.ts';
+import { described, type Trouble, troubled, troubleOnTheWay, unreachable } from './troubles.ts';
 
 /** Bytes. A client may send a state of a few thousand characters, a person a form of forty redirect URIs. */
 const LONG_QUERY = 6_000;
@@ -34,15 +34,18 @@ export async function checkAddress(
   }
   const url = new URL(address ?? issuer);
   if (url.protocol === 'https:') {
-    checkCertificate(findings, issuer, answer.certificateEnds);
-    checkHsts(findings, issuer, answer);
-    if (address === undefined && url.port === '') await checkPlainHttp(findings, target);
+    findings.add('certificate', issuer, certificateVerdict(answer.certificateEnds));
+    findings.add('hsts', issuer, hstsVerdict(answer));
+    if (address === undefined && url.port === '') {
+      const plain = issuer.replace(/^https:/, 'http:');
+      findings.add('plain_http', plain, await plainVerdict(target, plain));
+    }
   } else {
     const because = address === undefined ? 'the issuer is http' : `${address} is http`;
     findings.notChecked(['certificate', 'hsts', 'plain_http'], because);
   }
   const requests = createRequests({ ...target, from: await ownLoopback(target, answer) });
-  await checkSizes(findings, issuer, requests.send);
+  findings.add('request_sizes', issuer, await sizesVerdict(requests.send));
   return requests;
 }
 
@@ -52,31 +55,31 @@ async function firstAnswer(
   target: AddressToCheck,
 ): Promise<DoctorAnswer | undefined> {
   const { issuer, address } = target;
-  const check = 'public_address';
   const where = address === undefined ? issuer : `${address} (in the name of ${issuer})`;
+  const add = (verdict: Verdict): void => findings.add('public_address', where, verdict);
   try {
     const asked = performance.now();
     const answer = await createRequests(target).send({ path: ENDPOINT.metadata });
     const ms = performance.now() - asked;
-    const trouble = troubleOnTheWay(answer);
-    if (trouble) findings.problem({ check, where, ...trouble });
-    else if (answer.status !== 200 || answer.body.issuer !== issuer) {
-      findings.problem({
-        check,
-        where,
-        message: `the metadata there is of the issuer ${answer.body.issuer}: ${described(answer)}`,
-        remedy: 'give every node the same issuer, and the doctor theirs (GATEHOUSE_ISSUER)',
-      });
-    } else {
-      const addresses = await addressesOf(address ?? issuer);
-      findings.ok(check, `${where} (${addresses}) answers with its metadata`, ms);
+    const trouble = troubleOnTheWay(answer) ?? wrongIssuer(answer, issuer);
+    if (!trouble) {
+      add(ok(`${where} (${await addressesOf(address ?? issuer)}) answers with its metadata`, ms));
       return answer;
     }
+    add(troubled(trouble));
   } catch (error) {
     target.signal.throwIfAborted();
-    findings.problem({ check, where, ...unreachable(error) });
+    add(troubled(unreachable(error)));
   }
   return undefined;
+}
+
+function wrongIssuer(answer: DoctorAnswer, issuer: string): Trouble | undefined {
+  if (answer.status === 200 && answer.body.issuer === issuer) return undefined;
+  return {
+    message: `the metadata there is of the issuer ${answer.body.issuer}: ${described(answer)}`,
+    remedy: 'give every node the same issuer, and the doctor theirs (GATEHOUSE_ISSUER)',
+  };
 }
 
 async function addressesOf(url: string): Promise<string> {
@@ -85,62 +88,36 @@ async function addressesOf(url: string): Promise<string> {
   return found.map(({ address }) => address).join(', ');
 }
 
-function checkCertificate(findings: Findings, where: string, ends: Date | undefined): void {
-  const check = 'certificate';
+function certificateVerdict(ends: Date | undefined): Verdict {
   const days = Math.floor(((ends?.getTime() ?? 0) - Date.now()) / DAY);
   const message = `valid for ${days} more days`;
-  if (days >= CERTIFICATE_DAYS) findings.ok(check, message);
-  else {
-    findings.warning({
-      check,
-      where,
-      message: `only ${message}`,
-      remedy: 'renew it, and see that renewal runs by itself and reloads the proxy',
-    });
-  }
+  if (days >= CERTIFICATE_DAYS) return ok(message);
+  const remedy = 'renew it, and see that renewal runs by itself and reloads the proxy';
+  return warning(`only ${message}`, remedy);
 }
 
-function checkHsts(findings: Findings, where: string, { headers }: DoctorAnswer): void {
-  const check = 'hsts';
+function hstsVerdict({ headers }: DoctorAnswer): Verdict {
   const policy = headers.get('strict-transport-security');
-  if (policy) findings.ok(check, `Strict-Transport-Security: ${policy}`);
-  else {
-    findings.warning({
-      check,
-      where,
-      message: 'Strict-Transport-Security does not arrive',
-      remedy:
-        'let the proxy pass it on: the service sends it (nginx: no proxy_hide_header, no empty add_header of it)',
-    });
-  }
+  if (policy) return ok(`Strict-Transport-Security: ${policy}`);
+  return warning(
+    'Strict-Transport-Security does not arrive',
+    'let the proxy pass it on: the service sends it (nginx: no proxy_hide_header, no empty add_header of it)',
+  );
 }
 
 /** Nobody should type a password on a page that came without TLS. */
-async function checkPlainHttp(findings: Findings, target: AddressToCheck): Promise<void> {
-  const check = 'plain_http';
-  const plain = target.issuer.replace(/^https:/, 'http:');
+async function plainVerdict(target: AddressToCheck, plain: string): Promise<Verdict> {
   const { send } = createRequests({ ...target, address: plain });
   const answer = await send({ path: '/login' }).catch(() => undefined);
   target.signal.throwIfAborted();
-  if (!answer) {
-    findings.ok(check, `nothing answers at ${plain}`);
-    return;
-  }
-  if (answer.headers.get('location')?.startsWith('https://'))
-    findings.ok(check, `${plain} leads to https`);
-  else {
-    findings.warning({
-      check,
-      where: plain,
-      message: `without TLS the answer is ${described(answer)}`,
-      remedy: 'answer there with a redirect to https, and with nothing else',
-    });
-  }
+  if (!answer) return ok(`nothing answers at ${plain}`);
+  if (answer.headers.get('location')?.startsWith('https://')) return ok(`${plain} leads to https`);
+  const remedy = 'answer there with a redirect to https, and with nothing else';
+  return warning(`without TLS the answer is ${described(answer)}`, remedy);
 }
 
 /** Requests as large as they honestly come must arrive, whatever the proxy's limits are. */
-async function checkSizes(findings: Findings, where: string, send: Send): Promise<void> {
-  const check = 'request_sizes';
+async function sizesVerdict(send: Send): Promise<Verdict> {
   const requests = [
     {
       what: `a query of ${LONG_QUERY} characters`,
@@ -154,12 +131,9 @@ async function checkSizes(findings: Findings, where: string, send: Send): Promis
   for (const { what, request } of requests) {
     const answer = await send(request).catch(unreachable);
     const trouble = 'remedy' in answer ? answer : troubleOnTheWay(answer);
-    if (trouble) {
-      findings.problem({ check, where, ...trouble, message: `${what}: ${trouble.message}` });
-      return;
-    }
+    if (trouble) return problem(`${what}: ${trouble.message}`, trouble.remedy);
   }
-  findings.ok(check, `${requests.map(({ what }) => what).join(' and ')} arrive`);
+  return ok(`${requests.map(({ what }) => what).join(' and ')} arrive`);
 }
 
 /**

@@ -1,6 +1,6 @@
 /** A browser for the doctor: cookies kept as browsers keep them and looked at, forms filled in and sent. */
 
-import type { Findings } from './findings.ts';
+import { ok, problem, type Verdict } from './findings.ts';
 import type { DoctorAnswer, Send } from './requests.ts';
 
 export interface DoctorPage extends DoctorAnswer {
@@ -19,15 +19,6 @@ export interface SeenCookie {
   readonly path: string;
 }
 
-export interface DoctorBrowser {
-  /** Follows redirects until a page or another origin is reached. */
-  open(path: string): Promise<DoctorPage>;
-  /** Fills in and sends the form of `page` that has the field `name`; then as `open`. */
-  submit(page: DoctorPage, fields: Readonly<Record<string, string>>): Promise<DoctorPage>;
-  /** Every cookie that was set, as it was set last. */
-  readonly cookies: readonly SeenCookie[];
-}
-
 const MOST_REDIRECTS = 10;
 
 /** @param headers sent with every request. */
@@ -39,7 +30,7 @@ export function createBrowser({
   issuer: string;
   send: Send;
   headers: Readonly<Record<string, string>>;
-}): DoctorBrowser {
+}) {
   const held = new Map<string, SeenCookie>();
 
   async function ask(path: string, form?: Readonly<Record<string, string>>): Promise<DoctorPage> {
@@ -78,12 +69,15 @@ export function createBrowser({
   }
 
   return {
-    get cookies() {
+    /** Every cookie that was set, as it was set last. */
+    get cookies(): readonly SeenCookie[] {
       return [...held.values()];
     },
-    open: async (path) => follow(await ask(path)),
+    /** Follows redirects until a page or another origin is reached. */
+    open: async (path: string) => follow(await ask(path)),
 
-    async submit(page, fields) {
+    /** Fills in and sends the form of `page` that has the field `name`; then as `open`. */
+    async submit(page: DoctorPage, fields: Readonly<Record<string, string>>): Promise<DoctorPage> {
       const form = formWith(page.text, Object.keys(fields));
       if (!form) return page;
       const { pathname, search } = new URL(form.action || page.path, issuer);
@@ -91,6 +85,8 @@ export function createBrowser({
     },
   };
 }
+
+export type DoctorBrowser = ReturnType<typeof createBrowser>;
 
 /** Whether the page has a form with this field or button. */
 export const hasField = (page: DoctorPage, name: string): boolean =>
@@ -145,37 +141,24 @@ const isUnder = (path: string, folder: string): boolean =>
  *
  * @param cookies every one that was set on the way through sign-in and consent.
  */
-export function checkCookies(
-  findings: Findings,
-  { cookies, issuer }: { cookies: readonly SeenCookie[]; issuer: string },
-): void {
-  const check = 'cookies';
+export function cookiesVerdict(cookies: readonly SeenCookie[], issuer: string): Verdict {
   const isSecure = issuer.startsWith('https:');
   if (cookies.length === 0) {
-    findings.problem({
-      check,
-      where: issuer,
-      message: 'no cookie arrived, so nobody can sign in',
-      remedy: 'let the proxy pass Set-Cookie, and cache nothing',
-    });
-    return;
+    const remedy = 'let the proxy pass Set-Cookie, and cache nothing';
+    return problem('no cookie arrived, so nobody can sign in', remedy);
   }
   const faults = FAULTS.flatMap(({ words, isIn }) => {
     const names = namesOf(cookies.filter((cookie) => isIn(cookie, isSecure)));
     return names === '' ? [] : [`${words}: ${names}`];
   });
   if (faults.length > 0) {
-    findings.problem({
-      check,
-      where: issuer,
-      message: faults.join('; '),
-      remedy:
-        'let the proxy leave cookies as they are (nginx: no proxy_cookie_path, _domain or _flags), and restart nodes whose issuer was another',
-    });
-    return;
+    return problem(
+      faults.join('; '),
+      'let the proxy leave cookies as they are (nginx: no proxy_cookie_path, _domain or _flags), and restart nodes whose issuer was another',
+    );
   }
   const kind = isSecure ? '__Host- or __Secure-, Secure, HttpOnly' : 'HttpOnly, plain on loopback';
-  findings.ok(check, `${namesOf(cookies)}: ${kind}, SameSite=Lax`);
+  return ok(`${namesOf(cookies)}: ${kind}, SameSite=Lax`);
 }
 
 const FAULTS: readonly {

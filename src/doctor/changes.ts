@@ -1,29 +1,28 @@
 /** Holds the stream of changes open for three seconds, as a GraphQL API does for months. */
 import { ENDPOINT } from '../provider/endpoints.ts';
-import type { Findings } from './findings.ts';
+import { ok, type Verdict } from './findings.ts';
 import type { DoctorAnswer, DoctorStream, OpenStream } from './requests.ts';
-import { described, type Trouble, troubleOnTheWay, unreachable } from './troubles.ts';
+import { described, type Trouble, troubled, troubleOnTheWay, unreachable } from './troubles.ts';
 
-const CHECK = 'change_stream';
 const PATH = ENDPOINT.introspectionChanges;
 
 /** A comment. The first one says how often the next ones come, and nodes that leave send another. */
 const HEARTBEAT = /^:.*\n\n/gm;
-/** Milliseconds. A service of before 0.2.0 sends a heartbeat each second. */
-const WATCHED = 2_900;
-/** Milliseconds until it has been watched for so long, on a slow machine as well. */
-const LIMIT = 6_000;
+/** In milliseconds. */
+export interface StreamWatch {
+  /** How long the stream must stay open. */
+  readonly watched: number;
+  /** Until it has been watched for so long, on a slow machine as well. */
+  readonly limit: number;
+}
+
+/** A service of before 0.2.0 sends a heartbeat each second. */
+const STREAM_WATCH: StreamWatch = { watched: 2_900, limit: 6_000 };
 /** Heartbeats that may arrive at once, as on a busy machine. A proxy that collects brings more. */
 const MAX_AT_ONCE = 7;
 
 const REMEDY =
   'let the proxy pass it on as it comes: without a buffer, a cache or compression, and with a time limit of minutes (nginx: proxy_buffering off; proxy_cache off; proxy_read_timeout 60s)';
-
-/** What became of the stream. */
-export interface StreamOutcome {
-  readonly trouble: Trouble | undefined;
-  readonly ms: number;
-}
 
 /**
  * Takes three seconds, or twice as long where something is wrong, so the doctor does it while it checks
@@ -31,37 +30,36 @@ export interface StreamOutcome {
  *
  * @param client a resource server: only these may listen.
  */
-export async function watchChanges(parts: Watch): Promise<StreamOutcome> {
+export async function watchChanges(parts: Watch): Promise<Verdict> {
   const start = performance.now();
   // A node ends the streams of a client that changes, and may hear only now that this one was made.
   const trouble = (await watchOnce(parts)) && (await watchOnce(parts));
-  return { trouble, ms: performance.now() - start };
+  if (trouble) return troubled(trouble);
+  return ok('it stays open, and its heartbeats arrive one by one', performance.now() - start);
 }
 
 interface Watch {
   readonly openStream: OpenStream;
   readonly client: { readonly id: string; readonly secret: string };
   readonly signal: AbortSignal;
+  /** Absent for three seconds. */
+  readonly watch?: StreamWatch | undefined;
 }
 
-async function watchOnce({ openStream, client, signal }: Watch): Promise<Trouble | undefined> {
+async function watchOnce({
+  openStream,
+  client,
+  signal,
+  watch = STREAM_WATCH,
+}: Watch): Promise<Trouble | undefined> {
   const authorization = `Basic ${Buffer.from(`${client.id}:${client.secret}`).toString('base64')}`;
-  const limit = AbortSignal.any([signal, AbortSignal.timeout(LIMIT)]);
+  const limit = AbortSignal.any([signal, AbortSignal.timeout(watch.limit)]);
   try {
     const stream = await openStream({ path: PATH, headers: { authorization } }, limit);
-    return 'status' in stream ? refusalIn(stream) : await troubleIn(stream, limit);
+    return 'status' in stream ? refusalIn(stream) : await troubleIn(stream, watch, limit);
   } catch (error) {
-    return limit.aborted ? HELD_BACK : unreachable(error);
+    return limit.aborted ? heldBack(watch) : unreachable(error);
   }
-}
-
-export function reportChanges(
-  findings: Findings,
-  where: string,
-  { trouble, ms }: StreamOutcome,
-): void {
-  if (trouble) findings.problem({ check: CHECK, where, ...trouble });
-  else findings.ok(CHECK, 'it stays open, and its heartbeats arrive one by one', ms);
 }
 
 const about = (what: string): Trouble => ({
@@ -69,9 +67,8 @@ const about = (what: string): Trouble => ({
   remedy: REMEDY,
 });
 
-const HELD_BACK = about(
-  `brought nothing for ${LIMIT / 1000} s, though the service sends four times a second`,
-);
+const heldBack = ({ limit }: StreamWatch): Trouble =>
+  about(`brought nothing for ${limit / 1000} s, though the service sends four times a second`);
 
 const refusalIn = (answer: DoctorAnswer): Trouble =>
   troubleOnTheWay(answer) ?? {
@@ -81,6 +78,7 @@ const refusalIn = (answer: DoctorAnswer): Trouble =>
 
 async function troubleIn(
   { chunks, close }: DoctorStream,
+  watch: StreamWatch,
   limit: AbortSignal,
 ): Promise<Trouble | undefined> {
   let arrived = 0;
@@ -91,12 +89,12 @@ async function troubleIn(
       if (atOnce > MAX_AT_ONCE)
         return about(`collects what it brings (${atOnce} heartbeats at once)`);
       arrived += atOnce;
-      if (performance.now() - start >= WATCHED) return undefined;
+      if (performance.now() - start >= watch.watched) return undefined;
     }
     // Without a promise that it ends, a stream that ends was cut, or came from a cache.
     return about(`ended after ${arrived} heartbeat(s)`);
   } catch (error) {
-    if (limit.aborted) return HELD_BACK;
+    if (limit.aborted) return heldBack(watch);
     return about(`was cut after ${arrived} heartbeat(s) (${(error as Error).message})`);
   } finally {
     close();

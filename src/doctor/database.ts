@@ -4,10 +4,14 @@ import type { SettingsWithoutSecrets } from '../config/settings.ts';
 import { NoDeployment, requireEmbeddedDatabase } from '../service/deployment.ts';
 import { troubleOf } from '../service/startup-errors.ts';
 import { type OpenDatabase, openDatabase } from '../storage/database.ts';
-import { notificationMilliseconds, reportDatabase } from '../storage/database-report.ts';
+import {
+  type DatabaseReport,
+  notificationMilliseconds,
+  reportDatabase,
+} from '../storage/database-report.ts';
 import { compareMigrations } from '../storage/migrate.ts';
 import { StorageUnavailable } from '../storage/storage-unavailable.ts';
-import type { Findings } from './findings.ts';
+import { type Findings, ok, problem, type Verdict, warning } from './findings.ts';
 
 /** Milliseconds. A request asks the database several times. */
 const SLOW_QUERY = 50;
@@ -29,18 +33,7 @@ export async function checkDatabase(
     requireEmbeddedDatabase(storage);
     database = await openDatabase(storage);
     const report = await reportDatabase(database, systemClock);
-    const name = `${isEmbedded ? 'embedded PostgreSQL' : 'PostgreSQL'} ${report.version}`;
-    const took = `${report.milliseconds.toFixed(1)} ms`;
-    if (report.milliseconds <= SLOW_QUERY) {
-      findings.ok('database', `${name} answers a simple query in ${took}`);
-    } else {
-      findings.warning({
-        check: 'database',
-        where,
-        message: `${name} takes ${took} for a simple query, and a request needs several`,
-        remedy: 'bring it nearer to the nodes, or see what keeps it busy',
-      });
-    }
+    findings.add('database', where, speedVerdict(report, isEmbedded));
     if (!(await checkMigrations(findings, database, where))) {
       await database.close();
       return undefined;
@@ -48,22 +41,28 @@ export async function checkDatabase(
     check = 'database_writes';
     // As /readyz: it fails on a server that only reads or whose disk is full.
     await database.ping();
-    if (!isEmbedded) checkClock(findings, { store: 'database', where, ...report });
-    await checkNotifications(findings, database);
+    if (!isEmbedded) findings.add('database_clock', where, clockVerdict(report));
+    findings.add('notifications', 'DATABASE_URL', await notificationsVerdict(database));
     return database;
   } catch (error) {
     await database?.close();
-    findings.problem({
-      check,
-      where,
-      message: `it cannot be used: ${reasonOf(error)}`,
-      remedy: remedyFor(error, isEmbedded),
-    });
+    const message = `it cannot be used: ${reasonOf(error)}`;
+    findings.add(check, where, problem(message, remedyFor(error, isEmbedded)));
     const reported = new Set(findings.all.map(({ check }) => check));
     const missing = CHECKS.filter((check) => !reported.has(check));
     findings.notChecked(missing, 'the database cannot be used');
     return undefined;
   }
+}
+
+function speedVerdict({ version, milliseconds }: DatabaseReport, isEmbedded: boolean): Verdict {
+  const name = `${isEmbedded ? 'embedded PostgreSQL' : 'PostgreSQL'} ${version}`;
+  const took = `${milliseconds.toFixed(1)} ms`;
+  if (milliseconds <= SLOW_QUERY) return ok(`${name} answers a simple query in ${took}`);
+  return warning(
+    `${name} takes ${took} for a simple query, and a request needs several`,
+    'bring it nearer to the nodes, or see what keeps it busy',
+  );
 }
 
 /** What a start would say of the same failure. */
@@ -88,17 +87,15 @@ async function checkMigrations(
 ): Promise<boolean> {
   const { pending, newer } = await compareMigrations(database);
   if (pending.length === 0) {
-    const later = `that of this version, and has ${shortened(newer)} of a later one`;
-    const isOwn = newer.length === 0;
-    findings.ok('migrations', `the schema is ${isOwn ? 'that of this version' : later}`);
+    const later = newer.length === 0 ? '' : `, and has ${shortened(newer)} of a later one`;
+    findings.add('migrations', where, ok(`the schema is that of this version${later}`));
     return true;
   }
-  findings.problem({
-    check: 'migrations',
-    where,
-    message: `the schema lacks ${shortened(pending)}: no node of this version has started on it`,
-    remedy: '`gatehouse migrate`, or start a node of this version with storage.auto_migrate: true',
-  });
+  const missing = problem(
+    `the schema lacks ${shortened(pending)}: no node of this version has started on it`,
+    '`gatehouse migrate`, or start a node of this version with storage.auto_migrate: true',
+  );
+  findings.add('migrations', where, missing);
   findings.notChecked(CHECKS.slice(1), 'a migration is pending');
   return false;
 }
@@ -107,59 +104,41 @@ const shortened = (names: readonly string[]): string =>
   names.length <= 3 ? names.join(', ') : `${names[0]} to ${names.at(-1)} (${names.length})`;
 
 /** @param clockAheadMs how far the clock of the store is ahead of this machine's. */
-export function checkClock(
-  findings: Findings,
-  { store, where, clockAheadMs }: { store: string; where: string; clockAheadMs: number },
-): void {
-  const check = `${store}_clock`;
-  const about = { check, where, whose: 'its clock', than: "this machine's" };
-  if (clockTrouble(findings, { ...about, aheadMs: clockAheadMs })) return;
-  findings.ok(check, `differs from this machine's by ${Math.round(Math.abs(clockAheadMs))} ms`);
+export function clockVerdict({ clockAheadMs }: { readonly clockAheadMs: number }): Verdict {
+  const around = Math.round(Math.abs(clockAheadMs));
+  return (
+    clockTrouble({ whose: 'its clock', than: "this machine's", aheadMs: clockAheadMs }) ??
+    ok(`differs from this machine's by ${around} ms`)
+  );
 }
 
 interface ClockDifference {
-  readonly check: string;
-  readonly where: string;
   readonly whose: string;
   readonly than: string;
   readonly aheadMs: number;
 }
 
-/** Tells of a clock that is off. @returns whether it is. */
-export function clockTrouble(
-  findings: Findings,
-  { check, where, whose, than, aheadMs }: ClockDifference,
-): boolean {
+/** @returns undefined for a clock that is right enough. */
+export function clockTrouble({ whose, than, aheadMs }: ClockDifference): Verdict | undefined {
   const size = Math.abs(aheadMs);
-  if (size <= CLOCK_WARNING) return false;
+  if (size <= CLOCK_WARNING) return undefined;
   const seconds = `${(size / 1000).toFixed(1)} s ${aheadMs > 0 ? 'ahead of' : 'behind'}`;
-  findings[size > CLOCK_PROBLEM ? 'problem' : 'warning']({
-    check,
-    where,
-    message: `${whose} is ${seconds} ${than}`,
-    remedy: 'let chrony or systemd-timesyncd set the clock of both: tokens expire by it',
-  });
-  return true;
+  const verdict = size > CLOCK_PROBLEM ? problem : warning;
+  return verdict(
+    `${whose} is ${seconds} ${than}`,
+    'let chrony or systemd-timesyncd set the clock of both: tokens expire by it',
+  );
 }
 
-async function checkNotifications(findings: Findings, database: OpenDatabase): Promise<void> {
-  const check = 'notifications';
-  if (database.embedded) {
-    findings.ok(check, 'not needed: an embedded database has one node');
-    return;
-  }
+async function notificationsVerdict(database: OpenDatabase): Promise<Verdict> {
+  if (database.embedded) return ok('not needed: an embedded database has one node');
   const milliseconds = await notificationMilliseconds(database);
   if (milliseconds !== undefined)
-    findings.ok(check, `notifications arrive in ${milliseconds.toFixed(1)} ms`);
-  else {
-    findings.problem({
-      check,
-      where: 'DATABASE_URL',
-      message: 'a NOTIFY does not arrive at a LISTEN: nodes would go on with what has changed',
-      remedy:
-        'lead the URL past the connection pooler, or set the pooler to session mode (pgbouncer: pool_mode = session)',
-    });
-  }
+    return ok(`notifications arrive in ${milliseconds.toFixed(1)} ms`);
+  return problem(
+    'a NOTIFY does not arrive at a LISTEN: nodes would go on with what has changed',
+    'lead the URL past the connection pooler, or set the pooler to session mode (pgbouncer: pool_mode = session)',
+  );
 }
 
 export function reasonOf(error: unknown): string {

@@ -8,20 +8,19 @@ import { listNodes } from '../storage/nodes.ts';
 import type { Database } from '../storage/queries.ts';
 import { StorageUnavailable } from '../storage/storage-unavailable.ts';
 import { checkAddress } from './address.ts';
-import { checkCookies } from './browser.ts';
-import { reportChanges, watchChanges } from './changes.ts';
+import { cookiesVerdict } from './browser.ts';
+import { type StreamWatch, watchChanges } from './changes.ts';
 import { checkDatabase, reasonOf, remedyOf } from './database.ts';
-import { checkEmails } from './emails.ts';
-import type { Findings } from './findings.ts';
+import { type Findings, ok, problem, type Verdict } from './findings.ts';
 import { checkFlow } from './flow.ts';
-import { checkHops, warnOfIgnoredHeader } from './hops.ts';
+import { hopsVerdict, ignoredHeader } from './hops.ts';
 import { checkMail } from './mail.ts';
 import { checkNodeDifferences } from './node-differences.ts';
-import { checkKeys, checkNodeClocks, checkNodes } from './nodes.ts';
+import { addSettingsProblems, checkKeys, checkNodeClocks, checkNodes } from './nodes.ts';
+import { checkPeople } from './people.ts';
 import { checkProviders } from './providers.ts';
 import type { DoctorRequests, Send } from './requests.ts';
-import { checkRequired } from './required.ts';
-import { checkEndings, checkTokenStore } from './token-store.ts';
+import { checkTokenStore, endingsVerdict } from './token-store.ts';
 import { createVisitors, type Visitor, type Visitors } from './visitor.ts';
 
 export interface ExaminationOptions {
@@ -32,6 +31,7 @@ export interface ExaminationOptions {
   readonly environment: Variables;
   readonly signal: AbortSignal;
   readonly by: OperatedBy;
+  readonly streamWatch?: StreamWatch | undefined;
 }
 
 /** Resolves once everything was looked at, or once `signal` ended it early. */
@@ -39,22 +39,21 @@ export async function examine(findings: Findings, options: ExaminationOptions): 
   try {
     await checkEverything(findings, options);
   } catch (error) {
-    if (error instanceof StorageUnavailable) findings.problem(storesLost(error));
+    if (error instanceof StorageUnavailable) addStoresLost(findings, error);
     else if (!options.signal.aborted) throw error;
   }
 }
 
 /** Answered before: it went away under the doctor, which may have left its account behind. */
-const storesLost = (error: StorageUnavailable) => ({
-  check: 'stores',
-  where: error.reason.startsWith('redis') ? 'REDIS_URL' : 'DATABASE_URL',
-  message: reasonOf(error),
-  remedy: `${remedyOf(error)}; then run the doctor again`,
-});
+function addStoresLost(findings: Findings, error: StorageUnavailable): void {
+  const where = error.reason.startsWith('redis') ? 'REDIS_URL' : 'DATABASE_URL';
+  const remedy = `${remedyOf(error)}; then run the doctor again`;
+  findings.add('stores', where, problem(reasonOf(error), remedy));
+}
 
 async function checkEverything(
   findings: Findings,
-  { address, mail: testMailTo, environment, signal, by }: ExaminationOptions,
+  { address, mail: testMailTo, environment, signal, by, streamWatch }: ExaminationOptions,
 ): Promise<void> {
   const settings = settingsChecked(findings, environment);
   if (!settings) return findings.notChecked(['everything_else'], 'the settings have problems');
@@ -69,16 +68,19 @@ async function checkEverything(
       await checkNodes(findings, settings, nodes);
       await checkNodeClocks(findings, database);
       if (nodes) checkNodeDifferences(findings, nodes, { settings, redis: tokens?.identity });
-      if (database && store) await checkEndings(findings, database, store);
+      if (database && store) {
+        const verdict = await endingsVerdict(database, store);
+        findings.add('ended_authorizations', 'the token store', verdict);
+      }
       await checkMail(findings, settings, testMailTo);
       await checkProviders(findings, settings.issuer, findProviders({ environment }));
-      if (database) await checkRequired(findings, database, settings.signIn);
-      if (database) await checkEmails(findings, database);
+      if (database) await checkPeople(findings, database, settings.signIn);
       const { issuer } = settings;
       const requests = await checkAddress(findings, { issuer, address, signal });
       const { passwords } = settings.signIn;
       const visitors = database && store && createVisitors(database, { by, passwords });
-      await visit(findings, { settings, database, requests, visitors, address, signal });
+      const visited = { settings, database, requests, visitors, address, signal, streamWatch };
+      await visit(findings, visited);
     } finally {
       await store?.close();
     }
@@ -93,13 +95,11 @@ function settingsChecked(
 ): SettingsWithoutSecrets | undefined {
   try {
     const settings = loadSettingsWithoutSecrets({ environment });
-    findings.ok('settings', `fine; the issuer is ${settings.issuer}`);
+    findings.add('settings', '', ok(`fine; the issuer is ${settings.issuer}`));
     return settings;
   } catch (error) {
     if (!(error instanceof ConfigurationProblems)) throw error;
-    for (const { path, message, remedy } of error.problems) {
-      findings.problem({ check: 'settings', where: path, message: `${path} ${message}`, remedy });
-    }
+    addSettingsProblems(findings, 'settings', error);
     return undefined;
   }
 }
@@ -111,13 +111,16 @@ interface Visit {
   readonly visitors: Visitors | undefined;
   readonly address: string | undefined;
   readonly signal: AbortSignal;
+  readonly streamWatch: StreamWatch | undefined;
 }
 
 /** The flow, with a throw-away account and client that are removed however it ends. */
 async function visit(findings: Findings, parts: Visit): Promise<void> {
   const { requests, visitors, settings, signal } = parts;
   const leftOver = await visitors?.removeLeftOver();
-  if (leftOver) findings.ok('left_over', `removed what ${leftOver} earlier run(s) left behind`);
+  if (leftOver) {
+    findings.add('left_over', '', ok(`removed what ${leftOver} earlier run(s) left behind`));
+  }
   if (!requests || !visitors) {
     const because = visitors ? 'the service does not answer' : 'the stores cannot be used';
     return findings.notChecked(['flow', 'cookies', 'proxy_hops', 'change_stream'], because);
@@ -129,17 +132,20 @@ async function visit(findings: Findings, parts: Visit): Promise<void> {
     openStream,
     client: visitor.resourceServer,
     signal: AbortSignal.any([signal, stopping.signal]),
+    watch: parts.streamWatch,
   });
   try {
     const { issuer, tokens } = settings;
     const retryWindow = tokens.retryWindowSeconds;
     const outcome = await checkFlow(findings, { issuer, send, ...visitor, retryWindow, signal });
-    if (outcome.hasBegun) checkCookies(findings, { issuer, cookies: outcome.cookies });
+    if (outcome.hasBegun) {
+      findings.add('cookies', issuer, cookiesVerdict(outcome.cookies, issuer));
+    }
     await checkSeenAddress(findings, { ...parts, send, visitors }, visitor);
     if (outcome.isClientAccepted) {
       const stream = await watching;
       signal.throwIfAborted();
-      reportChanges(findings, issuer, stream);
+      findings.add('change_stream', issuer, stream);
     } else findings.notChecked(['change_stream'], 'the client could not authenticate');
   } finally {
     stopping.abort();
@@ -157,12 +163,13 @@ async function checkSeenAddress(
   { settings, database, send, visitors, address }: Visit & { send: Send; visitors: Visitors },
   visitor: Visitor,
 ): Promise<void> {
+  const add = (verdict: Verdict): void => findings.add('proxy_hops', 'server.proxy_hops', verdict);
   const nodes = database ? await listNodes(database) : [];
   const ignoringNodes = nodes
     .filter(({ state, runsWith }) => state !== 'silent' && runsWith?.ignoresForwardedFor)
     .map(({ node }) => node);
   if (address !== undefined) {
-    if (ignoringNodes.length > 0) return warnOfIgnoredHeader(findings, ignoringNodes);
+    if (ignoringNodes.length > 0) return add(ignoredHeader(ignoringNodes));
     return findings.notChecked(['proxy_hops'], '--address goes past the proxy');
   }
   const recorded = await visitors.recordedAddress(visitor);
@@ -170,5 +177,6 @@ async function checkSeenAddress(
     return findings.notChecked(['proxy_hops'], 'nobody could sign in');
   }
   const { from, to } = await send({ path: '/login' });
-  checkHops(findings, { recorded, from, to, ignoringNodes, proxyHops: settings.server.proxyHops });
+  const { proxyHops } = settings.server;
+  add(hopsVerdict({ recorded, from, to, ignoringNodes, proxyHops }));
 }

@@ -9,20 +9,35 @@ export interface Finding {
   /** What was found, as a sentence. */
   readonly message: string;
   /** The setting, variable, address or file it is about. */
-  readonly where?: string;
+  readonly where?: string | undefined;
   /** How to mend it; with every warning and problem. */
   readonly remedy?: string;
-  readonly ms?: number;
+  readonly ms?: number | undefined;
 }
 
-type Trouble = Required<Pick<Finding, 'check' | 'message' | 'where' | 'remedy'>> &
-  Pick<Finding, 'ms'>;
+/** What one look comes to. */
+export type Verdict = Omit<Finding, 'check'>;
+
+export const ok = (message: string, ms?: number): Verdict => ({ status: 'ok', message, ms });
+
+/** @param where if it is another place than that of the check. */
+export const warning = (message: string, remedy: string, where?: string): Verdict => ({
+  status: 'warning',
+  where,
+  message,
+  remedy,
+});
+
+/** @param where if it is another place than that of the check. */
+export const problem = (message: string, remedy: string, where?: string): Verdict => ({
+  ...warning(message, remedy, where),
+  status: 'problem',
+});
 
 export interface Findings {
   readonly all: readonly Finding[];
-  ok(check: string, message: string, ms?: number): void;
-  warning(trouble: Trouble): void;
-  problem(trouble: Trouble): void;
+  /** @param where which warnings and problems name that name no other place. */
+  add(check: string, where: string, ...verdicts: readonly Verdict[]): void;
   /** @param because why not, as the end of a sentence: "the database does not answer". */
   notChecked(checks: readonly string[], because: string): void;
 }
@@ -30,16 +45,18 @@ export interface Findings {
 /** @param say prints a line for people. */
 export function createFindings(say: (text: string) => void): Findings {
   const all: Finding[] = [];
-  const add = (finding: Finding): void => {
-    all.push(finding);
-    say(findingText(finding));
-  };
   return {
     all,
-    ok: (check, message, ms) =>
-      add({ check, status: 'ok', message, ...(ms !== undefined && { ms: Math.round(ms) }) }),
-    warning: (trouble) => add({ status: 'warning', ...trouble }),
-    problem: (trouble) => add({ status: 'problem', ...trouble }),
+    add(check, where, ...verdicts) {
+      for (const { status, message, remedy, ms, ...own } of verdicts) {
+        const place = own.where ?? where;
+        const about = remedy ? { status, check, where: place } : { check, status };
+        const took = ms === undefined ? {} : { ms: Math.round(ms) };
+        const finding = { ...about, message, ...(remedy && { remedy }), ...took };
+        all.push(finding);
+        say(findingText(finding));
+      }
+    },
     notChecked(checks, because) {
       const message = `not checked: ${because}`;
       all.push(...checks.map((check): Finding => ({ check, status: 'not_checked', message })));

@@ -16,9 +16,9 @@ import {
   hasField,
   type SeenCookie,
 } from './browser.ts';
-import type { Findings } from './findings.ts';
+import { type Findings, ok } from './findings.ts';
 import type { DoctorAnswer, Send } from './requests.ts';
-import { described, type Trouble, troubleOnTheWay, unreachable } from './troubles.ts';
+import { described, type Trouble, troubled, troubleOnTheWay, unreachable } from './troubles.ts';
 
 export interface Flow {
   readonly issuer: string;
@@ -93,12 +93,11 @@ export async function checkFlow(findings: Findings, flow: Flow): Promise<FlowOut
   for (const [index, [check, run]] of checks.entries()) {
     const began = performance.now();
     try {
-      findings.ok(check, await run(), performance.now() - began);
+      findings.add(check, issuer, ok(await run(), performance.now() - began));
     } catch (error) {
       signal.throwIfAborted();
       const trouble = error instanceof StepFailed ? error.trouble : unreachable(error);
-      const ms = Math.round(performance.now() - began);
-      findings.problem({ check, where: issuer, ...trouble, ms });
+      findings.add(check, issuer, { ...troubled(trouble), ms: performance.now() - began });
       const rest = checks.slice(index + 1).map(([name]) => name);
       findings.notChecked(rest, `the step before failed (${check.replaceAll('_', ' ')})`);
       break;

@@ -1,7 +1,7 @@
 /** What the address that the service saw tells of `server.proxy_hops`. */
 import { isIP } from 'node:net';
 import { BOGUS_ADDRESS } from '../base/network-address.ts';
-import type { Findings } from './findings.ts';
+import { ok, problem, type Verdict, warning } from './findings.ts';
 
 export interface SeenAddress {
   /** What the service recorded of the doctor's sign-in. */
@@ -14,87 +14,64 @@ export interface SeenAddress {
   readonly ignoringNodes: readonly string[];
 }
 
-const CHECK = 'proxy_hops';
-const WHERE = 'server.proxy_hops';
 const RAISE =
   'write how many of your proxies append to X-Forwarded-For; each must set or append to it (nginx: proxy_set_header X-Forwarded-For $remote_addr)';
 
 /** The address may be right, one that anybody can choose, a proxy's, or not to be told from here. */
-export function checkHops(findings: Findings, seen: SeenAddress): void {
+export function hopsVerdict(seen: SeenAddress): Verdict {
   const { recorded, from, to, proxyHops, ignoringNodes } = seen;
   const stated = `proxy_hops is ${proxyHops}`;
   if (recorded === BOGUS_ADDRESS) {
-    findings.problem({
-      check: CHECK,
-      where: WHERE,
-      message: `the service believed the X-Forwarded-For that the doctor made up (${BOGUS_ADDRESS}): anybody can pretend to come from anywhere; ${stated}`,
-      remedy:
-        'lower it to the number of proxies that append to that header; or the proxy passes the header on as it came: let it set it (nginx: proxy_set_header X-Forwarded-For $remote_addr)',
-    });
-    return;
+    return problem(
+      `the service believed the X-Forwarded-For that the doctor made up (${BOGUS_ADDRESS}): anybody can pretend to come from anywhere; ${stated}`,
+      'lower it to the number of proxies that append to that header; or the proxy passes the header on as it came: let it set it (nginx: proxy_set_header X-Forwarded-For $remote_addr)',
+    );
   }
   const isSurelyProxys = isLoopback(recorded) || recorded === to;
   const isAmbiguous = from === to || OWN_ADDRESSES.includes(from);
   const mayBeProxys = recorded === from ? isAmbiguous : !isSurelyProxys && isPrivate(from);
-  if (ignoringNodes.length > 0 && mayBeProxys) {
-    warnOfIgnoredHeader(findings, ignoringNodes);
-    return;
+  if (ignoringNodes.length > 0 && mayBeProxys) return ignoredHeader(ignoringNodes);
+  if (recorded === from && isAmbiguous && proxyHops > 0) {
+    return ok(
+      `the service saw ${recorded}, which is this machine and the proxy as well: run the doctor on another machine to tell them apart`,
+    );
   }
   if (recorded === from) {
-    findings.ok(
-      CHECK,
-      isAmbiguous && proxyHops > 0
-        ? `the service saw ${recorded}, which is this machine and the proxy as well: run the doctor on another machine to tell them apart`
-        : `the service saw ${recorded}, where the doctor came from; ${stated}`,
-    );
-    return;
+    return ok(`the service saw ${recorded}, where the doctor came from; ${stated}`);
   }
   const proxysAddress = `the service saw ${recorded} in place of ${from}, where the doctor came from: `;
   if (isSurelyProxys) {
-    findings.problem({
-      check: CHECK,
-      where: WHERE,
-      remedy: RAISE,
-      message: `${proxysAddress}a proxy’s own address, so that all people share it and one of them can lock all out; ${stated}`,
-    });
-    return;
+    return problem(
+      `${proxysAddress}a proxy’s own address, so that all people share it and one of them can lock all out; ${stated}`,
+      RAISE,
+    );
   }
   if (isPrivate(recorded) && !isPrivate(to)) {
-    findings.warning({
-      check: CHECK,
-      where: WHERE,
-      remedy: RAISE,
-      message: `${proxysAddress}a private one, though the issuer has a public address, so probably a proxy’s; ${stated}`,
-    });
-    return;
+    return warning(
+      `${proxysAddress}a private one, though the issuer has a public address, so probably a proxy’s; ${stated}`,
+      RAISE,
+    );
   }
   if (isPrivate(from)) {
-    findings.ok(
-      CHECK,
+    return ok(
       `the service saw ${recorded}: right if that is the address this network shows outside; ${stated}`,
     );
-    return;
   }
-  findings.warning({
-    check: CHECK,
-    where: WHERE,
-    remedy: RAISE,
-    message: `${proxysAddress}right only if something on the way gives this machine that address, else a proxy’s; ${stated}`,
-  });
+  return warning(
+    `${proxysAddress}right only if something on the way gives this machine that address, else a proxy’s; ${stated}`,
+    RAISE,
+  );
 }
 
 /** A proxy on this machine comes from these as well. */
 const OWN_ADDRESSES: readonly string[] = ['127.0.0.1', '::1'];
 
 /** Requests say that a proxy is there, and nothing that the doctor saw disproves it. */
-export function warnOfIgnoredHeader(findings: Findings, nodes: readonly string[]): void {
-  findings.warning({
-    check: CHECK,
-    where: WHERE,
-    message: `X-Forwarded-For arrives at ${nodes.join(', ')}, and proxy_hops is 0 there: if a proxy is in front, all people share its address and one of them can lock all out`,
-    remedy: `${RAISE}; without a proxy it is a client that made the header up, and nothing is to be done`,
-  });
-}
+export const ignoredHeader = (nodes: readonly string[]): Verdict =>
+  warning(
+    `X-Forwarded-For arrives at ${nodes.join(', ')}, and proxy_hops is 0 there: if a proxy is in front, all people share its address and one of them can lock all out`,
+    `${RAISE}; without a proxy it is a client that made the header up, and nothing is to be done`,
+  );
 
 const isLoopback = (address: string): boolean => /^(127\.|::1$)/.test(address);
 

@@ -1,10 +1,7 @@
 /** The doctor's look at the mail server: is it there, and does it accept our login? Sends nothing unasked. */
 import { checkMailServer, createSendMail } from '../accounts/mail/mail.ts';
 import type { SettingsWithoutSecrets } from '../config/settings.ts';
-import type { Findings } from './findings.ts';
-
-const CHECK = 'mail';
-const WHERE = 'SMTP_URL';
+import { type Findings, ok, problem, type Verdict } from './findings.ts';
 
 /** @param testMailTo gets one mail if it is given. */
 export async function checkMail(
@@ -12,42 +9,40 @@ export async function checkMail(
   { mail, issuer }: Pick<SettingsWithoutSecrets, 'mail' | 'issuer'>,
   testMailTo?: string,
 ): Promise<void> {
+  const add = (verdict: Verdict): void => findings.add('mail', 'SMTP_URL', verdict);
   if (!mail) {
     if (testMailTo === undefined) return;
-    return findings.problem({
-      check: CHECK,
-      where: WHERE,
-      message: `no mail was sent to ${testMailTo}: no mail server is configured here`,
-      remedy: 'set SMTP_URL and mail.from, or run the doctor with the environment of the service',
-    });
+    const missing = `no mail was sent to ${testMailTo}: no mail server is configured here`;
+    const remedy =
+      'set SMTP_URL and mail.from, or run the doctor with the environment of the service';
+    return add(problem(missing, remedy));
   }
   const { host } = new URL(mail.smtpUrl);
   const start = performance.now();
   try {
     await checkMailServer(mail);
-    if (testMailTo === undefined) {
-      const message = `${host} accepts our connection and login; no mail was sent`;
-      return findings.ok(CHECK, message, performance.now() - start);
+    let message = `${host} accepts our connection and login; no mail was sent`;
+    if (testMailTo !== undefined) {
+      await createSendMail(mail)({
+        to: { name: testMailTo, address: testMailTo },
+        subject: 'Test mail of Gatehouse',
+        text: `An operator of ${issuer} tried out with \`gatehouse doctor --mail\` whether mail arrives. There is nothing to do.`,
+      });
+      message = `${host} took one test mail to ${testMailTo}: see whether it arrives, and where`;
     }
-    await createSendMail(mail)({
-      to: { name: testMailTo, address: testMailTo },
-      subject: 'Test mail of Gatehouse',
-      text: `An operator of ${issuer} tried out with \`gatehouse doctor --mail\` whether mail arrives. There is nothing to do.`,
-    });
-    const message = `${host} took one test mail to ${testMailTo}: see whether it arrives, and where`;
-    findings.ok(CHECK, message, performance.now() - start);
+    add(ok(message, performance.now() - start));
   } catch (error) {
-    findings.problem({ check: CHECK, where: WHERE, ...mailTrouble(error, host) });
+    add(mailTrouble(error, host));
   }
 }
 
 /** @param error of nodemailer. Its text is the server's or the system's, and never holds the password. */
-function mailTrouble(error: unknown, host: string): { message: string; remedy: string } {
+function mailTrouble(error: unknown, host: string): Verdict {
   const { code = '', message } = error as Error & { code?: string };
   // A certificate that is not trusted comes as an error of the socket.
   const kind = /certificate/i.test(message) ? 'ETLS' : code;
   const { says, remedy } = TROUBLES.find(({ codes }) => codes.includes(kind)) ?? OTHERWISE;
-  return { message: `no mail can be sent: ${host} ${says} (${message.trim()})`, remedy };
+  return problem(`no mail can be sent: ${host} ${says} (${message.trim()})`, remedy);
 }
 
 const TROUBLES = [

@@ -3,7 +3,7 @@ import packageFile from '../../package.json' with { type: 'json' };
 import { comparableSettings } from '../config/node-settings.ts';
 import type { SettingsWithoutSecrets } from '../config/settings.ts';
 import type { ListedNode, RunsWith } from '../storage/nodes.ts';
-import type { Findings } from './findings.ts';
+import { type Findings, ok, problem, type Verdict, warning } from './findings.ts';
 
 type DescribedNode = ListedNode & { readonly runsWith: RunsWith };
 
@@ -22,22 +22,21 @@ export function checkNodeDifferences(
 ): void {
   const running = nodes.filter(({ state }) => state !== 'silent');
   const described = running.filter((node): node is DescribedNode => node.runsWith !== undefined);
-  checkVersions(findings, running);
+  const where = running.map(({ node }) => node).join(', ');
+  if (running.length === 0) findings.notChecked(['node_versions'], 'no node runs');
+  else findings.add('node_versions', where, versionsVerdict(running));
   if (described.length === 0) {
     findings.notChecked(CHECKS, 'no node says what it runs with');
     return;
   }
-  checkSettings(findings, described, settings);
-  checkRedis(findings, described, redis);
-  checkFiles(findings, described);
+  findings.add('node_settings', OUR_SETTINGS, ...settingsVerdicts(described, settings));
+  findings.add('node_redis', 'REDIS_URL', redisVerdict(described, redis));
+  findings.add('node_files', '', ...filesVerdicts(described));
 }
 
-function checkVersions(findings: Findings, nodes: readonly ListedNode[]): void {
-  const check = 'node_versions';
-  if (nodes.length === 0) {
-    findings.notChecked([check], 'no node runs');
-    return;
-  }
+const OUR_SETTINGS = 'the settings of the doctor';
+
+function versionsVerdict(nodes: readonly ListedNode[]): Verdict {
   const values = nodes.map(({ node, runsWith }) => ({
     where: node,
     value: runsWith?.version ?? 'an older version',
@@ -45,24 +44,19 @@ function checkVersions(findings: Findings, nodes: readonly ListedNode[]): void {
   const groups = groupByValue([...values, { where: 'the doctor', value: packageFile.version }]);
   const [first] = groups;
   if (groups.length === 1 && first) {
-    findings.ok(check, `${nodes.length} node(s), each of version ${first.value}`);
-    return;
+    return ok(`${nodes.length} node(s), each of version ${first.value}`);
   }
-  findings.warning({
-    check,
-    where: nodes.map(({ node }) => node).join(', '),
-    message: `the versions differ: ${inWords(groups)}`,
-    remedy: 'finish the upgrade: the same version on every node, and where the doctor runs',
-  });
+  return warning(
+    `the versions differ: ${inWords(groups)}`,
+    'finish the upgrade: the same version on every node, and where the doctor runs',
+  );
 }
 
 /** A setting that the nodes do not share is a problem: any request may go to any node. */
-function checkSettings(
-  findings: Findings,
+function settingsVerdicts(
   nodes: readonly DescribedNode[],
   settings: SettingsWithoutSecrets,
-): void {
-  const check = 'node_settings';
+): Verdict[] {
   const ours = comparableSettings(settings);
   const names = new Set(
     [ours, ...nodes.map(({ runsWith }) => runsWith.settings)].flatMap(Object.keys),
@@ -82,34 +76,21 @@ function checkSettings(
       withUs.push(difference(name, [...values, here]));
     }
   }
-  if (among.length > 0) {
-    findings.problem({
-      check,
-      where: nodes.map(({ node }) => node).join(', '),
-      message: `the settings of the nodes differ: ${listed(among)}`,
-      remedy: 'give every node the same settings file and variables, then reload or restart each',
-    });
-  }
-  if (withUs.length > 0) {
-    findings.warning({
-      check,
-      where: 'the settings of the doctor',
-      message: `the nodes run with other settings than these: ${listed(withUs)}`,
-      remedy:
-        'reload or restart the nodes if these settings are newer; else run the doctor with the settings and the environment of the service',
-    });
-  }
-  if (among.length + withUs.length === 0) {
-    findings.ok(check, `${nodes.length} node(s), each with the settings that the doctor has`);
-  }
+  const differing = problem(
+    `the settings of the nodes differ: ${listed(among)}`,
+    'give every node the same settings file and variables, then reload or restart each',
+    nodes.map(({ node }) => node).join(', '),
+  );
+  const other = warning(
+    `the nodes run with other settings than these: ${listed(withUs)}`,
+    'reload or restart the nodes if these settings are newer; else run the doctor with the settings and the environment of the service',
+  );
+  const found = [...(among.length > 0 ? [differing] : []), ...(withUs.length > 0 ? [other] : [])];
+  const same = ok(`${nodes.length} node(s), each with the settings that the doctor has`);
+  return found.length > 0 ? found : [same];
 }
 
-function checkRedis(
-  findings: Findings,
-  nodes: readonly DescribedNode[],
-  redis: string | undefined,
-): void {
-  const check = 'node_redis';
+function redisVerdict(nodes: readonly DescribedNode[], redis: string | undefined): Verdict {
   const known = [
     ...nodes.map(({ node, runsWith }) => ({ where: node, value: runsWith.redis })),
     { where: 'the doctor', value: redis },
@@ -117,40 +98,31 @@ function checkRedis(
   const groups = groupByValue(known);
   if (groups.length <= 1) {
     const [{ value } = { value: 'none' }] = groups;
-    const words = value === 'none' ? 'no node uses Redis' : 'every node uses the same Redis';
-    findings.ok(check, words);
-    return;
+    return ok(value === 'none' ? 'no node uses Redis' : 'every node uses the same Redis');
   }
-  findings.problem({
-    check,
-    where: 'REDIS_URL',
-    message: `the tokens are in different places: ${inWords(
-      groups.map(({ value, where }) => ({
-        where,
-        value: value === 'none' ? 'the database' : `Redis database ${value.slice(0, 6)}`,
-      })),
-    )}; a token that one of them issues is unknown to the others`,
-    remedy:
-      'give every node and the doctor the same REDIS_URL, with the same number of the database',
-  });
+  const named = groups.map(({ value, where }) => ({
+    where,
+    value: value === 'none' ? 'the database' : `Redis database ${value.slice(0, 6)}`,
+  }));
+  return problem(
+    `the tokens are in different places: ${inWords(named)}; a token that one of them issues is unknown to the others`,
+    'give every node and the doctor the same REDIS_URL, with the same number of the database',
+  );
 }
 
-function checkFiles(findings: Findings, nodes: readonly DescribedNode[]): void {
-  const check = 'node_files';
+function filesVerdicts(nodes: readonly DescribedNode[]): Verdict[] {
   const tight = nodes.filter(
     ({ runsWith: { openFiles = Number.POSITIVE_INFINITY, maxConnections } }) =>
       openFiles < maxConnections + OTHER_FILES,
   );
-  for (const { node, runsWith } of tight) {
-    findings.warning({
-      check,
-      where: node,
-      message: `it may open ${runsWith.openFiles} files, too few for the ${runsWith.maxConnections} connections of server.max_connections: the next one, to a store as well, fails with EMFILE`,
-      remedy: `set LimitNOFILE=65536 in its unit (\`ulimit -n\` elsewhere), or lower server.max_connections`,
-    });
-  }
-  if (tight.length === 0)
-    findings.ok(check, 'every node may open enough files for its connections');
+  if (tight.length === 0) return [ok('every node may open enough files for its connections')];
+  return tight.map(({ node, runsWith }) =>
+    warning(
+      `it may open ${runsWith.openFiles} files, too few for the ${runsWith.maxConnections} connections of server.max_connections: the next one, to a store as well, fails with EMFILE`,
+      'set LimitNOFILE=65536 in its unit (`ulimit -n` elsewhere), or lower server.max_connections',
+      node,
+    ),
+  );
 }
 
 interface Located {
@@ -158,12 +130,7 @@ interface Located {
   readonly value: string;
 }
 
-interface Group {
-  readonly value: string;
-  readonly where: string;
-}
-
-function groupByValue(values: readonly Located[]): Group[] {
+function groupByValue(values: readonly Located[]): Located[] {
   const groups = Map.groupBy(values, ({ value }) => value);
   return [...groups].map(([value, members]) => ({
     value,
@@ -171,7 +138,7 @@ function groupByValue(values: readonly Located[]): Group[] {
   }));
 }
 
-const inWords = (groups: readonly Group[]): string =>
+const inWords = (groups: readonly Located[]): string =>
   groups.map(({ value, where }) => `${value} (${where})`).join(', ');
 
 const difference = (name: string, values: readonly Located[]): string =>

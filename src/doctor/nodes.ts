@@ -14,7 +14,7 @@ import {
 import { type ListedNode, nodeClocks } from '../storage/nodes.ts';
 import type { Queries } from '../storage/queries.ts';
 import { clockTrouble } from './database.ts';
-import type { Findings } from './findings.ts';
+import { type Findings, ok, problem, type Verdict, warning } from './findings.ts';
 import { START } from './troubles.ts';
 
 /** Milliseconds. The service answers within two seconds also while a store is away. */
@@ -26,44 +26,41 @@ export async function checkNodes(
   { server }: Pick<SettingsWithoutSecrets, 'server'>,
   listedNodes: readonly ListedNode[] | undefined,
 ): Promise<void> {
-  const check = 'nodes';
   for (const { node, silentMs, state } of listedNodes ?? []) {
     if (state !== 'silent') continue;
-    findings.problem({
-      check,
-      where: node,
-      message: `${node} has been silent for ${Math.round(silentMs / 1000)} s and did not say that it ends: it is frozen, was killed, or cannot reach the database`,
-      remedy:
-        'look at its process: restart it if it is there (a frozen one keeps connections without answering them); a node that is gone for good is forgotten after an hour',
-    });
+    const silent = problem(
+      `${node} has been silent for ${Math.round(silentMs / 1000)} s and did not say that it ends: it is frozen, was killed, or cannot reach the database`,
+      'look at its process: restart it if it is there (a frozen one keeps connections without answering them); a node that is gone for good is forgotten after an hour',
+    );
+    findings.add('nodes', node, silent);
   }
-  const nodes = (listedNodes ?? []).filter(({ state }) => state !== 'silent');
-  const running =
-    nodes.length > 0
-      ? `running: ${nodes.map(({ node, state }) => (state === 'ready' || state === 'unknown' ? node : `${node} (${state.replace('_', ' ')})`)).join(', ')}`
-      : listedNodes
-        ? 'no node that runs is recorded in the database'
-        : 'the list of nodes is in the database, which cannot be used';
   const url = operatorsUrl(server, '/readyz');
-  const ready = await askReady(url);
-  if (ready && !ready.ok) {
-    findings.problem({
-      check,
-      where: url,
-      message: `the node of this machine is not ready: ${ready.text}; ${running}`,
-      remedy: 'see the store that it names',
-    });
-  } else if (ready || nodes.length > 0) {
-    findings.ok(check, `${running}; ${ready ? `${url} is ready` : `none answers at ${url}`}`);
-  } else {
-    findings.warning({
-      check,
-      where: url,
-      message: `none answers here, and ${running}`,
-      remedy: `${START}, or correct server.operators_port`,
-    });
-  }
+  findings.add('nodes', url, readyVerdict(url, await askReady(url), listedNodes));
 }
+
+function readyVerdict(
+  url: string,
+  ready: Awaited<ReturnType<typeof askReady>>,
+  listedNodes: readonly ListedNode[] | undefined,
+): Verdict {
+  const names = (listedNodes ?? []).flatMap(({ node, state }) => {
+    if (state === 'silent') return [];
+    return [state === 'ready' || state === 'unknown' ? node : `${node} (${stateInWords(state)})`];
+  });
+  const none = listedNodes
+    ? 'no node that runs is recorded in the database'
+    : 'the list of nodes is in the database, which cannot be used';
+  const running = names.length > 0 ? `running: ${names.join(', ')}` : none;
+  if (ready && !ready.ok) {
+    const message = `the node of this machine is not ready: ${ready.text}; ${running}`;
+    return problem(message, 'see the store that it names');
+  }
+  if (ready) return ok(`${running}; ${url} is ready`);
+  if (names.length > 0) return ok(`${running}; none answers at ${url}`);
+  return warning(`none answers here, and ${running}`, `${START}, or correct server.operators_port`);
+}
+
+const stateInWords = (state: ListedNode['state']): string => state.replace('_', ' ');
 
 /** Each node by what it noted last: tokens expire by these clocks, not by that of this machine. */
 export async function checkNodeClocks(
@@ -73,19 +70,14 @@ export async function checkNodeClocks(
   const check = 'node_clocks';
   if (!database) return findings.notChecked([check], 'the database cannot be used');
   const clocks = await nodeClocks(database);
-  const wrong = clocks.filter(({ node, aheadMs }) => {
-    const about = {
-      check,
-      where: node,
-      whose: `the clock of node ${node}`,
-      than: "the database's",
-    };
-    return clockTrouble(findings, { ...about, aheadMs });
+  if (clocks.length === 0) return findings.notChecked([check], 'no node noted itself');
+  const wrong = clocks.flatMap(({ node, aheadMs }) => {
+    const whose = `the clock of node ${node}`;
+    const trouble = clockTrouble({ whose, than: "the database's", aheadMs });
+    return trouble ? [{ ...trouble, where: node }] : [];
   });
-  if (clocks.length === 0) findings.notChecked([check], 'no node noted itself');
-  else if (wrong.length === 0) {
-    findings.ok(check, `${clocks.length} node(s), each within a second of the database's`);
-  }
+  const right = ok(`${clocks.length} node(s), each within a second of the database's`);
+  findings.add(check, '', ...(wrong.length > 0 ? wrong : [right]));
 }
 
 async function askReady(url: string): Promise<{ ok: boolean; text: string } | undefined> {
@@ -105,21 +97,12 @@ export async function checkKeys(
   { database, ...sources }: Sources,
 ): Promise<void> {
   const check = 'keys';
-  if (!database) {
-    findings.notChecked([check], 'the database cannot be used');
-    return;
-  }
+  if (!database) return findings.notChecked([check], 'the database cannot be used');
   try {
     const facts = await keyFacts({ database, ...sources });
-    const now = systemClock();
-    const warnings = keyWarnings(facts, now);
+    const warnings = keyWarnings(facts, systemClock());
     for (const { kind, message, remedy, isProblem } of warnings) {
-      findings[isProblem ? 'problem' : 'warning']({
-        check,
-        where: KEY_VARIABLE[kind],
-        message,
-        remedy,
-      });
+      findings.add(check, KEY_VARIABLE[kind], (isProblem ? problem : warning)(message, remedy));
     }
     if (warnings.length > 0) return;
     const current = keyStates(facts).filter(({ use }) => use === 'current');
@@ -127,13 +110,20 @@ export async function checkKeys(
       const since = currentSince?.toISOString().slice(0, 10);
       return `${kind} key ${fingerprint} ${since ? `since ${since}` : 'not in use yet'}`;
     });
-    findings.ok(check, ages.join(', '));
+    findings.add(check, '', ok(ages.join(', ')));
   } catch (error) {
     if (error instanceof Refusal) findings.notChecked([check], 'this environment holds no keys');
-    else if (error instanceof ConfigurationProblems) {
-      for (const { path, message, remedy } of error.problems) {
-        findings.problem({ check, where: path, message: `${path} ${message}`, remedy });
-      }
-    } else throw error;
+    else if (error instanceof ConfigurationProblems) addSettingsProblems(findings, check, error);
+    else throw error;
+  }
+}
+
+export function addSettingsProblems(
+  findings: Findings,
+  check: string,
+  { problems }: ConfigurationProblems,
+): void {
+  for (const { path, message, remedy } of problems) {
+    findings.add(check, path, problem(`${path} ${message}`, remedy));
   }
 }

@@ -1,5 +1,4 @@
 /** The doctor's look at where the tokens are: does Redis keep them, is it on time, and do ends hold? */
-import type { Cluster, Redis } from 'ioredis';
 import { createActivity } from '../accounts/activity/activity.ts';
 import { createEndings } from '../authorizations/endings.ts';
 import { createRevocations } from '../authorizations/revocations.ts';
@@ -11,8 +10,8 @@ import { connectRedis, createRedis, redisIdentity, redisProblems } from '../stor
 import { type RedisReport, reportRedis } from '../storage/redis/report.ts';
 import { createRedisStore } from '../storage/redis/store.ts';
 import type { TokenStore } from '../storage/token-store.ts';
-import { checkClock, reasonOf, remedyOf } from './database.ts';
-import type { Findings } from './findings.ts';
+import { clockVerdict, reasonOf, remedyOf } from './database.ts';
+import { type Findings, ok, problem, type Verdict, warning } from './findings.ts';
 
 const WHERE = 'REDIS_URL';
 const OLDEST_VERSION = [6, 2] as const;
@@ -38,7 +37,7 @@ export async function checkTokenStore(
   database: Database | undefined,
 ): Promise<CheckedTokenStore | undefined> {
   if (storage.redisUrl === undefined) {
-    findings.ok('redis', 'not used: the tokens are in the database');
+    findings.add('redis', WHERE, ok('not used: the tokens are in the database'));
     return (
       database && {
         store: createPostgresStore({ database, clock: systemClock }),
@@ -50,27 +49,23 @@ export async function checkTokenStore(
   try {
     await connectRedis(redis);
     const reports = await reportRedis(redis, systemClock);
-    const slowest = Math.max(...reports.map(({ milliseconds }) => milliseconds));
-    const count = reports.length === 1 ? 'answers' : `${reports.length} masters answer`;
-    findings.ok('redis', `${count} in ${slowest.toFixed(1)} ms`);
-    checkVersion(findings, reports);
-    await checkKeeping(findings, redis, { ...storage, reports });
-    checkMemory(findings, reports);
-    checkReplication(findings, reports);
     const [furthest] = reports.toSorted(
       (a, b) => Math.abs(b.clockAheadMs) - Math.abs(a.clockAheadMs),
     );
-    if (furthest) checkClock(findings, { store: 'redis', where: WHERE, ...furthest });
+    findings.add('redis', WHERE, answerVerdict(reports));
+    findings.add('redis_version', WHERE, versionVerdict(reports));
+    const keeping = await redisProblems(redis);
+    findings.add('redis_eviction', WHERE, evictionVerdict(keeping));
+    findings.add('redis_persistence', WHERE, persistenceVerdict(keeping, storage, reports));
+    findings.add('redis_memory', WHERE, memoryVerdict(reports));
+    findings.add('redis_replication', WHERE, replicationVerdict(reports));
+    if (furthest) findings.add('redis_clock', WHERE, clockVerdict(furthest));
     const identity = await redisIdentity(redis);
     return { store: createRedisStore({ redis, clock: systemClock }), identity };
   } catch (error) {
     redis.disconnect();
-    findings.problem({
-      check: 'redis',
-      where: WHERE,
-      message: `it cannot be used: ${reasonOf(error)}`,
-      remedy: remedyOf(error),
-    });
+    const message = `it cannot be used: ${reasonOf(error)}`;
+    findings.add('redis', WHERE, problem(message, remedyOf(error)));
     const told = new Set(findings.all.map(({ check }) => check));
     findings.notChecked(
       CHECKS.filter((check) => !told.has(check)),
@@ -80,117 +75,94 @@ export async function checkTokenStore(
   }
 }
 
-function checkVersion(findings: Findings, reports: readonly RedisReport[]): void {
+type Reports = readonly RedisReport[];
+
+function answerVerdict(reports: Reports): Verdict {
+  const slowest = Math.max(...reports.map(({ milliseconds }) => milliseconds));
+  const count = reports.length === 1 ? 'answers' : `${reports.length} masters answer`;
+  return ok(`${count} in ${slowest.toFixed(1)} ms`);
+}
+
+function versionVerdict(reports: Reports): Verdict {
   const versions = [...new Set(reports.map(({ version }) => version))].join(', ');
   const isOld = ({ version }: RedisReport): boolean => {
     const [major = 0, minor = 0] = version.split('.').map(Number);
     return major < OLDEST_VERSION[0] || (major === OLDEST_VERSION[0] && minor < OLDEST_VERSION[1]);
   };
-  if (!reports.some(isOld)) findings.ok('redis_version', versions);
-  else {
-    findings.problem({
-      check: 'redis_version',
-      where: WHERE,
-      message: `it is Redis ${versions}`,
-      remedy: `upgrade it to ${OLDEST_VERSION.join('.')} or later`,
-    });
+  if (!reports.some(isOld)) return ok(versions);
+  return problem(`it is Redis ${versions}`, `upgrade it to ${OLDEST_VERSION.join('.')} or later`);
+}
+
+type Keeping = Awaited<ReturnType<typeof redisProblems>>;
+
+/** Eviction and persistence decide whether an acknowledged token stays. */
+function evictionVerdict(keeping: Keeping): Verdict {
+  const found = keeping.find(({ setting }) => setting === 'maxmemory-policy');
+  if (found) return problem(found.message, found.remedy);
+  return ok('it evicts nothing (maxmemory-policy noeviction)');
+}
+
+function persistenceVerdict(
+  keeping: Keeping,
+  { acceptVolatileRedis }: SettingsWithoutSecrets['storage'],
+  reports: Reports,
+): Verdict {
+  const found = keeping.find(({ setting }) => setting === 'appendonly');
+  if (found && acceptVolatileRedis) {
+    const message = `${found.message}; the settings accept that`;
+    return warning(message, found.remedy, 'storage.accept_volatile_redis');
   }
+  if (found) return problem(found.message, found.remedy);
+  if (!reports.some(({ isDiskFailing }) => isDiskFailing))
+    return ok('it keeps an append-only file');
+  return problem(
+    'the last write to its append-only file failed',
+    'see the log of Redis: the disk is full, or not writable',
+  );
 }
 
-/** Eviction and persistence: whether an acknowledged token stays. */
-async function checkKeeping(
-  findings: Findings,
-  redis: Redis | Cluster,
-  {
-    acceptVolatileRedis,
-    reports,
-  }: { acceptVolatileRedis: boolean; reports: readonly RedisReport[] },
-): Promise<void> {
-  const problems = await redisProblems(redis);
-  const eviction = problems.find(({ setting }) => setting === 'maxmemory-policy');
-  const persistence = problems.find(({ setting }) => setting === 'appendonly');
-  if (eviction) findings.problem({ check: 'redis_eviction', where: WHERE, ...eviction });
-  else findings.ok('redis_eviction', 'it evicts nothing (maxmemory-policy noeviction)');
-
-  const check = 'redis_persistence';
-  if (persistence && acceptVolatileRedis) {
-    const { message, remedy } = persistence;
-    const where = 'storage.accept_volatile_redis';
-    findings.warning({ check, where, message: `${message}; the settings accept that`, remedy });
-  } else if (persistence) findings.problem({ check, where: WHERE, ...persistence });
-  else if (reports.some(({ isDiskFailing }) => isDiskFailing)) {
-    findings.problem({
-      check,
-      where: WHERE,
-      message: 'the last write to its append-only file failed',
-      remedy: 'see the log of Redis: the disk is full, or not writable',
-    });
-  } else findings.ok(check, 'it keeps an append-only file');
-}
-
-function checkMemory(findings: Findings, reports: readonly RedisReport[]): void {
+function memoryVerdict(reports: Reports): Verdict {
   const limited = reports.filter(({ maxMemory }) => maxMemory > 0);
   const parts = limited.map(({ usedMemory, maxMemory }) => usedMemory / maxMemory);
   const fullest = Math.max(0, ...parts);
   const used = Math.max(...reports.map(({ usedMemory }) => usedMemory));
   const amount = `${(used / 1024 ** 2).toFixed(1)} MiB in use`;
   const share = `${Math.round(fullest * 100)} % of maxmemory`;
-  if (fullest < 0.8) {
-    findings.ok('redis_memory', `${amount}, ${limited.length > 0 ? share : 'no maxmemory'}`);
-    return;
-  }
-  const trouble = {
-    check: 'redis_memory',
-    where: WHERE,
-    message: `${amount}, ${share}: when it is full no token can be issued any more`,
-    remedy: 'raise maxmemory, or move Redis to a machine with more memory',
-  };
-  if (fullest < 0.95) findings.warning(trouble);
-  else findings.problem(trouble);
+  if (fullest < 0.8) return ok(`${amount}, ${limited.length > 0 ? share : 'no maxmemory'}`);
+  const verdict = fullest < 0.95 ? warning : problem;
+  return verdict(
+    `${amount}, ${share}: when it is full no token can be issued any more`,
+    'raise maxmemory, or move Redis to a machine with more memory',
+  );
 }
 
-function checkReplication(findings: Findings, reports: readonly RedisReport[]): void {
-  const check = 'redis_replication';
+function replicationVerdict(reports: Reports): Verdict {
   if (reports.some(({ role }) => role !== 'master')) {
-    findings.problem({
-      check,
-      where: WHERE,
-      message: 'the URL leads to a replica, which takes no writes',
-      remedy: 'lead it to the master, or through Sentinel: redis+sentinel://host1,host2/name',
-    });
-    return;
+    return problem(
+      'the URL leads to a replica, which takes no writes',
+      'lead it to the master, or through Sentinel: redis+sentinel://host1,host2/name',
+    );
   }
   const replicas = Math.min(...reports.map((report) => report.replicas));
-  const isGuarded = reports.every(({ needsReplicas }) => needsReplicas);
-  if (replicas === 0 || isGuarded) {
-    const words = `${replicas} replica(s) follow, and no write is taken without one`;
-    findings.ok(check, isGuarded ? words : 'no replica follows');
-    return;
+  if (reports.every(({ needsReplicas }) => needsReplicas)) {
+    return ok(`${replicas} replica(s) follow, and no write is taken without one`);
   }
-  findings.warning({
-    check,
-    where: WHERE,
-    message: `${replicas} replica(s) follow, but a master that is cut off from them goes on taking writes, which a failover then loses`,
-    remedy: 'set `min-replicas-to-write 1` and `min-replicas-max-lag 10` in redis.conf',
-  });
+  if (replicas === 0) return ok('no replica follows');
+  return warning(
+    `${replicas} replica(s) follow, but a master that is cut off from them goes on taking writes, which a failover then loses`,
+    'set `min-replicas-to-write 1` and `min-replicas-max-lag 10` in redis.conf',
+  );
 }
 
 /** What was ended by itself must be gone from it, unless an older one was restored. */
-export async function checkEndings(
-  findings: Findings,
-  database: Database,
-  store: TokenStore,
-): Promise<void> {
+export async function endingsVerdict(database: Database, store: TokenStore): Promise<Verdict> {
   const parts = { database, clock: systemClock };
   const activity = createActivity(parts);
   const revocations = createRevocations({ ...parts, activity, log: { warn: () => {} } });
   const { length } = await createEndings({ store, revocations, clock: systemClock }).findRevived();
-  const check = 'ended_authorizations';
-  if (length === 0) return findings.ok(check, 'none of the latest 100 is alive');
-  findings.problem({
-    check,
-    message: `${length} of the latest 100 that were ended are alive: an older token store was restored`,
-    where: 'the token store',
-    remedy: '`revoke --recorded` ends again all that is recorded as ended',
-  });
+  if (length === 0) return ok('none of the latest 100 is alive');
+  return problem(
+    `${length} of the latest 100 that were ended are alive: an older token store was restored`,
+    '`revoke --recorded` ends again all that is recorded as ended',
+  );
 }

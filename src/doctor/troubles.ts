@@ -1,10 +1,13 @@
 /** What an answer, or none, tells of the way to the service: what it means, and what to mend. */
+import { problem, type Verdict } from './findings.ts';
 import type { DoctorAnswer } from './requests.ts';
 
 export interface Trouble {
   readonly message: string;
   readonly remedy: string;
 }
+
+export const troubled = ({ message, remedy }: Trouble): Verdict => problem(message, remedy);
 
 /** The unit of the systemd docs, or a checkout. */
 export const START =

@@ -17,23 +17,13 @@ export interface Visitor extends Pick<Flow, 'person' | 'client'> {
   readonly resourceServer: { readonly id: string; readonly secret: string };
 }
 
-export interface Visitors {
-  add(): Promise<Visitor>;
-  /** The network address that the service recorded of the visitor's sign-in. */
-  recordedAddress(visitor: Visitor): Promise<string | undefined>;
-  /** Deletes the account, its client, their tokens and their records. @param outcome for the audit. */
-  remove(accountId: string, outcome: string): Promise<void>;
-  /** Removes what a run left that was killed. @returns how many accounts it were. */
-  removeLeftOver(): Promise<number>;
-}
-
 /** RFC 2606 §2: nobody has that host, and no browser is sent there. */
 const REDIRECT_URI = 'https://doctor.gatehouse.invalid/callback';
 
 export function createVisitors(
   database: Database,
   { by, passwords }: { readonly by: OperatedBy; readonly passwords: boolean },
-): Visitors {
+) {
   const parts = { database, changes: silentChangeFeed, clock: systemClock };
   const accounts = createAccountRegistry(parts);
   const clients = createClientRegistry(parts);
@@ -42,8 +32,8 @@ export function createVisitors(
   const throwAway = createThrowAwayAccounts({ ...parts, accounts });
   const revocations = createRevocations({ ...parts, activity, log: { warn: () => {} } });
 
-  const visitors: Visitors = {
-    async add() {
+  const visitors = {
+    async add(): Promise<Visitor> {
       const { account, password } = await throwAway.add();
       // The account owns the client: so a later run finds both by the address.
       const { client, secret = '' } = await clients.add({
@@ -74,12 +64,14 @@ export function createVisitors(
       };
     },
 
-    async recordedAddress({ accountId }) {
+    /** The network address that the service recorded of the visitor's sign-in. */
+    async recordedAddress({ accountId }: Visitor): Promise<string | undefined> {
       const records = await activity.of(accountId, { limit: 20 });
       return records.find(({ action }) => action === 'signed_in')?.origin?.address;
     },
 
-    async remove(accountId, outcome) {
+    /** Deletes the account, its client, their tokens and their records. @param outcome for the audit. */
+    async remove(accountId: string, outcome: string): Promise<void> {
       for (const { id } of await clients.listByOwner(accountId)) {
         await clients.remove(id);
       }
@@ -92,7 +84,8 @@ export function createVisitors(
       });
     },
 
-    async removeLeftOver() {
+    /** Removes what a run left that was killed. @returns how many accounts it were. */
+    async removeLeftOver(): Promise<number> {
       const leftOver = await throwAway.leftOver();
       for (const { id } of leftOver) await visitors.remove(id, 'an earlier run, broken off');
       return leftOver.length;
@@ -100,3 +93,5 @@ export function createVisitors(
   };
   return visitors;
 }
+
+export type Visitors = ReturnType<typeof createVisitors>;

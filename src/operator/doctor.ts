@@ -10,7 +10,7 @@ import { REFUSED } from './command/report.ts';
 const INTERRUPTED = 130;
 
 export function addDoctorCommand(program: Command, operator: Operator): void {
-  const { print, say, progress, environment } = operator;
+  const { print, say, progress, environment, streamWatch } = operator;
   program
     .command('doctor')
     .description(
@@ -31,7 +31,8 @@ export function addDoctorCommand(program: Command, operator: Operator): void {
         progress.show('Checked', findings.all.length);
       });
       const { signal } = interruption;
-      await examine(findings, { ...options, environment, signal, by: operator.by() });
+      const by = operator.by();
+      await examine(findings, { ...options, environment, signal, by, streamWatch });
       const { aborted } = signal;
       const count = (status: string): number =>
         findings.all.filter((finding) => finding.status === status).length;

@@ -3,7 +3,7 @@ import { connect, createServer, type Socket } from 'node:net';
 import { expect } from 'chai';
 import { Redis } from 'ioredis';
 import pg from 'pg';
-import { checkClock } from '../../src/doctor/database.ts';
+import { clockVerdict } from '../../src/doctor/database.ts';
 import { createFindings } from '../../src/doctor/findings.ts';
 import { checkNodes } from '../../src/doctor/nodes.ts';
 import { openDatabase } from '../../src/storage/database.ts';
@@ -207,11 +207,7 @@ describe('operator doctor', () => {
   });
 
   it('tells how far a clock is off: above a second a warning, above five a problem', () => {
-    const statusAt = (clockAheadMs: number): unknown => {
-      const findings = createFindings(() => {});
-      checkClock(findings, { store: 'database', where: 'DATABASE_URL', clockAheadMs });
-      return findings.all[0]?.status;
-    };
+    const statusAt = (clockAheadMs: number) => clockVerdict({ clockAheadMs }).status;
     expect([-999, 1_000].map(statusAt)).to.deep.equal(['ok', 'ok']);
     expect([-1_001, 5_000].map(statusAt)).to.deep.equal(['warning', 'warning']);
     expect([-5_001, 60_000].map(statusAt)).to.deep.equal(['problem', 'problem']);

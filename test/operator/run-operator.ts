@@ -24,17 +24,26 @@ export type RunOperator = (words: Words, input?: string) => Promise<Answer>;
 
 export type Environment = Readonly<Record<string, string>>;
 
+/** Milliseconds: two heartbeats, and time for the eight that a proxy collects. */
+const STREAM_WATCH = { watched: 500, limit: 3_500 };
+
 /**
  * Runs the command in this process, with these variables and none of the test's own.
  *
  * @param runCommand the command of another version.
+ * @param streamWatch how long the doctor watches the stream of changes.
  */
-export function operatorWith(environment: Environment, runCommand = runOperator): RunOperator {
+export function operatorWith(
+  environment: Environment,
+  runCommand = runOperator,
+  streamWatch = STREAM_WATCH,
+): RunOperator {
   return async (words, input = '') => {
     const [stdout, stderr] = [createPage(), createPage()];
     const exitCode = await runCommand(listOf(words), {
       ...{ environment, stdin: Readable.from([input]), stdout, stderr },
       onInterrupt: () => {},
+      streamWatch,
     });
     return { exitCode, output: stdout.text(), errors: stderr.text() };
   };

@@ -3,6 +3,7 @@ import type { Readable, Writable } from 'node:stream';
 import type { OperatedBy } from '../../accounts/activity/activity.ts';
 import type { Variables } from '../../config/environment.ts';
 import type { SettingsWithoutSecrets } from '../../config/settings.ts';
+import type { StreamWatch } from '../../doctor/changes.ts';
 import type { Registries } from '../registries.ts';
 
 /** Where progress is drawn, if it is one: `isTTY`. */
@@ -27,6 +28,8 @@ export interface Surroundings {
   readonly stderr: Terminal;
   /** Has `interrupt` called once the command is told to end early, as by Ctrl-C. */
   readonly onInterrupt: (interrupt: () => void) => void;
+  /** How long the doctor watches the stream of changes; absent for as long as it should. */
+  readonly streamWatch?: StreamWatch;
 }
 
 export interface Operator extends Surroundings {
