@@ -148,6 +148,8 @@ function replicationVerdict(reports: Reports): Verdict {
     return ok(`${replicas} replica(s) follow, and no write is taken without one`);
   }
   if (replicas === 0) return ok('no replica follows');
+  // After a failover the only replica is the master: it would refuse writes until the former one is back.
+  if (replicas === 1) return ok('1 replica follows, too few for min-replicas-to-write');
   return warning(
     `${replicas} replica(s) follow, but a master that is cut off from them goes on taking writes, which a failover then loses`,
     'set `min-replicas-to-write 1` and `min-replicas-max-lag 10` in redis.conf',

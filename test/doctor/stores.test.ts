@@ -79,16 +79,23 @@ describeOn([postgresServer, redisServer], 'operator doctor, of the stores', () =
     await server.stop();
   });
 
-  it('warns of replicas whose master goes on without them, and refuses a replica', async () => {
+  it('refuses a replica, and warns of a master that goes on without its replicas if it has two', async () => {
     const databaseUrl = await freshMigratedDatabaseUrl();
     const master = await startRedisServer();
     const replicaof = `127.0.0.1 ${new URL(master.url).port}`;
     const replica = await startRedisServer({ replicaof });
+    const single = await withStores(databaseUrl, master.url);
+    expect(single.of('redis_replication'), 'it would refuse writes in a failover').to.include({
+      status: 'ok',
+      message: '1 replica follows, too few for min-replicas-to-write',
+    });
+    const second = await startRedisServer({ replicaof });
     const { of } = await withStores(databaseUrl, replica.url);
     expect(of('redis_replication')).to.include({ status: 'problem' });
     expect(of('redis_replication').message).to.contain('replica');
     const ofMaster = await withStores(databaseUrl, master.url);
     expect(ofMaster.of('redis_replication').remedy).to.contain('min-replicas-to-write 1');
+    await second.stop();
     await replica.stop();
     await master.stop();
   });
