@@ -284,7 +284,7 @@ const LIST: readonly (Place | readonly [rule: string, from: string, to: string])
   ['a tag in the settings file is refused', '[...document.errors, ...document.warnings]', 'document.errors'],
   { in: 'src/import/places.ts', by: 'import/adoption' },
   ['a warehouse moves only where its line names the organization it leaves',
-    'row.organization === line.former_organization', 'true'],
+    'organization === line.former_organization', 'true'],
   ['a name adopts only where one has it', 'another === undefined && taken === undefined', 'true'],
   { in: 'src/import/moves.ts', by: 'import/adoption' },
   ['rights in what moves end without a membership there', '!is_member &&', 'false &&'],

@@ -2,7 +2,7 @@
 
 import type { Identity } from '../accounts/identities/identities.ts';
 import type { Queries } from '../storage/queries.ts';
-import type { ImportActivity } from './change.ts';
+import { columnsOf, type ImportActivity } from './change.ts';
 
 interface Added {
   readonly id: string;
@@ -82,12 +82,7 @@ export async function linkAccounts(
     `INSERT INTO account_identities (account_id, issuer, subject, created_at)
       SELECT account_id, issuer, subject, $4
       FROM unnest($1::text[], $2::text[], $3::text[]) AS line (account_id, issuer, subject)`,
-    [
-      linked.map(({ id }) => id),
-      linked.map(({ issuer }) => issuer),
-      linked.map(({ subject }) => subject),
-      now,
-    ],
+    [...columnsOf(linked, 'id', 'issuer', 'subject'), now],
   );
 }
 

@@ -7,13 +7,13 @@ import type { Queries } from '../storage/queries.ts';
 import { linkAccounts, movingLink, recordsOfAdded, recordsOfChanged } from './account-records.ts';
 import {
   adopt,
+  columnsOf,
   type ImportChange,
   type ImportFacts,
   type ImportStep,
   twoOfThem,
 } from './change.ts';
-import type { LineOf } from './line.ts';
-import type { Numbered } from './source.ts';
+import type { LineOf, Numbered } from './line.ts';
 
 type AccountLine = Numbered<LineOf<'account'>>;
 
@@ -210,14 +210,7 @@ async function update(tx: Queries, targets: readonly Target[], now: Date): Promi
       FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[])
         AS line (id, external_id, email, name, suspension)
       WHERE a.id = line.id`,
-    [
-      targets.map(({ id }) => id),
-      targets.map(({ external_id }) => external_id),
-      targets.map(({ email }) => email),
-      targets.map(({ name }) => name),
-      targets.map(({ suspension }) => suspension),
-      now,
-    ],
+    [...columnsOf(targets, 'id', 'external_id', 'email', 'name', 'suspension'), now],
   );
   const readdressed = targets.filter(({ changed }) => changed.includes('email'));
   if (readdressed.length === 0) return;
@@ -246,10 +239,7 @@ async function insert(
       FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::boolean[], $7::text[])
         AS line (id, external_id, email, name, is_suspended, email_key)`,
     [
-      added.map(({ id }) => id),
-      added.map(({ external_id }) => external_id),
-      added.map(({ email }) => email),
-      added.map(({ name }) => name),
+      ...columnsOf(added, 'id', 'external_id', 'email', 'name'),
       added.map(({ suspended = false }) => suspended),
       now,
       added.map(({ email }) => emailKey(email)),

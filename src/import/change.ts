@@ -73,6 +73,16 @@ export const adoptedIds = (
   externalIds: readonly string[],
 ): (string | null)[] => externalIds.map((id) => adopted[type].ids.get(id) ?? null);
 
+/** The values of each column, for `unnest`. */
+export const columnsOf = <Row extends object>(
+  rows: readonly Row[],
+  ...columns: readonly KeyOf<Row>[]
+): unknown[][] =>
+  columns.map((column) => rows.map((row) => (row as Record<string, unknown>)[column] ?? null));
+
+/** A key of any member of a union. */
+type KeyOf<Row> = Row extends object ? Extract<keyof Row, string> : never;
+
 export const twoOfThem = (former: string): string =>
   `former_external_id: there is one with ${JSON.stringify(former)} and one with the external_id; ` +
   'remove one of the two first, or leave former_external_id out';

@@ -1,8 +1,13 @@
 /** Whether the lines of an import file agree with each other. Asks nobody, and changes nothing. */
 import { createImportIndex, type ImportIndex } from './known-ids.ts';
-import type { ImportKey, ImportLine } from './line.ts';
+import {
+  type ImportKey,
+  type ImportLine,
+  type ImportSource,
+  isBroken,
+  type Numbered,
+} from './line.ts';
 import { createFoundProblems } from './problems.ts';
-import { type ImportSource, isBroken, type Numbered } from './source.ts';
 
 /**
  * Reads the file twice, because a line may be about what stands further down.

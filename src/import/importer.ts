@@ -23,31 +23,6 @@ import { type Pruned, type PruneLimit, pruneExcess } from './prune-limit.ts';
 import { createImportTally, type ImportReport, noteImport } from './report.ts';
 import { type ImportPlan, type Look, stepsOf } from './steps.ts';
 
-export interface Importer {
-  /**
-   * Waits until no other import is running, and keeps others from beginning.
-   *
-   * @throws Refusal `import_running`
-   */
-  lock(options: ImportLockOptions): Promise<ImportLock>;
-  /**
-   * What `carryOut` would change; writes nothing.
-   *
-   * @throws ImportProblems
-   */
-  compare(
-    plan: ImportPlan,
-    options: { readonly pruneAtMost: PruneLimit; readonly tell?: Tell },
-  ): Promise<ImportReport>;
-  /**
-   * Writes what differs, some hundred lines in a transaction, so that a service beside it is not
-   * held up. Repeated, it writes nothing but that it ran; broken off, it is to be repeated.
-   *
-   * @throws ImportInterrupted
-   */
-  carryOut(plan: ImportPlan, options: CarryOutOptions): Promise<void>;
-}
-
 interface CarryOutOptions {
   readonly lock: ImportLock;
   /** The audit entries of the import carry it; see `newImportId`. */
@@ -70,7 +45,7 @@ export function createImporter(parts: {
   readonly database: Database;
   readonly clock: Clock;
   readonly activity: Pick<Activity, 'recordAll'>;
-}): Importer {
+}) {
   const { database, clock, activity } = parts;
   const nothing = () => ({ ids: new Map(), externalIds: new Map() });
   const factsOf = ({ index, adoptByName }: ImportPlan): ImportFacts => ({
@@ -99,9 +74,22 @@ export function createImporter(parts: {
   }
 
   return {
-    lock: (options) => lockImports(database, options),
+    /**
+     * Waits until no other import is running, and keeps others from beginning.
+     *
+     * @throws Refusal `import_running`
+     */
+    lock: (options: ImportLockOptions) => lockImports(database, options),
 
-    async compare(plan, { pruneAtMost, tell }) {
+    /**
+     * What `carryOut` would change; writes nothing.
+     *
+     * @throws ImportProblems
+     */
+    async compare(
+      plan: ImportPlan,
+      { pruneAtMost, tell }: { readonly pruneAtMost: PruneLimit; readonly tell?: Tell },
+    ): Promise<ImportReport> {
       const facts = factsOf(plan);
       const tally = createImportTally();
       const steps = stepsOf(plan, facts, (look) => withPatience(() => look(database)));
@@ -121,7 +109,13 @@ export function createImporter(parts: {
       return { ...tally.report(), ...(excess && { excess }) };
     },
 
-    async carryOut(plan, options) {
+    /**
+     * Writes what differs, some hundred lines in a transaction, so that a service beside it is not
+     * held up. Repeated, it writes nothing but that it ran; broken off, it is to be repeated.
+     *
+     * @throws ImportInterrupted
+     */
+    async carryOut(plan: ImportPlan, options: CarryOutOptions): Promise<void> {
       const facts = factsOf(plan);
       const tally = createImportTally();
       let kept = 0;
@@ -150,6 +144,8 @@ export function createImporter(parts: {
     },
   };
 }
+
+export type Importer = ReturnType<typeof createImporter>;
 
 const asImported = (record: Awaited<ReturnType<ImportStep['write']>>[number], id: string) => ({
   ...record,

@@ -3,127 +3,112 @@ import { randomId } from '../base/random-id.ts';
 import type { Queries } from '../storage/queries.ts';
 import {
   adopt,
+  columnsOf,
   type ImportActivity,
   type ImportChange,
   type ImportFacts,
   type ImportStep,
   twoOfThem,
 } from './change.ts';
-import type { LineOf } from './line.ts';
+import type { LineOf, Numbered, PlaceType } from './line.ts';
 import { compareMoves, type Move } from './moves.ts';
-import type { Numbered } from './source.ts';
 
-type OrganizationLine = Numbered<LineOf<'organization'>>;
-type WarehouseLine = Numbered<LineOf<'warehouse'>>;
+type PlaceLine = Numbered<LineOf<PlaceType>>;
 
 interface PlaceRow {
   readonly id: string;
   /** Null of one that was made by hand. */
   readonly external_id: string | null;
   readonly name: string;
+  readonly organization_id?: string;
+  /** For a warehouse, the external id of its organization, as it will be. */
+  readonly organization?: string | null | undefined;
 }
+
+/** The parts of statements in which the two differ: a warehouse is found and added with its organization. */
+const PLACES = {
+  organization: {
+    table: 'organizations',
+    prefix: 'org_',
+    read: 'FROM organizations place',
+    owned: '',
+    owner: '',
+    joinOwner: '',
+  },
+  warehouse: {
+    table: 'warehouses',
+    prefix: 'wh_',
+    read: `, o.id AS organization_id, o.external_id AS organization
+        FROM warehouses place JOIN organizations o ON o.id = place.organization_id`,
+    owned: ', organization_id',
+    owner: ', o.id',
+    joinOwner: 'JOIN organizations o ON o.external_id = line.organization',
+  },
+} as const;
 
 /** Known by their external ids: two organizations may have one name. */
-export async function compareOrganizations(
-  queries: Queries,
-  lines: readonly OrganizationLine[],
-  facts: ImportFacts,
-): Promise<ImportStep> {
-  const rows = await queries.query<PlaceRow>(
-    `SELECT id, external_id, name FROM organizations
-      WHERE external_id = ANY($1) OR $3 AND external_id IS NULL AND name = ANY($2)`,
-    namesOf(lines, facts),
-  );
-  const { added, changed, changes } = sorted(lines, rows, 'org_', facts);
+export const comparePlaces =
+  (type: PlaceType) =>
+  async (
+    queries: Queries,
+    lines: readonly PlaceLine[],
+    facts: ImportFacts,
+  ): Promise<ImportStep> => {
+    const { table, prefix, read, owned, owner, joinOwner } = PLACES[type];
+    const found = await queries.query<PlaceRow>(
+      `SELECT place.id, place.external_id, place.name ${read}
+        WHERE place.external_id = ANY($1)
+          OR $3 AND place.external_id IS NULL AND place.name = ANY($2)`,
+      namesOf(lines, facts),
+    );
+    const { externalIds } = facts.adopted.organization;
+    const rows = found.map(({ organization_id: id, ...row }) =>
+      id === undefined ? row : { ...row, organization: externalIds.get(id) ?? row.organization },
+    );
+    const { added, changed, known, changes } = sorted(lines, rows, prefix, facts);
+    const moves: Move[] = [];
+    for (const [line, { id, organization = null }] of known) {
+      if (line.type === 'organization' || organization === line.organization) continue;
+      if (organization !== null && organization === line.former_organization) {
+        moves.push({ line, row: { id, organization } });
+      } else facts.problems.add(line.number, moved(organization));
+    }
+    const moving = await compareMoves(queries, moves, facts);
+    const detailsOf = ({ id, name, external_id }: PlaceRow) => ({
+      [`${type}_id`]: id,
+      [`${type}_name`]: name,
+      external_id: `${external_id}`,
+    });
 
-  return {
-    changes,
-    async write(tx) {
-      if (added.length > 0) {
-        await tx.query(
-          `INSERT INTO organizations (id, external_id, name, created_at)
-            SELECT id, external_id, name, $4
-            FROM unnest($1::text[], $2::text[], $3::text[]) AS line (id, external_id, name)`,
-          [...columnsOf(added, 'id', 'external_id', 'name'), facts.now],
-        );
-      }
-      await rename(tx, 'organizations', changed);
-      const details = ({ id, name, external_id }: PlaceRow) => ({
-        organization_id: id,
-        organization_name: name,
-        external_id: `${external_id}`,
-      });
-      return [
-        ...added.map((row) => record('organization_added', details(row))),
-        ...changed.map((row) => record('organization_changed', details(row))),
-      ];
-    },
+    return {
+      changes: [...merged(changes, moving.changes)],
+      async write(tx) {
+        const columns = columnsOf(added, 'id', 'external_id', 'name', 'organization');
+        const inserted =
+          added.length === 0
+            ? []
+            : await tx.query<PlaceRow>(
+                `INSERT INTO ${table} (id, external_id, name, created_at${owned})
+                  SELECT line.id, line.external_id, line.name, $5${owner}
+                  FROM unnest($1::text[], $2::text[], $3::text[], $4::text[])
+                    AS line (id, external_id, name, organization) ${joinOwner}
+                  RETURNING id, external_id, name${owned}`,
+                [...columns, facts.now],
+              );
+        await rename(tx, table, changed);
+        return [
+          ...inserted.map(({ organization_id, ...row }) =>
+            record(`${type}_added`, {
+              ...detailsOf(row),
+              ...(organization_id !== undefined && { organization_id }),
+            }),
+          ),
+          ...changed.map((row) => record(`${type}_changed`, detailsOf(row))),
+          ...(await moving.write(tx)),
+        ];
+      },
+    };
   };
-}
-
-export interface WarehouseRow extends PlaceRow {
-  readonly organization_id: string;
-  /** The external id of its organization, as it will be. */
-  readonly organization: string | null;
-}
-
-export async function compareWarehouses(
-  queries: Queries,
-  lines: readonly WarehouseLine[],
-  facts: ImportFacts,
-): Promise<ImportStep> {
-  const found = await queries.query<WarehouseRow>(
-    `SELECT w.id, w.external_id, w.name, o.id AS organization_id, o.external_id AS organization
-      FROM warehouses w JOIN organizations o ON o.id = w.organization_id
-      WHERE w.external_id = ANY($1) OR $3 AND w.external_id IS NULL AND w.name = ANY($2)`,
-    namesOf(lines, facts),
-  );
-  const { externalIds } = facts.adopted.organization;
-  const rows = found.map((row) => ({
-    ...row,
-    organization: externalIds.get(row.organization_id) ?? row.organization,
-  }));
-  const { added, changed, known, changes } = sorted(lines, rows, 'wh_', facts);
-  const moves: Move[] = [];
-  for (const [line, row] of known) {
-    if (row.organization === line.organization) continue;
-    if (row.organization !== null && row.organization === line.former_organization) {
-      moves.push({ line, row });
-    } else facts.problems.add(line.number, moved(row.organization));
-  }
-  const moving = await compareMoves(queries, moves, facts);
-
-  return {
-    changes: [...merged(changes, moving.changes)],
-    async write(tx) {
-      const inserted =
-        added.length === 0
-          ? []
-          : await tx.query<PlaceRow & { organization_id: string }>(
-              `INSERT INTO warehouses (id, organization_id, external_id, name, created_at)
-                SELECT line.id, o.id, line.external_id, line.name, $5
-                FROM unnest($1::text[], $2::text[], $3::text[], $4::text[])
-                  AS line (id, external_id, name, organization)
-                JOIN organizations o ON o.external_id = line.organization
-                RETURNING id, external_id, name, organization_id`,
-              [...columnsOf(added, 'id', 'external_id', 'name', 'organization'), facts.now],
-            );
-      await rename(tx, 'warehouses', changed);
-      const details = ({ id, name, external_id }: PlaceRow) => ({
-        warehouse_id: id,
-        warehouse_name: name,
-        external_id: `${external_id}`,
-      });
-      return [
-        ...inserted.map((row) =>
-          record('warehouse_added', { ...details(row), organization_id: row.organization_id }),
-        ),
-        ...changed.map((row) => record('warehouse_changed', details(row))),
-        ...(await moving.write(tx)),
-      ];
-    },
-  };
-}
 
 /** Its organization decides who reaches a warehouse: it moves only where the file says so twice. */
 const moved = (organization: string | null): string =>
@@ -147,10 +132,7 @@ function merged(changes: readonly ImportChange[], moves: readonly ImportChange[]
 }
 
 /** The ids that lines name, now and formerly, their names, and whether these count. */
-function namesOf(
-  lines: readonly (OrganizationLine | WarehouseLine)[],
-  { adoptByName }: ImportFacts,
-): unknown[] {
+function namesOf(lines: readonly PlaceLine[], { adoptByName }: ImportFacts): unknown[] {
   const ids = lines.flatMap(({ external_id, former_external_id }) =>
     former_external_id === undefined ? [external_id] : [external_id, former_external_id],
   );
@@ -158,9 +140,9 @@ function namesOf(
 }
 
 /** What is new gets its id; what has another name or external id gets that. */
-function sorted<Line extends OrganizationLine | WarehouseLine, Row extends PlaceRow>(
-  lines: readonly Line[],
-  rows: readonly Row[],
+function sorted(
+  lines: readonly PlaceLine[],
+  rows: readonly PlaceRow[],
   prefix: string,
   facts: ImportFacts,
 ) {
@@ -169,9 +151,9 @@ function sorted<Line extends OrganizationLine | WarehouseLine, Row extends Place
     rows.filter((row) => row.external_id === null),
     (row) => nameIn(row),
   );
-  const added: (Line & { id: string })[] = [];
-  const changed: Row[] = [];
-  const known: [Line, Row][] = [];
+  const added: (PlaceLine & { id: string })[] = [];
+  const changed: PlaceRow[] = [];
+  const known: [PlaceLine, PlaceRow][] = [];
   const changes: ImportChange[] = [];
   for (const line of lines) {
     const { type, external_id, name, number } = line;
@@ -200,15 +182,17 @@ function sorted<Line extends OrganizationLine | WarehouseLine, Row extends Place
 }
 
 /** Two warehouses of one name in two organizations are two. */
-const nameIn = (place: { readonly name: string; readonly organization?: string | null }): string =>
-  JSON.stringify([place.organization, place.name]);
+const nameIn = (place: {
+  readonly name: string;
+  readonly organization?: string | null | undefined;
+}): string => JSON.stringify([place.organization, place.name]);
 
 /** The one that was made by hand and has that name, where there is no doubt. */
-function adoptable<Row extends PlaceRow>(
-  rows: readonly Row[] = [],
-  { type, name, number }: OrganizationLine | WarehouseLine,
+function adoptable(
+  rows: readonly PlaceRow[] = [],
+  { type, name, number }: PlaceLine,
   facts: ImportFacts,
-): Row | undefined {
+): PlaceRow | undefined {
   const [row, another] = rows;
   if (row === undefined) return undefined;
   const taken = facts.adopted[type].externalIds.get(row.id);
@@ -236,9 +220,6 @@ async function rename(
     columnsOf(changed, 'id', 'name', 'external_id'),
   );
 }
-
-const columnsOf = <Row>(rows: readonly Row[], ...columns: (keyof Row)[]): unknown[][] =>
-  columns.map((column) => rows.map((row) => row[column]));
 
 const record = (
   action: ImportActivity['action'],

@@ -28,25 +28,16 @@ export class ImportProblems extends Error {
 }
 
 /** Collects the problems of one look at the file. */
-export interface FoundProblems {
-  readonly count: number;
-  add(line: number, message: string): void;
-  /** @throws ImportProblems where there are any. */
-  refuse(): void;
-}
-
-export function createFoundProblems(): FoundProblems {
+export function createFoundProblems() {
   const shown: ImportProblem[] = [];
   let count = 0;
   return {
-    get count() {
-      return count;
-    },
-    add(line, message) {
+    add(line: number, message: string): void {
       count += 1;
       if (shown.length < MOST_SHOWN) shown.push({ line, message });
     },
-    refuse() {
+    /** @throws ImportProblems if there are any. */
+    refuse(): void {
       if (count === 0) return;
       throw new ImportProblems(
         shown.sort((a, b) => a.line - b.line),
@@ -55,6 +46,8 @@ export function createFoundProblems(): FoundProblems {
     },
   };
 }
+
+export type FoundProblems = ReturnType<typeof createFoundProblems>;
 
 export interface BrokenImport {
   readonly id: string;

@@ -1,17 +1,7 @@
 /** What an import removes: things it once brought that the file no longer has. Nothing made by hand. */
 import type { Queries } from '../storage/queries.ts';
 import type { ImportFacts, ImportStep } from './change.ts';
-import type { ImportType } from './line.ts';
-import {
-  type PageRequest,
-  type PrunePage,
-  type PrunePages,
-  pageOf,
-  pruneMemberships,
-  pruneRights,
-  removal,
-  remove,
-} from './prune-access.ts';
+import type { ImportKey, ImportType, PlaceType } from './line.ts';
 
 /** In the order in which they are removed: what stands on another thing goes before it. */
 export const PRUNED_TYPES = [
@@ -22,17 +12,147 @@ export const PRUNED_TYPES = [
   'account',
 ] as const satisfies readonly ImportType[];
 
-export const prunePages: Readonly<Record<ImportType, PrunePages>> = {
-  warehouse_rights: pruneRights,
-  membership: pruneMemberships,
-  warehouse: (queries, page, facts) => prunePlaces('warehouse', queries, page, facts),
-  organization: (queries, page, facts) => prunePlaces('organization', queries, page, facts),
-  account: pruneAccounts,
-};
+export interface PrunePage {
+  readonly step: ImportStep;
+  /** How many imported things were looked at: those that could be removed. */
+  readonly present: number;
+  /** Where the next page begins; undefined after the last one. */
+  readonly next: string | undefined;
+}
 
-interface PlaceRow {
+export interface PageRequest {
+  /** The `next` of the page before; undefined for the first one. */
+  readonly after: string | undefined;
+  readonly size: number;
+}
+
+type Prune = (queries: Queries, page: PageRequest, facts: ImportFacts) => Promise<PrunePage>;
+
+/** Looks at one page of what was imported, in the order of its ids. */
+export const prunePage = (type: ImportType): Prune =>
+  type === 'membership' || type === 'warehouse_rights' ? pruneAccess(type) : pruneThings(type);
+
+const TABLES = {
+  organization: 'organizations',
+  warehouse: 'warehouses',
+  membership: 'organization_memberships',
+  warehouse_rights: 'warehouse_rights',
+} as const;
+
+interface AccessRow {
+  readonly id: string;
+  readonly account_id: string;
+  /** Null if it was made by hand. */
+  readonly account: string | null;
+  readonly organization_id: string;
+  readonly organization: string | null;
+  readonly organization_name: string;
+  readonly warehouse_id?: string;
+  readonly warehouse?: string | null;
+  readonly warehouse_name?: string;
+  /** The role or the rights. */
+  readonly present: string | readonly string[];
+}
+
+interface ImportedAccess {
+  readonly row: AccessRow;
+  readonly key: ImportKey;
+  /** What the rights need, or the membership itself. */
+  readonly membership: ImportKey;
+}
+
+const ACCESS = {
+  membership: { gives: 'role', read: '', join: '' },
+  warehouse_rights: {
+    gives: 'rights',
+    read: ', w.id AS warehouse_id, w.external_id AS warehouse, w.name AS warehouse_name',
+    join: 'JOIN warehouses w ON w.id = it.warehouse_id',
+  },
+} as const;
+
+const pruneAccess =
+  (type: keyof typeof ACCESS): Prune =>
+  async (queries, { after = '0', size }, { index, adopted }) => {
+    const { gives, read, join } = ACCESS[type];
+    // A page by the primary key first, whoever it is about: what it takes does not depend on the rest.
+    const rows = await queries.query<AccessRow>(
+      `SELECT it.id, a.id AS account_id, a.external_id AS account, o.id AS organization_id,
+          o.external_id AS organization, o.name AS organization_name, it.${gives} AS present${read}
+        FROM (
+          SELECT * FROM ${TABLES[type]} WHERE id > $1 AND account_id IS NOT NULL ORDER BY id LIMIT $2
+        ) AS it
+        JOIN accounts a ON a.id = it.account_id
+        JOIN organizations o ON o.id = it.organization_id ${join}
+        ORDER BY it.id`,
+      [after, size],
+    );
+    // With the external ids that will be there when the import has adopted what it does.
+    const imported = rows.flatMap((row): ImportedAccess[] => {
+      const account = adopted.account.externalIds.get(row.account_id) ?? row.account;
+      const organization =
+        adopted.organization.externalIds.get(row.organization_id) ?? row.organization;
+      if (account === null || organization === null) return [];
+      const membership = { type: 'membership', account, organization } as const;
+      if (row.warehouse_id === undefined) return [{ row, key: membership, membership }];
+      const warehouse = adopted.warehouse.externalIds.get(row.warehouse_id) ?? row.warehouse;
+      return warehouse
+        ? [{ row, key: { type: 'warehouse_rights', account, warehouse }, membership }]
+        : [];
+    });
+    // With a membership its rights go by themselves.
+    const gone = imported.filter(
+      ({ key, membership }) =>
+        !index.has(key) && (key.type === 'membership' || index.has(membership)),
+    );
+    const step: ImportStep = {
+      changes: gone.map(({ key, row }) => ({
+        change: 'removed',
+        key,
+        fields: { [gives]: [row.present, null] },
+      })),
+      async write(tx) {
+        await remove(
+          tx,
+          type,
+          gone.map(({ row }) => row.id),
+        );
+        return gone.map(
+          ({ row: { account_id: accountId, warehouse_id, warehouse_name, ...row } }) => ({
+            action: 'membership_removed',
+            accountId,
+            details: {
+              organization_id: row.organization_id,
+              organization_name: row.organization_name,
+              ...(warehouse_id !== undefined && {
+                warehouse_id,
+                warehouse_name: `${warehouse_name}`,
+              }),
+            },
+          }),
+        );
+      },
+    };
+    return { step, present: imported.length, next: nextPage(rows, size)?.id };
+  };
+
+async function remove(
+  tx: Queries,
+  type: keyof typeof TABLES,
+  ids: readonly string[],
+): Promise<void> {
+  // A deletion, even of nothing, would make every node forget what is reached.
+  if (ids.length === 0) return;
+  await tx.query(`DELETE FROM ${TABLES[type]} WHERE id = ANY($1)`, [ids]);
+}
+
+/** The row after which the next page begins; undefined on the last page. */
+const nextPage = <Row>(rows: readonly Row[], size: number): Row | undefined =>
+  rows.length < size ? undefined : rows.at(-1);
+
+interface ThingRow {
   readonly id: string;
   readonly external_id: string;
+  /** For an account, its address. */
   readonly name: string;
 }
 
@@ -51,81 +171,58 @@ const NEEDED = {
       WHERE organization_id = ANY($1) AND external_id IS NULL`,
 } as const;
 
-async function prunePlaces(
-  type: 'organization' | 'warehouse',
-  queries: Queries,
-  { after = '', size }: PageRequest,
-  { index, adopted }: ImportFacts,
-): Promise<PrunePage> {
-  const table = type === 'warehouse' ? 'warehouses' : 'organizations';
-  const rows = await queries.query<PlaceRow>(
-    `SELECT id, external_id, name FROM ${table}
-      WHERE external_id > $1 ORDER BY external_id LIMIT $2`,
-    [after, size],
-  );
-  const absent = rows.filter(
-    ({ id, external_id }) =>
-      !index.has({ type, external_id }) && !adopted[type].externalIds.has(id),
-  );
-  const needed =
-    absent.length === 0
-      ? []
-      : await queries.query<{ id: string }>(NEEDED[type], [
-          absent.map(({ id }) => id),
-          [...adopted.account.ids.values()],
-        ]);
-  const neededIds = new Set(needed.map(({ id }) => id));
-  const gone = absent.filter(({ id }) => !neededIds.has(id));
-  const step: ImportStep = {
-    changes: absent.map(({ id, external_id, name }) => ({
-      change: neededIds.has(id) ? 'kept' : 'removed',
-      key: { type, external_id },
-      name,
-    })),
-    async write(tx) {
-      await remove(tx, table, gone);
-      return gone.map(({ id, name, external_id }) => ({
-        action: `${type}_removed`,
-        details: { [`${type}_id`]: id, [`${type}_name`]: name, external_id },
-      }));
-    },
-  };
-  return pageOf(rows, { size, cursor: 'external_id' }, step);
-}
-
 /** An account is suspended, never deleted: its log, connections and clients are still asked about. */
-async function pruneAccounts(
-  queries: Queries,
-  { after = '', size }: PageRequest,
-  { index, now, adopted }: ImportFacts,
-): Promise<PrunePage> {
-  const rows = await queries.query<{ id: string; external_id: string; email: string }>(
-    `SELECT id, external_id, email FROM accounts
-      WHERE external_id > $1 AND suspended_at IS NULL ORDER BY external_id LIMIT $2`,
-    [after, size],
-  );
-  const type = 'account';
-  const gone = rows.filter(
-    ({ id, external_id }) =>
-      !index.has({ type, external_id }) && !adopted.account.externalIds.has(id),
-  );
-  const step: ImportStep = {
-    changes: gone.map(({ external_id, email }) => ({
-      ...removal({ type, external_id }, { suspended: [false, true] }),
-      name: email,
-    })),
-    async write(tx) {
-      await tx.query(
-        `UPDATE accounts SET suspended_at = $2, suspended_by_import = true
-          WHERE id = ANY($1) AND suspended_at IS NULL`,
-        [gone.map(({ id }) => id), now],
-      );
-      return gone.map(({ id, external_id }) => ({
-        action: 'account_suspended',
-        accountId: id,
-        details: { external_id },
-      }));
-    },
+const pruneThings =
+  (type: PlaceType | 'account'): Prune =>
+  async (queries, { after = '', size }, { index, adopted, now }) => {
+    const rows = await queries.query<ThingRow>(
+      type === 'account'
+        ? `SELECT id, external_id, email AS name FROM accounts
+            WHERE external_id > $1 AND suspended_at IS NULL ORDER BY external_id LIMIT $2`
+        : `SELECT id, external_id, name FROM ${TABLES[type]}
+            WHERE external_id > $1 ORDER BY external_id LIMIT $2`,
+      [after, size],
+    );
+    const absent = rows.filter(
+      ({ id, external_id }) =>
+        !index.has({ type, external_id }) && !adopted[type].externalIds.has(id),
+    );
+    const needed =
+      type === 'account' || absent.length === 0
+        ? []
+        : await queries.query<{ id: string }>(NEEDED[type], [
+            absent.map(({ id }) => id),
+            [...adopted.account.ids.values()],
+          ]);
+    const neededIds = new Set(needed.map(({ id }) => id));
+    const gone = absent.filter(({ id }) => !neededIds.has(id));
+    const goneIds = gone.map(({ id }) => id);
+    const step: ImportStep = {
+      changes: absent.map(({ id, external_id, name }) => ({
+        change: neededIds.has(id) ? 'kept' : 'removed',
+        key: { type, external_id },
+        name,
+        ...(type === 'account' && { fields: { suspended: [false, true] } }),
+      })),
+      async write(tx) {
+        if (type === 'account') {
+          await tx.query(
+            `UPDATE accounts SET suspended_at = $2, suspended_by_import = true
+              WHERE id = ANY($1) AND suspended_at IS NULL`,
+            [goneIds, now],
+          );
+          return gone.map(({ id, external_id }) => ({
+            action: 'account_suspended',
+            accountId: id,
+            details: { external_id },
+          }));
+        }
+        await remove(tx, type, goneIds);
+        return gone.map(({ id, name, external_id }) => ({
+          action: `${type}_removed`,
+          details: { [`${type}_id`]: id, [`${type}_name`]: name, external_id },
+        }));
+      },
+    };
+    return { step, present: rows.length, next: nextPage(rows, size)?.external_id };
   };
-  return pageOf(rows, { size, cursor: 'external_id' }, step);
-}

@@ -16,15 +16,9 @@ export interface ImportReport {
   readonly excess?: PruneExcess;
 }
 
-export interface ImportTally {
-  /** @param looked how many lines the step is about; none for what is removed. */
-  note(type: ImportType, changes: readonly ImportChange[], looked: number): void;
-  report(): ImportReport;
-}
-
 const MOST_SHOWN = 100;
 
-export function createImportTally(): ImportTally {
+export function createImportTally() {
   const nothing = { added: 0, changed: 0, removed: 0, kept: 0, unchanged: 0 };
   const counts = Object.fromEntries(IMPORT_TYPES.map((type) => [type, { ...nothing }])) as Record<
     ImportType,
@@ -34,7 +28,8 @@ export function createImportTally(): ImportTally {
   let changeCount = 0;
 
   return {
-    note(type, changes, looked) {
+    /** @param looked how many lines the step is about; none for what is removed. */
+    note(type: ImportType, changes: readonly ImportChange[], looked: number): void {
       for (const { change, key } of changes) counts[key.type][change] += 1;
       // Of something that is added or changed there is a line.
       const ofLines = changes.filter(({ key }) => key.type === type);
@@ -42,7 +37,7 @@ export function createImportTally(): ImportTally {
       changeCount += changes.length;
       shown.push(...changes.slice(0, MOST_SHOWN - shown.length));
     },
-    report: () => ({ counts, changes: shown, changeCount }),
+    report: (): ImportReport => ({ counts, changes: shown, changeCount }),
   };
 }
 

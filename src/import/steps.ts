@@ -3,11 +3,17 @@ import type { Queries } from '../storage/queries.ts';
 import { compareAccounts } from './accounts.ts';
 import type { ImportFacts, ImportStep } from './change.ts';
 import type { ImportIndex } from './known-ids.ts';
-import type { ImportLine, ImportType, LineOf } from './line.ts';
-import { compareMemberships, compareRights } from './memberships.ts';
-import { compareOrganizations, compareWarehouses } from './places.ts';
-import { PRUNED_TYPES, prunePages } from './prune.ts';
-import { batchesOf, type ImportSource, type Numbered } from './source.ts';
+import {
+  batchesOf,
+  type ImportLine,
+  type ImportSource,
+  type ImportType,
+  type LineOf,
+  type Numbered,
+} from './line.ts';
+import { compareAccess } from './memberships.ts';
+import { comparePlaces } from './places.ts';
+import { PRUNED_TYPES, prunePage } from './prune.ts';
 
 /** Of lines, and of pages: a transaction of so many stays far below the limits of a query. */
 const BATCH_SIZE = 500;
@@ -68,7 +74,7 @@ export async function* stepsOf(
       let imported = 0;
       let next: string | undefined;
       const step = await run(async (queries) => {
-        const page = await prunePages[type](queries, { after, size: BATCH_SIZE }, facts);
+        const page = await prunePage(type)(queries, { after, size: BATCH_SIZE }, facts);
         ({ next, present: imported } = page);
         return page.step;
       });
@@ -94,9 +100,9 @@ const COMPARISONS: {
     facts: ImportFacts,
   ) => Promise<ImportStep>;
 } = {
-  organization: compareOrganizations,
-  warehouse: compareWarehouses,
+  organization: comparePlaces('organization'),
+  warehouse: comparePlaces('warehouse'),
   account: compareAccounts,
-  membership: compareMemberships,
-  warehouse_rights: compareRights,
+  membership: compareAccess('membership'),
+  warehouse_rights: compareAccess('warehouse_rights'),
 };

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { Refusal } from '../../base/refusal.ts';
-import type { BrokenLine, ImportSource, Numbered } from '../../import/source.ts';
+import type { BrokenLine, ImportSource, Numbered } from '../../import/line.ts';
 import { WrongUsage } from '../command/given.ts';
 import type { Surroundings } from '../command/operator.ts';
 import { readImportLine } from './line-reader.ts';

@@ -2,13 +2,14 @@
 import type { z } from 'zod';
 import { nearestWord } from '../../config/nearest-word.ts';
 import {
+  type BrokenLine,
   IMPORT_TYPES,
   type ImportType,
   importLine,
   importLineKey,
   keysOf,
+  type Numbered,
 } from '../../import/line.ts';
-import type { BrokenLine, Numbered } from '../../import/source.ts';
 
 /** @param text one line, without its end. */
 export function readImportLine(text: string, number: number): Numbered | BrokenLine {
