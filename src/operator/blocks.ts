@@ -3,15 +3,9 @@ import { type Command, Option } from 'commander';
 import type { ListedBar } from '../accounts/organizations/bars.ts';
 import { clientNamed } from './command/names.ts';
 import type { Operator } from './command/operator.ts';
-import {
-  type ListForm,
-  type ListOptions,
-  listed,
-  listReport,
-  pageAsked,
-} from './command/report.ts';
+import { addList, type ListForm } from './command/report.ts';
 
-interface BlockOptions extends ListOptions {
+interface BlockOptions {
   readonly organization?: string;
   readonly client?: string;
 }
@@ -19,22 +13,18 @@ interface BlockOptions extends ListOptions {
 export function addBlockCommands(program: Command, operator: Operator): void {
   const blocks = program.command('blocks').description('clients that organizations block');
 
-  listed(blocks.command('list'))
+  addList(blocks, operator, LIST, async (registries, page, only: BlockOptions) => {
+    const { organization, client } = only;
+    const place =
+      organization && (await registries.organizations.find('organization', organization));
+    return registries.access.bars.list(page, {
+      organizationId: place ? place.id : undefined,
+      clientId: client && (await clientNamed(registries, client)).id,
+    });
+  })
     .description('which organization blocks which client, since when, and who did it')
     .addOption(new Option('--organization <id>', 'only what this organization blocks'))
-    .addOption(new Option('--client <id>', 'only the organizations that block this client'))
-    .action(({ organization, client, ...options }: BlockOptions) =>
-      operator.run(async (registries) => {
-        const place =
-          organization && (await registries.organizations.find('organization', organization));
-        const only = {
-          organizationId: place ? place.id : undefined,
-          clientId: client && (await clientNamed(registries, client)).id,
-        };
-        const page = pageAsked(options, operator);
-        return listReport(await registries.access.bars.list(page, only), LIST);
-      }),
-    );
+    .addOption(new Option('--client <id>', 'only the organizations that block this client'));
 }
 
 const LIST: ListForm<ListedBar> = {

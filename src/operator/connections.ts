@@ -1,13 +1,14 @@
 /** `operator connections`: who connected what. */
 import { type Command, Option } from 'commander';
 import { isAccountId } from '../accounts/account.ts';
+import type { ListedConnection } from '../authorizations/connected-clients.ts';
 import { isClientId } from '../base/random-id.ts';
 import { Refusal } from '../base/refusal.ts';
-import { askedFirst, type ConfirmationOptions, confirmed } from './command/confirmation.ts';
+import { askedFirst } from './command/confirmation.ts';
 import { WrongUsage } from './command/given.ts';
 import { accountNamed, clientNamed } from './command/names.ts';
 import type { Operator } from './command/operator.ts';
-import { isFiltered, type ListOptions, listed, listReport, pageAsked } from './command/report.ts';
+import { addList, type ListForm } from './command/report.ts';
 
 interface Whose {
   readonly account?: string;
@@ -20,42 +21,18 @@ export function addConnectionCommands(program: Command, operator: Operator): voi
     .command('connections')
     .description('which people connected which clients');
 
-  listed(connections.command('list'))
+  addList(connections, operator, LIST, async (registries, page, { account, client }: Whose) => {
+    const accountId = account && (await accountNamed(registries, account)).id;
+    const clientId = client && (await clientNamed(registries, client)).id;
+    return registries.connections.listBoth({ accountId, clientId }, page);
+  })
     .description('what is connected now, the latest first')
     .addOption(new Option('--account <account>', 'by this person: email address or account ID'))
     .addOption(new Option('--client <id>', 'to this client'))
-    .action(({ account, client, ...options }: Whose & ListOptions) => {
-      if (account === undefined && client === undefined) {
-        throw new WrongUsage('say whose: --account, --client or both');
-      }
-      return run(async (registries) => {
-        const accountId = account && (await accountNamed(registries, account)).id;
-        const clientId = client && (await clientNamed(registries, client)).id;
-        const page = pageAsked(options, operator);
-        const found = await registries.connections.listBoth({ accountId, clientId }, page);
-        return listReport(found, {
-          heading: ['ID', 'EMAIL', 'CLIENT', 'CONNECTED', 'LAST USED'],
-          row: (one) => [
-            one.id,
-            one.email,
-            one.clientName,
-            dayOf(one.connectedAt),
-            dayOf(one.lastUsedAt),
-          ],
-          value: (one) => ({
-            id: one.id,
-            account_id: one.accountId,
-            email: one.email,
-            client_id: one.clientId,
-            client_name: one.clientName,
-            connected_at: one.connectedAt,
-            approved_at: one.approvedAt,
-            last_used_at: one.lastUsedAt,
-          }),
-          nothing: 'Nothing is connected.',
-          isFiltered: isFiltered(options),
-        });
-      });
+    .hook('preAction', (command) => {
+      const { account, client } = command.opts<Whose>();
+      if (account !== undefined || client !== undefined) return;
+      throw new WrongUsage('say whose: --account, --client or both');
     });
 
   askedFirst(connections.command('end'))
@@ -63,13 +40,13 @@ export function addConnectionCommands(program: Command, operator: Operator): voi
     .argument('[connection]', 'its ID, as `connections list` shows it')
     .option('--account <account>', 'instead of the ID: the person, with --client')
     .option('--client <id>', 'instead of the ID: the client, with --account')
-    .action((id: string | undefined, options: Whose & ConfirmationOptions) => {
+    .action((id: string | undefined, options: Whose) => {
       const whose = namedConnection(id, options);
       return run(async (registries) => {
         const { id: accountId, email } = await accountNamed(registries, whose.account);
         const { id: clientId, name } = await clientNamed(registries, whose.client);
         if (!(await registries.connections.find(accountId, clientId))) throw unknown(email, name);
-        await confirmed(`Ends the connection of ${email} to ${name}.`, options, operator);
+        await operator.confirm(`Ends the connection of ${email} to ${name}.`);
         const ended = await registries.disconnect({ accountId, clientId });
         if (ended.length === 0) throw unknown(email, name);
         return {
@@ -81,6 +58,23 @@ export function addConnectionCommands(program: Command, operator: Operator): voi
       });
     });
 }
+
+const LIST: ListForm<ListedConnection> = {
+  heading: ['ID', 'EMAIL', 'CLIENT', 'CONNECTED', 'LAST USED'],
+  row: (one) => [one.id, one.email, one.clientName, dayOf(one.connectedAt), dayOf(one.lastUsedAt)],
+  value: (one) => ({
+    id: one.id,
+    account_id: one.accountId,
+    email: one.email,
+    client_id: one.clientId,
+    client_name: one.clientName,
+    connected_at: one.connectedAt,
+    approved_at: one.approvedAt,
+    last_used_at: one.lastUsedAt,
+  }),
+  nothing: 'Nothing is connected.',
+  filters: [],
+};
 
 /** @throws WrongUsage unless one connection is named, once. */
 function namedConnection(id: string | undefined, { account, client }: Whose): Required<Whose> {

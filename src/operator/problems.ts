@@ -7,15 +7,9 @@ import type { ClientProblemGroup } from '../clients/client-problems.ts';
 import { cutPage } from '../storage/pages.ts';
 import { accountNamed, clientNamed } from './command/names.ts';
 import type { Operator } from './command/operator.ts';
-import {
-  type ListForm,
-  type ListOptions,
-  listed,
-  listReport,
-  pageAsked,
-} from './command/report.ts';
+import { addList, type ListForm } from './command/report.ts';
 
-interface ProblemOptions extends ListOptions {
+interface ProblemOptions {
   readonly account?: string;
   readonly client?: string;
 }
@@ -26,7 +20,19 @@ const WEEK = 7 * 86_400_000;
 export function addProblemCommands(program: Command, operator: Operator): void {
   const problems = program.command('problems').description('what partners and people ran into');
 
-  listed(problems.command('list'))
+  addList(problems, operator, FORM, async (registries, page, options: ProblemOptions) => {
+    const { account, client } = options;
+    const clientId = client && (await clientNamed(registries, client)).id;
+    const accountId = account && (await accountNamed(registries, account)).id;
+    const since = new Date(systemClock() - WEEK);
+    const [ofClients, ofPeople] = await Promise.all([
+      accountId ? [] : registries.clientProblems.groups(clientId),
+      clientId ? [] : registries.audit.refusedSignIns(since, accountId),
+    ]);
+    const all = [...ofClients.map(fromClient), ...ofPeople.map(fromPerson)];
+    all.sort((a, b) => Number(b.last) - Number(a.last) || (a.id < b.id ? -1 : 1));
+    return cutPage(all, FORM.row, page);
+  })
     .description(
       'refused requests of clients and refused sign-ins of the last 7 days, the latest first; ' +
         'equal ones are one line',
@@ -36,20 +42,6 @@ export function addProblemCommands(program: Command, operator: Operator): void {
     .addHelpText(
       'after',
       '\nRequests without a known client or person, and mails, are in the log only.',
-    )
-    .action(({ account, client, ...options }: ProblemOptions) =>
-      operator.run(async (registries) => {
-        const clientId = client && (await clientNamed(registries, client)).id;
-        const accountId = account && (await accountNamed(registries, account)).id;
-        const since = new Date(systemClock() - WEEK);
-        const [ofClients, ofPeople] = await Promise.all([
-          accountId ? [] : registries.clientProblems.groups(clientId),
-          clientId ? [] : registries.audit.refusedSignIns(since, accountId),
-        ]);
-        const all = [...ofClients.map(fromClient), ...ofPeople.map(fromPerson)];
-        all.sort((a, b) => Number(b.last) - Number(a.last) || (a.id < b.id ? -1 : 1));
-        return listReport(cutPage(all, FORM.row, pageAsked(options, operator)), FORM);
-      }),
     );
 }
 

@@ -25,6 +25,7 @@ const nowhere = () => new Writable({ write: (_chunk, _encoding, done) => done() 
 const idle = {
   ...{ environment: {}, stdin: Readable.from([]), stdout: nowhere(), stderr: nowhere() },
   ...{
+    confirm: async () => {},
     by: () => ({ operator: 'nobody' }),
     announce: () => {},
     run: async () => {},

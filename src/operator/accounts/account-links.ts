@@ -2,7 +2,7 @@
 import type { Command } from 'commander';
 import type { Account } from '../../accounts/account.ts';
 import { Refusal } from '../../base/refusal.ts';
-import { askedFirst, type ConfirmationOptions, confirmed } from '../command/confirmation.ts';
+import { askedFirst } from '../command/confirmation.ts';
 import { aboutAccount } from '../command/names.ts';
 import type { Operator } from '../command/operator.ts';
 import { table } from '../command/report.ts';
@@ -52,7 +52,7 @@ export function addLinkCommands(program: Command, operator: Operator): void {
       const found = linked.find((one) => one.issuer === issuer);
       if (!found) throw notLinked(account, options.provider);
       const what = `Takes the link of ${account.email} with ${found.subject} at ${issuer} away.`;
-      await confirmed(what, options, operator);
+      await operator.confirm(what);
       const { id: accountId } = account;
       const { subject } = found;
       const details = {
@@ -73,7 +73,7 @@ export function addLinkCommands(program: Command, operator: Operator): void {
   ).description('take a link with an account elsewhere away, so that it can be made anew');
 }
 
-interface UnlinkOptions extends ConfirmationOptions {
+interface UnlinkOptions {
   readonly provider: string;
 }
 

@@ -4,7 +4,7 @@ import type { Account } from '../../accounts/account.ts';
 import { noticeMail } from '../../accounts/mail/account-mail.ts';
 import { detailsOf, type Passkey } from '../../accounts/passkeys/passkey.ts';
 import { Refusal } from '../../base/refusal.ts';
-import { askedFirst, type ConfirmationOptions, confirmed } from '../command/confirmation.ts';
+import { askedFirst } from '../command/confirmation.ts';
 import { aboutAccount } from '../command/names.ts';
 import type { Operator, Report } from '../command/operator.ts';
 import { table } from '../command/report.ts';
@@ -26,13 +26,13 @@ export function addPasskeyCommands(program: Command, operator: Operator): void {
       const found = kept.find(({ id }) => id === options.passkey);
       if (!found) throw unknown(account, options.passkey);
       const what = `Takes the passkey ${found.name} of ${account.email} away.`;
-      await confirmed(what, options, operator);
+      await operator.confirm(what);
       return remove(account, found, registries);
     },
   ).description('take a passkey away, such as one of a lost device');
 }
 
-interface RemovePasskeyOptions extends ConfirmationOptions {
+interface RemovePasskeyOptions {
   readonly passkey: string;
 }
 

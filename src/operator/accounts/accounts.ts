@@ -10,11 +10,11 @@ import {
 } from '../../accounts/account.ts';
 import { strongWaysOf, whoOwesAWay } from '../../accounts/stronger-sign-ins.ts';
 import { Refusal } from '../../base/refusal.ts';
-import { askedFirst, type ConfirmationOptions, confirmed } from '../command/confirmation.ts';
+import { askedFirst } from '../command/confirmation.ts';
 import { givenPassword, type PasswordOptions, WrongUsage } from '../command/given.ts';
 import { aboutAccount } from '../command/names.ts';
 import type { Operator, Report } from '../command/operator.ts';
-import { isFiltered, type ListOptions, listed, listReport, pageAsked } from '../command/report.ts';
+import { addList, type ListForm } from '../command/report.ts';
 import type { Registries } from '../registries.ts';
 import { addLinkCommands } from './account-links.ts';
 import { addPasskeyCommands } from './account-passkeys.ts';
@@ -72,25 +72,17 @@ function addAccounts(program: Command, operator: Operator): void {
     'make a link with which the person sets the password, or signs in where there are none',
   );
 
-  listed(accounts.command('list'))
+  addList(accounts, operator, LIST, async (registries, page, options: AccountFilters) => {
+    const { accounts, database, settings } = registries;
+    const { state, owingAPasskey } = options;
+    const ids = owingAPasskey && (await whoOwesAWay(database, strongWaysOf(settings.signIn)));
+    return accounts.list({ ...page, state, ids });
+  })
     .description('every account, oldest first')
     .addOption(new Option('--state <state>', 'only those in this state').choices(ACCOUNT_STATES))
     .option(
       '--owing-a-passkey',
       'only those with power over others (sign_in.require) and neither a passkey nor a provider',
-    )
-    .action((options: ListOptions & { state?: AccountState; owingAPasskey?: true }) =>
-      run(async ({ accounts, database, settings }) => {
-        const { state, owingAPasskey } = options;
-        const ids = owingAPasskey && (await whoOwesAWay(database, strongWaysOf(settings.signIn)));
-        return listReport(await accounts.list({ ...pageAsked(options, operator), state, ids }), {
-          heading: ['ID', 'EMAIL', 'NAME', 'STATE', 'SIGNS IN WITH'],
-          row: (one) => [one.id, one.email, one.name, stateOf(one), wayWords(one)],
-          value: (one) => ({ ...accountValue(one), signs_in_with: one.waysIn }),
-          nothing: 'There are no accounts.',
-          isFiltered: isFiltered(options, state, owingAPasskey),
-        });
-      }),
     );
 
   aboutAccount(accounts.command('show'), operator, async (account, registries) => {
@@ -139,25 +131,21 @@ function addAccounts(program: Command, operator: Operator): void {
     return accountReport('Changed', changed);
   });
 
-  aboutAccount(
-    askedFirst(accounts.command('delete')),
-    operator,
-    async (account, registries, options: ConfirmationOptions) => {
-      const { text, counts } = await reachOf(account, registries);
-      const returns = account.externalId ? ' The next import that has it makes another one.' : '';
-      const what = `Erases ${account.name} <${account.email}> with ${text}.${returns}`;
-      await confirmed(what, options, operator);
-      const record = registries.recordChange('account_deleted', {
-        accountId: account.id,
-        details: counts,
-      });
-      const { value, text: done } = accountReport(
-        'Deleted',
-        await registries.accounts.remove(account.id, record),
-      );
-      return { value: { ...value, ...counts, deleted: true }, text: done };
-    },
-  ).description(
+  aboutAccount(askedFirst(accounts.command('delete')), operator, async (account, registries) => {
+    const { text, counts } = await reachOf(account, registries);
+    const returns = account.externalId ? ' The next import that has it makes another one.' : '';
+    const what = `Erases ${account.name} <${account.email}> with ${text}.${returns}`;
+    await operator.confirm(what);
+    const record = registries.recordChange('account_deleted', {
+      accountId: account.id,
+      details: counts,
+    });
+    const { value, text: done } = accountReport(
+      'Deleted',
+      await registries.accounts.remove(account.id, record),
+    );
+    return { value: { ...value, ...counts, deleted: true }, text: done };
+  }).description(
     'erase a person and end all that acts for them, for good; the audit keeps the account ID',
   );
 
@@ -168,6 +156,19 @@ function addAccounts(program: Command, operator: Operator): void {
       return accountReport(done, await accounts[change](id, record));
     });
   }
+}
+
+const LIST: ListForm<ListedAccount> = {
+  heading: ['ID', 'EMAIL', 'NAME', 'STATE', 'SIGNS IN WITH'],
+  row: (one) => [one.id, one.email, one.name, stateOf(one), wayWords(one)],
+  value: (one) => ({ ...accountValue(one), signs_in_with: one.waysIn }),
+  nothing: 'There are no accounts.',
+  filters: ['state', 'owingAPasskey'],
+};
+
+interface AccountFilters {
+  readonly state?: AccountState;
+  readonly owingAPasskey?: true;
 }
 
 interface AccountChanges {

@@ -3,16 +3,10 @@ import { type Command, Option } from 'commander';
 import type { ListedApiKey } from '../../accounts/api-keys/api-keys.ts';
 import { systemClock } from '../../base/clock.ts';
 import { Refusal } from '../../base/refusal.ts';
-import { askedFirst, type ConfirmationOptions, confirmed } from '../command/confirmation.ts';
+import { askedFirst } from '../command/confirmation.ts';
 import { accountNamed } from '../command/names.ts';
 import type { Operator } from '../command/operator.ts';
-import {
-  type ListForm,
-  type ListOptions,
-  listed,
-  listReport,
-  pageAsked,
-} from '../command/report.ts';
+import { addList, type ListForm } from '../command/report.ts';
 
 export function addApiKeyCommands(program: Command, operator: Operator): void {
   const { run } = operator;
@@ -20,28 +14,23 @@ export function addApiKeyCommands(program: Command, operator: Operator): void {
     .command('api-keys')
     .description('personal API keys, each acting as the person who made it');
 
-  listed(keys.command('list'))
+  addList(keys, operator, LIST, async (registries, page, { account }: { account?: string }) =>
+    registries.apiKeys.list(page, account && (await accountNamed(registries, account)).id),
+  )
     .description('the API keys of a person, or of everyone; the newest first')
-    .addOption(new Option('--account <account>', 'of this person: email address or account ID'))
-    .action(({ account, ...options }: ListOptions & { readonly account?: string }) =>
-      run(async (registries) => {
-        const accountId = account && (await accountNamed(registries, account)).id;
-        const page = pageAsked(options, operator);
-        return listReport(await registries.apiKeys.list(page, accountId), LIST);
-      }),
-    );
+    .addOption(new Option('--account <account>', 'of this person: email address or account ID'));
 
   askedFirst(keys.command('revoke'))
     .description('refuse an API key from now on')
     .argument('<id>', 'its ID, as `api-keys list` shows it')
-    .action((id: string, options: ConfirmationOptions) =>
+    .action((id: string) =>
       run(async ({ apiKeys, accounts }) => {
         const key = await apiKeys.findById(id);
         if (!key) throw unknown();
         const { accountId, name, lastFour } = key;
         const email = (await accounts.find(accountId))?.email ?? accountId;
         const what = `the API key “${name}” of ${email}, which ends in ${lastFour}`;
-        await confirmed(`Revokes ${what}.`, options, operator);
+        await operator.confirm(`Revokes ${what}.`);
         if (!(await apiKeys.revoke(accountId, id))) throw unknown();
         return {
           value: { id, account_id: accountId, email, name, last_four: lastFour, revoked: true },

@@ -12,16 +12,11 @@ import { epochSeconds, systemClock } from '../../base/clock.ts';
 import { Refusal } from '../../base/refusal.ts';
 import { type ActiveSession, findActiveSessions } from '../../provider/session-ages.ts';
 import { cutPage } from '../../storage/pages.ts';
-import {
-  askedFirst,
-  type Confirm,
-  type ConfirmationOptions,
-  confirmed,
-} from '../command/confirmation.ts';
+import { askedFirst } from '../command/confirmation.ts';
 import { WrongUsage } from '../command/given.ts';
 import { accountNamed } from '../command/names.ts';
 import type { Operator, Report } from '../command/operator.ts';
-import { isFiltered, type ListOptions, listed, listReport, pageAsked } from '../command/report.ts';
+import { addList, type ListForm } from '../command/report.ts';
 import type { Registries } from '../registries.ts';
 
 interface Whose {
@@ -35,28 +30,12 @@ export function addSessionCommands(program: Command, operator: Operator): void {
   const { run } = operator;
   const sessions = program.command('sessions').description('where people are signed in');
 
-  listed(sessions.command('list'))
+  addList(sessions, operator, LIST, async (registries, page, { account }: Whose) => {
+    const active = await sessionsOf(registries, await accountNamed(registries, account));
+    return cutPage(active, LIST.row, page);
+  })
     .description('the active browser sessions of a person, the latest sign-in first')
-    .requiredOption('--account <account>', 'the person: email address or account ID')
-    .action(({ account, ...options }: Whose & ListOptions) =>
-      run(async (registries) => {
-        const active = await sessionsOf(registries, await accountNamed(registries, account));
-        return listReport(cutPage(active, cellsOf, pageAsked(options, operator)), {
-          heading: ['ID', 'SIGNED IN', 'LAST SEEN', 'ENDS', 'FROM', 'BROWSER'],
-          row: cellsOf,
-          value: ({ id, signedInAt, lastSeen, endsAt, origin }) => ({
-            id,
-            signed_in_at: signedInAt,
-            last_seen_at: lastSeen,
-            ends_at: endsAt,
-            address: origin.address,
-            browser: origin.browser,
-          }),
-          nothing: 'They are signed in nowhere.',
-          isFiltered: isFiltered(options),
-        });
-      }),
-    );
+    .requiredOption('--account <account>', 'the person: email address or account ID');
 
   askedFirst(sessions.command('end'))
     .description('end one browser session, all of a person or all there are; tokens stay valid')
@@ -65,29 +44,23 @@ export function addSessionCommands(program: Command, operator: Operator): void {
       new Option('--account <account>', 'the person: email address or account ID').conflicts('all'),
     )
     .option('--all', 'everyone’s: after an older store was restored')
-    .action(
-      (
-        session: string | undefined,
-        options: Partial<Whose> & { all?: true } & ConfirmationOptions,
-      ) => {
-        const { account, all } = options;
-        const confirm: Confirm = (what) => confirmed(what, options, operator);
-        if (session !== undefined) {
-          if (account !== undefined || all) {
-            throw new WrongUsage('name one session, or --account, or --all');
-          }
-          return run((registries) => endOne(registries, session, confirm));
+    .action((session: string | undefined, options: Partial<Whose> & { all?: true }) => {
+      const { account, all } = options;
+      if (session !== undefined) {
+        if (account !== undefined || all) {
+          throw new WrongUsage('name one session, or --account, or --all');
         }
-        if (account !== undefined) {
-          return run((registries) => endThoseOf(registries, account, confirm));
-        }
-        if (all) return run((registries) => endAll(registries, confirm));
-        throw new WrongUsage('say what to end: the ID of a session, --account or --all');
-      },
-    );
+        return run((registries) => endOne(registries, session, operator));
+      }
+      if (account !== undefined) {
+        return run((registries) => endThoseOf(registries, account, operator));
+      }
+      if (all) return run((registries) => endAll(registries, operator));
+      throw new WrongUsage('say what to end: the ID of a session, --account or --all');
+    });
 }
 
-async function endOne(registries: Registries, id: string, confirm: Confirm): Promise<Report> {
+async function endOne(registries: Registries, id: string, { confirm }: Operator): Promise<Report> {
   const { sessionList, accounts, recordChange } = registries;
   const session = isSessionId(id) ? await sessionList.find(id) : undefined;
   if (!session) throw unknown(id);
@@ -106,7 +79,7 @@ async function endOne(registries: Registries, id: string, confirm: Confirm): Pro
 async function endThoseOf(
   registries: Registries,
   account: string,
-  confirm: Confirm,
+  { confirm }: Operator,
 ): Promise<Report> {
   const { accounts, recordChange } = registries;
   const { id, email } = await accountNamed(registries, account);
@@ -118,7 +91,10 @@ async function endThoseOf(
   };
 }
 
-async function endAll({ accounts, recordChange }: Registries, confirm: Confirm): Promise<Report> {
+async function endAll(
+  { accounts, recordChange }: Registries,
+  { confirm }: Operator,
+): Promise<Report> {
   await confirm('Ends every browser session of everybody.');
   const count = await accounts.endEverySession(recordChange('signed_out_everywhere', {}));
   return {
@@ -131,14 +107,27 @@ interface ListedSession extends Pick<BegunSession, 'origin'>, ActiveSession {
   readonly id: string;
 }
 
-const cellsOf = ({ id, signedInAt, lastSeen, endsAt, origin }: ListedSession): string[] => [
-  id,
-  signedInAt.toISOString(),
-  lastSeen.toISOString(),
-  endsAt.toISOString(),
-  origin.address,
-  browserInWords(origin.browser),
-];
+const LIST: ListForm<ListedSession> = {
+  heading: ['ID', 'SIGNED IN', 'LAST SEEN', 'ENDS', 'FROM', 'BROWSER'],
+  row: ({ id, signedInAt, lastSeen, endsAt, origin }) => [
+    id,
+    signedInAt.toISOString(),
+    lastSeen.toISOString(),
+    endsAt.toISOString(),
+    origin.address,
+    browserInWords(origin.browser),
+  ],
+  value: ({ id, signedInAt, lastSeen, endsAt, origin }) => ({
+    id,
+    signed_in_at: signedInAt,
+    last_seen_at: lastSeen,
+    ends_at: endsAt,
+    address: origin.address,
+    browser: origin.browser,
+  }),
+  nothing: 'They are signed in nowhere.',
+  filters: [],
+};
 
 async function sessionsOf(
   registries: Registries,

@@ -1,16 +1,21 @@
 /** `operator clients`: clients of every kind. Public ones and machines come to be only here. */
 import { type Command, Option } from 'commander';
-import { type ClientKind, type ClientLinks, LINKS, normalizeLinks } from '../../clients/client.ts';
+import {
+  type Client,
+  type ClientKind,
+  type ClientLinks,
+  LINKS,
+  normalizeLinks,
+} from '../../clients/client.ts';
 import type { ClientChanges } from '../../clients/client-edits.ts';
 import { checkRedirectUris, type Naming, normalizeClientName } from '../../clients/client-rules.ts';
-import { askedFirst, type ConfirmationOptions, confirmed } from '../command/confirmation.ts';
+import { askedFirst } from '../command/confirmation.ts';
 import { WrongUsage } from '../command/given.ts';
 import { aboutClient, accountNamed } from '../command/names.ts';
 import type { Operator, Report } from '../command/operator.ts';
-import { isFiltered, type ListOptions, listed, listReport, pageAsked } from '../command/report.ts';
+import { addList, type ListForm } from '../command/report.ts';
 import { clientRecord, type Registries } from '../registries.ts';
 import { clientValue, report, stateOf } from './client-report.ts';
-import { addClientSecretCommands } from './client-secrets.ts';
 
 const KINDS: readonly ClientKind[] = ['confidential', 'public', 'machine', 'resource-server'];
 
@@ -31,12 +36,13 @@ const ALLOW_NAME = [
 export function addClientCommands(program: Command, operator: Operator): void {
   const clients = program.command('clients').description('registered OAuth clients');
   addAdd(clients, operator);
-  addList(clients, operator);
+  addClientList(clients, operator);
   addShow(clients, operator);
   addUpdate(clients, operator);
   addSuspendAndResume(clients, operator);
   addTransfer(clients, operator);
-  addClientSecretCommands(clients, operator);
+  addRotateSecret(clients, operator);
+  addRemoveSecret(clients, operator);
   addDelete(clients, operator);
 }
 
@@ -85,32 +91,30 @@ async function addClient(
   };
 }
 
-function addList(clients: Command, operator: Operator): void {
-  const { run } = operator;
-  listed(clients.command('list'))
+function addClientList(clients: Command, operator: Operator): void {
+  addList(clients, operator, LIST, async (registries, page, options: ClientFilters) => {
+    const { kind, owner, suspended: isSuspended } = options;
+    const ownerAccountId = owner && (await accountNamed(registries, owner)).id;
+    return registries.clients.list(page, { kind, ownerAccountId, isSuspended });
+  })
     .description('every client, oldest first')
     .addOption(new Option('--kind <kind>', 'of this kind').choices(KINDS))
     .option('--owner <account>', 'owned by this person: email address or account ID')
-    .option('--suspended', 'only those that are suspended')
-    .action(({ kind, owner, suspended, ...options }: ClientListOptions) =>
-      run(async (registries) => {
-        const ownerAccountId = owner && (await accountNamed(registries, owner)).id;
-        const only = { kind, ownerAccountId, isSuspended: suspended };
-        return listReport(await registries.clients.list(pageAsked(options, operator), only), {
-          heading: ['ID', 'KIND', 'NAME', 'OWNER', 'STATE'],
-          row: (client) => {
-            const { id, kind, name, ownerName = '(operator)' } = client;
-            return [id, kind, name, ownerName, stateOf(client)];
-          },
-          value: clientValue,
-          nothing: 'There are no clients.',
-          isFiltered: isFiltered(options, kind, owner, suspended),
-        });
-      }),
-    );
+    .option('--suspended', 'only those that are suspended');
 }
 
-interface ClientListOptions extends ListOptions {
+const LIST: ListForm<Client> = {
+  heading: ['ID', 'KIND', 'NAME', 'OWNER', 'STATE'],
+  row: (client) => {
+    const { id, kind, name, ownerName = '(operator)' } = client;
+    return [id, kind, name, ownerName, stateOf(client)];
+  },
+  value: clientValue,
+  nothing: 'There are no clients.',
+  filters: ['kind', 'owner', 'suspended'],
+};
+
+interface ClientFilters {
   readonly kind?: ClientKind;
   readonly owner?: string;
   readonly suspended?: true;
@@ -222,15 +226,58 @@ function addTransfer(clients: Command, operator: Operator): void {
   });
 }
 
+function addRotateSecret(clients: Command, operator: Operator): void {
+  const rotate = clients
+    .command('rotate-secret')
+    .description('add a second secret beside the one in use, and show it once');
+  aboutClient(rotate, operator, async (found, registries) => {
+    const { client, secret } = await registries.clients.addSecret(found.id, (tx, { lastFour }) =>
+      clientRecord(registries, 'client_secret_added', found, { last_four: lastFour })(tx),
+    );
+    return {
+      value: { ...clientValue(client), client_secret: secret },
+      text: [
+        `Client secret: ${secret} (shown only this once)`,
+        'The one before it stays good until `clients remove-secret` ends it.',
+      ].join('\n'),
+    };
+  });
+}
+
+function addRemoveSecret(clients: Command, operator: Operator): void {
+  const remove = askedFirst(clients.command('remove-secret'))
+    .description('refuse a secret from now on; the last one stays')
+    .requiredOption('--secret <secret>', 'its ID, or its last four characters');
+  aboutClient(
+    remove,
+    operator,
+    async (client, registries, options: { readonly secret: string }) => {
+      const [secret, ...others] = client.secrets.filter((live) =>
+        [live.id, live.lastFour].includes(options.secret),
+      );
+      const secretId = secret && others.length === 0 ? secret.id : options.secret;
+      // What the registry refuses is not asked about.
+      if (secret && client.secrets.length > 1) {
+        const what = `Removes the secret …${secret.lastFour} of ${client.name}.`;
+        await operator.confirm(what);
+      }
+      const left = await registries.clients.removeSecret(client.id, secretId, (tx, { lastFour }) =>
+        clientRecord(registries, 'client_secret_removed', client, { last_four: lastFour })(tx),
+      );
+      return report(left, 'Removed.');
+    },
+  );
+}
+
 function addDelete(clients: Command, operator: Operator): void {
   const remove = askedFirst(clients.command('delete')).description(
     'end a client and everything issued to it, for good',
   );
-  aboutClient(remove, operator, async (client, registries, options: ConfirmationOptions) => {
+  aboutClient(remove, operator, async (client, registries) => {
     const { id, name } = client;
     const connected = await registries.connections.countOf(id);
     const what = `Deletes ${name} and disconnects the ${connected} people who use it.`;
-    await confirmed(what, options, operator);
+    await operator.confirm(what);
     const people = await registries.removeClient(id, (tx, connected) =>
       clientRecord(registries, 'client_deleted', client, { people: connected })(tx),
     );

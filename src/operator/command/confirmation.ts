@@ -4,14 +4,7 @@ import { type Command, Option } from 'commander';
 import { Refusal } from '../../base/refusal.ts';
 import type { Surroundings } from './operator.ts';
 
-export interface ConfirmationOptions {
-  readonly yes?: true;
-}
-
-/** What asks, for work that does not know how it was called. @throws as `confirmed` does. */
-export type Confirm = (what: string) => Promise<void>;
-
-/** Adds `--yes` to a command whose action awaits `confirmed`. */
+/** Adds `--yes` to a command whose action awaits `operator.confirm`. */
 export const askedFirst = (command: Command): Command =>
   command.addOption(new Option('--yes', 'do it without asking: what is done cannot be undone'));
 
@@ -25,7 +18,7 @@ export const askedFirst = (command: Command): Command =>
  */
 export async function confirmed(
   what: string,
-  { yes }: ConfirmationOptions,
+  { yes }: { readonly yes?: true },
   { stdin, stderr }: Terminal,
 ): Promise<void> {
   if (yes) return;

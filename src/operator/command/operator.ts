@@ -42,6 +42,12 @@ export interface Operator extends Surroundings {
   readonly run: (work: (registries: Registries) => Promise<Report>) => Promise<void>;
   /** Who runs the command and why, for what it records. */
   readonly by: () => OperatedBy;
+  /**
+   * Resolves once the operator has agreed to what cannot be undone; see `confirmed`.
+   *
+   * @param what a sentence that says what will be done, with numbers where there are any.
+   */
+  readonly confirm: (what: string) => Promise<void>;
   /** For a command that needs no database. */
   readonly print: (report: Report) => void;
   /** Whether a program reads the answer. */

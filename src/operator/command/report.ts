@@ -1,6 +1,7 @@
 /** What a command has to say: a value for programs, and the same for people; of a list page by page. */
 import type { Command } from 'commander';
 import type { Page, PageRequest } from '../../storage/pages.ts';
+import type { Registries } from '../registries.ts';
 import { wholeNumber } from './given.ts';
 import type { Operator, Report } from './operator.ts';
 
@@ -64,8 +65,8 @@ export interface ListForm<Item> {
   readonly value: (item: Item) => object;
   /** What is said of a list that is empty without a filter. */
   readonly nothing: string;
-  /** Whether only some of the list was asked for. */
-  readonly isFiltered?: boolean;
+  /** Options of this list alone that leave something out; absent for one that says `nothing` anyway. */
+  readonly filters?: readonly string[];
 }
 
 /** Rows that people are shown unasked; programs are told all. */
@@ -81,11 +82,19 @@ export const listed = (command: Command): Command =>
     )
     .option('--after <id>', 'what comes after the one of this ID: the next page');
 
-/** Whether an option leaves something out. @param filters those that only this list has. */
-export const isFiltered = (
-  { match, after }: ListOptions,
-  ...filters: readonly unknown[]
-): boolean => [match, after, ...filters].some((filter) => filter !== undefined);
+/** Adds the command that lists what the noun stands for. */
+export const addList = <Item, Options extends object>(
+  noun: Command,
+  operator: Operator,
+  form: ListForm<Item>,
+  find: (registries: Registries, page: PageRequest, options: Options) => Promise<Page<Item>>,
+): Command =>
+  listed(noun.command('list')).action((options: ListOptions & Options) =>
+    operator.run(async (registries) => {
+      const page = await find(registries, pageAsked(options, operator), options);
+      return listReport(page, form, options);
+    }),
+  );
 
 /** As a registry is asked: people are shown some, programs are told all. */
 export const pageAsked = (
@@ -95,8 +104,12 @@ export const pageAsked = (
 
 export function listReport<Item>(
   { items, more }: Page<Item>,
-  { heading, row, value, nothing, isFiltered = false }: ListForm<Item>,
+  { heading, row, value, nothing, filters }: ListForm<Item>,
+  options: object,
 ): Report {
+  const isFiltered = Object.entries(options).some(
+    ([name, value]) => value !== undefined && filters?.concat('match', 'after').includes(name),
+  );
   const rows = items.map(row);
   const text = table(heading, rows, isFiltered ? 'Nothing matches these options.' : nothing);
   const next = `\n\nThere are ${more} more: add --after ${rows.at(-1)?.[0]}`;

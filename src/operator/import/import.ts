@@ -4,13 +4,13 @@ import { type Command, Option } from 'commander';
 import { checkImport } from '../../import/check.ts';
 import { newImportId } from '../../import/importer.ts';
 import { importJsonSchema } from '../../import/line.ts';
-import { askedFirst, type ConfirmationOptions, confirmed } from '../command/confirmation.ts';
+import { askedFirst } from '../command/confirmation.ts';
 import { shareOrNumber, WrongUsage } from '../command/given.ts';
 import type { Operator } from '../command/operator.ts';
 import { openImportFile } from './file.ts';
 import { importReport, removalSentence } from './report.ts';
 
-interface ImportOptions extends ConfirmationOptions {
+interface ImportOptions {
   readonly dryRun: boolean;
   readonly prune: boolean;
   readonly pruneAtMost?: string;
@@ -110,7 +110,7 @@ export function addImportCommand(program: Command, operator: Operator): void {
         const removes = Object.values(report.counts).some(({ removed }) => removed > 0);
         if (removes || (prune && !stdin.isTTY)) {
           progress.clear();
-          await confirmed(removalSentence(report), options, operator);
+          await operator.confirm(removalSentence(report));
         }
         const id = newImportId();
         await importer.carryOut(plan, { lock, id, tell: telling('Writing') });

@@ -15,7 +15,6 @@ import { WrongUsage } from '../command/given.ts';
 import { accountNamed, clientNamed } from '../command/names.ts';
 import type { Operator, Report } from '../command/operator.ts';
 import {
-  isFiltered,
   type ListForm,
   type ListOptions,
   listed,
@@ -111,10 +110,7 @@ export function addMembershipCommands(program: Command, operator: Operator): voi
       const kind = organization === undefined ? 'warehouse' : 'organization';
       return run(async ({ access }) => {
         const page = { ...pageAsked(options, operator), role };
-        return listReport(await access.reachedBy(kind, id, page), {
-          ...memberList(kind),
-          isFiltered: isFiltered(options, role),
-        });
+        return listReport(await access.reachedBy(kind, id, page), memberList(kind), page);
       });
     });
 }
@@ -134,6 +130,7 @@ const memberList = (kind: PlaceKind): ListForm<Member> => ({
     suspended: isSuspended,
   }),
   nothing: 'Nobody reaches it.',
+  filters: ['role'],
 });
 
 function ofSomebody(command: Command): Command {

@@ -1,6 +1,7 @@
 /** `operator organizations` and `operator warehouses`: whose warehouses there are. */
 import type { Command } from 'commander';
 import type {
+  ListedWarehouse,
   OrganizationRecord,
   WarehouseRecord,
 } from '../../accounts/organizations/organizations.ts';
@@ -10,10 +11,12 @@ import type {
   PlaceChanges,
   PlaceKind,
 } from '../../accounts/organizations/places.ts';
-import { askedFirst, type ConfirmationOptions, confirmed } from '../command/confirmation.ts';
+import type { PageRequest } from '../../storage/pages.ts';
+import { askedFirst } from '../command/confirmation.ts';
 import { WrongUsage } from '../command/given.ts';
 import type { Operator, Report } from '../command/operator.ts';
-import { isFiltered, type ListOptions, listed, listReport, pageAsked } from '../command/report.ts';
+import { addList, type ListForm } from '../command/report.ts';
+import type { Registries } from '../registries.ts';
 
 interface NewPlaceOptions {
   readonly name: string;
@@ -40,24 +43,8 @@ export function addOrganizationCommands(program: Command, operator: Operator): v
       }),
     );
 
-  listed(organizations.command('list'))
-    .description('every organization, by name')
-    .action((options: ListOptions) =>
-      run(async ({ organizations }) =>
-        listReport(await organizations.list(pageAsked(options, operator)), {
-          heading: ['ID', 'NAME', 'WAREHOUSES', 'EXTERNAL ID'],
-          row: ({ id, name, warehouses, externalId }) => [
-            id,
-            name,
-            `${warehouses}`,
-            externalId ?? '',
-          ],
-          value: organizationValue,
-          nothing: 'There are no organizations.',
-          isFiltered: isFiltered(options),
-        }),
-      ),
-    );
+  const find = ({ organizations }: Registries, page: PageRequest) => organizations.list(page);
+  addList(organizations, operator, ORGANIZATIONS, find).description('every organization, by name');
 
   addUpdateAndDelete(organizations, 'organization', operator);
 }
@@ -85,26 +72,15 @@ export function addWarehouseCommands(program: Command, operator: Operator): void
       }),
     );
 
-  listed(warehouses.command('list'))
+  addList(
+    warehouses,
+    operator,
+    WAREHOUSES,
+    ({ organizations }, page, { organization }: { readonly organization?: string }) =>
+      organizations.listWarehouses(page, organization),
+  )
     .description('every warehouse, by the name of its organization and its own')
-    .option('--organization <id>', 'only those of this organization')
-    .action(({ organization, ...options }: ListOptions & { readonly organization?: string }) =>
-      run(async ({ organizations }) => {
-        const page = await organizations.listWarehouses(pageAsked(options, operator), organization);
-        return listReport(page, {
-          heading: ['ID', 'NAME', 'ORGANIZATION', 'EXTERNAL ID'],
-          row: ({ id, name, organizationName, externalId }) => [
-            id,
-            name,
-            organizationName,
-            externalId ?? '',
-          ],
-          value: warehouseValue,
-          nothing: 'There are no warehouses.',
-          isFiltered: isFiltered(options, organization),
-        });
-      }),
-    );
+    .option('--organization <id>', 'only those of this organization');
 
   addUpdateAndDelete(warehouses, 'warehouse', operator);
 }
@@ -129,11 +105,11 @@ function addUpdateAndDelete(nouns: Command, kind: PlaceKind, operator: Operator)
   askedFirst(nouns.command('delete'))
     .description('remove it with all access to it; says first what depends on it')
     .argument('<id>', `the ${kind}`)
-    .action((id: string, options: ConfirmationOptions) =>
+    .action((id: string) =>
       run(async ({ organizations, recordChange }) => {
         const { name } = await organizations.find(kind, id);
         const lost = await organizations.dependents(kind, id);
-        await confirmed(`Removes the ${kind} ${name} ${inWords(kind, lost)}.`, options, operator);
+        await operator.confirm(`Removes the ${kind} ${name} ${inWords(kind, lost)}.`);
         const { people, machines } = lost;
         const place = await organizations.remove(kind, id, (tx, removed) => {
           const details = detailsOf(kind, removed, { people, machines });
@@ -192,3 +168,24 @@ const warehouseValue = ({ id, organizationId, name, createdAt, externalId }: War
   external_id: externalId,
   created_at: createdAt,
 });
+
+const ORGANIZATIONS: ListForm<OrganizationRecord> = {
+  heading: ['ID', 'NAME', 'WAREHOUSES', 'EXTERNAL ID'],
+  row: ({ id, name, warehouses, externalId }) => [id, name, `${warehouses}`, externalId ?? ''],
+  value: organizationValue,
+  nothing: 'There are no organizations.',
+  filters: [],
+};
+
+const WAREHOUSES: ListForm<ListedWarehouse> = {
+  heading: ['ID', 'NAME', 'ORGANIZATION', 'EXTERNAL ID'],
+  row: ({ id, name, organizationName, externalId }) => [
+    id,
+    name,
+    organizationName,
+    externalId ?? '',
+  ],
+  value: warehouseValue,
+  nothing: 'There are no warehouses.',
+  filters: ['organization'],
+};

@@ -3,6 +3,7 @@ import { userInfo } from 'node:os';
 import { type Command, CommanderError } from 'commander';
 import type { Variables } from '../../config/environment.ts';
 import { describeDeployment } from '../../service/deployment.ts';
+import { confirmed } from '../command/confirmation.ts';
 import type { Operator, Report, Surroundings } from '../command/operator.ts';
 import { withRegistries } from '../registries.ts';
 import { failureOf } from './failure.ts';
@@ -49,6 +50,7 @@ export async function runOperator(
       const { announce, by } = operator;
       print(await withRegistries({ ...surroundings, by: by(), announce }, work));
     },
+    confirm: (what) => confirmed(what, command?.opts() ?? {}, surroundings),
     print,
     json,
     progress,

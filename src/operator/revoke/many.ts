@@ -3,7 +3,6 @@ import type { Action } from '../../accounts/activity/activity-words.ts';
 import { BATCH } from '../../authorizations/connections.ts';
 import { Refusal } from '../../base/refusal.ts';
 import type { Client } from '../../clients/client.ts';
-import type { Confirm } from '../command/confirmation.ts';
 import { accountNamed, clientNamed } from '../command/names.ts';
 import type { Operator, Report } from '../command/operator.ts';
 import { clientRecord, type Registries } from '../registries.ts';
@@ -12,7 +11,7 @@ import { clientRecord, type Registries } from '../registries.ts';
 export async function revokeAccount(
   registries: Registries,
   name: string,
-  confirm: Confirm,
+  { confirm }: Operator,
 ): Promise<Report> {
   const { accounts, apiKeys, passwordLinks, recordChange } = registries;
   const { id, email } = await accountNamed(registries, name);
@@ -58,12 +57,12 @@ export async function revokeAccount(
 export async function revokeClient(
   registries: Registries,
   clientId: string,
-  confirm: Confirm,
-  { progress }: Pick<Operator, 'progress'>,
+  operator: Operator,
 ): Promise<Report> {
+  const { confirm, progress } = operator;
   const client = await clientNamed(registries, clientId);
   if (client.kind === 'resource-server') throw withoutTokens(client);
-  if (client.kind === 'machine') return revokeMachine(registries, client, confirm);
+  if (client.kind === 'machine') return revokeMachine(registries, client, operator);
   const people = await registries.connections.countOf(clientId);
   const { name } = client;
   await confirm(`Ends the connections of ${people} people to ${name}.`);
@@ -97,7 +96,7 @@ export async function revokeClient(
 async function revokeMachine(
   registries: Registries,
   client: Client,
-  confirm: Confirm,
+  { confirm }: Operator,
 ): Promise<Report> {
   await confirm(`Ends every access token of the machine client ${client.name}.`);
   await registries.clients.endMachineTokens(
@@ -123,7 +122,7 @@ const withoutTokens = ({ name }: Client): Refusal =>
 export async function revokeRecorded(
   registries: Registries,
   since: Date | undefined,
-  { progress }: Pick<Operator, 'progress'>,
+  { progress }: Operator,
 ): Promise<Report> {
   const endings = await registries.endings();
   const total = await registries.revocations.countSince(since);
@@ -143,8 +142,7 @@ export async function revokeRecorded(
  */
 export async function revokeAll(
   registries: Registries,
-  confirm: Confirm,
-  { progress }: Pick<Operator, 'progress'>,
+  { confirm, progress }: Operator,
 ): Promise<Report> {
   await confirm('Ends every authorization of everybody, and every machine access token.');
   const { clients, connections, database, recordChange } = registries;

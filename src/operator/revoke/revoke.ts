@@ -1,17 +1,12 @@
 /** `operator revoke`: ends what a person, a client or one token may do, at once and on every node. */
 import { type Command, Option } from 'commander';
-import {
-  askedFirst,
-  type Confirm,
-  type ConfirmationOptions,
-  confirmed,
-} from '../command/confirmation.ts';
+import { askedFirst } from '../command/confirmation.ts';
 import { givenTime, givenToken, STANDARD_INPUT_IS_SAFER, WrongUsage } from '../command/given.ts';
 import type { Operator } from '../command/operator.ts';
 import { revokeAccount, revokeAll, revokeClient, revokeRecorded } from './many.ts';
 import { revokeToken } from './token.ts';
 
-interface RevokeOptions extends ConfirmationOptions {
+interface RevokeOptions {
   readonly account?: string;
   readonly client?: string;
   readonly token?: string;
@@ -72,24 +67,23 @@ ${STANDARD_INPUT_IS_SAFER}`,
     )
     .action(async (options: RevokeOptions) => {
       const { account, client, token } = options;
-      const confirm: Confirm = (what) => confirmed(what, options, operator);
       if (options.since && !options.recorded) throw new WrongUsage('--since needs --recorded');
       if (token !== undefined) {
         const value = await givenToken(token, operator);
         return run((registries) => revokeToken(registries, value));
       }
       if (account !== undefined) {
-        return run((registries) => revokeAccount(registries, account, confirm));
+        return run((registries) => revokeAccount(registries, account, operator));
       }
       if (options.recorded) {
         return run((registries) => revokeRecorded(registries, options.since, operator));
       }
-      if (options.all) return run((registries) => revokeAll(registries, confirm, operator));
+      if (options.all) return run((registries) => revokeAll(registries, operator));
       if (client === undefined) {
         throw new WrongUsage(
           'say what to revoke: --account, --client, --token, --recorded or --all',
         );
       }
-      return run((registries) => revokeClient(registries, client, confirm, operator));
+      return run((registries) => revokeClient(registries, client, operator));
     });
 }
