@@ -2,6 +2,7 @@
 import { expect } from 'chai';
 import { createFindings } from '../../src/doctor/findings.ts';
 import { checkProviders } from '../../src/doctor/providers.ts';
+import { freePort } from '../support/programs.ts';
 import { startUpstream, type Upstream } from '../support/upstream.ts';
 
 const OURS = 'http://localhost:1';
@@ -12,10 +13,13 @@ describe('operator doctor, of a provider', () => {
     upstream = await startUpstream(OURS);
   });
 
-  async function findingOf(changes: Parameters<Upstream['settings']>[0] = {}) {
+  async function findingOf(
+    changes: Parameters<Upstream['settings']>[0] = {},
+    problems: Parameters<typeof checkProviders>[2]['problems'] = [],
+  ) {
     const findings = createFindings(() => {});
     const providers = [upstream.settings(changes)];
-    await checkProviders(findings, OURS, { providers, problems: [] });
+    await checkProviders(findings, OURS, { providers, problems });
     expect(findings.all).to.have.length(1);
     return findings.all[0];
   }
@@ -31,7 +35,30 @@ describe('operator doctor, of a provider', () => {
       const found = await findingOf(wrong);
       expect(found).to.include({ status: 'problem', where: 'sign_in.providers.0' });
       expect(found?.message).to.contain('does not accept our client ID or secret');
+      expect(JSON.stringify(found)).not.to.contain('another-secret');
     }
+  });
+
+  it('finds one that is away, writes its issuer otherwise, or keeps its keys at another host', async () => {
+    const away = await findingOf({ issuer: `http://127.0.0.1:${await freePort()}` });
+    expect(away?.message).to.match(/^nobody can sign in with platform .*ECONNREFUSED/);
+    const slash = await findingOf({ issuer: `${upstream.issuer}/` });
+    expect(slash?.message).to.match(/^nobody can sign in with platform/);
+    upstream.changes.set('/.well-known/openid-configuration', (ctx) => {
+      ctx.body = { ...(ctx.body as object), jwks_uri: 'https://keys.example.test/jwks' };
+    });
+    const elsewhere = await findingOf();
+    upstream.changes.clear();
+    expect(elsewhere?.message).to.include('endpoint_hosts: [keys.example.test]');
+    for (const found of [away, slash, elsewhere]) expect(found?.status).to.equal('problem');
+  });
+
+  it('warns that the secret was not tried if its file cannot be read here', async () => {
+    const path = 'sign_in.providers.0.client_secret_file';
+    const unread = [{ path, message: 'cannot be read', remedy: '' }];
+    const found = await findingOf({ clientSecret: 'unread' }, unread);
+    expect(found).to.include({ status: 'warning', where: path });
+    expect(found?.message).to.contain('our secret was not tried');
   });
 
   it('finds that our redirect URI is not registered there, and says which to register', async () => {

@@ -1,13 +1,10 @@
-/** What operators do about accounts elsewhere: import the links, look at them, take them away, try the providers. */
+/** What operators do about accounts elsewhere: import the links, look at them, take them away. */
 import { expect } from 'chai';
 import { createActivity } from '../../src/accounts/activity/activity.ts';
 import { createPasskeys } from '../../src/accounts/passkeys/passkeys.ts';
 import { fileWith } from '../config/configuration.ts';
-import { examine } from '../doctor/doctor-findings.ts';
 import { fileOf, type Line, line } from '../import/import-file.ts';
 import { startMailServer } from '../support/mail-server.ts';
-import { freePort } from '../support/programs.ts';
-import { startUpstream } from '../support/upstream.ts';
 import { besideDatabase } from './beside-database.ts';
 import { operatorWith, refusalFrom, valueFrom, variablesOf } from './run-operator.ts';
 
@@ -120,52 +117,5 @@ describe('passkeys', () => {
     expect((await records()).map(({ action }) => action)).to.deep.equal(['passkey_removed']);
     expect((await refusal(`${remove} --yes`)).code).to.equal('passkey_unknown');
     expect((await run(`passkeys list ${email}`)).output).to.equal('It has no passkey.\n');
-  });
-});
-
-describe('the doctor', () => {
-  it('asks each provider for what it says of itself, and names what is wrong', async () => {
-    const upstream = await startUpstream('http://localhost:3000');
-    const another = await startUpstream('http://localhost:3000');
-    const elsewhere = await startUpstream('http://localhost:3000');
-    const unread = await startUpstream('http://localhost:3000');
-    elsewhere.changes.set('/.well-known/openid-configuration', (ctx) => {
-      ctx.body = { ...(ctx.body as object), jwks_uri: 'https://keys.example.test/jwks' };
-    });
-    const known = fileWith(`${upstream.settings().clientSecret}\n`, 'secret');
-    const entry = (id: string, issuer: string, file = known) => ({
-      ...{ id, label: id, client_id: 'gatehouse', client_secret_file: file, issuer },
-    });
-    const providers = [
-      entry(upstream.settings().id, upstream.issuer),
-      entry('slash', `${upstream.issuer}/`),
-      entry('away', `http://127.0.0.1:${await freePort()}`),
-      entry('secret', another.issuer, fileWith('an older secret\n', 'older')),
-      entry('elsewhere', elsewhere.issuer),
-      entry('unread', unread.issuer, '/nonexistent'),
-    ];
-    const GATEHOUSE_CONFIG = fileWith(`sign_in: ${JSON.stringify({ providers })}`);
-    const GATEHOUSE_DATA_DIR = '/nonexistent/data';
-    const { output } = await examine({ GATEHOUSE_CONFIG, GATEHOUSE_DATA_DIR });
-    const { findings } = JSON.parse(output);
-    const told = findings
-      .filter(({ check }: { check: string }) => check === 'sign_in_providers')
-      .map(({ status, message }: { status: string; message: string }) => `${status}: ${message}`);
-    expect(told).to.have.lengthOf(6);
-    expect(told[0])
-      .to.match(/^ok: platform accepts our client/)
-      .and.include('/login/platform/callback');
-    expect(told[1]).to.match(/^problem: nobody can sign in with slash/);
-    expect(told[2])
-      .to.match(/^problem: nobody can sign in with away/)
-      .and.include('ECONNREFUSED');
-    expect(told[3]).to.match(/^problem: secret does not accept our client ID or secret/);
-    expect(output)
-      .to.include('compare client_id and client_secret_file')
-      .and.not.include('older s');
-    expect(told[4])
-      .to.match(/^problem: nobody can sign in with elsewhere/)
-      .and.include('endpoint_hosts: [keys.example.test]');
-    expect(told[5]).to.match(/^warning: unread answers; our secret was not tried/);
   });
 });
