@@ -1,0 +1,110 @@
+/** Data for every view, made from the types of `ViewData`: a new view or field is drawn without a word more. */
+import path from 'node:path';
+import { isInterfaceDeclaration } from 'typescript/unstable/ast';
+import { API, type Checker, type Type } from 'typescript/unstable/sync';
+import type { ViewData, ViewName } from '../../src/pages/view-data.ts';
+
+const ROOT = path.join(import.meta.dirname, '../..');
+
+type Shape =
+  | { readonly kind: 'text' | 'number' | 'flag' | 'absent' }
+  | { readonly kind: 'literal'; readonly value: unknown }
+  | { readonly kind: 'list'; readonly of: Shape }
+  | { readonly kind: 'one of'; readonly shapes: readonly Shape[] }
+  | { readonly kind: 'object'; readonly fields: readonly (readonly [string, Shape])[] };
+
+/** Of each view what makes its data, with `text` in each string. */
+export type ViewSamples = {
+  readonly [Name in ViewName]: (text: string, count: number) => ViewData[Name];
+};
+
+/**
+ * Reads the types of all views. A sample of 0 has nothing that may be missing, and its lists are
+ * empty; from 1 on lists have as many items, of which each third has nothing, one or two of what it
+ * may have. Odd samples have each flag set.
+ */
+export function readViewSamples(): ViewSamples {
+  const api = new API({ cwd: ROOT });
+  const openProject = path.join(ROOT, 'tsconfig.json');
+  const [project] = api.updateSnapshot({ openProject }).getProjects();
+  const source = project?.program.getSourceFile(path.join(ROOT, 'src/pages/view-data.ts'));
+  const views = source?.statements.find(
+    (node) => isInterfaceDeclaration(node) && node.name.text === 'ViewData',
+  );
+  const type = views && project?.checker.getTypeAtLocation(views);
+  const shape = type && project && shapeOf(type, project.checker);
+  api.close();
+  if (shape?.kind !== 'object') throw new Error('ViewData is not where it was');
+  const samples = shape.fields.map(([name, view]) => {
+    return [name, (text: string, count: number) => sample(view, text, count)] as const;
+  });
+  return Object.fromEntries(samples) as ViewSamples;
+}
+
+function shapeOf(type: Type, checker: Checker): Shape {
+  if (type.isLiteralType() && !type.isBooleanLiteralType()) {
+    return { kind: 'literal', value: type.value };
+  }
+  if (type.isUnionType()) {
+    // `true` and `false` are both a flag, which the value `true` alone is as well.
+    const types = type.getTypes().filter((one) => !(one.isBooleanLiteralType() && !one.value));
+    return { kind: 'one of', shapes: types.map((one) => shapeOf(one, checker)) };
+  }
+  if (checker.isArrayType(type) && type.isTypeReference()) {
+    const [item] = checker.getTypeArguments(type);
+    if (item) return { kind: 'list', of: shapeOf(item, checker) };
+  }
+  const simple = SIMPLE[checker.typeToString(type)];
+  if (simple) return { kind: simple };
+  if (!type.isObjectType() && !type.isIntersectionType()) {
+    throw new Error(`no sample of ${checker.typeToString(type)}`);
+  }
+  const fields = checker.getPropertiesOfType(type).map((field) => {
+    const own = checker.getTypeOfSymbol(field);
+    if (!own) throw new Error(`no type of ${field.name}`);
+    return [field.name, shapeOf(own, checker)] as const;
+  });
+  return { kind: 'object', fields };
+}
+
+const SIMPLE: Readonly<Record<string, 'text' | 'number' | 'flag' | 'absent'>> = {
+  string: 'text',
+  number: 'number',
+  true: 'flag',
+  undefined: 'absent',
+};
+
+function sample(shape: Shape, text: string, count: number): unknown {
+  switch (shape.kind) {
+    case 'text':
+      return text;
+    case 'number':
+      return count;
+    case 'flag':
+      return count % 2 === 1;
+    case 'absent':
+      return undefined;
+    case 'literal':
+      return shape.value;
+    case 'one of': {
+      const absent = shape.shapes.find(({ kind }) => kind === 'absent');
+      if (absent && count === 0) return undefined;
+      const shapes = shape.shapes.filter((one) => one !== absent);
+      const chosen = shapes[count % shapes.length];
+      return chosen && sample(chosen, text, count);
+    }
+    case 'list': {
+      // The parts of a page are never none: one is the part that is shown.
+      const isOfParts = shape.of.kind === 'object' && shape.of.fields.some(isMark);
+      const length = isOfParts ? Math.max(count, 2) : count;
+      // Each item has texts of its own, since some become ids.
+      return Array.from({ length }, (_, index) => sample(shape.of, `${text}${index}`, index % 3));
+    }
+    case 'object':
+      return Object.fromEntries(
+        shape.fields.map(([name, field]) => [name, sample(field, text, count)]),
+      );
+  }
+}
+
+const isMark = ([name]: readonly [string, Shape]): boolean => name === 'isCurrent';
