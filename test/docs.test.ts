@@ -121,6 +121,7 @@ describe('the docs', () => {
   describe('commands of the operator', () => {
     const on = startSeeded();
     const directory = temporaryDirectory('docs');
+    const examined = new Set<string>();
     const file = (name: string, text: string): string => {
       writeFileSync(path.join(directory, name), text);
       return path.join(directory, name);
@@ -196,6 +197,9 @@ describe('the docs', () => {
           'http://10.0.0.2:3000': service.issuer,
         };
         for (const command of new Set(commands)) {
+          // The doctor changes nothing and examines the same service: once is enough.
+          if (examined.has(command)) continue;
+          if (command.startsWith('doctor')) examined.add(command);
           // One process runs here.
           const line = command.replace('nodes --wait 2', 'nodes --wait 1');
           const words = wordsOf(line).map((word) => values[word] ?? word);

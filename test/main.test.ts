@@ -34,6 +34,8 @@ describe('node src/main.ts', () => {
   let service: Run;
   let issuer: string;
   let person: Person;
+  /** What it told systemd, a line for each. */
+  let messages: string;
 
   /** Runs it with these variables and none of the test's own. */
   function start(environment: Readonly<Record<string, string>>): Run {
@@ -81,8 +83,17 @@ describe('node src/main.ts', () => {
     const environment = await onFreePorts();
     issuer = `http://localhost:${environment.PORT}`;
     person = createPerson(issuer);
+    const folder = temporaryDirectory('systemd');
+    messages = path.join(folder, 'messages');
+    const stub = `#!/bin/sh\necho "$1" >> ${messages}\n`;
+    writeFileSync(path.join(folder, 'systemd-notify'), stub, { mode: 0o755 });
+    const systemd = {
+      PATH: `${folder}:${process.env.PATH}`,
+      NOTIFY_SOCKET: '/run/systemd/notify',
+      WATCHDOG_USEC: '300000',
+    };
     // What the libraries trace goes to standard error, which is searched for secrets below.
-    service = start({ ...environment, DEBUG: '*' });
+    service = start({ ...environment, ...systemd, DEBUG: '*' });
     await service.untilSaid('Gatehouse answers at ');
   });
 
@@ -104,6 +115,13 @@ describe('node src/main.ts', () => {
     );
     expect(own).to.include(`Demo account: ${DEMO.email}, password ${DEMO.password}`);
   });
+
+  it('under systemd reports that it is ready, and goes on reporting to the watchdog', () =>
+    eventually(() => {
+      const [first, ...others] = readFileSync(messages, 'utf8').trim().split('\n');
+      expect(first).to.equal('READY=1');
+      expect(others.slice(0, 2)).to.deep.equal(['WATCHDOG=1', 'WATCHDOG=1']);
+    }));
 
   it('a client that the operator adds beside it works at once, and no output tells a secret', async () => {
     const operator = operatorWith({ GATEHOUSE_DATA_DIR: dataDirectory });
@@ -248,33 +266,3 @@ interface Run {
   /** Once it ended: what it said on standard error, and its log. */
   outcome(): Promise<{ exitCode: number | null; said: string; log: string }>;
 }
-
-describe('the service under systemd', () => {
-  const children: ChildProcess[] = [];
-  after(() => children.forEach((child) => void child.kill('SIGKILL')));
-
-  it('reports that it is ready, and goes on reporting to the watchdog', async () => {
-    const folder = temporaryDirectory('systemd');
-    const messages = path.join(folder, 'messages');
-    const stub = `#!/bin/sh\necho "$1" >> ${messages}\n`;
-    writeFileSync(path.join(folder, 'systemd-notify'), stub, { mode: 0o755 });
-    const child = spawn(process.execPath, [MAIN], {
-      env: {
-        ...COMPILE_CACHE,
-        PATH: `${folder}:${process.env.PATH}`,
-        NOTIFY_SOCKET: '/run/systemd/notify',
-        WATCHDOG_USEC: '300000',
-        GATEHOUSE_DATA_DIR: path.join(folder, 'data'),
-        PORT: String(await freePort()),
-        GATEHOUSE_OPERATORS_PORT: '0',
-      },
-      stdio: 'ignore',
-    });
-    children.push(child);
-    await eventually(() => {
-      const [first, ...others] = readFileSync(messages, 'utf8').trim().split('\n');
-      expect(first).to.equal('READY=1');
-      expect(others.slice(0, 2)).to.deep.equal(['WATCHDOG=1', 'WATCHDOG=1']);
-    });
-  });
-});

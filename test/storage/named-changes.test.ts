@@ -84,9 +84,10 @@ forEachDatabase('named changes', (open) => {
   });
   after(() => feed.close());
   beforeEach(async () => {
-    await database.query('TRUNCATE accounts, clients, organizations CASCADE');
-    // With values there is one statement, and so without any there may be several.
-    for (const statement of SEED.split(';')) await database.query(statement);
+    await database.query(`DO $$ BEGIN
+      TRUNCATE accounts, clients, organizations CASCADE;
+      ${SEED};
+    END $$`);
   });
 
   /** Notifications come in the order of the commits, so whatever came before the mark is all. */

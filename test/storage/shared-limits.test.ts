@@ -23,6 +23,8 @@ interface Node {
   kept(): Promise<{ key: string; attempts: number; milliseconds: number }[]>;
   /** As if the window had passed; a store that counts time by itself is told so. */
   pass(): Promise<void>;
+  /** Removes every key. */
+  empty(): Promise<void>;
 }
 
 let warnings: string[] = [];
@@ -41,8 +43,7 @@ function limitsSuite(place: () => Promise<() => Promise<{ node: Node; close(): P
     let one: Node;
     let two: Node;
 
-    beforeEach(async () => {
-      warnings = [];
+    before(async () => {
       const connect = await place();
       const [first, second] = [
         await opened.add(connect(), ({ close }) => close()),
@@ -51,7 +52,11 @@ function limitsSuite(place: () => Promise<() => Promise<{ node: Node; close(): P
       one = first.node;
       two = second.node;
     });
-    afterEach(opened.closeAll);
+    after(opened.closeAll);
+    beforeEach(async () => {
+      warnings = [];
+      await one.empty();
+    });
 
     it('what one node counted, the other one knows', async () => {
       const [here, there] = [limitOf(one, 3), limitOf(two, 3)];
@@ -145,6 +150,7 @@ async function postgresNode(options: { databaseUrl?: string; dataDirectory: stri
       time = createTestClock();
       time.advance(WINDOW + 1);
     },
+    empty: async () => void (await database.query('DELETE FROM rate_limits')),
   };
   return { node, close: () => database.close() };
 }
@@ -171,6 +177,7 @@ async function redisNode(url: string) {
       time = createTestClock();
       time.advance(WINDOW + 1);
     },
+    empty: async () => void (await redis.flushdb()),
   };
   return { node, close: async () => redis.disconnect() };
 }
