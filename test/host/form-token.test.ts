@@ -6,7 +6,7 @@ import { eventually } from '../support/eventually.ts';
 import { madeOnce } from '../support/made-once.ts';
 import { authorizationUrl, pkce } from '../support/oauth.ts';
 import { createPerson, type Fields, type Page, type Person } from '../support/person.ts';
-import { addPerson } from '../support/seed.ts';
+import { addPerson, passwordLink } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 
 describe('form tokens', () => {
@@ -76,12 +76,7 @@ describe('form tokens', () => {
     },
     'the password of a link': {
       visitor: () => createPerson(on.issuer),
-      open: async (person) => {
-        const account = await on.service.accounts.find(on.seeded.other.accountId);
-        if (!account) throw new Error('no account');
-        const { token } = await on.service.passwordLinks.make(account, 'forgotten', 'operator');
-        return person.open(`/password?token=${token}`);
-      },
+      open: async (person) => person.open(await passwordLink(on.service, on.seeded.other)),
       fields: () => ({ new_password: 'eight blue pallets, stacked' }),
       isDone: () => hasRecorded('password_changed'),
     },

@@ -1,26 +1,18 @@
 /** What people are mailed about their account, and what they may switch off. */
 import { expect } from 'chai';
-import { atEndOfFile } from '../support/end-of-run.ts';
 import { eventually } from '../support/eventually.ts';
-import { type MailServer, startMailServer } from '../support/mail-server.ts';
+import { startsWithMail } from '../support/mail-server.ts';
 import { authorizationUrl } from '../support/oauth.ts';
 import { createPerson } from '../support/person.ts';
 import { addPerson } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
-import { startsOn } from '../support/service.ts';
 import { addPasskey, signInWith } from './passkeys/soft-passkey.ts';
 import { signedIn } from './signed-in-person.ts';
 
 describe('mail about an account', () => {
-  let mail: MailServer;
-  const start = startsOn();
+  const mail = startsWithMail();
   const on = startSeeded({
-    async on(options) {
-      mail = await startMailServer();
-      atEndOfFile(mail.close);
-      const from = 'gatehouse@localhost';
-      return start({ ...options, settings: { mail: { smtpUrl: mail.url, from } } });
-    },
+    on: mail.start,
   });
 
   const subjects = (): string[] =>

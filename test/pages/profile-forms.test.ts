@@ -2,6 +2,7 @@
 import { expect } from 'chai';
 import type { Action } from '../../src/accounts/activity/activity-words.ts';
 import { createPerson, type Fields, type Page, type Person } from '../support/person.ts';
+import { passwordLink } from '../support/seed.ts';
 import { type Seeded, startSeeded } from '../support/seeded.ts';
 import { LIST, REDIRECT_URI, textOf } from './client-owner.ts';
 import { fieldOf, type SignedInPerson, signedIn } from './signed-in-person.ts';
@@ -328,16 +329,14 @@ describe('the forms of the profile', () => {
   it('no password and no secret that was typed comes back in a page', async () => {
     const typed = 'gate_cs_not this one, no';
     const { email } = on.seeded.other;
-    const account = await on.service.accounts.find(on.seeded.other.accountId);
-    if (!account) throw new Error('no account');
-    const { token } = await on.service.passwordLinks.make(account, 'forgotten', 'operator');
+    const link = await passwordLink(on.service, on.seeded.other);
     const { path } = await newClient(on);
     const visitor = createPerson(on.issuer);
     const short = { new_password: 'not-this-1' };
     const security = '/profile/security/password';
     const pages = [
       await visitor.submit(await visitor.get('/login'), { email, password: typed }),
-      await visitor.submit(await visitor.open(`/password?token=${token}`), short),
+      await visitor.submit(await visitor.open(link), short),
       await person.send(security, { current_password: typed, ...short }),
       await person.send(security, { current_password: on.seeded.person.password, ...short }),
       await person.send(`${path}/test`, { client_secret: typed }),

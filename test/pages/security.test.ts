@@ -1,8 +1,9 @@
 import { expect } from 'chai';
 import { outcomeOf } from '../provider/authorization-outcome.ts';
+import { partnerTokens } from '../provider/partner-tokens.ts';
 import { describeInBrowser } from '../support/browser.ts';
 import { eventually } from '../support/eventually.ts';
-import { authorizationUrl, exchangeCode, introspect } from '../support/oauth.ts';
+import { authorizationUrl } from '../support/oauth.ts';
 import { createPerson, type Person } from '../support/person.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
 import { addPerson, type SeededPerson, seed } from '../support/seed.ts';
@@ -44,16 +45,11 @@ describe('the page of password and sessions', () => {
     const page = await createPerson(on.issuer).signIn({ ...credentials, password });
     return page.url.pathname === '/profile';
   };
-  async function connect(): Promise<string> {
-    const { confidential } = on.clients;
-    const url = authorizationUrl(on.issuer, confidential);
-    const answer = await person.authorize(url, credentials);
-    const code = answer.searchParams.get('code') ?? '';
-    const { body } = await exchangeCode(on.issuer, confidential, code);
-    return String(body.access_token);
-  }
-  const isActive = async (token: string): Promise<unknown> =>
-    (await introspect(on.issuer, on.clients.resourceServer, token)).body.active;
+  const connect = async (): Promise<string> => {
+    const partner = partnerTokens(on.issuer, { ...on.seeded, person: credentials }, person);
+    return (await partner.tokens(on.clients.confidential)).accessToken;
+  };
+  const isActive = (token: string) => on.partner.isActive(token);
   const logged = async (): Promise<string[]> => {
     const log = await on.service.activity.of(credentials.accountId, { limit: 10 });
     return log.map(({ action }) => action);

@@ -17,12 +17,12 @@ export interface Tokens {
 }
 
 export interface PartnerTokens {
-  /** The browser of the seeded person, signed in since the first code. */
+  /** The browser of the person, signed in since the first code. */
   readonly browser: Person;
   /** A new authorization: after the first one of a confidential client this is a single request. */
   code(client: TestClient, parameters?: Parameters): Promise<string>;
   /** The tokens of a new authorization; a client without a secret proves itself by RFC 7636. */
-  tokens(client: TestClient): Promise<Tokens>;
+  tokens(client: TestClient, parameters?: Parameters): Promise<Tokens>;
   /** Opens the page that disconnects the client. @returns what sends its form. */
   askToDisconnect(client: TestClient): Promise<() => Promise<void>>;
   /** What a resource server is told about the token. */
@@ -32,9 +32,8 @@ export interface PartnerTokens {
 export function partnerTokens(
   issuer: string,
   { person, clients }: { person: Credentials; clients: Pick<Seed['clients'], 'resourceServer'> },
+  browser = createPerson(issuer),
 ): PartnerTokens {
-  const browser = createPerson(issuer);
-
   async function code(client: TestClient, parameters?: Parameters): Promise<string> {
     const url = authorizationUrl(issuer, client, parameters);
     const redirect = await browser.authorize(url, person);
@@ -47,10 +46,10 @@ export function partnerTokens(
     browser,
     code,
 
-    async tokens(client) {
+    async tokens(client, more = {}) {
       const { verifier, parameters } = pkce();
       const isPublic = client.secret === undefined;
-      const value = await code(client, isPublic ? parameters : {});
+      const value = await code(client, { ...more, ...(isPublic && parameters) });
       const proof = isPublic ? { code_verifier: verifier } : {};
       const answer = await exchangeCode(issuer, client, value, proof);
       expect(answer.status, answer.text).to.equal(200);

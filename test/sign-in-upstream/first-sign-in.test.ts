@@ -4,7 +4,7 @@ import type { LinkPurpose } from '../../src/accounts/passwords/links.ts';
 import { addPasskey } from '../pages/passkeys/soft-passkey.ts';
 import { authorizationUrl } from '../support/oauth.ts';
 import { createPerson, type Page, type Person } from '../support/person.ts';
-import { addPerson, type SeededPerson } from '../support/seed.ts';
+import { addPerson, passwordLink, type SeededPerson } from '../support/seed.ts';
 import type { UpstreamAccount } from '../support/upstream.ts';
 import { startWithUpstream, WAY } from './service.ts';
 
@@ -24,17 +24,10 @@ describe('the first sign-in with a provider', () => {
     on.upstream.account = atProvider;
   });
 
-  const linkFor = async (purpose: LinkPurpose): Promise<string> => {
-    const account = await on.service.accounts.find(person.accountId);
-    if (!account) throw new Error('no such account');
-    const { token } = await on.service.passwordLinks.make(account, purpose, 'operator');
-    return token;
-  };
   /** A person who has the link, with its page still open. @returns how they use it. */
   async function holder(purpose: LinkPurpose = 'invitation') {
-    const token = await linkFor(purpose);
     const browser = createPerson(on.service.issuer);
-    const form = await browser.open(`/password?token=${token}`);
+    const form = await browser.open(await passwordLink(on.service, person, purpose));
     expect(form.status).to.equal(200);
     return async (): Promise<number> =>
       (await browser.submit(form, { new_password: SET_BY_ANOTHER })).status;

@@ -2,12 +2,10 @@
 import { expect } from 'chai';
 import type { LinkPurpose } from '../../src/accounts/passwords/links.ts';
 import { addPasskey, optionsFor, signInWith } from '../pages/passkeys/soft-passkey.ts';
-import { atEndOfFile } from '../support/end-of-run.ts';
 import { eventually } from '../support/eventually.ts';
-import { type MailServer, startMailServer } from '../support/mail-server.ts';
+import { startsWithMail } from '../support/mail-server.ts';
 import { createPerson, type Page, type Person } from '../support/person.ts';
-import { addPerson, type SeededPerson } from '../support/seed.ts';
-import { startsOn } from '../support/service.ts';
+import { addPerson, passwordLink, type SeededPerson } from '../support/seed.ts';
 import { startWithUpstream } from './service.ts';
 
 const GRACE_SECONDS = 1_800;
@@ -18,8 +16,7 @@ const STARTED = 'Someone asked to recover your Gatehouse account';
 const REMOVED = 'A passkey was removed from your Gatehouse account';
 
 describe('the recovery, by a mailed link, of an account that needs more than a password', () => {
-  let mail: MailServer;
-  const start = startsOn();
+  const mail = startsWithMail();
   const on = startWithUpstream({
     settings: {
       signIn: {
@@ -27,12 +24,7 @@ describe('the recovery, by a mailed link, of an account that needs more than a p
         recoveryWaitSeconds: WAIT,
       },
     },
-    async start({ settings, ...options } = {}) {
-      mail = await startMailServer();
-      atEndOfFile(mail.close);
-      const from = 'gatehouse@localhost';
-      return start({ ...options, settings: { ...settings, mail: { smtpUrl: mail.url, from } } });
-    },
+    start: mail.start,
   });
   let owner: SeededPerson;
   let people = 0;
@@ -45,12 +37,8 @@ describe('the recovery, by a mailed link, of an account that needs more than a p
   });
 
   const browser = (): Person => createPerson(on.service.issuer);
-  const linkFor = async (purpose: LinkPurpose, { accountId } = owner): Promise<string> => {
-    const account = await on.service.accounts.find(accountId);
-    if (!account) throw new Error('no such account');
-    const { token } = await on.service.passwordLinks.make(account, purpose, 'operator');
-    return `/password?token=${token}`;
-  };
+  const linkFor = (purpose: LinkPurpose, { accountId } = owner): Promise<string> =>
+    passwordLink(on.service, { accountId }, purpose);
   const passkeys = () => on.service.passkeys.of(owner.accountId);
   const withPasskey = async (who = owner) => {
     const person = browser();
@@ -270,7 +258,7 @@ describe('the recovery, by a mailed link, of an account that needs more than a p
   it('does not start if the mail about it cannot be sent', async () => {
     await withPasskey();
     const away = { smtpUrl: 'smtp://127.0.0.1:1', from: 'gatehouse@localhost' };
-    const node = await start({
+    const node = await mail.start({
       ...{ beside: on.service, clock: on.clock.clock, settings: { mail: away } },
     });
     const thief = createPerson(node.issuer);

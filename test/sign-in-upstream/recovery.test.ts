@@ -3,13 +3,12 @@ import { expect } from 'chai';
 import type { LinkPurpose } from '../../src/accounts/passwords/links.ts';
 import { addPasskey } from '../pages/passkeys/soft-passkey.ts';
 import { outcomeOf } from '../provider/authorization-outcome.ts';
-import { atEndOfFile } from '../support/end-of-run.ts';
+import { partnerTokens } from '../provider/partner-tokens.ts';
 import { eventually } from '../support/eventually.ts';
-import { type MailServer, startMailServer } from '../support/mail-server.ts';
-import { authorizationUrl, exchangeCode, introspect } from '../support/oauth.ts';
+import { startsWithMail } from '../support/mail-server.ts';
+import { authorizationUrl } from '../support/oauth.ts';
 import { createPerson, type Page, type Person } from '../support/person.ts';
-import { addPerson, type SeededPerson } from '../support/seed.ts';
-import { startsOn } from '../support/service.ts';
+import { addPerson, passwordLink, type SeededPerson } from '../support/seed.ts';
 import type { Traveller, UpstreamAccount } from '../support/upstream.ts';
 import { startWithUpstream } from './service.ts';
 
@@ -18,16 +17,10 @@ const REMOVE = `${SECURITY}/ways/remove`;
 const NEW_PASSWORD = 'eight blue pallets, stacked';
 
 describe('an account that somebody else got into', () => {
-  let mail: MailServer;
-  const start = startsOn();
+  const mail = startsWithMail();
   const on = startWithUpstream({
     provider: { label: 'Platform & Co' },
-    async start({ settings, ...options } = {}) {
-      mail = await startMailServer();
-      atEndOfFile(mail.close);
-      const from = 'gatehouse@localhost';
-      return start({ ...options, settings: { ...settings, mail: { smtpUrl: mail.url, from } } });
-    },
+    start: mail.start,
   });
   let people = 0;
   let person: SeededPerson;
@@ -40,16 +33,13 @@ describe('an account that somebody else got into', () => {
     await on.signIn(atProvider);
   });
 
-  const linkFor = async (purpose: LinkPurpose, { accountId } = person): Promise<string> => {
-    const account = await on.service.accounts.find(accountId);
-    if (!account) throw new Error('no such account');
-    const { token } = await on.service.passwordLinks.make(account, purpose, 'operator');
-    return `/password?token=${token}`;
-  };
+  const linkFor = (purpose: LinkPurpose, { accountId } = person): Promise<string> =>
+    passwordLink(on.service, { accountId }, purpose);
   const isIn = async (who: Pick<Person, 'get'>): Promise<boolean> =>
     (await who.get('/profile')).status === 200;
-  const isActive = async (token: string): Promise<unknown> =>
-    (await introspect(on.service.issuer, on.seeded.clients.resourceServer, token)).body.active;
+  const partner = (browser?: Person) =>
+    partnerTokens(on.service.issuer, { ...on.seeded, person }, browser);
+  const isActive = (token: string) => partner().isActive(token);
   /** Waited for: mail is sent beside the requests, in any order. */
   const mailAbout = (what: string) =>
     eventually(() => {
@@ -65,10 +55,7 @@ describe('an account that somebody else got into', () => {
     const { confidential } = on.seeded.clients;
     const { issuer } = on.service;
     const browser = createPerson(issuer);
-    const url = authorizationUrl(issuer, confidential);
-    const { searchParams } = await browser.authorize(url, person);
-    const code = searchParams.get('code') ?? '';
-    const { body } = await exchangeCode(issuer, confidential, code);
+    const { accessToken } = await partner(browser).tokens(confidential);
     const keys = await browser.get('/profile/api-keys');
     const made = await browser.follow(await browser.submit(keys, { name: 'Mine' }));
     const [, apiKey = ''] = /data-secret[^>]*>([^<]+)</.exec(made.html) ?? [];
@@ -76,7 +63,7 @@ describe('an account that somebody else got into', () => {
     await addPasskey(issuer, browser, { name: 'My phone' });
     return {
       browser,
-      accessToken: String(body.access_token),
+      accessToken,
       apiKey,
       linking: await begunLinking(browser),
       // Made after the links above, which end the one-time links that are open.
@@ -231,19 +218,17 @@ describe('without passwords, somebody whose provider knows them no more', () => 
       'linked with another',
     );
     const { accountId } = on.seeded.person;
-    const account = await on.service.accounts.find(accountId);
-    if (!account) throw new Error('no such account');
-    const make = () => on.service.passwordLinks.make(account, 'invitation', 'operator');
-    const [{ token }, waiting] = [await make(), await make()];
+    const make = () => passwordLink(on.service, { accountId }, 'invitation');
+    const [link, waiting] = [await make(), await make()];
 
     const person = on.traveller();
-    const form = await person.open(`/password?token=${token}`);
+    const form = await person.open(link);
     expect(form.html).to.include('Sign in with this link').and.not.include('new_password');
-    const security = await person.follow(await person.submit(form, { token }));
+    const security = await person.follow(await person.submit(form, {}));
     expect(security.html).to.include('You are signed in').and.include('Grace Person');
     expect((await former.get('/profile')).status).to.equal(303);
-    for (const over of [token, waiting.token]) {
-      expect((await on.traveller().get(`/password?token=${over}`)).status).to.equal(410);
+    for (const over of [link, waiting]) {
+      expect((await on.traveller().get(over)).status).to.equal(410);
     }
     const { text } = await on.service.metrics.text();
     expect(text).to.include('gatehouse_people_signed_in_total{method="link"} 1');

@@ -4,7 +4,7 @@ import { operatorBeside, valueFrom } from '../operator/run-operator.ts';
 import { addPasskey, optionsFor, signInWith } from '../pages/passkeys/soft-passkey.ts';
 import { authorizationUrl, introspect } from '../support/oauth.ts';
 import { createPerson, type Page, type Person } from '../support/person.ts';
-import { addPerson, REDIRECT_URI, type SeededPerson } from '../support/seed.ts';
+import { addPerson, passwordLink, REDIRECT_URI, type SeededPerson } from '../support/seed.ts';
 import { startsOn } from '../support/service.ts';
 import { startWithUpstream } from './service.ts';
 
@@ -232,12 +232,8 @@ describe('people with power over others', () => {
 
   it('come back with the operator’s link where no mail is sent: no other one could say who asks', async () => {
     await addPasskey(on.service.issuer, await signedIn());
-    const account = await on.service.accounts.find(owner.accountId);
-    if (!account) throw new Error('no such account');
-    const open = async (purpose: 'forgotten' | 'invitation') => {
-      const { token } = await on.service.passwordLinks.make(account, purpose, 'operator');
-      return browser().open(`/password?token=${token}`);
-    };
+    const open = async (purpose: 'forgotten' | 'invitation') =>
+      browser().open(await passwordLink(on.service, owner, purpose));
     const mailed = await open('forgotten');
     expect(mailed.html).to.include('ask your administrator for a link');
     expect(mailed.forms.map(({ action }) => action)).not.to.include('/password/recovery');

@@ -1,9 +1,7 @@
 /** Signing in with an account elsewhere: there, back, and on to where the person was going. */
 import { expect } from 'chai';
-import { atEndOfFile } from '../support/end-of-run.ts';
-import { type MailServer, startMailServer } from '../support/mail-server.ts';
+import { startsWithMail } from '../support/mail-server.ts';
 import { authorizationUrl } from '../support/oauth.ts';
-import { startsOn } from '../support/service.ts';
 import { GRACE, startWithUpstream, WAY } from './service.ts';
 
 describe('signing in with an account elsewhere', () => {
@@ -102,15 +100,9 @@ describe('signing in with an account elsewhere', () => {
 });
 
 describe('somebody who signs in with an account elsewhere', () => {
-  let mail: MailServer;
-  const start = startsOn();
+  const mail = startsWithMail();
   const on = startWithUpstream({
-    async start({ settings, ...options } = {}) {
-      mail = await startMailServer();
-      atEndOfFile(mail.close);
-      const from = 'gatehouse@localhost';
-      return start({ ...options, settings: { ...settings, mail: { smtpUrl: mail.url, from } } });
-    },
+    start: mail.start,
   });
 
   it('is mailed of the new link, also in a known browser, and then of each new browser once', async () => {

@@ -3,6 +3,8 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { SMTPServer } from 'smtp-server';
+import { atEndOfFile } from './end-of-run.ts';
+import { type Start, startsOn } from './service.ts';
 
 export interface ReceivedMail {
   /** Addresses of the envelope. */
@@ -21,9 +23,14 @@ export interface MailServer {
   close(): Promise<void>;
 }
 
-/** @param login the user name and password it asks for; without, it takes mail from anybody. */
-export async function startMailServer(login?: readonly [string, string]): Promise<MailServer> {
-  const received: ReceivedMail[] = [];
+/**
+ * @param login the user name and password it asks for; without, it takes mail from anybody.
+ * @param received where the mail goes.
+ */
+export async function startMailServer(
+  login?: readonly [string, string],
+  received: ReceivedMail[] = [],
+): Promise<MailServer> {
   const server = new SMTPServer({
     authOptional: !login,
     disabledCommands: ['STARTTLS'],
@@ -54,6 +61,24 @@ export async function startMailServer(login?: readonly [string, string]): Promis
     url: `smtp://${credentials}127.0.0.1:${port}`,
     received,
     close: () => new Promise((resolve) => server.close(() => resolve())),
+  };
+}
+
+/** A start of services that mail by way of a server of the file. */
+export function startsWithMail(): {
+  readonly start: Start;
+  readonly received: readonly ReceivedMail[];
+} {
+  const start = startsOn();
+  const received: ReceivedMail[] = [];
+  return {
+    received,
+    async start({ settings, ...options } = {}) {
+      const server = await startMailServer(undefined, received);
+      atEndOfFile(server.close);
+      const mail = { smtpUrl: server.url, from: 'gatehouse@localhost' };
+      return start({ ...options, settings: { mail, ...settings } });
+    },
   };
 }
 

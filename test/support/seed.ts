@@ -1,5 +1,6 @@
 /** People, their organization, and a client of each kind, for tests that need somebody to be there. */
 import { hash } from '@node-rs/argon2';
+import type { LinkPurpose } from '../../src/accounts/passwords/links.ts';
 import type { ClientKind } from '../../src/clients/client.ts';
 import { madeOnce } from './made-once.ts';
 import type { TestClient } from './oauth.ts';
@@ -110,3 +111,15 @@ const PASSWORD = 'seven green forklifts';
  * its own costs. What hashing costs, and what that hides, has suites of its own.
  */
 const passwordHash = madeOnce(() => hash(PASSWORD, { memoryCost: 8, timeCost: 1, parallelism: 1 }));
+
+/** Makes a link to set the password of this account, as the operator does. @returns its path. */
+export async function passwordLink(
+  { accounts, passwordLinks }: Pick<TestService, 'accounts' | 'passwordLinks'>,
+  { accountId }: Pick<SeededPerson, 'accountId'>,
+  purpose: LinkPurpose = 'forgotten',
+): Promise<string> {
+  const account = await accounts.find(accountId);
+  if (!account) throw new Error('no such account');
+  const { token } = await passwordLinks.make(account, purpose, 'operator');
+  return `/password?token=${token}`;
+}

@@ -1,12 +1,7 @@
 import { expect } from 'chai';
-import {
-  authorizationUrl,
-  exchangeCode,
-  introspect,
-  refresh,
-  type TestClient,
-} from '../../support/oauth.ts';
-import { createPerson } from '../../support/person.ts';
+import { partnerTokens } from '../../provider/partner-tokens.ts';
+import { authorizationUrl, refresh, type TestClient } from '../../support/oauth.ts';
+import { type Credentials, createPerson } from '../../support/person.ts';
 import { addPerson } from '../../support/seed.ts';
 import { startSeeded } from '../../support/seeded.ts';
 import { type ClientOwner, isSecretGood, LIST, signInOwner, textOf } from '../client-owner.ts';
@@ -25,16 +20,9 @@ describe('deleting an OAuth client', () => {
     path = `${LIST}/${client.id}/delete`;
   });
 
-  async function connect(credentials: { email: string; password: string }) {
-    const { issuer } = on.service;
-    const person = createPerson(issuer);
-    const redirect = await person.authorize(authorizationUrl(issuer, client), credentials);
-    const code = redirect.searchParams.get('code') ?? '';
-    const { body } = await exchangeCode(issuer, client, code);
-    return { access: String(body.access_token), refresh: String(body.refresh_token) };
-  }
-  const isActive = async (token: string) =>
-    (await introspect(on.issuer, on.clients.resourceServer, token)).body.active;
+  const connect = (person: Credentials) =>
+    partnerTokens(on.issuer, { ...on.seeded, person }).tokens(client);
+  const isActive = (token: string) => on.partner.isActive(token);
 
   it('says how many people it affects', async () => {
     expect(textOf((await owner.get(path)).html)).to.include('Nobody has it connected.');
@@ -57,7 +45,7 @@ describe('deleting an OAuth client', () => {
   it('ends every token of everybody at once, and leaves nothing', async () => {
     const extra = await addPerson(on.service, 'Extra', `extra${client.id}@example.test`);
     const issued = [await connect(on.seeded.person), await connect(extra), await connect(extra)];
-    for (const { access } of issued) expect(await isActive(access)).to.equal(true);
+    for (const { accessToken } of issued) expect(await isActive(accessToken)).to.equal(true);
     const done = await owner.submit(await owner.get(path), { confirm_name: ' Stock Sync ' });
     expect(done.location?.pathname).to.equal(LIST);
     const list = await owner.follow(done);
@@ -65,8 +53,8 @@ describe('deleting an OAuth client', () => {
     expect(list.html).not.to.include(client.id);
 
     for (const tokens of issued) {
-      expect(await isActive(tokens.access)).to.equal(false);
-      const { status, body } = await refresh(on.issuer, client, tokens.refresh);
+      expect(await isActive(tokens.accessToken)).to.equal(false);
+      const { status, body } = await refresh(on.issuer, client, tokens.refreshToken);
       expect([status, body.error]).to.deep.equal([401, 'invalid_client']);
     }
     expect(await isSecretGood(on.issuer, client)).to.equal(false);

@@ -1,23 +1,10 @@
 import { expect } from 'chai';
-import type { LinkPurpose } from '../../../src/accounts/passwords/links.ts';
 import { createPerson, type Person } from '../../support/person.ts';
-import { addPerson, type SeededPerson } from '../../support/seed.ts';
+import { addPerson, passwordLink, type SeededPerson } from '../../support/seed.ts';
 import { startSeeded } from '../../support/seeded.ts';
-import type { TestService } from '../../support/service.ts';
 import { textOf } from '../client-owner.ts';
 
 const NEW_PASSWORD = 'eight blue pallets, stacked';
-
-async function linkFor(
-  service: TestService,
-  { accountId }: Pick<SeededPerson, 'accountId'>,
-  purpose: LinkPurpose = 'invitation',
-): Promise<string> {
-  const account = await service.accounts.find(accountId);
-  if (!account) throw new Error('no such account');
-  const { token } = await service.passwordLinks.make(account, purpose, 'operator');
-  return `/password?token=${token}`;
-}
 
 describe('the page of a link to set a password', () => {
   const on = startSeeded({ clock: true });
@@ -35,7 +22,7 @@ describe('the page of a link to set a password', () => {
     status === 410 && textOf(html).includes('This link is over');
 
   it('sets the password and leads to the sign-in page, where it is good', async () => {
-    const path = await linkFor(on.service, credentials);
+    const path = await passwordLink(on.service, credentials, 'invitation');
     const form = await visitor.open(path);
     expect(textOf(form.html)).to.include('Set your password').and.include(credentials.email);
     const login = await visitor.follow(await visitor.submit(form, { new_password: NEW_PASSWORD }));
@@ -48,12 +35,12 @@ describe('the page of a link to set a password', () => {
   });
 
   it('says what it is for: a first password, or another one', async () => {
-    const forgotten = await visitor.open(await linkFor(on.service, credentials, 'forgotten'));
+    const forgotten = await visitor.open(await passwordLink(on.service, credentials));
     expect(textOf(forgotten.html)).to.include('Choose a new password');
   });
 
   it('is over after a day, and what was never a link looks the same', async () => {
-    const path = await linkFor(on.service, credentials);
+    const path = await passwordLink(on.service, credentials, 'invitation');
     const form = await visitor.open(path);
     on.clock.advance(86_400);
     const late = await visitor.get(path);
@@ -72,18 +59,18 @@ describe('the page of a link to set a password', () => {
     const { person, clients } = on.seeded;
     const { accessToken } = await on.partner.tokens(clients.confidential);
     for (const isEnding of [false, true]) {
-      const form = await visitor.open(await linkFor(on.service, person, 'forgotten'));
+      const form = await visitor.open(await passwordLink(on.service, person));
       expect(textOf(form.html)).to.include('Also disconnect the client that acts for you');
       const fields = { new_password: NEW_PASSWORD, ...(isEnding && { end_connections: 'yes' }) };
       expect((await visitor.submit(form, fields)).status).to.equal(303);
       expect(await on.partner.isActive(accessToken)).to.equal(!isEnding);
     }
-    const form = await visitor.open(await linkFor(on.service, person, 'forgotten'));
+    const form = await visitor.open(await passwordLink(on.service, person));
     expect(form.html).not.to.include('end_connections');
   });
 
   it('a refused password is said, and the link is as good as before', async () => {
-    const form = await visitor.open(await linkFor(on.service, credentials));
+    const form = await visitor.open(await passwordLink(on.service, credentials, 'invitation'));
     for (const new_password of ['', 'short', 'x'.repeat(257), 'passwordpassword']) {
       const page = await visitor.submit(form, { new_password });
       expect(page.status, new_password).to.equal(422);
@@ -96,7 +83,7 @@ describe('the page of a link to set a password', () => {
 
   it('long and odd passwords are kept whole', async () => {
     const password = `${' ä🔑 '.repeat(50)}end`;
-    const form = await visitor.open(await linkFor(on.service, credentials));
+    const form = await visitor.open(await passwordLink(on.service, credentials, 'invitation'));
     expect((await visitor.submit(form, { new_password: password })).status).to.equal(303);
     const other = createPerson(on.issuer);
     const wrong = { ...credentials, password: password.slice(0, -1) };
@@ -106,7 +93,7 @@ describe('the page of a link to set a password', () => {
   });
 
   it('the token leaves the address at once, and the page can be loaded again', async () => {
-    const path = await linkFor(on.service, credentials);
+    const path = await passwordLink(on.service, credentials, 'invitation');
     const answer = await visitor.get(path);
     expect([answer.status, answer.location?.href]).to.deep.equal([303, `${on.issuer}/password`]);
     expect(answer.html).to.not.include(path.slice('/password?token='.length));
@@ -122,7 +109,7 @@ describe('the page of a link to set a password', () => {
   });
 
   it('the token is in no log, and in no address once the form was sent', async () => {
-    const path = await linkFor(on.service, credentials);
+    const path = await passwordLink(on.service, credentials, 'invitation');
     const token = path.slice('/password?token='.length);
     const form = await visitor.open(path);
     expect(form.headers.get('referrer-policy')).to.equal('same-origin');
@@ -136,7 +123,7 @@ describe('the page of a link to set a password', () => {
 
   it('a link of one account sets no other one’s password, whatever the form says', async () => {
     const other = await addPerson(on.service, 'Eve', `eve-${people}@example.test`);
-    const form = await visitor.open(await linkFor(on.service, credentials));
+    const form = await visitor.open(await passwordLink(on.service, credentials, 'invitation'));
     const fields = { account_id: other.accountId, email: other.email, purpose: 'forgotten' };
     const [token = ''] = form.forms[0]?.values.find(([name]) => name === 'token')?.slice(1) ?? [];
     const [formToken = ''] =

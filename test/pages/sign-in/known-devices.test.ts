@@ -4,6 +4,7 @@ import { eventually } from '../../support/eventually.ts';
 import { startMailServer } from '../../support/mail-server.ts';
 import { createPerson } from '../../support/person.ts';
 import { describeOn, postgresServer, redisServer } from '../../support/requirements.ts';
+import { passwordLink } from '../../support/seed.ts';
 import { startsOn, type TestService } from '../../support/service.ts';
 import { windowOf } from '../../support/stopwatch.ts';
 import {
@@ -125,10 +126,7 @@ describe('while strangers guess a password', () => {
     const browser = createPerson(service.issuer);
     const here = { 'x-forwarded-for': '192.0.2.90' };
     expect((await attempt(browser, person, '192.0.2.90')).status).to.equal(429);
-    const account = await service.accounts.findByEmail(person.email);
-    if (!account) throw new Error('no account');
-    const { token } = await service.passwordLinks.make(account, 'forgotten', 'operator');
-    const form = await browser.open(`/password?token=${token}`, here);
+    const form = await browser.open(await passwordLink(service, person), here);
     const password = 'eight blue pallets, stacked';
     expect((await browser.submit(form, { new_password: password }, here)).status).to.equal(303);
     expect((await attempt(browser, { ...person, password }, '192.0.2.90')).status).to.equal(303);
