@@ -208,7 +208,7 @@ const LIST: readonly (Place | readonly [rule: string, from: string, to: string])
     "token_hash = $1 AND expires_at > $2 RETURNING 1", "token_hash = $1 AND $2::timestamptz IS NOT NULL RETURNING 1"],
   ['a suspended account has no good link', '!account || account.isSuspended', '!account'],
   { in: 'src/accounts/passwords/work.ts', by: 'accounts/password-work' },
-  { in: 'src/accounts/shown-once.ts', by: 'pages/api-keys' },
+  { in: 'src/accounts/shown-once.ts', by: 'pages/forms/sent-form' },
   ['what is shown once is there for five minutes',
     'LIFETIME_SECONDS = 300', 'LIFETIME_SECONDS = 320'],
   ['what is shown once opens for its person only',

@@ -1,14 +1,7 @@
 import { expect } from 'chai';
-import { describeInBrowser } from '../support/browser.ts';
+import { partnerTokens } from '../provider/partner-tokens.ts';
 import { eventually } from '../support/eventually.ts';
-import {
-  authorizationUrl,
-  exchangeCode,
-  introspect,
-  refresh,
-  type TestClient,
-} from '../support/oauth.ts';
-import { startPartner } from '../support/partner.ts';
+import { authorizationUrl, introspect, refresh, type TestClient } from '../support/oauth.ts';
 import { addPerson } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { textOf } from './client-owner.ts';
@@ -25,14 +18,9 @@ describe('the page of connections', () => {
   });
   afterEach(() => person.send(`${PATH}/disconnect-all`));
 
-  async function connect(client: TestClient, parameters = {}, who = person) {
-    const url = authorizationUrl(on.issuer, client, parameters);
-    const answer = await who.authorize(url, on.seeded.person);
-    const { body } = await exchangeCode(on.issuer, client, answer.searchParams.get('code') ?? '');
-    return { access: String(body.access_token), refresh: String(body.refresh_token) };
-  }
-  const isActive = async (token: string): Promise<unknown> =>
-    (await introspect(on.issuer, on.clients.resourceServer, token)).body.active;
+  const connect = (client: TestClient, parameters = {}, who = person) =>
+    partnerTokens(on.issuer, on.seeded, who).tokens(client, parameters);
+  const isActive = (token: string) => on.partner.isActive(token);
   const pathOf = ({ id }: TestClient, more = ''): string => `${PATH}/${id}${more}`;
   const textAt = async (path: string, who = person): Promise<string> =>
     textOf((await who.get(path)).html);
@@ -57,7 +45,7 @@ describe('the page of connections', () => {
 
   it('shows when it was last used: asked for by a resource server, not by itself', async () => {
     const { confidential } = on.clients;
-    const { access } = await connect(confidential);
+    const { accessToken: access } = await connect(confidential);
     await introspect(on.issuer, confidential, access);
     await on.service.lastUsed.flush();
     expect(await textAt(PATH)).to.include('Last used Never');
@@ -105,16 +93,16 @@ describe('the page of connections', () => {
     const others = await connect(otherConfidential);
     const asked = await person.get(pathOf(confidential, '/disconnect'));
     expect(textOf(asked.html)).to.include('Disconnect Route Planner ?');
-    expect(await isActive(tokens[0]?.access ?? '')).to.equal(true);
+    expect(await isActive(tokens[0]?.accessToken ?? '')).to.equal(true);
 
     const list = await person.follow(await person.submit(asked, {}));
     expect(textOf(list.html)).to.include('Disconnected: every access it had is over');
     expect(textOf(list.html)).not.to.include('Route Planner');
-    for (const { access, refresh: refreshToken } of tokens) {
-      expect(await isActive(access)).to.equal(false);
+    for (const { accessToken, refreshToken } of tokens) {
+      expect(await isActive(accessToken)).to.equal(false);
       expect(await refresh(on.issuer, confidential, refreshToken)).to.include({ status: 400 });
     }
-    expect(await isActive(others.access)).to.equal(true);
+    expect(await isActive(others.accessToken)).to.equal(true);
 
     const silent = authorizationUrl(on.issuer, confidential, { prompt: 'none' });
     const answer = await person.authorize(silent, on.seeded.person);
@@ -129,8 +117,8 @@ describe('the page of connections', () => {
 
     const list = await person.fillIn(`${PATH}/disconnect-all`);
     expect(textOf(list.html)).to.include('Everything is disconnected').and.include('Nothing acts');
-    for (const { access } of mine) expect(await isActive(access)).to.equal(false);
-    expect(await isActive(theirs.access)).to.equal(true);
+    for (const { accessToken } of mine) expect(await isActive(accessToken)).to.equal(false);
+    expect(await isActive(theirs.accessToken)).to.equal(true);
   });
 
   it('each end is in the log, once', async () => {
@@ -173,39 +161,5 @@ describe('the page of connections', () => {
     expect(await textAt(PATH)).to.include('Route Planner suspended');
     expect(await textAt(pathOf(confidential))).to.include('It is suspended');
     await on.service.clients.resume(confidential.id);
-  });
-
-  describeInBrowser('in a browser', (visit) => {
-    it('a person sees what they connected, ends it, and is asked again', async () => {
-      await using opened = new AsyncDisposableStack();
-      const partner = opened.adopt(await startPartner(), (it) => it.close());
-      const { client, secret = '' } = await on.service.clients.add({
-        ...{ kind: 'confidential', name: 'Dock Planner', isNative: false },
-        redirectUris: [partner.redirectUri],
-      });
-      const planner = { id: client.id, secret, redirectUri: partner.redirectUri };
-      const { page } = await visit();
-      const url = authorizationUrl(on.issuer, planner).href;
-      await page.goto(url);
-      await page.getByLabel('Email address').fill(on.seeded.person.email);
-      await page.getByLabel('Password', { exact: true }).fill(on.seeded.person.password);
-      await page.getByRole('button', { name: 'Sign in', exact: true }).click();
-      await page.getByRole('button', { name: 'Approve' }).click();
-      const code = (await partner.nextRedirect()).searchParams.get('code') ?? '';
-      const { body } = await exchangeCode(on.issuer, planner, code);
-      expect(await isActive(String(body.access_token))).to.equal(true);
-
-      await page.goto(`${on.issuer}/profile`);
-      await page.getByRole('link', { name: '1 client acts for you' }).click();
-      await page.getByRole('link', { name: 'Dock Planner', exact: true }).click();
-      await page.getByText('Rotterdam').waitFor();
-      await page.getByRole('link', { name: 'Disconnect' }).click();
-      await page.getByRole('button', { name: 'Disconnect' }).click();
-      await page.getByRole('status').filter({ hasText: 'Disconnected' }).waitFor();
-      expect(await isActive(String(body.access_token))).to.equal(false);
-
-      await page.goto(url);
-      await page.getByRole('button', { name: 'Approve' }).waitFor();
-    });
   });
 });

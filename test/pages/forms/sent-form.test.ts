@@ -47,14 +47,13 @@ const FORMS: readonly Form[] = [
 const secretOn = (page: Page): string => shownOn(page).secret;
 
 describe('forms that make something with a secret', () => {
-  const on = startSeeded({ settings: { limits: { clientsPerPerson: 2, apiKeysPerPerson: 2 } } });
+  const on = startSeeded({
+    clock: true,
+    settings: { limits: { clientsPerPerson: 2, apiKeysPerPerson: 2 } },
+  });
   let person: SignedInPerson;
   let other: SignedInPerson;
 
-  before(async () => {
-    person = await signedIn(on.service, on.seeded.person);
-    other = await signedIn(on.service, on.seeded.other);
-  });
   beforeEach(async () => {
     await forget();
     await on.service.database.query('DELETE FROM activity');
@@ -69,6 +68,11 @@ describe('forms that make something with a secret', () => {
 
   for (const { title, path, fields, made, isGood, action } of FORMS) {
     describe(`the form for a new ${title}`, () => {
+      before(async () => {
+        person = await signedIn(on.service, on.seeded.person);
+        other = await signedIn(on.service, on.seeded.other);
+      });
+
       const madeByMaker = (): Promise<string[]> => made(on.service, on.seeded.person.accountId);
       async function expectRecorded(times: number): Promise<void> {
         const rows = await on.service.database.query('SELECT 1 FROM activity WHERE action = $1', [
@@ -151,18 +155,32 @@ describe('forms that make something with a secret', () => {
         expect(await madeByMaker()).to.have.length(1);
       });
 
-      it('leaves nothing in the tables that tells the key or the secret', async () => {
+      it('leaves nothing in the tables and the log that tells the key or the secret', async () => {
         const form = await person.get(path);
         const shown = await person.follow(await person.submit(form, fields));
         const tables = ['clients', 'client_secrets', 'api_keys', 'token_records', 'activity'];
         const rows = await Promise.all(
           tables.map((table) => on.service.database.query(`SELECT row_to_json(t) FROM ${table} t`)),
         );
-        const text = JSON.stringify([rows, await valuesIn(on.service.settings.storage.redisUrl)]);
+        const kept = await valuesIn(on.service.settings.storage.redisUrl);
+        const text = JSON.stringify([rows, kept, on.service.logLines]);
         expect(text).to.not.include(fieldOf(form, 'creation_key')).and.not.include(secretOn(shown));
         const once = shown.url.searchParams.get('once');
         expect(once).to.be.a('string').with.length.above(20);
         expect(text).to.not.include(once);
+      });
+
+      // It moves the clock: no sign-in is recent after it.
+      it('leads to the secret for five minutes, its person only; a look at the headers leaves it', async () => {
+        const { location = '' } = await person.submit(await person.get(path), fields);
+        expect(secretOn(await other.get(location))).to.equal('');
+        const headers = { cookie: person.cookieHeader(path) };
+        await fetch(location, { method: 'HEAD', headers });
+        on.clock.advance(299);
+        expect(secretOn(await person.get(location))).to.match(/^gate_/);
+        const late = await person.submit(await person.get(path), fields);
+        on.clock.advance(301);
+        expect(secretOn(await person.get(late.location ?? ''))).to.equal('');
       });
     });
   }

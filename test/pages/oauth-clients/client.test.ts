@@ -102,8 +102,13 @@ describe('the page of an OAuth client', () => {
     expect(await isSecretGood(on.issuer, client)).to.equal(true);
     expect(await isSecretGood(on.issuer, newer)).to.equal(true);
 
-    const [first] = (await kept())?.secrets ?? [];
-    const removed = await owner.send(`${path}/remove-secret`, { secret_id: first?.id ?? '' });
+    const full = await owner.send(`${path}/rotate-secret`);
+    expect(full.status).to.equal(422);
+    expect(textOf(full.html)).to.include('The client has 2 secrets already.');
+    const remove = (secret_id = '') => owner.send(`${path}/remove-secret`, { secret_id });
+    expect((await remove('sec_\0')).status).to.equal(404);
+    const [first, last] = (await kept())?.secrets ?? [];
+    const removed = await remove(first?.id);
     expect(textOf((await owner.follow(removed)).html)).to.include('The secret is removed.');
     expect(await isSecretGood(on.issuer, client)).to.equal(false);
     expect(await isSecretGood(on.issuer, newer)).to.equal(true);
@@ -114,6 +119,7 @@ describe('the page of an OAuth client', () => {
         last_four: client.secret.slice(-4),
       },
     });
+    expect((await remove(last?.id)).status).to.equal(422);
   });
 
   it('asks before it removes a secret, and says when that was last used', async () => {
@@ -136,29 +142,6 @@ describe('the page of an OAuth client', () => {
     expect((await asks('sec_0000000000000000')).status).to.equal(404);
     await owner.follow(await owner.submit(page, { secret_id: first?.id ?? '' }));
     expect((await kept())?.secrets).to.have.length(1);
-  });
-
-  it('has two secrets at most and one at least', async () => {
-    const remove = (secret_id = '') => owner.send(`${path}/remove-secret`, { secret_id });
-    await rotate();
-    const refused = await owner.send(`${path}/rotate-secret`);
-    expect(refused.status).to.equal(422);
-    expect(textOf(refused.html)).to.include('The client has 2 secrets already.');
-    const [first, second] = (await kept())?.secrets ?? [];
-    expect((await remove(first?.id)).status).to.equal(303);
-    expect((await remove(second?.id)).status).to.equal(422);
-    expect((await kept())?.secrets).to.deep.equal([second]);
-  });
-
-  it('a secret of another client, or of none, is not found and stays', async () => {
-    await rotate();
-    const other = await on.service.clients.find(on.clients.confidential.id);
-    for (const secret_id of [other?.secrets[0]?.id ?? '', 'sec_\0', '']) {
-      const page = await owner.send(`${path}/remove-secret`, { secret_id });
-      expect(page.status, secret_id).to.equal(404);
-    }
-    expect((await kept())?.secrets).to.have.length(2);
-    expect((await on.service.clients.find(other?.id ?? ''))?.secrets).to.have.length(1);
   });
 
   it('each secret says when it was last used, and that it is safe to remove after a day', async () => {
@@ -192,34 +175,6 @@ describe('the page of an OAuth client', () => {
     owner = await signInOwner(on.service, on.seeded.person);
     expect(await firstRow()).to.match(/safe to remove/);
     expect(await secondRow()).not.to.match(/safe to remove/);
-  });
-
-  it('is 404 for anybody else, on every verb and below it, and nothing changes', async () => {
-    const before = await kept();
-    const other = await signInOwner(on.service, on.seeded.other);
-    const headers = { cookie: other.cookieHeader(path), origin: on.issuer };
-    const parts = [
-      '',
-      '/connect',
-      '/settings',
-      '/secrets',
-      '/problems',
-      '/requests',
-      '/redirect-uris',
-    ];
-    const others = ['/created', '/rotate-secret', '/remove-secret', '/delete', '/x'];
-    for (const below of [...parts, ...others]) {
-      for (const method of ['GET', 'PUT', 'PATCH', 'DELETE']) {
-        const answer = await fetch(on.issuer + path + below, { method, headers });
-        // A method that no page has is 405 for everybody, whoever has the client, if it is there at all.
-        const isKnown = method !== 'GET' && below !== '/x';
-        expect(answer.status, `${method} ${below}`).to.equal(isKnown ? 405 : 404);
-      }
-    }
-    for (const id of ['gate_ci_0000000000000000000000', 'x', '%00', '..%2f..%2fprofile']) {
-      expect((await other.get(`${LIST}/${id}`)).status, id).to.equal(404);
-    }
-    expect(await kept()).to.deep.equal(before);
   });
 
   it('is led back to by a button that was pressed before signing in', async () => {

@@ -26,12 +26,4 @@ describe('the page of a client’s links', () => {
     expect(refused.html).to.include('value="http://app.example/"');
     expect(await linksOf()).to.deep.equal({ homepage: 'https://app.example/' });
   });
-
-  it('is there for the owner alone', async () => {
-    const stranger = await signedIn(on.service, on.seeded.person);
-    expect((await stranger.get(path())).status).to.equal(404);
-    expect((await stranger.send(path(), { homepage_url: 'https://b.example/' })).status).to.equal(
-      404,
-    );
-  });
 });

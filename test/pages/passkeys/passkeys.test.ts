@@ -2,29 +2,22 @@
 import { expect } from 'chai';
 import { startWithUpstream } from '../../sign-in-upstream/service.ts';
 import type { SoftPasskey } from '../../support/authenticator.ts';
-import { atEndOfFile } from '../../support/end-of-run.ts';
 import { eventually } from '../../support/eventually.ts';
-import { type MailServer, startMailServer } from '../../support/mail-server.ts';
+import { startsWithMail } from '../../support/mail-server.ts';
 import { authorizationUrl } from '../../support/oauth.ts';
 import { createPerson } from '../../support/person.ts';
 import { addPerson, type SeededPerson } from '../../support/seed.ts';
 import { startSeeded } from '../../support/seeded.ts';
-import { forEachDeployment, startsOn } from '../../support/service.ts';
+import { forEachDeployment } from '../../support/service.ts';
 import { textOf } from '../client-owner.ts';
 import { type SignedInPerson, signedIn } from '../signed-in-person.ts';
 import { addPasskey, NEW, optionsFor, SECURITY, signInWith } from './soft-passkey.ts';
 
 describe('passkeys', () => {
-  let mail: MailServer;
-  const start = startsOn();
+  const mail = startsWithMail();
   const on = startSeeded({
     clock: true,
-    async on(options) {
-      mail = await startMailServer();
-      atEndOfFile(mail.close);
-      const from = 'gatehouse@localhost';
-      return start({ ...options, settings: { mail: { smtpUrl: mail.url, from } } });
-    },
+    on: mail.start,
   });
   let credentials: SeededPerson;
   let person: SignedInPerson;
@@ -220,22 +213,9 @@ describe('passkeys', () => {
     await on.service.database.query(
       `INSERT INTO passkeys SELECT 'pk_' || n, 'credential ' || n, account_id, public_key, 0,
           transports, may_sync, is_synced, aaguid, name, created_at
-        FROM passkeys, generate_series(1, 18) AS n WHERE account_id = $1`,
+        FROM passkeys, generate_series(1, 19) AS n WHERE account_id = $1`,
       [accountId],
     );
-    const made = {
-      ...{ publicKey: '', transports: [], maySync: true, isSynced: true, counter: 0, aaguid: '' },
-      ...{ accountId, name: 'Phone', origin: { address: '', browser: '' } },
-    };
-    const added = await Promise.all(
-      [1, 2, 3, 4, 5].map((number) => {
-        const text = `at once ${number}`;
-        const challenge = { text, seconds: 1 };
-        return on.service.passkeys.add({ ...made, credentialId: text, challenge });
-      }),
-    );
-    expect(added.filter((one) => one === 'full')).to.have.length(4);
-    expect(await passkeys()).to.have.length(20);
     expect((await addPasskey(on.issuer, person)).answer.status).to.equal(422);
     const text = textOf((await person.get(SECURITY)).html);
     expect(text).to.include('as many as one person may have').and.not.include('Add a passkey');

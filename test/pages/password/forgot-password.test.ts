@@ -1,5 +1,4 @@
 import { expect } from 'chai';
-import { describeInBrowser } from '../../support/browser.ts';
 import { eventually } from '../../support/eventually.ts';
 import { type MailServer, startMailServer } from '../../support/mail-server.ts';
 import { createPerson, type Person } from '../../support/person.ts';
@@ -125,51 +124,6 @@ describe('“Forgot password?”', () => {
     await ask('named@example.test');
     const mail = await mailTo('named@example.test');
     expect(mail.to).to.deep.equal(['named@example.test']);
-  });
-
-  describeInBrowser('in a browser', (visit) => {
-    it('a person gets a link by mail and chooses a new password', async () => {
-      const { email } = on.seeded.other;
-      const { page, problems } = await visit();
-      await page.goto(`${on.issuer}/profile`);
-      await page.getByRole('link', { name: 'Forgot your password?' }).click();
-      await page.getByLabel('Email address').fill(email);
-      await page.getByRole('button', { name: 'Send the link' }).click();
-      await page.getByRole('heading', { name: 'Look into your mail' }).waitFor();
-      const link = linkIn((await mailTo(email)).text);
-      await page.goto(link.href);
-      await page.getByLabel('New password').fill(NEW_PASSWORD);
-      await page.getByRole('button', { name: 'Set password' }).click();
-      await page.getByRole('status').filter({ hasText: 'Your password is set.' }).waitFor();
-      await page.getByLabel('Email address').fill(email);
-      await page.getByLabel('Password', { exact: true }).fill(NEW_PASSWORD);
-      await page.getByRole('button', { name: 'Sign in', exact: true }).click();
-      await page.getByRole('heading', { name: 'Your profile' }).waitFor();
-      expect(problems).to.deep.equal([]);
-
-      await page.goto(link.href);
-      await page.getByRole('heading', { name: 'This link is over' }).waitFor();
-    });
-  });
-});
-
-describe('“Forgot password?” from one network', () => {
-  const on = startSeeded({
-    settings: { mail: { smtpUrl: 'smtp://127.0.0.1:9', from: FROM } },
-  });
-
-  it('is answered 30 times an hour, whomever it is for', async () => {
-    const visitor = createPerson(on.issuer);
-    const form = await visitor.get(PATH);
-    const ask = (number: number) =>
-      visitor.submit(form, { email: `nobody-${number}@example.test` });
-    for (let number = 0; number < 30; number += 1) {
-      expect((await ask(number)).status, `request ${number}`).to.equal(303);
-    }
-    const refused = await ask(30);
-    expect(refused.status).to.equal(429);
-    expect(Number(refused.headers.get('retry-after'))).to.be.within(1, 3_600);
-    expect(textOf(refused.html)).to.include('Too many links were asked for from your network.');
   });
 });
 
