@@ -7,7 +7,7 @@ import { atEndOfFile } from '../support/end-of-run.ts';
 import { authorizationUrl, exchangeCode, pkce, type TestClient } from '../support/oauth.ts';
 import { type Partner, startPartner } from '../support/partner.ts';
 import { type Credentials, createPerson, type Person } from '../support/person.ts';
-import { addPerson, type SeededPerson } from '../support/seed.ts';
+import { addPerson, addTestClient, type SeededPerson } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 
 const LONG = 'Ünbroken'.repeat(8);
@@ -44,14 +44,11 @@ describeInBrowser('pages in the browser', (visit) => {
 
   const ORIGIN = { address: '2001:db8::1', browser: `${'x'.repeat(40)}/1` };
 
-  async function addClient(name: string, ownerAccountId?: string): Promise<TestClient> {
+  function addClient(name: string, ownerAccountId?: string): Promise<TestClient> {
     const others = ['http://app.example/cb', `https://app.example/${'x'.repeat(300)}`];
-    const { client: added, secret = '' } = await on.service.clients.add({
-      ...{ kind: 'confidential', name, isNative: false },
-      redirectUris: [partner.redirectUri, ...others],
-      ...(ownerAccountId !== undefined && { ownerAccountId }),
-    });
-    return { id: added.id, secret, redirectUri: partner.redirectUri };
+    const redirectUris = [partner.redirectUri, ...others];
+    const owner = ownerAccountId !== undefined && { ownerAccountId };
+    return addTestClient(on.service, name, { redirectUris, ...owner });
   }
 
   const requestUrl = (of: TestClient): string =>

@@ -7,6 +7,7 @@ import { eventually } from '../support/eventually.ts';
 import { authorizationUrl, type Parameters, pkce, type TestClient } from '../support/oauth.ts';
 import { type Partner, startPartner } from '../support/partner.ts';
 import { type Credentials, createPerson } from '../support/person.ts';
+import { addTestClient } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 
 describeInBrowser('connecting a client in the browser', (visit) => {
@@ -24,9 +25,7 @@ describeInBrowser('connecting a client in the browser', (visit) => {
     plain = await startPartner();
     for (const { close } of [onward, partner, plain]) atEndOfFile(close);
     const redirectUris = [partner.redirectUri, plain.redirectUri];
-    const draft = { kind: 'public', name: 'Warehouse Map', redirectUris, isNative: false } as const;
-    const added = await on.service.clients.add(draft);
-    client = { id: added.client.id, redirectUri: partner.redirectUri };
+    client = await addTestClient(on.service, 'Warehouse Map', { kind: 'public', redirectUris });
   });
 
   const { parameters: challenge } = pkce();

@@ -4,6 +4,7 @@ import type { Locator, Page } from 'playwright-core';
 import { expectAccessible, PHONE } from '../support/axe.ts';
 import { describeInBrowser } from '../support/browser.ts';
 import { authorizationUrl } from '../support/oauth.ts';
+import { addTestClient } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { nameWarehouseApi } from '../support/warehouse-api.ts';
 
@@ -84,11 +85,8 @@ describeInBrowser('a developer who is new here', (visit) => {
       asked.push(dialog.type());
       void dialog.accept();
     });
-    const { client } = await on.service.clients.add({
-      ...{ kind: 'confidential', name: 'Unsaved', isNative: false },
-      redirectUris: ['https://partner.example/cb'],
-      ownerAccountId: on.seeded.person.accountId,
-    });
+    const owner = { ownerAccountId: on.seeded.person.accountId };
+    const client = await addTestClient(on.service, 'Unsaved', owner);
     await page.goto(`${on.issuer}/profile/oauth-clients/${client.id}/settings`);
     await page.getByLabel('Email address').fill(on.seeded.person.email);
     await page.getByLabel('Password', { exact: true }).fill(on.seeded.person.password);

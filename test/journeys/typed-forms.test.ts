@@ -9,6 +9,7 @@ import { eventually } from '../support/eventually.ts';
 import { authorizationUrl } from '../support/oauth.ts';
 import { createPerson, type Person } from '../support/person.ts';
 import { rawRequest } from '../support/raw-request.ts';
+import { addTestClient } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 
 const NEW_PASSWORD = 'eight blue pallets, stacked';
@@ -74,10 +75,8 @@ describeInBrowser('what people type', (visit) => {
   });
 
   it('changes that are refused put the focus on the field, where the person sees it', async () => {
-    const { client } = await on.service.clients.add({
-      ...{ kind: 'confidential', name: 'Label Printer', redirectUris: [REDIRECT_URI] },
-      ...{ isNative: false, ownerAccountId: on.seeded.person.accountId },
-    });
+    const owner = { ownerAccountId: on.seeded.person.accountId };
+    const client = await addTestClient(on.service, 'Label Printer', owner);
     for (const javaScript of [true, false]) {
       const page = await signedInPage(javaScript);
       await page.goto(`${on.issuer}${LIST}/${client.id}/settings`);

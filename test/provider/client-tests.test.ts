@@ -9,6 +9,7 @@ import {
 import { authorizationUrl, exchangeCode, pkce, type TestClient } from '../support/oauth.ts';
 import { createPerson, type Page, type Person } from '../support/person.ts';
 import { valuesIn } from '../support/redis-server.ts';
+import { addTestClient } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 
 const REFUSED = 'This app asked to send you to an unknown address';
@@ -25,14 +26,11 @@ describe('the redirect URI of tests', () => {
     owner = await testBrowser(on.service, on.seeded.other);
   });
 
-  async function addOwned(name: string): Promise<TestClient> {
-    const added = await on.service.clients.add({
-      ...{ kind: 'confidential', name, isNative: false },
+  const addOwned = (name: string): Promise<TestClient> =>
+    addTestClient(on.service, name, {
       redirectUris: [on.issuer + CALLBACK],
       ownerAccountId: on.seeded.other.accountId,
     });
-    return { id: added.client.id, secret: added.secret ?? '', redirectUri: '' };
-  }
 
   async function expectRefused(person: Pick<Person, 'get'>, url: URL | string): Promise<void> {
     const page = await person.get(url);

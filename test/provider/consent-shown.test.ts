@@ -5,7 +5,7 @@ import { fieldOf } from '../pages/signed-in-person.ts';
 import { eventually } from '../support/eventually.ts';
 import { authorizationUrl, type TestClient } from '../support/oauth.ts';
 import { createPerson, type Page, type Person } from '../support/person.ts';
-import { addPerson, REDIRECT_URI, type SeededPerson } from '../support/seed.ts';
+import { addPerson, addTestClient, REDIRECT_URI, type SeededPerson } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { answerIn, outcomeOf } from './authorization-outcome.ts';
 
@@ -23,12 +23,8 @@ describe('an approval stands for what the page showed', () => {
     credentials = await addPerson(on.service, 'Pat Reader', `reader-${people}@example.test`);
     person = createPerson(on.issuer);
     await person.signIn(credentials);
-    const draft = { kind: 'confidential', name: 'Shown Name', isNative: false } as const;
     const owner = { ownerAccountId: on.seeded.other.accountId };
-    const added = await on.service.clients.add({
-      ...{ ...draft, ...owner, redirectUris: [REDIRECT_URI] },
-    });
-    client = { id: added.client.id, redirectUri: REDIRECT_URI };
+    client = await addTestClient(on.service, 'Shown Name', owner);
   });
 
   const open = async (parameters = {}): Promise<Page> =>

@@ -1,6 +1,7 @@
 /** Which web pages may end an authorization and read the answer (CORS). */
 import { expect } from 'chai';
 import { type Answer, ask, basic, pkce, revokeCurrent, type TestClient } from '../support/oauth.ts';
+import { addTestClient } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { expectRefusal } from './refusals.ts';
 
@@ -132,13 +133,9 @@ describe('calls from web pages', () => {
   });
 
   it('a page of a deleted client revokes nothing', async () => {
-    const draft = {
-      kind: 'public',
-      name: 'Short Lived',
-      redirectUris: [`${OWN}/callback`],
-    } as const;
-    const { client } = await on.service.clients.add({ ...draft, isNative: false });
-    const token = await accessToken({ id: client.id, redirectUri: `${OWN}/callback` });
+    const redirectUris = [`${OWN}/callback`];
+    const client = await addTestClient(on.service, 'Short Lived', { kind: 'public', redirectUris });
+    const token = await accessToken(client);
     await on.service.clients.remove(client.id);
     const answer = await revokeItself(OWN, token);
     expectRefusal(answer, 400, 'invalid_request');

@@ -10,6 +10,7 @@ import { createChangeStreams } from '../../src/provider/introspection-changes.ts
 import type { ChangeFeed, ChangeTopic } from '../../src/storage/change-feed.ts';
 import { eventually } from '../support/eventually.ts';
 import { basic, postForm, revokeCurrent, type TestClient } from '../support/oauth.ts';
+import { addTestClient } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 
 const PATH = '/oauth/introspect/changes';
@@ -78,10 +79,7 @@ describe('the stream of changes', () => {
   });
 
   it('is refused to a client that has too many, until it closes one, and to no other client', async () => {
-    const { client: other, secret } = await on.service.clients.add({
-      ...{ kind: 'resource-server', name: 'Other API', redirectUris: [], isNative: false },
-    } as const);
-    const secretOf = { id: other.id, redirectUri: '', secret: secret ?? '' };
+    const other = await addTestClient(on.service, 'Other API', { kind: 'resource-server' });
     /** On a connection of its own, which closes with it. */
     const open = async (client: TestClient): Promise<IncomingMessage> => {
       const headers = { authorization: basic(client) };
@@ -103,7 +101,7 @@ describe('the stream of changes', () => {
       error: 'too_many_streams',
       error_uri: `${on.issuer}/errors/too_many_streams`,
     });
-    const theirs = await open(secretOf);
+    const theirs = await open(other);
     expect(theirs.statusCode).to.equal(200);
     opened.pop()?.destroy();
     await eventually(async () => {

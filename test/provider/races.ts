@@ -10,7 +10,7 @@ import {
   revokeCurrent,
   type TestClient,
 } from '../support/oauth.ts';
-import { REDIRECT_URI } from '../support/seed.ts';
+import { addTestClient } from '../support/seed.ts';
 import { type Tokens, tokensOf } from './partner-tokens.ts';
 import { expectDead, forEachRace, type Nodes, offset, successes, together } from './racing.ts';
 
@@ -168,13 +168,10 @@ async function deleteDuringRefresh(nodes: Nodes, rounds: number): Promise<void> 
   const { service, partner } = nodes;
   let refreshed = 0;
   for (let round = 0; round < rounds; round += 1) {
-    const draft = { kind: 'confidential', name: `Short-lived ${round}`, isNative: false } as const;
-    const added = await service.clients.add({ ...draft, redirectUris: [REDIRECT_URI] });
-    const { id } = added.client;
-    const client = { id, secret: added.secret ?? '', redirectUri: REDIRECT_URI };
+    const client = await addTestClient(service, `Short-lived ${round}`);
     const tokens = await partner.tokens(client);
     const given = await refreshDuring(nodes, round, client, tokens.refreshToken, () =>
-      service.clients.remove(id),
+      service.clients.remove(client.id),
     );
     refreshed += given.length;
     await expectRefusedEverywhere(nodes, client, [tokens, ...given], 401);

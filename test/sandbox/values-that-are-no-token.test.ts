@@ -5,7 +5,7 @@ import { expect } from 'chai';
 import { tokensOf } from '../provider/partner-tokens.ts';
 import { clientCredentials, introspect } from '../support/oauth.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
-import { REDIRECT_URI } from '../support/seed.ts';
+import { addTestClient } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { apiKeyOf, type CalledApi, startCalledApi } from './called-api.ts';
 
@@ -133,13 +133,8 @@ describeOn([postgresServer], 'a value that is no good token', () => {
 
   it('of a client that was deleted is no token, whatever else is still stored of it', async () => {
     const { issuer, service } = on;
-    const draft = { isNative: false, name: 'Short Lived' } as const;
-    const add = async (kind: 'confidential' | 'machine', redirectUris: readonly string[]) => {
-      const { client, secret = '' } = await service.clients.add({ ...draft, kind, redirectUris });
-      return { id: client.id, secret, redirectUri: redirectUris[0] ?? '' };
-    };
-    const client = await add('confidential', [REDIRECT_URI]);
-    const machine = await add('machine', []);
+    const client = await addTestClient(service, 'Short Lived');
+    const machine = await addTestClient(service, 'Short Lived', { kind: 'machine' });
     const { accessToken, refreshToken } = await on.partner.tokens(client);
     const ofMachine = tokensOf(await clientCredentials(issuer, machine)).accessToken;
     for (const value of [accessToken, ofMachine]) await api.expectLetIn(value);

@@ -60,17 +60,8 @@ export async function seed(
   await memberships.setRights({ accountId }, warehouse.id, ['read', 'write']);
   await memberships.setRole({ accountId: other.accountId }, elsewhere.id, 'owner');
 
-  const add = async (
-    kind: ClientKind,
-    name: string,
-    uris: readonly string[],
-    more: { isNative?: boolean; ownerAccountId?: string } = {},
-  ): Promise<TestClient> => {
-    const draft = { kind, name, redirectUris: uris, isNative: false, ...more };
-    const { client, secret } = await service.clients.add(draft);
-    const [redirectUri = ''] = uris;
-    return { id: client.id, redirectUri, ...(secret !== undefined && { secret }) };
-  };
+  const add = (kind: ClientKind, name: string, uris: readonly string[], more: NewClient = {}) =>
+    addTestClient(service, name, { kind, redirectUris: uris, ...more });
   const owned = { ownerAccountId: other.accountId };
   const machine = await add('machine', 'Night Sync', []);
   await memberships.setRole({ clientId: machine.id }, organizationId, 'member');
@@ -90,6 +81,26 @@ export async function seed(
       resourceServer: await add('resource-server', 'Warehouse API', []),
     },
   };
+}
+
+interface NewClient {
+  readonly kind?: ClientKind;
+  readonly redirectUris?: readonly string[];
+  readonly isNative?: boolean;
+  readonly ownerAccountId?: string;
+}
+
+/** Registers a client, a confidential one unless `more` says otherwise. It uses its first redirect URI. */
+export async function addTestClient(
+  { clients }: Pick<Registries, 'clients'>,
+  name: string,
+  { kind = 'confidential', isNative = false, ...more }: NewClient = {},
+): Promise<TestClient> {
+  const isSentTo = kind === 'confidential' || kind === 'public';
+  const { redirectUris = isSentTo ? [REDIRECT_URI] : [], ...owner } = more;
+  const { client, secret } = await clients.add({ kind, name, isNative, redirectUris, ...owner });
+  const [redirectUri = ''] = redirectUris;
+  return { id: client.id, redirectUri, ...(secret !== undefined && { secret }) };
 }
 
 /** An account that can sign in. All of them share one password. */
