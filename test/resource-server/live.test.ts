@@ -1,16 +1,9 @@
 /** An API that remembers its callers, and hears at once what is no longer true. */
 
-import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { mock } from 'node:test';
-import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
-import { buildSchema } from 'graphql';
-import {
-  type Caller,
-  type Introspector,
-  useCaller,
-} from '../../src/resource-server/resource-server.ts';
+import type { Caller, Introspector } from '../../src/resource-server/resource-server.ts';
 import { createTestClock, type TestClock } from '../support/clock.ts';
 import { eventually } from '../support/eventually.ts';
 import {
@@ -345,45 +338,5 @@ describe('a caller is remembered', () => {
     say('acc_bob');
     isBeating = true;
     await stands(api, 2);
-  });
-
-  it('and a subscription ends with the access of its caller', async () => {
-    const schema = buildSchema('type Query { a: ID } type Subscription { count: Int! }');
-    async function* counting({ signal }: Caller) {
-      for (let count = 0; !signal?.aborted; count += 1) {
-        yield { count };
-        await Promise.race([delay(10), signal && once(signal, 'abort')]);
-      }
-    }
-    const { createYoga } = await import('graphql-yoga' as string);
-    const plugins = [useCaller(api)];
-    const yoga = createYoga({ schema, plugins, logging: false });
-    Object.assign(schema.getSubscriptionType()?.getFields().count ?? {}, {
-      subscribe: (_: object, __: object, { caller }: { caller: Caller }) => counting(caller),
-    });
-    await remember(ADA);
-    const answer: Response = await yoga.fetch(service.origin.concat('/graphql'), {
-      method: 'POST',
-      headers: {
-        ...bearer(ADA).headers,
-        'content-type': 'application/json',
-        accept: 'text/event-stream',
-      },
-      body: '{"query":"subscription { count }"}',
-    });
-    let text = '';
-    const reader = (answer.body as ReadableStream<Uint8Array>).getReader();
-    const readUntil = async (said: string) => {
-      for (let isDone = false; !isDone && !text.includes(said); ) {
-        const { done, value } = await reader.read();
-        text += Buffer.from(value ?? []).toString();
-        isDone = done;
-      }
-    };
-    await readUntil('"count":1');
-    expect(text).to.include('"count":1');
-    say('of-ada');
-    await readUntil('nothing more');
-    expect(text).to.include('event: complete').and.not.include('"errors"');
   });
 });
