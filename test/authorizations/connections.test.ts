@@ -157,26 +157,6 @@ forEachDatabase('connections', (open) => {
     expect(await connections.endOf(connection.accountId, connection.clientId)).to.equal(undefined);
   });
 
-  for (const [what, whose, left] of [
-    ['all of a person', () => ({ accountId: connection.accountId }), [false, false, true]],
-    ['all of a client', () => ({ clientId: connection.clientId }), [false, true, false]],
-    ['the one of both', () => connection, [false, true, true]],
-  ] as const) {
-    it(`ends ${what}, and no other`, async () => {
-      const { accountId, clientId } = connection;
-      const all = [
-        connection,
-        { accountId, clientId: await addClient() },
-        { accountId: await addAccount(), clientId },
-      ];
-      for (const one of all) await connect(one);
-      const ended = await connections.end(whose(), 'operator_revoked');
-      expect(ended).to.have.length(left.filter((isLeft) => !isLeft).length);
-      const generations = await Promise.all(all.map(generation));
-      expect(generations.map((one) => one === 1)).to.deep.equal(left);
-    });
-  }
-
   it('nobody’s are ended where nobody is named', async () => {
     await connect();
     const nobody = {} as unknown as { accountId: string };

@@ -104,20 +104,6 @@ describe('browser sessions', () => {
     expect(await isSignedIn(second)).to.equal(true);
   });
 
-  it('a cookie kept from before the sign-out is refused', async () => {
-    const person = await signedIn();
-    const kept = person.cookieHeader('/profile');
-    const page = await person.get('/profile');
-    const form = page.forms.find(({ action }) => action === '/logout');
-    expect(form).to.not.equal(undefined);
-    const out = await person.post('/logout', Object.fromEntries(form?.values ?? []));
-    expect(out.status).to.equal(303);
-    expect(person.cookieNames).not.to.include('gate_session');
-    expect(await isSignedIn(kept)).to.equal(false);
-    const refreshed = await person.post('/oauth/token/refresh', {}, { cookie: kept });
-    expect(refreshed.status).to.equal(401);
-  });
-
   it('a sign-out clears what the browser keeps of pages, and no cookies of other sites', async () => {
     const person = await signedIn();
     const answer = await person.submit(await person.get('/logout'), {});
@@ -139,22 +125,6 @@ describe('browser sessions', () => {
     expect(done.location?.pathname).to.equal('/profile/api-keys/created');
     expect(await isSignedIn(kept)).to.equal(false);
     expect(await isSignedIn(sessionCookie(person))).to.equal(true);
-  });
-
-  it('a suspended account is signed out everywhere, on the next request', async () => {
-    const cookie = (await signedIn()).cookieHeader('/profile');
-    await on.service.accounts.suspend(on.seeded.person.accountId);
-    expect(await isSignedIn(cookie)).to.equal(false);
-    await on.service.accounts.resume(on.seeded.person.accountId);
-  });
-
-  it('a session from before all were ended gets no code silently, and a new one does', async () => {
-    const { accountId } = on.seeded.person;
-    const old = (await signedIn()).cookieHeader('/profile');
-    expect(await isSignedIn(old)).to.equal(true);
-    await on.service.accounts.endSessions(accountId);
-    expect(await isSignedIn(old)).to.equal(false);
-    expect(await isSignedIn((await signedIn()).cookieHeader('/profile'))).to.equal(true);
   });
 
   it('a session that nobody uses ends after 12 hours, wherever it was begun', async () => {

@@ -79,39 +79,4 @@ describe('authorization codes', () => {
     }
     expect(await on.partner.isActive(accessToken)).to.equal(true);
   });
-
-  describe('what ends between the approval and the exchange', () => {
-    it('a suspended account: no tokens, until it is resumed', async () => {
-      const code = await codeOf();
-      await on.service.accounts.suspend(on.seeded.person.accountId);
-      refused(await exchange(code));
-      await on.service.accounts.resume(on.seeded.person.accountId);
-      given(await exchange(code));
-    });
-
-    it('a suspended client: it is nobody, until it is resumed', async () => {
-      const { otherConfidential } = on.clients;
-      const code = await codeOf(otherConfidential);
-      await on.service.clients.suspend(otherConfidential.id);
-      expectRefusal(await exchange(code, {}, otherConfidential), 401, 'invalid_client');
-      await on.service.clients.resume(otherConfidential.id);
-      given(await exchange(code, {}, otherConfidential));
-    });
-
-    it('an ended connection: no tokens, also after the person connected again', async () => {
-      const code = await codeOf();
-      const disconnect = await on.partner.askToDisconnect(on.clients.confidential);
-      await disconnect();
-      refused(await exchange(code));
-      given(await exchange(await codeOf()));
-      refused(await exchange(code));
-    });
-
-    it('a deleted client: it is nobody, for good', async () => {
-      const { otherConfidential } = on.clients;
-      const code = await codeOf(otherConfidential);
-      await on.service.clients.remove(otherConfidential.id);
-      expectRefusal(await exchange(code, {}, otherConfidential), 401, 'invalid_client');
-    });
-  });
 });

@@ -4,17 +4,15 @@ import type { ClientKind } from '../../src/clients/client.ts';
 import { eventually } from '../support/eventually.ts';
 import {
   authorizationUrl,
-  introspect,
   type Parameters,
   pkce,
   refresh,
   type TestClient,
 } from '../support/oauth.ts';
 import { createPerson, type Person } from '../support/person.ts';
-import { REDIRECT_URI } from '../support/seed.ts';
+import { addTestClient, REDIRECT_URI } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { answerIn, outcomeOf } from './authorization-outcome.ts';
-import { partnerTokens } from './partner-tokens.ts';
 
 describe('consent policy', () => {
   const on = startSeeded();
@@ -28,11 +26,8 @@ describe('consent policy', () => {
   });
 
   /** A client that nobody has connected. */
-  async function newClient(kind: ClientKind = 'confidential'): Promise<TestClient> {
-    const draft = { kind, name: 'Dock Planner', redirectUris: [REDIRECT_URI], isNative: false };
-    const { client, secret } = await on.service.clients.add(draft);
-    return { id: client.id, redirectUri: REDIRECT_URI, ...(secret !== undefined && { secret }) };
-  }
+  const newClient = (kind: ClientKind = 'confidential'): Promise<TestClient> =>
+    addTestClient(on.service, 'Dock Planner', { kind });
 
   /** A client that the person has connected. */
   async function connectedClient(kind?: ClientKind): Promise<TestClient> {
@@ -113,13 +108,6 @@ describe('consent policy', () => {
       expect(await outcome(client)).to.equal('consent');
     });
 
-    it('is asked about again when the connection was ended', async () => {
-      const client = await connectedClient();
-      const { accountId } = on.seeded.person;
-      await on.service.connections.end({ accountId, clientId: client.id }, 'person_disconnected');
-      expect(await outcome(client)).to.equal('consent');
-    });
-
     it('is asked about with prompt=consent, each time', async () => {
       const client = await connectedClient();
       for (let time = 0; time < 2; time += 1) {
@@ -187,35 +175,5 @@ describe('consent policy', () => {
     expect((await refresh(on.issuer, known, tokens.refreshToken)).status).to.equal(200);
     await on.service.accounts.resume(on.seeded.other.accountId);
     expect(await outcome(known)).to.equal('code');
-  });
-
-  it('a suspended account is asked to sign in, cannot, and approves nothing', async () => {
-    const known = await connectedClient();
-    const unknown = await newClient();
-    const { email, password, accountId } = on.seeded.person;
-    const waiting = await browser.follow(await browser.get(request(unknown)));
-    await on.service.accounts.suspend(accountId);
-
-    expect(await outcome(known, { prompt: 'none' })).to.equal('login_required');
-    const page = await browser.follow(await browser.get(request(known)));
-    const refused = await browser.submit(page, { email, password });
-    expect(refused.status).to.equal(401);
-    const approved = await browser.submit(waiting, { decision: 'approve' });
-    expect(await outcomeOf(browser, approved)).to.equal('sign-in');
-
-    await on.service.accounts.resume(accountId);
-    expect(await outcome(known)).to.equal('code');
-  });
-
-  it('ending the browser session ends no authorization', async () => {
-    const { issuer } = on;
-    const client = await newClient();
-    const elsewhere = partnerTokens(issuer, on.seeded);
-    const { accessToken, refreshToken } = await elsewhere.tokens(client);
-    await elsewhere.browser.submit(await elsewhere.browser.get('/logout'), {});
-    expect(await outcome(client, { prompt: 'none' }, elsewhere.browser)).to.equal('login_required');
-    const { body } = await introspect(issuer, on.clients.resourceServer, accessToken);
-    expect(body.active).to.equal(true);
-    expect((await refresh(issuer, client, refreshToken)).status).to.equal(200);
   });
 });

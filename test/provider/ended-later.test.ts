@@ -1,23 +1,17 @@
-/** Ending holds however long after the approval it comes, whatever the token store knows of it. */
+/** An end holds whatever the token store knows of it: while it is away, and when an older one comes back. */
 import { expect } from 'chai';
 import { Redis } from 'ioredis';
 import { operatorBeside, valueFrom } from '../operator/run-operator.ts';
 import { eventually } from '../support/eventually.ts';
-import { clientCredentials, exchangeCode, refresh, type TestClient } from '../support/oauth.ts';
+import { clientCredentials, refresh, type TestClient } from '../support/oauth.ts';
 import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
-import { REDIRECT_URI } from '../support/seed.ts';
+import { addTestClient } from '../support/seed.ts';
 import { type Seeded, startSeeded } from '../support/seeded.ts';
-import { forEachDeployment, startsOn } from '../support/service.ts';
+import { startsOn } from '../support/service.ts';
 import { type Tokens, tokensOf } from './partner-tokens.ts';
 
 const DAY = 86_400;
-
-async function newClient({ service }: Seeded): Promise<TestClient> {
-  const draft = { kind: 'confidential', name: 'Dock Planner', isNative: false } as const;
-  const { client, secret } = await service.clients.add({ ...draft, redirectUris: [REDIRECT_URI] });
-  return { id: client.id, redirectUri: REDIRECT_URI, secret: secret ?? '' };
-}
 
 async function expectOver(on: Seeded, client: TestClient, ...all: Tokens[]): Promise<void> {
   for (const { accessToken, refreshToken } of all) {
@@ -26,47 +20,14 @@ async function expectOver(on: Seeded, client: TestClient, ...all: Tokens[]): Pro
   }
 }
 
-/** How all authorizations of a person, a client, or both end. */
+/** Ends all authorizations of a person or a client. */
 const WAYS: Readonly<Record<string, (on: Seeded, client: TestClient) => Promise<unknown>>> = {
-  Disconnect: async ({ partner }, client) => (await partner.askToDisconnect(client))(),
-  'Disconnect all': ({ service, seeded: { person } }) =>
-    service.connections.end({ accountId: person.accountId }, 'person_disconnected'),
   'revoke --account': ({ service, seeded: { person } }) =>
     valueFrom(operatorBeside(service), ['revoke', '--account', person.email, '--yes']),
   'revoke --client': ({ service }, { id }) =>
     valueFrom(operatorBeside(service), ['revoke', '--client', id, '--yes']),
   'the deletion of the client': ({ service }, { id }) => service.clients.remove(id),
 };
-
-forEachDeployment('an authorization that is ended later', (start) => {
-  const on = startSeeded({ on: start, clock: true });
-
-  for (const [way, end] of Object.entries(WAYS)) {
-    it(`is over by ${way}, a month, a minute and no time after its approval`, async () => {
-      const client = await newClient(on);
-      const all: Tokens[] = [];
-      for (const seconds of [29 * DAY, 60]) {
-        const { accessToken, refreshToken } = await on.partner.tokens(client);
-        on.clock.advance(seconds);
-        await on.service.clean();
-        all.push({ accessToken, refreshToken });
-        all.push(tokensOf(await refresh(on.issuer, client, refreshToken)));
-      }
-      all.push(await on.partner.tokens(client));
-      const code = await on.partner.code(client);
-      const elsewhere = await on.partner.tokens(on.clients.public);
-      await end(on, client);
-      // What another process did is heard of a moment later.
-      await eventually(() => expectOver(on, client, ...all));
-      expect((await exchangeCode(on.issuer, client, code)).status).to.be.oneOf([400, 401]);
-      const isOfPerson = way === 'Disconnect all' || way === 'revoke --account';
-      expect(await on.partner.isActive(elsewhere.accessToken)).to.equal(!isOfPerson);
-      on.clock.advance(60);
-      await on.service.clean();
-      await expectOver(on, client, ...all);
-    });
-  }
-});
 
 describeOn([postgresServer, redisServer], 'an authorization in a Redis that is away', () => {
   let redis: RedisServer;
@@ -96,13 +57,13 @@ describeOn([postgresServer, redisServer], 'an authorization in a Redis that is a
     };
   }
 
-  for (const way of ['revoke --account', 'revoke --client', 'the deletion of the client']) {
+  for (const [way, end] of Object.entries(WAYS)) {
     it(`is ended by ${way} meanwhile, also where an older Redis comes back`, async () => {
-      const client = await newClient(on);
+      const client = await addTestClient(on.service, 'Dock Planner');
       const tokens = await on.partner.tokens(client);
       const restore = await copy();
       await redis.stop();
-      await WAYS[way]?.(on, client);
+      await end(on, client);
       await redis.restart();
       await eventually(() => on.service.store.ping());
       await eventually(() => expectOver(on, client, tokens));
@@ -112,7 +73,7 @@ describeOn([postgresServer, redisServer], 'an authorization in a Redis that is a
   }
 
   it('is ended on the page, and the older Redis that comes back later changes nothing', async () => {
-    const client = await newClient(on);
+    const client = await addTestClient(on.service, 'Dock Planner');
     const tokens = await on.partner.tokens(client);
     const restore = await copy();
     const disconnect = await on.partner.askToDisconnect(client);

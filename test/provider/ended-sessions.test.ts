@@ -6,67 +6,11 @@ import { eventually } from '../support/eventually.ts';
 import { authorizationUrl } from '../support/oauth.ts';
 import { createPerson, type Fields, type Page } from '../support/person.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
-import { addPerson, REDIRECT_URI, type SeededPerson } from '../support/seed.ts';
+import { addTestClient, REDIRECT_URI } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
-import { outcomeOf } from './authorization-outcome.ts';
-
-const NEW_PASSWORD = 'eight blue pallets, stacked';
 
 describe('a consent page in a session that was ended', () => {
   const on = startSeeded();
-  let people = 0;
-
-  const changePassword = async (victim: SeededPerson): Promise<string> => {
-    const page = await (await signedIn(on.service, victim)).fillIn('/profile/security', {
-      ...{ current_password: victim.password, new_password: NEW_PASSWORD },
-    });
-    expect(page.html).to.include('Your password is changed');
-    return NEW_PASSWORD;
-  };
-
-  const ENDS: Record<string, (victim: SeededPerson) => Promise<string>> = {
-    'a new password': changePassword,
-
-    'signing out everywhere': async (victim) => {
-      const { send } = await signedIn(on.service, victim);
-      expect((await send('/profile/security/sign-out-everywhere')).status).to.equal(303);
-      return victim.password;
-    },
-
-    'a suspension': async ({ accountId, password }) => {
-      await on.service.accounts.suspend(accountId);
-      return password;
-    },
-  };
-
-  for (const [title, end] of Object.entries(ENDS)) {
-    it(`shows nobody, takes no answer and leaves no consent behind: ${title}`, async () => {
-      people += 1;
-      const victim = await addPerson(on.service, 'Vic Tim', `victim-${people}@example.test`);
-      const thief = createPerson(on.issuer);
-      await thief.signIn(victim);
-      const request = authorizationUrl(on.issuer, on.clients.confidential);
-      const open = async (): Promise<Page> => thief.follow(await thief.get(request));
-      const [first, second, third] = [await open(), await open(), await open()];
-      expect(first.html).to.include(victim.email);
-      const password = await end(victim);
-
-      const shown = await thief.follow(await thief.get(first.url));
-      expect(shown.html).to.not.include(victim.email).and.not.include(victim.name);
-      expect(await outcomeOf(thief, shown)).to.equal('sign-in');
-      const denied = await thief.submit(second, { decision: 'deny' });
-      expect(await outcomeOf(thief, denied)).to.equal('sign-in');
-      const approved = await thief.submit(third, { decision: 'approve' });
-      expect(await outcomeOf(thief, approved)).to.equal('sign-in');
-
-      await on.service.accounts.resume(victim.accountId);
-      const { id } = on.clients.confidential;
-      expect(await on.service.connections.find(victim.accountId, id)).to.equal(undefined);
-      const own = createPerson(on.issuer);
-      await own.signIn({ ...victim, password });
-      expect(await outcomeOf(own, request)).to.equal('consent');
-    });
-  }
 
   it('an answer needs the session, not only what the interaction left in the browser', async () => {
     const person = createPerson(on.issuer);
@@ -95,10 +39,9 @@ describe('a consent page in a session that was ended', () => {
     const person = createPerson(on.issuer);
     await person.signIn(on.seeded.person);
     const removed = 'https://removed.example/callback';
-    const draft = { kind: 'confidential', name: 'Two Doors', isNative: false } as const;
-    const redirectUris = [REDIRECT_URI, removed];
-    const { client } = await on.service.clients.add({ ...draft, redirectUris });
-    const url = authorizationUrl(on.issuer, { id: client.id, redirectUri: removed });
+    const redirectUris = [removed, REDIRECT_URI];
+    const client = await addTestClient(on.service, 'Two Doors', { redirectUris });
+    const url = authorizationUrl(on.issuer, client);
     const pages = [
       await person.follow(await person.get(url)),
       await person.follow(await person.get(url)),
@@ -108,7 +51,7 @@ describe('a consent page in a session that was ended', () => {
       const page = await person.follow(await person.get(url));
       clicked.push(await person.submit(page, { decision }));
     }
-    await on.service.clients.edit(client.id, { name: client.name, redirectUris: [REDIRECT_URI] });
+    await on.service.clients.edit(client.id, { name: 'Two Doors', redirectUris: [REDIRECT_URI] });
     for (const [index, decision] of ['approve', 'deny'].entries()) {
       const page = pages[index];
       if (!page) throw new Error('no page');
@@ -148,13 +91,7 @@ describeOn([postgresServer], 'a form in flight', () => {
   it('changes nothing but its own fields, whatever is changed beside it', async () => {
     const { clients } = on.service;
     const owner = on.seeded.person;
-    const draft = { kind: 'confidential', name: 'Ours', isNative: false } as const;
-    const ownerAccountId = owner.accountId;
-    const { client } = await clients.add({
-      ...draft,
-      redirectUris: [REDIRECT_URI],
-      ownerAccountId,
-    });
+    const client = await addTestClient(on.service, 'Ours', { ownerAccountId: owner.accountId });
     const person = await signedIn(on.service, owner);
     const path = `/profile/oauth-clients/${client.id}/links`;
     const form_token = fieldOf(await person.get('/errors'), 'form_token');
@@ -179,13 +116,7 @@ describeOn([postgresServer], 'a form in flight', () => {
   it('whose session ends keeps nothing, asks for the sign-in and holds what was typed ready', async () => {
     const { clients, apiKeys } = on.service;
     const owner = on.seeded.person;
-    const draft = { kind: 'confidential', name: 'Mine', isNative: false } as const;
-    const ownerAccountId = owner.accountId;
-    const { client } = await clients.add({
-      ...draft,
-      redirectUris: [REDIRECT_URI],
-      ownerAccountId,
-    });
+    const client = await addTestClient(on.service, 'Mine', { ownerAccountId: owner.accountId });
     const own = `/profile/oauth-clients/${client.id}`;
     const forms: readonly (readonly [path: string, fields: Fields])[] = [
       ['/profile/api-keys', { name: 'Left behind', expires_in_days: '30' }],

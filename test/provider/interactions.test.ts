@@ -233,14 +233,4 @@ describe('interactions', () => {
     expect(early.status).to.equal(409);
     expect((await person.get(consent.url)).status).to.equal(200);
   });
-
-  it('a consent left open is not given after signing out', async () => {
-    const person = await signedIn(on.seeded.person);
-    const consent = await pageFor(person);
-    await person.submit(await person.get('/logout'), {});
-    const signIn = await answer(person, consent, { decision: 'approve' });
-    expect(await outcomeOf(person, signIn)).to.equal('sign-in');
-    const asked = await answer(person, signIn, credentialsOf(on.seeded.person));
-    expect(await outcomeOf(person, asked)).to.equal('consent');
-  });
 });

@@ -192,7 +192,7 @@ forEachDeployment('refresh tokens', (start) => {
     await next(refreshToken);
   });
 
-  it('a suspended account refreshes nothing until it is resumed', async () => {
+  it('a refresh for a suspended account says so, and uses nothing up', async () => {
     const { refreshToken } = await begin();
     const { accounts } = on.service;
     await accounts.suspend(on.seeded.person.accountId);

