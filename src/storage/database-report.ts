@@ -5,7 +5,7 @@ import type { Clock } from '../base/clock.ts';
 import { randomId } from '../base/random-id.ts';
 import type { OpenDatabase } from './database.ts';
 
-interface DatabaseReport {
+export interface DatabaseReport {
   readonly version: string;
   /** Of a simple query, the fastest of a few. */
   readonly milliseconds: number;

@@ -24,7 +24,7 @@ export interface OrganizationRecord extends Place {
   readonly warehouses: number;
 }
 
-interface ListedWarehouse extends WarehouseRecord {
+export interface ListedWarehouse extends WarehouseRecord {
   readonly organizationName: string;
 }
 
