@@ -79,9 +79,14 @@ const DOORS: Readonly<Record<string, string>> = {
   'operator/program': 'run-operator',
   'pages/first-sign-in': 'first-sign-in question',
   'pages/forms': 'kept-answers kept-forms notices sent-form',
-  'pages/password': 'forgot-password password recovery recovery-wait',
+  'pages/interaction': 'consent interaction',
+  'pages/oauth-clients':
+    'client connect delete links new oauth-clients own-client problems secrets settings test test-run',
+  'pages/password': 'forgot-password password recovery recovery-wait stop-recovery used-link',
+  'pages/security': 'mail-choices password-change security sessions sign-in-ways',
   'pages/sign-in':
-    'current-session demands known-devices passkeys password-check sign-in sign-out signing-in upstream-ways waiting-sign-in',
+    'attempt browser-sign-ins current-session demands known-devices offered-methods passkeys password-check sign-in sign-out upstream-ways waiting-sign-in',
+  'pages/upstream': 'arrival flows logout next-person own-account sign-in',
   'pages/words': 'browser moment reached',
   'storage/embedded': 'postgres server',
   'storage/redis': 'master-guard redis report store',

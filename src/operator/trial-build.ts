@@ -38,14 +38,21 @@ export async function buildUnopened({ settings, overrides }: Inspection): Promis
   const { createAttemptLimit } = redis
     ? redisLimits(redis)
     : postgresLimits({ database: unopened, clock });
-  const parts = { database: unopened, changes: silentChangeFeed, clock, log };
-  const registries = createRegistries({ ...parts, issuer: settings.issuer });
+  const registries = createRegistries({
+    database: unopened,
+    changes: silentChangeFeed,
+    clock,
+    log,
+    issuer: settings.issuer,
+  });
   const application = createApplication({
-    ...parts,
-    ...registries,
-    store,
-    createAttemptLimit,
     settings,
+    clock,
+    log,
+    database: unopened,
+    store,
+    registries,
+    createAttemptLimit,
     endings: createEndings({ store, revocations: registries.revocations, clock }),
     changeStreams: createChangeStreams(silentChangeFeed),
   });

@@ -1,10 +1,11 @@
 /** `/profile/activity`: what happened to the account of the person who looks, newest first. */
 import type { Context } from 'koa';
-import type { ActivityRecord } from '../accounts/activity/activity.ts';
+import type { Activity, ActivityRecord } from '../accounts/activity/activity.ts';
 import { ACTIONS, type Action, wordsOf } from '../accounts/activity/activity-words.ts';
 import { browserInWords } from '../accounts/browser-names.ts';
 import type { ListTools } from './lists.ts';
-import { get, type PageParts, type Route } from './routes.ts';
+import type { PageKit } from './page-kit.ts';
+import { get, type Route } from './routes.ts';
 import { accountOf } from './signed-in.ts';
 import { type Moment, momentOf } from './words/moment.ts';
 
@@ -42,7 +43,11 @@ interface ActivityEntry {
 const PATH = '/profile/activity';
 const PAGE = 50;
 
-export function activityPage({ host, steps, activity }: PageParts): Route[] {
+export function activityPage(parts: {
+  readonly kit: PageKit;
+  readonly activity: Activity;
+}): Route[] {
+  const { kit, activity } = parts;
   async function show(ctx: Context): Promise<void> {
     const before = numberFrom(ctx.query.before);
     const text = textFrom(ctx.query.q);
@@ -61,7 +66,7 @@ export function activityPage({ host, steps, activity }: PageParts): Route[] {
       const query = new URLSearchParams({ ...asked, ...more });
       return query.size === 0 ? PATH : `${PATH}?${query}`;
     };
-    await host.render(ctx, 'activity', {
+    await kit.render(ctx, 'activity', {
       entries: shown.map(activityInWords),
       tools: {
         action: PATH,
@@ -81,7 +86,7 @@ export function activityPage({ host, steps, activity }: PageParts): Route[] {
     });
   }
 
-  return [get(PATH, steps.requireSignedIn, show)];
+  return [get(PATH, kit.requireSignedIn, show)];
 }
 
 /** What can be looked for, by the names of its actions. */

@@ -1,13 +1,18 @@
 /** `/profile/api-keys`: a person's keys, for integrations that act as this one person. */
 import type { Context } from 'koa';
 import { type ApiKey, EXPIRY_DAYS } from '../accounts/api-keys/api-key.ts';
+import type { ApiKeys } from '../accounts/api-keys/api-keys.ts';
 import { displayName } from '../accounts/display-name.ts';
+import type { AccountMail } from '../accounts/mail/account-mail.ts';
+import type { ShownOnce } from '../accounts/shown-once.ts';
+import type { Clock } from '../base/clock.ts';
 import { Refusal } from '../base/refusal.ts';
 import { formOf } from '../provider/form.ts';
 import { newCreationKey, sentFormFrom } from './forms/sent-form.ts';
 import { byText, byTime, type ListChoice, type ListForm, type ListView, listOf } from './lists.ts';
 import { originInSession, seeOther } from './page.ts';
-import { get, type PageParts, post, type Redraw, type Route } from './routes.ts';
+import type { PageKit } from './page-kit.ts';
+import { get, post, type Redraw, type Route } from './routes.ts';
 import { accountOf, NOTHING_SENT, typedOf } from './signed-in.ts';
 import type { FormProblem } from './view-data.ts';
 import { fromOf } from './words/browser.ts';
@@ -75,10 +80,15 @@ const KEYS: ListForm<ApiKey> = {
   ],
 };
 
-export function apiKeysPage(parts: PageParts): Route[] {
-  const { host, clock, apiKeys, shownOnce, mail } = parts;
-  const { requireSignedIn, ownForm, requireRecentSignIn } = parts.steps;
-  const { apiKeysPerPerson: limit } = parts.limits;
+export function apiKeysPage(parts: {
+  readonly kit: PageKit;
+  readonly clock: Clock;
+  readonly apiKeys: ApiKeys;
+  readonly shownOnce: ShownOnce;
+  readonly mail: AccountMail | undefined;
+  readonly limit: number;
+}): Route[] {
+  const { kit, clock, apiKeys, shownOnce, mail, limit } = parts;
 
   const isExpired = ({ expiresAt }: ApiKey): boolean =>
     expiresAt !== null && expiresAt.getTime() <= clock();
@@ -103,8 +113,8 @@ export function apiKeysPage(parts: PageParts): Route[] {
         { name: 'expired', label: 'Expired', has: isExpired },
       ],
     });
-    await host.render(ctx, 'api-keys', {
-      notice: typedOf(ctx) ? NOTHING_SENT : await host.notices.take(ctx),
+    await kit.render(ctx, 'api-keys', {
+      notice: typedOf(ctx) ? NOTHING_SENT : await kit.notices.take(ctx),
       keys: rows.map(rowOf),
       list,
       limit,
@@ -188,7 +198,7 @@ export function apiKeysPage(parts: PageParts): Route[] {
       ctx.method === 'GET'
         ? await shownOnce.take<{ name: string; value: string }>(accountOf(ctx).id, name)
         : undefined;
-    await host.render(ctx, 'secret-shown', {
+    await kit.render(ctx, 'secret-shown', {
       section: 'api-keys',
       heading: made ? 'Your new API key' : 'This API key was shown already',
       ...(made && {
@@ -207,7 +217,7 @@ export function apiKeysPage(parts: PageParts): Route[] {
     const key = await apiKeys.find(accountOf(ctx).id, String(ctx.params.id));
     // Of somebody else, or none: Koa's 404.
     if (!key) return;
-    await host.render(ctx, 'confirm', {
+    await kit.render(ctx, 'confirm', {
       section: 'api-keys',
       question: 'Revoke',
       subject: key.name,
@@ -224,15 +234,15 @@ export function apiKeysPage(parts: PageParts): Route[] {
   async function revoke(ctx: Context): Promise<void> {
     const id = String(ctx.params.id);
     const isRevoked = await apiKeys.revoke(accountOf(ctx).id, id, originInSession(ctx));
-    if (isRevoked) await host.notices.tell(ctx, PATH, REVOKED);
+    if (isRevoked) await kit.notices.tell(ctx, PATH, REVOKED);
   }
 
   return [
-    get(PATH, requireSignedIn, show),
-    post(PATH, ...ownForm(redraw), requireRecentSignIn, create),
-    get(`${PATH}/created`, requireSignedIn, showCreated),
-    get(`${PATH}/:id/revoke`, requireSignedIn, askToRevoke),
-    post(`${PATH}/:id/revoke`, ...ownForm(), requireRecentSignIn, revoke),
+    get(PATH, kit.requireSignedIn, show),
+    post(PATH, ...kit.ownForm(redraw), kit.requireRecentSignIn, create),
+    get(`${PATH}/created`, kit.requireSignedIn, showCreated),
+    get(`${PATH}/:id/revoke`, kit.requireSignedIn, askToRevoke),
+    post(`${PATH}/:id/revoke`, ...kit.ownForm(), kit.requireRecentSignIn, revoke),
   ];
 }
 

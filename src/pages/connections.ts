@@ -1,5 +1,6 @@
 /** `/profile/connections`: the clients that act for a person, what they reach, and how to end it. */
 import type { Context } from 'koa';
+import type { Access } from '../accounts/access/access.ts';
 import {
   type ComparedOrganization,
   compareAccess,
@@ -8,9 +9,12 @@ import {
 import type { Organization } from '../accounts/access/reach.ts';
 import type { Bar } from '../accounts/organizations/bars.ts';
 import type { ConnectedClient } from '../authorizations/connected-clients.ts';
+import type { Connections } from '../authorizations/connections.ts';
+import type { Disconnect } from '../authorizations/endings.ts';
 import { byText, byTime, type ListFilter, type ListForm, type ListView, listOf } from './lists.ts';
 import { originOf, seeOther } from './page.ts';
-import { get, type PageParts, post, type Route } from './routes.ts';
+import type { PageKit } from './page-kit.ts';
+import { get, post, type Route } from './routes.ts';
 import { accountOf } from './signed-in.ts';
 import { type Moment, momentOf, momentOrNothing } from './words/moment.ts';
 import { type BarredThere, barsInWords, reachedInWords } from './words/reached.ts';
@@ -57,9 +61,13 @@ const ALL = `${PATH}/disconnect-all`;
 const DISCONNECTED = 'Disconnected: every access it had is over, and it must ask you again.';
 const ALL_DISCONNECTED = 'Everything is disconnected: whoever acted for you must ask you again.';
 
-export function connectionsPage(parts: PageParts): Route[] {
-  const { host, access, connections, disconnect } = parts;
-  const { requireSignedIn, ownForm } = parts.steps;
+export function connectionsPage(parts: {
+  readonly kit: PageKit;
+  readonly access: Access;
+  readonly connections: Connections;
+  readonly disconnect: Disconnect;
+}): Route[] {
+  const { kit, access, connections, disconnect } = parts;
 
   /** The connection of the person who asks; another one is Koa's 404. */
   async function ownConnection(ctx: Context): Promise<ConnectedClient | undefined> {
@@ -87,8 +95,8 @@ export function connectionsPage(parts: PageParts): Route[] {
       ...CONNECTIONS,
       filters: [...UNUSUAL, { name: 'changed', label: 'Reach changed', has: changed }],
     });
-    await host.render(ctx, 'connections', {
-      notice: await host.notices.take(ctx),
+    await kit.render(ctx, 'connections', {
+      notice: await kit.notices.take(ctx),
       list,
       connections: rows.map((client) => rowOf(client, compared(client, reach), reach)),
       reach: amountOf(reach.all),
@@ -102,7 +110,7 @@ export function connectionsPage(parts: PageParts): Route[] {
     const reach = await reachOf(ctx);
     const organizations = compared(client, reach);
     const { approvedAt, connectedAt } = client;
-    await host.render(ctx, 'connection', {
+    await kit.render(ctx, 'connection', {
       ...rowOf(client, organizations, reach),
       approved: approvedAt > connectedAt ? momentOf(approvedAt) : undefined,
       organizations: organizations.map(reachedInWords),
@@ -112,7 +120,7 @@ export function connectionsPage(parts: PageParts): Route[] {
   async function askToDisconnect(ctx: Context): Promise<void> {
     const client = await ownConnection(ctx);
     if (!client) return;
-    await host.render(ctx, 'confirm', {
+    await kit.render(ctx, 'confirm', {
       section: 'connections',
       question: 'Disconnect',
       subject: client.name,
@@ -131,13 +139,13 @@ export function connectionsPage(parts: PageParts): Route[] {
     if (!client) return;
     const { clientId } = client;
     await disconnect({ accountId: accountOf(ctx).id, clientId }, originOf(ctx));
-    await host.notices.tell(ctx, PATH, DISCONNECTED);
+    await kit.notices.tell(ctx, PATH, DISCONNECTED);
   }
 
   async function askToDisconnectAll(ctx: Context): Promise<void> {
     const { length } = await connections.listOf(accountOf(ctx).id);
     if (length === 0) return seeOther(ctx, PATH);
-    await host.render(ctx, 'confirm', {
+    await kit.render(ctx, 'confirm', {
       section: 'connections',
       question: 'Disconnect',
       subject: length === 1 ? 'your one connection' : `all ${length} connections`,
@@ -153,16 +161,16 @@ export function connectionsPage(parts: PageParts): Route[] {
 
   async function disconnectAll(ctx: Context): Promise<void> {
     await disconnect({ accountId: accountOf(ctx).id }, originOf(ctx));
-    await host.notices.tell(ctx, PATH, ALL_DISCONNECTED);
+    await kit.notices.tell(ctx, PATH, ALL_DISCONNECTED);
   }
 
   return [
-    get(PATH, requireSignedIn, showAll),
-    get(ALL, requireSignedIn, askToDisconnectAll),
-    post(ALL, ...ownForm(), disconnectAll),
-    get(`${PATH}/:id`, requireSignedIn, show),
-    get(`${PATH}/:id/disconnect`, requireSignedIn, askToDisconnect),
-    post(`${PATH}/:id/disconnect`, ...ownForm(), disconnectOne),
+    get(PATH, kit.requireSignedIn, showAll),
+    get(ALL, kit.requireSignedIn, askToDisconnectAll),
+    post(ALL, ...kit.ownForm(), disconnectAll),
+    get(`${PATH}/:id`, kit.requireSignedIn, show),
+    get(`${PATH}/:id/disconnect`, kit.requireSignedIn, askToDisconnect),
+    post(`${PATH}/:id/disconnect`, ...kit.ownForm(), disconnectOne),
   ];
 }
 

@@ -2,7 +2,8 @@
 import { readFileSync } from 'node:fs';
 import type { Context } from 'koa';
 import { parse } from 'yaml';
-import { get, type Lifetimes, type PageParts, type Route } from './routes.ts';
+import type { PageKit } from './page-kit.ts';
+import { get, type Lifetimes, type Route } from './routes.ts';
 import { durationText } from './words/moment.ts';
 
 declare module './view-data.ts' {
@@ -59,9 +60,14 @@ export function errorReference(code: string, lifetimes: Lifetimes): ErrorReferen
 const withLifetimes = (text: string, lifetimes: Lifetimes): string =>
   text.replace(/\{(\w+)\}/g, (_, name: keyof Lifetimes) => durationText(lifetimes[name]));
 
-export function errorReferencePage({ host, lifetimes }: PageParts): Route[] {
+export function errorReferencePage(parts: {
+  readonly kit: Pick<PageKit, 'render'>;
+  readonly lifetimes: Lifetimes;
+}): Route[] {
+  const { kit, lifetimes } = parts;
+
   async function index(ctx: Context): Promise<void> {
-    await host.render(ctx, 'error-reference-index', {
+    await kit.render(ctx, 'error-reference-index', {
       title: 'Error reference',
       errors: Object.entries(texts).map(([code, { title }]) => ({ code, title })),
     });
@@ -70,7 +76,7 @@ export function errorReferencePage({ host, lifetimes }: PageParts): Route[] {
   /** Leaves an unknown code to be Koa's 404. */
   async function show(ctx: Context): Promise<void> {
     const page = errorReference(String(ctx.params.code), lifetimes);
-    if (page) await host.render(ctx, 'error-reference', page);
+    if (page) await kit.render(ctx, 'error-reference', page);
   }
 
   return [get('/errors', index), get('/errors/:code', show)];

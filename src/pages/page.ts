@@ -1,4 +1,4 @@
-/** What every page is given, and the few things they all do. */
+/** What pages know of the user who is signed in, and the few things they all do. */
 import type { Context, Middleware } from 'koa';
 import type { Account } from '../accounts/account.ts';
 import type { AccountRegistry } from '../accounts/account-registry.ts';
@@ -11,21 +11,14 @@ import {
   isAlive,
 } from '../provider/browser-sessions.ts';
 import type { SessionDemands } from '../provider/session-demands.ts';
-import type { Render } from './view-data.ts';
 
-/** The host's part in a page. */
-export interface PageHost {
-  readonly render: Render;
-  readonly notices: Notices;
+/** How the forms of pages are protected (host/form-token.ts). */
+export interface FormChecks {
   /** Route step after `readForm`: stops with 403 unless the form is ours and was sent from us. */
   readonly requireFormToken: Middleware;
-  /** Route step: the headers of a page whose form can end at a client. */
-  readonly pageToClient: Middleware;
-  /** The random name of this browser, which it keeps until it is closed. */
-  browserOf(ctx: Context): string;
   /** The account for which the page was drawn from which a form is sent. */
   ownerOfForm(ctx: Context): string | undefined;
-  /** For whom the page was drawn from which a form is sent, seen from who is there now. */
+  /** For whom the page was drawn from which a form is sent, compared with who is signed in now. */
   drawnFor(ctx: Context, visitor: Visitor | undefined): DrawnFor;
 }
 
@@ -110,12 +103,6 @@ export const foundVisitor = visitors.find;
 
 /** Who is signed in, in the steps after `requireSignedIn`. */
 export const visitorIn = visitors.get;
-
-/** Their account. */
-export const signedInAccount = async (
-  ctx: Context,
-  parts: VisitorParts,
-): Promise<Account | undefined> => (await visitorOf(ctx, parts))?.account;
 
 /** Tells one session from the next, and nothing about it: 22 characters of `[A-Za-z0-9_-]`. */
 export const markOf = (visitor: Visitor | undefined): string =>

@@ -1,8 +1,14 @@
 /** `/profile`: who is signed in, what they reach, and how much there is on the other pages. */
 import type { Context } from 'koa';
+import type { Access } from '../accounts/access/access.ts';
+import type { ApiKeys } from '../accounts/api-keys/api-keys.ts';
+import type { Connections } from '../authorizations/connections.ts';
+import type { Clock } from '../base/clock.ts';
+import type { ClientRegistry } from '../clients/client-registry.ts';
 import { seeOther } from './page.ts';
-import { type RecoveryNotice, recoveryNotice } from './password/recovery-wait.ts';
-import { get, type PageParts, type Route } from './routes.ts';
+import type { PageKit } from './page-kit.ts';
+import type { RecoveryNotice, StopRecovery } from './password/stop-recovery.ts';
+import { get, type Route } from './routes.ts';
 import { accountOf } from './signed-in.ts';
 
 declare module './view-data.ts' {
@@ -21,8 +27,16 @@ declare module './view-data.ts' {
 
 const PATH = '/profile';
 
-export function profilePage(parts: PageParts): Route[] {
-  const { host, clock, access, clients, connections, apiKeys } = parts;
+export function profilePage(parts: {
+  readonly kit: PageKit;
+  readonly clock: Clock;
+  readonly access: Access;
+  readonly clients: ClientRegistry;
+  readonly connections: Connections;
+  readonly apiKeys: ApiKeys;
+  readonly stopRecovery: Pick<StopRecovery, 'notice'>;
+}): Route[] {
+  const { kit, clock, access, clients, connections, apiKeys, stopRecovery } = parts;
 
   async function show(ctx: Context): Promise<void> {
     const { id: accountId } = accountOf(ctx);
@@ -31,10 +45,10 @@ export function profilePage(parts: PageParts): Route[] {
       clients.listByOwner(accountId),
       connections.listOf(accountId),
       apiKeys.listOf(accountId),
-      recoveryNotice(parts, accountId),
+      stopRecovery.notice(accountId),
     ]);
     const live = keys.filter(({ expiresAt }) => !expiresAt || expiresAt.getTime() > clock());
-    await host.render(ctx, 'profile', {
+    await kit.render(ctx, 'profile', {
       recovery,
       organizations,
       counts: [
@@ -51,7 +65,7 @@ export function profilePage(parts: PageParts): Route[] {
   }
 
   const toProfile = (ctx: Context): void => seeOther(ctx, PATH);
-  return [get('/', toProfile), get(PATH, parts.steps.requireSignedIn, show)];
+  return [get('/', toProfile), get(PATH, kit.requireSignedIn, show)];
 }
 
 const countOf = (page: string, { length }: readonly unknown[], one: string, many: string) => ({

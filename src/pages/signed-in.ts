@@ -10,14 +10,17 @@ import type { BrowserSessions, Method } from '../provider/browser-sessions.ts';
 import { findForm, formOf, readForm } from '../provider/form.ts';
 import type { ErrorPage } from './error-page/error-page.ts';
 import type { KeptForms } from './forms/kept-forms.ts';
-import { type PageHost, seeOther, visitorIn, visitorOf } from './page.ts';
-import type { PageSteps, Redraw } from './routes.ts';
+import { type FormChecks, type Notices, seeOther, visitorIn, visitorOf } from './page.ts';
+import type { PageKit } from './page-kit.ts';
+import type { Redraw } from './routes.ts';
+import type { BrowserSignIns } from './sign-in/browser-sign-ins.ts';
 import { type Demands, STRONGER } from './sign-in/demands.ts';
-import type { KnownDevices } from './sign-in/known-devices.ts';
-import { PASSKEY_FIELD, PASSKEY_OPTIONS, type PasskeySignIns } from './sign-in/passkeys.ts';
+import type { OfferedMethods } from './sign-in/offered-methods.ts';
+import { PASSKEY_FIELD, PASSKEY_OPTIONS } from './sign-in/passkeys.ts';
 import { isPaused, type PasswordCheck } from './sign-in/password-check.ts';
 import { loginPath } from './sign-in/sign-in.ts';
-import { type UpstreamSignIns, WAY_FIELD, type WayIn } from './sign-in/upstream-ways.ts';
+import { WAY_FIELD, type WayIn } from './sign-in/upstream-ways.ts';
+import type { Render } from './view-data.ts';
 
 declare module './view-data.ts' {
   interface ViewData {
@@ -78,28 +81,30 @@ export const accountOf = (ctx: Context): Account => visitorIn(ctx).account;
 /** What was typed on this page when the session turned out to be over, if it was. */
 export const typedOf = typedForms.find;
 
-export function pageSteps(parts: {
-  host: PageHost;
+export function createPageKit(parts: {
+  render: Render;
+  notices: Notices;
+  pageToClient: Middleware;
+  forms: FormChecks;
   clock: Clock;
   accounts: AccountRegistry;
   sessions: BrowserSessions;
   checkPassword: PasswordCheck;
-  passwords: boolean;
-  upstream: Pick<UpstreamSignIns, 'begin' | 'waysOf'>;
-  /** Absent where nobody signs in with one. */
-  passkeys: Pick<PasskeySignIns, 'check' | 'has'> | undefined;
-  devices: Pick<KnownDevices, 'remember'>;
+  offered: Pick<OfferedMethods, 'passwords' | 'upstream' | 'passkeys'>;
+  signIns: Pick<BrowserSignIns, 'confirm'>;
   keptForms: KeptForms;
   demands: Pick<Demands, 'holdsBack' | 'takesPassword'>;
   errorPage: Pick<ErrorPage, 'formIsStale' | 'accountIsBusy'>;
   /** Follows those that found the form to be ours. */
   keepAnswer: Middleware;
-}): PageSteps {
-  const { host, clock, sessions, checkPassword, keptForms, errorPage, upstream, passkeys } = parts;
+}): PageKit {
+  const { render, notices, pageToClient, forms, clock, accounts, sessions, signIns } = parts;
+  const { checkPassword, offered, keptForms, demands, errorPage } = parts;
+  const { upstream, passkeys } = offered;
 
   /** For whom the page was drawn: nobody else sees it. @returns its name. */
   async function keepTyped(ctx: Context): Promise<string | undefined> {
-    const owner = host.ownerOfForm(ctx);
+    const owner = forms.ownerOfForm(ctx);
     const typed = [...formOf(ctx)].filter(([name]) => TYPED_FIELDS.includes(name));
     if (owner === undefined || typed.length === 0) return undefined;
     return keptForms.keep(ctx, typed, owner);
@@ -111,9 +116,9 @@ export function pageSteps(parts: {
   }
 
   async function requireSignedIn(ctx: Context, next: Next): Promise<void> {
-    const visitor = await visitorOf(ctx, parts);
+    const visitor = await visitorOf(ctx, { sessions, accounts });
     if (!visitor) return askToSignIn(ctx);
-    if (await parts.demands.holdsBack(ctx, visitor)) return seeOther(ctx, STRONGER);
+    if (await demands.holdsBack(ctx, visitor)) return seeOther(ctx, STRONGER);
     if (ctx.query.form !== undefined) await findTyped(ctx, visitor.account);
     // Whoever visits pages is not idle, with JavaScript or without. What a page listens to, is no visit.
     const isVisit = ctx.method === 'GET' && ctx.get('accept') !== 'text/event-stream';
@@ -135,7 +140,7 @@ export function pageSteps(parts: {
   const ownFormStep = (redraw: Redraw | undefined): Middleware =>
     async function requireOwnForm(ctx, next) {
       const visitor = visitorIn(ctx);
-      const drawnFor = host.drawnFor(ctx, visitor);
+      const drawnFor = forms.drawnFor(ctx, visitor);
       if (drawnFor === 'this session') return answeringBusy(ctx, next, redraw);
       const { name } = visitor.account;
       const isTheirs = drawnFor === 'another session';
@@ -195,18 +200,17 @@ export function pageSteps(parts: {
     const form = findForm(ctx) ?? new URLSearchParams();
     const way = form.get(WAY_FIELD);
     if (way !== null) return confirmThere(ctx, way);
-    const takesPassword = parts.passwords && (await parts.demands.takesPassword(account.id));
+    const takesPassword = offered.passwords && (await demands.takesPassword(account.id));
     const proof = await proofIn(ctx, form, takesPassword);
     if (proof && proof.problem === undefined) {
-      if (!(await sessions.confirm(ctx, account, proof.method))) return askToSignIn(ctx);
-      parts.devices.remember(ctx, account);
+      if (!(await signIns.confirm(ctx, account, proof.method))) return askToSignIn(ctx);
       return next();
     }
     const ways = await upstream.waysOf(account);
     const hasPasskey = (await passkeys?.has(account)) ?? false;
     // Its form can end at a provider.
-    if (ways.length > 0) await host.pageToClient(ctx, async () => {});
-    await host.render(ctx, 'confirm-password', {
+    if (ways.length > 0) await pageToClient(ctx, async () => {});
+    await render(ctx, 'confirm-password', {
       action: ctx.url,
       email: account.email,
       hasPassword: takesPassword && (account.hasPassword || !(ways.length > 0 || hasPasskey)),
@@ -231,8 +235,13 @@ export function pageSteps(parts: {
     });
   }
 
-  const form = [readForm, host.requireFormToken, parts.keepAnswer];
+  const form = [readForm, forms.requireFormToken, parts.keepAnswer];
   return {
+    render,
+    notices,
+    pageToClient,
+    drawnFor: forms.drawnFor,
+    visitorOf: (ctx) => visitorOf(ctx, { sessions, accounts }),
     form,
     requireSignedIn,
     ownForm: (redraw) => [...form, requireSignedIn, ownFormStep(redraw)],

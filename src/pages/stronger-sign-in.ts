@@ -1,9 +1,11 @@
 /** `/profile/stronger-sign-in`: where who needs more than a password adds a passkey or links a provider. */
 import type { Context } from 'koa';
-import { wayInWords } from '../accounts/ways-in.ts';
+import { type WaysIn, wayInWords } from '../accounts/ways-in.ts';
 import { seeOther, visitorIn } from './page.ts';
-import { get, type PageParts, type Route } from './routes.ts';
-import { STRONGER } from './sign-in/demands.ts';
+import type { PageKit } from './page-kit.ts';
+import { get, type Route } from './routes.ts';
+import { type Demands, STRONGER } from './sign-in/demands.ts';
+import type { OfferedMethods } from './sign-in/offered-methods.ts';
 import type { WayIn } from './sign-in/upstream-ways.ts';
 import { type Moment, momentOf } from './words/moment.ts';
 
@@ -25,27 +27,33 @@ declare module './view-data.ts' {
   }
 }
 
-export function strongerSignInPage(parts: PageParts): Route[] {
-  const { host, demands, waysIn, upstream, passkeySignIns } = parts;
+export function strongerSignInPage(parts: {
+  readonly kit: PageKit;
+  readonly demands: Pick<Demands, 'of'>;
+  readonly waysIn: Pick<WaysIn, 'of'>;
+  readonly offered: Pick<OfferedMethods, 'upstream' | 'passkeys'>;
+}): Route[] {
+  const { kit, demands, waysIn, offered } = parts;
+  const { upstream, passkeys } = offered;
 
   async function show(ctx: Context): Promise<void> {
     const visitor = visitorIn(ctx);
     const demand = await demands.of(ctx, visitor);
     if (!demand) return seeOther(ctx, '/profile');
     // Its form can end at a provider.
-    if (upstream.ways.length > 0) await host.pageToClient(ctx, async () => {});
+    if (upstream.ways.length > 0) await kit.pageToClient(ctx, async () => {});
     const held = await waysIn.of(visitor.account.id);
-    await host.render(ctx, 'stronger-sign-in', {
-      notice: await host.notices.take(ctx),
+    await kit.render(ctx, 'stronger-sign-in', {
+      notice: await kit.notices.take(ctx),
       until: momentOf(demand.until),
       isOver: demand.isOver,
       held: held.filter(({ isStrong }) => isStrong).map(wayInWords),
-      addPasskeyUrl: passkeySignIns && '/profile/security/passkeys/new',
+      addPasskeyUrl: passkeys && '/profile/security/passkeys/new',
       linkable: upstream.strongWays,
       isFromProvider: visitor.session.method === 'upstream',
       linkUrl: '/profile/security/ways',
     });
   }
 
-  return [get(STRONGER, parts.steps.requireSignedIn, show)];
+  return [get(STRONGER, kit.requireSignedIn, show)];
 }

@@ -116,13 +116,15 @@ export interface AuthorizationServer {
 
 /** Builds the engine with its adapter, policy, values and error texts in place. */
 export function createAuthorizationServer(parts: ProviderParts): AuthorizationServer {
-  const { settings, clock, store, clients, accounts, connections, endings, demands } = parts;
+  const { settings, clock, log, store, upstreamSessions, clients, accounts, people } = parts;
+  const { access, sessionList, demands, connections, apiKeys, activity, endings, mail } = parts;
+  const { createAttemptLimit, outcomes, changeStreams, problems, requests, lastUsed } = parts;
   const { issuer } = settings;
   const machineTokens = createMachineTokens(store);
   const authorizations = createAuthorizations({
     store,
     clients,
-    people: parts.people,
+    people,
     clock,
     keys: settings.secrets.tokenKeys,
     lifetimes: settings.tokens,
@@ -131,16 +133,16 @@ export function createAuthorizationServer(parts: ProviderParts): AuthorizationSe
     accounts,
     connections,
     authorizations,
-    approvals: createApprovals(parts),
+    approvals: createApprovals({ access, activity, connections, mail }),
     testRedirectUri: testRedirectUri(issuer),
   });
-  const waiting = parts.createAttemptLimit({
+  const waiting = createAttemptLimit({
     name: 'waiting_sign_ins',
     attempts: settings.limits.waitingSignInsPerAddress,
     // Shorter than they may wait: past the limit nobody is asked before the window ends.
     windowSeconds: 600,
     whenAway: 'count here',
-    log: parts.log,
+    log,
   });
   const adapter = storeAdapter({ store, waiting, settings });
   const mayAct = async (session: StoredSession | undefined, ctx: Context | undefined) => {
@@ -163,15 +165,22 @@ export function createAuthorizationServer(parts: ProviderParts): AuthorizationSe
     issuer,
     engineConfiguration({ settings, accounts, mayAct, policy, adapter, renderError }),
   );
-  const failures = createFailureLimits(parts);
+  const failures = createFailureLimits({ settings, createAttemptLimit, log, outcomes });
   const authentication = createClientAuthentication({
     clients,
     failures,
-    lastUsed: parts.lastUsed,
+    lastUsed,
     issuer,
   });
-  const writes = createSessionWrites({ ...parts, provider, mayAct });
-  const sessions = createBrowserSessions({ ...parts, provider, writes });
+  const writes = createSessionWrites({ provider, store, clock, settings, sessionList, mayAct });
+  const sessions = createBrowserSessions({
+    provider,
+    upstreamSessions,
+    store,
+    writes,
+    settings,
+    clock,
+  });
   const tests = createClientTests({
     issuer,
     clients,
@@ -190,7 +199,7 @@ export function createAuthorizationServer(parts: ProviderParts): AuthorizationSe
       showError: parts.showError,
     }),
   });
-  listenToEvents(provider, parts);
+  listenToEvents(provider, { log, problems, requests, outcomes });
 
   const interactions = createInteractions({ provider, store, accounts, sessions, clock });
   const handOver = handOverToApp(parts.showHandover) as Middleware;
@@ -200,31 +209,42 @@ export function createAuthorizationServer(parts: ProviderParts): AuthorizationSe
       return composed(ctx, next);
     },
     token: tokenEndpoint({
-      ...parts,
       authentication,
       failures,
       authorizations,
       machineTokens,
+      endings,
+      problems,
+      requests,
+      lastUsed,
+      outcomes,
+      log,
+      clock,
       machineTokenLifetime: settings.tokens.machineAccessTokenSeconds,
     }),
     introspection: introspection({
-      ...parts,
       issuer,
       authentication,
       authorizations,
       machineTokens,
+      clients,
+      people,
+      access,
+      apiKeys,
+      lastUsed,
+      outcomes,
     }),
     introspectionChanges: introspectionChanges({
-      ...parts,
       authentication,
+      changeStreams,
       maxPerClient: settings.limits.changeStreamsPerClient,
     }),
     revocation: [
-      noteRevocation(parts.requests),
+      noteRevocation(requests),
       ...revocation({ authentication, authorizations, machineTokens, endings }),
     ],
     revokeCurrentToken: [
-      noteRevocation(parts.requests),
+      noteRevocation(requests),
       ...revokeCurrentToken({ authorizations, machineTokens, endings, clients, failures }),
     ],
     interactions,

@@ -2,23 +2,16 @@
 import type { RequestListener } from 'node:http';
 import type { Context } from 'koa';
 import type { Logger } from 'pino';
-import { createOrganizationEnds } from '../accounts/access/organization-ends.ts';
 import { createAccountMail } from '../accounts/mail/account-mail.ts';
 import { createMailBeside, createSendMail } from '../accounts/mail/mail.ts';
-import { createPasswordChanges } from '../accounts/passwords/changes.ts';
-import { createRecoveryWaits } from '../accounts/passwords/recovery-waits.ts';
+import { createPasswordLinkRequests } from '../accounts/passwords/link-mail.ts';
 import { createShownOnce } from '../accounts/shown-once.ts';
-import { createSignIn } from '../accounts/sign-in.ts';
-import { createSignInLimits } from '../accounts/sign-in-limits.ts';
 import { createStrongerSignIns } from '../accounts/stronger-sign-ins.ts';
-import { createWaysIn } from '../accounts/ways-in.ts';
-import { createDisconnect, type Endings } from '../authorizations/endings.ts';
-import { createOrganizationEndings } from '../authorizations/organization-endings.ts';
+import type { Endings } from '../authorizations/endings.ts';
 import type { CreateAttemptLimit } from '../base/attempt-limits.ts';
 import type { Clock } from '../base/clock.ts';
 import { createSeals } from '../base/seals.ts';
 import type { Settings } from '../config/settings.ts';
-import { createApiCalls } from '../host/api-calls.ts';
 import { createFormTokens } from '../host/form-token.ts';
 import { createHost } from '../host/host.ts';
 import { createMetrics, type Metrics } from '../host/metrics/metrics.ts';
@@ -26,39 +19,31 @@ import { createOwnRequests } from '../host/own-requests.ts';
 import { securityHeaders } from '../host/security-headers.ts';
 import { createRender } from '../host/views.ts';
 import { createErrorPage } from '../pages/error-page/error-page.ts';
-import { createFirstSignIn } from '../pages/first-sign-in/question.ts';
 import { keptAnswers } from '../pages/forms/kept-answers.ts';
-import { createKeptForms } from '../pages/forms/kept-forms.ts';
 import { createNotices } from '../pages/forms/notices.ts';
-import { foundVisitor, type PageHost, visitorOf } from '../pages/page.ts';
-import { routesOfPages } from '../pages/pages.ts';
-import { createLinkRequests, FORGOT_PASSWORD } from '../pages/password/forgot-password.ts';
-import { createEndingChoices } from '../pages/password/recovery.ts';
+import { foundVisitor, visitorOf } from '../pages/page.ts';
 import type { Route } from '../pages/routes.ts';
 import { refreshSession } from '../pages/sign-in/current-session.ts';
-import { createDemands, type Demands } from '../pages/sign-in/demands.ts';
-import { createKnownDevices } from '../pages/sign-in/known-devices.ts';
-import { createPasskeySignIns } from '../pages/sign-in/passkeys.ts';
-import { createPasswordCheck, refusePasswords } from '../pages/sign-in/password-check.ts';
-import { createRecordSignIn } from '../pages/sign-in/signing-in.ts';
-import { createWaitingSignIn } from '../pages/sign-in/waiting-sign-in.ts';
-import { pageSteps } from '../pages/signed-in.ts';
-import { createUpstream } from '../pages/upstream/upstream.ts';
+import type { Demands } from '../pages/sign-in/demands.ts';
+import { createPageKit } from '../pages/signed-in.ts';
 import { fromOf } from '../pages/words/browser.ts';
 import type { ChangeStreams } from '../provider/introspection-changes.ts';
 import { createAuthorizationServer } from '../provider/provider.ts';
 import { createSessionDemands } from '../provider/session-demands.ts';
 import type { Database } from '../storage/queries.ts';
 import type { TokenStore } from '../storage/token-store.ts';
+import { listPages } from './pages.ts';
 import type { Registries } from './registries.ts';
+import { wireSignIn } from './sign-in.ts';
 
 /** What outlives a change of settings: the stores, and what remembers for them. */
-export interface ApplicationParts extends Omit<Registries, 'close'> {
+export interface ApplicationParts {
   readonly settings: Settings;
   readonly clock: Clock;
   readonly log: Logger;
   readonly database: Database;
   readonly store: TokenStore;
+  readonly registries: Omit<Registries, 'close'>;
   readonly createAttemptLimit: CreateAttemptLimit;
   /** Outlive a reload, or every counter would begin anew. Made here where nobody looks. */
   readonly metrics?: Metrics;
@@ -77,208 +62,158 @@ export interface Application {
 
 /** Builds the provider, the pages and the host. Opens nothing. */
 export function createApplication(parts: ApplicationParts): Application {
-  const { settings, clock, log, database, store, accounts, activity, createAttemptLimit } = parts;
-  const { limits, issuer, secrets } = settings;
-  const { passwords } = settings.signIn;
-  const { metrics = createMetrics() } = parts;
+  const { settings, clock, log, database, store, registries } = parts;
+  const { createAttemptLimit, endings, changeStreams, metrics = createMetrics() } = parts;
+  const { accounts, clients } = registries;
+  const { issuer } = settings;
+  const { providers, passwords } = settings.signIn;
+  const keys = settings.secrets.cookieKeys;
   const { outcomes } = metrics;
-  const formTokens = createFormTokens({ issuer, keys: secrets.cookieKeys });
+
+  // What pages are drawn with
+  const formTokens = createFormTokens({ issuer, keys });
   // The server, which is made below, shows pages itself. Without a store a page names nobody.
-  const seen = {
-    visitorOf: (ctx: Context) =>
-      visitorOf(ctx, { sessions: server.sessions, accounts }).catch(() => foundVisitor(ctx)),
-  };
-  const demandOn: Demands['of'] = (...asked) => demands.of(...asked);
-  const render = createRender({ formTokens, ...seen, demandOn });
+  const visitorOrNobody = (ctx: Context) =>
+    visitorOf(ctx, { sessions: server.sessions, accounts }).catch(() => foundVisitor(ctx));
+  const demandOn: Demands['of'] = (...asked) => signIn.demands.of(...asked);
+  const render = createRender({ formTokens, visitorOf: visitorOrNobody, demandOn });
+  const notices = createNotices({ issuer, keys, clock, visitorOf: visitorOrNobody });
   const strongerSignIns = createStrongerSignIns({ database, clock, signIn: settings.signIn });
-  const { providers } = settings.signIn;
-  const sessionDemands = createSessionDemands({ ...strongerSignIns, providers });
-  const recoveryWaits = createRecoveryWaits({
-    ...parts,
-    strongerSignIns,
-    links: parts.passwordLinks,
-    waitSeconds: settings.signIn.recoveryWaitSeconds,
-  });
+  const { demandOn: demandOnAccount } = strongerSignIns;
+  const sessionDemands = createSessionDemands({ demandOn: demandOnAccount, providers });
   const errorPage = createErrorPage({
     render,
-    clients: parts.clients,
+    clients,
     async visitorOf(ctx) {
-      const visitor = await seen.visitorOf(ctx);
+      const visitor = await visitorOrNobody(ctx);
       // The error page is shown even if the database does not answer.
       const mayAct = visitor && sessionDemands.mayAct(visitor.session, ctx).catch(() => false);
       return (await mayAct) ? visitor : undefined;
     },
   });
-  const shownOnce = createShownOnce({ store, clock });
+
+  // Mail
   const beside = createMailBeside({ log, outcomes });
   const sendMail = settings.mail && createSendMail(settings.mail);
   const mail = sendMail && createAccountMail({ issuer, accounts, sendMail, beside, clock });
+
+  // The OAuth endpoints
+  const shownOnce = createShownOnce({ store, clock });
   const server = createAuthorizationServer({
-    ...parts,
+    settings,
+    clock,
+    log,
+    store,
+    upstreamSessions: registries.upstreamSessions,
+    clients,
+    accounts,
+    people: registries.people,
+    access: registries.access,
+    sessionList: registries.sessionList,
+    demands: sessionDemands,
+    connections: registries.connections,
+    apiKeys: registries.apiKeys,
+    activity: registries.activity,
+    endings,
+    shownOnce,
+    createAttemptLimit,
+    outcomes,
+    changeStreams,
+    problems: registries.clientProblems,
+    requests: registries.clientRequests,
+    lastUsed: registries.lastUsed,
     mail: mail && {
       tell: (ctx, accountId, about) =>
         mail.tell(accountId, 'new_connection', { ...fromOf(ctx), about }),
     },
-    demands: sessionDemands,
-    shownOnce,
-    outcomes,
-    problems: parts.clientProblems,
-    requests: parts.clientRequests,
     showError: errorPage.showAuthorizationError,
     showHandover: (ctx, app) => render(ctx, 'handed-over', app),
   });
+  const { sessions } = server;
 
-  const { interactions, sessions } = server;
-  const host: PageHost = {
-    ...formTokens,
-    render,
-    notices: createNotices({ issuer, keys: secrets.cookieKeys, clock, ...seen }),
-    pageToClient: securityHeaders(issuer).pageToClient,
-  };
-  const devices = createKnownDevices({ issuer, keys: secrets.cookieKeys, clock });
-  const hourlyLimit = (name: string, attempts: number) =>
-    createAttemptLimit({ name, attempts, windowSeconds: 3_600, whenAway: 'count here', log });
-  const linkRequests =
-    passwords && sendMail
-      ? createLinkRequests({ ...parts, issuer, beside, sendMail, hourlyLimit })
-      : undefined;
-  const forgotPasswordUrl = linkRequests && FORGOT_PASSWORD;
-  const checkPassword = passwords
-    ? createPasswordCheck({
-        accounts,
-        activity,
-        devices,
-        log,
-        outcomes,
-        forgotPasswordUrl,
-        signIn: createSignIn({ database }),
-        limits: createSignInLimits({ settings: limits, createAttemptLimit, log }),
-      })
-    : refusePasswords;
-  const waiting = createWaitingSignIn({ issuer, interactions });
-  const demands = createDemands({
-    strongerSignIns,
-    providers,
-    sessionDemands,
-    sessions,
-    waiting,
-  });
-  const recordSignIn = createRecordSignIn({ activity, outcomes, devices, mail });
-  const disconnect = createDisconnect(parts.connections, activity);
-  const waysIn = createWaysIn({
+  // How users sign in
+  const signIn = wireSignIn({
+    settings,
+    clock,
+    log,
     database,
-    accounts,
-    activity,
-    kinds: [
-      parts.identities.waysOf(settings.signIn.providers),
-      parts.passkeys.waysOf(settings.signIn.passkeys),
-    ],
-  });
-  const endingChoices = createEndingChoices({ ...parts, disconnect, waysIn });
-  const forms = createShownOnce({ store, clock, seconds: 3_600 });
-  const limit = hourlyLimit('kept_forms', 200);
-  const keptForms = createKeptForms({ issuer, log, shownOnce: forms, limit });
-  const firstSignIn = createFirstSignIn({
-    ...parts,
-    passwords,
-    sessions,
-    keptForms,
-    endingChoices,
-  });
-  const upstream = createUpstream({
-    ...parts,
-    firstSignIn,
-    demands,
-    errorPage,
+    store,
+    registries,
+    createAttemptLimit,
     outcomes,
-    sessions,
-    interactions,
-    waiting,
-    recordSignIn,
-    disconnect,
+    server,
+    strongerSignIns,
+    sessionDemands,
+    browserOf: formTokens.browserOf,
+    notices,
+    errorPage,
     mail,
-    notices: host.notices,
   });
-  const passkeySignIns = settings.signIn.passkeys
-    ? createPasskeySignIns({ ...parts, mail, outcomes, browserOf: formTokens.browserOf })
-    : undefined;
-  const answers = keptAnswers({ forms: keptForms, sessions, accounts, demands });
-  const steps = pageSteps({
-    host,
-    demands,
+  const { demands, hourlyLimit, keptForms } = signIn;
+
+  // Pages
+  const { keepAnswer, showAnswer } = keptAnswers({
+    forms: keptForms,
+    visitorOf: (ctx) => visitorOf(ctx, { sessions, accounts }),
+    holdsBack: demands.holdsBack,
+  });
+  const kit = createPageKit({
+    render,
+    notices,
+    pageToClient: securityHeaders(issuer).pageToClient,
+    forms: formTokens,
     clock,
     accounts,
     sessions,
-    checkPassword,
-    passwords,
-    upstream: upstream.signIns,
-    passkeys: passkeySignIns,
-    devices,
-    errorPage,
+    checkPassword: signIn.checkPassword,
+    offered: signIn.offered,
+    signIns: signIn.signIns,
     keptForms,
-    keepAnswer: answers.keepAnswer,
+    demands,
+    errorPage,
+    keepAnswer,
   });
+  const linkRequests =
+    passwords && sendMail
+      ? createPasswordLinkRequests({
+          issuer,
+          accounts,
+          links: registries.passwordLinks,
+          sendMail,
+          perAccount: hourlyLimit('forgot_account', 3),
+          beside,
+        })
+      : undefined;
+  const pages = listPages({
+    settings,
+    clock,
+    database,
+    registries,
+    endings,
+    server,
+    signIn,
+    strongerSignIns,
+    sessionDemands,
+    kit,
+    errorPage,
+    mail,
+    linkRequests,
+    shownOnce,
+    seals: createSeals('consent', keys),
+    postForm: createOwnRequests({ issuer, handler: () => handle }),
+  });
+
+  const { requireSameOrigin } = formTokens;
   const { app, routes } = createHost({
     settings,
     log,
     server,
     errorPage,
-    showAnswer: answers.showAnswer,
+    showAnswer,
     observeRequest: metrics.observeRequest,
-    refreshSession: refreshSession({
-      sessions,
-      accounts,
-      requireSameOrigin: formTokens.requireSameOrigin,
-    }),
-    upstreamLogouts: upstream.logouts,
-    pages: routesOfPages({
-      ...parts,
-      demands,
-      sessionDemands,
-      host,
-      steps,
-      issuer,
-      limits,
-      sessions,
-      interactions,
-      shownOnce,
-      checkPassword,
-      devices,
-      errorPage,
-      forgotPasswordUrl,
-      mail,
-      keptForms,
-      linkRequests,
-      authorizations: server.authorizations,
-      clientTests: server.clientTests,
-      disconnect,
-      organizationEndings: createOrganizationEndings({
-        ...parts,
-        ends: createOrganizationEnds(parts),
-      }),
-      waysIn,
-      endingChoices,
-      firstSignIn,
-      passwordChanges: createPasswordChanges({
-        ...parts,
-        links: parts.passwordLinks,
-        recoveryWaits,
-      }),
-      recovery: {
-        waits: recoveryWaits,
-        stopLinks: createSeals('stop recovery', secrets.cookieKeys),
-        waitSeconds: settings.signIn.recoveryWaitSeconds,
-      },
-      waiting,
-      upstream: upstream.signIns,
-      passkeySignIns,
-      passwords,
-      recordSignIn,
-      seals: createSeals('consent', secrets.cookieKeys),
-      lifetimes: settings.tokens,
-      postForm: createOwnRequests({ issuer, handler: () => handle }),
-      api: settings.api && { ...settings.api, call: createApiCalls(settings.api) },
-    }),
+    refreshSession: refreshSession({ sessions, accounts, requireSameOrigin }),
+    upstreamLogouts: signIn.upstreamLogouts,
+    pages,
   });
   const handle = app.callback();
 

@@ -1,13 +1,9 @@
 /** The only wiring: the stores, what remembers for them, the application, and who may reach it. */
-import type { Server } from 'node:http';
+import type { RequestListener, Server } from 'node:http';
 import { hostname } from 'node:os';
 import type { Logger } from 'pino';
-import { createActivity } from '../accounts/activity/activity.ts';
 import { seedDemo } from '../accounts/demo.ts';
-import { keyEmails } from '../accounts/email.ts';
 import { createEndings, reportRevived } from '../authorizations/endings.ts';
-import { createEndsRepeater } from '../authorizations/repeated-ends.ts';
-import { createRevocations } from '../authorizations/revocations.ts';
 import type { Clock } from '../base/clock.ts';
 import { neededCredentials } from '../config/operators-listener.ts';
 import { createReload } from '../config/reload.ts';
@@ -16,19 +12,15 @@ import { createForwardedWatch } from '../host/forwarded-watch.ts';
 import { addressOf, createDeparture, drain, listenOnHost } from '../host/listeners.ts';
 import { createMetrics } from '../host/metrics/metrics.ts';
 import { createOperatorsHost } from '../host/operators-host.ts';
-import { createClockWatch, createReadiness } from '../host/readiness.ts';
-import { lastImport } from '../import/report.ts';
 import { createChangeStreams } from '../provider/introspection-changes.ts';
-import { listenForChanges } from '../storage/change-feed.ts';
 import { startCleaning } from '../storage/cleaning.ts';
-import { openDatabase } from '../storage/database.ts';
 import { startKeySightings } from '../storage/key-sightings.ts';
-import { measuredDatabase, measuredStore } from '../storage/measured-store.ts';
-import { requireSchema } from '../storage/migrate.ts';
-import { openTokenStore } from '../storage/open-token-store.ts';
 import { createApplication } from './application.ts';
+import { cleaningJobs } from './cleaning-jobs.ts';
+import { createCurrentApplication } from './current-application.ts';
 import { describeNode } from './node-description.ts';
 import { createRegistries } from './registries.ts';
+import { openStores } from './stores.ts';
 
 export interface ServiceParts {
   readonly settings: Settings;
@@ -66,82 +58,46 @@ const ownPort = ({ reusePort, port, operatorsPort }: Settings['server']): number
 export async function startService(given: ServiceParts) {
   const { settings, loadSettings, clock, log } = given;
   const { timeShift = () => 0, patience = 1 } = given;
-  const storage = { ...settings.storage, patience };
   await using opened = new AsyncDisposableStack();
   const metrics = createMetrics();
   const { outcomes } = metrics;
-  const database = measuredDatabase(
-    await openDatabase({ ...storage, sharing: 'own' }),
-    metrics.observeStore('database'),
-  );
-  opened.defer(() => database.close());
-  await requireSchema(database, storage);
-  for (const conflict of await keyEmails(database)) {
-    log.warn(conflict, 'two accounts have the same email address: one of them cannot sign in');
-  }
-  const changes = await listenForChanges(database, patience);
-  opened.defer(() => changes.close());
-  const recordedEnds = createRevocations({
-    database,
-    clock,
-    activity: createActivity({ database, clock }),
-    log,
-  });
-  const repeater = createEndsRepeater({ revocations: recordedEnds, clock });
-  const guarding = { repeater, changes, log, onRepeat: outcomes.endsRepeated };
-  const tokens = await openTokenStore({ ...storage, database, clock, timeShift, guarding });
-  const { limits, time } = tokens;
-  const store = measuredStore(tokens.store, metrics.observeStore('tokens'));
-  opened.defer(() => store.close());
-  const readiness = createReadiness({
-    clock,
-    timeShift,
-    onAnswer: createClockWatch(log),
-    probes: {
-      database: () => database.ping(),
-      tokens: time && (async () => (await Promise.all([time(), store.ping()]))[0]),
-    },
-  });
-  metrics.watch({
-    stores: readiness.stores,
-    connections: () => database.connections(),
-    isFeedLive: () => changes.isLive,
-    lastImport: () => lastImport(database),
-  });
 
-  // A clock that differs is said at the start, and not first when somebody asks.
-  await readiness.ask();
+  const stores = await openStores({ settings, clock, timeShift, log, patience, metrics, opened });
+  const { database, changes, store, limits, readiness } = stores;
 
-  const { rememberedPeople: mostRemembered } = storage;
   const registries = createRegistries({
     database,
     changes,
     clock,
     log,
     issuer: settings.issuer,
-    mostRemembered,
+    mostRemembered: settings.storage.rememberedPeople,
   });
   opened.defer(() => registries.close());
-  const { activity, revocations, requestStreams } = registries;
+  const { revocations, requestStreams } = registries;
   const isSeeded = settings.demo && (await seedDemo({ database, clock }));
 
-  const { createAttemptLimit } = limits;
   const endings = createEndings({ store, revocations, clock, changes });
   const changeStreams = createChangeStreams(changes);
-  const parts = {
-    clock,
+  const current = createCurrentApplication({
+    settings,
     log,
-    metrics,
-    database,
-    store,
-    endings,
-    changeStreams,
-    createAttemptLimit,
-    ...registries,
-  };
-  const build = (next: Settings) => createApplication({ ...parts, settings: next });
-  let current = { settings, application: build(settings) };
-  opened.defer(() => current.application.close());
+    build: (next) =>
+      createApplication({
+        settings: next,
+        clock,
+        log,
+        metrics,
+        database,
+        store,
+        registries,
+        endings,
+        changeStreams,
+        createAttemptLimit: limits.createAttemptLimit,
+      }),
+  });
+  opened.defer(current.close);
+
   const forwarded = createForwardedWatch(() => void keySightings.beat());
   let isListening = false;
   const keySightings = await startKeySightings({
@@ -155,114 +111,89 @@ export async function startService(given: ServiceParts) {
         settings: current.settings,
         readiness,
         isListening,
-        redisIdentity: tokens.identity,
+        redisIdentity: stores.redisIdentity,
         isForwarded: forwarded.isSeen,
       }),
   });
   opened.defer(() => keySightings.stop());
-
-  const before = (seconds: number): Date => new Date(clock() - seconds * 1000);
-  const unkept = (): Date => before(current.settings.activity.retentionSeconds);
-  const signedOut = (): Date => before(current.settings.sessions.absoluteSeconds);
-  async function carryOut(): Promise<number> {
-    const ended = await endings.carryOut();
-    if (ended > 0)
-      log.warn({ ended }, 'ends that a node began and did not finish were carried out');
-    return ended;
-  }
   const cleaning = startCleaning({
     log,
     outcomes,
-    jobs: {
-      tokens: store.removeExpired,
-      attempts: limits.removeExpired,
-      client_problems: registries.clientProblems.removeExpired,
-      api_keys: registries.apiKeys.removeExpired,
-      password_links: registries.passwordLinks.removeExpired,
-      browser_sessions: (limit) => registries.sessionList.removeOlderThan(signedOut(), limit),
-      upstream_sessions: registries.upstreamSessions.removeExpired,
-      passkey_challenges: registries.passkeys.removeExpired,
-      upstream_sign_outs: (limit) =>
-        registries.upstreamSessions.finishEnded(store.removeSessionByUid, limit),
-      activity: (limit) => activity.removeOlderThan(unkept(), limit),
-      revocations: (limit) => revocations.removeOlderThan(unkept(), limit),
-      machine_token_ends: revocations.removeExpired,
-      ends: carryOut,
-    },
+    jobs: cleaningJobs({
+      settings: () => current.settings,
+      clock,
+      log,
+      store,
+      limits,
+      registries,
+      endings,
+    }),
   });
   opened.defer(() => cleaning.stop());
 
-  const replacedClosing = new Set<Promise<void>>();
-  opened.defer(async () => {
-    await Promise.all(replacedClosing);
-  });
-
-  /** Builds the application anew. Requests in flight finish on the one they began on. */
+  opened.defer(current.replacedClosed);
   async function apply(next: Settings): Promise<void> {
-    const replaced = current.application;
-    current = { settings: next, application: build(next) };
+    current.replace(next);
     changes.forgetEverything();
-    registries.requestStreams.reopen();
-    log.level = next.log.level;
-    // What it still does may take its time, such as a mail that is on its way.
-    const closing = replaced
-      .close()
-      .catch((err: unknown) => log.error({ err }, 'what was replaced did not end cleanly'))
-      .finally(() => replacedClosing.delete(closing));
-    replacedClosing.add(closing);
+    requestStreams.reopen();
     await keySightings.note();
   }
+  const reload = createReload({ settings, loadSettings, apply, log, outcomes });
 
   // Beside the start, which it neither delays nor hinders.
   const looked = reportRevived(endings, log);
   opened.defer(() => looked);
 
-  const reload = createReload({ settings, loadSettings, apply, log, outcomes });
-
-  const listeners: Server[] = [];
-  opened.defer(async () => {
-    await Promise.all(listeners.map(drain));
-  });
-  // Each would be in flight until it is cut.
-  opened.defer(() => void [changeStreams, requestStreams].map((streams) => streams.end()));
-  const { server } = settings;
   const departure = createDeparture();
-  const everyone = await listenOnHost(
-    (request, response) => {
+  const { everyone, operators } = await listen({
+    server: settings.server,
+    log,
+    patience,
+    departure,
+    opened,
+    handle(request, response) {
       forwarded.see(request);
       return current.application.handle(request, response);
     },
-    server.port,
-    server.host,
-    {
-      ServerResponse: departure.ServerResponse,
-      maxConnections: server.maxConnections,
-      reusePort: server.reusePort,
-      patience,
+    handleOperators: createOperatorsHost({
       log,
+      reload,
+      readiness,
+      metrics: metrics.text,
+      operatorsHost: settings.server.operatorsHost,
+      reloadCredentials: () =>
+        neededCredentials(settings.server.operatorsHost, current.settings.secrets),
+    }).callback(),
+    endStreams() {
+      changeStreams.end();
+      requestStreams.end();
     },
-  );
-  listeners.push(...everyone);
-  const operatorsApp = createOperatorsHost({
-    log,
-    reload,
-    readiness,
-    metrics: metrics.text,
-    operatorsHost: server.operatorsHost,
-    reloadCredentials: () => neededCredentials(server.operatorsHost, current.settings.secrets),
   });
-  const { operatorsPort, operatorsHost } = server;
-  const operators = await listenOnHost(operatorsApp.callback(), operatorsPort, operatorsHost, {
-    log,
-  });
-  listeners.push(...operators);
   isListening = true;
   await keySightings.beat();
 
   const shutdownDelayMs = (): number => current.settings.server.shutdownDelaySeconds * 1000;
   const closing = opened.move();
   return {
-    ...registries,
+    people: registries.people,
+    clients: registries.clients,
+    removeClient: registries.removeClient,
+    accounts: registries.accounts,
+    access: registries.access,
+    takenNames: registries.takenNames,
+    sessionList: registries.sessionList,
+    connections: registries.connections,
+    activity: registries.activity,
+    apiKeys: registries.apiKeys,
+    identities: registries.identities,
+    upstreamSessions: registries.upstreamSessions,
+    passkeys: registries.passkeys,
+    passwordLinks: registries.passwordLinks,
+    revocations: registries.revocations,
+    clientProblems: registries.clientProblems,
+    clientRequests: registries.clientRequests,
+    requestStreams: registries.requestStreams,
+    lastUsed: registries.lastUsed,
     settings,
     isSeeded,
     database,
@@ -295,4 +226,36 @@ export async function startService(given: ServiceParts) {
     /** Answers what is in flight, then closes everything, the last opened first. */
     close: () => closing.disposeAsync(),
   };
+}
+
+/** Opens both listeners. They are closed before what they need, the streams first. */
+async function listen(parts: {
+  readonly server: Settings['server'];
+  readonly log: Logger;
+  readonly patience: number;
+  readonly departure: ReturnType<typeof createDeparture>;
+  readonly opened: AsyncDisposableStack;
+  readonly handle: RequestListener;
+  readonly handleOperators: RequestListener;
+  readonly endStreams: () => void;
+}) {
+  const { server, log, patience, departure, opened, handle, handleOperators, endStreams } = parts;
+  const listeners: Server[] = [];
+  opened.defer(async () => {
+    await Promise.all(listeners.map(drain));
+  });
+  // End event streams first: drain would wait for each until it is cut.
+  opened.defer(endStreams);
+  const everyone = await listenOnHost(handle, server.port, server.host, {
+    ServerResponse: departure.ServerResponse,
+    maxConnections: server.maxConnections,
+    reusePort: server.reusePort,
+    patience,
+    log,
+  });
+  listeners.push(...everyone);
+  const { operatorsPort, operatorsHost } = server;
+  const operators = await listenOnHost(handleOperators, operatorsPort, operatorsHost, { log });
+  listeners.push(...operators);
+  return { everyone, operators };
 }

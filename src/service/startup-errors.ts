@@ -1,5 +1,4 @@
 /** What went wrong outside the program, in words for whoever runs it: at a start, and of any command. */
-
 import { Refusal } from '../base/refusal.ts';
 import { ConfigurationProblems } from '../config/problems.ts';
 import { PASSWORDS_IN_URLS } from '../config/urls.ts';

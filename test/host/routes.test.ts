@@ -102,10 +102,10 @@ GET /profile/security/password/reset: requireSignedIn back
 POST /profile/security/password/reset: OWN FORM reset
 GET /profile/security/sessions/:uid/sign-out: requireSignedIn backToPage
 POST /profile/security/sessions/:uid/sign-out: OWN FORM signOutThere
-GET /profile/security/mail: requireSignedIn backToPage
-POST /profile/security/mail: OWN FORM requireRecentSignIn chooseMail
 GET /profile/security/sign-out-everywhere: requireSignedIn backToPage
 POST /profile/security/sign-out-everywhere: OWN FORM signOutEverywhere
+GET /profile/security/mail: requireSignedIn backToPage
+POST /profile/security/mail: OWN FORM requireRecentSignIn chooseMail
 GET /profile/security/first-sign-in: requireSignedIn show
 POST /profile/security/first-sign-in: OWN FORM requireRecentSignIn end
 GET /profile/stronger-sign-in: requireSignedIn show

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import type { Context } from 'koa';
 import type { Account } from '../../src/accounts/account.ts';
 import type { AccountRegistry } from '../../src/accounts/account-registry.ts';
-import { signedInAccount } from '../../src/pages/page.ts';
+import { visitorOf } from '../../src/pages/page.ts';
 import type { BrowserSessions } from '../../src/provider/browser-sessions.ts';
 
 describe('who is signed in', () => {
@@ -25,10 +25,11 @@ describe('who is signed in', () => {
     };
     const sessions = { current: async () => session } as Partial<BrowserSessions>;
     const accounts = { find: async () => known } as Partial<AccountRegistry>;
-    return signedInAccount(
+    const visitor = await visitorOf(
       { state: {} } as Context,
       { sessions, accounts } as { sessions: BrowserSessions; accounts: AccountRegistry },
     );
+    return visitor?.account;
   }
 
   it('is whose session is of the present generation, not of an earlier one', async () => {

@@ -63,6 +63,7 @@ export function createRecoveryWaits(parts: {
     );
 
   return {
+    waitSeconds,
     /** The recovery that was started for an account, if it is neither done nor cancelled nor too old. */
     find,
 

@@ -1,8 +1,8 @@
 /** What came of it, counted: tokens, sign-ins, mail, the work beside the requests. */
 import { Counter, Gauge, type Registry } from 'prom-client';
+import type { SignInOutcomes } from '../../pages/sign-in/browser-sign-ins.ts';
 import type { PasskeyOutcomes } from '../../pages/sign-in/passkeys.ts';
 import type { PasswordOutcomes } from '../../pages/sign-in/password-check.ts';
-import type { SignInOutcomes } from '../../pages/sign-in/signing-in.ts';
 import { UPSTREAM_OUTCOMES, type UpstreamOutcomes } from '../../pages/sign-in/upstream-ways.ts';
 import type { ProviderOutcomes } from '../../provider/outcomes.ts';
 

@@ -2,7 +2,7 @@
 import type { Context } from 'koa';
 import { formOf } from '../../provider/form.ts';
 import type { AuthorizationRefusal } from '../../provider/provider.ts';
-import type { PageHost } from '../page.ts';
+import type { Render } from '../view-data.ts';
 import { type NearMiss, nearMissIn } from './near-miss.ts';
 
 declare module '../view-data.ts' {
@@ -159,7 +159,7 @@ export interface ErrorPage {
 const TYPED: Readonly<Record<string, string>> = { name: 'Name', redirect_uris: 'Redirect URI' };
 
 export function createErrorPage(
-  host: Pick<PageHost, 'render'> & Parameters<typeof nearMissIn>[1],
+  host: { readonly render: Render } & Parameters<typeof nearMissIn>[1],
 ): ErrorPage {
   const draw = (
     ctx: Context,

@@ -3,13 +3,16 @@
  * account before or acts for it, for its person to end. Another person may have used an invitation.
  */
 import type { Context } from 'koa';
+import type { WaysIn } from '../../accounts/ways-in.ts';
 import { formOf } from '../../provider/form.ts';
+import type { KeptForms } from '../forms/kept-forms.ts';
 import { originInSession, seeOther } from '../page.ts';
-import type { EndingChoice } from '../password/recovery.ts';
-import { get, type PageParts, post, type Route } from '../routes.ts';
+import type { PageKit } from '../page-kit.ts';
+import type { EndingChoice, EndingChoices } from '../password/recovery.ts';
+import { get, post, type Route } from '../routes.ts';
+import type { BrowserSignIns } from '../sign-in/browser-sign-ins.ts';
 import { accountOf, typedOf } from '../signed-in.ts';
-import { fromOf } from '../words/browser.ts';
-import { FIRST_SIGN_IN, ONWARD, PASSWORD, SESSIONS, WAY } from './question.ts';
+import { FIRST_SIGN_IN, type FirstSignIn, ONWARD, PASSWORD, SESSIONS, WAY } from './question.ts';
 
 declare module '../view-data.ts' {
   interface ViewData {
@@ -31,8 +34,16 @@ const HOME = '/profile';
 const LAST = 'Then nothing would be left to sign in with. Keep one of these.';
 const ENDED = 'What you ticked has ended.';
 
-export function firstSignInPage(parts: PageParts): Route[] {
-  const { host, steps, firstSignIn, waysIn, endingChoices, keptForms, sessions, devices } = parts;
+export function firstSignInPage(parts: {
+  readonly kit: PageKit;
+  readonly firstSignIn: Pick<FirstSignIn, 'choices'>;
+  readonly waysIn: Pick<WaysIn, 'of' | 'endUnrecognized'>;
+  readonly endingChoices: Pick<EndingChoices, 'ending'>;
+  readonly keptForms: Pick<KeptForms, 'look'>;
+  readonly signIns: Pick<BrowserSignIns, 'keep'>;
+  readonly passwords: boolean;
+}): Route[] {
+  const { kit, firstSignIn, waysIn, endingChoices, keptForms, signIns, passwords } = parts;
 
   /** Reads the form first: after a confirmation at the provider the address has no parameters. */
   async function askedFor(ctx: Context) {
@@ -55,8 +66,8 @@ export function firstSignInPage(parts: PageParts): Route[] {
     const { way, kept, choices, onward } = await askedFor(ctx);
     if (!way || choices.length === 0) return seeOther(ctx, onward);
     // It may lead on to an authorization request, and so to a client.
-    await host.pageToClient(ctx, async () => {});
-    await host.render(ctx, 'first-sign-in', {
+    await kit.pageToClient(ctx, async () => {});
+    await kit.render(ctx, 'first-sign-in', {
       label: way.label,
       action: FIRST_SIGN_IN,
       choices,
@@ -79,25 +90,23 @@ export function firstSignInPage(parts: PageParts): Route[] {
       origin: originInSession(ctx),
       password: form.get(PASSWORD) === 'yes',
       sessions: form.get(SESSIONS) === 'yes',
-      passwords: parts.passwords,
+      passwords,
       rest: endingChoices.ending(ctx),
     });
     if (left === 'last') {
       ctx.status = 422;
       return draw(ctx, LAST);
     }
-    await sessions.renew(ctx, left);
-    devices.remember(ctx, left);
     const about = ticked.map(({ what }) => what).join(', ');
-    parts.mail?.tell(left.id, 'unrecognized_ended', { ...fromOf(ctx), about });
-    await host.notices.tell(ctx, onward, ENDED);
+    await signIns.keep(ctx, left, { what: 'unrecognized_ended', about });
+    await kit.notices.tell(ctx, onward, ENDED);
   }
 
   const show = (ctx: Context): Promise<void> => draw(ctx);
 
   return [
-    get(FIRST_SIGN_IN, steps.requireSignedIn, show),
-    post(FIRST_SIGN_IN, ...steps.ownForm(), steps.requireRecentSignIn, end),
+    get(FIRST_SIGN_IN, kit.requireSignedIn, show),
+    post(FIRST_SIGN_IN, ...kit.ownForm(), kit.requireRecentSignIn, end),
   ];
 }
 

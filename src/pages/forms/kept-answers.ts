@@ -1,9 +1,6 @@
 /** Pages that answer a form: each gets an address of its own, to which Back leads without a question. */
 import type { Context, Next } from 'koa';
-import type { AccountRegistry } from '../../accounts/account-registry.ts';
-import type { BrowserSessions } from '../../provider/browser-sessions.ts';
-import { seeOther, signedInAccount, visitorOf } from '../page.ts';
-import type { Demands } from '../sign-in/demands.ts';
+import { seeOther, type Visitor } from '../page.ts';
 import type { KeptForms } from './kept-forms.ts';
 
 /** The parameter that names an answer. */
@@ -25,14 +22,13 @@ interface Answer {
  */
 export function keptAnswers(parts: {
   forms: KeptForms;
-  sessions: BrowserSessions;
-  accounts: AccountRegistry;
-  demands: Pick<Demands, 'holdsBack'>;
+  visitorOf(ctx: Context): Promise<Visitor | undefined>;
+  holdsBack(ctx: Context, visitor: Visitor): Promise<boolean>;
 }) {
-  const { forms, sessions, accounts, demands } = parts;
+  const { forms, visitorOf, holdsBack } = parts;
   /** For whom the page was drawn, as its steps found. */
   const accountOf = async (ctx: Context): Promise<string | undefined> =>
-    ctx.state.accountId ?? (await signedInAccount(ctx, { sessions, accounts }))?.id;
+    ctx.state.accountId ?? (await visitorOf(ctx))?.account.id;
 
   return {
     /** Route step, after those that found the form to be ours. */
@@ -57,10 +53,10 @@ export function keptAnswers(parts: {
     /** Before the routes: shows the answer that the address names, or else the page it was about. */
     async showAnswer(ctx: Context, next: Next): Promise<void> {
       if (ctx.method !== 'GET' || ctx.query[ANSWER] === undefined) return next();
-      const visitor = await visitorOf(ctx, { sessions, accounts });
+      const visitor = await visitorOf(ctx);
       const [, area] = ctx.path.split('/');
       // Other pages need no sign-in, such as the one that says why a sign-in failed.
-      if (visitor && area === 'profile' && (await demands.holdsBack(ctx, visitor))) return next();
+      if (visitor && area === 'profile' && (await holdsBack(ctx, visitor))) return next();
       const found = await forms.look<Answer>(ctx, ctx.query[ANSWER], visitor?.account.id);
       if (found?.path !== ctx.path) return next();
       for (const [name, value] of found.headers) ctx.set(name, value);

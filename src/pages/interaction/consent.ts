@@ -1,16 +1,19 @@
 /** The consent step of an authorization request: may this client act for this person? */
 import type { Context } from 'koa';
+import type { Access } from '../../accounts/access/access.ts';
 import {
   type ComparedOrganization,
   compareAccess,
 } from '../../accounts/access/access-difference.ts';
-import type { ConnectedConsent } from '../../authorizations/connections.ts';
+import type { ConnectedConsent, Connections } from '../../authorizations/connections.ts';
+import type { Seals } from '../../base/seals.ts';
 import { type Client, isSameLinks, LINKS, type LinkKind } from '../../clients/client.ts';
 import { type Asked, askedOf } from '../../provider/approvals.ts';
 import { formOf } from '../../provider/form.ts';
-import type { PendingConsent } from '../../provider/interactions.ts';
+import type { Interactions, PendingConsent } from '../../provider/interactions.ts';
 import { seeOther } from '../page.ts';
-import type { PageParts } from '../routes.ts';
+import type { PageKit } from '../page-kit.ts';
+import type { UpstreamSignIns } from '../sign-in/upstream-ways.ts';
 import { type BarredThere, barsInWords, changesInWords, reachedInWords } from '../words/reached.ts';
 
 declare module '../view-data.ts' {
@@ -62,9 +65,17 @@ const MOST_CLAUSES = 6;
 /** The hidden field with what the page showed, sealed. */
 export const SHOWN_FIELD = 'shown';
 
-export function consentAnswers(parts: PageParts) {
-  const { host, access, connections, interactions, seals, upstream } = parts;
+export type ConsentSteps = ReturnType<typeof createConsentSteps>;
 
+export function createConsentSteps(parts: {
+  readonly kit: Pick<PageKit, 'render'>;
+  readonly access: Access;
+  readonly connections: Connections;
+  readonly interactions: Interactions;
+  readonly seals: Seals;
+  readonly upstream: Pick<UpstreamSignIns, 'askWho'>;
+}) {
+  const { kit, access, connections, interactions, seals, upstream } = parts;
   return {
     /** `GET /interaction/:uid` while it waits for a decision. */
     async show(ctx: Context, interaction: PendingConsent): Promise<void> {
@@ -81,7 +92,7 @@ export function consentAnswers(parts: PageParts) {
       const asked = askedOf(uid, accountId, client, generation);
       const organizations = compareAccess(earlier?.access ?? undefined, reached);
       const since = earlier ? sinceThen(earlier, asked, organizations) : [];
-      await host.render(ctx, 'consent', {
+      await kit.render(ctx, 'consent', {
         action: ctx.path,
         shown: seals.seal(asked),
         client: {

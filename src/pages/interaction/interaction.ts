@@ -3,20 +3,29 @@ import type { Context } from 'koa';
 import { ENDPOINT } from '../../provider/endpoints.ts';
 import { formOf } from '../../provider/form.ts';
 import type { Interactions, PendingInteraction } from '../../provider/interactions.ts';
-import { seeOther, visitorOf } from '../page.ts';
-import { get, type PageParts, post, type Route } from '../routes.ts';
-import { STRONGER } from '../sign-in/demands.ts';
-import { signInAnswers } from '../sign-in/sign-in.ts';
-import { consentAnswers, SHOWN_FIELD } from './consent.ts';
+import type { ErrorPage } from '../error-page/error-page.ts';
+import { seeOther } from '../page.ts';
+import type { PageKit } from '../page-kit.ts';
+import { get, post, type Route } from '../routes.ts';
+import { type Demands, STRONGER } from '../sign-in/demands.ts';
+import type { SignInSteps } from '../sign-in/sign-in.ts';
+import type { WaitingSignIn } from '../sign-in/waiting-sign-in.ts';
+import { type ConsentSteps, SHOWN_FIELD } from './consent.ts';
 
 type Found = Awaited<ReturnType<Interactions['find']>>;
 
 const PATH = `${ENDPOINT.interaction}/:uid`;
 
-export function interactionPage(parts: PageParts): Route[] {
-  const { host, steps, interactions, errorPage } = parts;
-  const signIn = signInAnswers(parts);
-  const consent = consentAnswers(parts);
+export function interactionPage(parts: {
+  readonly kit: PageKit;
+  readonly interactions: Pick<Interactions, 'find'>;
+  readonly errorPage: Pick<ErrorPage, 'requestIsOver' | 'formIsStale'>;
+  readonly demands: Pick<Demands, 'of'>;
+  readonly waiting: Pick<WaitingSignIn, 'begin'>;
+  readonly signIn: Pick<SignInSteps, 'showFor' | 'submitFor'>;
+  readonly consent: ConsentSteps;
+}): Route[] {
+  const { kit, interactions, errorPage, demands, waiting, signIn, consent } = parts;
 
   /** A second click, a reload, the back button and an expired request get a calm page. */
   async function pending(ctx: Context): Promise<PendingInteraction | undefined> {
@@ -34,10 +43,10 @@ export function interactionPage(parts: PageParts): Route[] {
    */
   async function isHeldBack(ctx: Context, pending: PendingInteraction): Promise<boolean> {
     if (pending.prompt === 'login' && (pending.isAgain || ctx.method !== 'GET')) return false;
-    const visitor = await visitorOf(ctx, parts);
-    const demand = visitor && (await parts.demands.of(ctx, visitor));
+    const visitor = await kit.visitorOf(ctx);
+    const demand = visitor && (await demands.of(ctx, visitor));
     if (!demand?.isOver || (pending.prompt === 'login' && demand.hasWay)) return false;
-    parts.waiting.begin(ctx, pending.uid);
+    waiting.begin(ctx, pending.uid);
     seeOther(ctx, STRONGER);
     return true;
   }
@@ -48,8 +57,8 @@ export function interactionPage(parts: PageParts): Route[] {
    */
   async function isStaleDecision(ctx: Context, found: Found): Promise<boolean> {
     if (ctx.method !== 'POST' || !formOf(ctx).has(SHOWN_FIELD)) return false;
-    const visitor = await visitorOf(ctx, parts);
-    const drawnFor = host.drawnFor(ctx, visitor);
+    const visitor = await kit.visitorOf(ctx);
+    const drawnFor = kit.drawnFor(ctx, visitor);
     if (drawnFor === 'this session') return false;
     const restart = 'restart' in found ? found.restart : undefined;
     if (!visitor) {
@@ -75,5 +84,5 @@ export function interactionPage(parts: PageParts): Route[] {
     if (interaction?.prompt === 'consent') await consent.submit(ctx, interaction);
   }
 
-  return [get(PATH, host.pageToClient, show), post(PATH, host.pageToClient, ...steps.form, submit)];
+  return [get(PATH, kit.pageToClient, show), post(PATH, kit.pageToClient, ...kit.form, submit)];
 }

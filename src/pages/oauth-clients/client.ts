@@ -1,17 +1,25 @@
 /** `/profile/oauth-clients/:id`: how a client of a person is doing, and its requests while they happen. */
 import type { Context } from 'koa';
-import type { ClientRequest } from '../../clients/client-requests.ts';
+import type { ClientProblems } from '../../clients/client-problems.ts';
+import type { ClientRegistry } from '../../clients/client-registry.ts';
+import type { ClientRequest, ClientRequests } from '../../clients/client-requests.ts';
 import type { OwnedClient } from '../../clients/client-row.ts';
-import { isAliveFor } from '../page.ts';
-import { get, type PageParts, type Route } from '../routes.ts';
+import type { RequestStreams } from '../../clients/request-streams.ts';
+import type { PageKit } from '../page-kit.ts';
+import { get, type Route } from '../routes.ts';
 import { accountOf } from '../signed-in.ts';
 import { momentOf, momentOrNothing, timeOfDay } from '../words/moment.ts';
 import type { ShownRequest } from './client-view.ts';
-import { CLIENT, headOf, type OwnClientSteps, ownClientOf, urlOf } from './own-client.ts';
+import { CLIENT, type OwnClientPages, ownClientOf, urlOf } from './own-client.ts';
 import { problemGroupsOf } from './problems.ts';
 
-export function oauthClientRoutes(parts: PageParts, own: OwnClientSteps): Route[] {
-  const { host, clientProblems, clientRequests } = parts;
+export function clientPage(parts: {
+  readonly kit: PageKit;
+  readonly own: OwnClientPages;
+  readonly clientProblems: ClientProblems;
+  readonly clientRequests: ClientRequests;
+}): Route[] {
+  const { kit, own, clientProblems, clientRequests } = parts;
 
   async function show(ctx: Context): Promise<void> {
     // The page before this one may have shown a secret, which the browser would keep for its Back
@@ -20,9 +28,9 @@ export function oauthClientRoutes(parts: PageParts, own: OwnClientSteps): Route[
     const client = ownClientOf(ctx);
     await clientRequests.watch(client.id);
     const [latest, ...others] = problemGroupsOf(await clientProblems.of(client.id), client);
-    await host.render(ctx, 'oauth-client', {
-      head: await headOf(ctx, '', parts),
-      notice: await host.notices.take(ctx),
+    await kit.render(ctx, 'oauth-client', {
+      head: await own.head(ctx, ''),
+      notice: await kit.notices.take(ctx),
       client: {
         id: client.id,
         created: momentOf(client.createdAt),
@@ -45,8 +53,15 @@ export function oauthClientRoutes(parts: PageParts, own: OwnClientSteps): Route[
 
 const requestsUrlOf = (client: Pick<OwnedClient, 'id'>): string => `${urlOf(client)}/requests`;
 
-export function requestRoutes(parts: PageParts, own: OwnClientSteps): Route[] {
-  const { clients, requestStreams, clientRequests } = parts;
+export function clientRequestsPage(parts: {
+  readonly own: OwnClientPages;
+  readonly clients: ClientRegistry;
+  readonly clientRequests: ClientRequests;
+  readonly requestStreams: RequestStreams;
+  /** Asks the store again, for an answer that takes longer than a session may. */
+  isStillSignedIn(ctx: Context, accountId: string): Promise<boolean>;
+}): Route[] {
+  const { own, clients, clientRequests, requestStreams, isStillSignedIn } = parts;
 
   async function openStream(ctx: Context): Promise<void> {
     const { id: clientId } = ownClientOf(ctx);
@@ -61,7 +76,7 @@ export function requestRoutes(parts: PageParts, own: OwnClientSteps): Route[] {
             shown: shownRequest,
             async isStillTheirs() {
               const client = await clients.find(clientId);
-              return client?.ownerAccountId === accountId && isAliveFor(ctx, accountId, parts);
+              return client?.ownerAccountId === accountId && isStillSignedIn(ctx, accountId);
             },
           });
     if (stream === undefined) ctx.throw(503, 'no stream of requests now');

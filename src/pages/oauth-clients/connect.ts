@@ -3,23 +3,29 @@ import type { Context } from 'koa';
 import { type Client, hasSecret, redirectsPeople } from '../../clients/client.ts';
 import type { OwnedClient } from '../../clients/client-row.ts';
 import { ENDPOINT } from '../../provider/endpoints.ts';
-import { get, type PageParts, type Route } from '../routes.ts';
+import type { PageKit } from '../page-kit.ts';
+import { get, type Route, type ShownApi } from '../routes.ts';
 import type { ClientConnectionView } from './client-view.ts';
-import { CLIENT, headOf, type OwnClientSteps, ownClientOf, urlOf } from './own-client.ts';
+import { CLIENT, type OwnClientPages, ownClientOf, urlOf } from './own-client.ts';
 import { clientSnippets, inShell, listensAt, SUGGESTED_REDIRECT_URI } from './programs.ts';
 import { isTestable, testFormOf } from './test.ts';
 
-export function connectRoutes(parts: PageParts, own: OwnClientSteps): Route[] {
-  const { host } = parts;
+export function connectPage(parts: {
+  readonly kit: PageKit;
+  readonly own: OwnClientPages;
+  readonly issuer: string;
+  readonly api: ShownApi | undefined;
+}): Route[] {
+  const { kit, own, issuer, api } = parts;
 
   async function show(ctx: Context): Promise<void> {
     const client = ownClientOf(ctx);
-    await host.render(ctx, 'oauth-client-connect', {
-      head: await headOf(ctx, 'connect', parts),
-      notice: await host.notices.take(ctx),
+    await kit.render(ctx, 'oauth-client-connect', {
+      head: await own.head(ctx, 'connect'),
+      notice: await kit.notices.take(ctx),
       id: client.id,
       test: isTestable(client) ? testFormOf(client) : undefined,
-      ...connectionOf(client, parts),
+      ...connectionOf(client, { issuer, api }),
     });
   }
 
@@ -29,7 +35,7 @@ export function connectRoutes(parts: PageParts, own: OwnClientSteps): Route[] {
 /** What this page and that of a new secret have in common. @param secret where it may be shown. */
 export function connectionOf(
   client: OwnedClient,
-  { issuer, api }: Pick<PageParts, 'issuer' | 'api'>,
+  { issuer, api }: { readonly issuer: string; readonly api: ShownApi | undefined },
   secret?: string,
 ): ClientConnectionView {
   const { id: clientId, kind, redirectUris } = client;

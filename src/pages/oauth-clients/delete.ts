@@ -1,23 +1,30 @@
 /** `/profile/oauth-clients/:id/delete`: asks for the client's name, then ends it with all its tokens. */
 import type { Context, Next } from 'koa';
+import type { Activity } from '../../accounts/activity/activity.ts';
+import type { RemoveClient } from '../../authorizations/endings.ts';
 import { Refusal } from '../../base/refusal.ts';
 import { normalizeClientName } from '../../clients/client-rules.ts';
 import { formOf } from '../../provider/form.ts';
 import { originOf } from '../page.ts';
-import { get, type PageParts, post, type Route } from '../routes.ts';
+import type { PageKit } from '../page-kit.ts';
+import { get, post, type Route } from '../routes.ts';
 import { accountOf, NOTHING_SENT, typedOf } from '../signed-in.ts';
-import { CLIENT, LIST, type OwnClientSteps, ownClientOf, urlOf } from './own-client.ts';
+import { CLIENT, LIST, type OwnClientPages, ownClientOf, urlOf } from './own-client.ts';
 
 const PATH = `${CLIENT}/delete`;
 const DELETED = 'The client is deleted. Everything that was issued to it has ended.';
 
-export function deleteRoutes(
-  { host, steps, removeClient, activity }: PageParts,
-  own: OwnClientSteps,
-): Route[] {
+export function deleteClientPage(parts: {
+  readonly kit: PageKit;
+  readonly own: OwnClientPages;
+  readonly removeClient: RemoveClient;
+  readonly activity: Pick<Activity, 'record'>;
+}): Route[] {
+  const { kit, own, removeClient, activity } = parts;
+
   function draw(ctx: Context, typedName = '', problem?: string): Promise<void> {
     const { id, name, connectedPeople } = ownClientOf(ctx);
-    return host.render(ctx, 'oauth-client-delete', {
+    return kit.render(ctx, 'oauth-client-delete', {
       name,
       connectedPeople,
       notice: typedOf(ctx) && NOTHING_SENT,
@@ -56,11 +63,11 @@ export function deleteRoutes(
       // Another click was faster: it is gone, as was asked for.
       if (!(error instanceof Refusal)) throw error;
     });
-    await host.notices.tell(ctx, LIST, DELETED);
+    await kit.notices.tell(ctx, LIST, DELETED);
   }
 
   return [
     get(PATH, ...own.page, show),
-    post(PATH, ...own.form(), check, steps.requireRecentSignIn, submit),
+    post(PATH, ...own.form(), check, kit.requireRecentSignIn, submit),
   ];
 }

@@ -7,12 +7,13 @@ import {
   type LinkKind,
   normalizeLinks,
 } from '../../clients/client.ts';
+import type { ClientRegistry } from '../../clients/client-registry.ts';
 import { checkLinks } from '../../clients/client-rules.ts';
 import { formOf } from '../../provider/form.ts';
-import { originInSession } from '../page.ts';
-import { get, type PageParts, post, type Redraw, type Route } from '../routes.ts';
-import { accountOf, NOTHING_SENT, typedOf } from '../signed-in.ts';
-import { CLIENT, type OwnClientSteps, ownClientOf, urlOf } from './own-client.ts';
+import type { PageKit } from '../page-kit.ts';
+import { get, post, type Redraw, type Route } from '../routes.ts';
+import { NOTHING_SENT, typedOf } from '../signed-in.ts';
+import { CLIENT, type OwnClientPages, ownClientOf, urlOf } from './own-client.ts';
 
 declare module '../view-data.ts' {
   interface ViewData {
@@ -47,14 +48,18 @@ const fieldName = (kind: LinkKind): string => `${kind}_url`;
 const linksIn = (form: URLSearchParams): ClientLinks =>
   Object.fromEntries(LINKS.map((kind) => [kind, form.get(fieldName(kind)) ?? '']));
 
-export function linkRoutes(parts: PageParts, own: OwnClientSteps): Route[] {
-  const { host, clients, activity } = parts;
+export function clientLinksPage(parts: {
+  readonly kit: PageKit;
+  readonly own: OwnClientPages;
+  readonly clients: ClientRegistry;
+}): Route[] {
+  const { kit, own, clients } = parts;
 
   async function draw(ctx: Context, typed: ClientLinks, problem?: string): Promise<void> {
     const client = ownClientOf(ctx);
     const found = checkLinks(normalizeLinks(typed));
     const problemOf = (kind: LinkKind) => found.find(({ code }) => code === kind)?.message;
-    await host.render(ctx, 'oauth-client-links', {
+    await kit.render(ctx, 'oauth-client-links', {
       client: { name: client.name, url: urlOf(client) },
       notice: typedOf(ctx) ? NOTHING_SENT : undefined,
       isVerified: client.isVerified,
@@ -91,7 +96,7 @@ export function linkRoutes(parts: PageParts, own: OwnClientSteps): Route[] {
     const client = ownClientOf(ctx);
     const typed = linksIn(formOf(ctx));
     const links = normalizeLinks(typed);
-    if (isSameLinks(links, client.links)) return host.notices.tell(ctx, urlOf(client), SAVED);
+    if (isSameLinks(links, client.links)) return kit.notices.tell(ctx, urlOf(client), SAVED);
     if (checkLinks(links).length === 0) return next();
     ctx.status = 422;
     await draw(ctx, typed);
@@ -99,25 +104,14 @@ export function linkRoutes(parts: PageParts, own: OwnClientSteps): Route[] {
 
   async function save(ctx: Context): Promise<void> {
     const client = ownClientOf(ctx);
-    const { id, name } = client;
+    const { id } = client;
     const links = normalizeLinks(linksIn(formOf(ctx)));
-    await clients.edit(id, { links }, (tx) =>
-      activity.record(
-        {
-          action: 'client_changed',
-          actor: 'person',
-          accountId: accountOf(ctx).id,
-          details: { client_id: id, client_name: name, ...links },
-          origin: originInSession(ctx),
-        },
-        tx,
-      ),
-    );
-    await host.notices.tell(ctx, urlOf(client), SAVED);
+    await clients.edit(id, { links }, (tx) => own.record(ctx, 'client_changed', { ...links }, tx));
+    await kit.notices.tell(ctx, urlOf(client), SAVED);
   }
 
   return [
     get(PATH, ...own.page, show),
-    post(PATH, ...own.form(redraw), check, parts.steps.requireRecentSignIn, save),
+    post(PATH, ...own.form(redraw), check, kit.requireRecentSignIn, save),
   ];
 }

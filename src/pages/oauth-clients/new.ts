@@ -1,11 +1,15 @@
 /** `/profile/oauth-clients/new`: a person registers a client, always a confidential one of theirs. */
 import type { Context, Next } from 'koa';
+import type { Activity } from '../../accounts/activity/activity.ts';
+import type { ShownOnce } from '../../accounts/shown-once.ts';
 import { Refusal } from '../../base/refusal.ts';
+import type { ClientRegistry } from '../../clients/client-registry.ts';
 import { normalizeClientName } from '../../clients/client-rules.ts';
 import { formOf } from '../../provider/form.ts';
 import { newCreationKey, sentFormFrom } from '../forms/sent-form.ts';
 import { originInSession, seeOther } from '../page.ts';
-import { get, type PageParts, post, type Redraw, type Route } from '../routes.ts';
+import type { PageKit } from '../page-kit.ts';
+import { get, post, type Redraw, type Route } from '../routes.ts';
 import { accountOf, NOTHING_SENT, typedOf } from '../signed-in.ts';
 import {
   type ClientFormFindings,
@@ -24,9 +28,14 @@ const PATH = `${LIST}/new`;
 /** Clients of other kinds come from the operator only. */
 const SELF_SERVICE = { kind: 'confidential', isNative: false } as const;
 
-export function newClientRoutes(parts: PageParts): Route[] {
-  const { host, clients, activity, shownOnce } = parts;
-  const { requireSignedIn, ownForm, requireRecentSignIn } = parts.steps;
+export function newClientPage(parts: {
+  readonly kit: PageKit;
+  readonly clients: ClientRegistry;
+  readonly activity: Activity;
+  readonly shownOnce: ShownOnce;
+  readonly limit: number;
+}): Route[] {
+  const { kit, clients, activity, shownOnce, limit } = parts;
 
   function draw(
     ctx: Context,
@@ -34,7 +43,7 @@ export function newClientRoutes(parts: PageParts): Route[] {
     more: { findings?: ClientFormFindings; problem?: string } = {},
   ): Promise<void> {
     const frame = { action: ctx.path, button: 'Create OAuth Client', ...more };
-    return host.render(ctx, 'oauth-client-new', {
+    return kit.render(ctx, 'oauth-client-new', {
       notice: typedOf(ctx) && NOTHING_SENT,
       form: { ...clientFormView(typed, SELF_SERVICE, frame), creationKey: newCreationKey() },
     });
@@ -71,7 +80,7 @@ export function newClientRoutes(parts: PageParts): Route[] {
     const draft = { ...SELF_SERVICE, name, redirectUris, ownerAccountId: accountId };
     try {
       const client = await clients.addOnce(
-        { ...draft, mostOfOwner: parts.limits.clientsPerPerson },
+        { ...draft, mostOfOwner: limit },
         {
           key: sent.key,
           keep(clientId, value) {
@@ -105,7 +114,7 @@ export function newClientRoutes(parts: PageParts): Route[] {
   }
 
   return [
-    get(PATH, requireSignedIn, show),
-    post(PATH, ...ownForm(redraw), check, requireRecentSignIn, create),
+    get(PATH, kit.requireSignedIn, show),
+    post(PATH, ...kit.ownForm(redraw), check, kit.requireRecentSignIn, create),
   ];
 }

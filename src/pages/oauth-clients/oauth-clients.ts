@@ -1,20 +1,14 @@
 /** `/profile/oauth-clients`: the clients that a person registered. */
 import type { Context } from 'koa';
+import type { ClientProblems } from '../../clients/client-problems.ts';
+import type { ClientRegistry } from '../../clients/client-registry.ts';
 import type { OwnedClient } from '../../clients/client-row.ts';
 import { byText, byTime, type ListForm, listOf } from '../lists.ts';
-import { get, type PageParts, type Route } from '../routes.ts';
+import type { PageKit } from '../page-kit.ts';
+import { get, type Route } from '../routes.ts';
 import { accountOf } from '../signed-in.ts';
 import { momentOf, momentOrNothing } from '../words/moment.ts';
-import { oauthClientRoutes, requestRoutes } from './client.ts';
-import { connectRoutes } from './connect.ts';
-import { deleteRoutes } from './delete.ts';
-import { linkRoutes } from './links.ts';
-import { newClientRoutes } from './new.ts';
-import { LIST, ownClientSteps, urlOf } from './own-client.ts';
-import { problemRoutes } from './problems.ts';
-import { createdRoutes, secretRoutes } from './secrets.ts';
-import { settingsRoutes } from './settings.ts';
-import { testRoutes } from './test.ts';
+import { LIST, urlOf } from './own-client.ts';
 
 const CLIENTS: ListForm<OwnedClient> = {
   path: LIST,
@@ -31,17 +25,20 @@ const CLIENTS: ListForm<OwnedClient> = {
   ],
 };
 
-/** The list, and every page below it. */
-export function oauthClientsPage(parts: PageParts): Route[] {
-  const { host, clients } = parts;
-  const { clientsPerPerson: limit } = parts.limits;
+export function clientListPage(parts: {
+  readonly kit: PageKit;
+  readonly clients: ClientRegistry;
+  readonly clientProblems: ClientProblems;
+  readonly limit: number;
+}): Route[] {
+  const { kit, clients, clientProblems, limit } = parts;
 
   async function show(ctx: Context): Promise<void> {
     const owned = await clients.listByOwner(accountOf(ctx).id);
     const { rows, list } = listOf(owned, ctx.query, CLIENTS);
-    const counts = await parts.clientProblems.countsOf(rows.map(({ id }) => id));
-    await host.render(ctx, 'oauth-clients', {
-      notice: await host.notices.take(ctx),
+    const counts = await clientProblems.countsOf(rows.map(({ id }) => id));
+    await kit.render(ctx, 'oauth-clients', {
+      notice: await kit.notices.take(ctx),
       list,
       clients: rows.map((client) => ({
         url: urlOf(client),
@@ -59,19 +56,5 @@ export function oauthClientsPage(parts: PageParts): Route[] {
     });
   }
 
-  const own = ownClientSteps(parts);
-  return [
-    get(LIST, parts.steps.requireSignedIn, show),
-    ...newClientRoutes(parts),
-    ...oauthClientRoutes(parts, own),
-    ...requestRoutes(parts, own),
-    ...connectRoutes(parts, own),
-    ...settingsRoutes(parts, own),
-    ...secretRoutes(parts, own),
-    ...problemRoutes(parts, own),
-    ...createdRoutes(parts, own),
-    ...testRoutes(parts, own),
-    ...linkRoutes(parts, own),
-    ...deleteRoutes(parts, own),
-  ];
+  return [get(LIST, kit.requireSignedIn, show)];
 }

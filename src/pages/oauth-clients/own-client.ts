@@ -4,9 +4,12 @@ import type { Activity } from '../../accounts/activity/activity.ts';
 import type { Action } from '../../accounts/activity/activity-words.ts';
 import { requestState } from '../../base/request-state.ts';
 import { hasSecret } from '../../clients/client.ts';
+import type { ClientProblems } from '../../clients/client-problems.ts';
+import type { ClientRegistry } from '../../clients/client-registry.ts';
 import type { OwnedClient } from '../../clients/client-row.ts';
 import { originInSession } from '../page.ts';
-import type { PageParts, Redraw } from '../routes.ts';
+import type { PageKit } from '../page-kit.ts';
+import type { Redraw } from '../routes.ts';
 import { accountOf } from '../signed-in.ts';
 import type { ClientHead } from './client-view.ts';
 
@@ -34,66 +37,68 @@ const ownClients = requestState<OwnedClient>('requireOwnClient');
 /** The client of `requireOwnClient`. */
 export const ownClientOf = ownClients.get;
 
-/** What stands before the answers of the pages about one client. */
-export interface OwnClientSteps {
+/** What all pages about one client share. */
+export interface OwnClientPages {
+  /** Steps before a page: signed in, and the owner of the client of the path. */
   readonly page: readonly Middleware[];
-  /** Whose client it is, is looked at last: only who the form was drawn for may learn that. */
+  /** Steps before a form. Ownership comes last: only the user the form was drawn for may learn it. */
   form(redraw?: Redraw): readonly Middleware[];
-  /**
-   * Goes on with the client of the path (see `ownClientOf`) if this person owns it. Somebody else's
-   * answers as if there were none.
-   */
+  /** Continues if this user owns the client of the path (see `ownClientOf`); otherwise 404. */
   requireOwnClient(ctx: Context, next: Next): Promise<void>;
+  /** Returns the heading and tabs around each page. */
+  head(ctx: Context, part: ClientPart): Promise<ClientHead>;
+  /** Records a change of the client in the transaction that makes it. */
+  record(
+    ctx: Context,
+    action: Action,
+    details: Readonly<Record<string, string | readonly string[]>>,
+    tx: Parameters<Activity['record']>[1],
+  ): Promise<void>;
 }
 
-export function ownClientSteps({ steps, clients }: PageParts): OwnClientSteps {
+export function createOwnClientPages(parts: {
+  readonly kit: PageKit;
+  readonly clients: ClientRegistry;
+  readonly clientProblems: ClientProblems;
+  readonly activity: Activity;
+}): OwnClientPages {
+  const { kit, clients, clientProblems, activity } = parts;
+
   async function requireOwnClient(ctx: Context, next: Next): Promise<void> {
     const client = await clients.findByOwner(accountOf(ctx).id, String(ctx.params.id));
     if (!client) ctx.throw(404, 'no such client of this person');
     ownClients.set(ctx, client);
     await next();
   }
+
   return {
     requireOwnClient,
-    page: [steps.requireSignedIn, requireOwnClient],
-    form: (redraw) => [...steps.ownForm(redraw), requireOwnClient],
+    page: [kit.requireSignedIn, requireOwnClient],
+    form: (redraw) => [...kit.ownForm(redraw), requireOwnClient],
+
+    async head(ctx, part) {
+      const client = ownClientOf(ctx);
+      const counts = await clientProblems.countsOf([client.id]);
+      const names = Object.keys(PARTS) as ClientPart[];
+      return {
+        name: client.name,
+        isSuspended: client.isSuspended,
+        parts: names
+          .filter((name) => name !== 'secrets' || name === part || hasSecret(client.kind))
+          .map((name) => ({
+            url: urlOf(client, name),
+            label: PARTS[name],
+            isCurrent: name === part,
+            ...(name === 'problems' && { count: counts.get(client.id) ?? 0 }),
+          })),
+      };
+    },
+
+    record(ctx, action, details, tx) {
+      const { id, name } = ownClientOf(ctx);
+      const entry = { action, actor: 'person', accountId: accountOf(ctx).id } as const;
+      const all = { client_id: id, client_name: name, ...details };
+      return activity.record({ ...entry, details: all, origin: originInSession(ctx) }, tx);
+    },
   };
 }
-
-/** What all pages of one client show around their own. */
-export async function headOf(
-  ctx: Context,
-  part: ClientPart,
-  { clientProblems }: Pick<PageParts, 'clientProblems'>,
-): Promise<ClientHead> {
-  const client = ownClientOf(ctx);
-  const counts = await clientProblems.countsOf([client.id]);
-  const names = Object.keys(PARTS) as ClientPart[];
-  return {
-    name: client.name,
-    isSuspended: client.isSuspended,
-    parts: names
-      .filter((name) => name !== 'secrets' || name === part || hasSecret(client.kind))
-      .map((name) => ({
-        url: urlOf(client, name),
-        label: PARTS[name],
-        isCurrent: name === part,
-        ...(name === 'problems' && { count: counts.get(client.id) ?? 0 }),
-      })),
-  };
-}
-
-/** Records it in the transaction in which it happens. */
-export const recordingOf =
-  ({ activity }: Pick<PageParts, 'activity'>) =>
-  (
-    ctx: Context,
-    action: Action,
-    details: Readonly<Record<string, string | readonly string[]>>,
-    tx: Parameters<Activity['record']>[1],
-  ): Promise<void> => {
-    const { id, name } = ownClientOf(ctx);
-    const entry = { action, actor: 'person', accountId: accountOf(ctx).id } as const;
-    const all = { client_id: id, client_name: name, ...details };
-    return activity.record({ ...entry, details: all, origin: originInSession(ctx) }, tx);
-  };

@@ -3,6 +3,7 @@ import type { Context } from 'koa';
 import { type Client, redirectsPeople } from '../../clients/client.ts';
 import {
   type ClientProblem,
+  type ClientProblems,
   type SeenAuthMethod,
   withoutValues,
 } from '../../clients/client-problems.ts';
@@ -13,20 +14,25 @@ import {
   type Stretch,
 } from '../../clients/redirect-uri-difference.ts';
 import { isDocumentedError } from '../error-reference.ts';
-import { get, type PageParts, type Route } from '../routes.ts';
+import type { PageKit } from '../page-kit.ts';
+import { get, type Route } from '../routes.ts';
 import { momentOf } from '../words/moment.ts';
 import type { ClientProblemGroup, SentRedirectUri } from './client-view.ts';
-import { CLIENT, headOf, type OwnClientSteps, ownClientOf, urlOf } from './own-client.ts';
+import { CLIENT, type OwnClientPages, ownClientOf, urlOf } from './own-client.ts';
 import { listensAt } from './programs.ts';
 
-export function problemRoutes(parts: PageParts, own: OwnClientSteps): Route[] {
-  const { host, clientProblems } = parts;
+export function clientProblemsPage(parts: {
+  readonly kit: PageKit;
+  readonly own: OwnClientPages;
+  readonly clientProblems: Pick<ClientProblems, 'of'>;
+}): Route[] {
+  const { kit, own, clientProblems } = parts;
 
   async function show(ctx: Context): Promise<void> {
     const client = ownClientOf(ctx);
-    await host.render(ctx, 'oauth-client-problems', {
-      head: await headOf(ctx, 'problems', parts),
-      notice: await host.notices.take(ctx),
+    await kit.render(ctx, 'oauth-client-problems', {
+      head: await own.head(ctx, 'problems'),
+      notice: await kit.notices.take(ctx),
       groups: problemGroupsOf(await clientProblems.of(client.id), client),
       registerUrl: `${urlOf(client)}/redirect-uris`,
     });

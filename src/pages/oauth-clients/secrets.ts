@@ -1,25 +1,22 @@
 /** `/profile/oauth-clients/:id/secrets`: those a client has, a second one, and the end of the first. */
 import type { Context } from 'koa';
+import type { ShownOnce } from '../../accounts/shown-once.ts';
+import type { Clock } from '../../base/clock.ts';
 import { Refusal } from '../../base/refusal.ts';
 import { type ClientSecret, hasSecret } from '../../clients/client.ts';
+import type { ClientRegistry } from '../../clients/client-registry.ts';
 import type { OwnedClient } from '../../clients/client-row.ts';
 import { LIVE_SECRETS } from '../../clients/client-secrets.ts';
 import { formOf } from '../../provider/form.ts';
 import { seeOther } from '../page.ts';
-import { get, type PageParts, post, type Route } from '../routes.ts';
+import type { PageKit } from '../page-kit.ts';
+import { get, post, type Route, type ShownApi } from '../routes.ts';
 import { accountOf } from '../signed-in.ts';
 import type { ConfirmView } from '../view-data.ts';
 import { momentOf, momentOrNothing } from '../words/moment.ts';
 import type { SecretRow } from './client-view.ts';
 import { connectionOf } from './connect.ts';
-import {
-  CLIENT,
-  headOf,
-  type OwnClientSteps,
-  ownClientOf,
-  recordingOf,
-  urlOf,
-} from './own-client.ts';
+import { CLIENT, type OwnClientPages, ownClientOf, urlOf } from './own-client.ts';
 import { isTestable, testFormOf } from './test.ts';
 
 const PATH = `${CLIENT}/secrets`;
@@ -29,17 +26,21 @@ const REMOVED = 'The secret is removed. Requests that use it are refused from no
 
 const partOf = (client: OwnedClient): string => urlOf(client, 'secrets');
 
-export function secretRoutes(parts: PageParts, own: OwnClientSteps): Route[] {
-  const { host, clock, clients, shownOnce } = parts;
-  const { requireRecentSignIn } = parts.steps;
-  const record = recordingOf(parts);
+export function clientSecretsPage(parts: {
+  readonly kit: PageKit;
+  readonly own: OwnClientPages;
+  readonly clock: Clock;
+  readonly clients: ClientRegistry;
+  readonly shownOnce: ShownOnce;
+}): Route[] {
+  const { kit, own, clock, clients, shownOnce } = parts;
 
   async function draw(ctx: Context, problem?: string): Promise<void> {
     const client = ownClientOf(ctx);
     const count = client.secrets.length;
-    await host.render(ctx, 'oauth-client-secrets', {
-      head: await headOf(ctx, 'secrets', parts),
-      notice: await host.notices.take(ctx),
+    await kit.render(ctx, 'oauth-client-secrets', {
+      head: await own.head(ctx, 'secrets'),
+      notice: await kit.notices.take(ctx),
       problem,
       live: secretRowsOf(client.secrets, clock()),
       rotateUrl:
@@ -66,7 +67,7 @@ export function secretRoutes(parts: PageParts, own: OwnClientSteps): Route[] {
     const client = ownClientOf(ctx);
     try {
       const { secret } = await clients.addSecret(client.id, (tx, { lastFour }) =>
-        record(ctx, 'client_secret_added', { last_four: lastFour }, tx),
+        own.record(ctx, 'client_secret_added', { last_four: lastFour }, tx),
       );
       const shown: ShownSecret = { clientId: client.id, value: secret, isOfNewClient: false };
       const once = await shownOnce.keep(accountOf(ctx).id, shown);
@@ -84,7 +85,7 @@ export function secretRoutes(parts: PageParts, own: OwnClientSteps): Route[] {
     if (id === undefined || client.secrets.length < 2) return seeOther(ctx, partOf(client));
     const secret = secretRowsOf(client.secrets, clock()).find((row) => row.id === id);
     if (!secret) ctx.throw(404, 'no such secret of this client');
-    await host.render(ctx, 'confirm', {
+    await kit.render(ctx, 'confirm', {
       section: 'oauth-clients',
       question: 'Remove',
       subject: `the secret ending in ${secret.lastFour} of ${client.name}`,
@@ -100,9 +101,9 @@ export function secretRoutes(parts: PageParts, own: OwnClientSteps): Route[] {
     const client = ownClientOf(ctx);
     try {
       await clients.removeSecret(client.id, formOf(ctx).get('secret_id') ?? '', (tx, secret) =>
-        record(ctx, 'client_secret_removed', { last_four: secret.lastFour }, tx),
+        own.record(ctx, 'client_secret_removed', { last_four: secret.lastFour }, tx),
       );
-      await host.notices.tell(ctx, partOf(client), REMOVED);
+      await kit.notices.tell(ctx, partOf(client), REMOVED);
     } catch (error) {
       if (error instanceof Refusal && error.code === 'secret_unknown') ctx.throw(404);
       await drawRefusal(ctx, error);
@@ -115,9 +116,9 @@ export function secretRoutes(parts: PageParts, own: OwnClientSteps): Route[] {
   return [
     get(PATH, ...own.page, show),
     get(ROTATE, ...own.page, backToSecrets),
-    post(ROTATE, ...own.form(), requireRecentSignIn, rotateSecret),
+    post(ROTATE, ...own.form(), kit.requireRecentSignIn, rotateSecret),
     get(REMOVE, ...own.page, askToRemoveSecret),
-    post(REMOVE, ...own.form(), requireRecentSignIn, removeSecret),
+    post(REMOVE, ...own.form(), kit.requireRecentSignIn, removeSecret),
   ];
 }
 
@@ -164,8 +165,14 @@ export interface ShownSecret {
   readonly isOfNewClient: boolean;
 }
 
-export function createdRoutes(parts: PageParts, own: OwnClientSteps): Route[] {
-  const { host, shownOnce } = parts;
+export function clientCreatedPage(parts: {
+  readonly kit: PageKit;
+  readonly own: OwnClientPages;
+  readonly shownOnce: ShownOnce;
+  readonly issuer: string;
+  readonly api: ShownApi | undefined;
+}): Route[] {
+  const { kit, own, shownOnce, issuer, api } = parts;
 
   async function take(ctx: Context): Promise<ShownSecret | undefined> {
     // A look at the headers alone would use up what nobody then sees.
@@ -180,7 +187,7 @@ export function createdRoutes(parts: PageParts, own: OwnClientSteps): Route[] {
     const shown = await take(ctx);
     if (!shown) return showGone(ctx);
     const { value: secret, isOfNewClient } = shown;
-    await host.render(ctx, 'oauth-client-created', {
+    await kit.render(ctx, 'oauth-client-created', {
       heading: isOfNewClient ? 'Your new OAuth client' : 'Your new client secret',
       advice: isOfNewClient
         ? 'Copy the secret now, to where your server keeps its secrets. It is not shown again.'
@@ -190,12 +197,12 @@ export function createdRoutes(parts: PageParts, own: OwnClientSteps): Route[] {
       secret,
       test: isTestable(client) ? testFormOf(client) : undefined,
       nextUrl: `${urlOf(client)}?from=secret`,
-      ...connectionOf(client, parts, secret),
+      ...connectionOf(client, { issuer, api }, secret),
     });
   }
 
   const showGone = (ctx: Context): Promise<void> =>
-    host.render(ctx, 'secret-shown', {
+    kit.render(ctx, 'secret-shown', {
       section: 'oauth-clients',
       heading: 'This client secret was shown already',
       remedy: 'If you did not copy it, rotate the secret and remove the lost one.',

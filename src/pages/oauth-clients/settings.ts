@@ -1,11 +1,13 @@
 /** `/profile/oauth-clients/:id/settings`: what people see of a client, and where they come back to. */
 import type { Context, Next } from 'koa';
 import { Refusal } from '../../base/refusal.ts';
+import type { ClientRegistry } from '../../clients/client-registry.ts';
 import type { OwnedClient } from '../../clients/client-row.ts';
 import { normalizeClientName } from '../../clients/client-rules.ts';
 import { formOf } from '../../provider/form.ts';
 import { seeOther } from '../page.ts';
-import { get, type PageParts, post, type Redraw, type Route } from '../routes.ts';
+import type { PageKit } from '../page-kit.ts';
+import { get, post, type Redraw, type Route } from '../routes.ts';
 import { NOTHING_SENT, typedOf } from '../signed-in.ts';
 import {
   type ClientFormFindings,
@@ -18,14 +20,7 @@ import {
   stampOf,
   type TypedClient,
 } from './form.ts';
-import {
-  CLIENT,
-  headOf,
-  type OwnClientSteps,
-  ownClientOf,
-  recordingOf,
-  urlOf,
-} from './own-client.ts';
+import { CLIENT, type OwnClientPages, ownClientOf, urlOf } from './own-client.ts';
 
 const PATH = `${CLIENT}/settings`;
 const REGISTER = `${CLIENT}/redirect-uris`;
@@ -42,19 +37,21 @@ interface Refused {
   readonly changes?: readonly string[];
 }
 
-export function settingsRoutes(parts: PageParts, own: OwnClientSteps): Route[] {
-  const { host, clients } = parts;
-  const { requireRecentSignIn } = parts.steps;
-  const record = recordingOf(parts);
+export function clientSettingsPage(parts: {
+  readonly kit: PageKit;
+  readonly own: OwnClientPages;
+  readonly clients: Pick<ClientRegistry, 'edit' | 'addRedirectUri'>;
+}): Route[] {
+  const { kit, own, clients } = parts;
 
   async function draw(ctx: Context, refused: Refused = {}): Promise<void> {
     const client = ownClientOf(ctx);
     const asItIs: TypedClient = { ...client, rows: 'sent', drawnFrom: stampOf(client) };
     const { typed = asItIs, ...findings } = refused;
     const frame = { action: urlOf(client, 'settings'), button: 'Save changes', ...findings };
-    await host.render(ctx, 'oauth-client-settings', {
-      head: await headOf(ctx, 'settings', parts),
-      notice: typedOf(ctx) ? NOTHING_SENT : await host.notices.take(ctx),
+    await kit.render(ctx, 'oauth-client-settings', {
+      head: await own.head(ctx, 'settings'),
+      notice: typedOf(ctx) ? NOTHING_SENT : await kit.notices.take(ctx),
       form: clientFormView(typed, client, frame),
       deleteUrl: `${urlOf(client)}/delete`,
     });
@@ -79,7 +76,7 @@ export function settingsRoutes(parts: PageParts, own: OwnClientSteps): Route[] {
     const client = ownClientOf(ctx);
     const typed = readClientForm(formOf(ctx), client);
     if (typed.rows !== 'sent') return draw(ctx, { typed });
-    if (isUnchanged(typed, client)) return host.notices.tell(ctx, urlOf(client, 'settings'), SAVED);
+    if (isUnchanged(typed, client)) return kit.notices.tell(ctx, urlOf(client, 'settings'), SAVED);
     if (mergeChanges(typed, client)) return drawMerged(ctx);
     const findings = checkClientForm(typed, client);
     if (isFine(findings)) return next();
@@ -104,10 +101,10 @@ export function settingsRoutes(parts: PageParts, own: OwnClientSteps): Route[] {
     const details = { client_name: normalizeClientName(name), redirect_uris: redirectUris };
     const changes = { name, redirectUris };
     const recorded: Parameters<typeof clients.edit>[2] = (tx) =>
-      record(ctx, 'client_changed', details, tx);
+      own.record(ctx, 'client_changed', details, tx);
     try {
       await clients.edit(client.id, changes, recorded, { from: client });
-      await host.notices.tell(ctx, urlOf(client, 'settings'), SAVED);
+      await kit.notices.tell(ctx, urlOf(client, 'settings'), SAVED);
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
       // It was changed after the step above had read it: it is read again.
@@ -136,9 +133,9 @@ export function settingsRoutes(parts: PageParts, own: OwnClientSteps): Route[] {
     const uri = uriToRegister(ctx);
     try {
       await clients.addRedirectUri(client.id, uri, (tx, { redirectUris }) =>
-        record(ctx, 'client_changed', { redirect_uris: redirectUris }, tx),
+        own.record(ctx, 'client_changed', { redirect_uris: redirectUris }, tx),
       );
-      await host.notices.tell(ctx, urlOf(client, cameFrom(ctx)), REGISTERED);
+      await kit.notices.tell(ctx, urlOf(client, cameFrom(ctx)), REGISTERED);
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
       ctx.status = 422;
@@ -151,9 +148,9 @@ export function settingsRoutes(parts: PageParts, own: OwnClientSteps): Route[] {
 
   return [
     get(PATH, ...own.page, show),
-    post(PATH, ...own.form(redraw), check, requireRecentSignIn, save),
+    post(PATH, ...own.form(redraw), check, kit.requireRecentSignIn, save),
     get(REGISTER, ...own.page, backToClient),
-    post(REGISTER, ...own.form(), checkOneMore, requireRecentSignIn, register),
+    post(REGISTER, ...own.form(), checkOneMore, kit.requireRecentSignIn, register),
   ];
 }
 

@@ -1,4 +1,6 @@
 /** The flow of a client, gone through as its own server would: each request with its answer. */
+import type { Authorizations } from '../../authorizations/authorization.ts';
+import type { Endings } from '../../authorizations/endings.ts';
 import {
   type FlowAnswer,
   type Held,
@@ -6,6 +8,7 @@ import {
   type StepName,
   take,
 } from '../../provider/client-flow.ts';
+import type { ClientTest, ClientTests } from '../../provider/client-tests.ts';
 import { ENDPOINT } from '../../provider/endpoints.ts';
 import type { PostForm, ShownApi } from '../routes.ts';
 import { durationText } from '../words/moment.ts';
@@ -52,8 +55,40 @@ export interface ClientTestRun {
   end(refreshToken: string): Promise<void>;
 }
 
+/** Finishes a test with the query that the browser came back with. */
+export type RunClientTest = (test: ClientTest, callback: URLSearchParams) => Promise<TestOutcome>;
+
+export const createClientTestRunner =
+  (parts: {
+    readonly issuer: string;
+    readonly api: ShownApi | undefined;
+    readonly postForm: PostForm;
+    readonly retryWindow: number;
+    readonly clientTests: Pick<ClientTests, 'redirectUri' | 'requestOf'>;
+    readonly authorizations: Pick<Authorizations, 'find'>;
+    readonly endings: Pick<Endings, 'end'>;
+  }): RunClientTest =>
+  (test, callback) => {
+    const { issuer, api, postForm, retryWindow, clientTests, authorizations, endings } = parts;
+    return runClientTest({
+      ...test,
+      issuer,
+      api,
+      callback,
+      postForm,
+      retryWindow,
+      redirectUri: clientTests.redirectUri,
+      request: clientTests.requestOf(test, callback.get('state') ?? ''),
+      async end(refreshToken) {
+        const left = await authorizations.find(refreshToken);
+        const why = { cause: 'client_revoked', actor: 'service' } as const;
+        if (left) await endings.end(left.authorization, why);
+      },
+    });
+  };
+
 /** Stops at the first answer that is not as it should be. */
-export async function runClientTest(run: ClientTestRun): Promise<TestOutcome> {
+async function runClientTest(run: ClientTestRun): Promise<TestOutcome> {
   const authorized = authorizationStep(run);
   const code = run.callback.get('code');
   if (code === null || !authorized.isExpected) {

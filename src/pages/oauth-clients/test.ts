@@ -1,18 +1,22 @@
 /** `/profile/oauth-clients/:id/test`: the owner of a client goes through its flow, as a person. */
 import type { Context } from 'koa';
-import { LIFETIME_SECONDS } from '../../accounts/shown-once.ts';
+import type { Access } from '../../accounts/access/access.ts';
+import type { Activity } from '../../accounts/activity/activity.ts';
+import { LIFETIME_SECONDS, type ShownOnce } from '../../accounts/shown-once.ts';
 import { type Client, hasSecret, redirectsPeople } from '../../clients/client.ts';
+import type { ClientRegistry } from '../../clients/client-registry.ts';
 import { findSecret } from '../../clients/client-secrets.ts';
-import type { BrowserSession } from '../../provider/browser-sessions.ts';
+import type { ClientTests } from '../../provider/client-tests.ts';
 import { ENDPOINT } from '../../provider/endpoints.ts';
 import { formOf } from '../../provider/form.ts';
-import { originOf, seeOther } from '../page.ts';
-import { get, type PageParts, post, type Route } from '../routes.ts';
+import { originOf, seeOther, visitorIn } from '../page.ts';
+import type { PageKit } from '../page-kit.ts';
+import { get, type Lifetimes, post, type Route } from '../routes.ts';
 import { accountOf } from '../signed-in.ts';
 import { durationText } from '../words/moment.ts';
 import type { ClientTestForm, ClientTestResultView, KeptTokensView } from './client-view.ts';
-import { CLIENT, type OwnClientSteps, ownClientOf, urlOf } from './own-client.ts';
-import { type KeptTokens, runClientTest, type TestOutcome } from './test-run.ts';
+import { CLIENT, type OwnClientPages, ownClientOf, urlOf } from './own-client.ts';
+import type { KeptTokens, RunClientTest, TestOutcome } from './test-run.ts';
 
 /** What is kept for the page that shows it. */
 interface KeptResult extends Omit<TestOutcome, 'tokens'> {
@@ -26,9 +30,15 @@ interface SentTestForm {
   readonly keepsTokens?: boolean;
 }
 
-export function testRoutes(parts: PageParts, own: OwnClientSteps): Route[] {
-  const { issuer, host, clients, access, shownOnce } = parts;
-  const { sessions, clientTests: tests, authorizations } = parts;
+export function clientTestPage(parts: {
+  readonly kit: PageKit;
+  readonly own: OwnClientPages;
+  readonly access: Pick<Access, 'accessThrough'>;
+  readonly clientTests: Pick<ClientTests, 'begin'>;
+  readonly shownOnce: Pick<ShownOnce, 'look' | 'take'>;
+  readonly lifetimes: Lifetimes;
+}): Route[] {
+  const { kit, own, access, clientTests, shownOnce, lifetimes } = parts;
 
   async function draw(ctx: Context, sent: SentTestForm = {}): Promise<void> {
     const client = testableClient(ctx);
@@ -36,7 +46,7 @@ export function testRoutes(parts: PageParts, own: OwnClientSteps): Route[] {
     const { run } = ctx.query;
     const kept = typeof run === 'string' && (await shownOnce.look<KeptResult>(accountId, run));
     const result = kept && kept.clientId === client.id ? resultView(kept) : undefined;
-    await host.render(ctx, 'oauth-client-test', {
+    await kit.render(ctx, 'oauth-client-test', {
       client: { name: client.name, url: urlOf(client, 'connect') },
       form: testFormOf(client, sent),
       tokens: result && (await takeTokens(ctx)),
@@ -51,14 +61,10 @@ export function testRoutes(parts: PageParts, own: OwnClientSteps): Route[] {
     if (ctx.method !== 'GET' || typeof ctx.query.tokens !== 'string') return undefined;
     const tokens = await shownOnce.take<KeptTokens>(accountOf(ctx).id, ctx.query.tokens);
     if (!tokens) return undefined;
-    const { authorizationCodeSeconds, accessTokenSeconds } = parts.lifetimes;
-    return { ...tokens, goodFor: durationText(authorizationCodeSeconds + accessTokenSeconds) };
-  }
-
-  async function sessionOf(ctx: Context): Promise<BrowserSession> {
-    const session = await sessions.current(ctx);
-    if (!session) throw new TypeError('requireSignedIn must come before');
-    return session;
+    return {
+      ...tokens,
+      goodFor: durationText(lifetimes.authorizationCodeSeconds + lifetimes.accessTokenSeconds),
+    };
   }
 
   const show = (ctx: Context): Promise<void> => draw(ctx);
@@ -74,7 +80,7 @@ export function testRoutes(parts: PageParts, own: OwnClientSteps): Route[] {
       ctx.status = 422;
       return draw(ctx, { problem, keepsTokens });
     }
-    const query = await tests.begin(await sessionOf(ctx), {
+    const query = await clientTests.begin(visitorIn(ctx).session, {
       clientId: client.id,
       keepsTokens,
       ...(hasSecret(client.kind) && { secret }),
@@ -82,36 +88,36 @@ export function testRoutes(parts: PageParts, own: OwnClientSteps): Route[] {
     seeOther(ctx, `${ENDPOINT.authorization}?${query}`);
   }
 
-  /** Where the browser comes back to. Whoever has no such test under way, finds nothing here. */
+  return [get(`${CLIENT}/test`, ...own.page, show), post(`${CLIENT}/test`, ...own.form(), begin)];
+}
+
+/** Where the browser comes back to from a test. */
+export function clientTestCallback(parts: {
+  readonly kit: Pick<PageKit, 'requireSignedIn'>;
+  readonly clients: Pick<ClientRegistry, 'findByOwner'>;
+  readonly activity: Pick<Activity, 'record'>;
+  readonly clientTests: Pick<ClientTests, 'finish'>;
+  readonly shownOnce: Pick<ShownOnce, 'keep'>;
+  readonly runTest: RunClientTest;
+}): Route[] {
+  const { kit, clients, activity, clientTests, shownOnce, runTest } = parts;
+
+  /** 404 unless this session began such a test. */
   async function finish(ctx: Context): Promise<void> {
     const { id: accountId } = accountOf(ctx);
     const callback = new URLSearchParams(ctx.querystring);
     const state = callback.get('state') ?? '';
-    const test = ctx.method === 'GET' && (await tests.finish(await sessionOf(ctx), state));
+    const test = ctx.method === 'GET' && (await clientTests.finish(visitorIn(ctx).session, state));
     const client = test && (await clients.findByOwner(accountId, test.clientId));
     if (!test || !client) ctx.throw(404, 'no such test in this session');
-    await parts.activity.record({
+    await activity.record({
       action: 'client_tested',
       actor: 'person',
       accountId,
       details: { client_id: client.id, client_name: client.name },
       origin: originOf(ctx),
     });
-    const { tokens, ...outcome } = await runClientTest({
-      ...test,
-      issuer,
-      api: parts.api,
-      callback,
-      postForm: parts.postForm,
-      retryWindow: parts.lifetimes.retryWindowSeconds,
-      redirectUri: tests.redirectUri,
-      request: tests.requestOf(test, state),
-      async end(refreshToken) {
-        const left = await authorizations.find(refreshToken);
-        const why = { cause: 'client_revoked', actor: 'service' } as const;
-        if (left) await parts.endings.end(left.authorization, why);
-      },
-    });
+    const { tokens, ...outcome } = await runTest(test, callback);
     const isKept = tokens !== undefined;
     const kept: KeptResult = { ...outcome, clientId: client.id, isKept };
     const run = await shownOnce.keep(accountId, kept);
@@ -119,11 +125,7 @@ export function testRoutes(parts: PageParts, own: OwnClientSteps): Route[] {
     seeOther(ctx, `${urlOf(client)}/test?run=${run}${shown}`);
   }
 
-  return [
-    get(ENDPOINT.clientTest, parts.steps.requireSignedIn, finish),
-    get(`${CLIENT}/test`, ...own.page, show),
-    post(`${CLIENT}/test`, ...own.form(), begin),
-  ];
+  return [get(ENDPOINT.clientTest, kit.requireSignedIn, finish)];
 }
 
 /** Those that send nobody through the browser have nothing to test here. */

@@ -1,13 +1,15 @@
 /** `/profile/organizations`: what a person belongs to, and for those in charge who reaches it, and how to end it. */
 import type { Context, Next } from 'koa';
+import type { Access } from '../../accounts/access/access.ts';
 import { isInCharge } from '../../accounts/access/organization-ends.ts';
 import type { Organization } from '../../accounts/access/reach.ts';
-import type { InCharge } from '../../authorizations/organization-endings.ts';
+import type { InCharge, OrganizationEndings } from '../../authorizations/organization-endings.ts';
 import { Refusal } from '../../base/refusal.ts';
 import { requestState } from '../../base/request-state.ts';
 import { byText, type ListForm, listOf } from '../lists.ts';
 import { originInSession } from '../page.ts';
-import { get, type PageParts, post, type Route } from '../routes.ts';
+import type { PageKit } from '../page-kit.ts';
+import { get, post, type Route } from '../routes.ts';
 import { accountOf } from '../signed-in.ts';
 import { reachParts } from './reach-parts.ts';
 
@@ -19,9 +21,12 @@ const LET_IN = `${ONE}/clients/:client/let-in`;
 
 const inCharge = requestState<Organization>('requireInCharge');
 
-export function organizationsPage(parts: PageParts): Route[] {
-  const { host, access, organizationEndings: endings } = parts;
-  const { requireSignedIn, ownForm, requireRecentSignIn } = parts.steps;
+export function organizationsPage(parts: {
+  readonly kit: PageKit;
+  readonly access: Access;
+  readonly organizationEndings: OrganizationEndings;
+}): Route[] {
+  const { kit, access, organizationEndings } = parts;
 
   /** Goes on for its owners and admins (see `inCharge`). To anybody else there is no such organization. */
   async function requireInCharge(ctx: Context, next: Next): Promise<void> {
@@ -43,8 +48,8 @@ export function organizationsPage(parts: PageParts): Route[] {
   async function list(ctx: Context): Promise<void> {
     const all = await access.accessOf({ accountId: accountOf(ctx).id });
     const { rows, list } = listOf(all, ctx.query, ORGANIZATIONS);
-    await host.render(ctx, 'organizations', {
-      notice: await host.notices.take(ctx),
+    await kit.render(ctx, 'organizations', {
+      notice: await kit.notices.take(ctx),
       organizations: rows.map((organization) => ({
         name: organization.name,
         role: organization.role,
@@ -59,12 +64,12 @@ export function organizationsPage(parts: PageParts): Route[] {
     const organization = inCharge.get(ctx);
     const url = urlOf(organization);
     const { id: accountId } = accountOf(ctx);
-    const reach = await endings.reachOf(organization.id);
+    const reach = await organizationEndings.reachOf(organization.id);
     const shown = reachParts(reach, { accountId, organization, url, query: ctx.query });
-    await host.render(ctx, 'organization', {
+    await kit.render(ctx, 'organization', {
       name: organization.name,
       role: organization.role,
-      notice: await host.notices.take(ctx),
+      notice: await kit.notices.take(ctx),
       problem,
       wholeUrl: shown.length === 1 ? url : undefined,
       parts: shown,
@@ -75,13 +80,13 @@ export function organizationsPage(parts: PageParts): Route[] {
 
   /** The member that the path names; undefined, for Koa's 404, where nobody is. */
   async function member(ctx: Context) {
-    const { people } = await endings.reachOf(inCharge.get(ctx).id);
+    const { people } = await organizationEndings.reachOf(inCharge.get(ctx).id);
     return people.find(({ id }) => id === ctx.params.person);
   }
 
   /** The same of a client that is listed. */
   async function client(ctx: Context) {
-    const { clients } = await endings.reachOf(inCharge.get(ctx).id);
+    const { clients } = await organizationEndings.reachOf(inCharge.get(ctx).id);
     return clients.find(({ id }) => id === ctx.params.client);
   }
 
@@ -93,7 +98,7 @@ export function organizationsPage(parts: PageParts): Route[] {
     next = urlOf(inCharge.get(ctx)),
   ): Promise<void> {
     try {
-      if (await end(whoEnds(ctx))) await host.notices.tell(ctx, next, said);
+      if (await end(whoEnds(ctx))) await kit.notices.tell(ctx, next, said);
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
       ctx.status = 409;
@@ -106,7 +111,7 @@ export function organizationsPage(parts: PageParts): Route[] {
     const person = await member(ctx);
     if (!person) return;
     const isSelf = person.id === accountOf(ctx).id;
-    await host.render(ctx, 'confirm', {
+    await kit.render(ctx, 'confirm', {
       section: 'organizations',
       question: isSelf ? 'End your own membership in' : 'End the membership of',
       subject: isSelf ? organization.name : `${person.name} in ${organization.name}`,
@@ -137,14 +142,14 @@ export function organizationsPage(parts: PageParts): Route[] {
       ? `Your membership in ${organization} is ended.`
       : `The membership of ${name} is ended.`;
     const next = isSelf ? PATH : undefined;
-    await ending(ctx, (by) => endings.endMembership(by, { id, name }), said, next);
+    await ending(ctx, (by) => organizationEndings.endMembership(by, { id, name }), said, next);
   }
 
   async function askToEndClient(ctx: Context): Promise<void> {
     const organization = inCharge.get(ctx);
     const found = await client(ctx);
     if (!found) return;
-    await host.render(ctx, 'confirm', {
+    await kit.render(ctx, 'confirm', {
       section: 'organizations',
       question: 'End for everybody',
       subject: `${found.name} in ${organization.name}`,
@@ -162,14 +167,14 @@ export function organizationsPage(parts: PageParts): Route[] {
     const found = await client(ctx);
     if (!found) return;
     const said = `${found.name} reaches nothing here any more.`;
-    await ending(ctx, (by) => endings.bar(by, found), said);
+    await ending(ctx, (by) => organizationEndings.bar(by, found), said);
   }
 
   async function askToLetIn(ctx: Context): Promise<void> {
     const organization = inCharge.get(ctx);
     const found = await client(ctx);
     if (!found) return;
-    await host.render(ctx, 'confirm', {
+    await kit.render(ctx, 'confirm', {
       section: 'organizations',
       question: 'Let in again',
       subject: `${found.name} in ${organization.name}`,
@@ -183,13 +188,17 @@ export function organizationsPage(parts: PageParts): Route[] {
   async function letIn(ctx: Context): Promise<void> {
     const found = await client(ctx);
     if (!found) return;
-    await ending(ctx, (by) => endings.admit(by, found), `${found.name} is let in again.`);
+    await ending(
+      ctx,
+      (by) => organizationEndings.admit(by, found),
+      `${found.name} is let in again.`,
+    );
   }
 
-  const page = [requireSignedIn, requireInCharge];
-  const form = [...ownForm(), requireInCharge, requireRecentSignIn];
+  const page = [kit.requireSignedIn, requireInCharge];
+  const form = [...kit.ownForm(), requireInCharge, kit.requireRecentSignIn];
   return [
-    get(PATH, requireSignedIn, list),
+    get(PATH, kit.requireSignedIn, list),
     get(ONE, ...page, show),
     get(MEMBERSHIP, ...page, askToEndMembership),
     post(MEMBERSHIP, ...form, endMembership),

@@ -1,18 +1,20 @@
 /** `/profile/security/passkeys`: a person's passkeys, and what the script asks browsers for. */
 import type { Context } from 'koa';
-import type { Account } from '../../accounts/account.ts';
 import { browserInWords } from '../../accounts/browser-names.ts';
 import { displayName } from '../../accounts/display-name.ts';
 import type { Passkey } from '../../accounts/passkeys/passkey.ts';
-import { MOST_PASSKEYS } from '../../accounts/passkeys/passkeys.ts';
+import { MOST_PASSKEYS, type Passkeys } from '../../accounts/passkeys/passkeys.ts';
+import type { WaysIn } from '../../accounts/ways-in.ts';
 import { Refusal } from '../../base/refusal.ts';
 import { formOf } from '../../provider/form.ts';
 import { originInSession, originOf, seeOther } from '../page.ts';
-import { get, type PageParts, post, type Route } from '../routes.ts';
+import type { PageKit } from '../page-kit.ts';
+import { get, post, type Route, SECURITY } from '../routes.ts';
+import type { BrowserSignIns } from '../sign-in/browser-sign-ins.ts';
+import type { Demands } from '../sign-in/demands.ts';
 import { PASSKEY_OPTIONS, type PasskeySignIns } from '../sign-in/passkeys.ts';
 import { isPaused } from '../sign-in/password-check.ts';
 import { accountOf, typedOf } from '../signed-in.ts';
-import { fromOf } from '../words/browser.ts';
 import { type Moment, momentOf, momentOrNothing } from '../words/moment.ts';
 
 declare module '../view-data.ts' {
@@ -53,10 +55,7 @@ export interface PasskeyRow {
   readonly removeUrl: string | undefined;
 }
 
-type ListParts = Pick<PageParts, 'passkeys' | 'passkeySignIns' | 'passwords' | 'waysIn'>;
-
-const LIST = '/profile/security';
-const PATH = `${LIST}/passkeys`;
+const PATH = `${SECURITY}/passkeys`;
 const NEW = `${PATH}/new`;
 /** The field in which the script sends what the browser made. */
 const MADE_FIELD = 'made_passkey';
@@ -68,19 +67,10 @@ const REMOVED =
   'The passkey is removed: it lets nobody in here any more, and every other browser is signed out. Delete it on your device as well.';
 const ONLY_WAY_IN = 'That passkey is the only way in that you have, so it stays.';
 
-/** Undefined where there are none. */
-export async function passkeyList(
-  parts: ListParts,
-  account: Account,
-): Promise<PasskeyList | undefined> {
-  if (!parts.passkeySignIns) return undefined;
-  const { id: accountId, hasPassword } = account;
-  const [passkeys, held] = await Promise.all([
-    parts.passkeys.of(accountId),
-    parts.waysIn.of(accountId),
-  ]);
-  const others = held.filter(({ isUnused }) => !isUnused).length - 1;
-  const isOnlyWayIn = others === 0 && !(parts.passwords && hasPassword);
+export function passkeyRows(
+  passkeys: readonly Passkey[],
+  { isOnlyWayIn }: { readonly isOnlyWayIn: boolean },
+): PasskeyList {
   return {
     passkeys: passkeys.map(({ id, name, isSynced, createdAt, lastUsedAt }) => ({
       name,
@@ -94,30 +84,32 @@ export async function passkeyList(
   };
 }
 
-export function passkeysPage(parts: PageParts): Route[] {
-  const { passkeySignIns } = parts;
-  return passkeySignIns ? routes(parts, passkeySignIns) : [];
-}
-
-function routes(parts: PageParts, signIns: PasskeySignIns): Route[] {
-  const { host, passkeys, waysIn, sessions, devices, mail } = parts;
-  const { requireSignedIn, requireRecentSignIn, ownForm, isRecent } = parts.steps;
+export function passkeysPage(parts: {
+  readonly kit: PageKit;
+  readonly passkeySignIns: PasskeySignIns;
+  readonly passkeys: Pick<Passkeys, 'of' | 'rename'>;
+  readonly waysIn: Pick<WaysIn, 'remove'>;
+  readonly demands: Pick<Demands, 'met'>;
+  readonly signIns: Pick<BrowserSignIns, 'keep'>;
+  readonly passwords: boolean;
+}): Route[] {
+  const { kit, passkeySignIns, passkeys, waysIn, demands, signIns, passwords } = parts;
 
   /** One of the person who asks; another one is Koa's 404. */
   const ownPasskey = async (ctx: Context): Promise<Passkey | undefined> =>
     (await passkeys.of(accountOf(ctx).id)).find(({ id }) => id === ctx.params.id);
 
   async function optionsToSignIn(ctx: Context): Promise<void> {
-    ctx.body = signIns.optionsToSignIn(ctx);
+    ctx.body = passkeySignIns.optionsToSignIn(ctx);
   }
 
   async function optionsToConfirm(ctx: Context): Promise<void> {
-    ctx.body = await signIns.optionsToConfirm(ctx, accountOf(ctx));
+    ctx.body = await passkeySignIns.optionsToConfirm(ctx, accountOf(ctx));
   }
 
   /** The page that asks for them is drawn for a recent sign-in only: drawn again, it asks for one. */
   async function optionsToAdd(ctx: Context): Promise<void> {
-    if (await isRecent(ctx)) ctx.body = await signIns.optionsToAdd(ctx, accountOf(ctx));
+    if (await kit.isRecent(ctx)) ctx.body = await passkeySignIns.optionsToAdd(ctx, accountOf(ctx));
     else ctx.throw(403, 'the sign-in is not recent');
   }
 
@@ -126,20 +118,20 @@ function routes(parts: PageParts, signIns: PasskeySignIns): Route[] {
     name: string,
     said: Pick<PasskeyView, 'notice' | 'problem'>,
   ): Promise<void> =>
-    host.render(ctx, 'passkey', {
+    kit.render(ctx, 'passkey', {
       heading: 'Add a passkey',
       name,
       ...said,
       action: NEW,
       optionsUrl: PASSKEY_OPTIONS.add,
       button: 'Create passkey',
-      cancel: LIST,
+      cancel: SECURITY,
     });
 
   const defaultName = (ctx: Context): string => browserInWords(originOf(ctx).browser);
 
   async function showNew(ctx: Context): Promise<void> {
-    const notice = await host.notices.take(ctx);
+    const notice = await kit.notices.take(ctx);
     const name = typedOf(ctx)?.get('name') ?? defaultName(ctx);
     await drawNew(ctx, name, notice === undefined ? {} : { notice });
   }
@@ -152,25 +144,24 @@ function routes(parts: PageParts, signIns: PasskeySignIns): Route[] {
     const account = accountOf(ctx);
     // It is made by now, so a name that cannot be one is no reason to lose it.
     const name = nameFrom(form) ?? defaultName(ctx);
-    const added = await signIns.add(ctx, account, { answer, name });
+    const added = await passkeySignIns.add(ctx, account, { answer, name });
     if (typeof added === 'string') {
       if (!isPaused(ctx)) ctx.status = 422;
       return drawNew(ctx, name, { problem: added });
     }
-    mail?.tell(account.id, 'passkey_added', { ...fromOf(ctx), about: name });
-    const onward = await parts.demands.met(ctx, 'passkey');
+    const onward = await demands.met(ctx, 'passkey');
     if (onward !== undefined) return seeOther(ctx, onward);
-    await host.notices.tell(ctx, LIST, ADDED);
+    await kit.notices.tell(ctx, SECURITY, ADDED);
   }
 
   const draw = (ctx: Context, name: string, nameProblem?: string): Promise<void> =>
-    host.render(ctx, 'passkey', {
+    kit.render(ctx, 'passkey', {
       heading: 'Rename a passkey',
       name,
       ...(nameProblem !== undefined && { nameProblem }),
       action: ctx.path,
       button: 'Save',
-      cancel: LIST,
+      cancel: SECURITY,
     });
 
   async function show(ctx: Context): Promise<void> {
@@ -186,20 +177,20 @@ function routes(parts: PageParts, signIns: PasskeySignIns): Route[] {
       return draw(ctx, formOf(ctx).get('name') ?? '', problem);
     }
     const isRenamed = await passkeys.rename(accountOf(ctx).id, String(ctx.params.id), name);
-    if (isRenamed) await host.notices.tell(ctx, LIST, RENAMED);
+    if (isRenamed) await kit.notices.tell(ctx, SECURITY, RENAMED);
   }
 
   async function askToRemove(ctx: Context): Promise<void> {
     const passkey = await ownPasskey(ctx);
     if (!passkey) return;
-    await host.render(ctx, 'confirm', {
+    await kit.render(ctx, 'confirm', {
       section: 'security',
       question: 'Remove',
       subject: passkey.name,
       consequences: ['It lets nobody in here any more. This cannot be undone.'],
       action: ctx.path,
       button: 'Remove',
-      cancel: LIST,
+      cancel: SECURITY,
     });
   }
 
@@ -209,26 +200,24 @@ function routes(parts: PageParts, signIns: PasskeySignIns): Route[] {
     const passkey = await ownPasskey(ctx);
     if (!passkey) return;
     const origin = originInSession(ctx);
-    const hasPassword = parts.passwords && account.hasPassword;
+    const hasPassword = passwords && account.hasPassword;
     const left = await waysIn.remove(accountId, passkey.id, { origin, hasPassword });
     if (left === undefined) return;
-    if (left === 'last') return host.notices.tell(ctx, LIST, ONLY_WAY_IN);
-    await sessions.renew(ctx, left);
-    devices.remember(ctx, left);
-    mail?.tell(accountId, 'passkey_removed', { ...fromOf(ctx), about: passkey.name });
-    await host.notices.tell(ctx, LIST, REMOVED);
+    if (left === 'last') return kit.notices.tell(ctx, SECURITY, ONLY_WAY_IN);
+    await signIns.keep(ctx, left, { what: 'passkey_removed', about: passkey.name });
+    await kit.notices.tell(ctx, SECURITY, REMOVED);
   }
 
   return [
     get(PASSKEY_OPTIONS.signIn, optionsToSignIn),
-    get(PASSKEY_OPTIONS.confirm, requireSignedIn, optionsToConfirm),
-    get(PASSKEY_OPTIONS.add, requireSignedIn, optionsToAdd),
-    get(NEW, requireSignedIn, requireRecentSignIn, showNew),
-    post(NEW, ...ownForm(), requireRecentSignIn, add),
-    get(`${PATH}/:id`, requireSignedIn, show),
-    post(`${PATH}/:id`, ...ownForm(), requireRecentSignIn, rename),
-    get(`${PATH}/:id/remove`, requireSignedIn, askToRemove),
-    post(`${PATH}/:id/remove`, ...ownForm(), requireRecentSignIn, remove),
+    get(PASSKEY_OPTIONS.confirm, kit.requireSignedIn, optionsToConfirm),
+    get(PASSKEY_OPTIONS.add, kit.requireSignedIn, optionsToAdd),
+    get(NEW, kit.requireSignedIn, kit.requireRecentSignIn, showNew),
+    post(NEW, ...kit.ownForm(), kit.requireRecentSignIn, add),
+    get(`${PATH}/:id`, kit.requireSignedIn, show),
+    post(`${PATH}/:id`, ...kit.ownForm(), kit.requireRecentSignIn, rename),
+    get(`${PATH}/:id/remove`, kit.requireSignedIn, askToRemove),
+    post(`${PATH}/:id/remove`, ...kit.ownForm(), kit.requireRecentSignIn, remove),
   ];
 }
 

@@ -1,14 +1,15 @@
 /** `/forgot-password`: mails a one-time link, and never tells whether there is such an account. */
 import type { Context } from 'koa';
 import { normalizeEmail } from '../../accounts/email.ts';
-import { createPasswordLinkRequests } from '../../accounts/passwords/link-mail.ts';
-import type { PasswordLinks } from '../../accounts/passwords/links.ts';
+import type { PasswordLinkRequests } from '../../accounts/passwords/link-mail.ts';
 import type { AttemptLimit } from '../../base/attempt-limits.ts';
 import { networkOf } from '../../base/network-address.ts';
 import { formOf } from '../../provider/form.ts';
 import { originOf } from '../page.ts';
-import { get, type PageParts, post, type Route } from '../routes.ts';
-import { comesFrom } from '../sign-in/upstream-ways.ts';
+import type { PageKit } from '../page-kit.ts';
+import { get, post, type Route } from '../routes.ts';
+import { comesFrom, type UpstreamSignIns } from '../sign-in/upstream-ways.ts';
+import type { WaitingSignIn } from '../sign-in/waiting-sign-in.ts';
 
 declare module '../view-data.ts' {
   interface ViewData {
@@ -34,26 +35,15 @@ const SENT =
 
 export const FORGOT_PASSWORD = '/forgot-password';
 
-export function createLinkRequests({
-  hourlyLimit,
-  passwordLinks: links,
-  ...parts
-}: Omit<Parameters<typeof createPasswordLinkRequests>[0], 'links' | 'perAccount'> & {
-  readonly passwordLinks: PasswordLinks;
-  hourlyLimit(name: string, attempts: number): AttemptLimit;
-}): NonNullable<PageParts['linkRequests']> {
-  const perAccount = hourlyLimit('forgot_account', 3);
-  return {
-    requests: createPasswordLinkRequests({ ...parts, links, perAccount }),
-    perAddress: hourlyLimit('forgot_address', 30),
-  };
-}
-
-/** Nothing where no mail is sent. */
-export function forgotPasswordPage(parts: PageParts): Route[] {
-  const { host, steps, waiting, linkRequests, upstream } = parts;
-  if (!linkRequests) return [];
-  const { requests, perAddress } = linkRequests;
+export function forgotPasswordPage(parts: {
+  readonly kit: PageKit;
+  readonly waiting: Pick<WaitingSignIn, 'path'>;
+  readonly linkRequests: PasswordLinkRequests;
+  /** Per network address, whatever the account: limits how much mail one network can cause. */
+  readonly perAddress: AttemptLimit;
+  readonly upstream: Pick<UpstreamSignIns, 'wayOf'>;
+}): Route[] {
+  const { kit, waiting, linkRequests, perAddress, upstream } = parts;
 
   /** By the address alone, for any of them. */
   const elsewhere = (email: string): string | undefined => {
@@ -62,7 +52,7 @@ export function forgotPasswordPage(parts: PageParts): Route[] {
   };
 
   const draw = async (ctx: Context, view: Partial<ForgotPasswordView> = {}): Promise<void> =>
-    host.render(ctx, 'forgot-password', {
+    kit.render(ctx, 'forgot-password', {
       action: ctx.path,
       signInUrl: await waiting.path(ctx),
       email: '',
@@ -75,7 +65,7 @@ export function forgotPasswordPage(parts: PageParts): Route[] {
   /** The address may come along, typed on the page before. */
   async function show(ctx: Context): Promise<void> {
     const email = normalizeEmail(String(ctx.query.email ?? '')) ?? '';
-    await draw(ctx, { email, sent: await host.notices.take(ctx) });
+    await draw(ctx, { email, sent: await kit.notices.take(ctx) });
   }
 
   async function submit(ctx: Context): Promise<void> {
@@ -92,10 +82,10 @@ export function forgotPasswordPage(parts: PageParts): Route[] {
       return draw(ctx, { email, problem });
     }
     // Nothing of it is awaited: the answer is the same, and as fast, whoever asks for whom.
-    requests.begin(email, originOf(ctx));
+    linkRequests.begin(email, originOf(ctx));
     const way = elsewhere(email);
-    await host.notices.tell(ctx, ctx.path, way === undefined ? SENT : `${SENT} ${way}`);
+    await kit.notices.tell(ctx, ctx.path, way === undefined ? SENT : `${SENT} ${way}`);
   }
 
-  return [get(FORGOT_PASSWORD, show), post(FORGOT_PASSWORD, ...steps.form, submit)];
+  return [get(FORGOT_PASSWORD, show), post(FORGOT_PASSWORD, ...kit.form, submit)];
 }

@@ -7,7 +7,7 @@ import type { AccountRegistry } from '../../accounts/account-registry.ts';
 import type { BrowserSessions } from '../../provider/browser-sessions.ts';
 import { formOf, readForm } from '../../provider/form.ts';
 import { OAuthError } from '../../provider/oauth-error.ts';
-import { signedInAccount } from '../page.ts';
+import { visitorOf } from '../page.ts';
 
 const OAUTH_PARAMETERS = ['grant_type', 'refresh_token', 'client_id', 'client_secret', 'code'];
 
@@ -27,8 +27,8 @@ export function refreshSession({
     refuseOAuth,
     requireSameOrigin,
     async function keepAlive(ctx) {
-      const account = await signedInAccount(ctx, { sessions, accounts });
-      const seconds = account && (await sessions.keepAlive(ctx));
+      const visitor = await visitorOf(ctx, { sessions, accounts });
+      const seconds = visitor && (await sessions.keepAlive(ctx));
       if (seconds === undefined) throw new OAuthError(401, 'login_required', 'nobody is signed in');
       ctx.set('Cache-Control', 'no-store');
       ctx.body = { session_expires_in: seconds };

@@ -52,7 +52,7 @@ export interface PasskeySignIns {
    * @param confirms who is to confirm that it is them: nobody else comes in then.
    */
   check(ctx: Context, answer: string, confirms?: Account): Promise<UsedPasskey | string>;
-  /** Keeps a passkey that was made, or answers and sets why not as `check` does. */
+  /** Keeps a passkey that was made and informs its user by mail, or answers why not as `check` does. */
   add(ctx: Context, account: Account, made: NewPasskey): Promise<Passkey | string>;
   /** In this browser a passkey of ours was made or used. Proves nothing. */
   isKnownIn(ctx: Context): boolean;
@@ -112,10 +112,10 @@ export function createPasskeySignIns(parts: {
   readonly mail: AccountMail | undefined;
   browserOf(ctx: Context): string;
 }): PasskeySignIns {
-  const { settings, log, passkeys, activity, outcomes } = parts;
+  const { settings, clock, log, passkeys, activity, outcomes, mail, browserOf } = parts;
   const { issuer, limits, secrets } = settings;
   const ceremonies = createCeremonies({ issuer });
-  const challenges = createChallenges({ ...parts, keys: secrets.cookieKeys });
+  const challenges = createChallenges({ clock, browserOf, keys: secrets.cookieKeys });
   /** Answers that were refused, per network. */
   const failures = parts.createAttemptLimit({
     name: 'passkey_failures',
@@ -200,7 +200,7 @@ export function createPasskeySignIns(parts: {
         const account = await passkeys.use(passkey, { ...seen, challenge, origin: originOf(ctx) });
         if (account === 'copied') {
           const about = { about: passkey.name, more: [COPIED] };
-          parts.mail?.tell(passkey.accountId, 'passkey_copied', { ...fromOf(ctx), ...about });
+          mail?.tell(passkey.accountId, 'passkey_copied', { ...fromOf(ctx), ...about });
         }
         if (typeof account === 'string') return refuse(ctx, account);
         if (account.isSuspended) return refuse(ctx, 'suspended', { account, passkey });
@@ -220,6 +220,7 @@ export function createPasskeySignIns(parts: {
         const added = await passkeys.add({ ...made, accountId, name, challenge, origin });
         if (typeof added === 'string') return refuse(ctx, added);
         remember(ctx);
+        mail?.tell(accountId, 'passkey_added', { ...fromOf(ctx), about: name });
         return added;
       });
     },

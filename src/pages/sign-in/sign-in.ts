@@ -1,18 +1,25 @@
 /** `/login`, and the sign-in step of an authorization request: who is this person? */
 import type { Context } from 'koa';
-import type { Account } from '../../accounts/account.ts';
-import { normalizeEmail } from '../../accounts/email.ts';
-import { wayInWords } from '../../accounts/ways-in.ts';
-import type { Method } from '../../provider/browser-sessions.ts';
 import { requireNavigation } from '../../provider/cross-origin.ts';
 import { formOf } from '../../provider/form.ts';
-import type { PendingSignIn } from '../../provider/interactions.ts';
-import { originOf, seeOther, signedInAccount, visitorOf } from '../page.ts';
-import { get, type PageParts, post, type Route } from '../routes.ts';
+import type { Interactions, PendingSignIn } from '../../provider/interactions.ts';
+import type { KeptForms } from '../forms/kept-forms.ts';
+import { seeOther } from '../page.ts';
+import type { PageKit } from '../page-kit.ts';
+import { get, post, type Route } from '../routes.ts';
+import type { SignInAttempts } from './attempt.ts';
+import type { BrowserSignIns } from './browser-sign-ins.ts';
 import { STRONGER } from './demands.ts';
-import { PASSKEY_FIELD, PASSKEY_OPTIONS } from './passkeys.ts';
-import type { Way } from './signing-in.ts';
-import { CHOOSE, comesFrom, type Purpose, WAY_FIELD, type WayIn } from './upstream-ways.ts';
+import type { OfferedMethods } from './offered-methods.ts';
+import { PASSKEY_OPTIONS } from './passkeys.ts';
+import {
+  CHOOSE,
+  type Purpose,
+  type UpstreamSignIns,
+  WAY_FIELD,
+  type WayIn,
+} from './upstream-ways.ts';
+import type { WaitingSignIn } from './waiting-sign-in.ts';
 
 declare module '../view-data.ts' {
   interface ViewData {
@@ -51,26 +58,26 @@ interface SignInView {
 /** What is the same on every sign-in page. */
 type Same = 'title' | 'ways' | 'wayField' | 'passwords' | 'hasHints' | 'passkeyOptionsUrl';
 
-type Attempt =
-  | (Pick<SignInView, 'email' | 'isTypedWrong'> & { readonly problem: string })
-  | { readonly account: Account; readonly came: Way; readonly method: Method };
-
 const TITLE = 'Sign in';
-const PASSWORD_ALONE = 'A password is no longer enough for you';
 /** Where a person goes who was on the way to nowhere else. */
 const HOME = '/profile';
 
-/** `/login` for who comes by themselves, and for a client the step of its authorization request. */
-export function signInAnswers(parts: PageParts) {
-  const { host, accounts, sessions, interactions, checkPassword, recordSignIn } = parts;
-  const { keptForms, waiting, forgotPasswordUrl, upstream, passwords } = parts;
-  const { passkeySignIns: passkeys, demands } = parts;
+export type SignInForm = ReturnType<typeof createSignInForm>;
+
+/** The form, and when it is skipped. */
+export function createSignInForm(parts: {
+  readonly kit: PageKit;
+  readonly offered: OfferedMethods;
+  readonly keptForms: Pick<KeptForms, 'look'>;
+}) {
+  const { kit, offered, keptForms } = parts;
+  const { passwords, upstream, passkeys, forgotPasswordUrl } = offered;
   const { ways } = upstream;
 
   async function draw(ctx: Context, view: Omit<SignInView, Same>): Promise<void> {
     // Its forms can end at a provider, and wherever that leads on to.
-    if (ways.length > 0) await host.pageToClient(ctx, async () => {});
-    await host.render(ctx, 'sign-in', {
+    if (ways.length > 0) await kit.pageToClient(ctx, async () => {});
+    await kit.render(ctx, 'sign-in', {
       title: TITLE,
       ways,
       wayField: WAY_FIELD,
@@ -89,74 +96,8 @@ export function signInAnswers(parts: PageParts) {
   /** What the page that led here knows: the address, and what was done there. */
   async function arrival(ctx: Context): Promise<{ email: string; notice?: string }> {
     const email = await keptForms.look<string>(ctx, ctx.query.form, undefined);
-    const notice = await host.notices.take(ctx);
+    const notice = await kit.notices.take(ctx);
     return { email: email ?? '', ...(notice && { notice }) };
-  }
-
-  /** @returns who it is, or what to say; undefined where they were led to a provider. */
-  async function attempt(ctx: Context, purpose: Purpose): Promise<Attempt | undefined> {
-    const form = formOf(ctx);
-    const answer = form.get(PASSKEY_FIELD);
-    if (passkeys && answer !== null) {
-      const used = await passkeys.check(ctx, answer);
-      if (typeof used === 'string') return { email: '', problem: used };
-      return { account: used.account, came: used, method: 'passkey' };
-    }
-    const email = form.get('email') ?? '';
-    const password = form.get('password') ?? '';
-    // By the address alone: whether somebody has an account or a password is told to nobody.
-    const hinted = upstream.wayOf(email);
-    const way = form.get(WAY_FIELD) ?? (password === '' ? hinted?.id : undefined);
-    if (way !== undefined) {
-      // The client's hint names the last person.
-      const hint = upstream.asksWho(ctx, way) ? undefined : purpose.loginHint;
-      const loginHint = normalizeEmail(email) ?? hint;
-      await upstream.begin(ctx, way, { ...purpose, loginHint });
-      return undefined;
-    }
-    if (password === '' && upstream.hasHints) {
-      ctx.status = 422;
-      const problem = passwords ? 'Enter your password.' : 'Choose how you sign in.';
-      return { email, problem, isTypedWrong: true };
-    }
-    const account = await checkPassword(ctx, { email, password });
-    if (typeof account !== 'string') {
-      const problem = await refusedByDemand(ctx, account);
-      if (problem !== undefined) return { email, problem };
-      return { account, came: 'password', method: 'password' };
-    }
-    const problem = hinted ? `${account} ${comesFrom(hinted)}` : account;
-    return { email, problem, isTypedWrong: true };
-  }
-
-  /** Says what they sign in with. Only for who knows the password, or is signed in. */
-  async function notBy(what: string, { id }: Pick<Account, 'id'>): Promise<string> {
-    const held = (await parts.waysIn.of(id)).filter(({ isStrong }) => isStrong);
-    const ways = held.map(wayInWords).join(' or ');
-    return `${what}: sign in with ${ways}.`;
-  }
-
-  async function refusedByDemand(ctx: Context, { id }: Account): Promise<string | undefined> {
-    if (await demands.takesPassword(id)) return undefined;
-    ctx.status = 403;
-    await parts.activity.record({
-      action: 'sign_in_refused',
-      actor: 'person',
-      accountId: id,
-      origin: originOf(ctx),
-      details: { reason: 'password_alone' },
-    });
-    return notBy(PASSWORD_ALONE, { id });
-  }
-
-  /** Why a person who is signed in must sign in again: how they did is not enough (sign_in.require). */
-  async function askedByDemand(ctx: Context): Promise<{ readonly problem?: string }> {
-    const visitor = await visitorOf(ctx, { sessions, accounts });
-    if (!visitor || (await demands.mayAddWay(visitor))) return {};
-    const { account, session } = visitor;
-    const what =
-      session.method === 'password' ? PASSWORD_ALONE : 'Your last sign-in did not prove enough';
-    return { problem: await notBy(what, account) };
   }
 
   /**
@@ -170,9 +111,28 @@ export function signInAnswers(parts: PageParts) {
     return way && upstream.asksWho(ctx, way.id) ? undefined : way;
   }
 
+  return { draw, arrival, straightOn };
+}
+
+export type SignInSteps = ReturnType<typeof createSignInSteps>;
+
+/** `/login` for a user who comes by themselves; for a client, the step of its authorization request. */
+export function createSignInSteps(parts: {
+  readonly kit: Pick<PageKit, 'visitorOf'>;
+  readonly form: SignInForm;
+  readonly attempts: SignInAttempts;
+  readonly upstream: Pick<UpstreamSignIns, 'begin'>;
+  readonly signIns: Pick<BrowserSignIns, 'signIn' | 'record'>;
+  readonly interactions: Pick<Interactions, 'deny' | 'signIn'>;
+  readonly waiting: Pick<WaitingSignIn, 'begin' | 'end'>;
+}) {
+  const { kit, form, attempts, upstream, signIns, interactions, waiting } = parts;
+  const { draw, arrival, straightOn } = form;
+  const { attempt, askedByDemand, mustAddWay } = attempts;
+
   async function show(ctx: Context): Promise<void> {
     const target = targetOf(ctx);
-    if (await signedInAccount(ctx, { sessions, accounts })) return seeOther(ctx, target.url);
+    if (await kit.visitorOf(ctx)) return seeOther(ctx, target.url);
     const way = straightOn(ctx);
     if (way) return upstream.begin(ctx, way.id, { target: target.url, isFresh: false });
     await draw(ctx, { action: target.loginPath, ...(await arrival(ctx)) });
@@ -184,8 +144,7 @@ export function signInAnswers(parts: PageParts) {
     if (outcome === undefined) return;
     if ('problem' in outcome) return draw(ctx, { action: target.loginPath, ...outcome });
     const { account, came, method } = outcome;
-    await sessions.signIn(ctx, account, method);
-    await recordSignIn(ctx, account, came);
+    await signIns.signIn(ctx, account, method, came);
     seeOther(ctx, target.url);
   }
 
@@ -215,13 +174,12 @@ export function signInAnswers(parts: PageParts) {
       return draw(ctx, { action: ctx.path, client, cancel: true, ...outcome });
     }
     const { account, came, method } = outcome;
-    if (method === 'password' && (await demands.afterPassword(account.id))?.isOver) {
+    if (method === 'password' && (await mustAddWay(account))) {
       // It goes on waiting, until they have added a way.
-      await sessions.signIn(ctx, account, method);
-      await recordSignIn(ctx, account, came);
+      await signIns.signIn(ctx, account, method, came);
       return seeOther(ctx, STRONGER);
     }
-    await recordSignIn(ctx, account, came);
+    await signIns.record(ctx, account, came);
     waiting.end(ctx);
     seeOther(ctx, await interactions.signIn(ctx, account, method));
   }
@@ -229,9 +187,12 @@ export function signInAnswers(parts: PageParts) {
   return { show, submit, showFor, submitFor };
 }
 
-export function signInPage(parts: PageParts): Route[] {
-  const { show, submit } = signInAnswers(parts);
-  return [get('/login', requireNavigation, show), post('/login', ...parts.steps.form, submit)];
+export function signInPage(parts: {
+  readonly kit: Pick<PageKit, 'form'>;
+  readonly steps: Pick<SignInSteps, 'show' | 'submit'>;
+}): Route[] {
+  const { kit, steps } = parts;
+  return [get('/login', requireNavigation, steps.show), post('/login', ...kit.form, steps.submit)];
 }
 
 const purposeOf = ({ uid, isAgain, loginHint }: PendingSignIn): Purpose => ({

@@ -1,7 +1,10 @@
 /** `/logout`: ends the session of this browser, and nothing else: connected clients stay connected. */
 import type { Context } from 'koa';
-import { seeOther, signedInAccount, visitorOf } from '../page.ts';
-import { get, type PageParts, post, type Route } from '../routes.ts';
+import type { BrowserSessions } from '../../provider/browser-sessions.ts';
+import { seeOther } from '../page.ts';
+import type { PageKit } from '../page-kit.ts';
+import { get, post, type Route } from '../routes.ts';
+import type { UpstreamSignIns } from './upstream-ways.ts';
 
 declare module '../view-data.ts' {
   interface ViewData {
@@ -17,22 +20,28 @@ declare module '../view-data.ts' {
  */
 const CLEARED = '"cache", "storage"';
 
-export function signOutPage({ host, steps, accounts, sessions, upstream }: PageParts): Route[] {
+export function signOutPage(parts: {
+  readonly kit: PageKit;
+  readonly sessions: Pick<BrowserSessions, 'signOut'>;
+  readonly upstream: Pick<UpstreamSignIns, 'askWho'>;
+}): Route[] {
+  const { kit, sessions, upstream } = parts;
+
   /** Asks, because a link on any site can lead here; or says that it is done. */
   async function show(ctx: Context): Promise<void> {
-    const account = await signedInAccount(ctx, { sessions, accounts });
-    if (!account) {
+    const visitor = await kit.visitorOf(ctx);
+    if (!visitor) {
       // Set again: the answer to the form may have cleared the cookies of this site.
       upstream.askWho(ctx);
-      return host.render(ctx, 'signed-out', { title: 'Signed out' });
+      return kit.render(ctx, 'signed-out', { title: 'Signed out' });
     }
-    await host.render(ctx, 'sign-out', { account });
+    await kit.render(ctx, 'sign-out', { account: visitor.account });
   }
 
   async function submit(ctx: Context): Promise<void> {
-    const visitor = await visitorOf(ctx, { sessions, accounts });
+    const visitor = await kit.visitorOf(ctx);
     // The page was drawn for somebody else: it asks, with the name of who would be signed out.
-    const isMeant = !visitor || host.drawnFor(ctx, visitor) !== 'somebody else';
+    const isMeant = !visitor || kit.drawnFor(ctx, visitor) !== 'somebody else';
     if (isMeant) {
       await sessions.signOut(ctx);
       ctx.set('Clear-Site-Data', CLEARED);
@@ -41,5 +50,5 @@ export function signOutPage({ host, steps, accounts, sessions, upstream }: PageP
     seeOther(ctx, ctx.path);
   }
 
-  return [get('/logout', show), post('/logout', ...steps.form, submit)];
+  return [get('/logout', show), post('/logout', ...kit.form, submit)];
 }

@@ -1,6 +1,8 @@
 /** What pages know of the providers that people come from: each a button, and a way there. */
 import type { Context } from 'koa';
 import type { Account } from '../../accounts/account.ts';
+import { requireNavigation } from '../../provider/cross-origin.ts';
+import { get, type Route } from '../routes.ts';
 
 /** The button of a provider: its value is the id. */
 export const WAY_FIELD = 'sign_in_with';
@@ -89,3 +91,10 @@ export interface UpstreamSignIns {
     finish(ctx: Context): Promise<void>;
   }[];
 }
+
+/** Where each provider's sign-ins begin and come back to. */
+export const upstreamPages = ({ answers }: Pick<UpstreamSignIns, 'answers'>): Route[] =>
+  answers.flatMap(({ id, begin, finish }) => [
+    get(`/login/${id}`, requireNavigation, begin),
+    get(`/login/${id}/callback`, finish),
+  ]);

@@ -11,6 +11,8 @@ export interface WaitingSignIn {
   end(ctx: Context): void;
   /** Where a person signs in now: for what waits here, as long as it does, or else for themselves. */
   path(ctx: Context): Promise<string>;
+  /** Ends the wait. @returns where this interaction begins again for the user who signed in. */
+  restartOf(ctx: Context, uid: string): Promise<string | undefined>;
   /** Where what waits here begins again for who is signed in by now; it waits no more. */
   restart(ctx: Context): Promise<string | undefined>;
 }
@@ -25,11 +27,18 @@ export function createWaitingSignIn(parts: {
   const { issuer, interactions } = parts;
   const cookie = ownCookie(issuer, 'waiting');
 
+  const end = (ctx: Context): void => {
+    if (cookie.get(ctx) !== undefined) cookie.clear(ctx);
+  };
+
   return {
     begin: (ctx, uid) => cookie.set(ctx, uid, LONGEST),
 
-    end(ctx) {
-      if (cookie.get(ctx) !== undefined) cookie.clear(ctx);
+    end,
+
+    restartOf(ctx, uid) {
+      end(ctx);
+      return interactions.restartSignedIn(uid);
     },
 
     async path(ctx) {

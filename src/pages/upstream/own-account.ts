@@ -6,7 +6,7 @@ import type { LinkTo } from '../../accounts/identities/coming-in.ts';
 import type { Identities } from '../../accounts/identities/identities.ts';
 import type { AccountMail } from '../../accounts/mail/account-mail.ts';
 import type { UpstreamPerson } from '../../upstream/upstream-provider.ts';
-import { originInSession, originOf, type VisitorParts, visitorOf } from '../page.ts';
+import { originInSession, originOf, type Visitor } from '../page.ts';
 import type { Demands } from '../sign-in/demands.ts';
 import type { WayIn } from '../sign-in/upstream-ways.ts';
 import { fromOf } from '../words/browser.ts';
@@ -49,15 +49,14 @@ export const createConfirm =
   };
 
 export const createLink =
-  (
-    parts: VisitorParts & {
-      readonly linkTo: LinkTo;
-      readonly mail: AccountMail | undefined;
-      readonly demands: Pick<Demands, 'mayAddWay'>;
-    },
-  ): Link =>
+  (parts: {
+    visitorOf(ctx: Context): Promise<Visitor | undefined>;
+    readonly linkTo: LinkTo;
+    readonly mail: AccountMail | undefined;
+    readonly demands: Pick<Demands, 'mayAddWay'>;
+  }): Link =>
   async (ctx, way, { person, accountId }) => {
-    const visitor = await visitorOf(ctx, parts);
+    const visitor = await parts.visitorOf(ctx);
     // Whoever is signed in now, and were it by a session that a thief began: nobody else's is linked.
     if (visitor?.account.id !== accountId) return 'signed out';
     // The grace may have ended while they were at the provider.

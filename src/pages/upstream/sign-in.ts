@@ -1,16 +1,11 @@
 /** `/login/<provider>`: people who sign in with an account elsewhere go there and come back here. */
 import type { Context } from 'koa';
 import type { Logger } from 'pino';
-import type { ComeIn } from '../../accounts/identities/coming-in.ts';
-import { type Identities, wayIdOf } from '../../accounts/identities/identities.ts';
-import { passwordLinkPath } from '../../accounts/passwords/link-mail.ts';
-import type { PasswordLinks } from '../../accounts/passwords/links.ts';
+import type { Identities } from '../../accounts/identities/identities.ts';
 import { canBeStrong } from '../../accounts/sign-in-strength.ts';
 import type { Clock } from '../../base/clock.ts';
 import { randomId } from '../../base/random-id.ts';
-import type { BrowserSessions } from '../../provider/browser-sessions.ts';
 import { ENDPOINT } from '../../provider/endpoints.ts';
-import type { Interactions } from '../../provider/interactions.ts';
 import { UpstreamAway, UpstreamRefusal } from '../../upstream/failures.ts';
 import { providerOf } from '../../upstream/hint-domains.ts';
 import {
@@ -19,10 +14,7 @@ import {
   type UpstreamProvider,
 } from '../../upstream/upstream-provider.ts';
 import type { ErrorPage } from '../error-page/error-page.ts';
-import type { FirstSignIn } from '../first-sign-in/question.ts';
-import { type Notices, originOf, seeOther } from '../page.ts';
-import type { Demands } from '../sign-in/demands.ts';
-import type { RecordSignIn } from '../sign-in/signing-in.ts';
+import { seeOther } from '../page.ts';
 import {
   CHOOSE,
   type Purpose,
@@ -30,22 +22,10 @@ import {
   type UpstreamSignIns,
   type WayIn,
 } from '../sign-in/upstream-ways.ts';
-import type { WaitingSignIn } from '../sign-in/waiting-sign-in.ts';
+import type { Arrive } from './arrival.ts';
 import type { UpstreamFlows } from './flows.ts';
 import type { NextPerson } from './next-person.ts';
-import type { Confirm, Link } from './own-account.ts';
-import {
-  CONFIRMED,
-  cameBack,
-  isAway,
-  isLinked,
-  isMisconfigured,
-  isOver,
-  NOT_ENOUGH,
-  proves,
-  staysOut,
-  TOO_MANY,
-} from './words.ts';
+import { cameBack, isAway, isMisconfigured, isOver, proves, staysOut, TOO_MANY } from './words.ts';
 
 export function createUpstreamSignIns(parts: {
   readonly clock: Clock;
@@ -54,22 +34,12 @@ export function createUpstreamSignIns(parts: {
   readonly passwords: boolean;
   readonly flows: UpstreamFlows;
   readonly nextPerson: NextPerson;
-  readonly comeIn: ComeIn;
-  readonly link: Link;
-  readonly confirm: Confirm;
-  readonly demands: Pick<Demands, 'met' | 'mayRecover'>;
-  readonly passwordLinks: Pick<PasswordLinks, 'make'>;
+  readonly arrive: Arrive;
   readonly identities: Pick<Identities, 'listOf'>;
-  readonly sessions: Pick<BrowserSessions, 'signIn'>;
-  readonly interactions: Pick<Interactions, 'restartSignedIn'>;
-  readonly waiting: Pick<WaitingSignIn, 'end'>;
-  readonly notices: Pick<Notices, 'tell'>;
   readonly errorPage: Pick<ErrorPage, 'say'>;
-  readonly recordSignIn: RecordSignIn;
-  readonly firstSignIn: Pick<FirstSignIn, 'path'>;
   readonly outcomes: UpstreamOutcomes;
 }): UpstreamSignIns {
-  const { clock, log, providers, flows, nextPerson, errorPage, outcomes } = parts;
+  const { clock, log, providers, flows, nextPerson, arrive, errorPage, outcomes } = parts;
   const settingsOfAll = providers.map(({ settings }) => settings);
   const ways = settingsOfAll.map(({ id, label }): WayIn => ({ id, label }));
   const [first] = ways;
@@ -113,52 +83,14 @@ export function createUpstreamSignIns(parts: {
         const query = new URLSearchParams(ctx.querystring);
         const person = await provider.finish(query, { ...flow, state });
         nextPerson.wasAsked(ctx, id);
-        await letIn(ctx, provider, { person, purpose });
+        const { settings } = provider;
+        await arrive(ctx, settings, { person, purpose }, (reason) =>
+          sayRefused(ctx, settings, { person, purpose, reason }),
+        );
       } catch (error) {
         await sayWhy(ctx, { provider, error, purpose });
       }
     };
-
-  async function letIn(
-    ctx: Context,
-    { settings }: UpstreamProvider,
-    { person, purpose }: { person: UpstreamPerson; purpose: Purpose },
-  ): Promise<void> {
-    const origin = originOf(ctx);
-    if (purpose.links !== undefined) {
-      const reason = await parts.link(ctx, settings, { person, accountId: purpose.links });
-      if (reason !== undefined) return sayRefused(ctx, settings, { person, purpose, reason });
-      outcomes.cameFromUpstream(settings.id, 'succeeded');
-      const onward = await parts.demands.met(ctx, person);
-      if (onward !== undefined) return seeOther(ctx, onward);
-      return parts.notices.tell(ctx, purpose.target, isLinked(settings.label));
-    }
-    const came =
-      purpose.confirms === undefined
-        ? await parts.comeIn(settings, person, origin)
-        : await parts.confirm(ctx, settings, { person, accountId: purpose.confirms });
-    if (typeof came === 'string') {
-      return sayRefused(ctx, settings, { person, purpose, reason: came });
-    }
-    const { account, isNewLink } = 'account' in came ? came : { account: came, isNewLink: false };
-    outcomes.cameFromUpstream(settings.id, 'succeeded');
-    if (purpose.resets) {
-      // It would replace what the person is asked for by what proves less.
-      const mayRecover = await parts.demands.mayRecover(account.id, person);
-      if (!mayRecover) return parts.notices.tell(ctx, purpose.target, NOT_ENOUGH);
-      const { token } = await parts.passwordLinks.make(account, 'confirmed', origin);
-      return seeOther(ctx, passwordLinkPath(token));
-    }
-    await parts.sessions.signIn(ctx, account, person);
-    await parts.recordSignIn(ctx, account, { ...settings, isNewLink });
-    if (purpose.confirms !== undefined) return leadBack(ctx, purpose);
-    const onward = await onwardTo(ctx, purpose);
-    const wayId = wayIdOf(person.issuer);
-    seeOther(
-      ctx,
-      isNewLink ? await parts.firstSignIn.path(ctx, account, { wayId, onward }) : onward,
-    );
-  }
 
   async function sayRefused(
     ctx: Context,
@@ -171,18 +103,6 @@ export function createUpstreamSignIns(parts: {
     const about = { provider: id, issuer: person.issuer, subject: person.subject, reason };
     log.warn({ requestId: ctx.state.requestId, ...about }, 'somebody of a provider stays out');
     await errorPage.say(ctx, 403, staysOut(reason, label, chooseAgain(purpose)));
-  }
-
-  async function onwardTo(ctx: Context, { interaction, target }: Purpose): Promise<string> {
-    if (interaction === undefined) return target;
-    parts.waiting.end(ctx);
-    return (await parts.interactions.restartSignedIn(interaction)) ?? target;
-  }
-
-  async function leadBack(ctx: Context, { target }: Purpose): Promise<void> {
-    // What was typed says it itself.
-    if (target.includes('?')) return seeOther(ctx, target);
-    await parts.notices.tell(ctx, target, CONFIRMED);
   }
 
   async function sayWhy(

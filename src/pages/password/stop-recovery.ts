@@ -1,0 +1,121 @@
+/** `/stop-recovery`: how a user stops a recovery of their account, signed in or with the link of the mail. */
+import type { Context } from 'koa';
+import type { RecoveryWaits } from '../../accounts/passwords/recovery-waits.ts';
+import type { Clock } from '../../base/clock.ts';
+import { createSeals } from '../../base/seals.ts';
+import { formOf } from '../../provider/form.ts';
+import { originInSession, originOf, seeOther } from '../page.ts';
+import type { PageKit } from '../page-kit.ts';
+import { get, post, SECURITY } from '../routes.ts';
+import { accountOf } from '../signed-in.ts';
+import { type Moment, momentOf } from '../words/moment.ts';
+
+declare module '../view-data.ts' {
+  interface ViewData {
+    readonly 'stop-recovery': {
+      readonly title: string;
+      readonly state: 'asked' | 'stopped' | 'nothing to stop';
+      readonly action: string;
+      readonly token: string;
+    };
+  }
+}
+
+/** What the profile says while a recovery is under way. */
+export interface RecoveryNotice {
+  readonly ready: Moment;
+  readonly stopUrl: string;
+}
+
+/** What the link to stop it carries, under a MAC. */
+interface StopLink {
+  readonly accountId: string;
+  /** Milliseconds since the epoch. */
+  readonly until: number;
+}
+
+const STOP = '/stop-recovery';
+const STOP_SIGNED_IN = `${SECURITY}/stop-recovery`;
+const STOPPED =
+  'The recovery was stopped, and links that were emailed to you no longer work. If you did not start it, someone else may read your email: change the password of your mailbox.';
+
+export type StopLinks = ReturnType<typeof createStopLinks>;
+
+export function createStopLinks(parts: {
+  /** The first signs, all are accepted. */
+  readonly keys: readonly [string, ...string[]];
+  readonly clock: Clock;
+}) {
+  const { keys, clock } = parts;
+  const seals = createSeals('stop recovery', keys);
+  return {
+    pathOf: (link: StopLink): string => `${STOP}?token=${seals.seal(link)}`,
+
+    find(token: string): StopLink | undefined {
+      const link = seals.open<StopLink>(token);
+      return link && link.until > clock() ? link : undefined;
+    },
+  };
+}
+
+export type StopRecovery = ReturnType<typeof createStopRecovery>;
+
+export function createStopRecovery(parts: {
+  readonly kit: PageKit;
+  readonly waits: Pick<RecoveryWaits, 'find' | 'stop'>;
+  readonly stopLinks: Pick<StopLinks, 'find'>;
+}) {
+  const { kit, waits, stopLinks } = parts;
+
+  const drawStop = (
+    ctx: Context,
+    state: 'asked' | 'stopped' | 'nothing to stop',
+    token = '',
+  ): Promise<void> => {
+    if (state === 'nothing to stop') ctx.status = 410;
+    const title = state === 'asked' ? 'Stop the recovery of your account?' : TITLES[state];
+    return kit.render(ctx, 'stop-recovery', { title, state, action: ctx.path, token });
+  };
+
+  /** Looking stops nothing, for mail programs look as well. */
+  async function askToStop(ctx: Context): Promise<void> {
+    const token = String(ctx.query.token ?? '');
+    const link = stopLinks.find(token);
+    const wait = link && (await waits.find(link.accountId));
+    await drawStop(ctx, wait ? 'asked' : 'nothing to stop', token);
+  }
+
+  async function stop(ctx: Context): Promise<void> {
+    const link = stopLinks.find(formOf(ctx).get('token') ?? '');
+    const isStopped = link && (await waits.stop(link.accountId, originOf(ctx)));
+    await drawStop(ctx, isStopped ? 'stopped' : 'nothing to stop');
+  }
+
+  async function stopSignedIn(ctx: Context): Promise<void> {
+    await waits.stop(accountOf(ctx).id, originInSession(ctx));
+    await kit.notices.tell(ctx, SECURITY, STOPPED);
+  }
+
+  /** A person who had to sign in before the form was accepted comes back to this address. */
+  const backToSecurity = (ctx: Context): void => seeOther(ctx, SECURITY);
+
+  return {
+    /** Undefined unless a recovery is under way. */
+    async notice(accountId: string): Promise<RecoveryNotice | undefined> {
+      const wait = await waits.find(accountId);
+      return wait && { ready: momentOf(wait.readyAt), stopUrl: STOP_SIGNED_IN };
+    },
+
+    routes: [
+      get(STOP, askToStop),
+      post(STOP, ...kit.form, stop),
+      get(STOP_SIGNED_IN, kit.requireSignedIn, backToSecurity),
+      post(STOP_SIGNED_IN, ...kit.ownForm(), stopSignedIn),
+    ],
+  };
+}
+
+const TITLES = {
+  stopped: 'The recovery was stopped',
+  'nothing to stop': 'There is nothing to stop',
+} as const;

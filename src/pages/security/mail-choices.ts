@@ -1,0 +1,63 @@
+/** Mail on `/profile/security`: which mails about the account a user wants. */
+import type { Context } from 'koa';
+import type { Account } from '../../accounts/account.ts';
+import type { AccountRegistry } from '../../accounts/account-registry.ts';
+import { UNWANTED_MAIL, type UnwantedMail } from '../../accounts/mail/account-mail.ts';
+import { formOf } from '../../provider/form.ts';
+import { seeOther } from '../page.ts';
+import type { PageKit } from '../page-kit.ts';
+import { get, post, SECURITY } from '../routes.ts';
+import { accountOf } from '../signed-in.ts';
+
+export interface MailChoice {
+  readonly value: UnwantedMail;
+  readonly label: string;
+  readonly isWanted: boolean;
+}
+
+const MAIL: Readonly<Record<UnwantedMail, string>> = {
+  new_device: 'A browser that is not known yet signs in',
+  new_connection: 'A client begins to act for me',
+  new_api_key: 'An API key is created',
+};
+
+const PATH = `${SECURITY}/mail`;
+const SAVED = 'What is mailed to you is saved.';
+
+export type MailChoices = ReturnType<typeof createMailChoices>;
+
+export function createMailChoices(parts: {
+  readonly kit: PageKit;
+  readonly accounts: Pick<AccountRegistry, 'setUnwantedMail'>;
+  readonly sendsMail: boolean;
+}) {
+  const { kit, accounts, sendsMail } = parts;
+
+  async function chooseMail(ctx: Context): Promise<void> {
+    const wanted = formOf(ctx).getAll('mail');
+    const unwanted = UNWANTED_MAIL.filter((kind) => !wanted.includes(kind));
+    await accounts.setUnwantedMail(accountOf(ctx).id, unwanted);
+    await kit.notices.tell(ctx, SECURITY, SAVED);
+  }
+
+  const backToPage = (ctx: Context): void => seeOther(ctx, `${SECURITY}${ctx.search}`);
+
+  return {
+    url: PATH,
+
+    /** Undefined if the service sends no mail. */
+    view: ({ unwantedMail }: Account): readonly MailChoice[] | undefined =>
+      sendsMail ? UNWANTED_MAIL.map((value) => choiceOf(value, unwantedMail)) : undefined,
+
+    routes: [
+      get(PATH, kit.requireSignedIn, backToPage),
+      post(PATH, ...kit.ownForm(), kit.requireRecentSignIn, chooseMail),
+    ],
+  };
+}
+
+const choiceOf = (value: UnwantedMail, unwanted: readonly string[]): MailChoice => ({
+  value,
+  label: MAIL[value],
+  isWanted: !unwanted.includes(value),
+});

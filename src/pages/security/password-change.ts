@@ -1,0 +1,60 @@
+/** Changes the password of a user who is signed in, and ends what they ask to end with it. */
+import type { Context } from 'koa';
+import type { PasswordChanges } from '../../accounts/passwords/changes.ts';
+import { TooManyPasswords } from '../../accounts/passwords/work.ts';
+import { type Disconnect, endConnections } from '../../authorizations/endings.ts';
+import { Refusal } from '../../base/refusal.ts';
+import { formOf } from '../../provider/form.ts';
+import { originInSession } from '../page.ts';
+import type { BrowserSignIns } from '../sign-in/browser-sign-ins.ts';
+import { isPaused, type PasswordCheck, sayBusy } from '../sign-in/password-check.ts';
+import { accountOf } from '../signed-in.ts';
+
+const CHANGED = 'Your password is changed, and every other browser is signed out.';
+const CHANGED_AND_DISCONNECTED =
+  'Your password is changed, every other browser is signed out, and nothing acts for you any more.';
+
+/** What is wrong with the form. */
+export interface RefusedPassword {
+  readonly current?: string;
+  readonly new?: string;
+  readonly isEndingConnections?: boolean;
+}
+
+/** Sets the status of a refusal that is a pause. @returns the sentence for the user, or what is wrong. */
+export type ChangePassword = (ctx: Context) => Promise<string | RefusedPassword>;
+
+export function createPasswordChange(parts: {
+  readonly checkPassword: PasswordCheck;
+  readonly passwordChanges: Pick<PasswordChanges, 'change'>;
+  readonly disconnect: Disconnect;
+  readonly signIns: Pick<BrowserSignIns, 'keepWithNewPassword'>;
+}): ChangePassword {
+  const { checkPassword, passwordChanges, disconnect, signIns } = parts;
+
+  return async (ctx) => {
+    const account = accountOf(ctx);
+    const form = formOf(ctx);
+    const isEndingConnections = form.get('end_connections') === 'yes';
+    const password = form.get('current_password') ?? '';
+    const { email, id: accountId } = account;
+    // However recent the sign-in: a thief of the session must not be able to change the password.
+    const checked = await checkPassword(ctx, { email, password, accountId });
+    if (typeof checked === 'string') {
+      const current = isPaused(ctx) ? checked : 'This is not your current password.';
+      return { current, isEndingConnections };
+    }
+    try {
+      const origin = originInSession(ctx);
+      const newPassword = form.get('new_password') ?? '';
+      const ending = isEndingConnections ? endConnections(disconnect, origin) : undefined;
+      const changed = await passwordChanges.change(account, newPassword, origin, ending);
+      await signIns.keepWithNewPassword(ctx, changed);
+      return isEndingConnections ? CHANGED_AND_DISCONNECTED : CHANGED;
+    } catch (error) {
+      if (!(error instanceof Refusal || error instanceof TooManyPasswords)) throw error;
+      const problem = error instanceof Refusal ? error.remedy : sayBusy(ctx, error);
+      return { new: problem, isEndingConnections };
+    }
+  };
+}

@@ -1,0 +1,121 @@
+/** `/profile/security`: how a user signs in, where they are signed in, and what they are mailed. */
+import type { Context } from 'koa';
+import type { Connections } from '../../authorizations/connections.ts';
+import { seeOther } from '../page.ts';
+import type { PageKit } from '../page-kit.ts';
+import type { PasskeyList } from '../passkeys/passkeys.ts';
+import type { RecoveryNotice, StopRecovery } from '../password/stop-recovery.ts';
+import { get, post, type Route, SECURITY } from '../routes.ts';
+import { isPaused } from '../sign-in/password-check.ts';
+import { accountOf, NOTHING_SENT, typedOf } from '../signed-in.ts';
+import type { Moment } from '../words/moment.ts';
+import { connectionsInWords } from '../words/reached.ts';
+import type { MailChoice, MailChoices } from './mail-choices.ts';
+import type { ChangePassword, RefusedPassword } from './password-change.ts';
+import type { SessionRow, SessionsSection } from './sessions.ts';
+import type { SignInWays, WaysView } from './sign-in-ways.ts';
+
+declare module '../view-data.ts' {
+  interface ViewData {
+    readonly security: {
+      readonly notice: string | undefined;
+      readonly recovery: RecoveryNotice | undefined;
+      readonly email: string;
+      /** How they sign in. */
+      readonly ways: WaysView;
+      /** Absent where nobody signs in with one. */
+      readonly passkeys: PasskeyList | undefined;
+      readonly signedIn: Moment;
+      /** This one first, then the latest. */
+      readonly sessions: readonly SessionRow[];
+      /** What is mailed and may be switched off; absent where no mail is sent. */
+      readonly mail: readonly MailChoice[] | undefined;
+      readonly mailUrl: string;
+      readonly changePasswordUrl: string;
+      readonly signOutEverywhereUrl: string;
+      /** What could be disconnected at the same time: `all 3 clients that act for you`. */
+      readonly connections: string | undefined;
+      readonly isEndingConnections: boolean;
+      readonly problems: readonly FormProblem[];
+      readonly currentProblem: string | undefined;
+      readonly newProblem: string | undefined;
+    };
+  }
+}
+
+const PASSWORD = `${SECURITY}/password`;
+
+export function securityPage(parts: {
+  readonly kit: PageKit;
+  readonly connections: Pick<Connections, 'listOf'>;
+  readonly sessionsSection: SessionsSection;
+  readonly signInWays: SignInWays;
+  readonly mailChoices: MailChoices;
+  readonly stopRecovery: StopRecovery;
+  /** Undefined if users have no passwords. */
+  readonly changePassword: ChangePassword | undefined;
+}): Route[] {
+  const { kit, connections, sessionsSection, signInWays, mailChoices, stopRecovery } = parts;
+
+  async function draw(ctx: Context, refused: RefusedPassword = {}): Promise<void> {
+    const account = accountOf(ctx);
+    const [sessions, connected, ways, recovery] = await Promise.all([
+      sessionsSection.view(ctx),
+      connections.listOf(account.id),
+      signInWays.view(ctx),
+      stopRecovery.notice(account.id),
+    ]);
+    await kit.render(ctx, 'security', {
+      notice: typedOf(ctx) ? NOTHING_SENT : await kit.notices.take(ctx),
+      recovery,
+      email: account.email,
+      ...ways,
+      ...sessions,
+      mail: mailChoices.view(account),
+      mailUrl: mailChoices.url,
+      changePasswordUrl: PASSWORD,
+      signOutEverywhereUrl: sessionsSection.signOutEverywhereUrl,
+      connections: connectionsInWords(connected.length),
+      isEndingConnections: refused.isEndingConnections ?? false,
+      problems: [
+        ...(refused.current ? [{ field: 'current-password', message: refused.current }] : []),
+        ...(refused.new ? [{ field: 'new-password', message: refused.new }] : []),
+      ],
+      currentProblem: refused.current,
+      newProblem: refused.new,
+    });
+  }
+
+  const show = (ctx: Context): Promise<void> =>
+    draw(ctx, { isEndingConnections: typedOf(ctx)?.get('end_connections') === 'yes' });
+
+  /** Where password managers look (W3C, A Well-Known URL for Changing Passwords). */
+  const toPage = (ctx: Context): void => seeOther(ctx, SECURITY);
+
+  /** A user who had to sign in before a form was accepted comes back to its address. */
+  const backToPage = (ctx: Context): void => seeOther(ctx, `${SECURITY}${ctx.search}`);
+
+  function passwordRoutes(change: ChangePassword): Route[] {
+    async function changePassword(ctx: Context): Promise<void> {
+      const answer = await change(ctx);
+      if (typeof answer === 'string') return kit.notices.tell(ctx, SECURITY, answer);
+      // A pause after too many attempts keeps its status.
+      if (!isPaused(ctx)) ctx.status = 422;
+      await draw(ctx, answer);
+    }
+
+    return [
+      get('/.well-known/change-password', toPage),
+      get(PASSWORD, kit.requireSignedIn, backToPage),
+      post(PASSWORD, ...kit.ownForm(), changePassword),
+    ];
+  }
+
+  return [
+    get(SECURITY, kit.requireSignedIn, show),
+    ...(parts.changePassword ? passwordRoutes(parts.changePassword) : []),
+    ...signInWays.routes,
+    ...sessionsSection.routes,
+    ...mailChoices.routes,
+  ];
+}

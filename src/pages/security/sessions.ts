@@ -1,0 +1,113 @@
+/** Sessions on `/profile/security`: where the user is signed in, and signing out there or everywhere. */
+import type { Context } from 'koa';
+import type { AccountRegistry } from '../../accounts/account-registry.ts';
+import type { Activity, NewActivity } from '../../accounts/activity/activity.ts';
+import { browserInWords } from '../../accounts/browser-names.ts';
+import { type SessionList, sessionDetails } from '../../accounts/session-list.ts';
+import type { BrowserSessions } from '../../provider/browser-sessions.ts';
+import { originOf, seeOther } from '../page.ts';
+import type { PageKit } from '../page-kit.ts';
+import { get, post, SECURITY } from '../routes.ts';
+import type { BrowserSignIns } from '../sign-in/browser-sign-ins.ts';
+import { accountOf } from '../signed-in.ts';
+import { type Moment, momentOf } from '../words/moment.ts';
+
+export interface SessionRow {
+  /** `Firefox on Windows` */
+  readonly browser: string;
+  readonly address: string;
+  readonly signedIn: Moment;
+  readonly lastSeen: Moment;
+  readonly isThis: boolean;
+  readonly signOutUrl: string;
+}
+
+const ONE = `${SECURITY}/sessions/:uid/sign-out`;
+const EVERYWHERE = `${SECURITY}/sign-out-everywhere`;
+const SIGNED_OUT_THERE = 'That browser is signed out.';
+const SIGNED_OUT = 'Every other browser is signed out. This one stays signed in.';
+
+export type SessionsSection = ReturnType<typeof createSessionsSection>;
+
+export function createSessionsSection(parts: {
+  readonly kit: PageKit;
+  readonly accounts: Pick<AccountRegistry, 'endSessions'>;
+  readonly activity: Pick<Activity, 'record'>;
+  readonly sessions: Pick<BrowserSessions, 'current' | 'findActive'>;
+  readonly sessionList: Pick<SessionList, 'of' | 'end'>;
+  readonly signIns: Pick<BrowserSignIns, 'keep'>;
+}) {
+  const { kit, accounts, activity, sessions, sessionList, signIns } = parts;
+
+  /** Where the person is signed in now: what was noted, as far as the token store still has it. */
+  async function sessionsOf(ctx: Context): Promise<SessionRow[]> {
+    const begun = await sessionList.of(accountOf(ctx));
+    const [own, active] = await Promise.all([
+      sessions.current(ctx),
+      sessions.findActive(begun.map(({ uid }) => uid)),
+    ]);
+    const rows = begun.flatMap(({ uid, begunAt, origin }) => {
+      const lastSeen = active.get(uid)?.lastSeen;
+      if (!lastSeen) return [];
+      const row: SessionRow = {
+        browser: browserInWords(origin.browser),
+        address: origin.address,
+        signedIn: momentOf(begunAt),
+        lastSeen: momentOf(lastSeen > begunAt ? lastSeen : begunAt),
+        isThis: uid === own?.uid,
+        signOutUrl: `${SECURITY}/sessions/${uid}/sign-out`,
+      };
+      return [row];
+    });
+    return rows.sort((a, b) => Number(b.isThis) - Number(a.isThis));
+  }
+
+  const entryOf = (ctx: Context, done: Pick<NewActivity, 'action' | 'details'>): NewActivity => ({
+    ...done,
+    actor: 'person',
+    accountId: accountOf(ctx).id,
+    origin: originOf(ctx),
+  });
+
+  async function signOutThere(ctx: Context): Promise<void> {
+    const account = accountOf(ctx);
+    const uid = String(ctx.params.uid);
+    if (uid === (await sessions.current(ctx))?.uid) return seeOther(ctx, '/logout');
+    const ended = (await sessionList.of(account)).find((one) => one.uid === uid);
+    const isEnded =
+      ended !== undefined &&
+      (await sessionList.end(account.id, uid, (tx) => {
+        const done = { action: 'signed_out_elsewhere', details: sessionDetails(ended) } as const;
+        return activity.record(entryOf(ctx, done), tx);
+      }));
+    if (isEnded) await kit.notices.tell(ctx, SECURITY, SIGNED_OUT_THERE);
+  }
+
+  async function signOutEverywhere(ctx: Context): Promise<void> {
+    const account = accountOf(ctx);
+    const ended = await accounts.endSessions(account.id, (tx) =>
+      activity.record(entryOf(ctx, { action: 'signed_out_everywhere' }), tx),
+    );
+    await signIns.keep(ctx, ended);
+    await kit.notices.tell(ctx, SECURITY, SIGNED_OUT);
+  }
+
+  const backToPage = (ctx: Context): void => seeOther(ctx, `${SECURITY}${ctx.search}`);
+
+  return {
+    signOutEverywhereUrl: EVERYWHERE,
+
+    async view(ctx: Context) {
+      const [session, rows] = await Promise.all([sessions.current(ctx), sessionsOf(ctx)]);
+      const signedIn = momentOf(new Date((session?.signedInAt ?? 0) * 1000));
+      return { signedIn, sessions: rows };
+    },
+
+    routes: [
+      get(ONE, kit.requireSignedIn, backToPage),
+      post(ONE, ...kit.ownForm(), signOutThere),
+      get(EVERYWHERE, kit.requireSignedIn, backToPage),
+      post(EVERYWHERE, ...kit.ownForm(), signOutEverywhere),
+    ],
+  };
+}

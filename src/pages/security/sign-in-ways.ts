@@ -1,0 +1,155 @@
+/** `/profile/security/ways`: how a person signs in, with more ways to add, and to remove. */
+import type { Context } from 'koa';
+import type { Passkeys } from '../../accounts/passkeys/passkeys.ts';
+import type { WayHeld, WaysIn } from '../../accounts/ways-in.ts';
+import { formOf } from '../../provider/form.ts';
+import { originInSession, seeOther } from '../page.ts';
+import type { PageKit } from '../page-kit.ts';
+import { passkeyRows } from '../passkeys/passkeys.ts';
+import { get, post, SECURITY } from '../routes.ts';
+import type { BrowserSignIns } from '../sign-in/browser-sign-ins.ts';
+import type { OfferedMethods } from '../sign-in/offered-methods.ts';
+import type { WayIn } from '../sign-in/upstream-ways.ts';
+import { accountOf, typedOf } from '../signed-in.ts';
+import { type Moment, momentOf } from '../words/moment.ts';
+
+export interface WaysView {
+  /** There are passwords, and they have one or nothing else. */
+  readonly hasPassword: boolean;
+  readonly held: readonly {
+    readonly id: string;
+    readonly label: string;
+    readonly added: Moment;
+    readonly lastUsed: Moment | undefined;
+    readonly isUnused: boolean;
+    /** The page that asks before it is removed; absent for the only way that lets them in. */
+    readonly removeUrl: string | undefined;
+  }[];
+  /** Providers that they may link. */
+  readonly linkable: readonly WayIn[];
+  readonly linkUrl: string;
+  /** Where they may choose a password once it is confirmed that it is them; empty where nowhere. */
+  readonly resetWith: readonly WayIn[];
+  readonly resetUrl: string;
+}
+
+const WAYS = `${SECURITY}/ways`;
+const REMOVE = `${WAYS}/remove`;
+/** The linked provider to remove: a parameter of the page that asks, and a field of its form. */
+const REMOVED_FIELD = 'remove_way';
+const RESET = `${SECURITY}/password/reset`;
+const LAST = 'It is the only way that lets you in, so it stays. Add another one first.';
+const removed = (label: string): string =>
+  `${label} lets nobody in to your account any more, and every other browser is signed out.`;
+
+export type SignInWays = ReturnType<typeof createSignInWays>;
+
+export function createSignInWays(parts: {
+  readonly kit: PageKit;
+  readonly offered: Pick<OfferedMethods, 'passwords' | 'upstream' | 'passkeys'>;
+  readonly waysIn: Pick<WaysIn, 'of' | 'remove'>;
+  readonly passkeys: Pick<Passkeys, 'of'>;
+  readonly signIns: Pick<BrowserSignIns, 'keep'>;
+}) {
+  const { kit, offered, waysIn, passkeys, signIns } = parts;
+  const { passwords, upstream } = offered;
+
+  /** What the security page shows of it; `passkeys` is undefined if users have none. */
+  async function view(ctx: Context) {
+    const account = accountOf(ctx);
+    // Its forms can end at a provider, and wherever that leads on to.
+    if (upstream.ways.length > 0) await kit.pageToClient(ctx, async () => {});
+    const [held, linked, own] = await Promise.all([
+      waysIn.of(account.id),
+      upstream.waysOf(account),
+      offered.passkeys && passkeys.of(account.id),
+    ]);
+    const counting = held.filter(({ isUnused }) => !isUnused);
+    const keepsPassword = passwords && account.hasPassword;
+    const ways: WaysView = {
+      hasPassword: passwords && (account.hasPassword || counting.length === 0),
+      // Passkeys have a place of their own on the page.
+      held: held
+        .filter(({ kind }) => kind === 'provider')
+        .map(({ id, label, addedAt, lastUsedAt, isUnused }) => ({
+          id,
+          label,
+          isUnused,
+          added: momentOf(addedAt),
+          lastUsed: lastUsedAt && momentOf(lastUsedAt),
+          removeUrl:
+            isUnused || keepsPassword || counting.some((other) => other.id !== id)
+              ? `${REMOVE}?${new URLSearchParams({ [REMOVED_FIELD]: id })}`
+              : undefined,
+        })),
+      linkable: upstream.ways.filter(({ id }) => !linked.some((way) => way.id === id)),
+      resetWith: passwords ? linked : [],
+      linkUrl: WAYS,
+      resetUrl: RESET,
+    };
+    const isOnlyWayIn = counting.length === 1 && !keepsPassword;
+    return { ways, passkeys: own && passkeyRows(own, { isOnlyWayIn }) };
+  }
+
+  const back = (ctx: Context): void => seeOther(ctx, `${SECURITY}${ctx.search}`);
+
+  /** The session here goes on, and is looked for when they are back. */
+  const link = (ctx: Context): Promise<void> =>
+    upstream.begin(ctx, formOf(ctx).get('link_with') ?? '', {
+      target: SECURITY,
+      links: accountOf(ctx).id,
+      isFresh: true,
+    });
+
+  const heldWay = async (ctx: Context, id: unknown): Promise<WayHeld | undefined> =>
+    (await waysIn.of(accountOf(ctx).id)).find((way) => way.kind === 'provider' && way.id === id);
+
+  async function askToRemove(ctx: Context): Promise<void> {
+    const way = await heldWay(ctx, typedOf(ctx)?.get(REMOVED_FIELD) ?? ctx.query[REMOVED_FIELD]);
+    if (!way) return back(ctx);
+    await kit.render(ctx, 'confirm', {
+      section: 'security',
+      question: 'Remove',
+      subject: way.label,
+      consequences: [
+        'You can no longer sign in with it here, and every other browser is signed out.',
+        'You can add it again when you are signed in.',
+      ],
+      action: REMOVE,
+      fields: [{ name: REMOVED_FIELD, value: way.id }],
+      button: 'Remove',
+      cancel: SECURITY,
+    });
+  }
+
+  async function remove(ctx: Context): Promise<void> {
+    const account = accountOf(ctx);
+    const id = formOf(ctx).get(REMOVED_FIELD) ?? '';
+    const way = await heldWay(ctx, id);
+    const origin = originInSession(ctx);
+    const hasPassword = passwords && account.hasPassword;
+    const left = way && (await waysIn.remove(account.id, id, { origin, hasPassword }));
+    if (left === 'last') return kit.notices.tell(ctx, SECURITY, LAST);
+    if (!left) return seeOther(ctx, SECURITY);
+    await signIns.keep(ctx, left, { what: 'way_removed', about: way.label });
+    await kit.notices.tell(ctx, SECURITY, removed(way.label));
+  }
+
+  /** However recent the sign-in: a thief of the session may not change the password either. */
+  const reset = (ctx: Context): Promise<void> =>
+    upstream.begin(ctx, formOf(ctx).get('confirm_with') ?? '', {
+      target: SECURITY,
+      confirms: accountOf(ctx).id,
+      resets: true,
+      isFresh: true,
+    });
+
+  const ways = [
+    get(WAYS, kit.requireSignedIn, back),
+    post(WAYS, ...kit.ownForm(), kit.requireRecentSignIn, link),
+    get(REMOVE, kit.requireSignedIn, askToRemove),
+    post(REMOVE, ...kit.ownForm(), kit.requireRecentSignIn, remove),
+  ];
+  const resets = [get(RESET, kit.requireSignedIn, back), post(RESET, ...kit.ownForm(), reset)];
+  return { view, routes: [...ways, ...(passwords && upstream.ways.length > 0 ? resets : [])] };
+}

@@ -1,0 +1,116 @@
+/** Finds out who signs in: with a passkey, a password, or by way of a provider. */
+import type { Context } from 'koa';
+import type { Account } from '../../accounts/account.ts';
+import type { Activity } from '../../accounts/activity/activity.ts';
+import { normalizeEmail } from '../../accounts/email.ts';
+import { type WaysIn, wayInWords } from '../../accounts/ways-in.ts';
+import type { Method } from '../../provider/browser-sessions.ts';
+import { formOf } from '../../provider/form.ts';
+import { originOf } from '../page.ts';
+import type { PageKit } from '../page-kit.ts';
+import type { Way } from './browser-sign-ins.ts';
+import type { Demands } from './demands.ts';
+import type { OfferedMethods } from './offered-methods.ts';
+import { PASSKEY_FIELD } from './passkeys.ts';
+import type { PasswordCheck } from './password-check.ts';
+import { comesFrom, type Purpose, WAY_FIELD } from './upstream-ways.ts';
+
+type Attempt =
+  | {
+      readonly email: string;
+      readonly problem: string;
+      /** It is about what was typed. */
+      readonly isTypedWrong?: boolean;
+    }
+  | { readonly account: Account; readonly came: Way; readonly method: Method };
+
+const PASSWORD_ALONE = 'A password is no longer enough for you';
+
+export type SignInAttempts = ReturnType<typeof createSignInAttempts>;
+
+export function createSignInAttempts(parts: {
+  readonly kit: Pick<PageKit, 'visitorOf'>;
+  readonly offered: Pick<OfferedMethods, 'passwords' | 'upstream' | 'passkeys'>;
+  readonly checkPassword: PasswordCheck;
+  readonly demands: Pick<Demands, 'takesPassword' | 'mayAddWay' | 'afterPassword'>;
+  readonly waysIn: Pick<WaysIn, 'of'>;
+  readonly activity: Pick<Activity, 'record'>;
+}) {
+  const { kit, offered, checkPassword, demands, waysIn, activity } = parts;
+  const { passwords, upstream, passkeys } = offered;
+
+  /** @returns who it is, or what to say; undefined where they were led to a provider. */
+  async function attempt(ctx: Context, purpose: Purpose): Promise<Attempt | undefined> {
+    const form = formOf(ctx);
+    const answer = form.get(PASSKEY_FIELD);
+    if (passkeys && answer !== null) {
+      const used = await passkeys.check(ctx, answer);
+      if (typeof used === 'string') return { email: '', problem: used };
+      return { account: used.account, came: used, method: 'passkey' };
+    }
+    const email = form.get('email') ?? '';
+    const password = form.get('password') ?? '';
+    // By the address alone: whether somebody has an account or a password is told to nobody.
+    const hinted = upstream.wayOf(email);
+    const way = form.get(WAY_FIELD) ?? (password === '' ? hinted?.id : undefined);
+    if (way !== undefined) {
+      // The client's hint names the last person.
+      const hint = upstream.asksWho(ctx, way) ? undefined : purpose.loginHint;
+      const loginHint = normalizeEmail(email) ?? hint;
+      await upstream.begin(ctx, way, { ...purpose, loginHint });
+      return undefined;
+    }
+    if (password === '' && upstream.hasHints) {
+      ctx.status = 422;
+      const problem = passwords ? 'Enter your password.' : 'Choose how you sign in.';
+      return { email, problem, isTypedWrong: true };
+    }
+    const account = await checkPassword(ctx, { email, password });
+    if (typeof account !== 'string') {
+      const problem = await refusedByDemand(ctx, account);
+      if (problem !== undefined) return { email, problem };
+      return { account, came: 'password', method: 'password' };
+    }
+    const problem = hinted ? `${account} ${comesFrom(hinted)}` : account;
+    return { email, problem, isTypedWrong: true };
+  }
+
+  /** Says what they sign in with. Only for who knows the password, or is signed in. */
+  async function notBy(what: string, { id }: Pick<Account, 'id'>): Promise<string> {
+    const held = (await waysIn.of(id)).filter(({ isStrong }) => isStrong);
+    const ways = held.map(wayInWords).join(' or ');
+    return `${what}: sign in with ${ways}.`;
+  }
+
+  async function refusedByDemand(ctx: Context, { id }: Account): Promise<string | undefined> {
+    if (await demands.takesPassword(id)) return undefined;
+    ctx.status = 403;
+    await activity.record({
+      action: 'sign_in_refused',
+      actor: 'person',
+      accountId: id,
+      origin: originOf(ctx),
+      details: { reason: 'password_alone' },
+    });
+    return notBy(PASSWORD_ALONE, { id });
+  }
+
+  /** Why a person who is signed in must sign in again: how they did is not enough (sign_in.require). */
+  async function askedByDemand(ctx: Context): Promise<{ readonly problem?: string }> {
+    const visitor = await kit.visitorOf(ctx);
+    if (!visitor || (await demands.mayAddWay(visitor))) return {};
+    const { account, session } = visitor;
+    const what =
+      session.method === 'password' ? PASSWORD_ALONE : 'Your last sign-in did not prove enough';
+    return { problem: await notBy(what, account) };
+  }
+
+  return {
+    attempt,
+    askedByDemand,
+
+    /** Whether the user must add a stronger way to sign in before they go on. */
+    mustAddWay: async ({ id }: Account): Promise<boolean> =>
+      (await demands.afterPassword(id))?.isOver ?? false,
+  };
+}

@@ -1,0 +1,111 @@
+/** What is told of every sign-in, whichever way somebody came. */
+import type { Context } from 'koa';
+import type { Account } from '../../accounts/account.ts';
+import type { Activity } from '../../accounts/activity/activity.ts';
+import type { AccountMail } from '../../accounts/mail/account-mail.ts';
+import { detailsOf, type Passkey } from '../../accounts/passkeys/passkey.ts';
+import type { LinkPurpose } from '../../accounts/passwords/links.ts';
+import type { BrowserSessions, Method, UpstreamSignIn } from '../../provider/browser-sessions.ts';
+import { originOf } from '../page.ts';
+import { fromOf } from '../words/browser.ts';
+import type { KnownDevices } from './known-devices.ts';
+import type { WayIn } from './upstream-ways.ts';
+
+/** How somebody came in: with a password, with a passkey, from a provider, or by a one-time link. */
+export type Way =
+  | 'password'
+  | { readonly passkey: Passkey }
+  | { readonly link: LinkPurpose }
+  | (WayIn & { readonly isNewLink: boolean });
+
+export interface SignInOutcomes {
+  /** @param method `password`, `passkey`, `link`, or the id of a provider. */
+  signedIn(method: string): void;
+}
+
+export type BrowserSignIns = ReturnType<typeof createBrowserSignIns>;
+
+export function createBrowserSignIns(parts: {
+  readonly sessions: Pick<BrowserSessions, 'signIn' | 'confirm' | 'renew'>;
+  readonly activity: Pick<Activity, 'record'>;
+  readonly outcomes: SignInOutcomes;
+  readonly devices: Pick<KnownDevices, 'find' | 'remember'>;
+  readonly mail: AccountMail | undefined;
+}) {
+  const { sessions, activity, outcomes, devices, mail } = parts;
+
+  async function record(ctx: Context, account: Account, way: Way): Promise<void> {
+    const { id: accountId } = account;
+    const { method, details } = toldOf(way);
+    ctx.state.accountId = accountId;
+    if (typeof way === 'object' && 'isNewLink' in way && way.isNewLink) {
+      // Also in a known browser: new is the account elsewhere.
+      mail?.tell(accountId, 'account_linked', { ...fromOf(ctx), about: way.label });
+    } else if (!devices.find(ctx, account)) {
+      mail?.tell(accountId, 'new_device', fromOf(ctx));
+    }
+    devices.remember(ctx, account);
+    outcomes.signedIn(method);
+    const origin = originOf(ctx);
+    await activity.record({ action: 'signed_in', actor: 'person', accountId, details, origin });
+  }
+
+  return {
+    /** Records a sign-in, counts it, and informs the user by mail if the browser is new. */
+    record,
+
+    /** Begins a session, and records the sign-in. */
+    async signIn(ctx: Context, account: Account, came: Method | UpstreamSignIn, way: Way) {
+      await sessions.signIn(ctx, account, came);
+      await record(ctx, account, way);
+    },
+
+    /** For a user who proved who they are without signing in here: their attempts are not used up. */
+    rememberBrowser: devices.remember,
+
+    /** For a user who proved again who they are. @returns false if their session has ended. */
+    async confirm(ctx: Context, account: Account, method: Method): Promise<boolean> {
+      const isConfirmed = await sessions.confirm(ctx, account, method);
+      if (isConfirmed) devices.remember(ctx, account);
+      return isConfirmed;
+    },
+
+    /** Keeps this browser signed in with a new password, which ended every session. */
+    async keepWithNewPassword(ctx: Context, account: Account): Promise<void> {
+      await sessions.confirm(ctx, account, 'password');
+      devices.remember(ctx, account);
+      mail?.tell(account.id, 'password_changed', fromOf(ctx));
+    },
+
+    /**
+     * Keeps this browser signed in after a change that ended every session.
+     *
+     * @param change what the user is informed of by mail.
+     */
+    async keep(ctx: Context, account: Account, change?: Change): Promise<void> {
+      await sessions.renew(ctx, account);
+      devices.remember(ctx, account);
+      if (change) mail?.tell(account.id, change.what, { ...fromOf(ctx), about: change.about });
+    },
+  };
+}
+
+interface Change {
+  readonly what: 'way_removed' | 'passkey_removed' | 'unrecognized_ended';
+  readonly about: string;
+}
+
+/** What counts it, and what the log says of it. */
+function toldOf(way: Way) {
+  if (way === 'password') return { method: way, details: { method: way } };
+  if ('passkey' in way) {
+    const method = 'passkey';
+    return { method, details: { method, ...detailsOf(way.passkey) } };
+  }
+  if ('link' in way) {
+    const method = 'link';
+    return { method, details: { method, purpose: way.link } };
+  }
+  const details = { method: 'upstream', provider: way.id, provider_name: way.label };
+  return { method: way.id, details };
+}

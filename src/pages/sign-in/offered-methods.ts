@@ -1,0 +1,12 @@
+/** How users can sign in to this service, as the settings say. */
+import type { PasskeySignIns } from './passkeys.ts';
+import type { UpstreamSignIns } from './upstream-ways.ts';
+
+export interface OfferedMethods {
+  readonly passwords: boolean;
+  /** Undefined if the service sends no mail, or if nobody has a password. */
+  readonly forgotPasswordUrl: string | undefined;
+  readonly upstream: UpstreamSignIns;
+  /** Undefined if users cannot sign in with a passkey. */
+  readonly passkeys: PasskeySignIns | undefined;
+}

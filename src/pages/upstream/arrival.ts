@@ -1,0 +1,81 @@
+/** What a user who comes back from a provider came for: to sign in, to link, to confirm or to recover. */
+import type { Context } from 'koa';
+import type { ComeIn } from '../../accounts/identities/coming-in.ts';
+import { wayIdOf } from '../../accounts/identities/identities.ts';
+import { passwordLinkPath } from '../../accounts/passwords/link-mail.ts';
+import type { PasswordLinks } from '../../accounts/passwords/links.ts';
+import type { UpstreamPerson, UpstreamProvider } from '../../upstream/upstream-provider.ts';
+import type { FirstSignIn } from '../first-sign-in/question.ts';
+import { type Notices, originOf, seeOther } from '../page.ts';
+import type { BrowserSignIns } from '../sign-in/browser-sign-ins.ts';
+import type { Demands } from '../sign-in/demands.ts';
+import type { Purpose, UpstreamOutcomes } from '../sign-in/upstream-ways.ts';
+import type { WaitingSignIn } from '../sign-in/waiting-sign-in.ts';
+import type { Confirm, Link } from './own-account.ts';
+import { CONFIRMED, isLinked, NOT_ENOUGH } from './words.ts';
+
+/** @param refuse answers a user who is refused, with the reason. */
+export type Arrive = (
+  ctx: Context,
+  settings: UpstreamProvider['settings'],
+  came: { readonly person: UpstreamPerson; readonly purpose: Purpose },
+  refuse: (reason: string) => Promise<void>,
+) => Promise<void>;
+
+export function createArrival(parts: {
+  readonly comeIn: ComeIn;
+  readonly link: Link;
+  readonly confirm: Confirm;
+  readonly demands: Pick<Demands, 'met' | 'mayRecover'>;
+  readonly passwordLinks: Pick<PasswordLinks, 'make'>;
+  readonly signIns: Pick<BrowserSignIns, 'signIn'>;
+  readonly firstSignIn: Pick<FirstSignIn, 'path'>;
+  readonly waiting: Pick<WaitingSignIn, 'restartOf'>;
+  readonly notices: Pick<Notices, 'tell'>;
+  readonly outcomes: UpstreamOutcomes;
+}): Arrive {
+  const { comeIn, link, confirm, demands, passwordLinks, signIns, firstSignIn } = parts;
+  const { waiting, notices, outcomes } = parts;
+
+  async function onwardTo(ctx: Context, { interaction, target }: Purpose): Promise<string> {
+    if (interaction === undefined) return target;
+    return (await waiting.restartOf(ctx, interaction)) ?? target;
+  }
+
+  async function leadBack(ctx: Context, { target }: Purpose): Promise<void> {
+    // What was typed says it itself.
+    if (target.includes('?')) return seeOther(ctx, target);
+    await notices.tell(ctx, target, CONFIRMED);
+  }
+
+  return async (ctx, settings, { person, purpose }, refuse) => {
+    const origin = originOf(ctx);
+    if (purpose.links !== undefined) {
+      const reason = await link(ctx, settings, { person, accountId: purpose.links });
+      if (reason !== undefined) return refuse(reason);
+      outcomes.cameFromUpstream(settings.id, 'succeeded');
+      const onward = await demands.met(ctx, person);
+      if (onward !== undefined) return seeOther(ctx, onward);
+      return notices.tell(ctx, purpose.target, isLinked(settings.label));
+    }
+    const came =
+      purpose.confirms === undefined
+        ? await comeIn(settings, person, origin)
+        : await confirm(ctx, settings, { person, accountId: purpose.confirms });
+    if (typeof came === 'string') return refuse(came);
+    const { account, isNewLink } = 'account' in came ? came : { account: came, isNewLink: false };
+    outcomes.cameFromUpstream(settings.id, 'succeeded');
+    if (purpose.resets) {
+      // It would replace what the person is asked for by what proves less.
+      const mayRecover = await demands.mayRecover(account.id, person);
+      if (!mayRecover) return notices.tell(ctx, purpose.target, NOT_ENOUGH);
+      const { token } = await passwordLinks.make(account, 'confirmed', origin);
+      return seeOther(ctx, passwordLinkPath(token));
+    }
+    await signIns.signIn(ctx, account, person, { ...settings, isNewLink });
+    if (purpose.confirms !== undefined) return leadBack(ctx, purpose);
+    const onward = await onwardTo(ctx, purpose);
+    const wayId = wayIdOf(person.issuer);
+    seeOther(ctx, isNewLink ? await firstSignIn.path(ctx, account, { wayId, onward }) : onward);
+  };
+}

@@ -1,0 +1,52 @@
+/** What is removed in the background once it has expired, and what is finished there. */
+import type { Logger } from 'pino';
+import type { Endings } from '../authorizations/endings.ts';
+import type { Clock } from '../base/clock.ts';
+import type { Settings } from '../config/settings.ts';
+import type { startCleaning } from '../storage/cleaning.ts';
+import type { TokenStore } from '../storage/token-store.ts';
+import type { Registries } from './registries.ts';
+
+type Jobs = Parameters<typeof startCleaning>[0]['jobs'];
+
+/** @param parts.settings returns those in force. */
+export function cleaningJobs(parts: {
+  readonly settings: () => Settings;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly store: TokenStore;
+  readonly limits: { removeExpired: Jobs[string] };
+  readonly registries: Registries;
+  readonly endings: Endings;
+}): Jobs {
+  const { settings, clock, log, store, limits, endings } = parts;
+  const { activity, apiKeys, clientProblems, passkeys, passwordLinks } = parts.registries;
+  const { revocations, sessionList, upstreamSessions } = parts.registries;
+
+  const before = (seconds: number): Date => new Date(clock() - seconds * 1000);
+  const unkept = (): Date => before(settings().activity.retentionSeconds);
+  const signedOut = (): Date => before(settings().sessions.absoluteSeconds);
+
+  async function carryOut(): Promise<number> {
+    const ended = await endings.carryOut();
+    if (ended > 0)
+      log.warn({ ended }, 'ends that a node began and did not finish were carried out');
+    return ended;
+  }
+
+  return {
+    tokens: store.removeExpired,
+    attempts: limits.removeExpired,
+    client_problems: clientProblems.removeExpired,
+    api_keys: apiKeys.removeExpired,
+    password_links: passwordLinks.removeExpired,
+    browser_sessions: (limit) => sessionList.removeOlderThan(signedOut(), limit),
+    upstream_sessions: upstreamSessions.removeExpired,
+    passkey_challenges: passkeys.removeExpired,
+    upstream_sign_outs: (limit) => upstreamSessions.finishEnded(store.removeSessionByUid, limit),
+    activity: (limit) => activity.removeOlderThan(unkept(), limit),
+    revocations: (limit) => revocations.removeOlderThan(unkept(), limit),
+    machine_token_ends: revocations.removeExpired,
+    ends: carryOut,
+  };
+}

@@ -1,0 +1,252 @@
+/** The list of all pages. A new one stands here, and says itself which requests it answers. */
+import { createOrganizationEnds } from '../accounts/access/organization-ends.ts';
+import type { AccountMail } from '../accounts/mail/account-mail.ts';
+import { createPasswordChanges } from '../accounts/passwords/changes.ts';
+import type { PasswordLinkRequests } from '../accounts/passwords/link-mail.ts';
+import { createRecoveryWaits } from '../accounts/passwords/recovery-waits.ts';
+import type { ShownOnce } from '../accounts/shown-once.ts';
+import type { StrongerSignIns } from '../accounts/stronger-sign-ins.ts';
+import type { Endings } from '../authorizations/endings.ts';
+import { createOrganizationEndings } from '../authorizations/organization-endings.ts';
+import type { Clock } from '../base/clock.ts';
+import type { Seals } from '../base/seals.ts';
+import type { Settings } from '../config/settings.ts';
+import { createApiCalls } from '../host/api-calls.ts';
+import { activityPage } from '../pages/activity.ts';
+import { apiKeysPage } from '../pages/api-keys.ts';
+import { connectionsPage } from '../pages/connections.ts';
+import type { ErrorPage } from '../pages/error-page/error-page.ts';
+import { errorReferencePage } from '../pages/error-reference.ts';
+import { firstSignInPage } from '../pages/first-sign-in/first-sign-in.ts';
+import { createConsentSteps } from '../pages/interaction/consent.ts';
+import { interactionPage } from '../pages/interaction/interaction.ts';
+import { clientPage, clientRequestsPage } from '../pages/oauth-clients/client.ts';
+import { connectPage } from '../pages/oauth-clients/connect.ts';
+import { deleteClientPage } from '../pages/oauth-clients/delete.ts';
+import { clientLinksPage } from '../pages/oauth-clients/links.ts';
+import { newClientPage } from '../pages/oauth-clients/new.ts';
+import { clientListPage } from '../pages/oauth-clients/oauth-clients.ts';
+import { createOwnClientPages } from '../pages/oauth-clients/own-client.ts';
+import { clientProblemsPage } from '../pages/oauth-clients/problems.ts';
+import { clientCreatedPage, clientSecretsPage } from '../pages/oauth-clients/secrets.ts';
+import { clientSettingsPage } from '../pages/oauth-clients/settings.ts';
+import { clientTestCallback, clientTestPage } from '../pages/oauth-clients/test.ts';
+import { createClientTestRunner } from '../pages/oauth-clients/test-run.ts';
+import { organizationsPage } from '../pages/organizations/organizations.ts';
+import { isAliveFor } from '../pages/page.ts';
+import type { PageKit } from '../pages/page-kit.ts';
+import { passkeysPage } from '../pages/passkeys/passkeys.ts';
+import { forgotPasswordPage } from '../pages/password/forgot-password.ts';
+import { createLinkPage, passwordPage } from '../pages/password/password.ts';
+import { createRecoveryMail, createRecoveryWaitPage } from '../pages/password/recovery-wait.ts';
+import { createStopLinks, createStopRecovery } from '../pages/password/stop-recovery.ts';
+import { createAfterLink, createUseLink } from '../pages/password/used-link.ts';
+import { profilePage } from '../pages/profile.ts';
+import type { PostForm, Route } from '../pages/routes.ts';
+import { createMailChoices } from '../pages/security/mail-choices.ts';
+import { createPasswordChange } from '../pages/security/password-change.ts';
+import { securityPage } from '../pages/security/security.ts';
+import { createSessionsSection } from '../pages/security/sessions.ts';
+import { createSignInWays } from '../pages/security/sign-in-ways.ts';
+import { createSignInAttempts } from '../pages/sign-in/attempt.ts';
+import { createSignInForm, createSignInSteps, signInPage } from '../pages/sign-in/sign-in.ts';
+import { signOutPage } from '../pages/sign-in/sign-out.ts';
+import { upstreamPages } from '../pages/sign-in/upstream-ways.ts';
+import { strongerSignInPage } from '../pages/stronger-sign-in.ts';
+import type { AuthorizationServer } from '../provider/provider.ts';
+import type { SessionDemands } from '../provider/session-demands.ts';
+import type { Database } from '../storage/queries.ts';
+import type { Registries } from './registries.ts';
+import type { SignInWiring } from './sign-in.ts';
+
+/** @returns the routes of all pages, in the order in which they are tried. */
+export function listPages(parts: {
+  readonly settings: Settings;
+  readonly clock: Clock;
+  readonly database: Database;
+  readonly registries: Omit<Registries, 'close'>;
+  readonly endings: Endings;
+  readonly server: AuthorizationServer;
+  readonly signIn: SignInWiring;
+  readonly strongerSignIns: StrongerSignIns;
+  readonly sessionDemands: SessionDemands;
+  readonly kit: PageKit;
+  readonly errorPage: ErrorPage;
+  readonly mail: AccountMail | undefined;
+  readonly linkRequests: PasswordLinkRequests | undefined;
+  readonly shownOnce: ShownOnce;
+  /** For what a page showed, which its form brings back. */
+  readonly seals: Seals;
+  readonly postForm: PostForm;
+}): Route[] {
+  const { settings, clock, database, endings, strongerSignIns, sessionDemands, kit } = parts;
+  const { errorPage, mail, linkRequests, shownOnce, seals, postForm } = parts;
+  const { accounts, access, activity, apiKeys, clients, clientProblems } = parts.registries;
+  const { clientRequests, connections, passkeys, passwordLinks } = parts.registries;
+  const { removeClient, requestStreams, sessionList } = parts.registries;
+  const { interactions, sessions, authorizations, clientTests } = parts.server;
+  const { offered, checkPassword, demands, disconnect, endingChoices, firstSignIn } = parts.signIn;
+  const { hourlyLimit, keptForms, signIns, waiting, waysIn } = parts.signIn;
+  const { issuer, limits, tokens: lifetimes } = settings;
+  const { passwords, upstream } = offered;
+  const { clientsPerPerson, apiKeysPerPerson } = limits;
+  const api = settings.api && { ...settings.api, call: createApiCalls(settings.api) };
+
+  const signInSteps = createSignInSteps({
+    kit,
+    form: createSignInForm({ kit, offered, keptForms }),
+    attempts: createSignInAttempts({ kit, offered, checkPassword, demands, waysIn, activity }),
+    upstream,
+    signIns,
+    interactions,
+    waiting,
+  });
+  const consent = createConsentSteps({
+    kit,
+    access,
+    connections,
+    interactions,
+    seals,
+    upstream,
+  });
+
+  const recoveryWaits = createRecoveryWaits({
+    database,
+    clock,
+    links: passwordLinks,
+    activity,
+    waitSeconds: settings.signIn.recoveryWaitSeconds,
+    strongerSignIns,
+  });
+  const stopLinks = createStopLinks({ keys: settings.secrets.cookieKeys, clock });
+  const stopRecovery = createStopRecovery({ kit, waits: recoveryWaits, stopLinks });
+  const recoveryWait = createRecoveryWaitPage({
+    kit,
+    waits: recoveryWaits,
+    waysIn,
+    waiting,
+    passwordLinks,
+    mailRecovery: mail && createRecoveryMail({ issuer, mail, stopLinks }),
+  });
+  const passwordChanges = createPasswordChanges({
+    database,
+    accounts,
+    links: passwordLinks,
+    activity,
+    recoveryWaits,
+  });
+  const linkPage = createLinkPage({ kit, offered, endingChoices, demands, waiting });
+  const useLink = createUseLink({ passwords, passwordChanges, endingChoices });
+  const afterLink = createAfterLink({
+    kit,
+    passwords,
+    keptForms,
+    waiting,
+    endingChoices,
+    signIns,
+    mail,
+  });
+
+  const own = createOwnClientPages({ kit, clients, clientProblems, activity });
+  const runTest = createClientTestRunner({
+    issuer,
+    api,
+    postForm,
+    retryWindow: lifetimes.retryWindowSeconds,
+    clientTests,
+    authorizations,
+    endings,
+  });
+
+  const sessionsSection = createSessionsSection({
+    kit,
+    accounts,
+    activity,
+    sessions,
+    sessionList,
+    signIns,
+  });
+  const changePassword = passwords
+    ? createPasswordChange({ checkPassword, passwordChanges, disconnect, signIns })
+    : undefined;
+  const organizationEndings = createOrganizationEndings({
+    database,
+    clock,
+    activity,
+    ends: createOrganizationEnds({ database, access, clock }),
+  });
+
+  return [
+    interactionPage({
+      kit,
+      interactions,
+      errorPage,
+      demands,
+      waiting,
+      signIn: signInSteps,
+      consent,
+    }),
+    signInPage({ kit, steps: signInSteps }),
+    upstreamPages(upstream),
+    signOutPage({ kit, sessions, upstream }),
+    passwordPage({ kit, issuer, passwordLinks, linkPage, recoveryWait, useLink, afterLink }),
+    stopRecovery.routes,
+    linkRequests
+      ? forgotPasswordPage({
+          kit,
+          waiting,
+          linkRequests,
+          perAddress: hourlyLimit('forgot_address', 30),
+          upstream,
+        })
+      : [],
+    profilePage({ kit, clock, access, clients, connections, apiKeys, stopRecovery }),
+    clientListPage({ kit, clients, clientProblems, limit: clientsPerPerson }),
+    newClientPage({ kit, clients, activity, shownOnce, limit: clientsPerPerson }),
+    clientPage({ kit, own, clientProblems, clientRequests }),
+    clientRequestsPage({
+      own,
+      clients,
+      clientRequests,
+      requestStreams,
+      isStillSignedIn: (ctx, accountId) =>
+        isAliveFor(ctx, accountId, { sessions, accounts, sessionDemands }),
+    }),
+    connectPage({ kit, own, issuer, api }),
+    clientSettingsPage({ kit, own, clients }),
+    clientSecretsPage({ kit, own, clock, clients, shownOnce }),
+    clientProblemsPage({ kit, own, clientProblems }),
+    clientCreatedPage({ kit, own, shownOnce, issuer, api }),
+    clientTestCallback({ kit, clients, activity, clientTests, shownOnce, runTest }),
+    clientTestPage({ kit, own, access, clientTests, shownOnce, lifetimes }),
+    clientLinksPage({ kit, own, clients }),
+    deleteClientPage({ kit, own, removeClient, activity }),
+    connectionsPage({ kit, access, connections, disconnect }),
+    organizationsPage({ kit, access, organizationEndings }),
+    apiKeysPage({ kit, clock, apiKeys, shownOnce, mail, limit: apiKeysPerPerson }),
+    activityPage({ kit, activity }),
+    securityPage({
+      kit,
+      connections,
+      sessionsSection,
+      signInWays: createSignInWays({ kit, offered, waysIn, passkeys, signIns }),
+      mailChoices: createMailChoices({ kit, accounts, sendsMail: mail !== undefined }),
+      stopRecovery,
+      changePassword,
+    }),
+    firstSignInPage({ kit, firstSignIn, waysIn, endingChoices, keptForms, signIns, passwords }),
+    strongerSignInPage({ kit, demands, waysIn, offered }),
+    offered.passkeys
+      ? passkeysPage({
+          kit,
+          passkeySignIns: offered.passkeys,
+          passkeys,
+          waysIn,
+          demands,
+          signIns,
+          passwords,
+        })
+      : [],
+    errorReferencePage({ kit, lifetimes }),
+  ].flat();
+}

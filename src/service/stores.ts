@@ -1,0 +1,74 @@
+/** Opens the database and the token store, with what watches them. */
+import type { Logger } from 'pino';
+import { createActivity } from '../accounts/activity/activity.ts';
+import { keyEmails } from '../accounts/email.ts';
+import { createEndsRepeater } from '../authorizations/repeated-ends.ts';
+import { createRevocations } from '../authorizations/revocations.ts';
+import type { Clock } from '../base/clock.ts';
+import type { Settings } from '../config/settings.ts';
+import type { Metrics } from '../host/metrics/metrics.ts';
+import { createClockWatch, createReadiness } from '../host/readiness.ts';
+import { lastImport } from '../import/report.ts';
+import { listenForChanges } from '../storage/change-feed.ts';
+import { openDatabase } from '../storage/database.ts';
+import { measuredDatabase, measuredStore } from '../storage/measured-store.ts';
+import { requireSchema } from '../storage/migrate.ts';
+import { openTokenStore } from '../storage/open-token-store.ts';
+
+/** @param parts.opened closes what was opened, also if a later step fails. */
+export async function openStores(parts: {
+  readonly settings: Settings;
+  readonly clock: Clock;
+  readonly timeShift: () => number;
+  readonly log: Logger;
+  readonly patience: number;
+  readonly metrics: Metrics;
+  readonly opened: AsyncDisposableStack;
+}) {
+  const { settings, clock, timeShift, log, patience, metrics, opened } = parts;
+  const storage = { ...settings.storage, patience };
+  const database = measuredDatabase(
+    await openDatabase({ ...storage, sharing: 'own' }),
+    metrics.observeStore('database'),
+  );
+  opened.defer(() => database.close());
+  await requireSchema(database, storage);
+  for (const conflict of await keyEmails(database)) {
+    log.warn(conflict, 'two accounts have the same email address: one of them cannot sign in');
+  }
+  const changes = await listenForChanges(database, patience);
+  opened.defer(() => changes.close());
+
+  const recordedEnds = createRevocations({
+    database,
+    clock,
+    activity: createActivity({ database, clock }),
+    log,
+  });
+  const repeater = createEndsRepeater({ revocations: recordedEnds, clock });
+  const onRepeat = metrics.outcomes.endsRepeated;
+  const guarding = { repeater, changes, log, onRepeat };
+  const tokens = await openTokenStore({ ...storage, database, clock, timeShift, guarding });
+  const { limits, time, identity } = tokens;
+  const store = measuredStore(tokens.store, metrics.observeStore('tokens'));
+  opened.defer(() => store.close());
+
+  const readiness = createReadiness({
+    clock,
+    timeShift,
+    onAnswer: createClockWatch(log),
+    probes: {
+      database: () => database.ping(),
+      tokens: time && (async () => (await Promise.all([time(), store.ping()]))[0]),
+    },
+  });
+  metrics.watch({
+    stores: readiness.stores,
+    connections: () => database.connections(),
+    isFeedLive: () => changes.isLive,
+    lastImport: () => lastImport(database),
+  });
+  // A clock that differs is said at the start, and not first when somebody asks.
+  await readiness.ask();
+  return { database, changes, store, limits, redisIdentity: identity, readiness };
+}
