@@ -6,21 +6,7 @@ import type { BrowserSessions } from '../../provider/browser-sessions.ts';
 import type { KeptForms } from '../forms/kept-forms.ts';
 import type { EndingChoice, EndingChoices } from '../password/recovery.ts';
 
-export interface FirstSignIn {
-  /**
-   * Where a person goes after their first sign-in with a provider.
-   *
-   * @param wayId of that provider, as `WayHeld` has it.
-   * @param onward where they were going: returned if there is nothing to ask.
-   */
-  path(
-    ctx: Context,
-    account: Account,
-    to: { readonly wayId: string; readonly onward: string },
-  ): Promise<string>;
-  /** What there is besides that provider, in the words of a box to tick. */
-  choices(ctx: Context, account: Account, wayId: string): Promise<readonly EndingChoice[]>;
-}
+export type FirstSignIn = ReturnType<typeof createFirstSignIn>;
 
 export const FIRST_SIGN_IN = '/profile/security/first-sign-in';
 /** The linked provider: a parameter of the page, and a field of its form. */
@@ -36,7 +22,7 @@ export function createFirstSignIn(parts: {
   readonly sessionList: Pick<SessionList, 'of'>;
   readonly sessions: Pick<BrowserSessions, 'current' | 'findActive'>;
   readonly endingChoices: Pick<EndingChoices, 'of'>;
-}): FirstSignIn {
+}) {
   const { passwords, keptForms, sessionList, sessions, endingChoices } = parts;
 
   async function otherSessions(ctx: Context, account: Account): Promise<number> {
@@ -45,7 +31,12 @@ export function createFirstSignIn(parts: {
     return (await sessions.findActive(uids.filter((uid) => uid !== own?.uid))).size;
   }
 
-  const choices: FirstSignIn['choices'] = async (ctx, account, wayId) => {
+  /** What there is besides that provider, in the words of a box to tick. */
+  async function choices(
+    ctx: Context,
+    account: Account,
+    wayId: string,
+  ): Promise<readonly EndingChoice[]> {
     const [others, rest] = await Promise.all([
       otherSessions(ctx, account),
       endingChoices.of(ctx, account),
@@ -58,11 +49,23 @@ export function createFirstSignIn(parts: {
       ...(others > 0 ? [session] : []),
       ...rest.filter(({ value }) => value !== wayId),
     ];
-  };
+  }
 
   return {
     choices,
-    async path(ctx, account, { wayId, onward }) {
+
+    /**
+     * Where a person goes after their first sign-in with a provider.
+     *
+     * @param to.wayId of that provider, as `WayHeld` has it.
+     * @param to.onward where they were going: returned if there is nothing to ask.
+     */
+    async path(
+      ctx: Context,
+      account: Account,
+      to: { readonly wayId: string; readonly onward: string },
+    ): Promise<string> {
+      const { wayId, onward } = to;
       if ((await choices(ctx, account, wayId)).length === 0) return onward;
       const kept = await keptForms.keep(ctx, onward, account.id);
       return `${FIRST_SIGN_IN}?${new URLSearchParams({ [WAY]: wayId, ...(kept && { [ONWARD]: kept }) })}`;

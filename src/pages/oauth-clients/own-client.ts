@@ -37,31 +37,15 @@ const ownClients = requestState<OwnedClient>('requireOwnClient');
 /** The client of `requireOwnClient`. */
 export const ownClientOf = ownClients.get;
 
-/** What all pages about one client share. */
-export interface OwnClientPages {
-  /** Steps before a page: signed in, and the owner of the client of the path. */
-  readonly page: readonly Middleware[];
-  /** Steps before a form. Ownership comes last: only the user the form was drawn for may learn it. */
-  form(redraw?: Redraw): readonly Middleware[];
-  /** Continues if this user owns the client of the path (see `ownClientOf`); otherwise 404. */
-  requireOwnClient(ctx: Context, next: Next): Promise<void>;
-  /** Returns the heading and tabs around each page. */
-  head(ctx: Context, part: ClientPart): Promise<ClientHead>;
-  /** Records a change of the client in the transaction that makes it. */
-  record(
-    ctx: Context,
-    action: Action,
-    details: Readonly<Record<string, string | readonly string[]>>,
-    tx: Parameters<Activity['record']>[1],
-  ): Promise<void>;
-}
+export type OwnClientPages = ReturnType<typeof createOwnClientPages>;
 
+/** What all pages about one client share. */
 export function createOwnClientPages(parts: {
   readonly kit: PageKit;
   readonly clients: ClientRegistry;
   readonly clientProblems: ClientProblems;
   readonly activity: Activity;
-}): OwnClientPages {
+}) {
   const { kit, clients, clientProblems, activity } = parts;
 
   async function requireOwnClient(ctx: Context, next: Next): Promise<void> {
@@ -72,11 +56,15 @@ export function createOwnClientPages(parts: {
   }
 
   return {
+    /** Continues if this user owns the client of the path (see `ownClientOf`); otherwise 404. */
     requireOwnClient,
+    /** Steps before a page: signed in, and the owner of the client of the path. */
     page: [kit.requireSignedIn, requireOwnClient],
-    form: (redraw) => [...kit.ownForm(redraw), requireOwnClient],
+    /** Steps before a form. Ownership comes last: only the user the form was drawn for may learn it. */
+    form: (redraw?: Redraw): readonly Middleware[] => [...kit.ownForm(redraw), requireOwnClient],
 
-    async head(ctx, part) {
+    /** Returns the heading and tabs around each page. */
+    async head(ctx: Context, part: ClientPart): Promise<ClientHead> {
       const client = ownClientOf(ctx);
       const counts = await clientProblems.countsOf([client.id]);
       const names = Object.keys(PARTS) as ClientPart[];
@@ -94,7 +82,13 @@ export function createOwnClientPages(parts: {
       };
     },
 
-    record(ctx, action, details, tx) {
+    /** Records a change of the client in the transaction that makes it. */
+    record(
+      ctx: Context,
+      action: Action,
+      details: Readonly<Record<string, string | readonly string[]>>,
+      tx: Parameters<Activity['record']>[1],
+    ): Promise<void> {
       const { id, name } = ownClientOf(ctx);
       const entry = { action, actor: 'person', accountId: accountOf(ctx).id } as const;
       const all = { client_id: id, client_name: name, ...details };

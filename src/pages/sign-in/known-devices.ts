@@ -6,14 +6,7 @@ import { randomId } from '../../base/random-id.ts';
 import { createSeals } from '../../base/seals.ts';
 import { ownCookie } from '../own-cookie.ts';
 
-export interface KnownDevices {
-  /** To be called with every proof of who it is: a password that was right, a one-time link, or a provider. */
-  remember(ctx: Context, account: Account): void;
-  /** Says which browser this is, if it knows one of the accounts it says. Proves nothing by itself. */
-  claims(ctx: Context): boolean;
-  /** The identifier of this browser, if it knows the account. */
-  find(ctx: Context, account: Account): string | undefined;
-}
+export type KnownDevices = ReturnType<typeof createKnownDevices>;
 
 const LIFETIME = 180 * 86_400;
 /** Accounts of one browser: that of the last sign-in first, the oldest is forgotten. */
@@ -32,16 +25,13 @@ interface Entry {
  * A device cookie as OWASP describes it: account, nonce and time under a MAC, which also covers the
  * generation of the account's sessions, so that a new password and signing out everywhere end it.
  */
-export function createKnownDevices({
-  issuer,
-  keys,
-  clock,
-}: {
+export function createKnownDevices(parts: {
   issuer: string;
   /** The first signs, all are accepted. */
   keys: readonly [string, ...string[]];
   clock: Clock;
-}): KnownDevices {
+}) {
+  const { issuer, keys, clock } = parts;
   const cookie = ownCookie(issuer, 'device');
 
   const seals = createSeals('device', keys);
@@ -55,7 +45,8 @@ export function createKnownDevices({
     });
 
   return {
-    remember(ctx, account) {
+    /** To be called with every proof of who it is: a password that was right, a one-time link, or a provider. */
+    remember(ctx: Context, account: Account): void {
       const said = `${account.id}.${randomId('', 22)}.${epochSeconds(clock)}`;
       const entry = `${said}.${seals.macOf(withGeneration(said, account))}`;
       const others = entriesOf(ctx).filter(({ accountId }) => accountId !== account.id);
@@ -63,9 +54,11 @@ export function createKnownDevices({
       cookie.set(ctx, kept.join('~'), LIFETIME);
     },
 
-    claims: (ctx) => entriesOf(ctx).length > 0,
+    /** True if the browser sent a device cookie for any account. Proves nothing by itself. */
+    claims: (ctx: Context): boolean => entriesOf(ctx).length > 0,
 
-    find(ctx, account) {
+    /** The identifier of this browser, if it knows the account. */
+    find(ctx: Context, account: Account): string | undefined {
       const entry = entriesOf(ctx).find(({ accountId }) => accountId === account.id);
       if (!entry || entry.since + LIFETIME <= epochSeconds(clock)) return undefined;
       const said = `${account.id}.${entry.nonce}.${entry.since}`;

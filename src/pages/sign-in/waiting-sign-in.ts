@@ -4,18 +4,7 @@ import { ENDPOINT } from '../../provider/endpoints.ts';
 import type { Interactions } from '../../provider/interactions.ts';
 import { ownCookie } from '../own-cookie.ts';
 
-export interface WaitingSignIn {
-  /** Notes that the interaction asks for a sign-in. */
-  begin(ctx: Context, uid: string): void;
-  /** It was answered. */
-  end(ctx: Context): void;
-  /** Where a person signs in now: for what waits here, as long as it does, or else for themselves. */
-  path(ctx: Context): Promise<string>;
-  /** Ends the wait. @returns where this interaction begins again for the user who signed in. */
-  restartOf(ctx: Context, uid: string): Promise<string | undefined>;
-  /** Where what waits here begins again for who is signed in by now; it waits no more. */
-  restart(ctx: Context): Promise<string | undefined>;
-}
+export type WaitingSignIn = ReturnType<typeof createWaitingSignIn>;
 
 /** Seconds: as long as a page may be left open. */
 const LONGEST = 3_600;
@@ -23,7 +12,7 @@ const LONGEST = 3_600;
 export function createWaitingSignIn(parts: {
   issuer: string;
   interactions: Pick<Interactions, 'waitsForSignIn' | 'restartSignedIn'>;
-}): WaitingSignIn {
+}) {
   const { issuer, interactions } = parts;
   const cookie = ownCookie(issuer, 'waiting');
 
@@ -32,23 +21,28 @@ export function createWaitingSignIn(parts: {
   };
 
   return {
-    begin: (ctx, uid) => cookie.set(ctx, uid, LONGEST),
+    /** Notes that the interaction asks for a sign-in. */
+    begin: (ctx: Context, uid: string): void => cookie.set(ctx, uid, LONGEST),
 
+    /** It was answered. */
     end,
 
-    restartOf(ctx, uid) {
+    /** Ends the wait. @returns where this interaction begins again for the user who signed in. */
+    restartOf(ctx: Context, uid: string): Promise<string | undefined> {
       end(ctx);
       return interactions.restartSignedIn(uid);
     },
 
-    async path(ctx) {
+    /** Where a person signs in now: for what waits here, as long as it does, or else for themselves. */
+    async path(ctx: Context): Promise<string> {
       const uid = cookie.get(ctx) ?? '';
       // Of another browser it would only be said to be over.
       const waits = await interactions.waitsForSignIn(uid);
       return waits ? `${ENDPOINT.interaction}/${uid}` : '/login';
     },
 
-    async restart(ctx) {
+    /** Where what waits here begins again for who is signed in by now; it waits no more. */
+    async restart(ctx: Context): Promise<string | undefined> {
       const uid = cookie.get(ctx);
       if (uid === undefined) return undefined;
       cookie.clear(ctx);

@@ -16,35 +16,20 @@ export interface Begun {
   readonly purpose: Purpose;
 }
 
-export interface UpstreamFlows {
-  /** To be asked first. @returns why not, where too many were begun. */
-  begin(ctx: Context): Promise<Over | undefined>;
-  /** It was not begun after all. */
-  cancel(ctx: Context): Promise<void>;
-  /** @param state a random name, 43 characters of `[A-Za-z0-9_-]`. */
-  keep(ctx: Context, state: string, begun: Begun): Promise<void>;
-  /**
-   * What the answer that this request brings belongs to. Undefined in another browser, for another
-   * provider, after ten minutes, and for all but the first that bring it.
-   */
-  take(ctx: Context, provider: string): Promise<(Begun & { readonly state: string }) | undefined>;
-}
+export type UpstreamFlows = ReturnType<typeof createUpstreamFlows>;
 
 /** As long as somebody may take there, in seconds. */
 export const LONGEST_SECONDS = 600;
 const NAME = /^[A-Za-z0-9_-]{43}$/;
 
-export function createUpstreamFlows({
-  issuer,
-  kept,
-  waiting,
-}: {
+export function createUpstreamFlows(parts: {
   readonly issuer: string;
   /** Of `LONGEST_SECONDS`. Sealed under the name and the browser: neither alone opens it. */
   readonly kept: ShownOnce;
   /** Those that were begun and not finished, per network: nobody fills the store with them. */
   readonly waiting: AttemptLimit;
-}): UpstreamFlows {
+}) {
+  const { issuer, kept, waiting } = parts;
   const cookie = ownCookie(issuer, 'upstream');
 
   const browserOf = (ctx: Context): string | undefined => {
@@ -62,14 +47,24 @@ export function createUpstreamFlows({
   const cancel = (ctx: Context): Promise<void> => waiting.giveBack(networkOf(ctx.ip));
 
   return {
-    begin: (ctx) => waiting.count(networkOf(ctx.ip)),
+    /** To be asked first. @returns why not, where too many were begun. */
+    begin: (ctx: Context): Promise<Over | undefined> => waiting.count(networkOf(ctx.ip)),
+    /** It was not begun after all. */
     cancel,
 
-    async keep(ctx, state, begun) {
+    /** @param state a random name, 43 characters of `[A-Za-z0-9_-]`. */
+    async keep(ctx: Context, state: string, begun: Begun): Promise<void> {
       await kept.keep(ownBrowser(ctx), begun, state);
     },
 
-    async take(ctx, provider) {
+    /**
+     * What the answer that this request brings belongs to. Undefined in another browser, for another
+     * provider, after ten minutes, and for all but the first that bring it.
+     */
+    async take(
+      ctx: Context,
+      provider: string,
+    ): Promise<(Begun & { readonly state: string }) | undefined> {
       const { state } = ctx.query;
       const browser = browserOf(ctx);
       if (browser === undefined || typeof state !== 'string' || !NAME.test(state)) return undefined;
