@@ -39,6 +39,12 @@ export function seeOther(ctx: Context, url: string): void {
   ctx.status = 303;
 }
 
+/** Answers GET at the address of a form: a user who had to sign in before it was accepted comes back there. */
+export const backTo = (page: string) =>
+  function backToPage(ctx: Context): void {
+    seeOther(ctx, `${page}${ctx.search}`);
+  };
+
 export { originOf };
 
 /** From where comes a change that only who is signed in may make: once their session ended, nobody made it. */

@@ -94,11 +94,11 @@ GET /profile/security: requireSignedIn show
 GET /.well-known/change-password: toPage
 GET /profile/security/password: requireSignedIn backToPage
 POST /profile/security/password: OWN FORM changePassword
-GET /profile/security/ways: requireSignedIn back
+GET /profile/security/ways: requireSignedIn backToPage
 POST /profile/security/ways: OWN FORM requireRecentSignIn link
 GET /profile/security/ways/remove: requireSignedIn askToRemove
 POST /profile/security/ways/remove: OWN FORM requireRecentSignIn remove
-GET /profile/security/password/reset: requireSignedIn back
+GET /profile/security/password/reset: requireSignedIn backToPage
 POST /profile/security/password/reset: OWN FORM reset
 GET /profile/security/sessions/:uid/sign-out: requireSignedIn backToPage
 POST /profile/security/sessions/:uid/sign-out: OWN FORM signOutThere

@@ -4,7 +4,7 @@ import type { Account } from '../../accounts/account.ts';
 import type { AccountRegistry } from '../../accounts/account-registry.ts';
 import { UNWANTED_MAIL, type UnwantedMail } from '../../accounts/mail/account-mail.ts';
 import { formOf } from '../../provider/form.ts';
-import { seeOther } from '../page.ts';
+import { backTo } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
 import { get, post, SECURITY } from '../routes.ts';
 import { accountOf } from '../signed-in.ts';
@@ -40,8 +40,6 @@ export function createMailChoices(parts: {
     await kit.notices.tell(ctx, SECURITY, SAVED);
   }
 
-  const backToPage = (ctx: Context): void => seeOther(ctx, `${SECURITY}${ctx.search}`);
-
   return {
     url: PATH,
 
@@ -50,7 +48,7 @@ export function createMailChoices(parts: {
       sendsMail ? UNWANTED_MAIL.map((value) => choiceOf(value, unwantedMail)) : undefined,
 
     routes: [
-      get(PATH, kit.requireSignedIn, backToPage),
+      get(PATH, kit.requireSignedIn, backTo(SECURITY)),
       post(PATH, ...kit.ownForm(), kit.requireRecentSignIn, chooseMail),
     ],
   };

@@ -1,7 +1,7 @@
 /** `/profile/security`: how a user signs in, where they are signed in, and what they are mailed. */
 import type { Context } from 'koa';
 import type { Connections } from '../../authorizations/connections.ts';
-import { seeOther } from '../page.ts';
+import { backTo, seeOther } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
 import type { PasskeyList } from '../passkeys/passkeys.ts';
 import type { RecoveryNotice, StopRecovery } from '../password/stop-recovery.ts';
@@ -92,9 +92,6 @@ export function securityPage(parts: {
   /** Where password managers look (W3C, A Well-Known URL for Changing Passwords). */
   const toPage = (ctx: Context): void => seeOther(ctx, SECURITY);
 
-  /** A user who had to sign in before a form was accepted comes back to its address. */
-  const backToPage = (ctx: Context): void => seeOther(ctx, `${SECURITY}${ctx.search}`);
-
   function passwordRoutes(change: ChangePassword): Route[] {
     async function changePassword(ctx: Context): Promise<void> {
       const answer = await change(ctx);
@@ -106,7 +103,7 @@ export function securityPage(parts: {
 
     return [
       get('/.well-known/change-password', toPage),
-      get(PASSWORD, kit.requireSignedIn, backToPage),
+      get(PASSWORD, kit.requireSignedIn, backTo(SECURITY)),
       post(PASSWORD, ...kit.ownForm(), changePassword),
     ];
   }

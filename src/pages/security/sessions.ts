@@ -5,7 +5,7 @@ import type { Activity, NewActivity } from '../../accounts/activity/activity.ts'
 import { browserInWords } from '../../accounts/browser-names.ts';
 import { type SessionList, sessionDetails } from '../../accounts/session-list.ts';
 import type { BrowserSessions } from '../../provider/browser-sessions.ts';
-import { originOf, seeOther } from '../page.ts';
+import { backTo, originOf, seeOther } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
 import { get, post, SECURITY } from '../routes.ts';
 import type { BrowserSignIns } from '../sign-in/browser-sign-ins.ts';
@@ -92,8 +92,6 @@ export function createSessionsSection(parts: {
     await kit.notices.tell(ctx, SECURITY, SIGNED_OUT);
   }
 
-  const backToPage = (ctx: Context): void => seeOther(ctx, `${SECURITY}${ctx.search}`);
-
   return {
     signOutEverywhereUrl: EVERYWHERE,
 
@@ -104,9 +102,9 @@ export function createSessionsSection(parts: {
     },
 
     routes: [
-      get(ONE, kit.requireSignedIn, backToPage),
+      get(ONE, kit.requireSignedIn, backTo(SECURITY)),
       post(ONE, ...kit.ownForm(), signOutThere),
-      get(EVERYWHERE, kit.requireSignedIn, backToPage),
+      get(EVERYWHERE, kit.requireSignedIn, backTo(SECURITY)),
       post(EVERYWHERE, ...kit.ownForm(), signOutEverywhere),
     ],
   };

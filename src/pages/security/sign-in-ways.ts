@@ -3,7 +3,7 @@ import type { Context } from 'koa';
 import type { Passkeys } from '../../accounts/passkeys/passkeys.ts';
 import type { WayHeld, WaysIn } from '../../accounts/ways-in.ts';
 import { formOf } from '../../provider/form.ts';
-import { originInSession, seeOther } from '../page.ts';
+import { backTo, originInSession, seeOther } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
 import { passkeyRows } from '../passkeys/passkeys.ts';
 import { get, post, SECURITY } from '../routes.ts';
@@ -91,7 +91,7 @@ export function createSignInWays(parts: {
     return { ways, passkeys: own && passkeyRows(own, { isOnlyWayIn }) };
   }
 
-  const back = (ctx: Context): void => seeOther(ctx, `${SECURITY}${ctx.search}`);
+  const back = backTo(SECURITY);
 
   /** The session here goes on, and is looked for when they are back. */
   const link = (ctx: Context): Promise<void> =>
