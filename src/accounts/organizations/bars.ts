@@ -42,8 +42,8 @@ export function createBars(parts: {
   readonly changes: ChangeFeed;
   readonly clock: Clock;
 }) {
-  const { database, clock } = parts;
-  const memory = createMemory<ReadonlySet<string>>({ ...parts, topics: ['bars'] });
+  const { database, changes, clock } = parts;
+  const memory = createMemory<ReadonlySet<string>>({ changes, clock, topics: ['bars'] });
   return {
     /** The ids of the organizations that do not let this client in. */
     of: (clientId: string): Promise<ReadonlySet<string>> =>
