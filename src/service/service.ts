@@ -175,7 +175,6 @@ export async function startService(given: ServiceParts) {
   const shutdownDelayMs = (): number => current.settings.server.shutdownDelaySeconds * 1000;
   const closing = opened.move();
   return {
-    people: registries.people,
     clients: registries.clients,
     removeClient: registries.removeClient,
     accounts: registries.accounts,
@@ -186,13 +185,10 @@ export async function startService(given: ServiceParts) {
     activity: registries.activity,
     apiKeys: registries.apiKeys,
     identities: registries.identities,
-    upstreamSessions: registries.upstreamSessions,
     passkeys: registries.passkeys,
     passwordLinks: registries.passwordLinks,
     revocations: registries.revocations,
     clientProblems: registries.clientProblems,
-    clientRequests: registries.clientRequests,
-    requestStreams: registries.requestStreams,
     lastUsed: registries.lastUsed,
     settings,
     isSeeded,
