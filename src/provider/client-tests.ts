@@ -12,7 +12,7 @@ import { authorizationRequest, challengeOf } from './client-flow.ts';
 import { ENDPOINT } from './endpoints.ts';
 
 /** A test that was begun and has not come back yet. */
-interface ClientTest {
+export interface ClientTest {
   readonly clientId: string;
   /** Absent for a public client. */
   readonly secret?: string;
