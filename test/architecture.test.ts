@@ -215,7 +215,7 @@ describe('architecture', () => {
     const forgotten = (exported: typeof pages) =>
       exported.filter((one) => !isCalled(one)).map(({ name, file }) => `${name} of ${file}`);
     const list = 'nobody calls this: add it to src/';
-    expect(forgotten(pages), `${list}pages/pages.ts`).to.deep.equal([]);
+    expect(forgotten(pages), `${list}service/pages.ts`).to.deep.equal([]);
     expect(forgotten(commands), `${list}operator/program/program.ts`).to.deep.equal([]);
   });
 

@@ -299,6 +299,9 @@ describeOn([postgresServer, redisServer], 'frozen formats', () => {
       /gate_browser=([^;]+)/.exec(answer.headers.getSetCookie().join()) ?? [];
     const draft = await openDraft(browserId, on.seeded.person.accountId, kept);
     expect(draft, KEEP).to.have.all.keys('headers', 'html', 'path', 'status');
+    // Only the headers that the answer had: this one had no `Retry-After`.
+    const names = (draft as { headers: [string, string][] }).headers.map(([name]) => name);
+    expect(names).to.deep.equal(['content-security-policy', 'cross-origin-opener-policy']);
     await person.submit(await person.get('/logout'), {});
     const late = await person.submit(page, { name: 'Typed' });
     const typed = await openDraft(

@@ -40,7 +40,7 @@ const NAMES: readonly (readonly [what: string, used: readonly string[], frozen: 
   [
     'cookies, and prefixes of values',
     [
-      ...inSources(/ownCookie\(\s*[\w.]+,\s*'(\w+)'/g),
+      ...inSources(/(?:ownCookie|cookieName)\(\s*[\w.]+,\s*'(\w+)'/g),
       ...inSources(/'(?:__\w+-)?gate_([a-z_]+)'/g),
     ],
     `ac_, ask_who, at_, browser, ci_, cs_, device, form, interaction, key_, link, mt_, notice,

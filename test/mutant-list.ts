@@ -36,7 +36,7 @@ const LIST: readonly (Place | readonly [rule: string, from: string, to: string])
   ['cookies of known browsers stay valid', "createSeals('device'", "createSeals('browser'"],
   { in: 'src/storage/change-feed.ts', by: 'frozen-formats' },
   ['messages go by the same channel', "'gatehouse_messages'", "'gatehouse_texts'"],
-  { in: 'src/service/application.ts', by: 'frozen-names' },
+  { in: 'src/service/sign-in.ts', by: 'frozen-names' },
   ['nodes of two versions count by one limit', "'kept_forms'", "'form_drafts'"],
   { in: 'src/authorizations/authorization.ts', by: 'authorizations/ways-to-end' },
   ['what ended by its generation stays ended', 'return isCurrent ?', 'return true ?'],

@@ -39,9 +39,9 @@ export function keptAnswers(parts: {
       const { status, body, path } = ctx;
       if (typeof body !== 'string' || !ctx.response.is('html')) return;
       if (status >= 500 || (status >= 300 && status < 400)) return;
-      const headers = HEADERS.map((name) => [name, ctx.response.get(name)] as const);
-      const said = headers.filter(([, value]) => value !== '');
-      const answer: Answer = { path, status, headers: said, html: body };
+      const sent = HEADERS.filter((name) => ctx.res.hasHeader(name));
+      const headers = sent.map((name) => [name, ctx.response.get(name)] as const);
+      const answer: Answer = { path, status, headers, html: body };
       const name = await forms.keep(ctx, answer, await accountOf(ctx));
       if (name === undefined) return;
       ctx.remove('Retry-After');
