@@ -418,7 +418,7 @@ const exportedFunctions = (part: string, kind: RegExp) =>
     .flatMap(({ name: file, code }) =>
       code.split(/^export (?=function|const)/m).flatMap((text) => {
         const [, name] = /^(?:function|const) (\w+)/.exec(text) ?? [];
-        return name && kind.test(text.split(/^}/m)[0] ?? '') ? [{ name, file }] : [];
+        return name && kind.test(text.split(/^}$/m)[0] ?? '') ? [{ name, file }] : [];
       }),
     );
 
