@@ -136,6 +136,9 @@ describe('the docs', () => {
       mail = await startMailServer();
       for (const email of ['ada@demo.test', 'ada@example.com']) {
         const { id: accountId } = await on.service.accounts.add({ email, name: 'Ada' });
+        const identity = { issuer: 'https://id.example.com/realms/warehouse', subject: email };
+        const { database, identities } = on.service;
+        await database.transaction((tx) => identities.link(accountId, identity, tx));
         passkey = await on.service.passkeys.add({
           ...{ accountId, name: 'Phone', credentialId: email, publicKey: '', transports: [] },
           ...{ maySync: true, isSynced: true, counter: 0, aaguid: '' },
@@ -221,7 +224,7 @@ describe('the docs', () => {
     it('makes a role and a database on which it can do all that a service does', async () => {
       const server = await startPostgresServer();
       const [, block = ''] =
-        /```sql\n(.*?)```/s.exec(textOf(path.join(ROOT, 'docs/operations.md'))) ?? [];
+        /```sql\n(.*?)```/s.exec(textOf(path.join(ROOT, 'docs/operations/deploy.md'))) ?? [];
       const client = new pg.Client({ connectionString: server.url });
       await client.connect();
       for (const statement of block.split(';\n').filter(Boolean)) await client.query(statement);

@@ -19,7 +19,7 @@ export const removedSettings: ReadonlyMap<string, string> = new Map([
   [
     'server.processes',
     'remove it and start as many processes, each with a GATEHOUSE_OPERATORS_PORT of its own and ' +
-      '`server.reuse_port: true` (docs/operations.md, "Several processes, several nodes")',
+      '`server.reuse_port: true` (docs/operations/deploy.md, "Several processes, several nodes")',
   ],
 ]);
 

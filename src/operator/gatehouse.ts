@@ -16,7 +16,7 @@ const ANY_INSTANCE = 'gatehouse@3001.service';
 
 const AS_ROOT = 'Run it as root: sudo gatehouse …';
 const NO_ENVIRONMENT =
-  'Create it: deploy/systemd/environment is an example (docs/operations.md says what else it needs).';
+  'Create it: deploy/systemd/environment is an example (docs/operations/deploy.md says what else it needs).';
 
 /** On POSIX systems; the types of Node do not have it. */
 type Posix = NodeJS.Process & { initgroups(user: string, group: number): void };
@@ -108,7 +108,7 @@ function groupOf(user: string): number {
   } catch {
     return fail(
       `The user of the service, ${user}, does not exist on this machine.`,
-      'Create it: systemd-sysusers makes it from deploy/systemd/sysusers.conf (docs/operations.md).',
+      'Create it: systemd-sysusers makes it from deploy/systemd/sysusers.conf (docs/operations/deploy.md).',
     );
   }
 }

@@ -55,7 +55,9 @@ describe('deploy/kubernetes', () => {
   const pods: readonly PodSpec[] = [pod, operator.spec.template.spec];
   const containers = pods.flatMap((one) => [...(one.initContainers ?? []), ...one.containers]);
   const { server, storage } = settingsIn('deploy/kubernetes/gatehouse.yaml');
-  const docs = textOf('docs/operations.md');
+  const docs = readdirSync(path.join(ROOT, 'docs/operations'))
+    .map((name) => textOf(`docs/operations/${name}`))
+    .join('');
 
   it('is what Kubernetes reads, and all that is in the folder', () => {
     const files = ['kustomization.yaml', ...kustomization.resources, ...generated.files];

@@ -171,7 +171,7 @@ describeOn([systemdAnalyze], 'deploy/systemd', () => {
 
   it('has the environment that the docs print, each line a variable of the service', () => {
     const lines = unitText('environment').replace(/^#.*\n/gm, '');
-    expect(textOf('docs/operations.md')).to.contain(`\`\`\`sh\n${lines}\`\`\`\n`);
+    expect(textOf('docs/operations/deploy.md')).to.contain(`\`\`\`sh\n${lines}\`\`\`\n`);
     const names = lines
       .trim()
       .split('\n')

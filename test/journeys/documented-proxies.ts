@@ -1,4 +1,4 @@
-/** nginx and Caddy, set up as docs/operations.md says, in front of two nodes. */
+/** nginx and Caddy, set up as docs/operations/deploy.md says, in front of two nodes. */
 import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -9,7 +9,10 @@ import { findProgram, freePort, runsAsRoot, startProgram } from '../support/prog
 import { openssl, type Requirement, required } from '../support/requirements.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
-const DOCS = readFileSync(path.join(import.meta.dirname, '../../docs/operations.md'), 'utf8');
+const DOCS = readFileSync(
+  path.join(import.meta.dirname, '../../docs/operations/deploy.md'),
+  'utf8',
+);
 
 /** The first code block in this language. */
 export const documentedBlock = (language: string): string =>

@@ -1,5 +1,5 @@
 /**
- * Backup and restore, by the commands of docs/operations.md in their order: nobody who was revoked comes
+ * Backup and restore, by the commands of docs/operations/backup.md in their order: nobody who was revoked comes
  * back, and nobody is locked out.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -28,7 +28,7 @@ import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 const ROOT = path.join(import.meta.dirname, '../..');
 const PASSWORD = 'swordfish';
-const DOCS = readFileSync(path.join(ROOT, 'docs/operations.md'), 'utf8');
+const DOCS = readFileSync(path.join(ROOT, 'docs/operations/backup.md'), 'utf8');
 
 /** @returns the lines of the first block of commands after these words, which are in this section. */
 function commandsBehind(section: string, words: string): string[] {
@@ -46,9 +46,9 @@ function withoutWait(commands: readonly string[]): readonly string[] {
 }
 
 const SECTIONS = {
-  systemd: '### Backup and restore',
-  Compose: '#### Back up and restore with Compose',
-  Kubernetes: '#### Back up and restore with Kubernetes',
+  systemd: '## With systemd',
+  Compose: '## With Compose',
+  Kubernetes: '## With Kubernetes',
 };
 
 /** A program in a container. Here it runs on this machine, on the stores of the test. */
@@ -177,7 +177,7 @@ describeOn([postgresServer, redisServer, dumps, asks], 'a restored backup', () =
     const cookies = [partner.browser, elsewhere].map((browser) => browser.cookieHeader('/profile'));
     await end(revokedBefore);
 
-    const words = section === SECTIONS.systemd ? 'Back up both,' : 'Back up Redis first';
+    const words = section === SECTIONS.systemd ? 'Back up both stores' : 'Back up Redis first';
     await carryOut(commandsBehind(section, words));
 
     const current = await next(await next(refreshed));

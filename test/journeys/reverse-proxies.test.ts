@@ -1,4 +1,4 @@
-/** The reverse proxies of docs/operations.md as they stand there: the doctor finds nothing behind them. */
+/** The reverse proxies of docs/operations/deploy.md, unchanged: the doctor finds no problem behind them. */
 import { expect } from 'chai';
 import { environmentOf, nodeBehind, trusting } from '../doctor/behind-proxy.ts';
 import { examine } from '../doctor/doctor-findings.ts';

@@ -64,7 +64,7 @@ describe('gatehouse on a machine with systemd', () => {
       exitCode: 1,
       errors:
         'The environment of the service, /nowhere/at/all, cannot be read (ENOENT).\n' +
-        'Create it: deploy/systemd/environment is an example (docs/operations.md says what else it needs).\n',
+        'Create it: deploy/systemd/environment is an example (docs/operations/deploy.md says what else it needs).\n',
     });
   });
 

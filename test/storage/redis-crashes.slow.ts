@@ -50,7 +50,7 @@ describeOn([postgresServer, redisServer], 'tokens in a Redis that is killed', ()
           });
 
           for (const chain of chains) refreshes += await chain.expectAlive();
-          // With `everysec` one of the last second may be: docs/operations.md.
+          // With `everysec` one of the last second may be: docs/operations/deploy.md.
           if (appendfsync !== 'always') continue;
           const undone = await Promise.all(revoked.map((token) => partner.isActive(token)));
           expect(undone.filter(Boolean), `revocations undone by crash ${crash}`).to.deep.equal([]);

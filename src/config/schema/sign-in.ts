@@ -173,7 +173,7 @@ export const signIn = section('How people come in.', {
         'sign-in page. Default: none.',
       note:
         'Register {issuer}/login/<id>/callback there as the redirect URI, and {issuer}/login/<id>/backchannel-logout ' +
-        'if it tells of sign-outs. Each entry needs `id`, `label`, `issuer` and `client_id`; docs/operations.md has an example with the rest.',
+        'if it tells of sign-outs. Each entry needs `id`, `label`, `issuer` and `client_id`; docs/operations/sign-in.md has an example with the rest.',
       example: [],
     },
   ),
