@@ -17,7 +17,7 @@ declare module './view-data.ts' {
 }
 
 interface ErrorReferenceView {
-  /** The `error` member of the answer. */
+  /** The `error` of the response. */
   readonly code: string;
   readonly title: string;
   readonly meaning: string;
@@ -29,20 +29,20 @@ interface ErrorCause {
   readonly remedy: string;
 }
 
-/** The texts of a code, in which `{refreshTokenSeconds}` stands for that lifetime. */
+/** The texts of an error; `{refreshTokenSeconds}` in one is replaced by that lifetime. */
 type ErrorText = Omit<ErrorReferenceView, 'code'>;
 
 const file = new URL('../../views/error-reference.yaml', import.meta.url);
-// Read once, when the service starts.
+// Read once, at startup.
 const texts: Readonly<Record<string, ErrorText>> = parse(readFileSync(file, 'utf8'));
 
-/** All of them, in the order a developer meets them. */
+/** All documented errors, in the order in which a developer gets to see them. */
 export const documentedErrors: readonly string[] = Object.keys(texts);
 
-/** Whether `/errors/<code>` exists, so that an answer may carry it as `error_uri`. */
+/** True if `/errors/<code>` exists, so that a response may contain it as `error_uri`. */
 export const isDocumentedError = (code: string): boolean => Object.hasOwn(texts, code);
 
-/** Returns what the page of an error shows; undefined for a code without a page. */
+/** Returns the data of an error's page; undefined for a code without a page. */
 export function errorReference(code: string, lifetimes: Lifetimes): ErrorReferenceView | undefined {
   const text = isDocumentedError(code) ? texts[code] : undefined;
   return (
@@ -73,7 +73,7 @@ export function errorReferencePage(parts: {
     });
   }
 
-  /** Leaves an unknown code to be Koa's 404. */
+  /** Leaves an unknown code to Koa's 404. */
   async function show(ctx: Context): Promise<void> {
     const page = errorReference(String(ctx.params.code), lifetimes);
     if (page) await kit.render(ctx, 'error-reference', page);

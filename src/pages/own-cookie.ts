@@ -1,15 +1,15 @@
-/** Unsigned cookies of our own pages, for the whole origin. */
+/** Unsigned cookies that our pages set, with path `/`. */
 import type { Context } from 'koa';
 import { cookieAttributes, cookieName } from '../base/cookies.ts';
 
-/** @param name without any prefix. */
+/** @param name without the prefix that `cookieName` adds. */
 export function ownCookie(issuer: string, name: string) {
   const fullName = cookieName(issuer, name);
   const options = { ...cookieAttributes(issuer), path: '/', signed: false, overwrite: true };
   return {
     get: (ctx: Context): string | undefined => ctx.cookies.get(fullName, { signed: false }),
 
-    /** @param seconds until the browser ends, where there are none. */
+    /** @param seconds the lifetime; without it, the cookie ends with the browser session. */
     set(ctx: Context, value: string, seconds?: number): void {
       const lifetime = seconds === undefined ? {} : { maxAge: seconds * 1000 };
       ctx.cookies.set(fullName, value, { ...options, ...lifetime });

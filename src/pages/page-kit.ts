@@ -1,4 +1,4 @@
-/** What every page uses, whatever it is about. Anything else a page names in its own parameters. */
+/** What every page needs. A page receives everything else through its own parameters. */
 import type { Context, Middleware, Next } from 'koa';
 import type { DrawnFor, Notices, Visitor } from './page.ts';
 import type { Redraw } from './routes.ts';
@@ -7,29 +7,32 @@ import type { Render } from './view-data.ts';
 export interface PageKit {
   readonly render: Render;
   readonly notices: Notices;
-  /** Returns who is signed in, unless the account was suspended or its sessions were ended since. */
+  /** Returns the signed-in user, unless the account was suspended or its sessions were ended. */
   visitorOf(ctx: Context): Promise<Visitor | undefined>;
-  /** For whom the page was drawn from which a form is sent, compared with who is signed in now. */
+  /** Compares the user and session for which a sent form was rendered with the current ones. */
   drawnFor(ctx: Context, visitor: Visitor | undefined): DrawnFor;
-  /** Route step: the headers of a page whose form can end at a client. */
+  /** Route step: sets the headers of a page whose form can lead to a client by redirects. */
   readonly pageToClient: Middleware;
-  /** A form of ours, whoever sends it; read (see `formOf`), and its answer kept for Back. */
+  /**
+   * Steps for a form of ours, from any sender: reads it (see `formOf`), checks its token and keeps
+   * the answer for the Back button.
+   */
   readonly form: readonly Middleware[];
   /**
-   * Goes on with somebody signed in (see `accountOf`); sends everybody else to sign in. What was
-   * typed into a form is then kept, and the page draws it again (see `typedOf`).
+   * Continues if a user is signed in (see `accountOf`); otherwise redirects to the sign-in, keeps
+   * what was typed into a form, and the page shows it again afterwards (see `typedOf`).
    */
   requireSignedIn(ctx: Context, next: Next): Promise<void>;
   /**
-   * A form of ours from who is signed in, drawn for this session. Of any other nothing is done but
-   * to say who is signed in now, with what was typed.
+   * Steps for a form that was rendered for this user and session. Any other form does nothing: the
+   * answer says who is signed in now and shows what was typed.
    */
   ownForm(redraw?: Redraw): readonly Middleware[];
   /**
-   * After `ownForm`: goes on when the sign-in is recent, else asks for the password on a page that
-   * carries the form along, so that nothing typed is lost.
+   * After `ownForm`: continues if the sign-in is recent; otherwise asks the user to confirm it on a
+   * page that carries the form in hidden fields, so that nothing typed is lost.
    */
   requireRecentSignIn(ctx: Context, next: Next): Promise<void>;
-  /** Whether it would go on without asking. */
+  /** True if `requireRecentSignIn` would continue without asking. */
   isRecent(ctx: Context): Promise<boolean>;
 }

@@ -1,4 +1,4 @@
-/** What pages know of the user who is signed in, and the few things they all do. */
+/** What pages know of the signed-in user, and small functions that they share. */
 import type { Context, Middleware } from 'koa';
 import type { Account } from '../accounts/account.ts';
 import type { AccountRegistry } from '../accounts/account-registry.ts';
@@ -12,34 +12,34 @@ import {
 } from '../provider/browser-sessions.ts';
 import type { SessionDemands } from '../provider/session-demands.ts';
 
-/** How the forms of pages are protected (host/form-token.ts). */
+/** The protection of forms against forgery (host/form-token.ts). */
 export interface FormChecks {
-  /** Route step after `readForm`: stops with 403 unless the form is ours and was sent from us. */
+  /** Route step after `readForm`: 403 unless the form is ours and was sent from our origin. */
   readonly requireFormToken: Middleware;
-  /** The account for which the page was drawn from which a form is sent. */
+  /** Returns the account for which the submitted form was rendered. */
   ownerOfForm(ctx: Context): string | undefined;
-  /** For whom the page was drawn from which a form is sent, compared with who is signed in now. */
+  /** Compares the user and session for which a sent form was rendered with the current ones. */
   drawnFor(ctx: Context, visitor: Visitor | undefined): DrawnFor;
 }
 
-/** What a page says once, after a redirect (forms/notices.ts). */
+/** Sentences that are shown once after a redirect (forms/notices.ts). */
 export interface Notices {
-  /** Sends the browser on to a page of ours, by its path and query, which says this sentence then, and not again. */
+  /** Redirects to a path and query of ours; that page shows the sentence once. */
   tell(ctx: Context, url: string, sentence: string): Promise<void>;
-  /** What this page is to say, to who is there now. */
+  /** Returns the sentence for this page and the present session, and deletes it. */
   take(ctx: Context): Promise<string | undefined>;
 }
 
-/** `another session` of the same account: they signed in again since, or signed out everywhere. */
+/** `another session` of the same account: a new sign-in or a sign-out everywhere came between. */
 export type DrawnFor = 'this session' | 'another session' | 'somebody else';
 
-/** Sends the browser on with GET, whatever the method was (RFC 9110 §15.4.4). */
+/** Redirects with GET, even after POST (RFC 9110 §15.4.4). */
 export function seeOther(ctx: Context, url: string): void {
   ctx.redirect(url);
   ctx.status = 303;
 }
 
-/** Answers GET at the address of a form: a user who had to sign in before it was accepted comes back there. */
+/** Answers GET at a form's URL, to which users return if they had to sign in before sending it. */
 export const backTo = (page: string) =>
   function backToPage(ctx: Context): void {
     seeOther(ctx, `${page}${ctx.search}`);
@@ -47,13 +47,13 @@ export const backTo = (page: string) =>
 
 export { originOf };
 
-/** From where comes a change that only who is signed in may make: once their session ended, nobody made it. */
+/** The origin of a change that needs the session: it is not made if the session ended meanwhile. */
 export const originInSession = (ctx: Context): Origin => ({
   ...originOf(ctx),
   session: visitorIn(ctx).session,
 });
 
-/** Somebody who is signed in in this browser, and in which of their sessions. */
+/** The user who is signed in in this browser, and the session. */
 export interface Visitor {
   readonly account: Account;
   readonly session: BrowserSession;
@@ -66,7 +66,7 @@ export interface VisitorParts {
 
 const visitors = requestState<Visitor>('requireSignedIn');
 
-/** Who is signed in, unless their account was suspended or its sessions were ended since. */
+/** Returns the signed-in user, unless the account was suspended or its sessions were ended. */
 export async function visitorOf(
   ctx: Context,
   { sessions, accounts }: VisitorParts,
@@ -74,7 +74,7 @@ export async function visitorOf(
   const session = await sessions.current(ctx);
   const account = session && (await accounts.find(session.accountId));
   if (!session || !isAlive(account, session)) return undefined;
-  // For the log line of the request.
+  // For the request's log line.
   ctx.state.accountId = account.id;
   const visitor = { account, session };
   visitors.set(ctx, visitor);
@@ -82,8 +82,8 @@ export async function visitorOf(
 }
 
 /**
- * Whether a session of this account is still there, for an answer that takes longer than a session
- * may: the store is asked anew.
+ * True if the session is still active and belongs to this account. Reads the store again, because
+ * the response may outlive the session.
  */
 export async function isAliveFor(
   ctx: Context,
@@ -104,12 +104,12 @@ export async function isAliveFor(
   return sessionDemands.mayAct(session);
 }
 
-/** Who was found before in this request, without asking a store. */
+/** Returns the visitor that this request found before, without reading a store. */
 export const foundVisitor = visitors.find;
 
-/** Who is signed in, in the steps after `requireSignedIn`. */
+/** Returns the visitor, in the steps after `requireSignedIn`. */
 export const visitorIn = visitors.get;
 
-/** Tells one session from the next, and nothing about it: 22 characters of `[A-Za-z0-9_-]`. */
+/** Identifies a session without revealing anything about it: 22 characters of `[A-Za-z0-9_-]`. */
 export const markOf = (visitor: Visitor | undefined): string =>
   sha256(`session ${visitor?.session.uid ?? ''}`).slice(0, 22);

@@ -1,4 +1,4 @@
-/** `/profile`: who is signed in, what they reach, and how much there is on the other pages. */
+/** `/profile`: who is signed in, what they reach, and the counts of the other pages. */
 import type { Context } from 'koa';
 import type { Access } from '../accounts/access/access.ts';
 import type { ApiKeys } from '../accounts/api-keys/api-keys.ts';

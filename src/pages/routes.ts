@@ -5,9 +5,9 @@ import type { Context, Middleware } from 'koa';
 export interface Route {
   /** GET answers HEAD as well. */
   readonly method: string;
-  /** As the router writes it: `/profile/connections/:id`. More than one fits? The first answers. */
+  /** A router pattern like `/profile/connections/:id`. If several match, the first one answers. */
   readonly path: string;
-  /** In order, each named after what it requires or does. */
+  /** Run in order; each is named after what it requires or does. */
   readonly steps: readonly Middleware[];
 }
 
@@ -18,12 +18,12 @@ const answering =
 export const get = answering('GET');
 export const post = answering('POST');
 
-/** The page of how a user signs in, to which several pages lead back. */
+/** The security page, to which several pages redirect. */
 export const SECURITY = '/profile/security';
 
-/** How the page of a form is drawn with what was sent, where more was filled in than a button. */
+/** Renders a form again with what was sent; only for forms with more than a button. */
 export interface Redraw {
-  /** Somebody else has this page too, and the form does the same there. */
+  /** True if every user has this page, and the form does the same there for each of them. */
   readonly isForEverybody: boolean;
   draw(ctx: Context, problem: string): Promise<void>;
 }
@@ -31,7 +31,7 @@ export interface Redraw {
 /** The GraphQL API that the tokens are for. */
 export interface ShownApi {
   readonly graphqlUrl: string;
-  /** What the operator chose for everybody to begin with. */
+  /** The query that the operator chose as the first one to try. */
   readonly exampleQuery: string;
   readonly call: CallApi;
 }
@@ -43,13 +43,13 @@ export type ApiAnswer =
   | {
       readonly status: number;
       readonly body: string;
-      /** It was longer than a page shows. */
+      /** True if the body was longer than a page shows. */
       readonly isCut: boolean;
     }
-  /** Why there is none, in words that follow a colon. */
+  /** Why there is no answer, phrased to follow a colon. */
   | { readonly failure: string };
 
-/** Of the settings in force, in seconds. */
+/** The lifetimes from the settings in force. */
 export interface Lifetimes {
   readonly authorizationCodeSeconds: number;
   readonly accessTokenSeconds: number;
@@ -57,7 +57,7 @@ export interface Lifetimes {
   readonly retryWindowSeconds: number;
 }
 
-/** Posts a form to a path of this service over HTTP, as anybody would. */
+/** Posts a form to a path of this service over HTTP, as an external client would. */
 export type PostForm = (
   path: string,
   form: Readonly<Record<string, string>>,

@@ -1,4 +1,4 @@
-/** `/profile/stronger-sign-in`: where who needs more than a password adds a passkey or links a provider. */
+/** `/profile/stronger-sign-in`: where users add a stronger sign-in method than a password. */
 import type { Context } from 'koa';
 import { type WaysIn, wayInWords } from '../accounts/ways-in.ts';
 import { seeOther, visitorIn } from './page.ts';
@@ -15,11 +15,11 @@ declare module './view-data.ts' {
       readonly notice: string | undefined;
       readonly until: Moment;
       readonly isOver: boolean;
-      /** They signed in at a provider that did not prove more than a password. */
+      /** True if the user signed in with a provider and it did not prove more than a password. */
       readonly isFromProvider: boolean;
-      /** The names of what lets them in; with none of them they add one here. */
+      /** Names of the user's strong sign-in methods; without any, the user adds one here. */
       readonly held: readonly string[];
-      /** Absent where there are no passkeys. */
+      /** Undefined if the service does not offer passkeys. */
       readonly addPasskeyUrl: string | undefined;
       readonly linkable: readonly WayIn[];
       readonly linkUrl: string;
@@ -40,7 +40,7 @@ export function strongerSignInPage(parts: {
     const visitor = visitorIn(ctx);
     const demand = await demands.of(ctx, visitor);
     if (!demand) return seeOther(ctx, '/profile');
-    // Its form can end at a provider.
+    // The form of this page can redirect to a provider.
     if (upstream.ways.length > 0) await kit.pageToClient(ctx, async () => {});
     const held = await waysIn.of(visitor.account.id);
     await kit.render(ctx, 'stronger-sign-in', {

@@ -1,10 +1,10 @@
-/** What each view is given: one object called `page` per view, checked where the page builds it. */
+/** The data of each view: one object called `page`, type-checked where a page builds it. */
 import type { Context } from 'koa';
 import type { Moment } from './words/moment.ts';
 
 /**
  * The views of `views/`, by file name, and the data each one prints. Each page declares its own
- * beside itself; here stand those that several pages draw.
+ * views in its own file; here are those that several pages render.
  */
 export interface ViewData {
   readonly confirm: ConfirmView;
@@ -14,9 +14,8 @@ export interface ViewData {
 export type ViewName = keyof ViewData;
 
 /**
- * Answers a request with a view: `text/html` in the response body. The status stays the caller's.
- *
- * Pages are handed this function, because they may not import the host.
+ * Answers a request with a view as `text/html`; the caller sets the status. Pages receive this
+ * function as a parameter, because they may not import the host.
  */
 export type Render = <Name extends ViewName>(
   ctx: Context,
@@ -29,7 +28,7 @@ export interface AccountSummary {
   readonly email: string;
 }
 
-/** An organization a person reaches now, in the shape `accessOf` gives. */
+/** An organization that the user reaches now, in the shape that `accessOf` returns. */
 export interface ReachedOrganization {
   readonly name: string;
   readonly role: string;
@@ -41,53 +40,53 @@ export interface ReachedOrganization {
   }[];
 }
 
-/** What is different from what the person approved. */
+/** How it differs from what the user approved. */
 export interface AccessChange {
   readonly kind: 'added' | 'removed' | 'changed';
   /** `no longer`, `was member` */
   readonly words: string;
 }
 
-/** One thing wrong with a form, above it; `field` is the id of the field it is about. */
+/** A problem, shown above a form; `field` is the id of its field. */
 export interface FormProblem {
   readonly field?: string;
   readonly message: string;
 }
 
-/** A secret right after it was made, and what is there once it was seen. */
+/** A new secret, or the page that says that it was shown already. */
 export interface SecretShownView {
-  /** The part of the profile it belongs to, as in `profile-nav`. */
+  /** The section of the profile, as in `profile-nav`. */
   readonly section: string;
   readonly heading: string;
-  /** Absent when it was shown before. */
+  /** Undefined if it was shown before. */
   readonly secret?: {
-    /** What the secret is for, as the person named it. */
+    /** The name that the user gave it. */
     readonly name: string;
-    /** What it is called: `API key`, `Client secret`. */
+    /** The kind of secret: `API key`, `Client secret`. */
     readonly label: string;
     readonly value: string;
     readonly advice: string;
   };
-  /** What to do when it was not copied. */
+  /** What to do if it was not copied. */
   readonly remedy: string;
   readonly next: { readonly href: string; readonly label: string };
 }
 
-/** What a page says, with times in it, each as people see it where they are. */
+/** A sentence that can contain times, which the browser shows in the user's time zone. */
 export type Sentence = string | readonly (string | Moment)[];
 
-/** Asks before something ends: `question subject?` */
+/** A page that asks for confirmation: `question subject?` */
 export interface ConfirmView {
   readonly section: string;
   /** A verb: `Disconnect`. */
   readonly question: string;
-  /** A name that somebody chose, or what it is about in words. */
+  /** A name that a user chose, or a description. */
   readonly subject: string;
-  /** That it is in use, as far as that is known. */
+  /** Says that it is in use, if that is known. */
   readonly warning?: Sentence;
   readonly consequences: readonly Sentence[];
   readonly action: string;
-  /** Sent along hidden. */
+  /** Hidden fields of the form. */
   readonly fields?: readonly { readonly name: string; readonly value: string }[];
   readonly button: string;
   readonly cancel: string;

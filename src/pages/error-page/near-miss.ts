@@ -1,14 +1,14 @@
-/** A redirect URI that is not registered, held against what is: for the owner of the client alone. */
+/** Compares an unregistered redirect URI with the nearest registered one, for the owner only. */
 import type { Context } from 'koa';
 import type { ClientRegistry } from '../../clients/client-registry.ts';
 import { isDifferent, redirectUriDifference } from '../../clients/redirect-uri-difference.ts';
 import type { Visitor } from '../page.ts';
 
-/** Both, cut into parts of which those that differ are marked. */
+/** Both URIs, split into parts; those that differ are marked. */
 export interface NearMiss {
   readonly sent: readonly UriPart[];
   readonly nearest: readonly UriPart[];
-  /** The page of the client, with its *Recent problems*. */
+  /** The page of the client, which links to its *Problems*. */
   readonly clientUrl: string;
 }
 
@@ -17,7 +17,7 @@ interface UriPart {
   readonly isMarked: boolean;
 }
 
-/** Of the authorization request in `ctx`; undefined for anybody but the owner of its client. */
+/** For the authorization request in `ctx`; undefined unless the client's owner is signed in. */
 export async function nearMissIn(
   ctx: Context,
   parts: {

@@ -1,6 +1,6 @@
 /**
  * `/profile/security/first-sign-in`: after the first sign-in with a provider, lists what opened the
- * account before or acts for it, for its person to end. Another person may have used an invitation.
+ * account before or acts for it, so that the user can end it: another may have used an invitation.
  */
 import type { Context } from 'koa';
 import type { WaysIn } from '../../accounts/ways-in.ts';
@@ -17,13 +17,12 @@ import { FIRST_SIGN_IN, type FirstSignIn, ONWARD, PASSWORD, SESSIONS, WAY } from
 declare module '../view-data.ts' {
   interface ViewData {
     readonly 'first-sign-in': {
-      /** The provider. */
       readonly label: string;
       readonly action: string;
       readonly choices: readonly EndingChoice[];
-      /** Hidden: the parameters of the address. */
+      /** Hidden fields: the parameters of the URL. */
       readonly fields: readonly { readonly name: string; readonly value: string }[];
-      /** Where the person was going. */
+      /** Where the user was going. */
       readonly onward: string;
       readonly problem: string | undefined;
     };
@@ -45,7 +44,7 @@ export function firstSignInPage(parts: {
 }): Route[] {
   const { kit, firstSignIn, waysIn, endingChoices, keptForms, signIns, passwords } = parts;
 
-  /** Reads the form first: after a confirmation at the provider the address has no parameters. */
+  /** Reads the form first: after a confirmation at the provider the URL has no parameters. */
   async function askedFor(ctx: Context) {
     const account = accountOf(ctx);
     const form = ctx.method === 'POST' ? formOf(ctx) : typedOf(ctx);
@@ -65,7 +64,7 @@ export function firstSignInPage(parts: {
   async function draw(ctx: Context, problem?: string): Promise<void> {
     const { way, kept, choices, onward } = await askedFor(ctx);
     if (!way || choices.length === 0) return seeOther(ctx, onward);
-    // It may lead on to an authorization request, and so to a client.
+    // The target may be an authorization request, which redirects to a client.
     await kit.pageToClient(ctx, async () => {});
     await kit.render(ctx, 'first-sign-in', {
       label: way.label,
@@ -113,6 +112,6 @@ export function firstSignInPage(parts: {
 const isTicked = (form: URLSearchParams | undefined, { name, value }: EndingChoice): boolean =>
   form?.getAll(name).includes(value) ?? false;
 
-/** Only a path of ours: other forms of this person are kept in the same place. */
+/** Accepts only a path of ours: other forms of this user are kept in the same place. */
 const isOurs = (onward: unknown): onward is string =>
   typeof onward === 'string' && /^\/(?![/\\])/.test(onward);

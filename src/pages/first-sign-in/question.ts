@@ -1,4 +1,4 @@
-/** What is asked after the first sign-in with a provider: is all of this yours? */
+/** The question after the first sign-in with a provider: is all of this yours? */
 import type { Context } from 'koa';
 import type { Account } from '../../accounts/account.ts';
 import type { SessionList } from '../../accounts/session-list.ts';
@@ -9,9 +9,9 @@ import type { EndingChoice, EndingChoices } from '../password/recovery.ts';
 export type FirstSignIn = ReturnType<typeof createFirstSignIn>;
 
 export const FIRST_SIGN_IN = '/profile/security/first-sign-in';
-/** The linked provider: a parameter of the page, and a field of its form. */
+/** Names the linked provider: a parameter of the page and a field of its form. */
 export const WAY = 'way';
-/** Names the address, kept for this browser, to which they go on. A parameter and a field, too. */
+/** Names the target URL, which is kept for this browser. Also a parameter and a field. */
 export const ONWARD = 'onward';
 export const PASSWORD = 'remove_password';
 export const SESSIONS = 'end_sessions';
@@ -31,7 +31,7 @@ export function createFirstSignIn(parts: {
     return (await sessions.findActive(uids.filter((uid) => uid !== own?.uid))).size;
   }
 
-  /** What there is besides that provider, in the words of a box to tick. */
+  /** Lists everything else that opens the account or acts for it, each as a checkbox. */
   async function choices(
     ctx: Context,
     account: Account,
@@ -55,10 +55,10 @@ export function createFirstSignIn(parts: {
     choices,
 
     /**
-     * Where a person goes after their first sign-in with a provider.
+     * Returns the path to redirect to after a user's first sign-in with a provider.
      *
-     * @param to.wayId of that provider, as `WayHeld` has it.
-     * @param to.onward where they were going: returned if there is nothing to ask.
+     * @param to.wayId the `id` of that provider's `WayHeld`.
+     * @param to.onward the original target: returned if there is nothing to ask.
      */
     async path(
       ctx: Context,

@@ -1,11 +1,10 @@
-/** Pages that answer a form: each gets an address of its own, to which Back leads without a question. */
+/** Gives each page that answers a form its own URL, so that Back works without resending. */
 import type { Context, Next } from 'koa';
 import { seeOther, type Visitor } from '../page.ts';
 import type { KeptForms } from './kept-forms.ts';
 
-/** The parameter that names an answer. */
 const ANSWER = 'answer';
-/** What the answer says beside its page. */
+/** The response headers that are kept with the page. */
 const HEADERS = ['content-security-policy', 'cross-origin-opener-policy', 'retry-after'];
 
 interface Answer {
@@ -16,9 +15,9 @@ interface Answer {
 }
 
 /**
- * A browser keeps no page that must not be stored, and would have to send the form again to come
- * back to one that answered it: "Confirm Form Resubmission". So the answer is kept here, and the
- * browser sent to it with GET. One that cannot be kept is answered as it is.
+ * A browser does not store a `no-store` page, so to come Back to one that answered a form it would
+ * have to send the form again: "Confirm Form Resubmission". So the answer is kept here, and the
+ * browser is redirected to it with GET. An answer that cannot be kept is sent directly.
  */
 export function keptAnswers(parts: {
   forms: KeptForms;
@@ -26,15 +25,15 @@ export function keptAnswers(parts: {
   holdsBack(ctx: Context, visitor: Visitor): Promise<boolean>;
 }) {
   const { forms, visitorOf, holdsBack } = parts;
-  /** For whom the page was drawn, as its steps found. */
+  /** The account for which the answer was rendered, if its steps identified one. */
   const accountOf = async (ctx: Context): Promise<string | undefined> =>
     ctx.state.accountId ?? (await visitorOf(ctx))?.account.id;
 
   return {
-    /** Route step, after those that found the form to be ours. */
+    /** Route step, after the form token was checked. */
     async keepAnswer(ctx: Context, next: Next): Promise<void> {
       await next();
-      // A program has no Back button, and wants to see what it was answered.
+      // A program has no Back button and needs the answer itself.
       if (ctx.get('sec-fetch-mode') !== 'navigate') return;
       const { status, body, path } = ctx;
       if (typeof body !== 'string' || !ctx.response.is('html')) return;
@@ -50,12 +49,12 @@ export function keptAnswers(parts: {
       seeOther(ctx, `${path}?${query}`);
     },
 
-    /** Before the routes: shows the answer that the address names, or else the page it was about. */
+    /** Runs before the routes: shows the answer that the URL names; without it, the page itself. */
     async showAnswer(ctx: Context, next: Next): Promise<void> {
       if (ctx.method !== 'GET' || ctx.query[ANSWER] === undefined) return next();
       const visitor = await visitorOf(ctx);
       const [, area] = ctx.path.split('/');
-      // Other pages need no sign-in, such as the one that says why a sign-in failed.
+      // Check only the profile: other pages need no sign-in, such as that of a failed sign-in.
       if (visitor && area === 'profile' && (await holdsBack(ctx, visitor))) return next();
       const found = await forms.look<Answer>(ctx, ctx.query[ANSWER], visitor?.account.id);
       if (found?.path !== ctx.path) return next();

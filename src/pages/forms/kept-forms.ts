@@ -1,4 +1,4 @@
-/** What was typed, kept for an hour: while its person signs in again, and for the Back button. */
+/** Keeps what was typed for an hour: while the user signs in again, and for the Back button. */
 import { promisify } from 'node:util';
 import { gunzip, gzip } from 'node:zlib';
 import type { Context } from 'koa';
@@ -11,14 +11,14 @@ import { ownCookie } from '../own-cookie.ts';
 
 export interface KeptForms {
   /**
-   * Keeps what is no secret, for this browser and its person.
+   * Keeps a value that is not secret, for this browser and this user.
    *
-   * @param accountId of the person; absent where nobody is signed in, nor must be.
-   * @returns the name under which `look` finds it; undefined where it is not kept, which costs
-   *   whoever sent it no more than the comfort.
+   * @param accountId undefined if no user is signed in or has to be.
+   * @returns the name under which `look` finds it; undefined if it is not kept, which only costs
+   *   convenience.
    */
   keep(ctx: Context, value: unknown, accountId: string | undefined): Promise<string | undefined>;
-  /** Undefined for what is over, and in another browser or for another person. */
+  /** Returns undefined if the value has expired, in another browser and for another user. */
   look<Value>(
     ctx: Context,
     name: unknown,
@@ -27,15 +27,15 @@ export interface KeptForms {
 }
 
 const NAME = /^[A-Za-z0-9_-]{43}$/;
-/** Characters, compressed: twice the page of a client with 20 redirect URIs and 100 problems. */
-const LARGEST = 65_536;
-/** The same of who is nobody yet: thrice such a page, but for what was typed into it. */
-const LARGEST_OF_NOBODY = 8_192;
+/** Compressed characters: twice the page of a client with 20 redirect URIs and 100 problems. */
+const MAX_LENGTH = 65_536;
+/** If no user is signed in: three times such a page without what was typed into it. */
+const MAX_ANONYMOUS_LENGTH = 8_192;
 
 export function createKeptForms(parts: {
   readonly issuer: string;
   readonly shownOnce: ShownOnce;
-  /** Forms per person or, of who is nobody yet, per network: nobody fills the store with them. */
+  /** Limits forms per user, or per network if not signed in: no sender can fill the store. */
   readonly limit: AttemptLimit;
   readonly log: Logger;
 }): KeptForms {
@@ -59,8 +59,8 @@ export function createKeptForms(parts: {
     accountId: string | undefined,
   ): Promise<string | undefined> {
     const packed = (await pack(JSON.stringify(value))).toString('base64');
-    const largest = accountId === undefined ? LARGEST_OF_NOBODY : LARGEST;
-    if (packed.length > largest) return undefined;
+    const maxLength = accountId === undefined ? MAX_ANONYMOUS_LENGTH : MAX_LENGTH;
+    if (packed.length > maxLength) return undefined;
     if (await limit.count(accountId ?? networkOf(ctx.ip))) return undefined;
     const browser = browserOf(ctx) ?? newBrowser(ctx);
     return shownOnce.keep(ownerOf(browser, accountId), packed);

@@ -1,4 +1,4 @@
-/** What a page says once, after a redirect: a sentence in a sealed cookie, not in an address. */
+/** A sentence that a page shows once after a redirect: in a signed cookie, not in the URL. */
 import type { Context } from 'koa';
 import { type Clock, epochSeconds } from '../../base/clock.ts';
 import { createSeals } from '../../base/seals.ts';
@@ -18,7 +18,7 @@ interface Notice {
 
 export function createNotices(parts: {
   issuer: string;
-  /** The first signs, all are accepted. */
+  /** The first one signs; all of them are accepted. */
   keys: readonly [string, ...string[]];
   clock: Clock;
   visitorOf(ctx: Context): Promise<Visitor | undefined>;
@@ -38,7 +38,7 @@ export function createNotices(parts: {
 
     async take(ctx) {
       const notice = seals.open<Notice>(cookie.get(ctx) ?? '');
-      // A look at the headers alone shows nothing, so it takes nothing.
+      // HEAD shows nothing, so it must not consume the notice.
       if (notice?.path !== ctx.path || ctx.method === 'HEAD') return undefined;
       cookie.clear(ctx);
       const isTheirs = notice.mark === markOf(await visitorOf(ctx));

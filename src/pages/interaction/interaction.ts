@@ -27,7 +27,7 @@ export function interactionPage(parts: {
 }): Route[] {
   const { kit, interactions, errorPage, demands, waiting, signIn, consent } = parts;
 
-  /** A second click, a reload, the back button and an expired request get a calm page. */
+  /** Answers itself if nothing waits: a second click, reload, Back or expiry gets a calm page. */
   async function pending(ctx: Context): Promise<PendingInteraction | undefined> {
     const found = await interactions.find(ctx, String(ctx.params.uid));
     if (await isStaleDecision(ctx, found)) return undefined;
@@ -38,8 +38,8 @@ export function interactionPage(parts: {
   }
 
   /**
-   * Who may approve nothing yet adds a way to sign in first, and it goes on then. Who has one signs in
-   * with it on the page of the interaction.
+   * Sends users who must add a stronger sign-in method first to add it; the authorization resumes
+   * afterwards. Users who have one sign in with it on the page of the interaction.
    */
   async function isHeldBack(ctx: Context, pending: PendingInteraction): Promise<boolean> {
     if (pending.prompt === 'login' && (pending.isAgain || ctx.method !== 'GET')) return false;
@@ -52,8 +52,8 @@ export function interactionPage(parts: {
   }
 
   /**
-   * A decision counts for who saw the page, and is answered when somebody else is there now. A
-   * sign-in says by itself who sends it.
+   * A decision is valid only for the user and session that saw the page; from any other it is
+   * answered here. A sign-in form needs no check, because it identifies its sender.
    */
   async function isStaleDecision(ctx: Context, found: Found): Promise<boolean> {
     if (ctx.method !== 'POST' || !formOf(ctx).has(SHOWN_FIELD)) return false;
@@ -62,7 +62,7 @@ export function interactionPage(parts: {
     if (drawnFor === 'this session') return false;
     const restart = 'restart' in found ? found.restart : undefined;
     if (!visitor) {
-      // Signed out meanwhile: the request asks for the sign-in first, and then shows its page anew.
+      // Signed out meanwhile: the restarted request asks to sign in, then shows its page again.
       if (restart) seeOther(ctx, restart);
       return restart !== undefined;
     }

@@ -1,4 +1,4 @@
-/** `/profile/oauth-clients/:id`: how a client of a person is doing, and its requests while they happen. */
+/** `/profile/oauth-clients/:id`: the state of a user's client, and its requests as they happen. */
 import type { Context } from 'koa';
 import type { ClientProblems } from '../../clients/client-problems.ts';
 import type { ClientRegistry } from '../../clients/client-registry.ts';
@@ -22,8 +22,8 @@ export function clientPage(parts: {
   const { kit, own, clientProblems, clientRequests } = parts;
 
   async function show(ctx: Context): Promise<void> {
-    // The page before this one may have shown a secret, which the browser would keep for its Back
-    // button, `no-store` or not.
+    // The page before this one may have shown a secret, which the browser would otherwise keep for
+    // its Back button, even with `no-store`.
     if (ctx.query.from === 'secret') ctx.set('Clear-Site-Data', '"cache"');
     const client = ownClientOf(ctx);
     await clientRequests.watch(client.id);
@@ -58,7 +58,7 @@ export function clientRequestsPage(parts: {
   readonly clients: ClientRegistry;
   readonly clientRequests: ClientRequests;
   readonly requestStreams: RequestStreams;
-  /** Asks the store again, for an answer that takes longer than a session may. */
+  /** Reads the store again, because the stream may outlive the session. */
   isStillSignedIn(ctx: Context, accountId: string): Promise<boolean>;
 }): Route[] {
   const { own, clients, clientRequests, requestStreams, isStillSignedIn } = parts;
@@ -81,10 +81,10 @@ export function clientRequestsPage(parts: {
           });
     if (stream === undefined) ctx.throw(503, 'no stream of requests now');
     ctx.type = 'text/event-stream';
-    // A proxy that compresses or collects it would hold the heartbeat back.
+    // A proxy that compresses or buffers the stream would delay the heartbeat.
     ctx.set('Cache-Control', 'no-store, no-transform');
     ctx.set('X-Accel-Buffering', 'no');
-    // Or the connection of a stream that ended with its node would be waited for.
+    // Otherwise a stopping node would wait for the idle connections of its ended streams.
     ctx.set('Connection', 'close');
     ctx.body = stream;
   }
@@ -93,10 +93,9 @@ export function clientRequestsPage(parts: {
 }
 
 const STEPS = { authorize: 'Authorize', token: 'Token', revoke: 'Revoke' } as const;
-/** Of what went well. */
+/** Outcomes of successful requests. */
 const OUTCOMES = { authorize: 'code sent', token: 'tokens issued', revoke: 'revoked' } as const;
 
-/** In the words of the page. */
 const shownRequest = (request: ClientRequest): ShownRequest => ({
   at: momentOf(new Date(request.at)),
   time: timeOfDay(new Date(request.at)),

@@ -1,4 +1,4 @@
-/** `/profile/oauth-clients/:id/connect`: what a library asks for, the test, and programs to run. */
+/** `/profile/oauth-clients/:id/connect`: values for a library, the test, and programs to run. */
 import type { Context } from 'koa';
 import { type Client, hasSecret, redirectsPeople } from '../../clients/client.ts';
 import type { OwnedClient } from '../../clients/client-row.ts';
@@ -32,7 +32,7 @@ export function connectPage(parts: {
   return [get(`${CLIENT}/connect`, ...own.page, show)];
 }
 
-/** What this page and that of a new secret have in common. @param secret where it may be shown. */
+/** The data that the page of a new secret shows, too. @param secret only if it may be shown. */
 export function connectionOf(
   client: OwnedClient,
   { issuer, api }: { readonly issuer: string; readonly api: ShownApi | undefined },
@@ -46,7 +46,7 @@ export function connectionOf(
   return {
     endpoints: endpointsOf(issuer),
     api: api && { url: api.graphqlUrl, query: api.exampleQuery },
-    // The browser of the person goes there, whether anything listens or not.
+    // The user's browser is redirected there, whether a program listens or not.
     localAddress: local === undefined ? undefined : new URL(local).host,
     environment: environmentFile({
       issuer,
@@ -63,7 +63,7 @@ export function connectionOf(
   };
 }
 
-/** All there are for clients; `issuer` is what libraries call the whole of it. */
+/** All endpoints for clients, and the issuer, which libraries ask for. */
 const endpointsOf = (issuer: string) => [
   { label: 'Issuer', url: issuer },
   { label: 'Authorization endpoint', url: issuer + ENDPOINT.authorization },
@@ -73,13 +73,13 @@ const endpointsOf = (issuer: string) => [
   { label: 'Metadata, for libraries that discover these', url: issuer + ENDPOINT.metadata },
 ];
 
-/** A `.env` to copy: what a client is configured with, for shells, containers and dotenv libraries. */
+/** A `.env` with the configuration of a client, for shells, containers and dotenv libraries. */
 function environmentFile(parts: {
   readonly issuer: string;
   readonly client: Pick<Client, 'id' | 'kind'>;
   readonly redirectUri: string | undefined;
   readonly apiUrl: string | undefined;
-  /** Where it may be shown. */
+  /** Only if it may be shown. */
   readonly secret: string | undefined;
 }): string {
   const { issuer, client, redirectUri, apiUrl, secret = '' } = parts;
@@ -99,5 +99,5 @@ function environmentFile(parts: {
     .join('');
 }
 
-/** Quotes only where something needs them: not every reader of such a file takes them off. */
+/** Quotes only if necessary: not every reader of such a file removes the quotes. */
 const quoted = (value: string): string => (/^[\w./:@%+,=-]*$/.test(value) ? value : inShell(value));

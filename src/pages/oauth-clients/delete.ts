@@ -1,4 +1,4 @@
-/** `/profile/oauth-clients/:id/delete`: asks for the client's name, then ends it with all its tokens. */
+/** `/profile/oauth-clients/:id/delete`: asks for the name, then deletes a client and its tokens. */
 import type { Context, Next } from 'koa';
 import type { Activity } from '../../accounts/activity/activity.ts';
 import type { RemoveClient } from '../../authorizations/endings.ts';
@@ -37,7 +37,7 @@ export function deleteClientPage(parts: {
 
   const show = (ctx: Context): Promise<void> => draw(ctx, typedOf(ctx)?.get('confirm_name') ?? '');
 
-  /** Goes on when the name was typed. */
+  /** Continues if the name of the client was typed. */
   async function check(ctx: Context, next: Next): Promise<void> {
     const typed = formOf(ctx).get('confirm_name') ?? '';
     if (normalizeClientName(typed) === ownClientOf(ctx).name) return next();
@@ -60,7 +60,7 @@ export function deleteClientPage(parts: {
       ),
     );
     await removal.catch((error: unknown) => {
-      // Another click was faster: it is gone, as was asked for.
+      // Another click was faster: the client is deleted, as the user wanted.
       if (!(error instanceof Refusal)) throw error;
     });
     await kit.notices.tell(ctx, LIST, DELETED);

@@ -1,4 +1,4 @@
-/** `/profile/oauth-clients/:id/links`: the owner's pages about a client, which people see at approval. */
+/** `/profile/oauth-clients/:id/links`: the owner's pages about a client, for the consent page. */
 import type { Context, Next } from 'koa';
 import {
   type ClientLinks,
@@ -44,7 +44,6 @@ const FIELDS: Readonly<Record<LinkKind, { readonly label: string; readonly hint:
 
 const fieldName = (kind: LinkKind): string => `${kind}_url`;
 
-/** Every field, as it was typed. */
 const linksIn = (form: URLSearchParams): ClientLinks =>
   Object.fromEntries(LINKS.map((kind) => [kind, form.get(fieldName(kind)) ?? '']));
 
@@ -91,7 +90,7 @@ export function clientLinksPage(parts: {
       own.requireOwnClient(ctx, () => draw(ctx, linksIn(formOf(ctx)), problem)),
   };
 
-  /** Goes on with changes that are fine. */
+  /** Continues with valid changes. */
   async function check(ctx: Context, next: Next): Promise<void> {
     const client = ownClientOf(ctx);
     const typed = linksIn(formOf(ctx));

@@ -1,4 +1,4 @@
-/** `/profile/oauth-clients/new`: a person registers a client, always a confidential one of theirs. */
+/** `/profile/oauth-clients/new`: a user registers a client, always a confidential one. */
 import type { Context, Next } from 'koa';
 import type { Activity } from '../../accounts/activity/activity.ts';
 import type { ShownOnce } from '../../accounts/shown-once.ts';
@@ -25,7 +25,7 @@ import type { ShownSecret } from './secrets.ts';
 
 const PATH = `${LIST}/new`;
 
-/** Clients of other kinds come from the operator only. */
+/** Only the operator can add clients of other kinds. */
 const SELF_SERVICE = { kind: 'confidential', isNative: false } as const;
 
 export function newClientPage(parts: {
@@ -49,7 +49,6 @@ export function newClientPage(parts: {
     });
   }
 
-  /** The form of who is signed in, with what was sent. */
   const redraw: Redraw = {
     isForEverybody: true,
     draw: (ctx, problem) => draw(ctx, readClientForm(formOf(ctx), SELF_SERVICE), { problem }),
@@ -61,7 +60,7 @@ export function newClientPage(parts: {
     return draw(ctx, { name: '', redirectUris: [], rows: 'changed' });
   }
 
-  /** Goes on with a form that was sent and is fine, draws any other one again. */
+  /** Continues if the form was submitted and is valid; otherwise renders it again. */
   async function check(ctx: Context, next: Next): Promise<void> {
     const typed = readClientForm(formOf(ctx), SELF_SERVICE);
     if (typed.rows !== 'sent') return draw(ctx, typed);

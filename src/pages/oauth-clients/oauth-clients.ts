@@ -1,4 +1,4 @@
-/** `/profile/oauth-clients`: the clients that a person registered. */
+/** `/profile/oauth-clients`: the clients that a user registered. */
 import type { Context } from 'koa';
 import type { ClientProblems } from '../../clients/client-problems.ts';
 import type { ClientRegistry } from '../../clients/client-registry.ts';

@@ -1,4 +1,4 @@
-/** Where the pages of a person's clients are, and the step of those about one: only its owner gets on. */
+/** The paths of a user's client pages, and the route step that admits only a client's owner. */
 import type { Context, Middleware, Next } from 'koa';
 import type { Activity } from '../../accounts/activity/activity.ts';
 import type { Action } from '../../accounts/activity/activity-words.ts';
@@ -14,10 +14,9 @@ import { accountOf } from '../signed-in.ts';
 import type { ClientHead } from './client-view.ts';
 
 export const LIST = '/profile/oauth-clients';
-/** The route of one client. */
 export const CLIENT = `${LIST}/:id`;
 
-/** The pages of one client, by the last part of their path; that of the first is the client's own. */
+/** The pages of one client by the last segment of their path; the overview has none. */
 const PARTS = {
   '': 'Overview',
   connect: 'Connect',
@@ -28,13 +27,13 @@ const PARTS = {
 
 export type ClientPart = keyof typeof PARTS;
 
-/** @param part of its pages; its overview without one. */
+/** @param part the page; without it, the overview. */
 export const urlOf = ({ id }: Pick<OwnedClient, 'id'>, part: ClientPart = ''): string =>
   part === '' ? `${LIST}/${id}` : `${LIST}/${id}/${part}`;
 
 const ownClients = requestState<OwnedClient>('requireOwnClient');
 
-/** The client of `requireOwnClient`. */
+/** Returns the client that `requireOwnClient` found. */
 export const ownClientOf = ownClients.get;
 
 export type OwnClientPages = ReturnType<typeof createOwnClientPages>;

@@ -1,4 +1,4 @@
-/** What the pages of a person's OAuth clients print, but for those of one client. */
+/** The data that the pages of a user's OAuth clients print, except those of one client. */
 import type { ListView } from '../lists.ts';
 import type { FormProblem } from '../view-data.ts';
 import type { Moment } from '../words/moment.ts';
@@ -9,7 +9,7 @@ declare module '../view-data.ts' {
       readonly notice: string | undefined;
       readonly clients: readonly OAuthClientRow[];
       readonly list: ListView;
-      /** How many a person may have. */
+      /** The maximum number of clients per user. */
       readonly limit: number;
       readonly hasRoom: boolean;
     };
@@ -22,7 +22,6 @@ declare module '../view-data.ts' {
       readonly connectedPeople: number;
       readonly notice: string | undefined;
       readonly action: string;
-      /** What was typed before, or empty. */
       readonly typedName: string;
       readonly problem: string | undefined;
       readonly cancel: string;
@@ -37,26 +36,25 @@ export interface OAuthClientRow {
   readonly isSuspended: boolean;
   readonly created: Moment;
   readonly connectedPeople: number;
-  /** Absent for a client that never did anything. */
+  /** Undefined for a client that was never used. */
   readonly lastUsed: Moment | undefined;
-  /** Refused requests of the last days. */
+  /** Number of refused requests in the last days. */
   readonly problems: number;
   readonly problemsUrl: string;
 }
 
-/** The fields that a person fills in for a client, new or not. */
+/** The form of a new or an existing client. */
 export interface ClientFormView {
   readonly action: string;
-  /** Of a new client: tells one drawn form from the next. */
+  /** Only for a new client: unique to each rendered form. */
   readonly creationKey?: string;
-  /** What the client was when the form was drawn; absent for a new client. */
+  /** A digest of the client when the form was rendered (`stampOf`); undefined for a new client. */
   readonly drawnFrom: string | undefined;
-  /** Above the form; those of a field stand beside it as well. */
+  /** Shown above the form; a problem with a field is also shown next to the field. */
   readonly problems: readonly FormProblem[];
-  /** What was typed before, or empty. */
   readonly name: string;
   readonly nameProblem: string | undefined;
-  /** Absent where nobody is sent back to the client. */
+  /** Undefined if users are never redirected to the client. */
   readonly rows: readonly RedirectUriRow[] | undefined;
   readonly canAddRow: boolean;
   readonly button: string;
@@ -65,8 +63,8 @@ export interface ClientFormView {
 export interface RedirectUriRow {
   readonly uri: string;
   readonly problem: string | undefined;
-  /** Allowed, but worth a second look. */
+  /** Allowed, but worth checking. */
   readonly warnings: readonly string[];
-  /** It was added just now. */
+  /** True for an empty row that the user has just added. */
   readonly isNew: boolean;
 }

@@ -1,19 +1,19 @@
-/** What went over the wire, as a person reads it: one parameter per line, secret values shortened. */
+/** Formats HTTP messages for reading: one parameter per line, secret values shortened. */
 import { STATUS_CODES } from 'node:http';
 import type { ApiAnswer, ShownApi } from '../routes.ts';
 
 /** One request of a test with its answer. */
 export interface TestStep {
   readonly title: string;
-  /** As they went over the wire, with tokens, code, verifier and secret shortened. */
+  /** As sent over the wire, with tokens, code, verifier and secret shortened; so is `answer`. */
   readonly request: string;
   readonly answer: string;
-  /** What it shows, or what is wrong. */
+  /** What the answer shows, or what is wrong with it. */
   readonly verdict: string;
   readonly isExpected: boolean;
 }
 
-/** The members of requests and answers whose value opens something. */
+/** The parameters and JSON members whose value must be shortened. */
 const SECRET_MEMBERS = new Set([
   'access_token',
   'client_secret',
@@ -23,20 +23,20 @@ const SECRET_MEMBERS = new Set([
   'token',
 ]);
 
-/** Enough to tell two values apart: `gate_at_Ab12…z9Zz`. */
+/** Shortens a value to what tells two of them apart: `gate_at_Ab12…z9Zz`. */
 export function shortened(value: string): string {
   const [prefix = ''] = /^gate_[a-z]+_/.exec(value) ?? [];
   const rest = value.slice(prefix.length);
   return rest.length < 20 ? `${prefix}…` : `${prefix}${rest.slice(0, 4)}…${rest.slice(-4)}`;
 }
 
-/** `first` before the first one, `&` before the others: `?` for a query, nothing for a form. */
+/** @param first the prefix of the first line, `?` for a query; the others begin with `&`. */
 export function parametersInLines(parameters: URLSearchParams, first: '' | '?'): string {
   const lines = [...parameters].map(([name, value]) => `${name}=${shownValue(name, value)}`);
   return lines.map((line, index) => (index === 0 ? first : '&') + line).join('\n');
 }
 
-/** A JSON object indented; any other text as it is, for only JSON carries tokens. */
+/** Indents a JSON object; returns any other text unchanged, because only JSON contains tokens. */
 export function bodyInLines(body: string): string {
   const parsed = objectOf(body);
   if (!parsed) return body;
@@ -44,11 +44,11 @@ export function bodyInLines(body: string): string {
   return JSON.stringify(Object.fromEntries(shown), null, 2);
 }
 
-/** `404 Not Found` */
+/** Returns a line like `404 Not Found`. */
 export const statusLine = (status: number): string =>
   `${status} ${STATUS_CODES[status] ?? ''}`.trim();
 
-/** The JSON object that this text is, or undefined. */
+/** Returns the JSON object that the text contains, or undefined. */
 export function objectOf(text: string): Readonly<Record<string, unknown>> | undefined {
   try {
     const parsed: unknown = JSON.parse(text);
@@ -61,7 +61,7 @@ export function objectOf(text: string): Readonly<Record<string, unknown>> | unde
 const shownValue = <Value>(name: string, value: Value): Value | string =>
   typeof value === 'string' && SECRET_MEMBERS.has(name) ? shortened(value) : value;
 
-/** `shown`: the body as a person reads it. */
+/** @returns the step, and in `shown` the formatted body. */
 export function apiStep(
   { graphqlUrl, exampleQuery }: ShownApi,
   answer: ApiAnswer,

@@ -1,4 +1,4 @@
-/** What the pages of organizations print. */
+/** The data that the pages of organizations print. */
 import type { ListView } from '../lists.ts';
 import type { Moment } from '../words/moment.ts';
 
@@ -14,7 +14,7 @@ declare module '../view-data.ts' {
       readonly role: string;
       readonly notice: string | undefined;
       readonly problem: string | undefined;
-      /** All of it, where only one part is shown. */
+      /** The page with all parts; undefined unless only one part is shown. */
       readonly wholeUrl: string | undefined;
       readonly parts: readonly ReachPart[];
     };
@@ -24,9 +24,9 @@ declare module '../view-data.ts' {
 export interface OrganizationRow {
   readonly name: string;
   readonly role: string;
-  /** How many of its warehouses the person reaches: `3 warehouses`. */
+  /** The number of its warehouses that the user reaches: `3 warehouses`. */
   readonly warehouses: string;
-  /** Its own page; absent where somebody else is in charge of it. */
+  /** The page of the organization; undefined unless the user is its owner or an admin. */
   readonly url: string | undefined;
 }
 
@@ -34,27 +34,27 @@ export interface OrganizationRow {
 export interface ReachPart {
   readonly id: string;
   readonly heading: string;
-  /** What is to be known of all of them. */
+  /** A remark that applies to all rows. */
   readonly note: string;
-  /** Where there are none. */
+  /** The text that is shown if there are no rows. */
   readonly empty: string;
   readonly rows: readonly ReachRow[];
   readonly total: number;
-  /** Where all of them are; absent where all of them are here. */
+  /** The page with all rows; undefined if they are all shown here. */
   readonly allUrl: string | undefined;
-  /** Absent where only the first few are shown. */
+  /** Undefined if only the first few rows are shown. */
   readonly list: ListView | undefined;
 }
 
 export interface ReachRow {
   readonly name: string;
-  /** Who that is: an email address, who provides it, the end of a key. */
+  /** Identifies the row: an email address, the provider of a client, or the end of a key. */
   readonly detail: string;
   readonly role: string | undefined;
-  /** What is unusual: `suspended`, `shut out`, `you`. */
+  /** Marks such as `suspended`, `shut out`, `you`. */
   readonly marks: readonly { readonly text: string; readonly isWarning: boolean }[];
   readonly facts: readonly ReachFact[];
-  /** Absent where nobody here may end it. */
+  /** Undefined if the user may not end it. */
   readonly action:
     | { readonly url: string; readonly label: string; readonly isEnd: boolean }
     | undefined;
@@ -62,7 +62,7 @@ export interface ReachRow {
 
 export interface ReachFact {
   readonly label: string;
-  /** One of the two. */
+  /** Either `text` or `moment` is set. */
   readonly text?: string;
   readonly moment?: Moment;
 }

@@ -1,4 +1,4 @@
-/** `/forgot-password`: mails a one-time link, and never tells whether there is such an account. */
+/** `/forgot-password`: mails a one-time link, and never reveals whether the account exists. */
 import type { Context } from 'koa';
 import { normalizeEmail } from '../../accounts/email.ts';
 import type { PasswordLinkRequests } from '../../accounts/passwords/link-mail.ts';
@@ -19,14 +19,13 @@ declare module '../view-data.ts' {
 
 interface ForgotPasswordView {
   readonly action: string;
-  /** What was typed before, or empty. */
   readonly email: string;
   readonly problem: string | undefined;
-  /** Back to the sign-in that was begun. */
+  /** Leads back to the pending sign-in. */
   readonly signInUrl: string;
-  /** Where people of that address sign in, whoever has an account. */
+  /** Says with which provider users of that email domain sign in, account or not. */
   readonly elsewhere: string | undefined;
-  /** Said instead of the form when one was sent. */
+  /** Shown instead of the form after it was sent. */
   readonly sent: string | undefined;
 }
 
@@ -39,13 +38,13 @@ export function forgotPasswordPage(parts: {
   readonly kit: PageKit;
   readonly waiting: Pick<WaitingSignIn, 'path'>;
   readonly linkRequests: PasswordLinkRequests;
-  /** Per network address, whatever the account: limits how much mail one network can cause. */
+  /** Per network, for all accounts: limits how much mail one network can cause. */
   readonly perAddress: AttemptLimit;
   readonly upstream: Pick<UpstreamSignIns, 'wayOf'>;
 }): Route[] {
   const { kit, waiting, linkRequests, perAddress, upstream } = parts;
 
-  /** By the address alone, for any of them. */
+  /** Uses only the email domain, so that it does not reveal whether an account exists. */
   const elsewhere = (email: string): string | undefined => {
     const way = upstream.wayOf(email);
     return way && comesFrom(way);
@@ -62,7 +61,7 @@ export function forgotPasswordPage(parts: {
       ...view,
     });
 
-  /** The address may come along, typed on the page before. */
+  /** The query may contain the email address that was typed on the page before. */
   async function show(ctx: Context): Promise<void> {
     const email = normalizeEmail(String(ctx.query.email ?? '')) ?? '';
     await draw(ctx, { email, sent: await kit.notices.take(ctx) });
@@ -81,7 +80,7 @@ export function forgotPasswordPage(parts: {
       const problem = 'Too many links were asked for from your network. Try again in an hour.';
       return draw(ctx, { email, problem });
     }
-    // Nothing of it is awaited: the answer is the same, and as fast, whoever asks for whom.
+    // Not awaited: the answer and its timing must not depend on whether the account exists.
     linkRequests.begin(email, originOf(ctx));
     const way = elsewhere(email);
     await kit.notices.tell(ctx, ctx.path, way === undefined ? SENT : `${SENT} ${way}`);

@@ -1,4 +1,4 @@
-/** The page of a link that opens an account only after a wait: how the recovery is started. */
+/** The page of a link that opens an account only after a wait: it starts the recovery. */
 import type { Context } from 'koa';
 import type { AccountMail } from '../../accounts/mail/account-mail.ts';
 import type { PasswordLink, PasswordLinks } from '../../accounts/passwords/links.ts';
@@ -18,13 +18,13 @@ declare module '../view-data.ts' {
     readonly 'recovery-wait': {
       readonly title: string;
       readonly email: string;
-      /** What they sign in with, unless they lost it. */
+      /** The strong sign-in methods that the user has, but may have lost. */
       readonly ways: readonly string[];
       /** `3 days` */
       readonly wait: string;
-      /** Absent where none was started yet. */
+      /** Undefined if no recovery was started yet. */
       readonly started: { readonly at: Moment; readonly ready: Moment } | undefined;
-      /** Where it is started; absent where it was, or no mail could say so. */
+      /** Starts the recovery; undefined if it was started, or if no mail can be sent about it. */
       readonly startUrl: string | undefined;
       readonly token: string;
     };
@@ -37,7 +37,7 @@ const NOT_MAILED =
 const startedUntil = ({ readyAt }: RecoveryWait): string =>
   `The recovery was started. From ${momentOf(readyAt).text} on, a link of “Forgot your password?” lets you choose a new password. We emailed you about it.`;
 
-/** Mails the user how to stop a recovery that starts now. */
+/** Mails the user how to stop a recovery that is being started. */
 export type MailRecovery = (ctx: Context) => Parameters<RecoveryWaits['start']>[2];
 
 export const createRecoveryMail =
@@ -65,7 +65,7 @@ export function createRecoveryWaitPage(parts: {
   readonly waysIn: Pick<WaysIn, 'of'>;
   readonly waiting: Pick<WaitingSignIn, 'path'>;
   readonly passwordLinks: Pick<PasswordLinks, 'find'>;
-  /** Undefined if the service sends no mail: then no recovery is started. */
+  /** Undefined if the service sends no mail: then no recovery can be started. */
   readonly mailRecovery: MailRecovery | undefined;
 }) {
   const { kit, waits, waysIn, waiting, passwordLinks, mailRecovery } = parts;
@@ -74,7 +74,7 @@ export function createRecoveryWaitPage(parts: {
     async function start(ctx: Context): Promise<void> {
       const token = formOf(ctx).get('token') ?? '';
       const link = await passwordLinks.find(token);
-      // The page of the link says what else it is, if it needs no wait (any more) or is used.
+      // If the link needs no wait (any more) or is used, its own page says so.
       if (!mailRecovery || !link || !(await waits.mustWait(link))) return drawLink(ctx, token);
       const wait = await waits.start(token, originOf(ctx), mailRecovery(ctx));
       if (wait === undefined) return drawLink(ctx, token);
@@ -98,7 +98,7 @@ export function createRecoveryWaitPage(parts: {
       });
     },
 
-    /** @param drawLink draws the page of the link. */
+    /** @param drawLink renders the page of the link. */
     routes: (drawLink: (ctx: Context, token: string) => Promise<void>): Route[] => [
       post(START, ...kit.form, startStep(drawLink)),
     ],

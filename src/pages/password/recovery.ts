@@ -1,4 +1,4 @@
-/** What else opens an account or acts for its person, which they may end when they get it back. */
+/** What else opens an account or acts for its user: a user who recovers it may end them. */
 import type { Context } from 'koa';
 import type { Account } from '../../accounts/account.ts';
 import type { ApiKeys } from '../../accounts/api-keys/api-keys.ts';
@@ -11,7 +11,7 @@ import { originOf } from '../page.ts';
 import { type Moment, momentOf } from '../words/moment.ts';
 import { connectionsInWords } from '../words/reached.ts';
 
-/** A box to tick. */
+/** A checkbox. */
 export interface EndingChoice {
   readonly name: string;
   readonly value: string;
@@ -19,18 +19,18 @@ export interface EndingChoice {
   readonly verb: string;
   /** `the client that acts for you` */
   readonly what: string;
-  /** Of a way in, since when it has been one. */
+  /** For a sign-in method: since when it exists. */
   readonly since: Moment | undefined;
   readonly isChosen: boolean;
 }
 
 export interface EndingChoices {
-  /** As they are now; ticked are those that the form has ticked. */
+  /** Lists what exists now; `isChosen` is true for what the form has ticked. */
   of(ctx: Context, account: Account): Promise<readonly EndingChoice[]>;
   /**
-   * Ends what the form has ticked, in the transaction that lets the person in again.
+   * Ends what the form has ticked, in the transaction that lets the user in again.
    *
-   * @param removed is given the ways to sign in that went.
+   * @param removed receives the removed sign-in methods.
    */
   ending(
     ctx: Context,

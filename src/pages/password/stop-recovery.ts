@@ -1,4 +1,4 @@
-/** `/stop-recovery`: how a user stops a recovery of their account, signed in or with the link of the mail. */
+/** `/stop-recovery`: a user stops a recovery of the account, signed in or with the mailed link. */
 import type { Context } from 'koa';
 import type { RecoveryWaits } from '../../accounts/passwords/recovery-waits.ts';
 import type { Clock } from '../../base/clock.ts';
@@ -21,13 +21,13 @@ declare module '../view-data.ts' {
   }
 }
 
-/** What the profile says while a recovery is under way. */
+/** What the profile shows while a recovery is pending. */
 export interface RecoveryNotice {
   readonly ready: Moment;
   readonly stopUrl: string;
 }
 
-/** What the link to stop it carries, under a MAC. */
+/** What the link to stop a recovery contains, signed. */
 interface StopLink {
   readonly accountId: string;
   /** Milliseconds since the epoch. */
@@ -42,7 +42,7 @@ const STOPPED =
 export type StopLinks = ReturnType<typeof createStopLinks>;
 
 export function createStopLinks(parts: {
-  /** The first signs, all are accepted. */
+  /** The first one signs; all of them are accepted. */
   readonly keys: readonly [string, ...string[]];
   readonly clock: Clock;
 }) {
@@ -77,7 +77,7 @@ export function createStopRecovery(parts: {
     return kit.render(ctx, 'stop-recovery', { title, state, action: ctx.path, token });
   };
 
-  /** Looking stops nothing, for mail programs look as well. */
+  /** GET stops nothing, because mail programs fetch links, too. */
   async function askToStop(ctx: Context): Promise<void> {
     const token = String(ctx.query.token ?? '');
     const link = stopLinks.find(token);
@@ -96,11 +96,11 @@ export function createStopRecovery(parts: {
     await kit.notices.tell(ctx, SECURITY, STOPPED);
   }
 
-  /** A person who had to sign in before the form was accepted comes back to this address. */
+  /** Users return to this URL if they had to sign in before the form was accepted. */
   const backToSecurity = (ctx: Context): void => seeOther(ctx, SECURITY);
 
   return {
-    /** Undefined unless a recovery is under way. */
+    /** Returns undefined if no recovery is pending. */
     async notice(accountId: string): Promise<RecoveryNotice | undefined> {
       const wait = await waits.find(accountId);
       return wait && { ready: momentOf(wait.readyAt), stopUrl: STOP_SIGNED_IN };

@@ -1,4 +1,4 @@
-/** What using a one-time link does: it sets the password or signs in, ends what was ticked, and informs. */
+/** Uses a one-time link: sets the password or signs in, ends what was ticked, and sends mails. */
 import type { Context } from 'koa';
 import type { Account } from '../../accounts/account.ts';
 import type { AccountMail } from '../../accounts/mail/account-mail.ts';
@@ -19,7 +19,7 @@ const SET = 'Your password is set. Sign in with it now.';
 const SIGNED_IN =
   'You are signed in, and every other browser is signed out. The link is used up: add a way to sign in now.';
 
-/** In the mail that tells of it. */
+/** How the mail to the user describes the link. */
 const LINKS: Readonly<Record<LinkPurpose, string>> = {
   invitation: 'the link that whoever runs the service made for you',
   forgotten: 'the link that was mailed to you, for a forgotten password',
@@ -27,7 +27,7 @@ const LINKS: Readonly<Record<LinkPurpose, string>> = {
 };
 
 interface UsedLink extends Recovered {
-  /** The ways to sign in that were removed with it. */
+  /** The sign-in methods that were removed with it. */
   readonly removed: readonly WayHeld[];
 }
 
@@ -54,7 +54,7 @@ export const createUseLink =
     return recovered && { ...recovered, removed };
   };
 
-/** Informs the user of a used link, and leads them on. */
+/** Informs the user of the used link by mail, and redirects. */
 export type AfterLink = (ctx: Context, used: UsedLink) => Promise<void>;
 
 export function createAfterLink(parts: {
@@ -68,22 +68,22 @@ export function createAfterLink(parts: {
 }): AfterLink {
   const { kit, passwords, keptForms, waiting, endingChoices, signIns, mail } = parts;
 
-  /** To the sign-in, of an authorization that waits for it where there is one. */
-  async function leadOn(ctx: Context, { email }: Account): Promise<void> {
+  /** Redirects to the sign-in: to that of the waiting authorization, if there is one. */
+  async function redirectToSignIn(ctx: Context, { email }: Account): Promise<void> {
     const form = await keptForms.keep(ctx, email, undefined);
     const query = form ? `?form=${form}` : '';
     await kit.notices.tell(ctx, `${await waiting.path(ctx)}${query}`, SET);
   }
 
-  /** Each in a mail of its own, as when it is removed on the security page. */
-  function tellOfRemoved(ctx: Context, { id }: Account, ways: readonly WayHeld[]): void {
+  /** Sends one mail for each, like a removal on the security page. */
+  function mailRemovals(ctx: Context, { id }: Account, ways: readonly WayHeld[]): void {
     for (const { kind, label } of ways) {
       const what = kind === 'passkey' ? 'passkey_removed' : 'way_removed';
       mail?.tell(id, what, { ...fromOf(ctx), about: label });
     }
   }
 
-  /** With what was left as it is, for an attacker may have added it. */
+  /** Lists what was not ended, because an attacker may have added it. */
   async function tell(ctx: Context, account: Account, purpose: LinkPurpose): Promise<void> {
     if (!mail) return;
     const left = (await endingChoices.of(ctx, account)).map(({ what, since }) =>
@@ -97,11 +97,11 @@ export function createAfterLink(parts: {
   }
 
   return async (ctx, { account, purpose, removed }) => {
-    tellOfRemoved(ctx, account, removed);
-    // However many strangers guess, whoever got the link can now sign in here.
+    mailRemovals(ctx, account, removed);
+    // Known from now on: strangers who guess passwords cannot lock this browser out.
     signIns.rememberBrowser(ctx, account);
     await tell(ctx, account, purpose);
-    if (passwords) return leadOn(ctx, account);
+    if (passwords) return redirectToSignIn(ctx, account);
     await signIns.signIn(ctx, account, 'link', { link: purpose });
     await kit.notices.tell(ctx, SECURITY, SIGNED_IN);
   };

@@ -1,4 +1,4 @@
-/** Mail on `/profile/security`: which mails about the account a user wants. */
+/** The *Mail* section of `/profile/security`: which mails about the account a user wants. */
 import type { Context } from 'koa';
 import type { Account } from '../../accounts/account.ts';
 import type { AccountRegistry } from '../../accounts/account-registry.ts';

@@ -1,4 +1,4 @@
-/** Changes the password of a user who is signed in, and ends what they ask to end with it. */
+/** Changes the password of a signed-in user and, if asked to, ends the user's connections. */
 import type { Context } from 'koa';
 import type { PasswordChanges } from '../../accounts/passwords/changes.ts';
 import { TooManyPasswords } from '../../accounts/passwords/work.ts';
@@ -14,14 +14,14 @@ const CHANGED = 'Your password is changed, and every other browser is signed out
 const CHANGED_AND_DISCONNECTED =
   'Your password is changed, every other browser is signed out, and nothing acts for you any more.';
 
-/** What is wrong with the form. */
+/** The problem of each field, and whether the box to end connections was ticked. */
 export interface RefusedPassword {
   readonly current?: string;
   readonly new?: string;
   readonly isEndingConnections?: boolean;
 }
 
-/** Sets the status of a refusal that is a pause. @returns the sentence for the user, or what is wrong. */
+/** Sets the status of a rate limit. @returns the sentence for the user, or what is wrong. */
 export type ChangePassword = (ctx: Context) => Promise<string | RefusedPassword>;
 
 export function createPasswordChange(parts: {
@@ -38,7 +38,7 @@ export function createPasswordChange(parts: {
     const isEndingConnections = form.get('end_connections') === 'yes';
     const password = form.get('current_password') ?? '';
     const { email, id: accountId } = account;
-    // However recent the sign-in: a thief of the session must not be able to change the password.
+    // Ask even after a recent sign-in: a stolen session must not be able to change the password.
     const checked = await checkPassword(ctx, { email, password, accountId });
     if (typeof checked === 'string') {
       const current = isPaused(ctx) ? checked : 'This is not your current password.';

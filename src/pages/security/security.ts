@@ -1,4 +1,4 @@
-/** `/profile/security`: how a user signs in, where they are signed in, and what they are mailed. */
+/** `/profile/security`: a user's sign-in methods, sessions and mail choices. */
 import type { Context } from 'koa';
 import type { Connections } from '../../authorizations/connections.ts';
 import { backTo, seeOther } from '../page.ts';
@@ -21,19 +21,18 @@ declare module '../view-data.ts' {
       readonly notice: string | undefined;
       readonly recovery: RecoveryNotice | undefined;
       readonly email: string;
-      /** How they sign in. */
       readonly ways: WaysView;
-      /** Absent where nobody signs in with one. */
+      /** Undefined if the service does not offer passkeys. */
       readonly passkeys: PasskeyList | undefined;
       readonly signedIn: Moment;
-      /** This one first, then the latest. */
+      /** The current session first, then the latest. */
       readonly sessions: readonly SessionRow[];
-      /** What is mailed and may be switched off; absent where no mail is sent. */
+      /** Mails that can be switched off; undefined if the service sends no mail. */
       readonly mail: readonly MailChoice[] | undefined;
       readonly mailUrl: string;
       readonly changePasswordUrl: string;
       readonly signOutEverywhereUrl: string;
-      /** What could be disconnected at the same time: `all 3 clients that act for you`. */
+      /** What can be disconnected with a new password: `all 3 clients that act for you`. */
       readonly connections: string | undefined;
       readonly isEndingConnections: boolean;
       readonly problems: readonly FormProblem[];
@@ -89,14 +88,14 @@ export function securityPage(parts: {
   const show = (ctx: Context): Promise<void> =>
     draw(ctx, { isEndingConnections: typedOf(ctx)?.get('end_connections') === 'yes' });
 
-  /** Where password managers look (W3C, A Well-Known URL for Changing Passwords). */
+  /** Password managers look there (W3C, A Well-Known URL for Changing Passwords). */
   const toPage = (ctx: Context): void => seeOther(ctx, SECURITY);
 
   function passwordRoutes(change: ChangePassword): Route[] {
     async function changePassword(ctx: Context): Promise<void> {
       const answer = await change(ctx);
       if (typeof answer === 'string') return kit.notices.tell(ctx, SECURITY, answer);
-      // A pause after too many attempts keeps its status.
+      // Keep the status of a rate limit.
       if (!isPaused(ctx)) ctx.status = 422;
       await draw(ctx, answer);
     }

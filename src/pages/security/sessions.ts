@@ -39,7 +39,7 @@ export function createSessionsSection(parts: {
 }) {
   const { kit, accounts, activity, sessions, sessionList, signIns } = parts;
 
-  /** Where the person is signed in now: what was noted, as far as the token store still has it. */
+  /** Returns the recorded sessions that the token store still has. */
   async function sessionsOf(ctx: Context): Promise<SessionRow[]> {
     const begun = await sessionList.of(accountOf(ctx));
     const [own, active] = await Promise.all([

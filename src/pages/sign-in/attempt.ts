@@ -1,4 +1,4 @@
-/** Finds out who signs in: with a passkey, a password, or by way of a provider. */
+/** Checks a sign-in: with a passkey, with a password, or by redirecting to a provider. */
 import type { Context } from 'koa';
 import type { Account } from '../../accounts/account.ts';
 import type { Activity } from '../../accounts/activity/activity.ts';
@@ -19,7 +19,7 @@ type Attempt =
   | {
       readonly email: string;
       readonly problem: string;
-      /** It is about what was typed. */
+      /** True if the problem is about what was typed. */
       readonly isTypedWrong?: boolean;
     }
   | { readonly account: Account; readonly came: Way; readonly method: Method };
@@ -39,7 +39,7 @@ export function createSignInAttempts(parts: {
   const { kit, offered, checkPassword, demands, waysIn, activity } = parts;
   const { passwords, upstream, passkeys } = offered;
 
-  /** @returns who it is, or what to say; undefined where they were led to a provider. */
+  /** @returns the account or a problem; undefined after a redirect to a provider. */
   async function attempt(ctx: Context, purpose: Purpose): Promise<Attempt | undefined> {
     const form = formOf(ctx);
     const answer = form.get(PASSKEY_FIELD);
@@ -50,11 +50,11 @@ export function createSignInAttempts(parts: {
     }
     const email = form.get('email') ?? '';
     const password = form.get('password') ?? '';
-    // By the address alone: whether somebody has an account or a password is told to nobody.
+    // Use only the email domain: the answer must not reveal whether an account or password exists.
     const hinted = upstream.wayOf(email);
     const way = form.get(WAY_FIELD) ?? (password === '' ? hinted?.id : undefined);
     if (way !== undefined) {
-      // The client's hint names the last person.
+      // The client's hint names the previous user.
       const hint = upstream.asksWho(ctx, way) ? undefined : purpose.loginHint;
       const loginHint = normalizeEmail(email) ?? hint;
       await upstream.begin(ctx, way, { ...purpose, loginHint });
@@ -75,7 +75,7 @@ export function createSignInAttempts(parts: {
     return { email, problem, isTypedWrong: true };
   }
 
-  /** Says what they sign in with. Only for who knows the password, or is signed in. */
+  /** Names the user's sign-in methods: only for users who know the password or are signed in. */
   async function notBy(what: string, { id }: Pick<Account, 'id'>): Promise<string> {
     const held = (await waysIn.of(id)).filter(({ isStrong }) => isStrong);
     const ways = held.map(wayInWords).join(' or ');
@@ -95,7 +95,7 @@ export function createSignInAttempts(parts: {
     return notBy(PASSWORD_ALONE, { id });
   }
 
-  /** Why a person who is signed in must sign in again: how they did is not enough (sign_in.require). */
+  /** Why a signed-in user must sign in again: the last sign-in was too weak (sign_in.require). */
   async function askedByDemand(ctx: Context): Promise<{ readonly problem?: string }> {
     const visitor = await kit.visitorOf(ctx);
     if (!visitor || (await demands.mayAddWay(visitor))) return {};
@@ -109,7 +109,7 @@ export function createSignInAttempts(parts: {
     attempt,
     askedByDemand,
 
-    /** Whether the user must add a stronger way to sign in before they go on. */
+    /** True if the user must add a stronger sign-in method before going on. */
     mustAddWay: async ({ id }: Account): Promise<boolean> =>
       (await demands.afterPassword(id))?.isOver ?? false,
   };

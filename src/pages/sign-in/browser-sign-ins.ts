@@ -1,4 +1,4 @@
-/** What is told of every sign-in, whichever way somebody came. */
+/** Signs users in and records every sign-in, with any method. */
 import type { Context } from 'koa';
 import type { Account } from '../../accounts/account.ts';
 import type { Activity } from '../../accounts/activity/activity.ts';
@@ -11,7 +11,7 @@ import { fromOf } from '../words/browser.ts';
 import type { KnownDevices } from './known-devices.ts';
 import type { WayIn } from './upstream-ways.ts';
 
-/** How somebody came in: with a password, with a passkey, from a provider, or by a one-time link. */
+/** How a user signed in: with a password, a passkey, a one-time link or a provider. */
 export type Way =
   | 'password'
   | { readonly passkey: Passkey }
@@ -36,10 +36,10 @@ export function createBrowserSignIns(parts: {
 
   async function record(ctx: Context, account: Account, way: Way): Promise<void> {
     const { id: accountId } = account;
-    const { method, details } = toldOf(way);
+    const { method, details } = describe(way);
     ctx.state.accountId = accountId;
     if (typeof way === 'object' && 'isNewLink' in way && way.isNewLink) {
-      // Also in a known browser: new is the account elsewhere.
+      // Mail this in a known browser, too: the linked account is new.
       mail?.tell(accountId, 'account_linked', { ...fromOf(ctx), about: way.label });
     } else if (!devices.find(ctx, account)) {
       mail?.tell(accountId, 'new_device', fromOf(ctx));
@@ -54,23 +54,23 @@ export function createBrowserSignIns(parts: {
     /** Records a sign-in, counts it, and informs the user by mail if the browser is new. */
     record,
 
-    /** Begins a session, and records the sign-in. */
+    /** Starts a session and records the sign-in. */
     async signIn(ctx: Context, account: Account, came: Method | UpstreamSignIn, way: Way) {
       await sessions.signIn(ctx, account, came);
       await record(ctx, account, way);
     },
 
-    /** For a user who proved who they are without signing in here: their attempts are not used up. */
+    /** For identities proved without a sign-in here: strangers cannot use up the attempts. */
     rememberBrowser: devices.remember,
 
-    /** For a user who proved again who they are. @returns false if their session has ended. */
+    /** For a user who re-authenticated. @returns false if the session has ended. */
     async confirm(ctx: Context, account: Account, method: Method): Promise<boolean> {
       const isConfirmed = await sessions.confirm(ctx, account, method);
       if (isConfirmed) devices.remember(ctx, account);
       return isConfirmed;
     },
 
-    /** Keeps this browser signed in with a new password, which ended every session. */
+    /** Keeps this browser signed in after a new password, which ended every session. */
     async keepWithNewPassword(ctx: Context, account: Account): Promise<void> {
       await sessions.confirm(ctx, account, 'password');
       devices.remember(ctx, account);
@@ -80,7 +80,7 @@ export function createBrowserSignIns(parts: {
     /**
      * Keeps this browser signed in after a change that ended every session.
      *
-     * @param change what the user is informed of by mail.
+     * @param change what to inform the user of by mail.
      */
     async keep(ctx: Context, account: Account, change?: Change): Promise<void> {
       await sessions.renew(ctx, account);
@@ -95,8 +95,8 @@ interface Change {
   readonly about: string;
 }
 
-/** What counts it, and what the log says of it. */
-function toldOf(way: Way) {
+/** Returns the metric's label and the details for the activity log. */
+function describe(way: Way) {
   if (way === 'password') return { method: way, details: { method: way } };
   if ('passkey' in way) {
     const method = 'passkey';

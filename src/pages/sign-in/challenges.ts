@@ -1,22 +1,25 @@
-/** What a passkey is asked to sign: of now, for this browser, for one purpose; kept nowhere until it is answered. */
+/**
+ * Stateless passkey challenges: each is bound to its time, this browser and one purpose, and is
+ * stored only when it has been answered.
+ */
 import type { Context } from 'koa';
 import { type Clock, epochSeconds } from '../../base/clock.ts';
 import { randomId } from '../../base/random-id.ts';
 import { createSeals } from '../../base/seals.ts';
 
-/** For the account named, where it is not a sign-in of whoever it may be. */
+/** With the account id, except at a sign-in, where the account is not known yet. */
 export type Purpose = 'sign in' | `confirm ${string}` | `add ${string}`;
 
-/** From the question to the answer, in seconds: twice as long as a browser waits for the person. */
+/** How long a challenge is valid: twice as long as a browser waits for the user. */
 export const CHALLENGE_SECONDS = 600;
-/** Seconds by which the clock of the node that asked may be ahead. */
-const TOLERANCE = 60;
+/** The clock of the node that made the challenge may be ahead by this. */
+const TOLERANCE_SECONDS = 60;
 const TIME_BYTES = 6;
 const CHALLENGE = /^(([A-Za-z0-9_-]{8})[A-Za-z0-9_-]{24})([A-Za-z0-9_-]{43})$/;
 
-/** The time and 24 random characters, and a MAC over them, the purpose and the browser. */
+/** A challenge: the time, 24 random characters, and a MAC over them, the purpose and the browser. */
 export function createChallenges(parts: {
-  /** The first signs, all are accepted. */
+  /** The first one signs; all of them are accepted. */
   readonly keys: readonly [string, ...string[]];
   readonly clock: Clock;
   browserOf(ctx: Context): string;
@@ -27,7 +30,7 @@ export function createChallenges(parts: {
     `${browserOf(ctx)}.${said}.${purpose}`;
 
   return {
-    /** In base64url. */
+    /** Returns a challenge in base64url. */
     make(ctx: Context, purpose: Purpose): string {
       const time = Buffer.alloc(TIME_BYTES);
       time.writeUIntBE(epochSeconds(clock), 0, TIME_BYTES);
@@ -35,12 +38,12 @@ export function createChallenges(parts: {
       return said + seals.macOf(covered(ctx, purpose, said));
     },
 
-    /** Whether this browser was asked it, for this, and not too long ago. */
+    /** True if the challenge was made for this browser and purpose and has not expired. */
     isOurs(ctx: Context, purpose: Purpose, challenge: string): boolean {
       const [, said = '', time = '', mac = ''] = CHALLENGE.exec(challenge) ?? [];
       if (!seals.isMacOf(mac, covered(ctx, purpose, said))) return false;
       const age = epochSeconds(clock) - Buffer.from(time, 'base64url').readUIntBE(0, TIME_BYTES);
-      return age >= -TOLERANCE && age < CHALLENGE_SECONDS;
+      return age >= -TOLERANCE_SECONDS && age < CHALLENGE_SECONDS;
     },
   };
 }

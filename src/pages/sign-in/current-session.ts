@@ -1,6 +1,6 @@
 /**
- * `POST /oauth/token/refresh`: keeps the browser session alive while a person works on our pages.
- * Not OAuth, and never mistaken for it.
+ * `POST /oauth/token/refresh`: extends the browser session while a user works on our pages. This is
+ * not an OAuth endpoint, so it refuses requests that look like OAuth.
  */
 import type { Context, Middleware, Next } from 'koa';
 import type { AccountRegistry } from '../../accounts/account-registry.ts';
@@ -11,7 +11,6 @@ import { visitorOf } from '../page.ts';
 
 const OAUTH_PARAMETERS = ['grant_type', 'refresh_token', 'client_id', 'client_secret', 'code'];
 
-/** The steps of the request; `requireSameOrigin` is the host's. */
 export function refreshSession({
   sessions,
   accounts,
@@ -36,7 +35,7 @@ export function refreshSession({
   ];
 }
 
-/** A JSON body here is a token request gone astray as well. */
+/** A JSON body is a misdirected token request, too. */
 function refuseOtherBodies(ctx: Context, next: Next): Promise<void> {
   if (ctx.is('json')) throw notOAuth();
   return next();

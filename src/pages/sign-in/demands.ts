@@ -1,4 +1,4 @@
-/** Whether a password was enough for who is signed in, and where they go to do more (sign_in.require). */
+/** What `sign_in.require` demands of the signed-in user, and where the user satisfies it. */
 import type { Context } from 'koa';
 import {
   isStrongSession,
@@ -11,10 +11,10 @@ import type { SessionDemands } from '../../provider/session-demands.ts';
 import { foundVisitor, type Visitor } from '../page.ts';
 import type { WaitingSignIn } from './waiting-sign-in.ts';
 
-/** Where they add a way, and the only page they reach once their grace is over. */
+/** Where users add a sign-in method; the only page they reach after their grace period. */
 export const STRONGER = '/profile/stronger-sign-in';
 
-/** What leads out of it for who has no way yet: with one, a password is no proof for another. */
+/** Also open after the grace without a strong method: with one, a password may add no other. */
 const OPEN_WITHOUT: readonly string[] = [
   '/profile/security/ways',
   '/profile/security/passkeys/new',
@@ -22,32 +22,31 @@ const OPEN_WITHOUT: readonly string[] = [
 ];
 
 export interface Demands {
-  /** Of who has just given the right password. */
+  /** Returns the demand on a user who has just entered the correct password. */
   afterPassword(accountId: string): Promise<Demand | undefined>;
-  /** Whether their password proves who they are, at a sign-in or later. */
+  /** True if the user's password proves their identity, at a sign-in or later. */
   takesPassword(accountId: string): Promise<boolean>;
-  /** Whether a password alone does not let them in. No grace begins by asking this. */
+  /** True if a password alone does not sign the user in. This starts no grace period. */
   asksForMore(accountId: string): Promise<boolean>;
-  /** Whether this session may add a way to sign in: a password adds a first one and no other. */
+  /** True if this session may add a sign-in method: a password session may add only a first one. */
   mayAddWay(visitor: Visitor): Promise<boolean>;
-  /** Whether this sign-in at a provider lets an account be recovered: as strong as it demands. */
+  /** True if this sign-in at a provider is as strong as required to recover the account. */
   mayRecover(accountId: string, came: UpstreamSignIn): Promise<boolean>;
-  /** What is demanded of this visitor, asked once in a request; undefined where nothing is. */
+  /** Returns the demand on this visitor, looked up once per request; undefined if there is none. */
   of(ctx: Context, visitor: Visitor): Promise<Demand | undefined>;
-  /** Their grace is over, and this request is for something else than to add a way. */
+  /** True if the grace period is over and the request is not one to add a sign-in method. */
   holdsBack(ctx: Context, visitor: Visitor): Promise<boolean>;
   /**
-   * Somebody of whom it is demanded has just added a way, and so has come in by it.
+   * Signs in a user with the strong method that the user has just added, if one was demanded.
    *
-   * @returns where who was held back goes on: the authorization that waited, or their profile.
-   *   Undefined for everybody else, who stays where they are.
+   * @returns where a user whose grace period was over continues: the authorization that waited, or
+   *   the profile. Undefined for all other users, who stay on their page.
    */
   met(ctx: Context, came: Method | UpstreamSignIn): Promise<string | undefined>;
 }
 
 export function createDemands(parts: {
   readonly strongerSignIns: StrongerSignIns;
-  /** As the settings have them. */
   readonly providers: readonly UpstreamStrength[];
   readonly sessionDemands: Pick<SessionDemands, 'of'>;
   readonly sessions: Pick<BrowserSessions, 'signIn'>;
@@ -89,7 +88,7 @@ export function createDemands(parts: {
     async met(ctx, came) {
       const visitor = foundVisitor(ctx);
       const demand = visitor && (await of(ctx, visitor));
-      // A link with a provider whose sign-in was not strong: the password session goes on.
+      // After a link with a provider whose sign-in was not strong, the password session continues.
       const isWeak = typeof came === 'object' && !isStrongSignIn(came, providers);
       if (!demand || isWeak) return undefined;
       await parts.sessions.signIn(ctx, visitor.account, came);

@@ -1,4 +1,4 @@
-/** The browsers in which an account has signed in: strangers cannot use up their attempts. */
+/** Knows the browsers in which an account has signed in: strangers cannot use up their attempts. */
 import type { Context } from 'koa';
 import type { Account } from '../../accounts/account.ts';
 import { type Clock, epochSeconds } from '../../base/clock.ts';
@@ -8,9 +8,9 @@ import { ownCookie } from '../own-cookie.ts';
 
 export type KnownDevices = ReturnType<typeof createKnownDevices>;
 
-const LIFETIME = 180 * 86_400;
-/** Accounts of one browser: that of the last sign-in first, the oldest is forgotten. */
-const MOST_ACCOUNTS = 5;
+const LIFETIME_SECONDS = 180 * 86_400;
+/** Per browser: the account of the last sign-in comes first, and the oldest is dropped. */
+const MAX_ACCOUNTS = 5;
 const ENTRY = /^(acc_[A-Za-z0-9_-]{16})\.([A-Za-z0-9_-]{22})\.(\d{1,12})\.([A-Za-z0-9_-]{43})$/;
 
 interface Entry {
@@ -22,12 +22,12 @@ interface Entry {
 }
 
 /**
- * A device cookie as OWASP describes it: account, nonce and time under a MAC, which also covers the
- * generation of the account's sessions, so that a new password and signing out everywhere end it.
+ * A device cookie as OWASP describes it: account, nonce and time with a MAC. It also covers the
+ * account's session generation, so a new password or signing out everywhere ends the cookie.
  */
 export function createKnownDevices(parts: {
   issuer: string;
-  /** The first signs, all are accepted. */
+  /** The first one signs; all of them are accepted. */
   keys: readonly [string, ...string[]];
   clock: Clock;
 }) {
@@ -39,28 +39,28 @@ export function createKnownDevices(parts: {
     `${said}.${sessionGeneration}`;
 
   const entriesOf = (ctx: Context): Entry[] =>
-    (cookie.get(ctx) ?? '').split('~', MOST_ACCOUNTS).flatMap((text) => {
+    (cookie.get(ctx) ?? '').split('~', MAX_ACCOUNTS).flatMap((text) => {
       const [, accountId = '', nonce = '', since = '', mac = ''] = ENTRY.exec(text) ?? [];
       return accountId ? [{ text, accountId, nonce, since: Number(since), mac }] : [];
     });
 
   return {
-    /** To be called with every proof of who it is: a password that was right, a one-time link, or a provider. */
+    /** Call it after each proof of identity: a correct password, a one-time link or a provider. */
     remember(ctx: Context, account: Account): void {
       const said = `${account.id}.${randomId('', 22)}.${epochSeconds(clock)}`;
       const entry = `${said}.${seals.macOf(withGeneration(said, account))}`;
       const others = entriesOf(ctx).filter(({ accountId }) => accountId !== account.id);
-      const kept = [entry, ...others.map(({ text }) => text)].slice(0, MOST_ACCOUNTS);
-      cookie.set(ctx, kept.join('~'), LIFETIME);
+      const kept = [entry, ...others.map(({ text }) => text)].slice(0, MAX_ACCOUNTS);
+      cookie.set(ctx, kept.join('~'), LIFETIME_SECONDS);
     },
 
-    /** True if the browser sent a device cookie for any account. Proves nothing by itself. */
+    /** True if the browser sent a device cookie for any account. Its MAC is not verified. */
     claims: (ctx: Context): boolean => entriesOf(ctx).length > 0,
 
-    /** The identifier of this browser, if it knows the account. */
+    /** Returns the identifier of this browser if its cookie for the account is valid. */
     find(ctx: Context, account: Account): string | undefined {
       const entry = entriesOf(ctx).find(({ accountId }) => accountId === account.id);
-      if (!entry || entry.since + LIFETIME <= epochSeconds(clock)) return undefined;
+      if (!entry || entry.since + LIFETIME_SECONDS <= epochSeconds(clock)) return undefined;
       const said = `${account.id}.${entry.nonce}.${entry.since}`;
       return seals.isMacOf(entry.mac, withGeneration(said, account)) ? entry.nonce : undefined;
     },

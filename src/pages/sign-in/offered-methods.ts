@@ -4,7 +4,7 @@ import type { UpstreamSignIns } from './upstream-ways.ts';
 
 export interface OfferedMethods {
   readonly passwords: boolean;
-  /** Undefined if the service sends no mail, or if nobody has a password. */
+  /** Undefined if the service sends no mail or does not use passwords. */
   readonly forgotPasswordUrl: string | undefined;
   readonly upstream: UpstreamSignIns;
   /** Undefined if users cannot sign in with a passkey. */

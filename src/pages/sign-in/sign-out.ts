@@ -1,4 +1,4 @@
-/** `/logout`: ends the session of this browser, and nothing else: connected clients stay connected. */
+/** `/logout`: ends the session of this browser only; connected clients stay connected. */
 import type { Context } from 'koa';
 import type { BrowserSessions } from '../../provider/browser-sessions.ts';
 import { seeOther } from '../page.ts';
@@ -14,9 +14,9 @@ declare module '../view-data.ts' {
 }
 
 /**
- * What the browser keeps of pages, for the next person at it. Not `"cookies"`: that would also delete
- * those of every other site below the same registered domain, and the one by which this browser is
- * known to the account.
+ * Removes what the browser stored of our pages, before its next user comes. Not `"cookies"`: that
+ * would also delete the cookies of every other site below the same registered domain, and the one
+ * that marks this browser as known to the account.
  */
 const CLEARED = '"cache", "storage"';
 
@@ -27,11 +27,11 @@ export function signOutPage(parts: {
 }): Route[] {
   const { kit, sessions, upstream } = parts;
 
-  /** Asks, because a link on any site can lead here; or says that it is done. */
+  /** Asks for confirmation, because any site can link here, or says that the user is signed out. */
   async function show(ctx: Context): Promise<void> {
     const visitor = await kit.visitorOf(ctx);
     if (!visitor) {
-      // Set again: the answer to the form may have cleared the cookies of this site.
+      // Set it again: the answer to the form may have cleared the cookies of this site.
       upstream.askWho(ctx);
       return kit.render(ctx, 'signed-out', { title: 'Signed out' });
     }
@@ -40,7 +40,7 @@ export function signOutPage(parts: {
 
   async function submit(ctx: Context): Promise<void> {
     const visitor = await kit.visitorOf(ctx);
-    // The page was drawn for somebody else: it asks, with the name of who would be signed out.
+    // If the form was rendered for another user, ask again with the name of the present one.
     const isMeant = !visitor || kit.drawnFor(ctx, visitor) !== 'somebody else';
     if (isMeant) {
       await sessions.signOut(ctx);

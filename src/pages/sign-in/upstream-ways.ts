@@ -1,24 +1,24 @@
-/** What pages know of the providers that people come from: each a button, and a way there. */
+/** What pages know of the identity providers: a button for each, and how a sign-in there begins. */
 import type { Context } from 'koa';
 import type { Account } from '../../accounts/account.ts';
 import { requireNavigation } from '../../provider/cross-origin.ts';
 import { get, type Route } from '../routes.ts';
 
-/** The button of a provider: its value is the id. */
+/** The name of the providers' buttons; the value is the provider's id. */
 export const WAY_FIELD = 'sign_in_with';
 
-/** A parameter of the sign-in pages: draw them, also where there is one way only. */
+/** A parameter of the sign-in pages: show the page even if there is only one way to sign in. */
 export const CHOOSE = 'choose';
 
 export const UPSTREAM_OUTCOMES = [
   'succeeded',
-  // By us: no account, a suspended one, or one that is linked otherwise.
+  // Refused by Gatehouse: the account is missing, suspended or linked otherwise.
   'refused',
-  // By the person, there.
+  // Cancelled by the user at the provider.
   'cancelled',
-  // Its answer proved nothing, or belonged to no sign-in of this browser.
+  // The provider's answer proved nothing, or belonged to no pending sign-in of this browser.
   'failed',
-  // It does not accept our client ID or secret.
+  // The provider does not accept our client ID or secret.
   'misconfigured',
   'unavailable',
   'signed_out',
@@ -27,23 +27,23 @@ export const UPSTREAM_OUTCOMES = [
 
 export interface UpstreamOutcomes {
   cameFromUpstream(provider: string, outcome: (typeof UPSTREAM_OUTCOMES)[number]): void;
-  /** So that what is counted of each begins at 0. */
+  /** Makes the counters of each provider start at 0. */
   providersKnown(ids: readonly string[]): void;
 }
 
-/** What somebody signs in for. */
+/** What a sign-in at a provider is for. */
 export interface Purpose {
-  /** A path of ours, where they go on. */
+  /** A path of ours, where the user continues. */
   readonly target: string;
-  /** The interaction that waits for it, in place of the target. */
+  /** The interaction that waits for the sign-in; it replaces the target. */
   readonly interaction?: string;
-  /** The account whose person is to confirm that it is them; nobody else comes in then. */
+  /** The account whose user must confirm their identity; no other account is signed in then. */
   readonly confirms?: string;
-  /** And then chooses another password: what `confirms` is for. */
+  /** With `confirms`: the user chooses a new password afterwards. */
   readonly resets?: boolean;
-  /** The account, signed in here, that is to be linked with who they are there. */
+  /** The signed-in account to link with the identity at the provider. */
   readonly links?: string;
-  /** They must prove it there now, however long they have been signed in there. */
+  /** The user must authenticate there now, even with a session at the provider. */
   readonly isFresh: boolean;
   readonly loginHint?: string | undefined;
 }
@@ -53,36 +53,34 @@ export interface WayIn {
   readonly label: string;
 }
 
-/** Where the people of an address come from, whoever of them has an account. */
+/** The provider of an email domain; says nothing about accounts. */
 export interface HintedWay extends WayIn {
-  /** Of the address. */
   readonly domain: string;
 }
 
-/** Where somebody of such an address signs in, said to whoever types one. */
+/** The hint for every user who types an address of the domain. */
 export const comesFrom = ({ domain, label }: HintedWay): string =>
   `People of ${domain} sign in with ${label}.`;
 
 export interface UpstreamSignIns {
-  /** In the order of the settings. */
   readonly ways: readonly WayIn[];
-  /** Those whose sign-ins can satisfy `sign_in.require`. */
+  /** The providers whose sign-ins can satisfy `sign_in.require`. */
   readonly strongWays: readonly WayIn[];
-  /** Where there is one provider, and there are no passwords: nobody needs to choose. */
+  /** The only provider of a service without passwords: users need not choose. */
   readonly only: WayIn | undefined;
-  /** Some way is that of a domain. */
+  /** True if any provider is chosen by email domain. */
   readonly hasHints: boolean;
-  /** By the domain of the address alone. */
+  /** Uses only the domain of the address, not the accounts. */
   wayOf(email: string): HintedWay | undefined;
-  /** Those with which this account has signed in. */
+  /** The providers linked with this account. */
   waysOf(account: Account): Promise<readonly WayIn[]>;
-  /** The next sign-in with each provider in this browser asks the person who they are. */
+  /** Makes the next sign-in with each provider in this browser ask who signs in. */
   askWho(ctx: Context): void;
-  /** Whether this provider has still to ask: then the sign-in page forwards only after a click. */
+  /** True if this provider still has to ask: then the sign-in page redirects only after a click. */
   asksWho(ctx: Context, id: string): boolean;
-  /** Sends the browser there, or says why not. */
+  /** Redirects the browser to the provider, or shows why not. */
   begin(ctx: Context, id: string, purpose: Purpose): Promise<void>;
-  /** What each provider's addresses answer. */
+  /** The handlers of each provider's paths. */
   readonly answers: readonly {
     readonly id: string;
     /** `/login/<id>` */
@@ -92,7 +90,7 @@ export interface UpstreamSignIns {
   }[];
 }
 
-/** Where each provider's sign-ins begin and come back to. */
+/** The routes where each provider's sign-ins begin and return to. */
 export const upstreamPages = ({ answers }: Pick<UpstreamSignIns, 'answers'>): Route[] =>
   answers.flatMap(({ id, begin, finish }) => [
     get(`/login/${id}`, requireNavigation, begin),

@@ -1,4 +1,4 @@
-/** The authorization that waits in this browser for a sign-in: where a new password leads on to. */
+/** Remembers which authorization waits for a sign-in, to resume it after a new password. */
 import type { Context } from 'koa';
 import { ENDPOINT } from '../../provider/endpoints.ts';
 import type { Interactions } from '../../provider/interactions.ts';
@@ -6,8 +6,8 @@ import { ownCookie } from '../own-cookie.ts';
 
 export type WaitingSignIn = ReturnType<typeof createWaitingSignIn>;
 
-/** Seconds: as long as a page may be left open. */
-const LONGEST = 3_600;
+/** As long as a page may be left open. */
+const MAX_WAIT_SECONDS = 3_600;
 
 export function createWaitingSignIn(parts: {
   issuer: string;
@@ -21,27 +21,27 @@ export function createWaitingSignIn(parts: {
   };
 
   return {
-    /** Notes that the interaction asks for a sign-in. */
-    begin: (ctx: Context, uid: string): void => cookie.set(ctx, uid, LONGEST),
+    /** Remembers in a cookie that the interaction waits for a sign-in. */
+    begin: (ctx: Context, uid: string): void => cookie.set(ctx, uid, MAX_WAIT_SECONDS),
 
-    /** It was answered. */
+    /** Forgets it, because the interaction was answered. */
     end,
 
-    /** Ends the wait. @returns where this interaction begins again for the user who signed in. */
+    /** Ends the wait. @returns the URL that restarts this interaction for the signed-in user. */
     restartOf(ctx: Context, uid: string): Promise<string | undefined> {
       end(ctx);
       return interactions.restartSignedIn(uid);
     },
 
-    /** Where a person signs in now: for what waits here, as long as it does, or else for themselves. */
+    /** Returns where to sign in: at the interaction while it still waits, otherwise `/login`. */
     async path(ctx: Context): Promise<string> {
       const uid = cookie.get(ctx) ?? '';
-      // Of another browser it would only be said to be over.
+      // In another browser, the page of the interaction would only say that the request is over.
       const waits = await interactions.waitsForSignIn(uid);
       return waits ? `${ENDPOINT.interaction}/${uid}` : '/login';
     },
 
-    /** Where what waits here begins again for who is signed in by now; it waits no more. */
+    /** Ends the wait. @returns the URL that restarts what waits here for the signed-in user. */
     async restart(ctx: Context): Promise<string | undefined> {
       const uid = cookie.get(ctx);
       if (uid === undefined) return undefined;

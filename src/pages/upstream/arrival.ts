@@ -1,4 +1,4 @@
-/** What a user who comes back from a provider came for: to sign in, to link, to confirm or to recover. */
+/** Completes what a user went to a provider for: to sign in, to link, to confirm or to recover. */
 import type { Context } from 'koa';
 import type { ComeIn } from '../../accounts/identities/coming-in.ts';
 import { wayIdOf } from '../../accounts/identities/identities.ts';
@@ -14,7 +14,7 @@ import type { WaitingSignIn } from '../sign-in/waiting-sign-in.ts';
 import type { Confirm, Link } from './own-account.ts';
 import { CONFIRMED, isLinked, NOT_ENOUGH } from './words.ts';
 
-/** @param refuse answers a user who is refused, with the reason. */
+/** @param refuse answers a refused user, with the reason. */
 export type Arrive = (
   ctx: Context,
   settings: UpstreamProvider['settings'],
@@ -43,7 +43,7 @@ export function createArrival(parts: {
   }
 
   async function leadBack(ctx: Context, { target }: Purpose): Promise<void> {
-    // What was typed says it itself.
+    // The redisplayed form says it already.
     if (target.includes('?')) return seeOther(ctx, target);
     await notices.tell(ctx, target, CONFIRMED);
   }
@@ -66,7 +66,7 @@ export function createArrival(parts: {
     const { account, isNewLink } = 'account' in came ? came : { account: came, isNewLink: false };
     outcomes.cameFromUpstream(settings.id, 'succeeded');
     if (purpose.resets) {
-      // It would replace what the person is asked for by what proves less.
+      // A weaker sign-in must not recover an account that requires a strong one.
       const mayRecover = await demands.mayRecover(account.id, person);
       if (!mayRecover) return notices.tell(ctx, purpose.target, NOT_ENOUGH);
       const { token } = await passwordLinks.make(account, 'confirmed', origin);

@@ -1,4 +1,4 @@
-/** Sign-ins elsewhere that are under way: what the answer is held against, for one browser, once. */
+/** Pending sign-ins at providers: what a callback is checked against, once, in one browser. */
 import type { Context } from 'koa';
 import type { ShownOnce } from '../../accounts/shown-once.ts';
 import type { AttemptLimit, Over } from '../../base/attempt-limits.ts';
@@ -8,9 +8,8 @@ import type { UpstreamFlow } from '../../upstream/upstream-provider.ts';
 import { ownCookie } from '../own-cookie.ts';
 import type { Purpose } from '../sign-in/upstream-ways.ts';
 
-/** What is kept while somebody is there. */
+/** What is stored while the user is at the provider. */
 export interface Begun {
-  /** The id of the provider. */
   readonly provider: string;
   readonly flow: UpstreamFlow;
   readonly purpose: Purpose;
@@ -18,15 +17,15 @@ export interface Begun {
 
 export type UpstreamFlows = ReturnType<typeof createUpstreamFlows>;
 
-/** As long as somebody may take there, in seconds. */
+/** The maximum time a user may take at the provider. */
 export const LONGEST_SECONDS = 600;
 const NAME = /^[A-Za-z0-9_-]{43}$/;
 
 export function createUpstreamFlows(parts: {
   readonly issuer: string;
-  /** Of `LONGEST_SECONDS`. Sealed under the name and the browser: neither alone opens it. */
+  /** Keeps for `LONGEST_SECONDS`; encrypted under name and browser, and only both decrypt it. */
   readonly kept: ShownOnce;
-  /** Those that were begun and not finished, per network: nobody fills the store with them. */
+  /** Limits unfinished sign-ins per network, so that an attacker cannot fill the store. */
   readonly waiting: AttemptLimit;
 }) {
   const { issuer, kept, waiting } = parts;
@@ -37,7 +36,7 @@ export function createUpstreamFlows(parts: {
     return value !== undefined && NAME.test(value) ? value : undefined;
   };
 
-  /** Two tabs of one browser share it. */
+  /** Two tabs of one browser share this id. */
   function ownBrowser(ctx: Context): string {
     const browser = browserOf(ctx) ?? randomId('', 43);
     cookie.set(ctx, browser, LONGEST_SECONDS);
@@ -47,9 +46,9 @@ export function createUpstreamFlows(parts: {
   const cancel = (ctx: Context): Promise<void> => waiting.giveBack(networkOf(ctx.ip));
 
   return {
-    /** To be asked first. @returns why not, where too many were begun. */
+    /** Call this first. @returns the limit if too many sign-ins are pending. */
     begin: (ctx: Context): Promise<Over | undefined> => waiting.count(networkOf(ctx.ip)),
-    /** It was not begun after all. */
+    /** Takes back a `begin` whose sign-in did not start. */
     cancel,
 
     /** @param state a random name, 43 characters of `[A-Za-z0-9_-]`. */
@@ -58,8 +57,8 @@ export function createUpstreamFlows(parts: {
     },
 
     /**
-     * What the answer that this request brings belongs to. Undefined in another browser, for another
-     * provider, after ten minutes, and for all but the first that bring it.
+     * Returns the pending sign-in that this callback belongs to. Undefined in another browser, for
+     * another provider, after ten minutes, and for every callback after the first.
      */
     async take(
       ctx: Context,
@@ -68,10 +67,10 @@ export function createUpstreamFlows(parts: {
       const { state } = ctx.query;
       const browser = browserOf(ctx);
       if (browser === undefined || typeof state !== 'string' || !NAME.test(state)) return undefined;
-      // One atomic step: of several that bring the same answer one goes on (RFC 9700 §4.7).
+      // Atomic: of several callbacks with the same state only one continues (RFC 9700 §4.7).
       const begun = await kept.take<Begun>(browser, state);
       if (begun) await cancel(ctx);
-      // RFC 9700 §4.4.2: each provider has a redirect URI of its own, and answers there only.
+      // RFC 9700 §4.4.2: each provider has its own redirect URI and may answer only there.
       return begun?.provider === provider ? { ...begun, state } : undefined;
     },
   };

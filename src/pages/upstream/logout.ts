@@ -1,4 +1,4 @@
-/** `POST /login/<provider>/backchannel-logout`: a provider says that somebody signed out there. */
+/** `POST /login/<provider>/backchannel-logout`: a provider reports that a user signed out there. */
 import type { Context, Middleware } from 'koa';
 import type { Logger } from 'pino';
 import type { Activity } from '../../accounts/activity/activity.ts';
@@ -15,22 +15,21 @@ import { CLOCK_TOLERANCE_SECONDS } from '../../upstream/token-times.ts';
 import type { UpstreamProvider } from '../../upstream/upstream-provider.ts';
 import type { UpstreamOutcomes } from '../sign-in/upstream-ways.ts';
 
-/** A token's id is remembered for as long as the token could be brought again. */
+/** A token's id is remembered for as long as the token could be replayed. */
 const REMEMBERED_SECONDS = OLDEST_SECONDS + 2 * CLOCK_TOLERANCE_SECONDS;
 
-/** Sessions of one person, and whatever others were left over. */
-const MOST_AT_ONCE = 1_000;
+/** Enough for the sessions of one user, and for those that earlier sign-outs left over. */
+const MAX_AT_ONCE = 1_000;
 
-/** By path, the steps of the request: what a program calls, as the token endpoint is. */
+/** Returns the request steps by path: a program calls them, like the token endpoint. */
 export function upstreamLogouts(parts: {
   readonly providers: readonly UpstreamProvider[];
   readonly log: Logger;
   readonly upstreamSessions: Pick<UpstreamSessions, 'end' | 'finishEnded'>;
-  /** Ends a session of ours, by its uid. */
   readonly endSession: (uid: string) => Promise<void>;
   readonly disconnect: Disconnect;
   readonly activity: Pick<Activity, 'record'>;
-  /** Tokens that were none, per network. */
+  /** Limits invalid logout tokens per network. */
   readonly failures: AttemptLimit;
   readonly outcomes: UpstreamOutcomes;
 }): Readonly<Record<string, { readonly POST: readonly Middleware[] }>> {
@@ -54,13 +53,13 @@ export function upstreamLogouts(parts: {
           }
         },
       );
-      // Brought again, it has done what it says.
+      // A replayed token has already ended its sessions.
       if (!ended) throw refusal('this logout_token was used before');
       const { sessions } = ended;
       outcomes.cameFromUpstream(id, 'signed_out');
       log.info({ requestId: ctx.state.requestId, provider: id, sessions }, 'signed out elsewhere');
-      // Tried again beside the requests where the store does not answer now.
-      await upstreamSessions.finishEnded(parts.endSession, MOST_AT_ONCE);
+      // If the store does not answer now, this is retried in the background.
+      await upstreamSessions.finishEnded(parts.endSession, MAX_AT_ONCE);
       ctx.status = 200;
       ctx.body = {};
     };
@@ -92,5 +91,5 @@ export function upstreamLogouts(parts: {
   );
 }
 
-/** §2.8: 400, whatever is wrong. */
+/** OpenID Connect Back-Channel Logout §2.8: the status is always 400. */
 const refusal = (text: string): OAuthError => new OAuthError(400, 'invalid_request', text);

@@ -1,15 +1,15 @@
-/** Providers that must ask who signs in next in this browser, and not let the last person in again. */
+/** Makes providers ask who signs in next, instead of using the last user's session there. */
 import type { Context } from 'koa';
 import { ownCookie } from '../own-cookie.ts';
 
 export type NextPerson = ReturnType<typeof createNextPerson>;
 
-/** As long as a browser is known (known-devices.ts): the session at the provider may be as old. */
+/** As long as known-devices.ts knows a browser: the session at the provider can last as long. */
 const LIFETIME_SECONDS = 180 * 86_400;
 
 /**
- * The cookie names the providers, and no person. It is kept until each of them has asked: the next person
- * at a shared computer may come days later, and by another provider first.
+ * The cookie names the providers and no user. A provider stays in it until it has asked: the next
+ * user of a shared computer may come days later, and sign in with another provider first.
  */
 export function createNextPerson(issuer: string, providerIds: readonly string[]) {
   const cookie = ownCookie(issuer, 'ask_who');
@@ -25,13 +25,13 @@ export function createNextPerson(issuer: string, providerIds: readonly string[])
   }
 
   return {
-    /** Every provider asks, or this one only. */
+    /** Marks this provider, or every provider without an `id`, to ask at its next sign-in. */
     ask(ctx: Context, id?: string): void {
       const asked = id === undefined ? providerIds : [...idsIn(ctx), id];
       if (asked.length > 0) keep(ctx, [...new Set(asked)]);
     },
     isAsked: (ctx: Context, id: string): boolean => idsIn(ctx).includes(id),
-    /** This provider has asked: its session belongs to the person who is here now. */
+    /** Removes the mark: the provider has asked, so its session belongs to the present user. */
     wasAsked(ctx: Context, id: string): void {
       const asked = idsIn(ctx);
       if (asked.includes(id))

@@ -1,4 +1,4 @@
-/** For who is signed in here: links their account with who they are at a provider, or confirms that they are. */
+/** For signed-in users: links an identity at a provider, or confirms with it that it is them. */
 import type { Context } from 'koa';
 import type { Account } from '../../accounts/account.ts';
 import { type Activity, SessionEnded } from '../../accounts/activity/activity.ts';
@@ -11,14 +11,14 @@ import type { Demands } from '../sign-in/demands.ts';
 import type { WayIn } from '../sign-in/upstream-ways.ts';
 import { fromOf } from '../words/browser.ts';
 
-/** In the session that asked for it, which goes on. @returns why not. */
+/** Links an identity in the session that asked for it, which continues. @returns why not. */
 export type Link = (
   ctx: Context,
   way: WayIn,
   who: { readonly person: UpstreamPerson; readonly accountId: string },
 ) => Promise<'signed out' | 'taken already' | undefined>;
 
-/** Somebody else may well have an account here: now is not the time for it. */
+/** Signs no user in, so an identity of another account here is refused as `another`, too. */
 export type Confirm = (
   ctx: Context,
   way: WayIn,
@@ -57,9 +57,9 @@ export const createLink =
   }): Link =>
   async (ctx, way, { person, accountId }) => {
     const visitor = await parts.visitorOf(ctx);
-    // Whoever is signed in now, and were it by a session that a thief began: nobody else's is linked.
+    // Another user may be signed in by now, or a thief's session: link only the account that asked.
     if (visitor?.account.id !== accountId) return 'signed out';
-    // The grace may have ended while they were at the provider.
+    // The grace period may have ended while the user was at the provider.
     if (!(await parts.demands.mayAddWay(visitor))) return 'signed out';
     try {
       const outcome = await parts.linkTo(visitor.account, way, person, originInSession(ctx));

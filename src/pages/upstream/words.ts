@@ -1,4 +1,4 @@
-/** What people are told of a sign-in elsewhere that came to nothing. Why is in the log. */
+/** The texts for users whose sign-in with a provider failed. The log has the cause. */
 import { CHOOSE } from '../sign-in/upstream-ways.ts';
 
 export const NOT_ENOUGH =

@@ -1,4 +1,4 @@
-/** A time as pages print it: for people in words, for programs in ISO 8601. */
+/** A time as pages print it: in words for users, in ISO 8601 for programs. */
 
 export interface Moment {
   /** For the `datetime` attribute. */
@@ -9,16 +9,15 @@ export interface Moment {
 
 const DAY = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeZone: 'UTC' });
 
-/** To the minute, and always in UTC: where the person is, the server does not know. */
+/** Formats to the minute, always in UTC: the server does not know the user's time zone. */
 export function momentOf(time: Date): Moment {
   const iso = time.toISOString();
   return { iso, text: `${DAY.format(time)}, ${iso.slice(11, 16)} UTC` };
 }
 
-/** `04:23:10 UTC`, for a list that begins anew each time it is looked at. */
+/** Returns a time like `04:23:10 UTC`, for a live list that starts empty and needs no dates. */
 export const timeOfDay = (time: Date): string => `${time.toISOString().slice(11, 19)} UTC`;
 
-/** Of a time that may not have come, such as a first use. */
 export const momentOrNothing = (time: Date | null | undefined): Moment | undefined =>
   time ? momentOf(time) : undefined;
 
@@ -28,7 +27,7 @@ const UNITS = [
   ['minute', 60],
 ] as const;
 
-/** `30 days`, `1 hour`, `90 seconds`: in the largest unit that leaves nothing over. */
+/** Returns `30 days`, `1 hour`, `90 seconds`: in the largest unit that leaves no remainder. */
 export function durationText(seconds: number): string {
   const [unit, size] = UNITS.find(([, size]) => seconds % size === 0) ?? ['second', 1];
   const count = seconds / size;

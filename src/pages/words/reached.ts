@@ -1,19 +1,19 @@
-/** What somebody reaches, with what changed of it, in the words of pages. */
+/** Describes in the words of pages what a user or client reaches, and what changed. */
 import type { ComparedOrganization } from '../../accounts/access/access-difference.ts';
 import type { Organization } from '../../accounts/access/reach.ts';
 import type { Bar } from '../../accounts/organizations/bars.ts';
 import type { AccessChange, ReachedOrganization } from '../view-data.ts';
 import { type Moment, momentOf } from './moment.ts';
 
-/** An organization that does not let a client in, for `partials/bars`. */
+/** An organization that blocks a client, for `partials/bars`. */
 export interface BarredThere {
   readonly organization: string;
   readonly since: Moment;
-  /** Because it does not let another client of the same owner in. */
+  /** True if it is blocked because another client of the same owner is. */
   readonly follows: boolean;
 }
 
-/** @param all that the person belongs to. */
+/** @param all the organizations that the user belongs to. */
 export const barsInWords = (bars: readonly Bar[], all: readonly Organization[]): BarredThere[] =>
   bars.map(({ organizationId, at, follows }) => ({
     organization: all.find(({ id }) => id === organizationId)?.name ?? '',
@@ -50,7 +50,7 @@ function changeOf(
   return { change: { kind, words: words[kind] } };
 }
 
-/** `Your role in Storm Logistics was admin, now member`: what changed since an approval, each a clause. */
+/** Lists what changed since an approval, as clauses: `Your role in Storm was admin, now member`. */
 export function changesInWords(organizations: readonly ComparedOrganization[]): string[] {
   return organizations.flatMap((organization) => {
     const { name, change, role, formerRole, warehouses } = organization;
@@ -72,7 +72,7 @@ function warehouseInWords(
   return [`Your rights in ${what} were ${formerRights.join(', ')}, now ${rights.join(', ')}`];
 }
 
-/** Beside "Also disconnect …"; undefined where nothing acts for the person. */
+/** Returns the words after "Also disconnect"; undefined if no client acts for the user. */
 export function connectionsInWords(connections: number): string | undefined {
   if (connections === 0) return undefined;
   return connections === 1
