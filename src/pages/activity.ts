@@ -1,4 +1,4 @@
-/** `/profile/activity`: what happened to the account of the person who looks, newest first. */
+/** `/profile/activity`: what happened to the signed-in user's account, newest first. */
 import type { Context } from 'koa';
 import type { Activity, ActivityRecord } from '../accounts/activity/activity.ts';
 import { ACTIONS, type Action, wordsOf } from '../accounts/activity/activity-words.ts';
@@ -14,11 +14,11 @@ declare module './view-data.ts' {
     readonly activity: {
       readonly entries: readonly ActivityEntry[];
       readonly tools: ListTools;
-      /** Whether it is only what was asked for. */
+      /** True if a search or a filter is applied. */
       readonly isPart: boolean;
-      /** The next page; absent where these are the oldest. */
+      /** The next page; undefined if these entries are the oldest. */
       readonly olderUrl: string | undefined;
-      /** Back to the first page; absent there. */
+      /** The first page; undefined on the first page. */
       readonly newestUrl: string | undefined;
     };
   }
@@ -30,18 +30,18 @@ interface ActivityEntry {
   readonly what: string;
   /** The name of the client, key, organization or warehouse it was about. */
   readonly about: string | undefined;
-  /** More about it, such as `ending in x7Qa`. */
+  /** Details such as `ending in x7Qa`. */
   readonly note: string | undefined;
-  /** Something that the person may not have done themselves. */
+  /** True if it may not have been the user's own doing. */
   readonly isWarning: boolean;
   /** `Firefox on Windows`, or `The operator`. */
   readonly by: string;
-  /** The network address it came from; absent for what came from no browser. */
+  /** The network address; undefined if it did not come from a browser. */
   readonly address: string | undefined;
 }
 
 const PATH = '/profile/activity';
-const PAGE = 50;
+const PAGE_SIZE = 50;
 
 export function activityPage(parts: {
   readonly kit: PageKit;
@@ -52,15 +52,15 @@ export function activityPage(parts: {
     const before = numberFrom(ctx.query.before);
     const text = textFrom(ctx.query.q);
     const kind = KINDS.find(({ value }) => value === ctx.query.only);
-    // One more than fits: it tells whether there is a next page.
+    // One more than fits on the page, to find out whether there is a next page.
     const found = await activity.of(accountOf(ctx).id, {
-      limit: PAGE + 1,
+      limit: PAGE_SIZE + 1,
       ...(before !== undefined && { before }),
       actions: kind && ACTIONS.filter((action) => kind.has(action)),
       text: text || undefined,
     });
-    const shown = found.slice(0, PAGE);
-    const last = found.length > PAGE ? shown.at(-1) : undefined;
+    const shown = found.slice(0, PAGE_SIZE);
+    const last = found.length > PAGE_SIZE ? shown.at(-1) : undefined;
     const asked = { ...(text && { q: text }), ...(kind && { only: kind.value }) };
     const urlWith = (more: Readonly<Record<string, string>>): string => {
       const query = new URLSearchParams({ ...asked, ...more });
@@ -89,7 +89,7 @@ export function activityPage(parts: {
   return [get(PATH, kit.requireSignedIn, show)];
 }
 
-/** What can be looked for, by the names of its actions. */
+/** The filters, each for a group of actions. */
 const KINDS: readonly {
   readonly value: string;
   readonly label: string;
@@ -110,12 +110,13 @@ const KINDS: readonly {
   { value: 'access', label: 'Access', has: (action) => action.startsWith('member') },
 ];
 
-/** Characters of a search. */
-const LONGEST = 100;
+const MAX_SEARCH_LENGTH = 100;
 
-/** Without the NUL byte, which PostgreSQL refuses. */
+/** Removes NUL bytes, which PostgreSQL refuses. */
 const textFrom = (entered: unknown): string =>
-  typeof entered === 'string' ? entered.replaceAll('\0', '').trim().slice(0, LONGEST) : '';
+  typeof entered === 'string'
+    ? entered.replaceAll('\0', '').trim().slice(0, MAX_SEARCH_LENGTH)
+    : '';
 
 function numberFrom(entered: unknown): number | undefined {
   return typeof entered === 'string' && /^\d{1,15}$/.test(entered) ? Number(entered) : undefined;
@@ -131,7 +132,7 @@ function activityInWords(record: ActivityRecord): ActivityEntry {
   };
 }
 
-/** Who it was, where it was not a person with a browser. */
+/** Names the actor if it was not a user with a browser. */
 const ACTORS: Readonly<Record<ActivityRecord['actor'], string>> = {
   person: 'You',
   operator: 'The operator of this service',

@@ -1,4 +1,4 @@
-/** `/profile/api-keys`: a person's keys, for integrations that act as this one person. */
+/** `/profile/api-keys`: a user's keys, for integrations that act as this one user. */
 import type { Context } from 'koa';
 import { type ApiKey, EXPIRY_DAYS } from '../accounts/api-keys/api-key.ts';
 import type { ApiKeys } from '../accounts/api-keys/api-keys.ts';
@@ -24,9 +24,9 @@ declare module './view-data.ts' {
       readonly notice: string | undefined;
       readonly keys: readonly ApiKeyRow[];
       readonly list: ListView;
-      /** How many a person may have. */
+      /** The maximum number of keys per user. */
       readonly limit: number;
-      /** Absent where there is no room for another key. */
+      /** Undefined if the user has the maximum number of keys. */
       readonly form: ApiKeyForm | undefined;
     };
   }
@@ -34,26 +34,24 @@ declare module './view-data.ts' {
 
 interface ApiKeyRow {
   readonly name: string;
-  /** Its beginning and its end: `gate_key_…x7Qa`. */
+  /** The beginning and the end: `gate_key_…x7Qa`. */
   readonly masked: string;
   readonly created: Moment;
-  /** Absent for a key that does not expire. */
+  /** Undefined for a key that does not expire. */
   readonly expires: Moment | undefined;
   readonly isExpired: boolean;
-  /** Absent for a key that was never used. */
+  /** Undefined for a key that was never used. */
   readonly lastUsed: Moment | undefined;
-  /** The page that asks whether to revoke it. */
   readonly revokeUrl: string;
 }
 
 interface ApiKeyForm {
   readonly action: string;
-  /** Tells one drawn form from the next. */
+  /** Unique to each rendered form. */
   readonly creationKey: string;
-  /** What was typed before, or empty. */
   readonly name: string;
   readonly expiries: readonly ListChoice[];
-  /** Above the form; those of a field stand beside it as well. */
+  /** Shown above the form; a problem with a field is also shown next to the field. */
   readonly problems: readonly FormProblem[];
   readonly nameProblem: string | undefined;
   readonly expiryProblem: string | undefined;
@@ -61,7 +59,7 @@ interface ApiKeyForm {
 
 const PATH = '/profile/api-keys';
 const REVOKED = 'The key is revoked: it is refused from now on.';
-/** The value of the form for a key that does not expire. */
+/** The form value for a key that does not expire. */
 const NO_EXPIRY = 'none';
 
 interface Typed {
@@ -153,7 +151,6 @@ export function apiKeysPage(parts: {
     expiresInDays: form.get('expires_in_days'),
   });
 
-  /** The form of who is signed in, with what was sent. */
   const redraw: Redraw = {
     isForEverybody: true,
     draw: (ctx, problem) => draw(ctx, typedIn(formOf(ctx)), problem),
@@ -190,11 +187,11 @@ export function apiKeysPage(parts: {
     }
   }
 
-  /** Where the new key is shown, once. */
+  /** Shows the new key once. */
   async function showCreated(ctx: Context): Promise<void> {
     const name = String(ctx.query.once ?? '');
     const made =
-      // A look at the headers alone would use up what nobody then sees.
+      // HEAD must not consume the one-time secret.
       ctx.method === 'GET'
         ? await shownOnce.take<{ name: string; value: string }>(accountOf(ctx).id, name)
         : undefined;
@@ -215,7 +212,7 @@ export function apiKeysPage(parts: {
 
   async function askToRevoke(ctx: Context): Promise<void> {
     const key = await apiKeys.find(accountOf(ctx).id, String(ctx.params.id));
-    // Of somebody else, or none: Koa's 404.
+    // Unknown, or of another user: Koa's 404.
     if (!key) return;
     await kit.render(ctx, 'confirm', {
       section: 'api-keys',
@@ -246,7 +243,7 @@ export function apiKeysPage(parts: {
   ];
 }
 
-/** NaN, which no key can have, for what is no number of days. */
+/** Returns NaN, which no key can have, if the input is not a number of days. */
 function daysFrom(entered: string | null): number | undefined {
   if (entered === NO_EXPIRY || entered === '') return undefined;
   return /^\d{1,4}$/.test(entered ?? '') ? Number(entered) : Number.NaN;

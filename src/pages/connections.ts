@@ -1,4 +1,4 @@
-/** `/profile/connections`: the clients that act for a person, what they reach, and how to end it. */
+/** `/profile/connections`: the clients that act for a user, what they reach, and how to end it. */
 import type { Context } from 'koa';
 import type { Access } from '../accounts/access/access.ts';
 import {
@@ -25,12 +25,12 @@ declare module './view-data.ts' {
       readonly notice: string | undefined;
       readonly connections: readonly ConnectionRow[];
       readonly list: ListView;
-      /** What each of them reaches now, as `2 organizations, 5 warehouses`. */
+      /** What the user reaches now: `2 organizations, 5 warehouses`. */
       readonly reach: string;
       readonly disconnectAllUrl: string;
     };
     readonly connection: ConnectionRow & {
-      /** The last time it was approved; absent where that was the first time. */
+      /** The latest approval; undefined if it was the first one. */
       readonly approved: Moment | undefined;
       readonly organizations: readonly ReachedOrganization[];
     };
@@ -44,14 +44,14 @@ interface ConnectionRow {
   readonly providedBy: string;
   readonly isSuspended: boolean;
   readonly connected: Moment;
-  /** Absent while nothing was asked for. */
+  /** Undefined for a client that was never used. */
   readonly lastUsed: Moment | undefined;
   /**
-   * What changed in what it reaches, as `1 added, 2 removed`; empty where nothing did, absent where
-   * what was approved is not known.
+   * What changed in its access since the approval: `1 added, 2 removed`; empty if nothing did,
+   * undefined if the approved access is unknown.
    */
   readonly changes: string | undefined;
-  /** Organizations of the person that do not let it in any more. */
+  /** The user's organizations that block it. */
   readonly bars: readonly BarredThere[];
   readonly disconnectUrl: string;
 }
@@ -69,14 +69,14 @@ export function connectionsPage(parts: {
 }): Route[] {
   const { kit, access, connections, disconnect } = parts;
 
-  /** The connection of the person who asks; another one is Koa's 404. */
+  /** Returns the user's connection that the path names; any other is Koa's 404. */
   async function ownConnection(ctx: Context): Promise<ConnectedClient | undefined> {
     const id = String(ctx.params.id);
     const all = await connections.listOf(accountOf(ctx).id);
     return all.find(({ clientId }) => clientId === id);
   }
 
-  /** What the person reaches, and what of it each client does not, for it is barred. */
+  /** Returns what the user reaches, and which of it each client does not, because it is blocked. */
   async function reachOf(ctx: Context): Promise<Reach> {
     const all = await access.accessOf({ accountId: accountOf(ctx).id });
     const bars = await access.bars.within(all.map(({ id }) => id));

@@ -1,33 +1,32 @@
-/** A list of anything: searched, filtered, ordered, and cut into pages that begin after an entry. */
+/** Searches, filters and sorts any list, and splits it into pages that begin after an entry. */
 import type { ParsedUrlQuery } from 'node:querystring';
 
-/** Entries of one page. */
-export const PAGE = 25;
-/** With fewer, everything is seen at once. */
-const MANY = 10;
-/** Characters of a search, or of the name that a page begins after. */
-const LONGEST = 250;
+const PAGE_SIZE = 25;
+/** Lists up to this length have no search and no filters. */
+const MAX_WITHOUT_TOOLS = 10;
+/** Maximum length of each parameter, such as the search. */
+const MAX_PARAMETER_LENGTH = 250;
 
-/** What a list is of, and how it may be looked at. */
+/** Describes a list: its page, searched text, orders and filters. */
 export interface ListForm<Row> {
-  /** Of the page, without a query. */
+  /** The path of the page, without a query. */
   readonly path: string;
-  /** Parameters that the page itself needs: its links and its form keep them. */
+  /** Parameters of the page itself, which its links and its form keep. */
   readonly kept?: Readonly<Record<string, string>>;
   idOf(row: Row): string;
-  /** What is searched. */
+  /** Returns the text that is searched. */
   textOf(row: Row): string;
-  /** The first is the usual one. */
+  /** The first is the default. */
   readonly orders: readonly [ListOrder<Row>, ...ListOrder<Row>[]];
   readonly filters?: readonly ListFilter<Row>[];
 }
 
 /** Made by `byText`, `byTime` and `byNumber`. */
 export interface ListOrder<Row> {
-  /** In the address. */
+  /** The value in the URL. */
   readonly name: string;
   readonly label: string;
-  /** As it stands in the address of a next page. */
+  /** Returns the sort key, which also stands in the URL of the next page. */
   keyOf(row: Row): string;
   compare(a: string, b: string): number;
 }
@@ -38,28 +37,28 @@ export interface ListFilter<Row> {
   has(row: Row): boolean;
 }
 
-/** What `partials/list-tools`, `list-found` and `list-pages` print. */
+/** The data that `partials/list-tools`, `list-found` and `list-pages` print. */
 export interface ListView extends ListTools {
   readonly total: number;
   readonly found: number;
-  /** Without search and filter. */
+  /** The list without search and filter. */
   readonly allUrl: string;
-  /** Absent on the last page. */
+  /** Undefined on the last page. */
   readonly nextUrl: string | undefined;
-  /** Absent on the first page. */
+  /** Undefined on the first page. */
   readonly firstUrl: string | undefined;
 }
 
-/** What can be asked for. */
+/** The search, the orders and the filters. */
 export interface ListTools {
   readonly action: string;
   readonly kept: readonly { readonly name: string; readonly value: string }[];
   readonly search: string;
-  /** None where there is one only. */
+  /** Sort orders to choose from. */
   readonly orders: readonly ListChoice[];
-  /** Empty where nothing can be filtered. */
+  /** Empty if the list has no filters. */
   readonly filters: readonly ListChoice[];
-  /** Whether there is so much that it is worth looking for. */
+  /** True if the list is long enough to need a search. */
   readonly hasTools: boolean;
 }
 
@@ -71,14 +70,14 @@ export interface ListChoice {
 
 const collator = new Intl.Collator('en', { numeric: true });
 
-/** From A to Z. */
+/** Sorts from A to Z. */
 export const byText = <Row>(
   name: string,
   label: string,
   keyOf: (row: Row) => string,
 ): ListOrder<Row> => ({ name, label, keyOf, compare: collator.compare });
 
-/** The latest first; what has no time comes last. */
+/** Sorts the latest first; rows without a time come last. */
 export const byTime = <Row>(
   name: string,
   label: string,
@@ -90,13 +89,13 @@ export const byTime = <Row>(
   compare: (a, b) => (a === b ? 0 : a > b ? -1 : 1),
 });
 
-/** The part of `rows` that the query of a request asks for. What it cannot mean is left out. */
+/** Returns the page of `rows` that a request's query asks for. Invalid parameters are ignored. */
 export function listOf<Row>(
   rows: readonly Row[],
   query: ParsedUrlQuery,
   form: ListForm<Row>,
 ): { readonly rows: readonly Row[]; readonly list: ListView } {
-  const asked = (name: string): string => String(query[name] ?? '').slice(0, LONGEST);
+  const asked = (name: string): string => String(query[name] ?? '').slice(0, MAX_PARAMETER_LENGTH);
   const { path, orders, filters = [], kept = {} } = form;
   const search = asked('q').trim();
   const order = orders.find(({ name }) => name === asked('order')) ?? orders[0];
@@ -105,17 +104,17 @@ export function listOf<Row>(
   const placeOf = (row: Row): Place => ({ key: order.keyOf(row), id: form.idOf(row) });
   const compare = (a: Place, b: Place): number =>
     order.compare(a.key, b.key) || (a.id === b.id ? 0 : a.id < b.id ? -1 : 1);
-  const words = folded(search).split(/\s+/);
+  const words = normalized(search).split(/\s+/);
   const found = rows
     .filter((row) => !filter || filter.has(row))
-    .filter((row) => search === '' || hasAll(folded(form.textOf(row)), words))
+    .filter((row) => search === '' || hasAll(normalized(form.textOf(row)), words))
     .map((row) => ({ row, ...placeOf(row) }))
     .sort(compare);
 
   const after: Place = { key: asked('key'), id: asked('after') };
   const rest = after.id === '' ? found : found.filter((one) => compare(one, after) > 0);
-  const shown = rest.slice(0, PAGE);
-  const last = rest.length > PAGE ? shown.at(-1) : undefined;
+  const shown = rest.slice(0, PAGE_SIZE);
+  const last = rest.length > PAGE_SIZE ? shown.at(-1) : undefined;
   const chosen = {
     ...kept,
     ...(search !== '' && { q: search }),
@@ -142,19 +141,19 @@ export function listOf<Row>(
       allUrl: urlWith(kept),
       nextUrl: last && urlWith({ ...chosen, after: last.id, key: last.key }),
       firstUrl: after.id === '' ? undefined : urlWith(chosen),
-      hasTools: rows.length > MANY,
+      hasTools: rows.length > MAX_WITHOUT_TOOLS,
     },
   };
 }
 
-/** Where an entry stands in the order. */
+/** The position of an entry in the order. */
 interface Place {
   readonly key: string;
   readonly id: string;
 }
 
-/** Without case and accents, `ß` as `ss`: who searches types neither. */
-const folded = (text: string): string =>
+/** Removes case and accents, and makes `ß` `ss`, because users do not type them in a search. */
+const normalized = (text: string): string =>
   text.normalize('NFKD').replace(/\p{M}/gu, '').toUpperCase();
 
 const hasAll = (text: string, words: readonly string[]): boolean =>

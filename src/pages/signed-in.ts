@@ -1,4 +1,4 @@
-/** The steps that pages have in common: is the form ours, who is signed in, and since when? */
+/** The route steps that pages share: is the form ours, who is signed in, and since when? */
 import type { Context, Middleware, Next } from 'koa';
 import type { Account } from '../accounts/account.ts';
 import type { AccountRegistry } from '../accounts/account-registry.ts';
@@ -25,28 +25,28 @@ import type { Render } from './view-data.ts';
 declare module './view-data.ts' {
   interface ViewData {
     readonly 'confirm-password': {
-      /** The form that was sent, which is sent again with the password. */
+      /** The URL of the form that was sent, which is sent again with the password. */
       readonly action: string;
       readonly email: string;
       readonly hasPassword: boolean;
-      /** The providers that they sign in with, each a button. */
+      /** The user's linked providers, each a button. */
       readonly ways: readonly WayIn[];
       readonly wayField: string;
-      /** Absent where they have none. */
+      /** Undefined if the user has no passkey. */
       readonly passkeyOptionsUrl: string | undefined;
-      /** Its fields, sent along hidden. */
+      /** The fields of that form, as hidden fields. */
       readonly carried: readonly { readonly name: string; readonly value: string }[];
       readonly problem?: string;
-      /** It is about the password. */
+      /** True if the problem is about the password. */
       readonly isTypedWrong: boolean;
     };
   }
 }
 
-/** How long a sign-in is good for what a thief of the session would do first. */
+/** After this, sensitive actions require re-authentication. */
 const RECENT_SECONDS = 600;
 
-/** What people type or tick that is no secret. Nothing else of a form is kept. */
+/** The fields of all forms that are not secret; no other field is kept. */
 const TYPED_FIELDS = [
   'name',
   'redirect_uris',
@@ -63,22 +63,22 @@ const TYPED_FIELDS = [
   'way',
   'onward',
 ];
-/** Each counts for the one time it is sent. */
+/** These fields are valid only for the request that sent them. */
 const NOT_CARRIED = ['form_token', 'current_password', PASSKEY_FIELD];
-/** Above a form that is drawn again after a sign-in. */
+/** Shown above a form that is rendered again after a sign-in. */
 export const NOTHING_SENT = 'You had to sign in again. Nothing was sent: here is what you typed.';
 
 const TOO_MANY_AT_ONCE =
   'We are still working on other requests of yours. Nothing was done: wait a few seconds and send it again.';
-/** For `Retry-After`, in seconds. */
+/** For `Retry-After`. */
 const BUSY_SECONDS = '2';
 
 const typedForms = requestState<URLSearchParams>('a kept form');
 
-/** Who is signed in, in the steps after `requireSignedIn`. */
+/** Returns the signed-in account, in the steps after `requireSignedIn`. */
 export const accountOf = (ctx: Context): Account => visitorIn(ctx).account;
 
-/** What was typed on this page when the session turned out to be over, if it was. */
+/** Returns what was typed on this page before the user had to sign in again, if anything. */
 export const typedOf = typedForms.find;
 
 export function createPageKit(parts: {
@@ -95,14 +95,14 @@ export function createPageKit(parts: {
   keptForms: KeptForms;
   demands: Pick<Demands, 'holdsBack' | 'takesPassword'>;
   errorPage: Pick<ErrorPage, 'formIsStale' | 'accountIsBusy'>;
-  /** Follows those that found the form to be ours. */
+  /** Runs after the form token was checked. */
   keepAnswer: Middleware;
 }): PageKit {
   const { render, notices, pageToClient, forms, clock, accounts, sessions, signIns } = parts;
   const { checkPassword, offered, keptForms, demands, errorPage } = parts;
   const { upstream, passkeys } = offered;
 
-  /** For whom the page was drawn: nobody else sees it. @returns its name. */
+  /** Keeps what was typed, for the account of the form only. @returns the name for `look`. */
   async function keepTyped(ctx: Context): Promise<string | undefined> {
     const owner = forms.ownerOfForm(ctx);
     const typed = [...formOf(ctx)].filter(([name]) => TYPED_FIELDS.includes(name));
@@ -120,7 +120,7 @@ export function createPageKit(parts: {
     if (!visitor) return askToSignIn(ctx);
     if (await demands.holdsBack(ctx, visitor)) return seeOther(ctx, STRONGER);
     if (ctx.query.form !== undefined) await findTyped(ctx, visitor.account);
-    // Whoever visits pages is not idle, with JavaScript or without. What a page listens to, is no visit.
+    // A user who opens pages is not idle, even without JavaScript. An event stream is not a visit.
     const isVisit = ctx.method === 'GET' && ctx.get('accept') !== 'text/event-stream';
     if (isVisit) await sessions.keepAlive(ctx);
     try {
@@ -136,7 +136,7 @@ export function createPageKit(parts: {
     seeOther(ctx, loginPath(ctx.path, form));
   }
 
-  /** After `requireSignedIn`. */
+  /** Runs after `requireSignedIn`. */
   const ownFormStep = (redraw: Redraw | undefined): Middleware =>
     async function requireOwnForm(ctx, next) {
       const visitor = visitorIn(ctx);
@@ -154,7 +154,7 @@ export function createPageKit(parts: {
       await redraw.draw(ctx, `${why} Nothing was done: send it again if you mean it.`);
     };
 
-  /** A form that had to be refused because too many wait is drawn again with what was typed. */
+  /** Renders a form again if it was refused because the account has too many pending requests. */
   async function answeringBusy(
     ctx: Context,
     next: Next,
@@ -170,7 +170,7 @@ export function createPageKit(parts: {
     }
   }
 
-  /** @returns how they did, or why it did not count; undefined for who was not asked yet. */
+  /** @returns the method and its problem, if any; undefined if the user was not asked yet. */
   async function proofIn(
     ctx: Context,
     form: URLSearchParams,
@@ -187,7 +187,7 @@ export function createPageKit(parts: {
     const { email, id: accountId } = account;
     const checked = await checkPassword(ctx, { email, password, accountId });
     if (typeof checked !== 'string') return { method: 'password' };
-    // Of an email address nobody was asked.
+    // Do not mention the email address: the user was not asked for it.
     return { method: 'password', problem: isPaused(ctx) ? checked : 'This is not your password.' };
   }
 
@@ -208,7 +208,7 @@ export function createPageKit(parts: {
     }
     const ways = await upstream.waysOf(account);
     const hasPasskey = (await passkeys?.has(account)) ?? false;
-    // Its form can end at a provider.
+    // The form of this page can redirect to a provider.
     if (ways.length > 0) await pageToClient(ctx, async () => {});
     await render(ctx, 'confirm-password', {
       action: ctx.url,
@@ -225,7 +225,7 @@ export function createPageKit(parts: {
     });
   }
 
-  /** The form is not sent on from there: what was typed is drawn again, for its person to send. */
+  /** The form is not sent afterwards: the page shows what was typed, for the user to send it. */
   async function confirmThere(ctx: Context, way: string): Promise<void> {
     const form = await keepTyped(ctx);
     await upstream.begin(ctx, way, {
@@ -250,6 +250,6 @@ export function createPageKit(parts: {
   };
 }
 
-/** Where a form stands. What it was about may be nothing to somebody else: their own list, then. */
+/** Returns the page of a form; for another user, the list above it, which they have, too. */
 const pageOf = ({ path }: Context, isTheirs: boolean): string =>
   isTheirs ? path : path.split('/', 3).join('/');

@@ -1,4 +1,4 @@
-/** The page for everything that went wrong: what happened, what to do, a reference. */
+/** The page for all errors: what happened, what to do, and a reference. */
 import type { Context } from 'koa';
 import { formOf } from '../../provider/form.ts';
 import type { AuthorizationRefusal } from '../../provider/provider.ts';
@@ -12,16 +12,15 @@ declare module '../view-data.ts' {
 }
 
 interface ErrorView {
-  /** The HTTP status, shown small. */
   readonly status: number;
   readonly heading: string;
   readonly explanation: string;
   readonly advice: string;
-  /** What was filled in and is not done, so that it is not lost. */
+  /** What was typed into a form that was not accepted, so that it is not lost. */
   readonly typed: readonly { readonly label: string; readonly value: string }[];
-  /** For the owner of the client. */
+  /** Only for the owner of the client. */
   readonly nearMiss?: NearMiss;
-  /** Ways on; the first is the one most people want. */
+  /** Where to go on; the first link is what most users want. */
   readonly links: readonly { readonly href: string; readonly label: string }[];
   readonly requestId: string;
 }
@@ -39,7 +38,7 @@ const ACCOUNT_BUSY: ErrorText = {
   links: [PROFILE],
 };
 
-/** By HTTP status, for a person who cannot know more than that. */
+/** General texts by HTTP status. */
 const TEXTS: Readonly<Record<number, ErrorText>> = {
   400: {
     heading: 'This request cannot be understood',
@@ -77,7 +76,7 @@ const TEXTS: Readonly<Record<number, ErrorText>> = {
   },
 };
 
-/** A form of ours without its cookie. */
+/** For a form of ours without its cookie. */
 const COOKIES: ErrorText = {
   heading: 'This form could not be accepted',
   explanation:
@@ -93,7 +92,7 @@ const UNEXPECTED: ErrorText = {
     'Try again. If it happens again, tell whoever runs this service, with the reference below.',
 };
 
-/** What the engine refuses without sending the person back to the client. */
+/** For authorization requests that are refused without a redirect to the client. */
 const AUTHORIZATION_TEXTS: Readonly<Record<string, ErrorText>> = {
   invalid_client: {
     heading: 'This app is not known here',
@@ -117,7 +116,7 @@ const AUTHORIZATION_TEXTS: Readonly<Record<string, ErrorText>> = {
   },
 };
 
-/** To the owner of the client. */
+/** For the owner of the client. */
 const OWN_REDIRECT_URI: ErrorText = {
   heading: 'This app asked to send you to an unknown address',
   explanation:
@@ -126,7 +125,7 @@ const OWN_REDIRECT_URI: ErrorText = {
     'Register the URI that was sent, or send the one that is registered, character by character.',
 };
 
-/** A client of a suspended owner. */
+/** For a client of a suspended owner. */
 const PROVIDER_SUSPENDED: ErrorText = {
   heading: 'This app cannot ask you at the moment',
   explanation: 'The account of whoever provides it is suspended here, so it gets no new approvals.',
@@ -135,19 +134,19 @@ const PROVIDER_SUSPENDED: ErrorText = {
 };
 
 export interface ErrorPage {
-  /** Answers with the page for an HTTP status. */
+  /** Answers with the general page for an HTTP status. */
   show(ctx: Context, status: number): Promise<void>;
-  /** Answers with what another page has to say of it. */
+  /** Answers with the text of another page. */
   say(ctx: Context, status: number, text: ErrorText): Promise<void>;
   showAuthorizationError(ctx: Context, refusal: AuthorizationRefusal): Promise<void>;
-  /** Answers for an interaction that was used or has expired; `restart` begins the request again. */
+  /** Answers for a used or expired interaction. @param restart the URL that repeats the request. */
   requestIsOver(ctx: Context, restart?: string | undefined): Promise<void>;
-  /** Answers a form that was refused because too many of the same person's wait, with what was typed. */
+  /** Answers a form whose account has too many pending requests, and shows what was typed. */
   accountIsBusy(ctx: Context): Promise<void>;
   /**
-   * Answers a form that was drawn for another account, or in another session of this one.
+   * Answers a form that was rendered for another account, or in another session of this one.
    *
-   * @param now the name of who is signed in now, and where they go on.
+   * @param now the name of the signed-in user, and where to go on.
    */
   formIsStale(
     ctx: Context,
@@ -155,7 +154,7 @@ export interface ErrorPage {
   ): Promise<void>;
 }
 
-/** Of these fields a page that cannot be drawn again tells what was typed: no secret is among them. */
+/** The fields, none of them secret, that the error page of a refused form shows. */
 const TYPED: Readonly<Record<string, string>> = { name: 'Name', redirect_uris: 'Redirect URI' };
 
 export function createErrorPage(
@@ -247,7 +246,7 @@ const typedIn = (ctx: Context): ErrorView['typed'] =>
     return label === undefined ? [] : [{ label, value }];
   });
 
-/** As the browser says itself. Scheme and host are those of the issuer, whatever was asked for. */
+/** True if `Sec-Fetch-Site` or `Origin` is another site. Koa's scheme and host are the issuer's. */
 function isFromElsewhere(ctx: Context): boolean {
   const site = ctx.get('sec-fetch-site');
   const origin = ctx.get('origin');

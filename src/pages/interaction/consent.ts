@@ -1,4 +1,4 @@
-/** The consent step of an authorization request: may this client act for this person? */
+/** The consent step of an authorization request: may this client act for this user? */
 import type { Context } from 'koa';
 import type { Access } from '../../accounts/access/access.ts';
 import {
@@ -18,7 +18,7 @@ import { type BarredThere, barsInWords, changesInWords, reachedInWords } from '.
 
 declare module '../view-data.ts' {
   interface ViewData {
-    /** After the decision, where an app on the device gets the answer. */
+    /** Shown after the decision if an app on the device receives the answer. */
     readonly 'handed-over': { readonly name: string; readonly url: string };
     readonly consent: {
       readonly action: string;
@@ -27,9 +27,9 @@ declare module '../view-data.ts' {
         /** The owner's name, or 'the operator'. */
         readonly providedBy: string;
         readonly providedByOperator: boolean;
-        /** The operator looked at it. */
+        /** True if the operator verified the client. */
         readonly isVerified: boolean;
-        /** Pages of whoever provides it, with the host each is at. */
+        /** Pages of the client's provider, each with its host. */
         readonly links: readonly {
           readonly label: string;
           readonly host: string;
@@ -43,26 +43,26 @@ declare module '../view-data.ts' {
         readonly uri: string;
       };
       readonly organizations: readonly ReachedOrganization[];
-      /** Organizations of the person that do not let the client in. */
+      /** The user's organizations that block the client. */
       readonly bars: readonly BarredThere[];
-      /** What the page shows, sealed: it is what Approve stands for. */
+      /** What the page shows, signed: the *Approve* button approves exactly this. */
       readonly shown: string;
-      /** The person approved this client before and is asked again. */
+      /** True if the user approved this client before and is asked again. */
       readonly isRepeat: boolean;
-      /** What is different from then, each a clause; the rest is marked where it stands. */
+      /** What changed since then, as clauses; the list of organizations marks its changes, too. */
       readonly since: readonly string[];
-      /** How many of those are not told. */
+      /** The number of clauses that are left out. */
       readonly more: number;
-      /** Sentences: what is different from the page they approved a moment ago, if it is. */
+      /** What changed since the user approved this page a moment ago, as sentences. */
       readonly changes: readonly string[];
     };
   }
 }
 
 const OPERATOR = 'the operator';
-/** More than these nobody reads before a decision. */
-const MOST_CLAUSES = 6;
-/** The hidden field with what the page showed, sealed. */
+/** Users do not read more before a decision. */
+const MAX_CLAUSES = 6;
+/** The hidden field with what the page showed, signed. */
 export const SHOWN_FIELD = 'shown';
 
 export type ConsentSteps = ReturnType<typeof createConsentSteps>;
@@ -77,7 +77,7 @@ export function createConsentSteps(parts: {
 }) {
   const { kit, access, connections, interactions, seals, upstream } = parts;
   return {
-    /** `GET /interaction/:uid` while it waits for a decision. */
+    /** Answers `GET /interaction/:uid` while it waits for a decision. */
     async show(ctx: Context, interaction: PendingConsent): Promise<void> {
       const { uid, client, account, redirectUri, askedBefore } = interaction;
       const accountId = account.id;
@@ -107,19 +107,19 @@ export function createConsentSteps(parts: {
         organizations: organizations.map(reachedInWords),
         bars: barsInWords(bars, all),
         isRepeat: earlier !== undefined,
-        since: since.slice(0, MOST_CLAUSES),
-        more: Math.max(0, since.length - MOST_CLAUSES),
+        since: since.slice(0, MAX_CLAUSES),
+        more: Math.max(0, since.length - MAX_CLAUSES),
         changes: askedBefore ? changesOf(askedBefore, asked) : [],
       });
     },
 
-    /** `POST /interaction/:uid` while it waits for a decision. */
+    /** Answers `POST /interaction/:uid` while it waits for a decision. */
     async submit(ctx: Context, interaction: PendingConsent): Promise<void> {
       const form = formOf(ctx);
       switch (form.get('decision')) {
         case 'approve': {
           const asked = seals.open<Asked>(form.get(SHOWN_FIELD) ?? '');
-          // An approval of nothing that this page has shown: ask.
+          // This page did not show what was approved: ask again.
           if (asked?.interaction !== interaction.uid) return seeOther(ctx, ctx.path);
           return seeOther(ctx, await interactions.approve(ctx, asked));
         }
@@ -129,14 +129,14 @@ export function createConsentSteps(parts: {
           upstream.askWho(ctx);
           return seeOther(ctx, await interactions.switchAccount(ctx));
         default:
-          // No button was pressed that this page has: ask again.
+          // Not a button of this page: ask again.
           return seeOther(ctx, ctx.path);
       }
     },
   };
 }
 
-/** In clauses: what is different from the last approval. */
+/** Lists what changed since the last approval, as clauses. */
 function sinceThen(
   before: ConnectedConsent,
   now: Asked,
@@ -164,11 +164,11 @@ const linksOf = ({ links }: Client) =>
     return url === undefined ? [] : [{ label: LABELS[kind], host: new URL(url).host, url }];
   });
 
-/** In sentences: what is different from what was approved. */
+/** Lists what changed since the page was approved, as sentences. */
 function changesOf(before: Asked, now: Asked): string[] {
   const sentences: string[] = [];
   if (before.isVerified && !now.isVerified) sentences.push('It is no longer marked as verified.');
-  // A node of the version before sealed none.
+  // A node of the previous version does not include links.
   if (!isSameLinks(before.links ?? {}, now.links)) sentences.push('Its links were changed.');
   if (before.name !== now.name) sentences.push(`It was called “${before.name}”.`);
   if (before.providedBy !== now.providedBy) {
@@ -178,7 +178,7 @@ function changesOf(before: Asked, now: Asked): string[] {
   if (added.length > 0) sentences.push(`It may now send you to ${added.join(', ')} as well.`);
   const removed = before.hosts.filter((host) => !now.hosts.includes(host));
   if (removed.length > 0) sentences.push(`It no longer sends you to ${removed.join(', ')}.`);
-  // Approved in another tab, it has one, and was not disconnected.
+  // Undefined without a connection: an approval in another tab (1) is not a disconnection.
   if ((now.generation ?? 1) > (before.generation ?? 1)) sentences.push('It was disconnected.');
   return sentences;
 }

@@ -1,4 +1,4 @@
-/** What the pages of one client print, but for its form. */
+/** The data that the pages of one client print, except its form. */
 import type { Moment } from '../words/moment.ts';
 import type { KeptTokens } from './test-run.ts';
 import type { ClientFormView } from './view.ts';
@@ -14,23 +14,23 @@ declare module '../view-data.ts' {
         readonly lastUsed: Moment | undefined;
       };
       readonly connectUrl: string;
-      /** Absent where there are none. */
+      /** Undefined if there are none. */
       readonly problems:
         | {
             readonly url: string;
             readonly latest: Pick<ClientProblemGroup, 'error' | 'cause' | 'last'>;
-            /** Other causes. */
+            /** The number of other causes. */
             readonly others: number;
           }
         | undefined;
-      /** Since somebody began to look, the newest first. */
+      /** The requests since the owner began to watch them, newest first. */
       readonly requests: readonly ShownRequest[];
       readonly requestsUrl: string;
     };
     readonly 'oauth-client-connect': ClientPage &
       ClientConnectionView & {
         readonly id: string;
-        /** Absent for a client that sends nobody here, and while it is suspended. */
+        /** Undefined for a client that does not redirect users here, and while it is suspended. */
         readonly test: ClientTestForm | undefined;
       };
     readonly 'oauth-client-created': ClientConnectionView & {
@@ -47,12 +47,12 @@ declare module '../view-data.ts' {
       readonly deleteUrl: string;
     };
     readonly 'oauth-client-secrets': ClientPage & {
-      /** What was refused. */
+      /** Why a change was refused. */
       readonly problem: string | undefined;
       readonly live: readonly SecretRow[];
-      /** Absent while there is no room for another secret. */
+      /** Undefined while the client has the maximum number of secrets. */
       readonly rotateUrl: string | undefined;
-      /** Absent while there is only one, which cannot be removed. */
+      /** Undefined while there is only one, which cannot be removed. */
       readonly removeUrl: string | undefined;
     };
     readonly 'oauth-client-problems': ClientPage & {
@@ -62,19 +62,19 @@ declare module '../view-data.ts' {
     readonly 'oauth-client-test': {
       readonly client: { readonly name: string; readonly url: string };
       readonly form: ClientTestForm;
-      /** Absent before a test, and some minutes after one. */
+      /** Undefined before a test, and some minutes after one. */
       readonly result: ClientTestResultView | undefined;
-      /** Of a test that keeps them, once. */
+      /** The tokens of a test that keeps them, shown only once. */
       readonly tokens: KeptTokensView | undefined;
-      /** A result was asked for that is not kept any more. */
+      /** True if the requested result is no longer kept. */
       readonly isGone: boolean;
-      /** What a resource server is told about the person; empty where nothing was issued. */
+      /** What a resource server learns about the user; empty if nothing was issued. */
       readonly organizations: readonly ReachedOrganization[];
     };
   }
 }
 
-/** Around each page of one client. */
+/** The heading and tabs around each page of one client. */
 export interface ClientHead {
   readonly name: string;
   readonly isSuspended: boolean;
@@ -82,7 +82,7 @@ export interface ClientHead {
     readonly url: string;
     readonly label: string;
     readonly isCurrent: boolean;
-    /** Of what is there; absent where nobody counts. */
+    /** The number of entries on the page; undefined for pages that show no number. */
     readonly count?: number;
   }[];
 }
@@ -95,33 +95,33 @@ interface ClientPage {
 /** One request of a client, on the page and in its stream. */
 export interface ShownRequest {
   readonly at: Moment;
-  /** To the second, with its zone. */
+  /** To the second, with the time zone. */
   readonly time: string;
   readonly step: string;
   readonly outcome: string;
   readonly isRefused: boolean;
-  /** Empty where the outcome says it all. */
+  /** Empty if it adds nothing to the outcome. */
   readonly cause: string;
   readonly requestId: string;
 }
 
-/** What a client is connected with. */
+/** The data with which a developer connects a client. */
 export interface ClientConnectionView {
-  /** What a library asks for beside the client ID and the secret. */
+  /** What a library needs in addition to the client ID and the secret. */
   readonly endpoints: readonly { readonly label: string; readonly url: string }[];
-  /** Absent where the operator names none. */
+  /** Undefined if the operator configured none. */
   readonly api: { readonly url: string; readonly query: string } | undefined;
-  /** Host and port of a redirect URI on the person's own computer; absent where none is. */
+  /** Host and port of a redirect URI on the user's own computer, if there is one. */
   readonly localAddress: string | undefined;
-  /** A whole `.env`. */
+  /** A complete `.env` file. */
   readonly environment: string;
-  /** None for a client without a secret, or one that sends nobody here. */
+  /** Empty for a client without a secret, or one that does not redirect users here. */
   readonly snippets: readonly ClientSnippet[];
-  /** Of the programs, where the client has no address that they could wait at. */
+  /** The redirect URI of the programs, if the client has none at which they could listen. */
   readonly toRegister: { readonly uri: string; readonly action: string } | undefined;
 }
 
-/** A program in one language, to be copied and run. */
+/** A program in one language to copy and run. */
 export interface ClientSnippet {
   readonly name: string;
   readonly code: string;
@@ -135,7 +135,7 @@ export interface SecretRow {
   readonly isSafeToRemove: boolean;
 }
 
-/** Refused requests with one cause. */
+/** Refused requests with the same cause. */
 export interface ClientProblemGroup {
   readonly count: number;
   readonly first: Moment;
@@ -143,25 +143,25 @@ export interface ClientProblemGroup {
   /** `Authorize` or `Token`. */
   readonly step: string;
   readonly error: string;
-  /** Absent for an error without a page of its own. */
+  /** Undefined for an error without a page. */
   readonly errorUrl: string | undefined;
   readonly cause: string;
-  /** In words; absent at the authorize step. */
+  /** In words; undefined at the authorize step. */
   readonly authMethod: string | undefined;
-  /** What was sent, unasked: there are none. */
+  /** The `scope` that was sent, although this service has no scopes. */
   readonly scope: string | undefined;
   readonly redirectUri: SentRedirectUri | undefined;
-  /** Of the latest. */
+  /** The id of the latest request. */
   readonly requestId: string;
-  /** What was sent, where registering it would mend it. */
+  /** The redirect URI that was sent, if registering it would fix the problem. */
   readonly toRegister: string | undefined;
 }
 
 export interface SentRedirectUri {
   readonly sent: readonly UriPart[];
-  /** The nearest that is registered; absent where nothing is to be compared. */
+  /** The nearest registered URI; undefined if there is nothing to compare. */
   readonly nearest: readonly UriPart[] | undefined;
-  /** In words, each a sentence. */
+  /** Sentences. */
   readonly differences: readonly string[];
 }
 
@@ -170,25 +170,24 @@ export interface UriPart {
   readonly isMarked: boolean;
 }
 
-/** The form that begins a test. */
+/** The form that starts a test. */
 export interface ClientTestForm {
   readonly action: string;
-  /** Otherwise the client has none to type. */
   readonly needsSecret: boolean;
   readonly problem: string | undefined;
-  /** As it was sent before. */
+  /** The value that was sent before. */
   readonly keepsTokens: boolean;
-  /** How long a test may take, and its result is kept: `5 minutes`. */
+  /** How long a test may take, and for how long its result is kept: `5 minutes`. */
   readonly keptFor: string;
 }
 
 export interface KeptTokensView extends KeptTokens {
-  /** Refreshed or not: `70 minutes`. */
+  /** How long they are valid, refreshed or not: `70 minutes`. */
   readonly goodFor: string;
 }
 
 export interface ClientTestResultView {
-  /** Nothing was revoked at the end. */
+  /** True if the tokens were not revoked at the end. */
   readonly isKept: boolean;
   readonly isPassed: boolean;
   readonly summary: string;

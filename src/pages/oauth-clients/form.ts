@@ -1,4 +1,4 @@
-/** The form for the name and the redirect URIs of a client: reading it, and drawing it again. */
+/** Reads and renders the form for the name and the redirect URIs of a client. */
 import { createHash } from 'node:crypto';
 import type { Problem, Refusal } from '../../base/refusal.ts';
 import { type Client, redirectsPeople } from '../../clients/client.ts';
@@ -11,15 +11,15 @@ import {
 } from '../../clients/client-rules.ts';
 import type { ClientFormView, RedirectUriRow } from './view.ts';
 
-/** What was typed, without the rows that were left empty. */
+/** What was typed, without empty rows. */
 export interface TypedClient extends ClientChanges {
-  /** A button for the rows was pressed, not the one that sends the form. */
+  /** `sent` by the submit button; otherwise by a button that removes or adds a row. */
   readonly rows: 'sent' | 'changed' | 'one more';
-  /** What the client was when the form was drawn (`stampOf`); absent for a new client. */
+  /** `stampOf` the client when the form was rendered; undefined for a new client. */
   readonly drawnFrom?: string | undefined;
 }
 
-/** Any other field is nobody's business: what a client is, no form can change. */
+/** Ignores all other fields: no form can change, for example, the kind of a client. */
 export function readClientForm(form: URLSearchParams, { kind }: Pick<Client, 'kind'>): TypedClient {
   const removed = form.get('remove');
   const entered = redirectsPeople(kind) ? form.getAll('redirect_uris') : [];
@@ -33,8 +33,8 @@ export function readClientForm(form: URLSearchParams, { kind }: Pick<Client, 'ki
 }
 
 /**
- * What of a client the form changes, as a field of that form: a digest of the name, and one of each
- * redirect URI. The URIs themselves, twice, would be more than a form may hold.
+ * Returns, for a hidden field, a digest of the name and of each redirect URI. The URIs themselves
+ * would, sent twice, exceed the maximum size of a form.
  */
 export const stampOf = ({ name, redirectUris }: Pick<Client, 'name' | 'redirectUris'>): string =>
   [name, ...redirectUris].map(digestOf).join('.');
@@ -42,20 +42,20 @@ export const stampOf = ({ name, redirectUris }: Pick<Client, 'name' | 'redirectU
 const digestOf = (value: string): string =>
   createHash('sha256').update(value).digest('base64url').slice(0, 12);
 
-/** What was changed by another tab or person after the form was drawn, with what was typed kept. */
+/** What was typed, merged with changes from another tab or user since the form was rendered. */
 export interface MergedClient {
   readonly typed: TypedClient;
   /** Sentences. */
   readonly changes: readonly string[];
 }
 
-/** @returns undefined where the client is still what the form was drawn from. */
+/** @returns undefined if the client was not changed since the form was rendered. */
 export function mergeChanges(
   typed: TypedClient,
   client: Pick<Client, 'name' | 'redirectUris'>,
 ): MergedClient | undefined {
   const { drawnFrom } = typed;
-  // A node of the version before draws none.
+  // A node of the previous version renders forms without this field.
   if (drawnFrom === undefined || drawnFrom === stampOf(client)) return undefined;
   const [nameBefore, ...urisBefore] = drawnFrom.split('.');
   const urisNow = client.redirectUris.map(digestOf);
@@ -81,10 +81,10 @@ export function mergeChanges(
   };
 }
 
-/** What is wrong with it, by the rules of its kind. */
+/** The problems of a form, by the rules of the client's kind. */
 export interface ClientFormFindings {
   readonly name: readonly Problem[];
-  /** Those without `index` are about the list. */
+  /** Problems without `index` are about the whole list. */
   readonly redirectUris: readonly Problem[];
 }
 
@@ -103,7 +103,7 @@ export function checkClientForm(
   };
 }
 
-/** What a refusal says of the name belongs to its field. */
+/** Assigns a refusal that is only about the name to the name's field. */
 export function refusedForm({ problems, message, remedy }: Refusal): RefusedForm {
   const name = problems.filter(({ code }) => code.startsWith('name_'));
   if (name.length === 0 || name.length < problems.length)
@@ -124,9 +124,9 @@ export function clientFormView(
   { kind, isNative }: Pick<Client, 'kind' | 'isNative'>,
   frame: Pick<ClientFormView, 'action' | 'button'> & {
     readonly findings?: ClientFormFindings;
-    /** What is wrong beyond the fields. */
+    /** A problem that belongs to no field. */
     readonly problem?: string | undefined;
-    /** What was changed by another tab or person, under that. */
+    /** Changes from another tab or user, listed below the problem. */
     readonly changes?: readonly string[];
   },
 ): ClientFormView {

@@ -1,4 +1,4 @@
-/** `/profile/oauth-clients/:id/problems`: why requests of a client were refused, and what mends it. */
+/** `/profile/oauth-clients/:id/problems`: why requests of a client were refused, with the fix. */
 import type { Context } from 'koa';
 import { type Client, redirectsPeople } from '../../clients/client.ts';
 import {
@@ -50,12 +50,12 @@ const AUTH_METHODS: Readonly<Record<SeenAuthMethod, string>> = {
   none: 'no client secret',
 };
 
-/** The latest first. Equal ones are one, however often they came. */
+/** Groups equal problems; the group with the latest one comes first. */
 export function problemGroupsOf(
   problems: readonly ClientProblem[],
   client: Pick<Client, 'kind' | 'isNative' | 'redirectUris'>,
 ): ClientProblemGroup[] {
-  // Those that were sent have lost the values of their query, too.
+  // Problems store redirect URIs without the values of their query, so compare without them.
   const registered = client.redirectUris.map(withoutValues);
   const groups = new Map<string, ClientProblem[]>();
   for (const problem of problems) {
@@ -85,9 +85,9 @@ export function problemGroupsOf(
 }
 
 /**
- * Whether registering what was sent is offered with one click. Anybody can send a request with any
- * address, so only of a host that the owner has registered, or of their own computer; and only
- * what is known in full.
+ * True if the page offers to register the sent URI with one click. An attacker can send any URI, so
+ * it must have a host that the owner has registered, or be on the owner's computer, and it must be
+ * known in full.
  */
 function isToRegister(
   { error, redirectUri }: ClientProblem,
@@ -96,7 +96,7 @@ function isToRegister(
   if (error !== 'invalid_redirect_uri' || redirectUri === undefined) return false;
   if (!redirectsPeople(kind) || redirectUris.includes(redirectUri)) return false;
   const { problems } = checkRedirectUris([...redirectUris, redirectUri], { native: isNative });
-  // What was cut, or has lost a value, holds a sign that no URI may.
+  // A URI that was cut, or lost a value, contains a character that no redirect URI may contain.
   if (problems.length > 0) return false;
   const { protocol, host } = new URL(redirectUri);
   return (

@@ -4,29 +4,28 @@ import ejs from 'ejs';
 import { ENDPOINT } from '../../provider/endpoints.ts';
 import type { ClientSnippet } from './client-view.ts';
 
-/** What every program is told about its client. */
+/** The values that a program's template receives. */
 export interface ProgramValues {
   readonly issuer: string;
   readonly clientId: string;
-  /** One that a program can listen at: see `listensAt`. */
+  /** A program can listen there (see `listensAt`). */
   readonly redirectUri: string;
-  /** Absent if the operator names no API. */
+  /** Undefined if the operator configured no API. */
   readonly api: { readonly graphqlUrl: string; readonly exampleQuery: string } | undefined;
 }
 
-/** Where a program listens. */
 interface Listening {
   readonly host: string;
   readonly port: string;
   readonly path: string;
 }
 
-/** Registered for a client that has no redirect URI a program can listen at. */
+/** Suggested for a client without a redirect URI at which a program can listen. */
 export const SUGGESTED_REDIRECT_URI = 'http://127.0.0.1:4000/callback';
 
 /**
- * Where a program on the person's own computer can wait for the code, or undefined. Ports below 1024
- * are for the administrator, and a path and nothing after it is what all libraries send unchanged.
+ * Returns where a program on the user's computer can wait for the code, or undefined. Ports below
+ * 1024 need an administrator, and some libraries change a URI that does not end with its path.
  */
 export function listensAt(redirectUri: string): Listening | undefined {
   const [, host = '', port = '', path = ''] =
@@ -35,20 +34,20 @@ export function listensAt(redirectUri: string): Listening | undefined {
   return { host: host.replace(/[[\]]/g, ''), port, path };
 }
 
-/** In single quotes of a shell. */
+/** Quotes for a shell. */
 export const inShell = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
 
-/** In single quotes of JavaScript and of Python: both read everything that JSON escapes. */
+/** Quotes for JavaScript and Python, which both understand all escapes of JSON. */
 const inSingleQuotes = (text: string): string =>
   `'${JSON.stringify(text).slice(1, -1).replaceAll('\\"', '"').replaceAll("'", "\\'")}'`;
 
-/** In double quotes of Go, Java and C#: all of them read everything that JSON escapes. */
+/** Quotes for Go, Java and C#, which all understand all escapes of JSON. */
 const inDoubleQuotes = (text: string): string => JSON.stringify(text);
 
-/** In single quotes of PHP and of Ruby, where nothing else is special. */
+/** Quotes for PHP and Ruby, in which only the quote and the backslash are special. */
 const inPlainQuotes = (text: string): string => `'${text.replace(/[\\']/g, '\\$&')}'`;
 
-/** RFC 3986 §2.3: only unreserved characters stay, so that neither a shell nor curl reads the rest. */
+/** Keeps only unreserved characters (RFC 3986 §2.3): no other is safe from a shell or curl. */
 const percentEncoded = (text: string): string =>
   encodeURIComponent(text).replace(
     /[!'()*]/g,
@@ -63,7 +62,7 @@ const PATHS = {
 
 const TEMPLATES = new URL('../../../views/programs/', import.meta.url);
 
-/** `quote` makes a string literal of the program's language, `comment` begins one of its comments. */
+/** `quote` makes a string literal of the language; `comment` starts a comment. */
 type Language = readonly [
   name: string,
   file: string,
@@ -83,7 +82,7 @@ const LANGUAGES: readonly Language[] = [
   ['Ruby', 'try.rb', inPlainQuotes, '#'],
 ];
 
-// Read once, when the service starts: a missing or malformed template stops the start.
+// Compiled once, at startup: a missing or malformed template makes the start fail.
 const preparation = compile('preparation.ejs', String);
 const programs = LANGUAGES.map(([name, file, quote, comment]) => ({
   name,

@@ -1,4 +1,4 @@
-/** `/profile/oauth-clients/:id/secrets`: those a client has, a second one, and the end of the first. */
+/** `/profile/oauth-clients/:id/secrets`: lists a client's secrets, adds a second, removes one. */
 import type { Context } from 'koa';
 import type { ShownOnce } from '../../accounts/shown-once.ts';
 import type { Clock } from '../../base/clock.ts';
@@ -56,7 +56,7 @@ export function clientSecretsPage(parts: {
     return draw(ctx);
   };
 
-  /** Draws the page again with what was refused; nothing was changed. */
+  /** Renders the page again with the problem; nothing was changed. */
   async function drawRefusal(ctx: Context, error: unknown): Promise<void> {
     if (!(error instanceof Refusal)) throw error;
     ctx.status = 422;
@@ -77,11 +77,10 @@ export function clientSecretsPage(parts: {
     }
   }
 
-  /** `?secret_id=…` */
   async function askToRemoveSecret(ctx: Context): Promise<void> {
     const client = ownClientOf(ctx);
     const { secret_id: id } = ctx.query;
-    // Whoever had to sign in before a button worked comes back without it.
+    // After a re-login the query string is missing: go back to the list.
     if (id === undefined || client.secrets.length < 2) return seeOther(ctx, partOf(client));
     const secret = secretRowsOf(client.secrets, clock()).find((row) => row.id === id);
     if (!secret) ctx.throw(404, 'no such secret of this client');
@@ -110,7 +109,7 @@ export function clientSecretsPage(parts: {
     }
   }
 
-  /** Whoever had to sign in before a button worked comes back with GET, to press it again. */
+  /** Users who had to sign in first return with GET and press the button again. */
   const backToSecrets = (ctx: Context): void => seeOther(ctx, partOf(ownClientOf(ctx)));
 
   return [
@@ -122,7 +121,7 @@ export function clientSecretsPage(parts: {
   ];
 }
 
-/** Whether something would stop. */
+/** Says when the secret was last used, and whether removing it could break something. */
 function lastUseOf(secret: SecretRow): Pick<ConfirmView, 'warning' | 'consequences'> {
   const { lastFour, lastUsed, created, isSafeToRemove } = secret;
   const what = `gate_cs_…${lastFour}`;
@@ -137,10 +136,10 @@ function lastUseOf(secret: SecretRow): Pick<ConfirmView, 'warning' | 'consequenc
   return { warning, consequences: [end] };
 }
 
-/** Milliseconds. What runs once a day has used the newer secret by then. */
-const UNUSED_LONG = 86_400_000;
+/** One day: a job that runs daily has used the newer secret by then. */
+const UNUSED_MS = 86_400_000;
 
-/** The newest first. */
+/** Newest first. */
 function secretRowsOf(secrets: readonly ClientSecret[], now: number): SecretRow[] {
   return secrets.toReversed().map((secret) => ({
     id: secret.id,
@@ -148,8 +147,8 @@ function secretRowsOf(secrets: readonly ClientSecret[], now: number): SecretRow[
     created: momentOf(secret.createdAt),
     lastUsed: momentOrNothing(secret.lastUsedAt),
     isSafeToRemove:
-      now - lastSeen(secret) >= UNUSED_LONG &&
-      // Of a client that rests, the one to keep is the one that was needed last.
+      now - lastSeen(secret) >= UNUSED_MS &&
+      // If no secret was used lately, the most recently used one is never safe to remove.
       secrets.some((other) => lastSeen(other) > lastSeen(secret)),
   }));
 }
@@ -161,7 +160,7 @@ const lastSeen = ({ lastUsedAt, createdAt }: ClientSecret): number =>
 export interface ShownSecret {
   readonly clientId: string;
   readonly value: string;
-  /** Or else it was added to a client that has another one in use. */
+  /** False if the secret was added to a client that already has one. */
   readonly isOfNewClient: boolean;
 }
 
@@ -175,7 +174,7 @@ export function clientCreatedPage(parts: {
   const { kit, own, shownOnce, issuer, api } = parts;
 
   async function take(ctx: Context): Promise<ShownSecret | undefined> {
-    // A look at the headers alone would use up what nobody then sees.
+    // HEAD must not consume the one-time secret.
     if (ctx.method !== 'GET') return undefined;
     const once = String(ctx.query.once ?? '');
     const shown = await shownOnce.take<ShownSecret>(accountOf(ctx).id, once);

@@ -1,4 +1,4 @@
-/** `/profile/oauth-clients/:id/settings`: what people see of a client, and where they come back to. */
+/** `/profile/oauth-clients/:id/settings`: the name and the redirect URIs of a client. */
 import type { Context, Next } from 'koa';
 import { Refusal } from '../../base/refusal.ts';
 import type { ClientRegistry } from '../../clients/client-registry.ts';
@@ -57,7 +57,7 @@ export function clientSettingsPage(parts: {
     });
   }
 
-  /** With what was sent. Nobody else has this client. */
+  /** Only for the owner: no other user has a page of this client. */
   const redraw: Redraw = {
     isForEverybody: false,
     draw: (ctx, problem) =>
@@ -71,7 +71,7 @@ export function clientSettingsPage(parts: {
     return draw(ctx, typed && { typed: readClientForm(typed, ownClientOf(ctx)) });
   }
 
-  /** Goes on with changes that were sent and are fine. */
+  /** Continues with valid changes; any other form is rendered again or needs no change. */
   async function check(ctx: Context, next: Next): Promise<void> {
     const client = ownClientOf(ctx);
     const typed = readClientForm(formOf(ctx), client);
@@ -84,7 +84,7 @@ export function clientSettingsPage(parts: {
     await draw(ctx, { typed, findings });
   }
 
-  /** What was typed, with what was changed by another tab or person meanwhile: nothing is saved. */
+  /** Renders what was typed, merged with changes from another tab or user; saves nothing. */
   async function drawMerged(ctx: Context): Promise<void> {
     const client = ownClientOf(ctx);
     const typed = readClientForm(formOf(ctx), client);
@@ -93,7 +93,7 @@ export function clientSettingsPage(parts: {
     await draw(ctx, { ...merged, problem: CHANGED });
   }
 
-  /** Who may change a redirect URI, gets the codes of other people. */
+  /** Requires a recent sign-in, because a new redirect URI can receive the codes of other users. */
   async function save(ctx: Context): Promise<void> {
     const client = ownClientOf(ctx);
     const typed = readClientForm(formOf(ctx), client);
@@ -107,17 +107,16 @@ export function clientSettingsPage(parts: {
       await kit.notices.tell(ctx, urlOf(client, 'settings'), SAVED);
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
-      // It was changed after the step above had read it: it is read again.
+      // The client was changed after the step above had read it: read it again.
       if (error.code === 'client_changed') return own.requireOwnClient(ctx, () => drawMerged(ctx));
       ctx.status = 422;
       await draw(ctx, { typed, ...refusedForm(error) });
     }
   }
 
-  /** One URI, from a button of another page: `redirect_uri`. */
   const uriToRegister = (ctx: Context): string => formOf(ctx).get('redirect_uri') ?? '';
 
-  /** What may not be registered is shown with what is wrong, as if it had been typed. */
+  /** Shows a URI that is not allowed with its problem, as if it had been typed. */
   async function checkOneMore(ctx: Context, next: Next): Promise<void> {
     const client = ownClientOf(ctx);
     const uris = [...new Set([...client.redirectUris, uriToRegister(ctx)])];
@@ -143,7 +142,7 @@ export function clientSettingsPage(parts: {
     }
   }
 
-  /** Whoever had to sign in before the button worked comes back with GET, to press it again. */
+  /** Users who had to sign in first return with GET and press the button again. */
   const backToClient = (ctx: Context): void => seeOther(ctx, urlOf(ownClientOf(ctx)));
 
   return [
@@ -157,7 +156,7 @@ export function clientSettingsPage(parts: {
 const cameFrom = (ctx: Context): 'connect' | 'problems' =>
   formOf(ctx).get('from') === 'problems' ? 'problems' : 'connect';
 
-/** Nothing is asked and nothing recorded for it. */
+/** True if nothing changed: then no recent sign-in is required and nothing is recorded. */
 const isUnchanged = ({ name, redirectUris }: TypedClient, client: OwnedClient): boolean =>
   normalizeClientName(name) === client.name &&
   redirectUris.length === client.redirectUris.length &&

@@ -1,4 +1,4 @@
-/** The flow of a client, gone through as its own server would: each request with its answer. */
+/** Runs the flow of a client as its own server would, and records each request with its answer. */
 import type { Authorizations } from '../../authorizations/authorization.ts';
 import type { Endings } from '../../authorizations/endings.ts';
 import {
@@ -24,9 +24,9 @@ import {
 export interface TestOutcome {
   readonly outcome: 'passed' | 'denied' | 'stopped';
   readonly steps: readonly TestStep[];
-  /** What the developer came for, where there is an API and it answered as it should. */
+  /** The API's answer, if there is an API and the answer was as expected. */
   readonly apiAnswer?: string;
-  /** Of a test that passed and keeps its tokens. */
+  /** Only for a test that passed and keeps its tokens. */
   readonly tokens?: KeptTokens;
 }
 
@@ -38,24 +38,23 @@ export interface KeptTokens {
 export interface ClientTestRun {
   readonly issuer: string;
   readonly clientId: string;
-  /** Absent for a public client. */
+  /** Undefined for a public client. */
   readonly secret?: string | undefined;
   readonly verifier: string;
   readonly redirectUri: string;
-  /** The query of the authorization request, and the one that the browser came back with. */
+  /** The query of the authorization request; `callback` is the query of its callback. */
   readonly request: URLSearchParams;
   readonly callback: URLSearchParams;
-  /** Seconds. */
-  readonly retryWindow: number;
+  readonly retryWindowSeconds: number;
   readonly postForm: PostForm;
   readonly api: ShownApi | undefined;
-  /** Nothing is revoked where all goes well. */
+  /** True to revoke nothing if the test passes. */
   readonly keepsTokens: boolean;
-  /** Ends the authorization of this refresh token; called at the end, unless its tokens are kept. */
+  /** Ends the authorization of a refresh token; called at the end unless the tokens are kept. */
   end(refreshToken: string): Promise<void>;
 }
 
-/** Finishes a test with the query that the browser came back with. */
+/** Finishes a test with the query of the callback. */
 export type RunClientTest = (test: ClientTest, callback: URLSearchParams) => Promise<TestOutcome>;
 
 export const createClientTestRunner =
@@ -76,7 +75,7 @@ export const createClientTestRunner =
       api,
       callback,
       postForm,
-      retryWindow,
+      retryWindowSeconds: retryWindow,
       redirectUri: clientTests.redirectUri,
       request: clientTests.requestOf(test, callback.get('state') ?? ''),
       async end(refreshToken) {
@@ -87,7 +86,7 @@ export const createClientTestRunner =
     });
   };
 
-/** Stops at the first answer that is not as it should be. */
+/** Stops at the first unexpected answer. */
 async function runClientTest(run: ClientTestRun): Promise<TestOutcome> {
   const authorized = authorizationStep(run);
   const code = run.callback.get('code');
@@ -102,7 +101,7 @@ async function runClientTest(run: ClientTestRun): Promise<TestOutcome> {
 
 function authorizationStep({ issuer, redirectUri, request, callback }: ClientTestRun): TestStep {
   const meaning = MEANINGS[callback.get('error') ?? 'none'];
-  // RFC 9207 §2.4: an answer of another service is not to be believed.
+  // RFC 9207 §2.4: an answer from another issuer must be rejected.
   const isExpected = meaning !== undefined && callback.get('iss') === issuer;
   return {
     title: 'Authorization request',
@@ -167,7 +166,7 @@ async function askEverything(
   }
 }
 
-/** Sends a form with the credentials of the client. */
+/** Returns a function that posts a form with the client's credentials. */
 function posting({ clientId, secret, postForm }: ClientTestRun) {
   const credentials = {
     client_id: clientId,
@@ -180,30 +179,34 @@ function posting({ clientId, secret, postForm }: ClientTestRun) {
   };
 }
 
-function stepsOf({ secret, retryWindow, keepsTokens }: ClientTestRun): (StepName | 'query')[] {
-  // RFC 7662 §2.1: only a client that can prove who it is may ask about a token.
+function stepsOf({
+  secret,
+  retryWindowSeconds,
+  keepsTokens,
+}: ClientTestRun): (StepName | 'query')[] {
+  // RFC 7662 §2.1: only an authenticated client may introspect a token.
   const isConfidential = secret !== undefined;
   return [
     'exchange',
     ...(isConfidential ? (['introspect'] as const) : []),
     'refresh',
-    ...(retryWindow > 0 ? (['retry'] as const) : []),
+    ...(retryWindowSeconds > 0 ? (['retry'] as const) : []),
     'query',
-    ...(keepsTokens ? [] : endOf(retryWindow, isConfidential)),
+    ...(keepsTokens ? [] : endOf(retryWindowSeconds, isConfidential)),
   ];
 }
 
-/** What shows that it is over. A replay has ended it already. */
-const endOf = (retryWindow: number, isConfidential: boolean): readonly StepName[] => [
-  ...(retryWindow > 0 ? [] : (['replay'] as const)),
+/** The steps that show that the authorization ends. A replay has ended it already. */
+const endOf = (retryWindowSeconds: number, isConfidential: boolean): readonly StepName[] => [
+  ...(retryWindowSeconds > 0 ? [] : (['replay'] as const)),
   'revoke',
   ...(isConfidential ? (['introspect_revoked'] as const) : []),
 ];
 
-/** What the answer of a step shows where it is as it should be. */
-const meaningOf = (name: StepName, { retryWindow }: ClientTestRun): string =>
+/** Explains the expected answer of a step. */
+const meaningOf = (name: StepName, { retryWindowSeconds }: ClientTestRun): string =>
   name === 'retry'
-    ? `The same new refresh token as before. For ${durationText(retryWindow)} a lost answer, or two workers at once, do no harm; after that it is a replay and ends the authorization.`
+    ? `The same new refresh token as before. For ${durationText(retryWindowSeconds)} a lost answer, or two workers at once, do no harm; after that it is a replay and ends the authorization.`
     : SHOWN[name];
 
 const SHOWN = {

@@ -1,4 +1,4 @@
-/** `/profile/oauth-clients/:id/test`: the owner of a client goes through its flow, as a person. */
+/** `/profile/oauth-clients/:id/test`: the owner of a client tries its flow in a user's role. */
 import type { Context } from 'koa';
 import type { Access } from '../../accounts/access/access.ts';
 import type { Activity } from '../../accounts/activity/activity.ts';
@@ -18,13 +18,13 @@ import type { ClientTestForm, ClientTestResultView, KeptTokensView } from './cli
 import { CLIENT, type OwnClientPages, ownClientOf, urlOf } from './own-client.ts';
 import type { KeptTokens, RunClientTest, TestOutcome } from './test-run.ts';
 
-/** What is kept for the page that shows it. */
+/** The result that is kept for the page that shows it. */
 interface KeptResult extends Omit<TestOutcome, 'tokens'> {
   readonly clientId: string;
   readonly isKept: boolean;
 }
 
-/** What of the form is drawn again. */
+/** What the form shows again after it was refused. */
 interface SentTestForm {
   readonly problem?: string | undefined;
   readonly keepsTokens?: boolean;
@@ -56,7 +56,7 @@ export function clientTestPage(parts: {
     });
   }
 
-  /** Those of a test that keeps them, once. */
+  /** Returns the tokens of a test that keeps them, only once. */
   async function takeTokens(ctx: Context): Promise<KeptTokensView | undefined> {
     if (ctx.method !== 'GET' || typeof ctx.query.tokens !== 'string') return undefined;
     const tokens = await shownOnce.take<KeptTokens>(accountOf(ctx).id, ctx.query.tokens);
@@ -69,7 +69,7 @@ export function clientTestPage(parts: {
 
   const show = (ctx: Context): Promise<void> => draw(ctx);
 
-  /** Sends the browser to the authorization endpoint, as the client would. */
+  /** Redirects to the authorization endpoint, as the client would. */
   async function begin(ctx: Context): Promise<void> {
     const client = testableClient(ctx);
     const form = formOf(ctx);
@@ -91,7 +91,7 @@ export function clientTestPage(parts: {
   return [get(`${CLIENT}/test`, ...own.page, show), post(`${CLIENT}/test`, ...own.form(), begin)];
 }
 
-/** Where the browser comes back to from a test. */
+/** The redirect URI of tests. */
 export function clientTestCallback(parts: {
   readonly kit: Pick<PageKit, 'requireSignedIn'>;
   readonly clients: Pick<ClientRegistry, 'findByOwner'>;
@@ -102,7 +102,7 @@ export function clientTestCallback(parts: {
 }): Route[] {
   const { kit, clients, activity, clientTests, shownOnce, runTest } = parts;
 
-  /** 404 unless this session began such a test. */
+  /** Answers 404 unless this session started the test. */
   async function finish(ctx: Context): Promise<void> {
     const { id: accountId } = accountOf(ctx);
     const callback = new URLSearchParams(ctx.querystring);
@@ -128,7 +128,7 @@ export function clientTestCallback(parts: {
   return [get(ENDPOINT.clientTest, kit.requireSignedIn, finish)];
 }
 
-/** Those that send nobody through the browser have nothing to test here. */
+/** Throws 404 for a client that uses no redirects: it has no flow to test. */
 function testableClient(ctx: Context): Client {
   const client = ownClientOf(ctx);
   if (!redirectsPeople(client.kind)) ctx.throw(404, 'this client sends nobody here');
@@ -149,7 +149,7 @@ export const testFormOf = (
   keptFor: durationText(LIFETIME_SECONDS),
 });
 
-/** Said before anything begins, as far as it is known then. */
+/** Returns a problem that is known before the test starts. */
 function problemWith(client: Client, secret: string): string | undefined {
   if (client.isSuspended) {
     return 'This client is suspended, so everything it asks for is refused.';

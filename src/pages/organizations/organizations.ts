@@ -1,4 +1,4 @@
-/** `/profile/organizations`: what a person belongs to, and for those in charge who reaches it, and how to end it. */
+/** `/profile/organizations`: a user's organizations; owners and admins end access to them here. */
 import type { Context, Next } from 'koa';
 import type { Access } from '../../accounts/access/access.ts';
 import { isInCharge } from '../../accounts/access/organization-ends.ts';
@@ -28,7 +28,7 @@ export function organizationsPage(parts: {
 }): Route[] {
   const { kit, access, organizationEndings } = parts;
 
-  /** Goes on for its owners and admins (see `inCharge`). To anybody else there is no such organization. */
+  /** Continues for owners and admins (see `inCharge`); throws 404 for all other users. */
   async function requireInCharge(ctx: Context, next: Next): Promise<void> {
     const all = await access.accessOf({ accountId: accountOf(ctx).id });
     const organization = all.find(({ id }) => id === ctx.params.id);
@@ -78,19 +78,19 @@ export function organizationsPage(parts: {
 
   const show = (ctx: Context): Promise<void> => draw(ctx);
 
-  /** The member that the path names; undefined, for Koa's 404, where nobody is. */
+  /** Returns the member that the path names; undefined, and so Koa's 404, if there is none. */
   async function member(ctx: Context) {
     const { people } = await organizationEndings.reachOf(inCharge.get(ctx).id);
     return people.find(({ id }) => id === ctx.params.person);
   }
 
-  /** The same of a client that is listed. */
+  /** Returns the listed client that the path names, or undefined. */
   async function client(ctx: Context) {
     const { clients } = await organizationEndings.reachOf(inCharge.get(ctx).id);
     return clients.find(({ id }) => id === ctx.params.client);
   }
 
-  /** @param end answers whether something ended. */
+  /** @param end returns false if there was nothing to change; then Koa answers 404. */
   async function ending(
     ctx: Context,
     end: (by: InCharge) => Promise<boolean>,

@@ -1,4 +1,4 @@
-/** Everybody and everything that reaches an organization, as its page lists it. */
+/** Lists the people, clients and API keys that reach an organization, for its page. */
 import type { Organization } from '../../accounts/access/reach.ts';
 import type {
   OrganizationReach,
@@ -11,21 +11,20 @@ import { byText, byTime, type ListForm, listOf } from '../lists.ts';
 import { momentOf, momentOrNothing } from '../words/moment.ts';
 import type { ReachFact, ReachPart, ReachRow } from './view.ts';
 
-/** Of each part, where all parts are shown. */
-const FIRST = 10;
-/** Names of those through whom a client reaches it. */
-const NAMES = 3;
+/** Rows of each part if all parts are shown. */
+const MAX_ROWS_PER_PART = 10;
+/** Names of the users through whom a client reaches the organization. */
+const MAX_NAMES = 3;
 
-/** For whom the page is drawn. */
+/** The user who looks at the page, and the request. */
 export interface Looking {
   readonly accountId: string;
   readonly organization: Organization;
-  /** Of the page. */
   readonly url: string;
   readonly query: Parameters<typeof listOf>[1];
 }
 
-/** All four, or the one that the query asks for (`show`). */
+/** Returns all four parts, or the one that the parameter `show` names. */
 export function reachParts(reach: OrganizationReach, looking: Looking): ReachPart[] {
   const all = [
     partOf(PEOPLE, reach.people, looking, personRow(reach, looking)),
@@ -37,7 +36,7 @@ export function reachParts(reach: OrganizationReach, looking: Looking): ReachPar
   return shown.length > 0 ? shown : all;
 }
 
-/** What a part is about, in words, and how its entries are found. */
+/** The texts of a part, and how its rows are searched, filtered and sorted. */
 interface Kind<Row> extends Omit<ListForm<Row>, 'path' | 'kept' | 'idOf'> {
   readonly id: string;
   readonly heading: string;
@@ -55,7 +54,7 @@ function partOf<Row extends { readonly id: string }>(
   const kept = { show: id };
   const whole: ListForm<Row> = { ...form, path: url, kept, idOf };
   const found = listOf(rows, isAlone ? query : {}, whole);
-  const shown = isAlone ? found.rows : found.rows.slice(0, FIRST);
+  const shown = isAlone ? found.rows : found.rows.slice(0, MAX_ROWS_PER_PART);
   return {
     id,
     heading,
@@ -234,10 +233,10 @@ const reached = (count: number, all: number): ReachFact => ({
       : `${count === 0 ? 'None' : count} of ${all}`,
 });
 
-/** `Ada, Grace, Oscar and 12 others` */
+/** Returns `Ada, Grace, Oscar and 12 others`. */
 function through(people: readonly string[]): string {
   if (people.length === 0) return 'Nobody any more';
-  const others = people.length - NAMES;
+  const others = people.length - MAX_NAMES;
   if (others <= 0) return people.join(', ');
-  return `${people.slice(0, NAMES).join(', ')} and ${others} ${others === 1 ? 'other' : 'others'}`;
+  return `${people.slice(0, MAX_NAMES).join(', ')} and ${others} ${others === 1 ? 'other' : 'others'}`;
 }

@@ -1,4 +1,4 @@
-/** `/profile/security/passkeys`: a person's passkeys, and what the script asks browsers for. */
+/** `/profile/security/passkeys`: a user's passkeys, and the options that the script fetches. */
 import type { Context } from 'koa';
 import { browserInWords } from '../../accounts/browser-names.ts';
 import { displayName } from '../../accounts/display-name.ts';
@@ -23,25 +23,25 @@ declare module '../view-data.ts' {
   }
 }
 
-/** To make one, or to call one otherwise. */
+/** The page to create or to rename a passkey. */
 interface PasskeyView {
   readonly heading: string;
-  /** What was done on the way here: confirmed that it is them. */
+  /** Says that the user has just confirmed their identity. */
   readonly notice?: string;
   readonly name: string;
   readonly problem?: string;
   readonly nameProblem?: string;
   readonly action: string;
-  /** Where the script asks for what it is to be made of; absent where it is there. */
+  /** Where the script fetches the creation options; undefined for an existing passkey. */
   readonly optionsUrl?: string;
   readonly button: string;
   readonly cancel: string;
 }
 
-/** What the page of security shows. */
+/** The section of the security page. */
 export interface PasskeyList {
   readonly passkeys: readonly PasskeyRow[];
-  /** Absent where there is no room for another. */
+  /** Undefined if the user has the maximum number. */
   readonly addUrl: string | undefined;
 }
 
@@ -51,16 +51,15 @@ export interface PasskeyRow {
   readonly created: Moment;
   readonly lastUsed: Moment | undefined;
   readonly renameUrl: string;
-  /** Absent for the only way in that the person has. */
+  /** Undefined for the user's only sign-in method. */
   readonly removeUrl: string | undefined;
 }
 
 const PATH = `${SECURITY}/passkeys`;
 const NEW = `${PATH}/new`;
-/** The field in which the script sends what the browser made. */
-const MADE_FIELD = 'made_passkey';
-/** In characters. */
-const LONGEST_NAME = 60;
+/** The form field in which the script sends the new passkey. */
+const NEW_PASSKEY_FIELD = 'made_passkey';
+const MAX_NAME_LENGTH = 60;
 const ADDED = 'Your passkey is added: use it the next time you sign in.';
 const RENAMED = 'The name of the passkey is changed.';
 const REMOVED =
@@ -95,7 +94,7 @@ export function passkeysPage(parts: {
 }): Route[] {
   const { kit, passkeySignIns, passkeys, waysIn, demands, signIns, passwords } = parts;
 
-  /** One of the person who asks; another one is Koa's 404. */
+  /** Returns the user's passkey that the path names; any other is Koa's 404. */
   const ownPasskey = async (ctx: Context): Promise<Passkey | undefined> =>
     (await passkeys.of(accountOf(ctx).id)).find(({ id }) => id === ctx.params.id);
 
@@ -107,7 +106,7 @@ export function passkeysPage(parts: {
     ctx.body = await passkeySignIns.optionsToConfirm(ctx, accountOf(ctx));
   }
 
-  /** The page that asks for them is drawn for a recent sign-in only: drawn again, it asks for one. */
+  /** Requires a recent sign-in, like the page that calls it: reloaded, the page asks to confirm. */
   async function optionsToAdd(ctx: Context): Promise<void> {
     if (await kit.isRecent(ctx)) ctx.body = await passkeySignIns.optionsToAdd(ctx, accountOf(ctx));
     else ctx.throw(403, 'the sign-in is not recent');
@@ -138,11 +137,11 @@ export function passkeysPage(parts: {
 
   async function add(ctx: Context): Promise<void> {
     const form = formOf(ctx);
-    const answer = form.get(MADE_FIELD) ?? '';
-    // Sent by whoever has just confirmed that it is them.
+    const answer = form.get(NEW_PASSKEY_FIELD) ?? '';
+    // Sent by the confirmation of a sign-in, which carries no passkey.
     if (answer === '') return seeOther(ctx, NEW);
     const account = accountOf(ctx);
-    // It is made by now, so a name that cannot be one is no reason to lose it.
+    // The passkey exists already, so an invalid name must not lose it.
     const name = nameFrom(form) ?? defaultName(ctx);
     const added = await passkeySignIns.add(ctx, account, { answer, name });
     if (typeof added === 'string') {
@@ -173,7 +172,7 @@ export function passkeysPage(parts: {
     const name = nameFrom(formOf(ctx));
     if (name === undefined) {
       ctx.status = 422;
-      const problem = `Use 1 to ${LONGEST_NAME} visible characters.`;
+      const problem = `Use 1 to ${MAX_NAME_LENGTH} visible characters.`;
       return draw(ctx, formOf(ctx).get('name') ?? '', problem);
     }
     const isRenamed = await passkeys.rename(accountOf(ctx).id, String(ctx.params.id), name);
@@ -221,11 +220,11 @@ export function passkeysPage(parts: {
   ];
 }
 
-/** Undefined for what cannot be one. */
+/** Returns undefined for an invalid name. */
 function nameFrom(form: URLSearchParams): string | undefined {
   try {
     const name = displayName(form.get('name') ?? '');
-    return [...name].length <= LONGEST_NAME ? name : undefined;
+    return [...name].length <= MAX_NAME_LENGTH ? name : undefined;
   } catch (error) {
     if (error instanceof Refusal) return undefined;
     throw error;

@@ -1,4 +1,4 @@
-/** `/password`: where a one-time link leads, to set a password, or to sign in where there are none. */
+/** `/password`: the page of a one-time link, to set a password, or to sign in without passwords. */
 import type { Context } from 'koa';
 import type { Account } from '../../accounts/account.ts';
 import type { LinkPurpose, PasswordLink, PasswordLinks } from '../../accounts/passwords/links.ts';
@@ -22,26 +22,25 @@ import type { AfterLink, UseLink } from './used-link.ts';
 declare module '../view-data.ts' {
   interface ViewData {
     readonly password: {
-      /** Set for a new account, chosen anew for a forgotten one. */
       readonly heading: string;
       readonly email: string;
       readonly action: string;
-      /** What the link carried: in the form, so that it is in the address no longer. */
+      /** The token of the link: in the form, so that it need not be in the URL. */
       readonly token: string;
-      /** False where nobody has one: then the link signs in. */
+      /** False if the service has no passwords: then the link signs in. */
       readonly setsPassword: boolean;
-      /** Where people of that address sign in without one. */
+      /** Says with which provider users of that email domain sign in without a password. */
       readonly elsewhere: string | undefined;
-      /** What else opens the account or acts for the person. */
+      /** What else opens the account or acts for the user. */
       readonly choices: readonly EndingChoice[];
-      /** A password alone will not let them in as long as they have a passkey or a provider. */
+      /** True if a password alone is not enough while the user has a passkey or a provider. */
       readonly isMoreDemanded: boolean;
       readonly problem: string | undefined;
     };
     readonly 'password-link-over': {
       readonly title: string;
       readonly signInUrl: string;
-      /** Where another link is sent from; absent where no mail is sent. */
+      /** The page that mails another link; undefined if the service sends no mail. */
       readonly forgotPasswordUrl: string | undefined;
     };
   }
@@ -49,7 +48,6 @@ declare module '../view-data.ts' {
 
 export type LinkPage = ReturnType<typeof createLinkPage>;
 
-/** The page that a link opens. */
 export function createLinkPage(parts: {
   readonly kit: PageKit;
   readonly offered: Omit<OfferedMethods, 'passkeys'>;
@@ -80,7 +78,7 @@ export function createLinkPage(parts: {
       });
     },
 
-    /** Used, expired and never made look the same. */
+    /** Shows the same page for used, expired and unknown links. */
     async sayOver(ctx: Context): Promise<void> {
       ctx.status = 410;
       const title = 'This link is over';
@@ -91,8 +89,8 @@ export function createLinkPage(parts: {
 }
 
 /**
- * The token comes in the query, which is never logged. From there it goes to a cookie at once: the
- * address stays in the history of the browser, in its bar and in what people copy. The form has it, too.
+ * The token arrives in the query, which is never logged, and is moved to a cookie at once: the URL
+ * stays in the browser's history and address bar, and in what users copy. The form has it, too.
  */
 export function passwordPage(parts: {
   readonly kit: PageKit;
@@ -113,7 +111,7 @@ export function passwordPage(parts: {
     await linkPage.draw(ctx, link, { token, problem });
   }
 
-  /** Looking does not use the link up, for mail programs look as well. */
+  /** GET does not consume the link, because mail programs fetch links, too. */
   async function show(ctx: Context): Promise<void> {
     const { token } = ctx.query;
     if (token === undefined) return draw(ctx, cookie.get(ctx) ?? '');

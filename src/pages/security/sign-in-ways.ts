@@ -1,4 +1,4 @@
-/** `/profile/security/ways`: how a person signs in, with more ways to add, and to remove. */
+/** `/profile/security/ways`: a user's sign-in methods, and how to add and remove them. */
 import type { Context } from 'koa';
 import type { Passkeys } from '../../accounts/passkeys/passkeys.ts';
 import type { WayHeld, WaysIn } from '../../accounts/ways-in.ts';
@@ -14,7 +14,7 @@ import { accountOf, typedOf } from '../signed-in.ts';
 import { type Moment, momentOf } from '../words/moment.ts';
 
 export interface WaysView {
-  /** There are passwords, and they have one or nothing else. */
+  /** The service has passwords, and the user has one or has no other usable sign-in method. */
   readonly hasPassword: boolean;
   readonly held: readonly {
     readonly id: string;
@@ -22,20 +22,20 @@ export interface WaysView {
     readonly added: Moment;
     readonly lastUsed: Moment | undefined;
     readonly isUnused: boolean;
-    /** The page that asks before it is removed; absent for the only way that lets them in. */
+    /** The page that confirms its removal; undefined for the user's only usable sign-in method. */
     readonly removeUrl: string | undefined;
   }[];
-  /** Providers that they may link. */
+  /** Providers that the user can link. */
   readonly linkable: readonly WayIn[];
   readonly linkUrl: string;
-  /** Where they may choose a password once it is confirmed that it is them; empty where nowhere. */
+  /** Providers with which the user can confirm their identity to choose a new password. */
   readonly resetWith: readonly WayIn[];
   readonly resetUrl: string;
 }
 
 const WAYS = `${SECURITY}/ways`;
 const REMOVE = `${WAYS}/remove`;
-/** The linked provider to remove: a parameter of the page that asks, and a field of its form. */
+/** The linked provider to remove: a parameter of the confirmation page and a field of its form. */
 const REMOVED_FIELD = 'remove_way';
 const RESET = `${SECURITY}/password/reset`;
 const LAST = 'It is the only way that lets you in, so it stays. Add another one first.';
@@ -54,21 +54,21 @@ export function createSignInWays(parts: {
   const { kit, offered, waysIn, passkeys, signIns } = parts;
   const { passwords, upstream } = offered;
 
-  /** What the security page shows of it; `passkeys` is undefined if users have none. */
+  /** Returns the data for the security page; `passkeys` is undefined if the service has none. */
   async function view(ctx: Context) {
     const account = accountOf(ctx);
-    // Its forms can end at a provider, and wherever that leads on to.
+    // The forms of the page can redirect to a provider, and from there to any site.
     if (upstream.ways.length > 0) await kit.pageToClient(ctx, async () => {});
     const [held, linked, own] = await Promise.all([
       waysIn.of(account.id),
       upstream.waysOf(account),
       offered.passkeys && passkeys.of(account.id),
     ]);
-    const counting = held.filter(({ isUnused }) => !isUnused);
+    const usable = held.filter(({ isUnused }) => !isUnused);
     const keepsPassword = passwords && account.hasPassword;
     const ways: WaysView = {
-      hasPassword: passwords && (account.hasPassword || counting.length === 0),
-      // Passkeys have a place of their own on the page.
+      hasPassword: passwords && (account.hasPassword || usable.length === 0),
+      // The page lists passkeys in a section of their own.
       held: held
         .filter(({ kind }) => kind === 'provider')
         .map(({ id, label, addedAt, lastUsedAt, isUnused }) => ({
@@ -78,7 +78,7 @@ export function createSignInWays(parts: {
           added: momentOf(addedAt),
           lastUsed: lastUsedAt && momentOf(lastUsedAt),
           removeUrl:
-            isUnused || keepsPassword || counting.some((other) => other.id !== id)
+            isUnused || keepsPassword || usable.some((other) => other.id !== id)
               ? `${REMOVE}?${new URLSearchParams({ [REMOVED_FIELD]: id })}`
               : undefined,
         })),
@@ -87,13 +87,13 @@ export function createSignInWays(parts: {
       linkUrl: WAYS,
       resetUrl: RESET,
     };
-    const isOnlyWayIn = counting.length === 1 && !keepsPassword;
+    const isOnlyWayIn = usable.length === 1 && !keepsPassword;
     return { ways, passkeys: own && passkeyRows(own, { isOnlyWayIn }) };
   }
 
   const back = backTo(SECURITY);
 
-  /** The session here goes on, and is looked for when they are back. */
+  /** Redirects to the provider; the session continues, and is checked when the user is back. */
   const link = (ctx: Context): Promise<void> =>
     upstream.begin(ctx, formOf(ctx).get('link_with') ?? '', {
       target: SECURITY,
@@ -135,7 +135,7 @@ export function createSignInWays(parts: {
     await kit.notices.tell(ctx, SECURITY, removed(way.label));
   }
 
-  /** However recent the sign-in: a thief of the session may not change the password either. */
+  /** Asks even after a recent sign-in: a stolen session must not be able to change the password. */
   const reset = (ctx: Context): Promise<void> =>
     upstream.begin(ctx, formOf(ctx).get('confirm_with') ?? '', {
       target: SECURITY,

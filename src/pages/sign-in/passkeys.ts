@@ -1,4 +1,4 @@
-/** Passkeys at the sign-in: what a browser is asked, and whose answer it is that it brings. */
+/** Passkeys at the sign-in: the options for the browser, and the check of its answer. */
 import type { Context } from 'koa';
 import type { Logger } from 'pino';
 import type { Account } from '../../accounts/account.ts';
@@ -20,10 +20,10 @@ import { originInSession, originOf } from '../page.ts';
 import { fromOf } from '../words/browser.ts';
 import { CHALLENGE_SECONDS, createChallenges, type Purpose } from './challenges.ts';
 
-/** The field in which the script of our pages sends what the browser answered. */
+/** The form field in which our script sends the browser's answer. */
 export const PASSKEY_FIELD = 'passkey';
 
-/** Where the script asks what to ask the browser for. */
+/** Where the script fetches the options for the browser. */
 export const PASSKEY_OPTIONS = {
   signIn: '/passkey-options/sign-in',
   confirm: '/passkey-options/confirm',
@@ -41,25 +41,25 @@ export interface UsedPasskey {
 
 export interface PasskeySignIns {
   has(account: Account): Promise<boolean>;
-  /** Options of `PublicKeyCredential`, as JSON. */
+  /** Returns options of `PublicKeyCredential` as JSON. */
   optionsToSignIn(ctx: Context): object;
   optionsToConfirm(ctx: Context, account: Account): Promise<object>;
   optionsToAdd(ctx: Context, account: Account): Promise<object>;
   /**
-   * Who signs in, or why nobody does, as a sentence for the person. Sets the status of a refusal:
-   * 401, or 429 after too many. What is right passes, whatever others did (attempt-limits.ts).
+   * Returns the account and passkey, or a sentence for the user. Sets the status of a refusal: 401,
+   * or 429 after too many. A correct answer always passes, despite any limit (attempt-limits.ts).
    *
-   * @param confirms who is to confirm that it is them: nobody else comes in then.
+   * @param confirms the account that must re-authenticate: passkeys of others are refused.
    */
   check(ctx: Context, answer: string, confirms?: Account): Promise<UsedPasskey | string>;
-  /** Keeps a passkey that was made and informs its user by mail, or answers why not as `check` does. */
+  /** Stores a new passkey and informs its user by mail, or refuses like `check`. */
   add(ctx: Context, account: Account, made: NewPasskey): Promise<Passkey | string>;
-  /** In this browser a passkey of ours was made or used. Proves nothing. */
+  /** True if a passkey was created or used in this browser. Proves nothing. */
   isKnownIn(ctx: Context): boolean;
 }
 
 interface NewPasskey {
-  /** What the browser answered. */
+  /** The browser's answer. */
   readonly answer: string;
   readonly name: string;
 }
@@ -77,15 +77,15 @@ const WHY_NOT = {
   known: 'This passkey is there already.',
 } as const;
 
-/** In the mail, for it may well have been the person. */
+/** For the mail, because it may have been the user. */
 const COPIED = 'If it was you, remove that passkey as well: somebody else may have used it before.';
 
 type Why = keyof typeof WHY_NOT;
 
 interface About {
-  /** For the log of the service. */
+  /** For the service's log. */
   readonly reason?: string;
-  /** In whose log it appears. */
+  /** The account in whose activity log it is recorded. */
   readonly account?: Account;
   readonly passkey?: Passkey;
 }
@@ -116,7 +116,7 @@ export function createPasskeySignIns(parts: {
   const { issuer, limits, secrets } = settings;
   const ceremonies = createCeremonies({ issuer });
   const challenges = createChallenges({ clock, browserOf, keys: secrets.cookieKeys });
-  /** Answers that were refused, per network. */
+  /** Counts refused answers per network. */
   const failures = parts.createAttemptLimit({
     name: 'passkey_failures',
     attempts: limits.signInFailuresPerAddress,
@@ -147,13 +147,13 @@ export function createPasskeySignIns(parts: {
     return WHY_NOT[why];
   }
 
-  /** What a browser brought, if it was asked that for this. */
-  function answered(ctx: Context, purpose: Purpose, text: string): Answer | undefined {
+  /** Returns the browser's answer if its challenge was made for this browser and purpose. */
+  function ownAnswer(ctx: Context, purpose: Purpose, text: string): Answer | undefined {
     const answer = answerFrom(text);
     return challenges.isOurs(ctx, purpose, answer.challenge) ? answer : undefined;
   }
 
-  /** An answer that proves nothing is refused; everything else that fails is not the person's. */
+  /** Refuses an answer that proves nothing; rethrows all other errors. */
   async function refusingWrong<Result>(
     ctx: Context,
     work: () => Promise<Result>,
@@ -166,7 +166,7 @@ export function createPasskeySignIns(parts: {
     }
   }
 
-  const counted = ({ challenge: text }: Answer) => ({ text, seconds: CHALLENGE_SECONDS });
+  const usedChallenge = ({ challenge: text }: Answer) => ({ text, seconds: CHALLENGE_SECONDS });
 
   return {
     has: ({ id }) => passkeys.has(id),
@@ -188,7 +188,7 @@ export function createPasskeySignIns(parts: {
     check(ctx, text, confirms) {
       return refusingWrong(ctx, async () => {
         const purpose = confirms ? (`confirm ${confirms.id}` as const) : 'sign in';
-        const answer = answered(ctx, purpose, text);
+        const answer = ownAnswer(ctx, purpose, text);
         if (!answer) return refuse(ctx, 'over');
         const passkey = await passkeys.findKey(answer.credentialId);
         if (!passkey) return refuse(ctx, 'gone');
@@ -196,7 +196,7 @@ export function createPasskeySignIns(parts: {
         if (confirms && confirms.id !== passkey.accountId) {
           return refuse(ctx, 'another', { account: confirms });
         }
-        const challenge = counted(answer);
+        const challenge = usedChallenge(answer);
         const account = await passkeys.use(passkey, { ...seen, challenge, origin: originOf(ctx) });
         if (account === 'copied') {
           const about = { about: passkey.name, more: [COPIED] };
@@ -212,10 +212,10 @@ export function createPasskeySignIns(parts: {
 
     add(ctx, { id: accountId }, { answer: text, name }) {
       return refusingWrong(ctx, async () => {
-        const answer = answered(ctx, `add ${accountId}`, text);
+        const answer = ownAnswer(ctx, `add ${accountId}`, text);
         if (!answer) return refuse(ctx, 'over');
         const made = await ceremonies.checkMade(answer);
-        const challenge = counted(answer);
+        const challenge = usedChallenge(answer);
         const origin = originInSession(ctx);
         const added = await passkeys.add({ ...made, accountId, name, challenge, origin });
         if (typeof added === 'string') return refuse(ctx, added);

@@ -1,4 +1,4 @@
-/** Checks a password that was typed on one of our pages, and counts and records what was wrong. */
+/** Checks a password that was typed on one of our pages; counts and records failures. */
 import type { Context } from 'koa';
 import type { Logger } from 'pino';
 import type { Account } from '../../accounts/account.ts';
@@ -13,18 +13,18 @@ import type { KnownDevices } from './known-devices.ts';
 interface Credentials {
   readonly email: string;
   readonly password: string;
-  /** Of whoever is signed in already: nobody else's password is theirs. */
+  /** The signed-in account, if any: a correct password of another account is refused, too. */
   readonly accountId?: string;
 }
 
 /**
- * The account, or why not, as a sentence for the person: the same one for a wrong email address and
- * a wrong password. Sets the status of a refusal: 401, or 429 or 503 with `Retry-After`, after which
- * nobody knows whether the password is right.
+ * Returns the account, or a sentence for the user: the same one for a wrong email address and a
+ * wrong password. Sets the status of a refusal: 401, or 429 or 503 with `Retry-After` if the
+ * password was not checked.
  */
 export type PasswordCheck = (ctx: Context, credentials: Credentials) => Promise<Account | string>;
 
-/** Told of each password that was typed; `busy`: not looked at, for too many came at once. */
+/** Counts password checks; `busy`: not checked, because too many came at once. */
 export interface PasswordOutcomes {
   passwordChecked(outcome: 'succeeded' | 'failed' | 'throttled' | 'busy'): void;
 }
@@ -37,11 +37,11 @@ export interface PasswordCheckParts {
   readonly devices: KnownDevices;
   readonly log: Logger;
   readonly outcomes: PasswordOutcomes;
-  /** Absent where no mail is sent. */
+  /** Undefined if the service sends no mail. */
   readonly forgotPasswordUrl: string | undefined;
 }
 
-/** Answers 429 or 503 with `Retry-After`. @returns the sentence for the person. */
+/** Sets the status to 429 or 503, with `Retry-After`. @returns the sentence for the user. */
 export function sayBusy(ctx: Context, { isOwn, seconds }: TooManyPasswords): string {
   ctx.status = isOwn ? 429 : 503;
   ctx.set('Retry-After', String(seconds));
@@ -56,7 +56,7 @@ export function createPasswordCheck(parts: PasswordCheckParts): PasswordCheck {
     ? 'choose a new password now: “Forgot your password?” mails you a link'
     : 'ask whoever opened your account for a link to set a password, which lets you in now';
 
-  /** Only who says to be known is looked up, so strangers learn nothing from the time it takes. */
+  /** Looks up an account only for a device cookie, so strangers learn nothing from the timing. */
   async function deviceOf(ctx: Context, email: string): Promise<string | undefined> {
     const account = devices.claims(ctx) ? await accounts.findByEmail(email) : undefined;
     return account && devices.find(ctx, account);
@@ -64,8 +64,8 @@ export function createPasswordCheck(parts: PasswordCheckParts): PasswordCheck {
 
   function refuse(ctx: Context, email: string, over: TooManySignIns): string {
     outcomes.passwordChecked('throttled');
-    // Once for each window, or a stranger could fill the log.
-    if (over.isFirst) beside(logLimit(ctx, email, over));
+    // Log once per window; otherwise a stranger could fill the log.
+    if (over.isFirst) inBackground(logLimit(ctx, email, over));
     ctx.status = 429;
     ctx.set('Retry-After', String(over.seconds));
     const minutes = Math.ceil(over.seconds / 60);
@@ -89,8 +89,8 @@ export function createPasswordCheck(parts: PasswordCheckParts): PasswordCheck {
     await activity.record({ action: 'sign_in_failed', actor: 'person', accountId, origin });
   }
 
-  /** Not awaited: how long it takes must not tell whether there is such an account. */
-  function beside(work: Promise<void>): void {
+  /** Does not await: the response time must not reveal whether the account exists. */
+  function inBackground(work: Promise<void>): void {
     work.catch((err: unknown) => log.warn({ err }, 'what came of a sign-in could not be recorded'));
   }
 
@@ -102,8 +102,8 @@ export function createPasswordCheck(parts: PasswordCheckParts): PasswordCheck {
     const rank = device === undefined ? 'stranger' : 'known';
     const turn = { rank, email, address } as const;
     const outcome = await signIn({ ...turn, password }).catch((error: unknown) => {
-      // Not awaited: a store that is away would let the person wait once more.
-      beside(attempt.cancel());
+      // Not awaited: if the store does not answer, the user would wait for it twice.
+      inBackground(attempt.cancel());
       if (error instanceof TooManyPasswords) return error;
       throw error;
     });
@@ -118,17 +118,17 @@ export function createPasswordCheck(parts: PasswordCheckParts): PasswordCheck {
       return outcome;
     }
     outcomes.passwordChecked('failed');
-    beside(recordFailure(ctx, email));
+    inBackground(recordFailure(ctx, email));
     ctx.status = 401;
     return 'The email address or the password is not right.';
   };
 }
 
-/** In the place of a check where nobody signs in with a password. */
+/** Replaces the check if the service has no passwords. */
 export const refusePasswords: PasswordCheck = async (ctx) => {
   ctx.status = 403;
   return 'Passwords are not used here.';
 };
 
-/** After a refusal: nobody looked whether the password is right. */
+/** True if the password was not checked, because of a limit or the load. */
 export const isPaused = ({ status }: Context): boolean => status === 429 || status === 503;

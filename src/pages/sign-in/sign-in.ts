@@ -1,4 +1,4 @@
-/** `/login`, and the sign-in step of an authorization request: who is this person? */
+/** `/login`, and the sign-in step of an authorization request: who is this user? */
 import type { Context } from 'koa';
 import { requireNavigation } from '../../provider/cross-origin.ts';
 import { formOf } from '../../provider/form.ts';
@@ -29,42 +29,40 @@ declare module '../view-data.ts' {
 
 interface SignInView {
   readonly title: string;
-  /** Where the form posts to. */
   readonly action: string;
-  /** What was typed before, or empty. */
   readonly email: string;
-  /** A sentence for the person, shown as an alert; absent on the first try. */
+  /** A sentence that is shown as an alert; undefined on the first try. */
   readonly problem?: string;
-  /** It is about what was typed. */
+  /** True if the problem is about what was typed. */
   readonly isTypedWrong?: boolean;
-  /** The client that sent the person here; absent when they came by themselves. */
+  /** The client that redirected the user here, if one did. */
   readonly client?: { readonly name: string };
-  /** Offers a way back to the client: a button `name="decision" value="deny"`. */
+  /** True to show a button that returns to the client: `name="decision" value="deny"`. */
   readonly cancel?: boolean;
-  /** What was done on the way here, such as setting a password. */
+  /** What happened on a page before, such as setting a password. */
   readonly notice?: string;
-  /** Absent where no mail is sent. */
+  /** Undefined if the service sends no mail. */
   readonly forgotPasswordUrl?: string;
-  /** The providers that people come from, each a button. */
+  /** The identity providers, each a button. */
   readonly ways: readonly WayIn[];
   readonly wayField: string;
   readonly passwords: boolean;
-  /** An address may lead to a provider, and then there is no password. */
+  /** True if an email domain can select a provider; then no password is needed. */
   readonly hasHints: boolean;
-  /** Absent where nobody signs in with one. */
+  /** Undefined if the service does not offer passkeys. */
   readonly passkeyOptionsUrl: string | undefined;
 }
 
-/** What is the same on every sign-in page. */
+/** The fields that are the same on every sign-in page. */
 type Same = 'title' | 'ways' | 'wayField' | 'passwords' | 'hasHints' | 'passkeyOptionsUrl';
 
 const TITLE = 'Sign in';
-/** Where a person goes who was on the way to nowhere else. */
+/** The default target after a sign-in. */
 const HOME = '/profile';
 
 export type SignInForm = ReturnType<typeof createSignInForm>;
 
-/** The form, and when it is skipped. */
+/** Renders the sign-in form, and decides when to skip it. */
 export function createSignInForm(parts: {
   readonly kit: PageKit;
   readonly offered: OfferedMethods;
@@ -75,7 +73,7 @@ export function createSignInForm(parts: {
   const { ways } = upstream;
 
   async function draw(ctx: Context, view: Omit<SignInView, Same>): Promise<void> {
-    // Its forms can end at a provider, and wherever that leads on to.
+    // The forms of the page can redirect to a provider, and from there to any site.
     if (ways.length > 0) await kit.pageToClient(ctx, async () => {});
     await kit.render(ctx, 'sign-in', {
       title: TITLE,
@@ -93,7 +91,7 @@ export function createSignInForm(parts: {
     });
   }
 
-  /** What the page that led here knows: the address, and what was done there. */
+  /** Returns the email address and the notice of the page that redirected here. */
   async function arrival(ctx: Context): Promise<{ email: string; notice?: string }> {
     const email = await keptForms.look<string>(ctx, ctx.query.form, undefined);
     const notice = await kit.notices.take(ctx);
@@ -101,22 +99,22 @@ export function createSignInForm(parts: {
   }
 
   /**
-   * With one way there is nothing to choose, except after it came to nothing, for the next person in
-   * this browser, or in a browser where there was another way: a passkey.
+   * Returns the provider to redirect to if there is no other choice. Undefined after a failed
+   * sign-in, for the next user of this browser, and in a browser that knows a passkey.
    */
-  function straightOn(ctx: Context, loginHint = ''): { readonly id: string } | undefined {
+  function directProvider(ctx: Context, loginHint = ''): { readonly id: string } | undefined {
     if (ctx.query[CHOOSE] !== undefined || ctx.method !== 'GET') return undefined;
     if (passkeys?.isKnownIn(ctx)) return undefined;
     const way = upstream.only ?? (passwords ? undefined : upstream.wayOf(loginHint));
     return way && upstream.asksWho(ctx, way.id) ? undefined : way;
   }
 
-  return { draw, arrival, straightOn };
+  return { draw, arrival, directProvider };
 }
 
 export type SignInSteps = ReturnType<typeof createSignInSteps>;
 
-/** `/login` for a user who comes by themselves; for a client, the step of its authorization request. */
+/** The handlers of `/login`, and of the sign-in step of an authorization request. */
 export function createSignInSteps(parts: {
   readonly kit: Pick<PageKit, 'visitorOf'>;
   readonly form: SignInForm;
@@ -127,13 +125,13 @@ export function createSignInSteps(parts: {
   readonly waiting: Pick<WaitingSignIn, 'begin' | 'end'>;
 }) {
   const { kit, form, attempts, upstream, signIns, interactions, waiting } = parts;
-  const { draw, arrival, straightOn } = form;
+  const { draw, arrival, directProvider } = form;
   const { attempt, askedByDemand, mustAddWay } = attempts;
 
   async function show(ctx: Context): Promise<void> {
     const target = targetOf(ctx);
     if (await kit.visitorOf(ctx)) return seeOther(ctx, target.url);
-    const way = straightOn(ctx);
+    const way = directProvider(ctx);
     if (way) return upstream.begin(ctx, way.id, { target: target.url, isFresh: false });
     await draw(ctx, { action: target.loginPath, ...(await arrival(ctx)) });
   }
@@ -148,20 +146,20 @@ export function createSignInSteps(parts: {
     seeOther(ctx, target.url);
   }
 
-  /** `GET /interaction/:uid` while it waits for a sign-in. */
+  /** Answers `GET /interaction/:uid` while it waits for a sign-in. */
   async function showFor(ctx: Context, pending: PendingSignIn): Promise<void> {
     const { uid, client, loginHint = '' } = pending;
     waiting.begin(ctx, uid);
     const asked = await askedByDemand(ctx);
-    // Not there again from where the sign-in was not enough: it would lead back here without end.
-    const way = asked.problem === undefined ? straightOn(ctx, loginHint) : undefined;
+    // If a sign-in was too weak, do not redirect to the provider again: it would loop forever.
+    const way = asked.problem === undefined ? directProvider(ctx, loginHint) : undefined;
     if (way) return upstream.begin(ctx, way.id, purposeOf(pending));
     const { email, ...arrived } = await arrival(ctx);
     const known = { email: email || loginHint, ...arrived, ...asked };
     await draw(ctx, { action: ctx.path, client, cancel: true, ...known });
   }
 
-  /** `POST /interaction/:uid` while it waits for a sign-in. */
+  /** Answers `POST /interaction/:uid` while it waits for a sign-in. */
   async function submitFor(ctx: Context, pending: PendingSignIn): Promise<void> {
     const { client } = pending;
     if (formOf(ctx).get('decision') === 'deny') {
@@ -175,7 +173,7 @@ export function createSignInSteps(parts: {
     }
     const { account, came, method } = outcome;
     if (method === 'password' && (await mustAddWay(account))) {
-      // It goes on waiting, until they have added a way.
+      // The interaction continues to wait until the user has added a stronger method.
       await signIns.signIn(ctx, account, method, came);
       return seeOther(ctx, STRONGER);
     }
@@ -202,7 +200,7 @@ const purposeOf = ({ uid, isAgain, loginHint }: PendingSignIn): Purpose => ({
   loginHint,
 });
 
-/** The sign-in page that leads back to `target`, and to what was typed there, if it was kept. */
+/** Returns the sign-in page that leads back to `target`, and to what was typed, if it was kept. */
 export function loginPath(target: string, form?: string): string {
   const query = new URLSearchParams({
     ...(target !== HOME && { return_to: target }),
@@ -220,7 +218,7 @@ function targetOf(ctx: Context): { url: string; loginPath: string } {
   return { url: `${path}?form=${form}`, loginPath: loginPath(path, form) };
 }
 
-/** Only a path below the profile: anything else a link could carry leads to the profile itself. */
+/** Accepts only a path below the profile; any other target becomes the profile itself. */
 function pathOfOurs(target: unknown): string {
   const isOurs = typeof target === 'string' && /^\/profile(\/[A-Za-z0-9_/-]*)?$/.test(target);
   return isOurs ? target : HOME;

@@ -1,4 +1,4 @@
-/** `/login/<provider>`: people who sign in with an account elsewhere go there and come back here. */
+/** `/login/<provider>`: redirects users to an identity provider and handles its callback. */
 import type { Context } from 'koa';
 import type { Logger } from 'pino';
 import type { Identities } from '../../accounts/identities/identities.ts';
@@ -70,14 +70,14 @@ export function createUpstreamSignIns(parts: {
   const finishing = (provider: UpstreamProvider) =>
     async function finish(ctx: Context): Promise<void> {
       const { id, label } = provider.settings;
-      const began = await flows.take(ctx, id);
-      if (!began) {
+      const started = await flows.take(ctx, id);
+      if (!started) {
         outcomes.cameFromUpstream(id, 'failed');
         return errorPage.say(ctx, 400, isOver(label, parts.passwords || ways.length > 1));
       }
-      const { flow, purpose, state } = began;
+      const { flow, purpose, state } = started;
       const hasAsked = flow.isFresh || flow.asksWho === true;
-      // Started before a sign-out in another tab: the provider may have let the last person in.
+      // Started before a sign-out in another tab: the provider may have reused the last session.
       if (nextPerson.isAsked(ctx, id) && !hasAsked) return begin(ctx, id, purpose);
       try {
         const query = new URLSearchParams(ctx.querystring);
@@ -99,7 +99,7 @@ export function createUpstreamSignIns(parts: {
   ): Promise<void> {
     outcomes.cameFromUpstream(id, 'refused');
     nextPerson.ask(ctx, id);
-    // With the subject: who runs the service can link it.
+    // Log the subject, so that the operator can link it.
     const about = { provider: id, issuer: person.issuer, subject: person.subject, reason };
     log.warn({ requestId: ctx.state.requestId, ...about }, 'somebody of a provider stays out');
     await errorPage.say(ctx, 403, staysOut(reason, label, chooseAgain(purpose)));
@@ -138,7 +138,7 @@ export function createUpstreamSignIns(parts: {
     );
   }
 
-  /** A link to a provider, as portals have them, is followed where nobody would be asked anyway. */
+  /** Follows a direct link, as on portals, only if there is no other way to sign in. */
   const linked = (way: WayIn) =>
     function beginHere(ctx: Context): Promise<void> | void {
       if (only?.id !== way.id) return seeOther(ctx, '/login');
@@ -181,7 +181,7 @@ const CLIENT_REMEDY =
   'compare client_id and client_secret_file of this provider in sign_in.providers with what is ' +
   'registered there; `npm run operator -- doctor` tries them';
 
-/** The page where they began, with the ways there are. */
+/** Returns the page where the user started, so that it offers all ways to sign in. */
 function chooseAgain({ interaction, target, confirms, links }: Purpose): string {
   if (interaction !== undefined) return `${ENDPOINT.interaction}/${interaction}?${CHOOSE}=yes`;
   if (confirms !== undefined || links !== undefined) return target;
