@@ -54,7 +54,7 @@ export interface ListTools {
   readonly action: string;
   readonly kept: readonly { readonly name: string; readonly value: string }[];
   readonly search: string;
-  /** Sort orders to choose from. */
+  /** The view shows them only if there are several. */
   readonly orders: readonly ListChoice[];
   /** Empty if the list has no filters. */
   readonly filters: readonly ListChoice[];

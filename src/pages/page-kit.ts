@@ -13,10 +13,7 @@ export interface PageKit {
   drawnFor(ctx: Context, visitor: Visitor | undefined): DrawnFor;
   /** Route step: sets the headers of a page whose form can lead to a client by redirects. */
   readonly pageToClient: Middleware;
-  /**
-   * Steps for a form of ours, from any sender: reads it (see `formOf`), checks its token and keeps
-   * the answer for the Back button.
-   */
+  /** Steps for a form of ours, from any sender: read it (`formOf`), keep the answer for Back. */
   readonly form: readonly Middleware[];
   /**
    * Continues if a user is signed in (see `accountOf`); otherwise redirects to the sign-in, keeps

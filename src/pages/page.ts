@@ -39,7 +39,7 @@ export function seeOther(ctx: Context, url: string): void {
   ctx.status = 303;
 }
 
-/** Answers GET at a form's URL, to which users return if they had to sign in before sending it. */
+/** Answers GET at a form's URL: users return there after a sign-in that its POST required. */
 export const backTo = (page: string) =>
   function backToPage(ctx: Context): void {
     seeOther(ctx, `${page}${ctx.search}`);

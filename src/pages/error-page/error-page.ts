@@ -154,7 +154,7 @@ export interface ErrorPage {
   ): Promise<void>;
 }
 
-/** The fields, none of them secret, that the error page of a refused form shows. */
+/** The fields, none of them secret, that are shown for a form that cannot be rendered again. */
 const TYPED: Readonly<Record<string, string>> = { name: 'Name', redirect_uris: 'Redirect URI' };
 
 export function createErrorPage(

@@ -1,6 +1,6 @@
 /**
  * `/profile/security/first-sign-in`: after the first sign-in with a provider, lists what opened the
- * account before or acts for it, so that the user can end it: another may have used an invitation.
+ * account before or acts for it, for the user to end: another person may have used an invitation.
  */
 import type { Context } from 'koa';
 import type { WaysIn } from '../../accounts/ways-in.ts';

@@ -25,7 +25,7 @@ export function keptAnswers(parts: {
   holdsBack(ctx: Context, visitor: Visitor): Promise<boolean>;
 }) {
   const { forms, visitorOf, holdsBack } = parts;
-  /** The account for which the answer was rendered, if its steps identified one. */
+  /** The account that the steps identified, or the signed-in one: the answer is for it. */
   const accountOf = async (ctx: Context): Promise<string | undefined> =>
     ctx.state.accountId ?? (await visitorOf(ctx))?.account.id;
 
@@ -49,7 +49,7 @@ export function keptAnswers(parts: {
       seeOther(ctx, `${path}?${query}`);
     },
 
-    /** Runs before the routes: shows the answer that the URL names; without it, the page itself. */
+    /** Runs before the routes: shows the named answer or, if it is gone, the page itself. */
     async showAnswer(ctx: Context, next: Next): Promise<void> {
       if (ctx.method !== 'GET' || ctx.query[ANSWER] === undefined) return next();
       const visitor = await visitorOf(ctx);

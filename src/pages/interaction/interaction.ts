@@ -27,7 +27,7 @@ export function interactionPage(parts: {
 }): Route[] {
   const { kit, interactions, errorPage, demands, waiting, signIn, consent } = parts;
 
-  /** Answers itself if nothing waits: a second click, reload, Back or expiry gets a calm page. */
+  /** Undefined if it has answered: a second click, reload, Back or expiry gets a calm page. */
   async function pending(ctx: Context): Promise<PendingInteraction | undefined> {
     const found = await interactions.find(ctx, String(ctx.params.uid));
     if (await isStaleDecision(ctx, found)) return undefined;

@@ -1,4 +1,4 @@
-/** `/profile/oauth-clients/:id/links`: the owner's pages about a client, for the consent page. */
+/** `/profile/oauth-clients/:id/links`: the owner's links, which the consent page shows. */
 import type { Context, Next } from 'koa';
 import {
   type ClientLinks,

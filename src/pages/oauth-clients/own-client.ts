@@ -59,7 +59,7 @@ export function createOwnClientPages(parts: {
     requireOwnClient,
     /** Steps before a page: signed in, and the owner of the client of the path. */
     page: [kit.requireSignedIn, requireOwnClient],
-    /** Steps before a form. Ownership comes last: only the user the form was drawn for may learn it. */
+    /** Steps before a form. Ownership comes last: only the user of the form may learn of it. */
     form: (redraw?: Redraw): readonly Middleware[] => [...kit.ownForm(redraw), requireOwnClient],
 
     /** Returns the heading and tabs around each page. */

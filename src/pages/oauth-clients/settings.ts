@@ -71,7 +71,7 @@ export function clientSettingsPage(parts: {
     return draw(ctx, typed && { typed: readClientForm(typed, ownClientOf(ctx)) });
   }
 
-  /** Continues with valid changes; any other form is rendered again or needs no change. */
+  /** Continues with valid changes. */
   async function check(ctx: Context, next: Next): Promise<void> {
     const client = ownClientOf(ctx);
     const typed = readClientForm(formOf(ctx), client);

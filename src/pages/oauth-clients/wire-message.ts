@@ -30,7 +30,7 @@ export function shortened(value: string): string {
   return rest.length < 20 ? `${prefix}…` : `${prefix}${rest.slice(0, 4)}…${rest.slice(-4)}`;
 }
 
-/** @param first the prefix of the first line, `?` for a query; the others begin with `&`. */
+/** @param first begins the first line: `?` for a query, else nothing; `&` begins the others. */
 export function parametersInLines(parameters: URLSearchParams, first: '' | '?'): string {
   const lines = [...parameters].map(([name, value]) => `${name}=${shownValue(name, value)}`);
   return lines.map((line, index) => (index === 0 ? first : '&') + line).join('\n');

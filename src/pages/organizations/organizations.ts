@@ -1,4 +1,4 @@
-/** `/profile/organizations`: a user's organizations; owners and admins end access to them here. */
+/** `/profile/organizations`: a user's organizations; owners and admins see and end access. */
 import type { Context, Next } from 'koa';
 import type { Access } from '../../accounts/access/access.ts';
 import { isInCharge } from '../../accounts/access/organization-ends.ts';

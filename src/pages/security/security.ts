@@ -95,7 +95,7 @@ export function securityPage(parts: {
     async function changePassword(ctx: Context): Promise<void> {
       const answer = await change(ctx);
       if (typeof answer === 'string') return kit.notices.tell(ctx, SECURITY, answer);
-      // Keep the status of a rate limit.
+      // Keep the 429 or 503 of too many attempts.
       if (!isPaused(ctx)) ctx.status = 422;
       await draw(ctx, answer);
     }

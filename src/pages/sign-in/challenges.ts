@@ -1,7 +1,4 @@
-/**
- * Stateless passkey challenges: each is bound to its time, this browser and one purpose, and is
- * stored only when it has been answered.
- */
+/** Passkey challenges: bound to time, browser and purpose, and not stored until answered. */
 import type { Context } from 'koa';
 import { type Clock, epochSeconds } from '../../base/clock.ts';
 import { randomId } from '../../base/random-id.ts';
@@ -17,7 +14,7 @@ const TOLERANCE_SECONDS = 60;
 const TIME_BYTES = 6;
 const CHALLENGE = /^(([A-Za-z0-9_-]{8})[A-Za-z0-9_-]{24})([A-Za-z0-9_-]{43})$/;
 
-/** A challenge: the time, 24 random characters, and a MAC over them, the purpose and the browser. */
+/** A challenge: time, 24 random characters, and a MAC over them, the purpose and the browser. */
 export function createChallenges(parts: {
   /** The first one signs; all of them are accepted. */
   readonly keys: readonly [string, ...string[]];

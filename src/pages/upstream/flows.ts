@@ -23,7 +23,7 @@ const NAME = /^[A-Za-z0-9_-]{43}$/;
 
 export function createUpstreamFlows(parts: {
   readonly issuer: string;
-  /** Keeps for `LONGEST_SECONDS`; encrypted under name and browser, and only both decrypt it. */
+  /** Keeps for `LONGEST_SECONDS`, encrypted: only name and browser together decrypt it. */
   readonly kept: ShownOnce;
   /** Limits unfinished sign-ins per network, so that an attacker cannot fill the store. */
   readonly waiting: AttemptLimit;

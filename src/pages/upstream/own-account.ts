@@ -1,4 +1,4 @@
-/** For signed-in users: links an identity at a provider, or confirms with it that it is them. */
+/** For signed-in users: links an identity at a provider, or re-authenticates with one. */
 import type { Context } from 'koa';
 import type { Account } from '../../accounts/account.ts';
 import { type Activity, SessionEnded } from '../../accounts/activity/activity.ts';

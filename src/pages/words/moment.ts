@@ -15,7 +15,7 @@ export function momentOf(time: Date): Moment {
   return { iso, text: `${DAY.format(time)}, ${iso.slice(11, 16)} UTC` };
 }
 
-/** Returns a time like `04:23:10 UTC`, for a live list that starts empty and needs no dates. */
+/** Returns a time like `04:23:10 UTC`, for a list that starts again whenever it is watched. */
 export const timeOfDay = (time: Date): string => `${time.toISOString().slice(11, 19)} UTC`;
 
 export const momentOrNothing = (time: Date | null | undefined): Moment | undefined =>
