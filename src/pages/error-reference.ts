@@ -1,4 +1,4 @@
-/** `/errors` and `/errors/:code`: the short pages that `error_uri` points to, for developers of clients. */
+/** `/errors` and `/errors/:code`: the pages that `error_uri` points to, for client developers. */
 import { readFileSync } from 'node:fs';
 import type { Context } from 'koa';
 import { parse } from 'yaml';

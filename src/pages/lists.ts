@@ -21,7 +21,7 @@ export interface ListForm<Row> {
   readonly filters?: readonly ListFilter<Row>[];
 }
 
-/** Made by `byText`, `byTime` and `byNumber`. */
+/** Made by `byText` and `byTime`. */
 export interface ListOrder<Row> {
   /** The value in the URL. */
   readonly name: string;

@@ -47,13 +47,13 @@ export function profilePage(parts: {
       apiKeys.listOf(accountId),
       stopRecovery.notice(accountId),
     ]);
-    const live = keys.filter(({ expiresAt }) => !expiresAt || expiresAt.getTime() > clock());
+    const active = keys.filter(({ expiresAt }) => !expiresAt || expiresAt.getTime() > clock());
     await kit.render(ctx, 'profile', {
       recovery,
       organizations,
       counts: [
         countOf('connections', connected, 'client acts for you', 'clients act for you'),
-        countOf('api-keys', live, 'API key of yours', 'API keys of yours'),
+        countOf('api-keys', active, 'API key of yours', 'API keys of yours'),
         countOf(
           'oauth-clients',
           owned,

@@ -182,7 +182,7 @@ export function createErrorPage(
 
   return {
     show(ctx, status) {
-      if (status === 403 && !isFromElsewhere(ctx)) return draw(ctx, status, COOKIES);
+      if (status === 403 && !isCrossSite(ctx)) return draw(ctx, status, COOKIES);
       return draw(ctx, status, TEXTS[status] ?? UNEXPECTED);
     },
 
@@ -247,7 +247,7 @@ const typedIn = (ctx: Context): ErrorView['typed'] =>
   });
 
 /** True if `Sec-Fetch-Site` or `Origin` is another site. Koa's scheme and host are the issuer's. */
-function isFromElsewhere(ctx: Context): boolean {
+function isCrossSite(ctx: Context): boolean {
   const site = ctx.get('sec-fetch-site');
   const origin = ctx.get('origin');
   const ours = `${ctx.protocol}://${ctx.host}`;

@@ -33,7 +33,7 @@ export function interactionPage(parts: {
     if (await isStaleDecision(ctx, found)) return undefined;
     if (found.prompt === 'gone') await errorPage.requestIsOver(ctx, found.restart);
     else if (found.prompt === 'overtaken') seeOther(ctx, found.restart);
-    else if (!(await isHeldBack(ctx, found))) return found;
+    else if (!(await isBlocked(ctx, found))) return found;
     return undefined;
   }
 
@@ -41,7 +41,7 @@ export function interactionPage(parts: {
    * Sends users who must add a stronger sign-in method first to add it; the authorization resumes
    * afterwards. Users who have one sign in with it on the page of the interaction.
    */
-  async function isHeldBack(ctx: Context, pending: PendingInteraction): Promise<boolean> {
+  async function isBlocked(ctx: Context, pending: PendingInteraction): Promise<boolean> {
     if (pending.prompt === 'login' && (pending.isAgain || ctx.method !== 'GET')) return false;
     const visitor = await kit.visitorOf(ctx);
     const demand = visitor && (await demands.of(ctx, visitor));

@@ -93,7 +93,7 @@ const programs = LANGUAGES.map(([name, file, quote, comment]) => ({
 /**
  * Returns one program for each language. Each reads the secret from the environment variable
  * CLIENT_SECRET, prints the address to open and waits at the redirect URI for the browser. It exits
- * with a code other than 0 if something is not as it should be.
+ * with a code other than 0 if an answer is unexpected.
  *
  * @throws TypeError for a redirect URI that no program can listen at.
  */
@@ -123,8 +123,8 @@ export function clientSnippets(values: ProgramValues): ClientSnippet[] {
 }
 
 /**
- * Compiles a template in which `<%=` prints a value as a string literal of the program's language, and
- * `<%-` prints it as it is.
+ * Compiles a template in which `<%=` prints a value as a string literal of the program's language
+ * and `<%-` prints it unchanged.
  */
 function compile(file: string, quote: (text: string) => string): ejs.TemplateFunction {
   return ejs.compile(readFileSync(new URL(file, TEMPLATES), 'utf8'), { escape: quote });

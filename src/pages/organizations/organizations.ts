@@ -39,7 +39,7 @@ export function organizationsPage(parts: {
     await next();
   }
 
-  const whoEnds = (ctx: Context): InCharge => ({
+  const actor = (ctx: Context): InCharge => ({
     account: accountOf(ctx),
     origin: originInSession(ctx),
     organization: inCharge.get(ctx),
@@ -98,7 +98,7 @@ export function organizationsPage(parts: {
     next = urlOf(inCharge.get(ctx)),
   ): Promise<void> {
     try {
-      if (await end(whoEnds(ctx))) await kit.notices.tell(ctx, next, said);
+      if (await end(actor(ctx))) await kit.notices.tell(ctx, next, said);
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
       ctx.status = 409;

@@ -79,7 +79,7 @@ export function createLinkPage(parts: {
     },
 
     /** Shows the same page for used, expired and unknown links. */
-    async sayOver(ctx: Context): Promise<void> {
+    async showExpired(ctx: Context): Promise<void> {
       ctx.status = 410;
       const title = 'This link is over';
       const signInUrl = await waiting.path(ctx);
@@ -106,7 +106,7 @@ export function passwordPage(parts: {
 
   async function draw(ctx: Context, token: string, problem?: string): Promise<void> {
     const link = await links.find(token);
-    if (!link) return linkPage.sayOver(ctx);
+    if (!link) return linkPage.showExpired(ctx);
     if (await recoveryWait.mustWait(link)) return recoveryWait.draw(ctx, link, token);
     await linkPage.draw(ctx, link, { token, problem });
   }
@@ -115,7 +115,7 @@ export function passwordPage(parts: {
   async function show(ctx: Context): Promise<void> {
     const { token } = ctx.query;
     if (token === undefined) return draw(ctx, cookie.get(ctx) ?? '');
-    if (typeof token !== 'string' || !(await links.find(token))) return linkPage.sayOver(ctx);
+    if (typeof token !== 'string' || !(await links.find(token))) return linkPage.showExpired(ctx);
     cookie.set(ctx, token);
     seeOther(ctx, ctx.path);
   }
@@ -124,7 +124,7 @@ export function passwordPage(parts: {
     const token = formOf(ctx).get('token') ?? '';
     try {
       const used = await useLink(ctx, token);
-      if (!used) return await linkPage.sayOver(ctx);
+      if (!used) return await linkPage.showExpired(ctx);
       cookie.clear(ctx);
       await afterLink(ctx, used);
     } catch (error) {

@@ -1,4 +1,4 @@
-/** Sessions on `/profile/security`: where the user is signed in, and signing out there or everywhere. */
+/** The *Sessions* section of `/profile/security`: lists sessions and ends one or all others. */
 import type { Context } from 'koa';
 import type { AccountRegistry } from '../../accounts/account-registry.ts';
 import type { Activity, NewActivity } from '../../accounts/activity/activity.ts';

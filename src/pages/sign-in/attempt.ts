@@ -67,7 +67,7 @@ export function createSignInAttempts(parts: {
     }
     const account = await checkPassword(ctx, { email, password });
     if (typeof account !== 'string') {
-      const problem = await refusedByDemand(ctx, account);
+      const problem = await refusePasswordAlone(ctx, account);
       if (problem !== undefined) return { email, problem };
       return { account, came: 'password', method: 'password' };
     }
@@ -76,13 +76,13 @@ export function createSignInAttempts(parts: {
   }
 
   /** Names the user's sign-in methods: only for users who know the password or are signed in. */
-  async function notBy(what: string, { id }: Pick<Account, 'id'>): Promise<string> {
+  async function namingMethods(what: string, { id }: Pick<Account, 'id'>): Promise<string> {
     const held = (await waysIn.of(id)).filter(({ isStrong }) => isStrong);
     const ways = held.map(wayInWords).join(' or ');
     return `${what}: sign in with ${ways}.`;
   }
 
-  async function refusedByDemand(ctx: Context, { id }: Account): Promise<string | undefined> {
+  async function refusePasswordAlone(ctx: Context, { id }: Account): Promise<string | undefined> {
     if (await demands.takesPassword(id)) return undefined;
     ctx.status = 403;
     await activity.record({
@@ -92,22 +92,22 @@ export function createSignInAttempts(parts: {
       origin: originOf(ctx),
       details: { reason: 'password_alone' },
     });
-    return notBy(PASSWORD_ALONE, { id });
+    return namingMethods(PASSWORD_ALONE, { id });
   }
 
   /** Why a signed-in user must sign in again: the last sign-in was too weak (sign_in.require). */
-  async function askedByDemand(ctx: Context): Promise<{ readonly problem?: string }> {
+  async function whySignInAgain(ctx: Context): Promise<{ readonly problem?: string }> {
     const visitor = await kit.visitorOf(ctx);
     if (!visitor || (await demands.mayAddWay(visitor))) return {};
     const { account, session } = visitor;
     const what =
       session.method === 'password' ? PASSWORD_ALONE : 'Your last sign-in did not prove enough';
-    return { problem: await notBy(what, account) };
+    return { problem: await namingMethods(what, account) };
   }
 
   return {
     attempt,
-    askedByDemand,
+    whySignInAgain,
 
     /** True if the user must add a stronger sign-in method before going on. */
     mustAddWay: async ({ id }: Account): Promise<boolean> =>

@@ -126,7 +126,7 @@ export function createSignInSteps(parts: {
 }) {
   const { kit, form, attempts, upstream, signIns, interactions, waiting } = parts;
   const { draw, arrival, directProvider } = form;
-  const { attempt, askedByDemand, mustAddWay } = attempts;
+  const { attempt, whySignInAgain, mustAddWay } = attempts;
 
   async function show(ctx: Context): Promise<void> {
     const target = targetOf(ctx);
@@ -150,7 +150,7 @@ export function createSignInSteps(parts: {
   async function showFor(ctx: Context, pending: PendingSignIn): Promise<void> {
     const { uid, client, loginHint = '' } = pending;
     waiting.begin(ctx, uid);
-    const asked = await askedByDemand(ctx);
+    const asked = await whySignInAgain(ctx);
     // If a sign-in was too weak, do not redirect to the provider again: it would loop forever.
     const way = asked.problem === undefined ? directProvider(ctx, loginHint) : undefined;
     if (way) return upstream.begin(ctx, way.id, purposeOf(pending));

@@ -12,7 +12,7 @@ import type { Demands } from '../sign-in/demands.ts';
 import type { Purpose, UpstreamOutcomes } from '../sign-in/upstream-ways.ts';
 import type { WaitingSignIn } from '../sign-in/waiting-sign-in.ts';
 import type { Confirm, Link } from './own-account.ts';
-import { CONFIRMED, isLinked, NOT_ENOUGH } from './words.ts';
+import { CONFIRMED, linkedNotice, NOT_ENOUGH } from './words.ts';
 
 /** @param refuse answers a refused user, with the reason. */
 export type Arrive = (
@@ -56,7 +56,7 @@ export function createArrival(parts: {
       outcomes.cameFromUpstream(settings.id, 'succeeded');
       const onward = await demands.met(ctx, person);
       if (onward !== undefined) return seeOther(ctx, onward);
-      return notices.tell(ctx, purpose.target, isLinked(settings.label));
+      return notices.tell(ctx, purpose.target, linkedNotice(settings.label));
     }
     const came =
       purpose.confirms === undefined

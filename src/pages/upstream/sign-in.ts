@@ -25,7 +25,15 @@ import {
 import type { Arrive } from './arrival.ts';
 import type { UpstreamFlows } from './flows.ts';
 import type { NextPerson } from './next-person.ts';
-import { cameBack, isAway, isMisconfigured, isOver, proves, staysOut, TOO_MANY } from './words.ts';
+import {
+  answerInvalid,
+  flowExpired,
+  providerMisconfigured,
+  providerUnavailable,
+  signInCancelled,
+  signInRefused,
+  TOO_MANY,
+} from './words.ts';
 
 export function createUpstreamSignIns(parts: {
   readonly clock: Clock;
@@ -43,7 +51,8 @@ export function createUpstreamSignIns(parts: {
   const settingsOfAll = providers.map(({ settings }) => settings);
   const ways = settingsOfAll.map(({ id, label }): WayIn => ({ id, label }));
   const [first] = ways;
-  const only = !parts.passwords && ways.length === 1 ? first : undefined;
+  const hasOthers = parts.passwords || ways.length > 1;
+  const only = hasOthers ? undefined : first;
   outcomes.providersKnown(ways.map(({ id }) => id));
 
   async function begin(ctx: Context, id: string, purpose: Purpose): Promise<void> {
@@ -63,7 +72,7 @@ export function createUpstreamSignIns(parts: {
       seeOther(ctx, url.href);
     } catch (error) {
       await flows.cancel(ctx);
-      await sayWhy(ctx, { provider, error, purpose });
+      await showFailure(ctx, { provider, error, purpose });
     }
   }
 
@@ -73,7 +82,7 @@ export function createUpstreamSignIns(parts: {
       const started = await flows.take(ctx, id);
       if (!started) {
         outcomes.cameFromUpstream(id, 'failed');
-        return errorPage.say(ctx, 400, isOver(label, parts.passwords || ways.length > 1));
+        return errorPage.say(ctx, 400, flowExpired(label, hasOthers));
       }
       const { flow, purpose, state } = started;
       const hasAsked = flow.isFresh || flow.asksWho === true;
@@ -85,14 +94,14 @@ export function createUpstreamSignIns(parts: {
         nextPerson.wasAsked(ctx, id);
         const { settings } = provider;
         await arrive(ctx, settings, { person, purpose }, (reason) =>
-          sayRefused(ctx, settings, { person, purpose, reason }),
+          showRefusal(ctx, settings, { person, purpose, reason }),
         );
       } catch (error) {
-        await sayWhy(ctx, { provider, error, purpose });
+        await showFailure(ctx, { provider, error, purpose });
       }
     };
 
-  async function sayRefused(
+  async function showRefusal(
     ctx: Context,
     { id, label }: WayIn,
     { person, purpose, reason }: { person: UpstreamPerson; purpose: Purpose; reason: string },
@@ -102,10 +111,10 @@ export function createUpstreamSignIns(parts: {
     // Log the subject, so that the operator can link it.
     const about = { provider: id, issuer: person.issuer, subject: person.subject, reason };
     log.warn({ requestId: ctx.state.requestId, ...about }, 'somebody of a provider stays out');
-    await errorPage.say(ctx, 403, staysOut(reason, label, chooseAgain(purpose)));
+    await errorPage.say(ctx, 403, signInRefused(reason, label, retryUrl(purpose)));
   }
 
-  async function sayWhy(
+  async function showFailure(
     ctx: Context,
     {
       provider: {
@@ -116,30 +125,30 @@ export function createUpstreamSignIns(parts: {
     }: { provider: UpstreamProvider; error: unknown; purpose: Purpose },
   ): Promise<void> {
     const about = { requestId: ctx.state.requestId, provider: id };
-    const href = chooseAgain(purpose);
+    const href = retryUrl(purpose);
     if (error instanceof UpstreamAway) {
       outcomes.cameFromUpstream(id, 'unavailable');
       log.warn({ ...about, why: error.message }, 'a provider of sign-ins does not answer');
       ctx.set('Retry-After', '30');
-      return errorPage.say(ctx, 503, isAway(label, href, parts.passwords || ways.length > 1));
+      return errorPage.say(ctx, 503, providerUnavailable(label, href, hasOthers));
     }
     if (!(error instanceof UpstreamRefusal)) throw error;
     outcomes.cameFromUpstream(id, outcomeOf(error));
     const { reason } = error;
     if (reason === 'misconfigured') {
       log.error({ ...about, reason, why: error.message, remedy: CLIENT_REMEDY }, CLIENT_REFUSED);
-      return errorPage.say(ctx, 503, isMisconfigured(label, href));
+      return errorPage.say(ctx, 503, providerMisconfigured(label, href));
     }
     log.warn({ ...about, reason, why: error.message }, 'a sign-in with a provider came to nothing');
     return errorPage.say(
       ctx,
       403,
-      reason === 'cancelled' ? cameBack(label, href) : proves(label, href),
+      reason === 'cancelled' ? signInCancelled(label, href) : answerInvalid(label, href),
     );
   }
 
   /** Follows a direct link, as on portals, only if there is no other way to sign in. */
-  const linked = (way: WayIn) =>
+  const directLink = (way: WayIn) =>
     function beginHere(ctx: Context): Promise<void> | void {
       if (only?.id !== way.id) return seeOther(ctx, '/login');
       return begin(ctx, way.id, { target: '/profile', isFresh: false });
@@ -168,7 +177,7 @@ export function createUpstreamSignIns(parts: {
 
     answers: providers.map((provider) => {
       const { id, label } = provider.settings;
-      return { id, begin: linked({ id, label }), finish: finishing(provider) };
+      return { id, begin: directLink({ id, label }), finish: finishing(provider) };
     }),
   };
 }
@@ -182,7 +191,7 @@ const CLIENT_REMEDY =
   'registered there; `npm run operator -- doctor` tries them';
 
 /** Returns the page where the user started, so that it offers all ways to sign in. */
-function chooseAgain({ interaction, target, confirms, links }: Purpose): string {
+function retryUrl({ interaction, target, confirms, links }: Purpose): string {
   if (interaction !== undefined) return `${ENDPOINT.interaction}/${interaction}?${CHOOSE}=yes`;
   if (confirms !== undefined || links !== undefined) return target;
   const query = new URLSearchParams({ return_to: target.split('?')[0] ?? target, [CHOOSE]: 'yes' });

@@ -5,7 +5,7 @@ export const NOT_ENOUGH =
   'This sign-in did not prove enough to choose another password. Confirm with a second step there, or ask your administrator for a link.';
 export const CONFIRMED = 'You have confirmed that it is you. Nothing is done yet: do it now.';
 
-export const isLinked = (label: string): string => `You can sign in with ${label} from now on.`;
+export const linkedNotice = (label: string): string => `You can sign in with ${label} from now on.`;
 
 export const TOO_MANY = {
   heading: 'Too many sign-ins were begun',
@@ -15,35 +15,35 @@ export const TOO_MANY = {
 
 const tryAgain = (href: string, label = 'Try again') => ({ links: [{ href, label }] });
 
-export const isOver = (label: string, hasOthers: boolean) => ({
+export const flowExpired = (label: string, hasOthers: boolean) => ({
   heading: 'This sign-in is over',
   explanation: `What ${label} sent you back with was used already, took longer than ten minutes, or was begun in another browser.`,
   advice: 'Sign in again. If it happens again, allow cookies for this site.',
   ...tryAgain(`/login${hasOthers ? '' : `?${CHOOSE}=yes`}`, 'Sign in'),
 });
 
-export const isAway = (label: string, href: string, hasOthers: boolean) => ({
+export const providerUnavailable = (label: string, href: string, hasOthers: boolean) => ({
   heading: `${label} does not answer`,
   explanation: 'You cannot sign in with it at this moment. Nothing is wrong with your account.',
   advice: hasOthers ? 'Sign in another way, or try again later.' : 'Try again in a minute.',
   ...tryAgain(href, hasOthers ? 'Other ways to sign in' : 'Try again'),
 });
 
-export const cameBack = (label: string, href: string) => ({
+export const signInCancelled = (label: string, href: string) => ({
   heading: 'You are not signed in',
   explanation: `You came back from ${label} without signing in there.`,
   advice: 'Try again, or close this page.',
   ...tryAgain(href),
 });
 
-export const isMisconfigured = (label: string, href: string) => ({
+export const providerMisconfigured = (label: string, href: string) => ({
   heading: `Signing in with ${label} does not work`,
   explanation: 'This service is not set up correctly for it. Nothing is wrong with your account.',
   advice: 'Sign in another way, or tell the operator of this service, with the reference below.',
   ...tryAgain(href),
 });
 
-export const proves = (label: string, href: string) => ({
+export const answerInvalid = (label: string, href: string) => ({
   heading: 'You could not be signed in',
   explanation: `${label} sent you back with an answer that does not prove who you are.`,
   advice:
@@ -51,7 +51,7 @@ export const proves = (label: string, href: string) => ({
   ...tryAgain(href),
 });
 
-export function staysOut(reason: string, label: string, href: string) {
+export function signInRefused(reason: string, label: string, href: string) {
   const tell = 'Tell whoever runs this service, with the reference below.';
   const again = tryAgain(href, 'Sign in with another account');
   if (reason === 'another') {
