@@ -1,4 +1,4 @@
-/** What goes with the accounts of an import: their links elsewhere, and what is recorded of them. */
+/** Identities linked to imported accounts, and the activity that importing accounts records. */
 
 import type { Identity } from '../accounts/identities/identities.ts';
 import type { Queries } from '../storage/queries.ts';
@@ -13,7 +13,7 @@ interface Added {
 
 interface Changed extends Omit<Added, 'suspended'> {
   readonly suspension: 'begin' | 'end' | 'keep';
-  /** The names of its fields. */
+  /** Names of the changed fields. */
   readonly changed: readonly string[];
 }
 
@@ -52,8 +52,8 @@ export function recordsOfChanged({
   return records;
 }
 
-/** Whoever signs in with it would be somebody else from then on: that is done by hand. */
-export function movingLink(
+/** Relinking an identity would sign its owner in to another account: it is only done by hand. */
+export function linkFault(
   identity: Identity | undefined,
   found: { readonly id: string } | undefined,
   { linked, subject }: { readonly linked: string | null; readonly subject: string | null },

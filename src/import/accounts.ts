@@ -1,17 +1,17 @@
-/** Accounts of an import: compared with those that there are, and written. */
+/** Compares the accounts of an import with the database, and writes the differences. */
 
 import { emailKey, newEmailProblem } from '../accounts/email.ts';
 import type { Identity } from '../accounts/identities/identities.ts';
 import { randomId } from '../base/random-id.ts';
 import type { Queries } from '../storage/queries.ts';
-import { linkAccounts, movingLink, recordsOfAdded, recordsOfChanged } from './account-records.ts';
+import { linkAccounts, linkFault, recordsOfAdded, recordsOfChanged } from './account-records.ts';
 import {
   adopt,
+  bothIdsExist,
   columnsOf,
   type ImportChange,
   type ImportFacts,
   type ImportStep,
-  twoOfThem,
 } from './change.ts';
 import type { LineOf, Numbered } from './line.ts';
 
@@ -26,7 +26,7 @@ interface AccountRow {
   readonly suspended_by_import: boolean;
 }
 
-/** One line with the accounts that have its id, its former id, and its address now. */
+/** A line with the accounts that now have its external id, its former one, and its address. */
 interface Match {
   readonly position: string;
   readonly account: AccountRow | null;
@@ -34,18 +34,18 @@ interface Match {
   readonly holder: AccountRow | null;
   /** The account that is linked with the identity of the line. */
   readonly linked: string | null;
-  /** What the first of these accounts is linked with at the issuer of that identity. */
+  /** The subject that the first of these accounts is linked with at the issuer of the identity. */
   readonly subject: string | null;
 }
 
-/** An account as the line wants it. */
+/** The state that a line wants an existing account to have. */
 interface Target {
   readonly id: string;
   readonly external_id: string;
   readonly email: string;
   readonly name: string;
   readonly suspension: Suspension;
-  /** To be linked with it. */
+  /** To be linked with the account. */
   readonly identity: Identity | undefined;
   readonly changed: readonly string[];
 }
@@ -53,8 +53,8 @@ interface Target {
 type Suspension = 'begin' | 'end' | 'keep';
 
 /**
- * An account is found by its external id, or its former one, or else by its address where it was made
- * by hand: such a one is adopted. Where addresses go from one account of the file to another, they arrive.
+ * Matches accounts by external id, by former external id, or else by address if made by hand: this
+ * adopts the account. Addresses may move from one account of the file to another.
  */
 export async function compareAccounts(
   queries: Queries,
@@ -71,20 +71,20 @@ export async function compareAccounts(
     const line = lines[Number(position) - 1];
     if (!line) continue;
     const { external_id, email } = line;
-    if (account && former) facts.problems.add(line.number, twoOfThem(`${former.external_id}`));
+    if (account && former) facts.problems.add(line.number, bothIdsExist(`${former.external_id}`));
     const known = account ?? former;
     const found = known ?? (holder?.external_id === null ? holder : undefined);
     if (holder && holder.id !== found?.id) {
-      // The line of its holder has another address: nobody has it in the end but this one.
+      // The line of the present holder names another address: in the end only this account has it.
       if (isInFile(facts, holder)) movedOut.push(holder.id);
       else facts.problems.add(line.number, takenEmail(holder));
     }
     const key = { type: 'account', external_id } as const;
-    // An account may keep an address of the former rule, so that its line does not stop every import.
+    // Accept an unchanged address that only a former rule allowed: it must not stop every import.
     const isRefused = email !== found?.email && newEmailProblem(email);
     if (isRefused) facts.problems.add(line.number, refusedEmail(email, isRefused));
-    const moves = movingLink(line.identity, found, { linked, subject });
-    if (moves !== undefined) facts.problems.add(line.number, moves);
+    const fault = linkFault(line.identity, found, { linked, subject });
+    if (fault !== undefined) facts.problems.add(line.number, fault);
     if (!found) {
       added.push({ ...line, id: randomId('acc_', 16) });
       const fields = line.suspended ? { suspended: [false, true] as const } : undefined;
@@ -169,7 +169,7 @@ function targetOf(row: AccountRow, line: AccountLine, isLinked: boolean) {
   };
 }
 
-/** A line that does not say leaves what was done by hand, and ends what an import did. */
+/** A line without `suspended` ends a suspension by an import, and keeps one made by hand. */
 function suspensionOf(row: AccountRow, suspended: boolean | undefined): Suspension {
   if (suspended) return row.is_suspended ? 'keep' : 'begin';
   if (!row.is_suspended) return 'keep';
@@ -190,7 +190,7 @@ const refusedEmail = (email: string, { other }: { readonly other?: string }): st
     ? `email: ${JSON.stringify(email)} is not an email address; write one like "ada@example.com"`
     : `email: ${JSON.stringify(email)} is another spelling; write ${JSON.stringify(other)}`;
 
-/** Makes room, in the same transaction: the account has its next address when its own line is written. */
+/** Frees addresses within the transaction; an account gets its next one with its own line. */
 async function moveOut(tx: Queries, ids: readonly string[]): Promise<void> {
   if (ids.length === 0) return;
   await tx.query(
@@ -215,7 +215,7 @@ async function update(tx: Queries, targets: readonly Target[], now: Date): Promi
   const readdressed = targets.filter(({ changed }) => changed.includes('email'));
   if (readdressed.length === 0) return;
   const ids = readdressed.map(({ id }) => id);
-  // In a statement of its own: the one that changes an address forgets the key (migration 0027).
+  // In a separate statement: one that changes an address clears the key (migration 0027).
   await tx.query(
     `UPDATE accounts a SET email_key = line.email_key
       FROM unnest($1::text[], $2::text[]) AS line (id, email_key) WHERE a.id = line.id`,

@@ -1,4 +1,4 @@
-/** What one step of an import would change, as a report shows it, and how that is written. */
+/** The changes of one import step: how a report shows them, and how they are written. */
 
 import type { NewActivity } from '../accounts/activity/activity.ts';
 import type { Queries } from '../storage/queries.ts';
@@ -7,7 +7,7 @@ import type { ImportKey } from './line.ts';
 import type { FoundProblems } from './problems.ts';
 
 /**
- * `removed` of an account: suspended, for an account is never deleted. `kept`: no longer in the file,
+ * A `removed` account is suspended, as accounts are never deleted. `kept`: no longer in the file,
  * but something that was made by hand depends on it.
  */
 export type ChangeKind = 'added' | 'changed' | 'removed' | 'kept';
@@ -17,28 +17,28 @@ export type FieldValue = string | boolean | readonly string[] | null;
 export interface ImportChange {
   readonly change: ChangeKind;
   readonly key: ImportKey;
-  /** For people, who do not know ids by heart: an email address, or a name. */
+  /** An email address or a name, for readers who do not know the ids by heart. */
   readonly name?: string;
-  /** What the fields were and are; of something new or removed, those that matter. */
+  /** Values before and after; for something new or removed only the fields that matter. */
   readonly fields?: Readonly<Record<string, readonly [before: FieldValue, after: FieldValue]>>;
 }
 
-/** What a batch comes to. Looking changes nothing. */
+/** The result of comparing a batch with the database; comparing changes nothing. */
 export interface ImportStep {
   readonly changes: readonly ImportChange[];
-  /** In the transaction in which the step was found. @returns what is to be recorded of it. */
+  /** @param tx the transaction that compared the batch @returns the activity to record */
   write(tx: Queries): Promise<ImportActivity[]>;
 }
 
 export type ImportActivity = Pick<NewActivity, 'action' | 'accountId' | 'details'>;
 
-/** What the steps of an import know of it. */
+/** What all steps of an import share. */
 export interface ImportFacts {
   readonly index: ImportIndex;
   readonly now: Date;
-  /** What only the database knows to be wrong. */
+  /** Problems that only a comparison with the database finds. */
   readonly problems: FoundProblems;
-  /** Take an organization or a warehouse that was made by hand for the one of its name in the file. */
+  /** Treat an organization or warehouse made by hand as the one with its name in the file. */
   readonly adoptByName: boolean;
   readonly adopted: Readonly<Record<AdoptedType, Adopted>>;
 }
@@ -46,13 +46,13 @@ export interface ImportFacts {
 export type AdoptedType = 'organization' | 'warehouse' | 'account';
 
 /**
- * What is in the file, and in the database without an external id or with a former one. Until that is
- * written, what refers to it is looked up with this.
+ * Things of the file that the database has without an external id or with a former one. Until the
+ * new external id is written, references to them are resolved here.
  */
 export interface Adopted {
-  /** By the external id of the file. */
+  /** Maps external ids of the file to ids. */
   readonly ids: Map<string, string>;
-  /** The other way round. */
+  /** Maps ids to external ids of the file. */
   readonly externalIds: Map<string, string>;
 }
 
@@ -66,14 +66,14 @@ interface AdoptedKey {
   readonly external_id: string;
 }
 
-/** For `coalesce(line.adopted, …)`: the ids of those that have no such external id yet. */
+/** For `coalesce(line.adopted, …)`: ids of what does not have its external id yet, else null. */
 export const adoptedIds = (
   { adopted }: ImportFacts,
   type: AdoptedType,
   externalIds: readonly string[],
 ): (string | null)[] => externalIds.map((id) => adopted[type].ids.get(id) ?? null);
 
-/** The values of each column, for `unnest`. */
+/** Returns an array of values for each column, for `unnest`. */
 export const columnsOf = <Row extends object>(
   rows: readonly Row[],
   ...columns: readonly KeyOf<Row>[]
@@ -83,6 +83,6 @@ export const columnsOf = <Row extends object>(
 /** A key of any member of a union. */
 type KeyOf<Row> = Row extends object ? Extract<keyof Row, string> : never;
 
-export const twoOfThem = (former: string): string =>
+export const bothIdsExist = (former: string): string =>
   `former_external_id: there is one with ${JSON.stringify(former)} and one with the external_id; ` +
   'remove one of the two first, or leave former_external_id out';

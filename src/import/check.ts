@@ -1,4 +1,4 @@
-/** Whether the lines of an import file agree with each other. Asks nobody, and changes nothing. */
+/** Checks that the lines of an import file are consistent. Uses no store, and changes nothing. */
 import { createImportIndex, type ImportIndex } from './known-ids.ts';
 import {
   type ImportKey,
@@ -10,10 +10,10 @@ import {
 import { createFoundProblems } from './problems.ts';
 
 /**
- * Reads the file twice, because a line may be about what stands further down.
+ * Reads the file twice, because a line may refer to a later one.
  *
- * @returns what the file is about.
- * @throws ImportProblems with every broken line, duplicate, and reference that leads nowhere.
+ * @returns the index of the file
+ * @throws ImportProblems with every broken line, duplicate, and reference that leads nowhere
  */
 export async function checkImport(source: ImportSource): Promise<ImportIndex> {
   const index = createImportIndex();
@@ -35,7 +35,7 @@ export async function checkImport(source: ImportSource): Promise<ImportIndex> {
   for (const [former, number] of index.formers()) {
     if (index.has(former)) problems.add(number, stillThere(index, former));
   }
-  // Behind a line that nobody understands may be what the others refer to.
+  // A line that cannot be read may define what other lines refer to.
   const unless =
     unread === undefined ? '' : `, unless that is line ${unread}, which cannot be read`;
   for await (const lines of source.lines()) {
@@ -50,7 +50,7 @@ export async function checkImport(source: ImportSource): Promise<ImportIndex> {
   return index;
 }
 
-/** @returns what the line says a second time. */
+/** @returns a problem for everything in which the line repeats an earlier one */
 function enter(index: ImportIndex, line: Numbered): string[] {
   const earlier = index.define(line, line.number);
   if (earlier !== undefined) {
@@ -117,7 +117,7 @@ function referencesOf(line: ImportLine) {
   return [];
 }
 
-/** Rights in a warehouse exist only under a membership, and a viewer's go no further than `read`. */
+/** Rights in a warehouse need a membership in its organization; a viewer may have `read` only. */
 function rightsWithoutGround(
   index: ImportIndex,
   { account, warehouse, rights }: ImportLine & { type: 'warehouse_rights' },

@@ -1,20 +1,20 @@
-/** One import at a time, on whatever machines they are started: a row says which one is running. */
+/** Allows one import at a time across all machines: a table row says which one is running. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { randomId } from '../base/random-id.ts';
 import { Refusal } from '../base/refusal.ts';
 import type { Database, Queries } from '../storage/queries.ts';
 
-/** The import that is running, for people who wait for it. */
+/** The running import, as shown to operators who wait for it. */
 export interface RunningImport {
   readonly startedAt: Date;
-  /** Who started it, in which process of which machine. */
+  /** The operator who started it, its process and its machine. */
   readonly startedBy: string;
 }
 
-/** Held from the comparison to the last write; disposing it lets the next import begin. */
+/** Held from the comparison to the last write; disposing it lets the next import start. */
 export interface ImportLock extends AsyncDisposable {
   /**
-   * Keeps the lock for as long as this transaction takes.
+   * Keeps the lock until this transaction ends.
    *
    * @throws ImportLockLost
    */
@@ -23,23 +23,23 @@ export interface ImportLock extends AsyncDisposable {
 
 export interface ImportLockOptions {
   readonly startedBy: string;
-  /** Called once for each import that has to end first; absent to be refused instead. */
+  /** Called once for each import that must end first; if absent, the lock is refused instead. */
   readonly onWait?: ((running: RunningImport) => void) | undefined;
 }
 
-/** This process stood still for so long that another import has begun. */
+/** This process was paused for so long that its lock expired and another import started. */
 export class ImportLockLost extends Error {}
 
-/** An import that was killed keeps the next one waiting for so long. */
+/** How long an import that was killed keeps the next one waiting. */
 const EXPIRY_SECONDS = 30;
 const RENEWAL_MS = (EXPIRY_SECONDS * 1000) / 3;
 const POLL_MS = 500;
 
-// By the database's clock: the clocks of two machines may differ by more than the expiry.
+// Use the database's clock: the clocks of two machines may differ by more than the expiry.
 const EXPIRES_AT = `clock_timestamp() + interval '${EXPIRY_SECONDS} seconds'`;
 
 /**
- * Waits until no other import is running, and keeps others from beginning.
+ * Waits until no other import is running, and keeps others from starting.
  *
  * @throws Refusal `import_running` if another import runs and `onWait` is absent.
  */
@@ -71,13 +71,13 @@ async function findRunning(database: Queries): Promise<RunningImport | undefined
   return row;
 }
 
-/** @returns false if another import began first. */
+/** @returns false if another import started first. */
 async function begin(
   database: Database,
   { holder, startedBy }: { readonly holder: string; readonly startedBy: string },
 ): Promise<boolean> {
   return database.transaction(async (tx) => {
-    // Waits for the transaction in which an expired import is writing, and sees whether it was renewed.
+    // Waits for the open transaction of an expired import, and then sees whether it was renewed.
     await tx.query('DELETE FROM running_import WHERE expires_at <= clock_timestamp()');
     const rows = await tx.query(
       `INSERT INTO running_import (holder, started_by, started_at, expires_at)
@@ -93,11 +93,11 @@ function held(database: Database, holder: string): ImportLock {
     database.query(`UPDATE running_import SET expires_at = ${EXPIRES_AT} WHERE holder = $1`, [
       holder,
     ]);
-  // A renewal that fails is made up for by the next one; what writes asks `requireHeld` anyway.
+  // Ignore a failed renewal: the next one makes up for it, and each write calls `requireHeld`.
   const timer = setInterval(() => void renew().catch(() => {}), RENEWAL_MS).unref();
   return {
     async requireHeld(tx) {
-      // Not in the way of a renewal, but of the deletion with which another import begins.
+      // KEY SHARE blocks the deletion with which another import starts, but no renewal.
       const rows = await tx.query('SELECT 1 FROM running_import WHERE holder = $1 FOR KEY SHARE', [
         holder,
       ]);
@@ -105,7 +105,7 @@ function held(database: Database, holder: string): ImportLock {
     },
     async [Symbol.asyncDispose]() {
       clearInterval(timer);
-      // Where that cannot be done, it expires.
+      // If this fails, the lock expires.
       await database
         .query('DELETE FROM running_import WHERE holder = $1', [holder])
         .catch(() => {});

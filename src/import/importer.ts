@@ -1,4 +1,4 @@
-/** Brings accounts, organizations, warehouses and memberships to the state that a file describes. */
+/** Brings accounts, organizations, warehouses and memberships to the state in a file. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Activity } from '../accounts/activity/activity.ts';
 import type { Clock } from '../base/clock.ts';
@@ -20,26 +20,26 @@ import {
   ImportProblems,
 } from './problems.ts';
 import { type Pruned, type PruneLimit, pruneExcess } from './prune-limit.ts';
-import { createImportTally, type ImportReport, noteImport } from './report.ts';
-import { type ImportPlan, type Look, stepsOf } from './steps.ts';
+import { createImportTally, type ImportReport, recordImport } from './report.ts';
+import { type Compare, type ImportPlan, stepsOf } from './steps.ts';
 
 interface CarryOutOptions {
   readonly lock: ImportLock;
-  /** The audit entries of the import carry it; see `newImportId`. */
+  /** Recorded in the audit entries of the import; see `newImportId`. */
   readonly id: string;
-  readonly tell?: Tell;
+  readonly show?: ShowProgress;
 }
 
-/** Makes the id of an import: `imp_` and 16 characters. */
+/** Returns `imp_` and 16 random characters. */
 export const newImportId = (): string => randomId('imp_', 16);
 
-/** Is told of each step how many lines were looked at by then. */
-export type Tell = (lines: number) => void;
+/** Called after each step with the number of lines done so far. */
+type ShowProgress = (lines: number) => void;
 
-/** Pauses before a batch is tried again, in milliseconds: a busy database is no reason to give up. */
-const PAUSES = [250, 1_000];
-/** An import of a version without `running_import` takes this lock only, for each batch. */
-const ONE_BATCH = "SELECT pg_advisory_xact_lock(hashtext('gatehouse import'))";
+/** Pauses before a batch is retried: a busy database is no reason to give up. */
+const RETRY_PAUSES_MS = [250, 1_000];
+/** Versions without the table `running_import` take only this lock, for each batch. */
+const LOCK_BATCH = "SELECT pg_advisory_xact_lock(hashtext('gatehouse import'))";
 
 export function createImporter(parts: {
   readonly database: Database;
@@ -56,12 +56,12 @@ export function createImporter(parts: {
     adopted: { organization: nothing(), warehouse: nothing(), account: nothing() },
   });
 
-  /** Looks again inside of the transaction, and writes what it finds there. */
-  async function write({ lock, id }: CarryOutOptions, look: Look): Promise<ImportStep> {
+  /** Compares again inside the transaction, and writes the differences found there. */
+  async function write({ lock, id }: CarryOutOptions, compare: Compare): Promise<ImportStep> {
     return database.transaction(async (tx) => {
       await lock.requireHeld(tx);
-      await tx.query(ONE_BATCH);
-      const step = await look(tx);
+      await tx.query(LOCK_BATCH);
+      const step = await compare(tx);
       if (step.changes.some(({ change }) => change !== 'kept')) {
         const records = await step.write(tx);
         await activity.recordAll(
@@ -74,31 +74,26 @@ export function createImporter(parts: {
   }
 
   return {
-    /**
-     * Waits until no other import is running, and keeps others from beginning.
-     *
-     * @throws Refusal `import_running`
-     */
     lock: (options: ImportLockOptions) => lockImports(database, options),
 
     /**
-     * What `carryOut` would change; writes nothing.
+     * Returns what `carryOut` would change; writes nothing.
      *
      * @throws ImportProblems
      */
     async compare(
       plan: ImportPlan,
-      { pruneAtMost, tell }: { readonly pruneAtMost: PruneLimit; readonly tell?: Tell },
+      { pruneAtMost, show }: { readonly pruneAtMost: PruneLimit; readonly show?: ShowProgress },
     ): Promise<ImportReport> {
       const facts = factsOf(plan);
       const tally = createImportTally();
-      const steps = stepsOf(plan, facts, (look) => withPatience(() => look(database)));
+      const steps = stepsOf(plan, facts, (compare) => withRetries(() => compare(database)));
       const pruned = new Map<ImportType, Pruned>();
-      let looked = 0;
+      let compared = 0;
       for await (const { type, step, lines, imported } of steps) {
-        tally.note(type, step.changes, lines);
-        looked += lines;
-        tell?.(looked);
+        tally.add(type, step.changes, lines);
+        compared += lines;
+        show?.(compared);
         if (imported === undefined) continue;
         const { present = 0, removed = 0 } = pruned.get(type) ?? {};
         const gone = step.changes.filter(({ change }) => change === 'removed').length;
@@ -110,8 +105,8 @@ export function createImporter(parts: {
     },
 
     /**
-     * Writes what differs, some hundred lines in a transaction, so that a service beside it is not
-     * held up. Repeated, it writes nothing but that it ran; broken off, it is to be repeated.
+     * Writes the differences, some hundred lines in a transaction, so as not to block a running
+     * service. A second run writes only that it ran; an interrupted import is to be repeated.
      *
      * @throws ImportInterrupted
      */
@@ -119,25 +114,25 @@ export function createImporter(parts: {
       const facts = factsOf(plan);
       const tally = createImportTally();
       let kept = 0;
-      let looked = 0;
+      let compared = 0;
       try {
-        const steps = stepsOf(plan, facts, (look) =>
-          withPatience(() =>
+        const steps = stepsOf(plan, facts, (compare) =>
+          withRetries(() =>
             write(options, async (tx) => {
-              const step = await look(tx);
-              // Somebody else changed something since the comparison.
+              const step = await compare(tx);
+              // A problem that is found only now: the database has changed since the comparison.
               facts.problems.refuse();
               return step;
             }),
           ),
         );
         for await (const { type, step, lines } of steps) {
-          tally.note(type, step.changes, lines);
+          tally.add(type, step.changes, lines);
           kept += step.changes.filter(({ change }) => change !== 'kept').length;
-          looked += lines;
-          options.tell?.(looked);
+          compared += lines;
+          options.show?.(compared);
         }
-        await withPatience(() => noteImport(database, new Date(clock()), tally.report()));
+        await withRetries(() => recordImport(database, new Date(clock()), tally.report()));
       } catch (error) {
         throw interruption(error, { kept, id: options.id }) ?? error;
       }
@@ -153,9 +148,9 @@ const asImported = (record: Awaited<ReturnType<ImportStep['write']>>[number], id
   details: { ...record.details, by: 'import', import_id: id },
 });
 
-/** A batch may be repeated: what an attempt wrote whose answer was lost is simply there already. */
-async function withPatience<Result>(attempt: () => Promise<Result>): Promise<Result> {
-  for (const pause of PAUSES) {
+/** Retrying is safe: what an attempt wrote before its answer was lost is no difference any more. */
+async function withRetries<Result>(attempt: () => Promise<Result>): Promise<Result> {
+  for (const pause of RETRY_PAUSES_MS) {
     try {
       return await attempt();
     } catch (error) {
@@ -184,7 +179,7 @@ function interruption(error: unknown, broken: BrokenImport): ImportInterrupted |
       error,
     );
   }
-  // A violated constraint: an address was taken, or an organization removed, after it was looked at.
+  // A violated constraint: an address was taken or an organization removed after the comparison.
   const isOvertaken = error instanceof Error && 'constraint' in error && error.constraint;
   return isOvertaken ? new ImportInterrupted(broken, meanwhile, error) : undefined;
 }

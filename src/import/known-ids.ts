@@ -1,35 +1,34 @@
-/** What a file is about: ids and line numbers only, so that a large file needs little memory. */
+/** Index of an import file: ids and line numbers only, so that a large file needs little memory. */
 import { ROLES, type Role } from '../accounts/access/reach.ts';
 import { emailKey } from '../accounts/email.ts';
 import type { Identity } from '../accounts/identities/identities.ts';
 import type { ImportKey } from './line.ts';
 
 export interface ImportIndex {
-  /** @returns the line that was about the same thing before, which is then the one that counts. */
+  /** @returns an earlier line about the same thing, which then stays the defining one */
   define(key: ImportKey, line: number): number | undefined;
-  /** The line with this key; undefined where there is none. */
   lineOf(key: ImportKey): number | undefined;
   has(key: ImportKey): boolean;
 
   setRole(key: ImportKey & { type: 'membership' }, role: Role): void;
-  /** Undefined where the line is broken. */
+  /** Undefined if the line is broken. */
   roleOf(key: ImportKey & { type: 'membership' }): Role | undefined;
   setOrganization(warehouse: string, organization: string): void;
-  /** Of a warehouse; undefined where its line is broken. */
+  /** The organization of a warehouse; undefined if its line is broken. */
   organizationOf(warehouse: string): string | undefined;
-  /** @returns the line that names the same former id already. */
+  /** @returns an earlier line that names the same former id */
   claimFormer(key: FormerKey, line: number): number | undefined;
-  /** Whether a line names it as a former id. */
+  /** True if a line names it as a former id. */
   isFormer(key: FormerKey): boolean;
   /** Every former id, with the line that names it. */
   formers(): Iterable<readonly [FormerKey, line: number]>;
-  /** How many lines the file has. */
+  /** Number of lines that are not blank. */
   lines: number;
-  /** Some warehouse may leave its organization. */
+  /** True if the line of a warehouse names a former organization. */
   hasMoves: boolean;
-  /** @returns the line that has the same address already, in any spelling. */
+  /** @returns an earlier line with the same address, in any spelling */
   claimEmail(email: string, line: number): number | undefined;
-  /** @returns the line that names the same account elsewhere already. */
+  /** @returns an earlier line with the same identity at a provider */
   claimIdentity(identity: Identity, line: number): number | undefined;
 }
 
@@ -96,13 +95,13 @@ export function createImportIndex(): ImportIndex {
       claimed(identities, JSON.stringify([issuer, subject]), line),
   };
 
-  /** Two ids in one number: a Map with numbers takes a fraction of the memory of one with texts. */
+  /** Packs two ids into a number: a Map with number keys needs a fraction of the memory. */
   function pairOf(key: Exclude<ImportKey, { external_id: string }>): number {
     const place =
       key.type === 'membership'
         ? numberOf(names.organization, key.organization)
         : numberOf(names.warehouse, key.warehouse);
-    return numberOf(names.account, key.account) * MOST_PLACES + place;
+    return numberOf(names.account, key.account) * MAX_PLACES + place;
   }
 }
 
@@ -110,17 +109,17 @@ type Names = Record<'organization' | 'warehouse' | 'account', Map<string, number
 type Lines = Record<keyof Names, number[]>;
 type Pairs = Record<'membership' | 'warehouse_rights', Map<number, number>>;
 
-/** 33 million organizations or warehouses, and eight times as many accounts. */
-const MOST_PLACES = 2 ** 25;
+/** 33 million organizations or warehouses, which leaves room for eight times as many accounts. */
+const MAX_PLACES = 2 ** 25;
 
-/** @returns the line that has it already, which then keeps it. */
+/** @returns the line that claimed the key earlier, and keeps it */
 function claimed(known: Map<string, number>, key: string, line: number): number | undefined {
   const earlier = known.get(key);
   if (earlier === undefined) known.set(key, line);
   return earlier;
 }
 
-/** The same number for the same id, counted from 0. */
+/** Returns the number of the id; new ids are numbered consecutively from 0. */
 function numberOf(known: Map<string, number>, id: string): number {
   const found = known.get(id);
   if (found !== undefined) return found;

@@ -1,10 +1,10 @@
-/** What a line of an import file may say: the one source of its rules and of its JSON Schema; and how lines are read. */
+/** The only source of the rules and the JSON Schema of import lines; reading them in batches. */
 import { z } from 'zod';
 import { RIGHTS, ROLES } from '../accounts/access/reach.ts';
 import { visibleText } from '../accounts/display-name.ts';
 import { normalizeEmail, otherEmailMeant } from '../accounts/email.ts';
 
-/** As `visibleText` decides, but nothing is corrected: two spellings would be two things. */
+/** Refuses what `visibleText` would correct, because two spellings would be two things. */
 const externalId = z
   .string({ error: 'is not a text of 1 to 200 visible characters; put the id in quotes' })
   .refine((id) => visibleText(id) === id, {
@@ -138,13 +138,13 @@ export const importLine = z.discriminatedUnion('type', [
   rightsLine,
 ]);
 
-/** A line that keeps every rule that can be judged without the others. */
+/** A line that satisfies every rule that can be checked without the other lines. */
 export type ImportLine = z.output<typeof importLine>;
 export type ImportType = ImportLine['type'];
 export type PlaceType = 'organization' | 'warehouse';
 export type LineOf<Type extends ImportType> = Extract<ImportLine, { type: Type }>;
 
-/** In the order in which they depend on each other. */
+/** Ordered by dependency: a type refers only to those before it. */
 export const IMPORT_TYPES = [
   'organization',
   'warehouse',
@@ -159,17 +159,17 @@ const lineKey = z.union([
   z.object({ type: z.literal('warehouse_rights'), account: externalId, warehouse: externalId }),
 ]);
 
-/** Which thing a line is about. Ids are those of the other system. */
+/** Identifies the thing that a line is about. Ids are those of the other system. */
 export type ImportKey = Readonly<z.output<typeof lineKey>>;
 
-/** What a line is about, whatever else is wrong with it; undefined where that is unclear too. */
+/** Returns what even a wrong line is about; undefined if that is unclear, too. */
 export const importLineKey = (line: unknown): ImportKey | undefined => lineKey.safeParse(line).data;
 
-/** The keys that a line of this type may have. */
+/** Returns the keys that a line of this type may have. */
 export const keysOf = (type: ImportType): string[] =>
   Object.keys(importLine.options.find(({ shape }) => shape.type.value === type)?.shape ?? {});
 
-/** For editors and for whoever writes the export. */
+/** For editors and for developers of an export. */
 export function importJsonSchema() {
   const { $schema, ...schema } = z.toJSONSchema(importLine, { io: 'input', target: 'draft-7' });
   return {
@@ -184,7 +184,6 @@ function idOf(description: string) {
   return externalId.meta({ description, ...VISIBLE_TEXT });
 }
 
-/** What operators call several of a type. */
 export const PLURALS: Readonly<Record<ImportType, string>> = {
   organization: 'organizations',
   warehouse: 'warehouses',
@@ -196,15 +195,15 @@ export const PLURALS: Readonly<Record<ImportType, string>> = {
 /** A line and its number in the file, the first one being 1. */
 export type Numbered<Line extends ImportLine = ImportLine> = Line & { readonly number: number };
 
-/** A line that breaks a rule by itself. */
+/** A line that breaks a rule, even without the other lines. */
 export interface BrokenLine {
   readonly number: number;
   readonly problems: readonly string[];
-  /** What the line is about, where that much can be understood. */
+  /** What the line is about, if that much can be understood. */
   readonly key?: ImportKey;
 }
 
-/** Read as often as needed, some lines at a time, so that nobody ever holds all of them. */
+/** Can be read repeatedly, some lines at a time, so that they are never all in memory. */
 export interface ImportSource {
   /** Every line that is not blank. */
   lines(): AsyncIterable<readonly (Numbered | BrokenLine)[]>;
@@ -212,7 +211,7 @@ export interface ImportSource {
 
 export const isBroken = (line: Numbered | BrokenLine): line is BrokenLine => 'problems' in line;
 
-/** The lines of one type in the order of the file, `size` at a time. */
+/** Yields the lines of one type in the order of the file, `size` at a time. */
 export async function* batchesOf<Type extends ImportType>(
   source: ImportSource,
   type: Type,

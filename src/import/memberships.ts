@@ -1,4 +1,4 @@
-/** Memberships and rights of an import: compared with those that there are, and written. */
+/** Compares the memberships and rights of an import with the database, and writes differences. */
 import type { Queries } from '../storage/queries.ts';
 import {
   type AdoptedType,
@@ -12,7 +12,7 @@ import type { ImportKey, LineOf, Numbered } from './line.ts';
 type AccessType = 'membership' | 'warehouse_rights';
 type AccessLine = Numbered<LineOf<AccessType>>;
 
-/** Ids are null as long as something is not there yet, which is so only while nothing is written. */
+/** Ids are null if their thing does not exist yet: only in a comparison that writes nothing. */
 interface AccessRow {
   readonly position: string;
   readonly account_id: string | null;
@@ -20,11 +20,11 @@ interface AccessRow {
   readonly organization_name: string | null;
   readonly warehouse_id?: string | null;
   readonly warehouse_name?: string | null;
-  /** The role or the rights. */
+  /** The present role or rights. */
   readonly present: string | readonly string[] | null;
 }
 
-/** The place that a line is about, what it gives there, and the statements that read and write it. */
+/** The place that a line is about, what it grants there, and the SQL that reads and writes it. */
 const ACCESS = {
   membership: {
     place: 'organization',
@@ -56,7 +56,6 @@ const ACCESS = {
   },
 } as const;
 
-/** Compares lines of one type with what there is. */
 export const compareAccess =
   (type: AccessType) =>
   async (

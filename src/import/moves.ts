@@ -1,4 +1,4 @@
-/** Warehouses that leave their organization, and the rights in them: kept by who is a member of the next one. */
+/** Moves warehouses to another organization; rights of members of that organization are kept. */
 
 import type { Right } from '../accounts/access/reach.ts';
 import type { Queries } from '../storage/queries.ts';
@@ -7,7 +7,7 @@ import type { LineOf } from './line.ts';
 
 export interface Move {
   readonly line: LineOf<'warehouse'>;
-  /** As it is now. */
+  /** As it is before the move. */
   readonly row: { readonly id: string; readonly organization: string | null };
 }
 
@@ -15,16 +15,16 @@ interface RightsRow {
   readonly warehouse_id: string;
   readonly account_id: string | null;
   readonly client_id: string | null;
-  /** Of the account, where it was imported. */
+  /** External id of the account; null if it was not imported. */
   readonly account: string | null;
-  /** An address, or the name of a machine client. */
+  /** Email address of the account, or name of the machine client. */
   readonly name: string;
   readonly rights: readonly Right[];
-  /** In the organization that the warehouse moves to. */
+  /** True if the database has the membership in the organization that the warehouse moves to. */
   readonly is_member: boolean;
 }
 
-/** To be compared after the memberships: the rights of who is a member of neither go. */
+/** Runs after the memberships: rights end if neither database nor file has the membership. */
 export async function compareMoves(
   queries: Queries,
   moves: readonly Move[],
@@ -55,7 +55,7 @@ export async function compareMoves(
     ...row,
     account: (row.account_id && adopted.account.externalIds.get(row.account_id)) ?? row.account,
   }));
-  // The file may have the membership, which a dry run does not find in the database.
+  // Also ask the file: a dry run does not find its memberships in the database.
   const lost = subjects.filter(({ warehouse_id, account, is_member }) => {
     const organization = lineOf.get(warehouse_id)?.organization ?? '';
     return (
@@ -84,7 +84,7 @@ export async function compareMoves(
     ],
     async write(tx) {
       const ids = moves.map(({ row }) => row.id);
-      // Rights stand on memberships of the organization, so they stand aside meanwhile.
+      // Rights reference memberships of the organization: delete them, insert the kept ones below.
       await tx.query('DELETE FROM warehouse_rights WHERE warehouse_id = ANY($1)', [ids]);
       const moved = await tx.query<{ id: string; name: string; organization_id: string }>(
         `UPDATE warehouses w SET organization_id = o.id

@@ -1,14 +1,14 @@
-/** Organizations and warehouses of an import: compared with those that there are, and written. */
+/** Compares organizations and warehouses of an import with the database, and writes differences. */
 import { randomId } from '../base/random-id.ts';
 import type { Queries } from '../storage/queries.ts';
 import {
   adopt,
+  bothIdsExist,
   columnsOf,
   type ImportActivity,
   type ImportChange,
   type ImportFacts,
   type ImportStep,
-  twoOfThem,
 } from './change.ts';
 import type { LineOf, Numbered, PlaceType } from './line.ts';
 import { compareMoves, type Move } from './moves.ts';
@@ -17,15 +17,15 @@ type PlaceLine = Numbered<LineOf<PlaceType>>;
 
 interface PlaceRow {
   readonly id: string;
-  /** Null of one that was made by hand. */
+  /** Null if it was made by hand. */
   readonly external_id: string | null;
   readonly name: string;
   readonly organization_id?: string;
-  /** For a warehouse, the external id of its organization, as it will be. */
+  /** For a warehouse: the external id that its organization has after the import. */
   readonly organization?: string | null | undefined;
 }
 
-/** The parts of statements in which the two differ: a warehouse is found and added with its organization. */
+/** The differing parts of SQL: a warehouse is read and added together with its organization. */
 const PLACES = {
   organization: {
     table: 'organizations',
@@ -46,7 +46,7 @@ const PLACES = {
   },
 } as const;
 
-/** Known by their external ids: two organizations may have one name. */
+/** Matches by external id, because two organizations may have the same name. */
 export const comparePlaces =
   (type: PlaceType) =>
   async (
@@ -59,7 +59,7 @@ export const comparePlaces =
       `SELECT place.id, place.external_id, place.name ${read}
         WHERE place.external_id = ANY($1)
           OR $3 AND place.external_id IS NULL AND place.name = ANY($2)`,
-      namesOf(lines, facts),
+      parametersOf(lines, facts),
     );
     const { externalIds } = facts.adopted.organization;
     const rows = found.map(({ organization_id: id, ...row }) =>
@@ -110,7 +110,7 @@ export const comparePlaces =
     };
   };
 
-/** Its organization decides who reaches a warehouse: it moves only where the file says so twice. */
+/** A move changes who has access to the warehouse: the file must name both organizations. */
 const moved = (organization: string | null): string =>
   organization === null
     ? 'organization: the warehouse belongs to one that was made by hand; give that an external_id ' +
@@ -118,7 +118,7 @@ const moved = (organization: string | null): string =>
     : `organization: the warehouse belongs to ${JSON.stringify(organization)}; where it is to move, ` +
       `add "former_organization":${JSON.stringify(organization)}`;
 
-/** One change of each thing, with all of its fields. */
+/** Returns one change for each thing, with all of its changed fields. */
 function merged(changes: readonly ImportChange[], moves: readonly ImportChange[]): ImportChange[] {
   const idOf = ({ key }: ImportChange) => ('external_id' in key ? key.external_id : undefined);
   const later = new Map(moves.map((move) => [idOf(move), move]));
@@ -131,15 +131,15 @@ function merged(changes: readonly ImportChange[], moves: readonly ImportChange[]
   return [...first, ...others];
 }
 
-/** The ids that lines name, now and formerly, their names, and whether these count. */
-function namesOf(lines: readonly PlaceLine[], { adoptByName }: ImportFacts): unknown[] {
+/** Query parameters: present and former external ids, names, and whether to match by name. */
+function parametersOf(lines: readonly PlaceLine[], { adoptByName }: ImportFacts): unknown[] {
   const ids = lines.flatMap(({ external_id, former_external_id }) =>
     former_external_id === undefined ? [external_id] : [external_id, former_external_id],
   );
   return [ids, lines.map(({ name }) => name), adoptByName];
 }
 
-/** What is new gets its id; what has another name or external id gets that. */
+/** Adds an id to each new place; finds known places, and those with another name or external id. */
 function sorted(
   lines: readonly PlaceLine[],
   rows: readonly PlaceRow[],
@@ -161,7 +161,7 @@ function sorted(
     const own = byExternalId.get(external_id);
     const former = byExternalId.get(line.former_external_id ?? null);
     const isFormer = line.former_external_id !== undefined && former !== undefined;
-    if (own && isFormer) facts.problems.add(number, twoOfThem(`${former.external_id}`));
+    if (own && isFormer) facts.problems.add(number, bothIdsExist(`${former.external_id}`));
     const row = own ?? (isFormer ? former : adoptable(byName.get(nameIn(line)), line, facts));
     if (!row) {
       added.push({ ...line, id: randomId(prefix, 16) });
@@ -181,13 +181,13 @@ function sorted(
   return { added, changed, known, changes };
 }
 
-/** Two warehouses of one name in two organizations are two. */
+/** Includes the organization: warehouses with the same name in two organizations differ. */
 const nameIn = (place: {
   readonly name: string;
   readonly organization?: string | null | undefined;
 }): string => JSON.stringify([place.organization, place.name]);
 
-/** The one that was made by hand and has that name, where there is no doubt. */
+/** Returns the place made by hand with that name; adds a problem if the match is ambiguous. */
 function adoptable(
   rows: readonly PlaceRow[] = [],
   { type, name, number }: PlaceLine,
@@ -211,7 +211,7 @@ async function rename(
   table: 'organizations' | 'warehouses',
   changed: readonly PlaceRow[],
 ): Promise<void> {
-  // A statement, even one that changes nothing, would make every node forget what is reached.
+  // Even an UPDATE that changes no row would make every node clear its cached access.
   if (changed.length === 0) return;
   await tx.query(
     `UPDATE ${table} SET name = line.name, external_id = line.external_id

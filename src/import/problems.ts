@@ -1,22 +1,22 @@
-/** Why a file cannot be imported: every wrong line, before anything was written. */
+/** Errors of an import: wrong lines, found before anything is written, and an interruption. */
 
 export interface ImportProblem {
-  /** Of the file, the first one is 1. */
+  /** Line number in the file; the first line is 1. */
   readonly line: number;
   /** What is wrong with the line and what to do about it. */
   readonly message: string;
 }
 
-/** How many problems are told apart; a wrong export is wrong everywhere. */
-const MOST_SHOWN = 100;
+/** Maximum number of listed problems: a wrong export is wrong everywhere. */
+const MAX_SHOWN = 100;
 
 export class ImportProblems extends Error {
   readonly code = 'import_problems';
   readonly remedy =
     'Nothing was changed. Correct the file, or what writes it, and import it again.';
-  /** The first ones, by line. */
+  /** The first ones found, ordered by line. */
   readonly problems: readonly ImportProblem[];
-  /** How many there are, with those that are not shown. */
+  /** Number of all problems, including those that are not listed. */
   readonly count: number;
 
   constructor(problems: readonly ImportProblem[], count: number) {
@@ -27,14 +27,13 @@ export class ImportProblems extends Error {
   }
 }
 
-/** Collects the problems of one look at the file. */
 export function createFoundProblems() {
   const shown: ImportProblem[] = [];
   let count = 0;
   return {
     add(line: number, message: string): void {
       count += 1;
-      if (shown.length < MOST_SHOWN) shown.push({ line, message });
+      if (shown.length < MAX_SHOWN) shown.push({ line, message });
     },
     /** @throws ImportProblems if there are any. */
     refuse(): void {
@@ -54,13 +53,13 @@ export interface BrokenImport {
   readonly kept: number;
 }
 
-/** Something came between two batches; what was written is good and stays. */
+/** The import stopped between two batches; the batches already written are valid and stay. */
 export class ImportInterrupted extends Error {
   readonly code = 'import_interrupted';
   readonly remedy =
     'Run the same command again when that is over: it goes on where this one ended.';
 
-  /** @param broken which import, and how many of its changes are in the database. */
+  /** @param broken id of the import, and how many of its changes are in the database */
   constructor(broken: BrokenImport, reason: string, cause: unknown) {
     const { id, kept } = broken;
     super(`The import ${id} broke off after ${kept} change(s), which are kept: ${reason}.`, {

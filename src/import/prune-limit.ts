@@ -1,11 +1,11 @@
-/** How much a `--prune` may remove without being told so: an export that broke off removes nearly everything. */
+/** Limits what `--prune` removes: a truncated export would otherwise remove nearly everything. */
 import { Refusal } from '../base/refusal.ts';
 import { IMPORT_TYPES, type ImportType, PLURALS } from './line.ts';
 
-/** As `import.prune_at_most` and `--prune-at-most` have it: `10%` of each kind, or a number of each. */
+/** Value of `import.prune_at_most` and `--prune-at-most`: `10%` of each kind, or a number. */
 export type PruneLimit = string;
 
-/** Of the imported things of one kind. */
+/** Counts the imported things of one kind: those to be removed, and all that exist. */
 export interface Pruned {
   readonly removed: number;
   readonly present: number;
@@ -13,7 +13,7 @@ export interface Pruned {
 
 export interface PruneExcess {
   readonly refusal: Refusal;
-  /** A percentage that allows it. */
+  /** A percentage that would allow the removal. */
   readonly needed: PruneLimit;
 }
 
@@ -42,11 +42,11 @@ export function pruneExcess(
 
 const NOTHING: Pruned = { removed: 0, present: 0 };
 
-/** A percentage is rounded up, so that a small deployment can lose one; only 100% removes all of a kind. */
+/** Rounds up, so that a small deployment can lose one thing; only 100% removes all of a kind. */
 function allowed(present: number, limit: PruneLimit): number {
   if (limit === '100%') return present;
-  const most = limit.endsWith('%')
+  const max = limit.endsWith('%')
     ? Math.ceil((present * Number(limit.slice(0, -1))) / 100)
     : Number(limit);
-  return Math.min(most, Math.max(0, present - 1));
+  return Math.min(max, Math.max(0, present - 1));
 }

@@ -1,9 +1,9 @@
-/** What an import removes: things it once brought that the file no longer has. Nothing made by hand. */
+/** Removes what was imported before and the file no longer has; nothing that was made by hand. */
 import type { Queries } from '../storage/queries.ts';
 import type { ImportFacts, ImportStep } from './change.ts';
 import type { ImportKey, ImportType, PlaceType } from './line.ts';
 
-/** In the order in which they are removed: what stands on another thing goes before it. */
+/** In order of removal: what depends on another thing is removed before it. */
 export const PRUNED_TYPES = [
   'warehouse_rights',
   'membership',
@@ -14,9 +14,9 @@ export const PRUNED_TYPES = [
 
 export interface PrunePage {
   readonly step: ImportStep;
-  /** How many imported things were looked at: those that could be removed. */
+  /** Number of imported things that were compared: those that could be removed. */
   readonly present: number;
-  /** Where the next page begins; undefined after the last one. */
+  /** Start of the next page; undefined after the last one. */
   readonly next: string | undefined;
 }
 
@@ -28,7 +28,7 @@ export interface PageRequest {
 
 type Prune = (queries: Queries, page: PageRequest, facts: ImportFacts) => Promise<PrunePage>;
 
-/** Looks at one page of what was imported, in the order of its ids. */
+/** Compares one page of imported things, ordered by id, with the file. */
 export const prunePage = (type: ImportType): Prune =>
   type === 'membership' || type === 'warehouse_rights' ? pruneAccess(type) : pruneThings(type);
 
@@ -50,14 +50,14 @@ interface AccessRow {
   readonly warehouse_id?: string;
   readonly warehouse?: string | null;
   readonly warehouse_name?: string;
-  /** The role or the rights. */
+  /** The present role or rights. */
   readonly present: string | readonly string[];
 }
 
 interface ImportedAccess {
   readonly row: AccessRow;
   readonly key: ImportKey;
-  /** What the rights need, or the membership itself. */
+  /** The membership that the rights depend on, or the membership itself. */
   readonly membership: ImportKey;
 }
 
@@ -74,7 +74,7 @@ const pruneAccess =
   (type: keyof typeof ACCESS): Prune =>
   async (queries, { after = '0', size }, { index, adopted }) => {
     const { gives, read, join } = ACCESS[type];
-    // A page by the primary key first, whoever it is about: what it takes does not depend on the rest.
+    // Take a page by primary key before joining: its cost is then independent of the other tables.
     const rows = await queries.query<AccessRow>(
       `SELECT it.id, a.id AS account_id, a.external_id AS account, o.id AS organization_id,
           o.external_id AS organization, o.name AS organization_name, it.${gives} AS present${read}
@@ -86,7 +86,7 @@ const pruneAccess =
         ORDER BY it.id`,
       [after, size],
     );
-    // With the external ids that will be there when the import has adopted what it does.
+    // Use the external ids that exist once the import has adopted its accounts and places.
     const imported = rows.flatMap((row): ImportedAccess[] => {
       const account = adopted.account.externalIds.get(row.account_id) ?? row.account;
       const organization =
@@ -99,7 +99,7 @@ const pruneAccess =
         ? [{ row, key: { type: 'warehouse_rights', account, warehouse }, membership }]
         : [];
     });
-    // With a membership its rights go by themselves.
+    // Removing a membership also removes its rights: do not list them separately.
     const gone = imported.filter(
       ({ key, membership }) =>
         !index.has(key) && (key.type === 'membership' || index.has(membership)),
@@ -140,23 +140,22 @@ async function remove(
   type: keyof typeof TABLES,
   ids: readonly string[],
 ): Promise<void> {
-  // A deletion, even of nothing, would make every node forget what is reached.
+  // Even a DELETE of no row would make every node clear its cached access.
   if (ids.length === 0) return;
   await tx.query(`DELETE FROM ${TABLES[type]} WHERE id = ANY($1)`, [ids]);
 }
 
-/** The row after which the next page begins; undefined on the last page. */
 const nextPage = <Row>(rows: readonly Row[], size: number): Row | undefined =>
   rows.length < size ? undefined : rows.at(-1);
 
 interface ThingRow {
   readonly id: string;
   readonly external_id: string;
-  /** For an account, its address. */
+  /** For an account: its email address. */
   readonly name: string;
 }
 
-/** What was made by hand would go with the place: then the place stays. */
+/** Finds places to keep: something made by hand would be removed with them. */
 const NEEDED = {
   warehouse: `SELECT w.id FROM warehouses w
     JOIN warehouse_rights r
@@ -171,7 +170,7 @@ const NEEDED = {
       WHERE organization_id = ANY($1) AND external_id IS NULL`,
 } as const;
 
-/** An account is suspended, never deleted: its log, connections and clients are still asked about. */
+/** Suspends accounts, never deletes them: their log, connections and clients stay available. */
 const pruneThings =
   (type: PlaceType | 'account'): Prune =>
   async (queries, { after = '', size }, { index, adopted, now }) => {

@@ -1,4 +1,4 @@
-/** What an import changes, counted, and the first changes; what the last one came to is kept. */
+/** Counts an import's changes, lists the first ones, and stores the result of the last import. */
 
 import type { Queries } from '../storage/queries.ts';
 import type { ChangeKind, ImportChange } from './change.ts';
@@ -9,14 +9,14 @@ export type ImportCounts = Record<ChangeKind | 'unchanged', number>;
 
 export interface ImportReport {
   readonly counts: Readonly<Record<ImportType, Readonly<ImportCounts>>>;
-  /** The first ones; `changeCount` says how many there are. */
+  /** Only the first ones; `changeCount` is the number of all. */
   readonly changes: readonly ImportChange[];
   readonly changeCount: number;
   /** Present if more would be removed than the limit allows. */
   readonly excess?: PruneExcess;
 }
 
-const MOST_SHOWN = 100;
+const MAX_SHOWN = 100;
 
 export function createImportTally() {
   const nothing = { added: 0, changed: 0, removed: 0, kept: 0, unchanged: 0 };
@@ -28,20 +28,20 @@ export function createImportTally() {
   let changeCount = 0;
 
   return {
-    /** @param looked how many lines the step is about; none for what is removed. */
-    note(type: ImportType, changes: readonly ImportChange[], looked: number): void {
+    /** @param lines number of lines that the step compared; 0 if it only removes */
+    add(type: ImportType, changes: readonly ImportChange[], lines: number): void {
       for (const { change, key } of changes) counts[key.type][change] += 1;
-      // Of something that is added or changed there is a line.
+      // Only added and changed things have a line; rights that a move removes are of another type.
       const ofLines = changes.filter(({ key }) => key.type === type);
-      if (looked > 0) counts[type].unchanged += looked - ofLines.length;
+      if (lines > 0) counts[type].unchanged += lines - ofLines.length;
       changeCount += changes.length;
-      shown.push(...changes.slice(0, MOST_SHOWN - shown.length));
+      shown.push(...changes.slice(0, MAX_SHOWN - shown.length));
     },
     report: (): ImportReport => ({ counts, changes: shown, changeCount }),
   };
 }
 
-/** For the metrics of the service, which is another process. */
+/** Stored for the metrics of the service, which is another process. */
 export interface ImportOutcome {
   readonly succeededAt: Date;
   readonly changes: Readonly<Record<ImportType, Readonly<Record<ChangeKind, number>>>>;
@@ -49,7 +49,7 @@ export interface ImportOutcome {
 
 const IMPORT_CHANGES: readonly ChangeKind[] = ['added', 'changed', 'removed', 'kept'];
 
-export async function noteImport(
+export async function recordImport(
   database: Queries,
   succeededAt: Date,
   { counts }: ImportReport,
@@ -65,7 +65,7 @@ export async function noteImport(
   );
 }
 
-/** Undefined where there never was one. */
+/** Undefined until the first import has succeeded. */
 export async function lastImport(database: Queries): Promise<ImportOutcome | undefined> {
   const [row] = await database.query<ImportOutcome>(
     'SELECT succeeded_at AS "succeededAt", changes FROM last_import',

@@ -1,4 +1,4 @@
-/** Everything that an import does, in order: what others refer to comes first, and is removed last. */
+/** The steps of an import, in order: what other things refer to is added first and removed last. */
 import type { Queries } from '../storage/queries.ts';
 import { compareAccounts } from './accounts.ts';
 import type { ImportFacts, ImportStep } from './change.ts';
@@ -15,31 +15,31 @@ import { compareAccess } from './memberships.ts';
 import { comparePlaces } from './places.ts';
 import { PRUNED_TYPES, prunePage } from './prune.ts';
 
-/** Of lines, and of pages: a transaction of so many stays far below the limits of a query. */
+/** Lines per batch and rows per page: keeps a transaction far below the limits of a query. */
 const BATCH_SIZE = 500;
 
 export interface ImportPlan {
   readonly source: ImportSource;
-  /** What `checkImport` answered of the source. */
+  /** The result of `checkImport` for the source. */
   readonly index: ImportIndex;
-  /** Remove what was imported once and is not in the file. */
+  /** Remove what was imported before and is not in the file. */
   readonly prune: boolean;
-  /** As of `ImportFacts`. */
+  /** See `ImportFacts`. */
   readonly adoptByName: boolean;
 }
 
-/** Looks at the database, in the transaction in which the step may then be written. */
-export type Look = (queries: Queries) => Promise<ImportStep>;
+/** Compares with the database, in the transaction in which the step may then be written. */
+export type Compare = (queries: Queries) => Promise<ImportStep>;
 
 export interface RunStep {
   readonly type: ImportType;
   readonly step: ImportStep;
   readonly lines: number;
-  /** How many things were looked at that could be pruned; absent of what prunes nothing. */
+  /** Number of compared things that could be pruned; absent if the step prunes nothing. */
   readonly imported?: number;
 }
 
-/** Of what a line is, some wait for others: who is a member there keeps the rights in what moves. */
+/** Warehouses move after the memberships: members of their new organization keep their rights. */
 const PASSES: readonly (readonly [type: ImportType, isLater?: boolean])[] = [
   ['organization'],
   ['warehouse', false],
@@ -52,11 +52,11 @@ const PASSES: readonly (readonly [type: ImportType, isLater?: boolean])[] = [
 const isLater = (line: ImportLine): boolean =>
   line.type === 'warehouse' && line.former_organization !== undefined;
 
-/** @param run looks, and writes what was found or does not. */
+/** @param run calls `compare`, and then either writes the step or does not. */
 export async function* stepsOf(
   plan: ImportPlan,
   facts: ImportFacts,
-  run: (look: Look) => Promise<ImportStep>,
+  run: (compare: Compare) => Promise<ImportStep>,
 ): AsyncIterable<RunStep> {
   for (const [type, later = false] of PASSES) {
     if (later && !plan.index.hasMoves) continue;

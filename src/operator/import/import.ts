@@ -88,13 +88,13 @@ export function addImportCommand(program: Command, operator: Operator): void {
     try {
       const index = await checkImport(source);
       const plan = { source, index, prune, adoptByName };
-      const telling = (what: string) => (lines: number) =>
+      const showing = (what: string) => (lines: number) =>
         progress.show(`${what}, lines`, lines, index.lines);
       await run(async ({ importer, settings }) => {
         const compare = () =>
           importer.compare(plan, {
             pruneAtMost: options.pruneAtMost ?? settings.import.pruneAtMost,
-            tell: telling('Comparing'),
+            show: showing('Comparing'),
           });
         if (isDryRun) return importReport(await compare());
         await using lock = await importer.lock({
@@ -113,7 +113,7 @@ export function addImportCommand(program: Command, operator: Operator): void {
           await operator.confirm(removalSentence(report));
         }
         const id = newImportId();
-        await importer.carryOut(plan, { lock, id, tell: telling('Writing') });
+        await importer.carryOut(plan, { lock, id, show: showing('Writing') });
         return importReport(report, id);
       });
     } finally {
