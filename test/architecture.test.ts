@@ -72,7 +72,7 @@ const DOORS: Readonly<Record<string, string>> = {
   'config/schema': 'connected json-schema kinds known-settings schema',
   'host/metrics': 'durations metrics',
   'operator/accounts': 'accounts api-keys sessions',
-  'operator/command': 'confirmation given names operator report',
+  'operator/command': 'arguments confirmation names operator report',
   'operator/explain': 'explain token-shape',
   'operator/import': 'import report',
   'operator/places': 'memberships places',

@@ -2,7 +2,7 @@
 import { Refusal } from '../base/refusal.ts';
 import { IMPORT_TYPES, type ImportType, PLURALS } from './line.ts';
 
-/** Value of `import.prune_at_most` and `--prune-at-most`: `10%` of each kind, or a number. */
+/** `import.prune_at_most` or `--prune-at-most`: `10%` of each kind, or a number of each. */
 export type PruneLimit = string;
 
 /** Counts the imported things of one kind: those to be removed, and all that exist. */

@@ -4,7 +4,7 @@ import { isAccountId } from '../accounts/account.ts';
 import type { ActivityRecord } from '../accounts/activity/activity.ts';
 import { ACTIONS, type Action, wordsOf } from '../accounts/activity/activity-words.ts';
 import type { AuditRecord } from '../accounts/activity/audit.ts';
-import { givenTime, wholeNumber } from './command/given.ts';
+import { parseTime, wholeNumber } from './command/arguments.ts';
 import { accountNamed } from './command/names.ts';
 import type { Operator } from './command/operator.ts';
 import { table } from './command/report.ts';
@@ -30,7 +30,7 @@ const ACTORS: readonly ActivityRecord['actor'][] = [
   'service',
   'organization',
 ];
-const MOST = 10_000;
+const MAX = 10_000;
 
 export function addAuditCommand(program: Command, { run }: Operator): void {
   program
@@ -44,9 +44,9 @@ export function addAuditCommand(program: Command, { run }: Operator): void {
     .addOption(new Option('--actor <actor>', 'done by one of these').choices(ACTORS))
     .option('--request <id>', 'made by this request: req_…, as answers and the log name it')
     .option('--import <id>', 'made by this import: imp_…, as it printed it')
-    .option('--since <time>', 'from then on: 7d, 12h, 30m, or 2026-01-31T08:00Z', givenTime)
-    .option('--until <time>', 'before then, likewise', givenTime)
-    .option('--limit <number>', `at most so many, up to ${MOST}`, wholeNumber(MOST), 100)
+    .option('--since <time>', 'from then on: 7d, 12h, 30m, or 2026-01-31T08:00Z', parseTime)
+    .option('--until <time>', 'before then, likewise', parseTime)
+    .option('--limit <number>', `at most so many, up to ${MAX}`, wholeNumber(MAX), 100)
     .option(
       '--before <id>',
       'older than this one: the next page',
@@ -64,7 +64,7 @@ export function addAuditCommand(program: Command, { run }: Operator): void {
     );
 }
 
-/** The log of somebody who was erased is there still, under the ID that they had. */
+/** Does not look up an ID: the log of a deleted account still exists under its ID. */
 async function accountIdNamed(registries: Registries, name: string): Promise<string> {
   return isAccountId(name) ? name : (await accountNamed(registries, name)).id;
 }
@@ -99,7 +99,7 @@ const whoOf = (record: AuditRecord): string =>
     ? personOf(record)
     : `(${[record.actor, record.by?.operator].filter(Boolean).join(' ')})`;
 
-/** In whose log it is, where that is somebody else than who did it. */
+/** The person whose log the record is in, if the actor is not that person. */
 const ofWhom = (record: AuditRecord): string => (record.actor === 'person' ? '' : personOf(record));
 
 const originOf = ({ origin }: AuditRecord): string => origin?.address ?? '';

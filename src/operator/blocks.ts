@@ -1,4 +1,4 @@
-/** `operator blocks`: the clients that organizations do not let in. */
+/** `operator blocks`: the clients that organizations block. */
 import { type Command, Option } from 'commander';
 import type { ListedBar } from '../accounts/organizations/bars.ts';
 import { clientNamed } from './command/names.ts';

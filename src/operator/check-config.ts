@@ -1,4 +1,4 @@
-/** `operator check-config`: whether a service would start on these settings, and on which. */
+/** `operator check-config`: checks whether a service would start, and with which settings. */
 import { lookup } from 'node:dns/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Command } from 'commander';
@@ -8,7 +8,7 @@ import type { ConfigurationProblem } from '../config/problems.ts';
 import { settingsJsonSchema } from '../config/schema/json-schema.ts';
 import { hostsOf } from '../config/urls.ts';
 import { locationOf } from '../config/validate.ts';
-import { WrongUsage } from './command/given.ts';
+import { WrongUsage } from './command/arguments.ts';
 import type { Operator, Report } from './command/operator.ts';
 import { table } from './command/report.ts';
 
@@ -29,7 +29,7 @@ export function addCheckConfigCommand(program: Command, { print, environment }: 
         return;
       }
       const inspection = inspectSettings({ environment, ...(file !== undefined && { file }) });
-      // Imported here: it is the whole service, which no other command needs.
+      // Import it here: it loads the whole service, which no other command needs.
       const { buildUnopened } = await import('./trial-build.ts');
       await buildUnopened(inspection);
       const warnings = [...inspection.warnings, ...(await unknownHosts(inspection))];
@@ -38,10 +38,10 @@ export function addCheckConfigCommand(program: Command, { print, environment }: 
     });
 }
 
-/** Milliseconds in which a name service answers, if it does. */
-const LOOKUP_LIMIT = 3_000;
+/** A name service that answers at all does so within this time. */
+const LOOKUP_TIMEOUT_MS = 3_000;
 
-/** Looks names up and connects to nothing. One that nobody answers for in time is a warning, too. */
+/** Looks host names up and connects to nothing. No answer in time is a warning, too. */
 async function unknownHosts({
   settings: { storage, mail, signIn },
   overrides,
@@ -54,7 +54,7 @@ async function unknownHosts({
   ] as const;
   const named = all.flatMap(([path, url = '']) => hostsOf(url).map((host) => ({ path, host })));
   const waiting = new AbortController();
-  const late = delay(LOOKUP_LIMIT, 'no answer in time', { signal: waiting.signal });
+  const late = delay(LOOKUP_TIMEOUT_MS, 'no answer in time', { signal: waiting.signal });
   const found = await Promise.all(
     named.map(async ({ path, host }) => {
       const reason = lookup(host).then(
@@ -146,7 +146,7 @@ const waysIn = ({ signIn: { passwords, passkeys, providers } }: Inspection['sett
     ...providers.map(({ id }) => id),
   ].join(', ');
 
-/** How many keys, and how long: enough to see that it is the right list, and nothing of a key. */
+/** Number and length of the keys: enough to recognize the list, and nothing of a key. */
 function describe({ lengths }: EffectiveSecret): string {
   if (lengths.length === 0) return 'none yet';
   const keys = lengths.length === 1 ? '1 key' : `${lengths.length} keys`;

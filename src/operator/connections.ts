@@ -1,11 +1,11 @@
-/** `operator connections`: who connected what. */
+/** `operator connections`: which people connected which clients. */
 import { type Command, Option } from 'commander';
 import { isAccountId } from '../accounts/account.ts';
 import type { ListedConnection } from '../authorizations/connected-clients.ts';
 import { isClientId } from '../base/random-id.ts';
 import { Refusal } from '../base/refusal.ts';
-import { askedFirst } from './command/confirmation.ts';
-import { WrongUsage } from './command/given.ts';
+import { WrongUsage } from './command/arguments.ts';
+import { addYesOption } from './command/confirmation.ts';
 import { accountNamed, clientNamed } from './command/names.ts';
 import type { Operator } from './command/operator.ts';
 import { addList, type ListForm } from './command/report.ts';
@@ -35,7 +35,7 @@ export function addConnectionCommands(program: Command, operator: Operator): voi
       throw new WrongUsage('say whose: --account, --client or both');
     });
 
-  askedFirst(connections.command('end'))
+  addYesOption(connections.command('end'))
     .description('end one person’s connection to one client, with all its authorizations')
     .argument('[connection]', 'its ID, as `connections list` shows it')
     .option('--account <account>', 'instead of the ID: the person, with --client')
@@ -76,7 +76,7 @@ const LIST: ListForm<ListedConnection> = {
   filters: [],
 };
 
-/** @throws WrongUsage unless one connection is named, once. */
+/** @throws WrongUsage unless one connection is named, in one way */
 function namedConnection(id: string | undefined, { account, client }: Whose): Required<Whose> {
   if (id !== undefined && account === undefined && client === undefined) {
     const [accountId = '', clientId = '', ...rest] = id.split('/');

@@ -1,4 +1,4 @@
-/** `operator doctor`: tries the whole service out, and prints what was found. */
+/** `operator doctor`: examines the whole running service, and prints the findings. */
 import { type Command, InvalidArgumentError } from 'commander';
 import { normalizeEmail } from '../accounts/email.ts';
 import { type ExaminationOptions, examine } from '../doctor/doctor.ts';
@@ -6,7 +6,7 @@ import { createFindings } from '../doctor/findings.ts';
 import type { Operator } from './command/operator.ts';
 import { REFUSED } from './command/report.ts';
 
-/** As a shell would say of a command that Ctrl-C ended. */
+/** Exit code that shells give a command that Ctrl-C ended. */
 const INTERRUPTED = 130;
 
 export function addDoctorCommand(program: Command, operator: Operator): void {

@@ -1,8 +1,8 @@
-/** The format of an EnvironmentFile, and of what `systemctl show` prints of an environment. */
+/** Parses an EnvironmentFile, and the environment that `systemctl show` prints. */
 
 /**
- * Reads `NAME=value` lines as systemd does (systemd.exec(5), EnvironmentFile=): a `#` or `;` begins a
- * comment only at the start of a line, so behind a value it is part of that value.
+ * Reads `NAME=value` lines as systemd does (systemd.exec(5), EnvironmentFile=): a `#` or `;` begins
+ * a comment only at the start of a line, so after a value it is part of that value.
  */
 export function readEnvironmentFile(text: string): Record<string, string> {
   const lines = text.replaceAll(/\\\r?\n/g, '').split(/\r?\n/);

@@ -1,6 +1,6 @@
 /**
  * `gatehouse …`: the operator command, with the environment and as the user of the service on this
- * machine. In a container, and wherever the caller's environment names the stores, that one decides.
+ * machine. If the caller's environment names the stores, as in a container, it uses that environment.
  */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -11,14 +11,14 @@ import { readAssignments, readEnvironmentFile } from './environment-file.ts';
 
 const COMMAND = path.join(import.meta.dirname, 'main.ts');
 const UNITS = 'gatehouse@*.service';
-/** Asked about where no instance is loaded: the template says the same for each. */
+/** Queried if no instance is loaded: the template says the same for each. */
 const ANY_INSTANCE = 'gatehouse@3001.service';
 
 const AS_ROOT = 'Run it as root: sudo gatehouse …';
 const NO_ENVIRONMENT =
   'Create it: deploy/systemd/environment is an example (docs/operations/deploy.md says what else it needs).';
 
-/** On POSIX systems; the types of Node do not have it. */
+/** `initgroups` exists on POSIX systems; Node's types do not have it. */
 type Posix = NodeJS.Process & { initgroups(user: string, group: number): void };
 
 interface Unit {
@@ -31,7 +31,7 @@ const unit = namesADeployment(environmentOfProcess) ? undefined : findUnit();
 if (unit === undefined) await import('./main.ts');
 else runIn(unit);
 
-/** Undefined where systemd is not in charge, or has no such unit. */
+/** Returns undefined if systemd does not run here, or has no such unit. */
 function findUnit(): Unit | undefined {
   const loaded = systemctl('list-units', '--all', '--plain', '--no-legend', UNITS);
   if (loaded === undefined) return undefined;
@@ -87,7 +87,7 @@ function runIn({ user, environment }: Unit): void {
   }
   const variables = {
     ...environmentOfProcess,
-    // Both names stand in the audit log.
+    // The audit log records both names.
     SUDO_USER: environmentOfProcess.SUDO_USER ?? caller,
     HOME: userInfo().homedir,
     ...environment,

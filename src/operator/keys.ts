@@ -1,4 +1,4 @@
-/** `operator keys`: which keys sign and which are still accepted, by fingerprint, and new ones. */
+/** `operator keys`: lists by fingerprint which keys sign or are still accepted, and makes new ones. */
 import { randomBytes } from 'node:crypto';
 import { type Command, Option } from 'commander';
 import { systemClock } from '../base/clock.ts';

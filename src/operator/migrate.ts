@@ -1,4 +1,4 @@
-/** `operator migrate`: brings the schema up to date, for a job that does so before the nodes start. */
+/** `operator migrate`: brings the schema up to date, for a job that runs before the nodes start. */
 import type { Command } from 'commander';
 import { loadSettingsWithoutSecrets } from '../config/load.ts';
 import { requireEmbeddedDatabase } from '../service/deployment.ts';
@@ -23,15 +23,15 @@ export function addMigrateCommand(
       requireEmbeddedDatabase(storage);
       const database = await openDatabase(storage);
       try {
-        // While somebody else migrates it, the embedded database would not answer in time.
+        // While another process migrates the embedded database, it would not answer in time.
         const isAsked = dryRun || !database.embedded;
         const pending = isAsked ? await pendingMigrations(database) : undefined;
-        let begun = 0;
-        const tell = (): void => {
-          begun += 1;
-          progress.show('Migrations begun', begun, pending?.length);
+        let started = 0;
+        const showProgress = (): void => {
+          started += 1;
+          progress.show('Migrations begun', started, pending?.length);
         };
-        const names = dryRun && pending ? pending : await migrate(database, tell);
+        const names = dryRun && pending ? pending : await migrate(database, showProgress);
         const done = dryRun ? 'Missing' : 'Applied';
         print({
           value: { dry_run: dryRun, migrations: names },

@@ -1,4 +1,4 @@
-/** `gatehouse nodes`: every node with its state, and a wait until enough of them are ready. */
+/** `gatehouse nodes`: lists the nodes and their states, and can wait until enough are ready. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Command, InvalidArgumentError } from 'commander';
 import { loadSettingsWithoutSecrets } from '../config/load.ts';
@@ -8,15 +8,14 @@ import { requireEmbeddedDatabase, requireTables } from '../service/deployment.ts
 import { openDatabase } from '../storage/database.ts';
 import { MigrationsPending, pendingMigrations } from '../storage/migrate.ts';
 import { type ListedNode, listNodes } from '../storage/nodes.ts';
-import { wholeNumber } from './command/given.ts';
+import { wholeNumber } from './command/arguments.ts';
 import type { Operator, Report } from './command/operator.ts';
 import { REFUSED, table } from './command/report.ts';
 
-/** Milliseconds between two looks at the database. */
-const PAUSE = 1_000;
+const POLL_PAUSE_MS = 1_000;
 const MAX_NODES = 1_000;
-/** Times the limits of a call within the service: no request waits here. */
-const PATIENCE = 5;
+/** Multiplies the timeouts of a database call in the service: no request waits here. */
+const TIMEOUT_FACTOR = 5;
 
 interface NodesOptions {
   readonly wait?: number;
@@ -49,7 +48,7 @@ unknown (a node of an older version, which does not say it). Exit code 1 if --wa
     .action(async ({ wait, within }: NodesOptions) => {
       const { storage } = loadSettingsWithoutSecrets({ environment });
       if (wait === undefined) {
-        print(report(await look(storage)));
+        print(report(await readNodes(storage)));
         return;
       }
       const interruption = new AbortController();
@@ -67,12 +66,12 @@ function seconds(text: string): number {
 }
 
 /**
- * Opens the database for one look and closes it again: while --wait waits, a database may restart or be
- * migrated, and an embedded one must stay free for the service that starts.
+ * Opens the database for one query and closes it again: while --wait waits, it may restart or be
+ * migrated, and an embedded database must stay free for the service that starts.
  */
-async function look(storage: Storage): Promise<readonly ListedNode[]> {
+async function readNodes(storage: Storage): Promise<readonly ListedNode[]> {
   requireEmbeddedDatabase(storage);
-  const database = await openDatabase({ ...storage, patience: PATIENCE });
+  const database = await openDatabase({ ...storage, patience: TIMEOUT_FACTOR });
   try {
     await requireTables(database, storage);
     const pending = await pendingMigrations(database);
@@ -94,7 +93,7 @@ interface Waiting {
 async function waitFor({ wait, within, storage, signal, show }: Waiting): Promise<Report> {
   const start = performance.now();
   for (;;) {
-    const outcome = await look(storage).catch((error: Error) => error);
+    const outcome = await readNodes(storage).catch((error: Error) => error);
     const elapsed = performance.now() - start;
     const nodes = outcome instanceof Error ? [] : outcome;
     const ready = nodes.filter(({ state, silentMs }) => state === 'ready' && silentMs < elapsed);
@@ -111,7 +110,7 @@ async function waitFor({ wait, within, storage, signal, show }: Waiting): Promis
       ];
       return { ...report(nodes, missing.join('\n')), exitCode: REFUSED };
     }
-    await delay(PAUSE, undefined, { signal }).catch(() => {});
+    await delay(POLL_PAUSE_MS, undefined, { signal }).catch(() => {});
   }
 }
 

@@ -14,8 +14,8 @@ interface ProblemOptions {
   readonly client?: string;
 }
 
-/** Milliseconds for which the problems of clients are kept. */
-const WEEK = 7 * 86_400_000;
+/** How long the problems of clients are kept. */
+const WEEK_MS = 7 * 86_400_000;
 
 export function addProblemCommands(program: Command, operator: Operator): void {
   const problems = program.command('problems').description('what partners and people ran into');
@@ -24,7 +24,7 @@ export function addProblemCommands(program: Command, operator: Operator): void {
     const { account, client } = options;
     const clientId = client && (await clientNamed(registries, client)).id;
     const accountId = account && (await accountNamed(registries, account)).id;
-    const since = new Date(systemClock() - WEEK);
+    const since = new Date(systemClock() - WEEK_MS);
     const [ofClients, ofPeople] = await Promise.all([
       accountId ? [] : registries.clientProblems.groups(clientId),
       clientId ? [] : registries.audit.refusedSignIns(since, accountId),
@@ -52,7 +52,7 @@ interface RecentProblem {
   readonly count: number;
   readonly who: string;
   readonly what: string;
-  /** For programs. */
+  /** Further fields for programs. */
   readonly about: Readonly<Record<string, unknown>>;
   readonly cause: string;
   readonly requestId?: string;

@@ -1,4 +1,4 @@
-/** What commands work on: the registries of the service, over a database of its own or a shared one. */
+/** The registries that commands work on, opened for one command. */
 import { createMemberships, type Memberships } from '../accounts/access/memberships.ts';
 import type { NewActivity, OperatedBy } from '../accounts/activity/activity.ts';
 import type { Action } from '../accounts/activity/activity-words.ts';
@@ -33,9 +33,9 @@ import type { Queries } from '../storage/queries.ts';
 import type { TokenStore } from '../storage/token-store.ts';
 
 /**
- * The record of one change, to be written in its transaction: who may do what, and since when.
+ * Makes the audit record of a change of who may do what, to be written in its transaction.
  *
- * @param about in whose log it appears, and the ids and names of what it is about.
+ * @param about in whose log it appears, and the ids and names of what changed
  */
 export type RecordChange = (
   action: Action,
@@ -46,7 +46,7 @@ type ChangeRecord = (tx: Queries) => Promise<void>;
 
 export interface Registries extends CommonRegistries {
   readonly settings: SettingsWithoutSecrets;
-  /** Read with each call, as `findKeys` does: most commands need none. */
+  /** Reads the keys at each call, as `findKeys` does: most commands need none. */
   readonly keys: () => Settings['secrets'] | undefined;
   readonly database: OpenDatabase;
   readonly organizations: Organizations;
@@ -55,22 +55,21 @@ export interface Registries extends CommonRegistries {
   readonly audit: Audit;
   readonly disconnect: Disconnect;
   readonly disconnectSome: DisconnectSome;
-  /** Opened with the first call, as what stands on it: most commands do without it. */
+  /** Opened by the first call, like what depends on it: most commands do not need it. */
   readonly tokenStore: () => Promise<TokenStore>;
   readonly endings: () => Promise<Endings>;
   readonly machineTokens: () => Promise<MachineTokens>;
-  /** For every command that changes who may do what. */
   readonly recordChange: RecordChange;
 }
 
-/** Times as patient with the database as the service. */
-const PATIENCE = 10;
+/** Multiplies the database timeouts of the service. */
+const TIMEOUT_FACTOR = 10;
 
 /**
  * Opens the database of the settings for as long as `work` takes. An embedded database that a
- * running service keeps is reached through that service.
+ * running service has open is reached through that service.
  *
- * @param announce is called with the settings, before anything is opened.
+ * @param announce called with the settings, before anything is opened
  * @throws ConfigurationProblems, NoDeployment, StorageUnavailable, or Refusal `migrations_pending`
  */
 export async function withRegistries<Result>(
@@ -89,15 +88,15 @@ export async function withRegistries<Result>(
   const { storage } = settings;
   announce(settings);
   requireEmbeddedDatabase(storage);
-  // Nobody waits for a page here, and one statement may change a great many rows.
-  const database = await openDatabase({ ...storage, patience: PATIENCE });
+  // Use long timeouts: no page waits for this, and one statement may change a great many rows.
+  const database = await openDatabase({ ...storage, patience: TIMEOUT_FACTOR });
   await using opened = new AsyncDisposableStack();
   opened.defer(() => database.close());
   await requireTables(database, storage);
   await requireSchema(database, storage);
   await keyEmails(database);
-  // A command asks once and ends: there is nothing to remember, so nothing to be told. It waits
-  // for what it records, and says itself where that fails.
+  // A command ends after its work, so it caches nothing and needs no change feed. It waits for what
+  // it records and reports failures itself, so it needs no log.
   const parts = { database, changes: silentChangeFeed, clock: systemClock };
   const log = { warn: () => {}, debug: () => {} };
   const registries = createRegistries({
@@ -135,7 +134,7 @@ export async function withRegistries<Result>(
   });
 }
 
-/** The record of a change of a client, in the log of its owner where there is one. */
+/** Makes the record of a change of a client, for the log of its owner if there is one. */
 export const clientRecord = (
   { recordChange }: Pick<Registries, 'recordChange'>,
   action: Action,

@@ -1,4 +1,4 @@
-/** `operator reload`: the service on this machine reads its settings again. */
+/** `operator reload`: makes the service on this machine read its settings again. */
 import type { Command } from 'commander';
 import { z } from 'zod';
 import { Refusal } from '../base/refusal.ts';
@@ -13,10 +13,10 @@ import { reloadInWords } from '../config/reload.ts';
 import type { Settings } from '../config/settings.ts';
 import type { Operator, Report } from './command/operator.ts';
 
-/** Milliseconds. Each process of the node builds itself anew, one after the other. */
-const PATIENCE = 60_000;
+/** Long, because the processes of the node rebuild themselves one after the other. */
+const RELOAD_TIMEOUT_MS = 60_000;
 
-/** What the operators' listener says of a reload (host/reload.ts). */
+/** What the operators' listener answers to a reload (host/reload.ts). */
 const OUTCOME = z.union([
   z.object({ changed: z.array(z.string()), needs_restart: z.array(z.string()) }),
   z.object({
@@ -53,13 +53,13 @@ service. SIGHUP to the service does the same, and its log says what came of it.`
       const settings = loadSettingsWithoutSecrets({ environment });
       const { server } = settings;
       announce(settings);
-      const isProved = isReachedFromElsewhere(server.operatorsHost);
-      const keys = isProved ? findKeys({ environment }) : undefined;
+      const needsProof = isReachedFromElsewhere(server.operatorsHost);
+      const keys = needsProof ? findKeys({ environment }) : undefined;
       print(await reload(server, keys ? reloadCredentials(keys) : []));
     });
 }
 
-/** @throws ConfigurationProblems or Refusal, and then the service runs on as it did. */
+/** @throws ConfigurationProblems or Refusal; the service then runs on unchanged */
 async function reload(server: Settings['server'], credentials: string[]): Promise<Report> {
   if (server.operatorsPort === 0) {
     throw new Refusal(
@@ -77,31 +77,31 @@ async function reload(server: Settings['server'], credentials: string[]): Promis
       'Run the command with the GATEHOUSE_COOKIE_KEYS or the data directory of the service, or send SIGHUP to it.',
     );
   }
-  const { data: told } = OUTCOME.safeParse(await answer.json().catch(() => undefined));
-  if (told === undefined) {
+  const { data: outcome } = OUTCOME.safeParse(await answer.json().catch(() => undefined));
+  if (outcome === undefined) {
     throw new Refusal(
       'not_gatehouse',
       `What answers at ${url} is not the operators' listener of Gatehouse (${answer.status}).`,
       'See that server.operators_port is that of the running service, or send SIGHUP to it.',
     );
   }
-  if ('problems' in told) throw new ConfigurationProblems(told.problems);
-  if ('code' in told) {
+  if ('problems' in outcome) throw new ConfigurationProblems(outcome.problems);
+  if ('code' in outcome) {
     throw new Refusal(
-      told.code,
+      outcome.code,
       'The service could not be built from these settings, and runs on as it was.',
       'Its log says why.',
     );
   }
-  const { changed, needs_restart: needsRestart } = told;
-  return { value: told, text: reloadInWords({ changed, needsRestart }) };
+  const { changed, needs_restart: needsRestart } = outcome;
+  return { value: outcome, text: reloadInWords({ changed, needsRestart }) };
 }
 
-/** With each credential in turn, until one is taken. */
+/** Sends the request with one credential after the other, until one is accepted. */
 async function ask(url: string, [credential, ...others]: readonly string[]): Promise<Response> {
   const headers = credential === undefined ? {} : { authorization: `Bearer ${credential}` };
   try {
-    const signal = AbortSignal.timeout(PATIENCE);
+    const signal = AbortSignal.timeout(RELOAD_TIMEOUT_MS);
     const answer = await fetch(url, { method: 'POST', headers, signal });
     return answer.status === 401 && others.length > 0 ? await ask(url, others) : answer;
   } catch (cause) {

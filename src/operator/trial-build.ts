@@ -1,4 +1,4 @@
-/** Builds what a service is made of, to see that it can be built, and opens nothing for it. */
+/** Builds the parts of a service to check that they can be built, and opens no connection. */
 import pg from 'pg';
 import { pino } from 'pino';
 import { createEndings } from '../authorizations/endings.ts';
@@ -17,9 +17,9 @@ import { createRedisStore } from '../storage/redis/store.ts';
 import { postgresLimits, redisLimits } from '../storage/shared-limits.ts';
 
 /**
- * The clients of the stores, not connected, and the application over them: engine, pages, host.
+ * Builds the clients of the stores, unconnected, and the application on them: engine, pages, host.
  *
- * @throws ConfigurationProblems where PostgreSQL's client cannot use what its URL names.
+ * @throws ConfigurationProblems if PostgreSQL's client cannot use what its URL names
  */
 export async function buildUnopened({ settings, overrides }: Inspection): Promise<void> {
   const { databaseUrl, redisUrl } = settings.storage;
@@ -57,12 +57,12 @@ export async function buildUnopened({ settings, overrides }: Inspection): Promis
     changeStreams: createChangeStreams(silentChangeFeed),
   });
   await application.close();
-  // Nothing was noted, so those that write what was noted have nothing to write.
+  // Nothing was queued, so closing the registries writes nothing.
   await registries.close();
   redis?.disconnect();
 }
 
-/** The client reads the files that the URL names (`sslrootcert=…`) as soon as it is made. */
+/** The client reads the files that the URL names (`sslrootcert=…`) when it is created. */
 function databaseProblem(connectionString: string): Omit<ConfigurationProblem, 'path'> | undefined {
   try {
     new pg.Client({ connectionString });

@@ -1,8 +1,8 @@
-/** `operator links`: the accounts elsewhere with which people sign in. */
+/** `operator links`: the accounts at providers with which people sign in. */
 import type { Command } from 'commander';
 import type { Account } from '../../accounts/account.ts';
 import { Refusal } from '../../base/refusal.ts';
-import { askedFirst } from '../command/confirmation.ts';
+import { addYesOption } from '../command/confirmation.ts';
 import { aboutAccount } from '../command/names.ts';
 import type { Operator } from '../command/operator.ts';
 import { table } from '../command/report.ts';
@@ -39,7 +39,7 @@ export function addLinkCommands(program: Command, operator: Operator): void {
   }).description('the accounts elsewhere with which the person signs in');
 
   aboutAccount(
-    askedFirst(links.command('remove')).requiredOption(
+    addYesOption(links.command('remove')).requiredOption(
       '--provider <provider>',
       'the provider: its id in the settings, or its issuer',
     ),

@@ -4,12 +4,12 @@ import type { Account } from '../../accounts/account.ts';
 import { noticeMail } from '../../accounts/mail/account-mail.ts';
 import { detailsOf, type Passkey } from '../../accounts/passkeys/passkey.ts';
 import { Refusal } from '../../base/refusal.ts';
-import { askedFirst } from '../command/confirmation.ts';
+import { addYesOption } from '../command/confirmation.ts';
 import { aboutAccount } from '../command/names.ts';
 import type { Operator, Report } from '../command/operator.ts';
 import { table } from '../command/report.ts';
 import type { Registries } from '../registries.ts';
-import { mailed } from './mailing.ts';
+import { tryMail } from './mailing.ts';
 
 export function addPasskeyCommands(program: Command, operator: Operator): void {
   const passkeys = program.command('passkeys').description('passkeys with which people sign in');
@@ -19,7 +19,7 @@ export function addPasskeyCommands(program: Command, operator: Operator): void {
   ).description('the passkeys with which a person signs in');
 
   aboutAccount(
-    askedFirst(passkeys.command('remove')).requiredOption('--passkey <passkey>', 'its ID'),
+    addYesOption(passkeys.command('remove')).requiredOption('--passkey <passkey>', 'its ID'),
     operator,
     async (account, registries, options: RemovePasskeyOptions) => {
       const kept = await registries.passkeys.of(account.id);
@@ -71,8 +71,8 @@ async function remove(
   if (!(await passkeys.remove(accountId, id, record))) throw unknown(account, id);
   const about = { issuer: settings.issuer, at: new Date(), about: name };
   const message = noticeMail(account, 'passkey_removed', about);
-  // It is gone whether the mail arrives or not.
-  const { isMailed, failure } = await mailed(registries, message);
+  // The passkey is removed whether or not the mail arrives.
+  const { isMailed, failure } = await tryMail(registries, message);
   return {
     value: {
       account_id: accountId,

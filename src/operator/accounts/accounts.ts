@@ -10,8 +10,8 @@ import {
 } from '../../accounts/account.ts';
 import { strongWaysOf, whoOwesAWay } from '../../accounts/stronger-sign-ins.ts';
 import { Refusal } from '../../base/refusal.ts';
-import { askedFirst } from '../command/confirmation.ts';
-import { givenPassword, type PasswordOptions, WrongUsage } from '../command/given.ts';
+import { type PasswordOptions, readPassword, WrongUsage } from '../command/arguments.ts';
+import { addYesOption } from '../command/confirmation.ts';
 import { aboutAccount } from '../command/names.ts';
 import type { Operator, Report } from '../command/operator.ts';
 import { addList, type ListForm } from '../command/report.ts';
@@ -49,7 +49,7 @@ function addAccounts(program: Command, operator: Operator): void {
     )
     .action(async (options: NewAccountOptions) => {
       const { email, name, invite: isInvited = false } = options;
-      const given = isInvited ? undefined : await givenPassword(options, operator);
+      const given = isInvited ? undefined : await readPassword(options, operator);
       await run(async (registries) => {
         const { accounts, recordChange } = registries;
         const account = await accounts.add(
@@ -123,7 +123,7 @@ function addAccounts(program: Command, operator: Operator): void {
       recordChange('account_changed', { accountId, details: { changed: [field] } });
     const { name, newEmail } = changes;
     let changed = account;
-    // The address first: it is the one that is refused more often.
+    // Change the address first: it is refused more often than a name.
     if (newEmail !== undefined) {
       changed = await accounts.changeEmail(accountId, newEmail, recordOf('email'));
     }
@@ -131,7 +131,7 @@ function addAccounts(program: Command, operator: Operator): void {
     return accountReport('Changed', changed);
   });
 
-  aboutAccount(askedFirst(accounts.command('delete')), operator, async (account, registries) => {
+  aboutAccount(addYesOption(accounts.command('delete')), operator, async (account, registries) => {
     const { text, counts } = await reachOf(account, registries);
     const returns = account.externalId ? ' The next import that has it makes another one.' : '';
     const what = `Erases ${account.name} <${account.email}> with ${text}.${returns}`;
@@ -192,7 +192,7 @@ const SUSPENSION = [
   ['resume', 'account_resumed', 'Resumed', 'end a suspension'],
 ] as const;
 
-/** What goes with an account, counted. */
+/** Counts what belongs to an account. */
 async function reachOf({ id }: Account, { connections, apiKeys, access }: Registries) {
   const [connected, keys, organizations] = await Promise.all([
     connections.listOf(id),
@@ -223,7 +223,7 @@ export async function waysInOf(
 export const wayWords = ({ waysIn }: Pick<ListedAccount, 'waysIn'>): string =>
   waysIn.join(', ') || 'nothing yet';
 
-/** One report of two things that were done. */
+/** Joins the reports of two things that were done. */
 const joined = (
   first: Report & { readonly value: object },
   second: Report & { readonly value: object },

@@ -3,7 +3,7 @@ import { type Command, Option } from 'commander';
 import type { ListedApiKey } from '../../accounts/api-keys/api-keys.ts';
 import { systemClock } from '../../base/clock.ts';
 import { Refusal } from '../../base/refusal.ts';
-import { askedFirst } from '../command/confirmation.ts';
+import { addYesOption } from '../command/confirmation.ts';
 import { accountNamed } from '../command/names.ts';
 import type { Operator } from '../command/operator.ts';
 import { addList, type ListForm } from '../command/report.ts';
@@ -20,7 +20,7 @@ export function addApiKeyCommands(program: Command, operator: Operator): void {
     .description('the API keys of a person, or of everyone; the newest first')
     .addOption(new Option('--account <account>', 'of this person: email address or account ID'));
 
-  askedFirst(keys.command('revoke'))
+  addYesOption(keys.command('revoke'))
     .description('refuse an API key from now on')
     .argument('<id>', 'its ID, as `api-keys list` shows it')
     .action((id: string) =>

@@ -1,21 +1,21 @@
-/** How a new person gets in, or one who lost every way: a one-time link, printed, and mailed where mail is. */
+/** One-time links for new users and those who lost access: printed, and mailed if configured. */
 import type { Account } from '../../accounts/account.ts';
 import { passwordLinkUrl, passwordMail } from '../../accounts/passwords/link-mail.ts';
 import type { Registries } from '../registries.ts';
-import { mailed } from './mailing.ts';
+import { tryMail } from './mailing.ts';
 
 type Parts = Pick<Registries, 'settings' | 'passwordLinks'>;
 
-/** Makes a link for the account, and reports it. Changes nothing: the person does, with the link. */
+/** Makes a link and reports it. Does not change the account: the user does, with the link. */
 export async function invite(parts: Parts, account: Account) {
   const { issuer, signIn } = parts.settings;
   const { passwords: setsPassword } = signIn;
   const purpose = 'invitation';
   const { token, expiresAt } = await parts.passwordLinks.make(account, purpose, 'operator');
   const url = passwordLinkUrl(issuer, token);
-  // The link is good whether the mail arrives or not, and is printed either way.
+  // The link is valid whether or not the mail arrives, and is printed either way.
   const message = passwordMail(account, { url, purpose, expiresAt, setsPassword }, issuer);
-  const { isMailed, failure } = await mailed(parts, message);
+  const { isMailed, failure } = await tryMail(parts, message);
   return {
     value: {
       invite_link: url,

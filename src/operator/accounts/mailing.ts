@@ -1,22 +1,22 @@
-/** Mail of a command: what came of it is reported, and nothing else depends on it. */
+/** Sends the mail of a command and reports the outcome; a failure does not fail the command. */
 import type { Message } from '../../accounts/mail/mail.ts';
 import type { Registries } from '../registries.ts';
 
-/** Nothing is sent where no mail is configured. */
-export async function mailed(
+/** Sends nothing if mail is not configured. */
+export async function tryMail(
   { settings: { mail } }: Pick<Registries, 'settings'>,
   message: Message,
 ) {
   const failure = await send().catch((error: Error) => error.message);
   return {
     isMailed: mail !== undefined && failure === undefined,
-    /** Why it was not taken, where it was not. */
+    /** Why the mail was not accepted; undefined if nothing failed. */
     failure,
   };
 
   async function send(): Promise<undefined> {
     if (!mail) return;
-    // Here, for the mail client is a sixth of the start of a command.
+    // Import it here: the mail client takes a sixth of the start time of a command.
     const { createSendMail } = await import('../../accounts/mail/mail.ts');
     await createSendMail(mail)(message);
   }

@@ -12,8 +12,8 @@ import { epochSeconds, systemClock } from '../../base/clock.ts';
 import { Refusal } from '../../base/refusal.ts';
 import { type ActiveSession, findActiveSessions } from '../../provider/session-ages.ts';
 import { cutPage } from '../../storage/pages.ts';
-import { askedFirst } from '../command/confirmation.ts';
-import { WrongUsage } from '../command/given.ts';
+import { WrongUsage } from '../command/arguments.ts';
+import { addYesOption } from '../command/confirmation.ts';
 import { accountNamed } from '../command/names.ts';
 import type { Operator, Report } from '../command/operator.ts';
 import { addList, type ListForm } from '../command/report.ts';
@@ -23,7 +23,7 @@ interface Whose {
   readonly account: string;
 }
 
-/** Far more than one person has browsers. */
+/** Far more browsers than one person has. */
 const MAX_LISTED = 1_000;
 
 export function addSessionCommands(program: Command, operator: Operator): void {
@@ -37,7 +37,7 @@ export function addSessionCommands(program: Command, operator: Operator): void {
     .description('the active browser sessions of a person, the latest sign-in first')
     .requiredOption('--account <account>', 'the person: email address or account ID');
 
-  askedFirst(sessions.command('end'))
+  addYesOption(sessions.command('end'))
     .description('end one browser session, all of a person or all there are; tokens stay valid')
     .argument('[session]', 'one session: its ID, as `sessions list` shows it')
     .addOption(
@@ -142,7 +142,7 @@ async function sessionsOf(
   });
 }
 
-/** Which of these sessions the token store still has. */
+/** Returns those of the sessions that are still active in the token store, by `uid`. */
 export const activeAmong = async (
   { tokenStore, settings }: Registries,
   sessions: readonly Pick<BegunSession, 'uid'>[],
@@ -154,7 +154,7 @@ export const activeAmong = async (
     epochSeconds(systemClock),
   );
 
-/** Does not repeat what is no session ID: it may be a cookie. */
+/** Does not repeat a text that is not a session ID: it may be a cookie. */
 const unknown = (id: string): Refusal =>
   new Refusal(
     'session_unknown',

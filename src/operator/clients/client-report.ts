@@ -2,7 +2,7 @@
 import type { Client } from '../../clients/client.ts';
 import type { Report } from '../command/operator.ts';
 
-/** @param done what was done to it; nothing where it is only shown. */
+/** @param done what was done to the client; absent if it is only shown */
 export const report = (client: Client, done?: string): Report => ({
   value: clientValue(client),
   text: [clientText(client), done].filter(Boolean).join('\n'),
@@ -33,7 +33,7 @@ function clientText(client: Client): string {
   return lines.map(([label = '', value = '']) => `${label.padEnd(13)} ${value}`).join('\n');
 }
 
-/** Without the hashes of its secrets: nothing outside needs them. */
+/** Leaves out the hashes of its secrets: no reader of the output needs them. */
 export const clientValue = (client: Client) => ({
   id: client.id,
   client_id: client.id,

@@ -1,4 +1,4 @@
-/** `operator clients`: clients of every kind. Public ones and machines come to be only here. */
+/** `operator clients`: clients of every kind. Only here are public and machine clients added. */
 import { type Command, Option } from 'commander';
 import {
   type Client,
@@ -9,8 +9,8 @@ import {
 } from '../../clients/client.ts';
 import type { ClientChanges } from '../../clients/client-edits.ts';
 import { checkRedirectUris, type Naming, normalizeClientName } from '../../clients/client-rules.ts';
-import { askedFirst } from '../command/confirmation.ts';
-import { WrongUsage } from '../command/given.ts';
+import { WrongUsage } from '../command/arguments.ts';
+import { addYesOption } from '../command/confirmation.ts';
 import { aboutClient, accountNamed } from '../command/names.ts';
 import type { Operator, Report } from '../command/operator.ts';
 import { addList, type ListForm } from '../command/report.ts';
@@ -213,7 +213,7 @@ function addTransfer(clients: Command, operator: Operator): void {
     });
   aboutClient(transfer, operator, async (client, registries, { owner }: TransferOptions) => {
     const account = owner === undefined ? undefined : await accountNamed(registries, owner);
-    // In the log of both, or once where nobody owned it and nobody will.
+    // Record it in the log of each owner, or once if there is no owner before or after.
     const logs = new Set([client.ownerAccountId, account?.id]);
     if (logs.size > 1) logs.delete(undefined);
     const moved = await registries.clients.transfer(client.id, account?.id, async (tx) => {
@@ -245,7 +245,7 @@ function addRotateSecret(clients: Command, operator: Operator): void {
 }
 
 function addRemoveSecret(clients: Command, operator: Operator): void {
-  const remove = askedFirst(clients.command('remove-secret'))
+  const remove = addYesOption(clients.command('remove-secret'))
     .description('refuse a secret from now on; the last one stays')
     .requiredOption('--secret <secret>', 'its ID, or its last four characters');
   aboutClient(
@@ -256,7 +256,7 @@ function addRemoveSecret(clients: Command, operator: Operator): void {
         [live.id, live.lastFour].includes(options.secret),
       );
       const secretId = secret && others.length === 0 ? secret.id : options.secret;
-      // What the registry refuses is not asked about.
+      // Do not ask about a removal that the registry refuses.
       if (secret && client.secrets.length > 1) {
         const what = `Removes the secret …${secret.lastFour} of ${client.name}.`;
         await operator.confirm(what);
@@ -270,7 +270,7 @@ function addRemoveSecret(clients: Command, operator: Operator): void {
 }
 
 function addDelete(clients: Command, operator: Operator): void {
-  const remove = askedFirst(clients.command('delete')).description(
+  const remove = addYesOption(clients.command('delete')).description(
     'end a client and everything issued to it, for good',
   );
   aboutClient(remove, operator, async (client, registries) => {

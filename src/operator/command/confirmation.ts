@@ -1,22 +1,22 @@
-/** What cannot be undone is asked about first: on the terminal, or answered before with `--yes`. */
+/** Asks before what cannot be undone: on the terminal, unless `--yes` answers in advance. */
 import { createInterface } from 'node:readline/promises';
 import { type Command, Option } from 'commander';
 import { Refusal } from '../../base/refusal.ts';
 import type { Surroundings } from './operator.ts';
 
 /** Adds `--yes` to a command whose action awaits `operator.confirm`. */
-export const askedFirst = (command: Command): Command =>
+export const addYesOption = (command: Command): Command =>
   command.addOption(new Option('--yes', 'do it without asking: what is done cannot be undone'));
 
 /**
- * Resolves once the operator has agreed. To be awaited after everything that can be refused was
- * looked at, and before anything is changed.
+ * Resolves once the operator has agreed. Await it after every check that can refuse the
+ * command, and before any change.
  *
- * @param what a sentence that says what will be done, with numbers where there are any.
- * @throws Refusal `confirmation_needed` where there is no terminal to ask on, or
- *   `confirmation_denied` for any answer but `yes`.
+ * @param what a sentence that says what will be done, with numbers if there are any
+ * @throws Refusal `confirmation_needed` if there is no terminal to ask on, or
+ *   `confirmation_denied` for any answer but `yes`
  */
-export async function confirmed(
+export async function requireConfirmation(
   what: string,
   { yes }: { readonly yes?: true },
   { stdin, stderr }: Terminal,
@@ -35,7 +35,7 @@ type Terminal = Pick<Surroundings, 'stdin' | 'stderr'>;
 
 async function answerTo(question: string, { stdin, stderr }: Terminal): Promise<string> {
   const terminal = createInterface({ input: stdin, output: stderr });
-  // Ctrl-C and the end of input are answers as well: no.
+  // Treat Ctrl-C and the end of input as the answer no.
   const ended = new Promise<string>((resolve) => terminal.once('close', () => resolve('')));
   try {
     const answer = await Promise.race([terminal.question(question).catch(() => ''), ended]);

@@ -1,30 +1,30 @@
-/** How a command line names the account or client it is about. */
+/** Finds the account or client that a command line names. */
 import type { Command } from 'commander';
 import type { Account } from '../../accounts/account.ts';
 import { Refusal } from '../../base/refusal.ts';
 import type { Client } from '../../clients/client.ts';
 import type { Registries } from '../registries.ts';
-import { WrongUsage } from './given.ts';
+import { WrongUsage } from './arguments.ts';
 import type { Operator, Report } from './operator.ts';
 
-/** The account of an email address or an account ID. @throws Refusal `account_unknown` */
+/** @param name an email address or an account ID @throws Refusal `account_unknown` */
 export async function accountNamed({ accounts }: Registries, name: string): Promise<Account> {
   const account = (await accounts.findByEmail(name)) ?? (await accounts.find(name));
   if (account) return account;
   throw new Refusal('account_unknown', `There is no account ${name}.`, 'See `accounts list`.');
 }
 
-/** The client of a client ID. @throws Refusal `client_unknown` */
+/** @throws Refusal `client_unknown` */
 export async function clientNamed({ clients }: Registries, id: string): Promise<Client> {
   const client = await clients.find(id);
   if (client) return client;
   throw new Refusal('client_unknown', `There is no client ${id}.`, 'See `clients list`.');
 }
 
-/** What is done with one thing that is there when it begins. */
+/** What a command does with an account or client that exists when it starts. */
 type Work<One, Options> = (one: One, registries: Registries, options: Options) => Promise<Report>;
 
-/** Makes the command one about an account. */
+/** Lets the command take an account, as an argument or as an option. */
 export const aboutAccount = <Options extends object>(
   command: Command,
   operator: Operator,
@@ -40,7 +40,7 @@ export const aboutAccount = <Options extends object>(
       );
     });
 
-/** Makes the command one about a client. */
+/** Lets the command take a client, as an argument or as an option. */
 export const aboutClient = <Options extends object>(
   command: Command,
   operator: Operator,
@@ -56,7 +56,7 @@ export const aboutClient = <Options extends object>(
       );
     });
 
-/** @throws WrongUsage for neither or both. */
+/** @throws WrongUsage if neither or both are given */
 function once(argument: string | undefined, option: string | undefined, what: string): string {
   const name = argument ?? option;
   if (name === undefined) throw new WrongUsage(`name ${what}`);

@@ -1,4 +1,4 @@
-/** What a command file gets to work with. */
+/** What every command gets: the streams around it, and helpers to ask, work and report. */
 import type { Readable, Writable } from 'node:stream';
 import type { OperatedBy } from '../../accounts/activity/activity.ts';
 import type { Variables } from '../../config/environment.ts';
@@ -6,64 +6,60 @@ import type { SettingsWithoutSecrets } from '../../config/settings.ts';
 import type { StreamWatch } from '../../doctor/changes.ts';
 import type { Registries } from '../registries.ts';
 
-/** Where progress is drawn, if it is one: `isTTY`. */
+/** Progress is drawn there if `isTTY`. */
 export type Terminal = Writable & { readonly columns?: number; readonly isTTY?: boolean };
 
 export interface Progress {
   /**
-   * @param what the same words as long as it is the same work.
-   * @param done how much of it, in whatever is counted.
-   * @param total where it is known.
+   * @param what the same text as long as it is the same work
+   * @param done how much of the work is done, in any unit
+   * @param total the whole amount of work, if known
    */
   show(what: string, done: number, total?: number): void;
-  /** Before anything else is written: the line goes. */
+  /** Erases the line; to be called before anything else is written. */
   clear(): void;
 }
 
-/** What a command meets outside itself: of the process it runs in, or what a test puts there. */
+/** The environment and streams of the process, or what a test passes instead. */
 export interface Surroundings {
   readonly environment: Variables;
   readonly stdin: Readable & { readonly isTTY?: boolean };
   readonly stdout: Writable & { readonly columns?: number };
   readonly stderr: Terminal;
-  /** Has `interrupt` called once the command is told to end early, as by Ctrl-C. */
+  /** Calls `interrupt` once the command must end early, such as after Ctrl-C. */
   readonly onInterrupt: (interrupt: () => void) => void;
-  /** How long the doctor watches the stream of changes; absent for as long as it should. */
+  /** How long the doctor watches the stream of changes; absent for its normal time. */
   readonly streamWatch?: StreamWatch;
 }
 
 export interface Operator extends Surroundings {
   /**
-   * Says on standard error which deployment is acted on, if the command changes something.
-   * `run` does so itself.
+   * Prints on standard error which deployment is acted on, if the command changes something.
+   * `run` calls it itself.
    */
   readonly announce: (settings: SettingsWithoutSecrets) => void;
   /** Opens the registries, does the work, prints its report. */
   readonly run: (work: (registries: Registries) => Promise<Report>) => Promise<void>;
-  /** Who runs the command and why, for what it records. */
+  /** Who runs the command and why, for the audit log. */
   readonly by: () => OperatedBy;
-  /**
-   * Resolves once the operator has agreed to what cannot be undone; see `confirmed`.
-   *
-   * @param what a sentence that says what will be done, with numbers where there are any.
-   */
+  /** Resolves once the operator has agreed to what cannot be undone; see `requireConfirmation`. */
   readonly confirm: (what: string) => Promise<void>;
-  /** For a command that needs no database. */
+  /** Prints the report of a command that needs no database. */
   readonly print: (report: Report) => void;
-  /** Whether a program reads the answer. */
+  /** True if a program reads the output. */
   readonly json: boolean;
   /** For a command that may take long. */
   readonly progress: Progress;
-  /** A line for people while a command works; nothing with `--json`. */
+  /** Prints a line for people while a command works; nothing with `--json`. */
   readonly say: (line: string) => void;
 }
 
-/** What a command has to say: a value for programs, and the same for people. */
+/** The result of a command: a value for programs, and the same for people. */
 export interface Report {
   /** Printed as one line of JSON with `--json`. */
   readonly value: unknown;
-  /** Printed otherwise. */
+  /** Printed without `--json`. */
   readonly text: string;
-  /** What the command ends with, in place of 0. */
+  /** Exit code of the command; 0 by default. */
   readonly exitCode?: number;
 }

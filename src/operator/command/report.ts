@@ -1,24 +1,24 @@
-/** What a command has to say: a value for programs, and the same for people; of a list page by page. */
+/** Formats the reports of commands: tables, and lists page by page. */
 import type { Command } from 'commander';
 import type { Page, PageRequest } from '../../storage/pages.ts';
 import type { Registries } from '../registries.ts';
-import { wholeNumber } from './given.ts';
+import { wholeNumber } from './arguments.ts';
 import type { Operator, Report } from './operator.ts';
 
 /** The exit code of a command that was refused or failed. */
 export const REFUSED = 1;
 
-/** What a terminal would obey, or not show. Some of what is recorded was sent by strangers. */
+/** Replaces what a terminal would obey or not show: attackers may have sent a recorded text. */
 const printable = (cell: string): string => cell.replace(/\p{C}/gu, '\uFFFD');
 
-/** Characters of a line that fits everywhere: what is longer is broken by the terminal, mid-column. */
+/** Characters of a line that fits every terminal: longer lines break in the middle of a column. */
 export const WIDTH = 80;
 
 /**
- * Rows under a heading, each column as wide as its longest cell; where that is too wide for a line,
- * each row by itself, with the heading of a cell in front of it.
+ * Returns rows under a heading, each column as wide as its longest cell; if that is too wide for a
+ * line, each row as a block of lines, with its heading before each cell.
  *
- * @param options `mayBeWide`: a page for reading along its lines, whose rows belong together.
+ * @param options `mayBeWide` always keeps a row on one line, for rows that belong together
  */
 export function table(
   heading: readonly string[],
@@ -60,29 +60,29 @@ export interface ListOptions {
 
 export interface ListForm<Item> {
   readonly heading: readonly string[];
-  /** The first cell is the id, by which `--after` goes on. */
+  /** The first cell is the id that `--after` takes. */
   readonly row: (item: Item) => readonly string[];
   readonly value: (item: Item) => object;
-  /** What is said of a list that is empty without a filter. */
+  /** Printed if the list is empty without a filter. */
   readonly nothing: string;
-  /** Options of this list alone that leave something out; absent for one that says `nothing` anyway. */
+  /** The filter options of this list; if absent, an empty list prints `nothing` with any option. */
   readonly filters?: readonly string[];
 }
 
-/** Rows that people are shown unasked; programs are told all. */
-const SHOWN = 100;
+/** Number of rows for people by default; programs get all. */
+const DEFAULT_ROWS = 100;
 
 export const listed = (command: Command): Command =>
   command
     .option('--match <text>', 'only what has this text in one of its columns, in any letter case')
     .option(
       '--limit <number>',
-      `at most so many; without it people are shown ${SHOWN}, and --json prints all`,
+      `at most so many; without it people are shown ${DEFAULT_ROWS}, and --json prints all`,
       wholeNumber(Number.MAX_SAFE_INTEGER),
     )
     .option('--after <id>', 'what comes after the one of this ID: the next page');
 
-/** Adds the command that lists what the noun stands for. */
+/** Adds the `list` command of the noun. */
 export const addList = <Item, Options extends object>(
   noun: Command,
   operator: Operator,
@@ -91,16 +91,15 @@ export const addList = <Item, Options extends object>(
 ): Command =>
   listed(noun.command('list')).action((options: ListOptions & Options) =>
     operator.run(async (registries) => {
-      const page = await find(registries, pageAsked(options, operator), options);
+      const page = await find(registries, requestedPage(options, operator), options);
       return listReport(page, form, options);
     }),
   );
 
-/** As a registry is asked: people are shown some, programs are told all. */
-export const pageAsked = (
+export const requestedPage = (
   { match, limit, after }: ListOptions,
   { json }: Pick<Operator, 'json'>,
-): PageRequest => ({ match, after, limit: limit ?? (json ? undefined : SHOWN) });
+): PageRequest => ({ match, after, limit: limit ?? (json ? undefined : DEFAULT_ROWS) });
 
 export function listReport<Item>(
   { items, more }: Page<Item>,

@@ -1,4 +1,4 @@
-/** What became of a client secret, an API key, a client ID or a machine access token, and of who holds them. */
+/** Explains a client secret, an API key, a client ID or a machine access token, and its holders. */
 import type { Account } from '../../accounts/account.ts';
 import type { AuditRecord } from '../../accounts/activity/audit.ts';
 import type { ApiKey } from '../../accounts/api-keys/api-key.ts';
@@ -19,7 +19,7 @@ export async function explainClientId(
   const client = await registries.clients.find(clientId);
   if (client) return clientState(client, {});
   const [deleted] = await registries.audit.find({ clientId, action: 'client_deleted', limit: 1 });
-  if (!deleted) return gone('');
+  if (!deleted) return unknownValue('');
   return {
     state: 'revoked',
     why: `The client was deleted${by(deleted.actor)}, for good.`,
@@ -46,7 +46,7 @@ export async function explainClientSecret(
     lastFour,
     limit: 1,
   });
-  if (!removed) return { ...gone('A removed secret is not kept.'), lastFour };
+  if (!removed) return { ...unknownValue('A removed secret is not kept.'), lastFour };
   const id = String(removed.details.client_id);
   return {
     state: 'revoked',
@@ -64,10 +64,9 @@ export async function explainApiKey(registries: Registries, value: string): Prom
   if (key) return apiKeyState(registries, key);
   const [revoked] = await registries.audit.find({ action: 'api_key_revoked', lastFour, limit: 1 });
   if (revoked) return revokedApiKey(registries, revoked);
-  return { ...gone('A key is forgotten a month after it expired.'), lastFour };
+  return { ...unknownValue('A key is forgotten a month after it expired.'), lastFour };
 }
 
-/** By its id. */
 export async function explainApiKeyId(registries: Registries, id: string): Promise<Explanation> {
   const key = await registries.apiKeys.findById(id);
   if (key) return apiKeyState(registries, key);
@@ -80,7 +79,7 @@ export async function explainApiKeyId(registries: Registries, id: string): Promi
   };
 }
 
-/** Far more revoked keys than anyone asks about. */
+/** How many revoked keys are searched: far more than are ever asked about. */
 const MAX_REVOKED = 10_000;
 
 async function apiKeyState(registries: Registries, key: ApiKey): Promise<Explanation> {
@@ -136,7 +135,7 @@ export async function explainMachineToken(
 ): Promise<Explanation> {
   const token = await (await registries.machineTokens()).find(value);
   if (!token) {
-    return gone(
+    return unknownValue(
       'A machine access token is forgotten once it has expired or was revoked by itself.',
     );
   }
@@ -157,14 +156,14 @@ export async function explainMachineToken(
   });
 }
 
-/** Dead with who it is for; else what `alive` says. */
+/** Explains a deleted or suspended client or account; else returns what `explainActive` finds. */
 export async function explainHolders(
   registries: Registries,
   holders: { readonly accountId?: string; readonly clientId: string },
   facts: Facts,
-  alive: (client: Client) => Promise<Explanation>,
+  explainActive: (client: Client) => Promise<Explanation>,
 ): Promise<Explanation> {
-  const { account, client } = await holdersOf(registries, holders);
+  const { account, client } = await findHolders(registries, holders);
   const about = { ...facts, ...(account && { account }), client };
   if (!('name' in client)) {
     return { ...about, state: 'revoked', why: 'Its client was deleted.' };
@@ -174,13 +173,13 @@ export async function explainHolders(
     return { ...about, state: 'revoked', why: 'The account of its person is gone.' };
   }
   if (account?.isSuspended) return { ...about, ...accountSuspended(account) };
-  const found = { ...about, ...(await alive(client)) };
+  const found = { ...about, ...(await explainActive(client)) };
   if (found.state !== 'active' || !account) return found;
   const blocking = await blockingOrganizations(registries, account.id, client.id);
   return blocking === '' ? found : { ...found, why: `${found.why} ${blocking}` };
 }
 
-/** The organizations of the person that do not let the client in, as a sentence. */
+/** Returns a sentence on the person's organizations that block the client; empty without one. */
 async function blockingOrganizations(
   { access }: Registries,
   accountId: string,
@@ -209,7 +208,7 @@ const clientSuspended = ({ id, suspendedAt }: Client) =>
     ...(suspendedAt && { suspendedAt }),
   }) as const;
 
-export async function holdersOf(
+export async function findHolders(
   { accounts, clients }: Registries,
   { accountId, clientId }: { readonly accountId?: string; readonly clientId: string },
 ) {
@@ -221,8 +220,8 @@ export async function holdersOf(
   };
 }
 
-/** @param forgotten when such a value is forgotten, as a sentence. */
-export const gone = (forgotten: string): Explanation => ({
+/** @param forgotten a sentence that says when such a value is forgotten */
+export const unknownValue = (forgotten: string): Explanation => ({
   state: 'unknown',
   why: `Nothing of this value is known. ${forgotten} Or it was never issued here, or a character of it is wrong.`,
   remedy: 'See that it was copied whole, and from a client of this deployment.',

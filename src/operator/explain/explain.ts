@@ -1,7 +1,7 @@
-/** `operator explain`: what a value or an id is, whether it works, and if not, why and since when. */
+/** `operator explain`: what a value or an id is, whether it works, and if not, since when and why. */
 import type { Command } from 'commander';
 import type { ValueKind } from '../../base/random-id.ts';
-import { givenToken, STANDARD_INPUT_IS_SAFER } from '../command/given.ts';
+import { readToken, STANDARD_INPUT_IS_SAFER } from '../command/arguments.ts';
 import type { Operator } from '../command/operator.ts';
 import type { Registries } from '../registries.ts';
 import {
@@ -42,7 +42,7 @@ or an address of a page that has one of them.
 ${STANDARD_INPUT_IS_SAFER}`,
     )
     .action(async (argument: string) => {
-      const value = valueIn(await givenToken(argument, operator));
+      const value = valueIn(await readToken(argument, operator));
       const id = idKindOf(value);
       if (id) {
         return run(async (registries) =>

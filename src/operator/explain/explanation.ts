@@ -1,4 +1,4 @@
-/** What can be told about a value or an id: its state, why, and what to do about it. */
+/** The explanation of a value or an id: its state, why, and what to do about it. */
 import type { Account } from '../../accounts/account.ts';
 import type { ValueKind } from '../../base/random-id.ts';
 import type { Client } from '../../clients/client.ts';
@@ -19,7 +19,7 @@ export type State =
   | 'revoked'
   | 'client_suspended'
   | 'account_suspended'
-  /** An account whose email address is that of another one. */
+  /** An account with the same email address as another one. */
   | 'address_taken'
   | 'no_password_yet'
   /** A request that was refused. */
@@ -28,7 +28,7 @@ export type State =
   | 'done'
   /** The settings switch it off for everyone. */
   | 'off'
-  /** Its form is right, and nothing is known of it: never issued here, or long gone. */
+  /** The form is right, but nothing is known: never issued here, or forgotten long ago. */
   | 'unknown'
   | 'malformed';
 
@@ -47,14 +47,14 @@ export interface Explanation {
   readonly client?: Client | { readonly id: string };
   readonly issuedAt?: Date;
   readonly expiresAt?: Date;
-  /** Of a refresh token: when its authorization was refreshed last. */
+  /** For a refresh token: when its authorization was last refreshed. */
   readonly rotatedAt?: Date;
-  /** Of a replaced refresh token: how long it still answers. */
+  /** For a replaced refresh token: until when it still answers. */
   readonly retryUntil?: Date;
   readonly revokedAt?: Date;
   readonly suspendedAt?: Date;
   readonly lastUsedAt?: Date;
-  /** Of a client secret or an API key. */
+  /** The last four characters of a client secret or an API key. */
   readonly lastFour?: string;
 }
 

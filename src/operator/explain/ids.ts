@@ -1,4 +1,4 @@
-/** What an id claims to be, from its looks alone, and which part of an address is one. */
+/** Tells from its form alone which kind of id a text is, and finds an id in a URL. */
 import { isAccountId } from '../../accounts/account.ts';
 import { isApiKeyId } from '../../accounts/api-keys/api-key.ts';
 import { isOrganizationId, isWarehouseId } from '../../accounts/organizations/places.ts';
@@ -18,11 +18,11 @@ export type IdKind =
   | 'api_key_id'
   | 'passkey'
   | 'request'
-  /** Of a one-time link, a session, its cookie or a sign-in page: only the stores tell which. */
+  /** Belongs to a one-time link, a session, its cookie or a sign-in page: only the stores know. */
   | 'opaque';
 
 interface IdForm {
-  /** For the message about an id that is not complete. */
+  /** For the message about an incomplete id. */
   readonly prefix?: string;
   readonly test: (id: string) => boolean;
 }
@@ -56,14 +56,14 @@ const KINDS = Object.keys(FORMS) as readonly IdKind[];
 export const idKindOf = (id: string): IdKind | undefined =>
   KINDS.find((kind) => FORMS[kind].test(id));
 
-/** The kind of an id that has the right beginning, and is otherwise not complete. */
+/** Returns the kind of an incomplete id, by its prefix. */
 export const brokenIdKindOf = (id: string): IdKind | undefined =>
   KINDS.find((kind) => {
     const { prefix } = FORMS[kind];
     return prefix !== undefined && id.startsWith(prefix);
   });
 
-/** The last id or value in the query or the path of an address; any other text as it is. */
+/** Returns the last id or value in the query or the path of a URL; other text unchanged. */
 export function valueIn(text: string): string {
   if (!/^https?:\/\//.test(text) || !URL.canParse(text)) return text;
   const { searchParams, pathname } = new URL(text);

@@ -1,4 +1,4 @@
-/** What an account is, and what lets its person in: a session, a passkey, a one-time link. */
+/** Explains an account, and what signs its user in: a session, a passkey, a one-time link. */
 import type { Account } from '../../accounts/account.ts';
 import { browserInWords } from '../../accounts/browser-names.ts';
 import type { KeptLink } from '../../accounts/passwords/links.ts';
@@ -58,13 +58,13 @@ async function accountState(registries: Registries, account: Account): Promise<E
   return { ...facts, state: 'active', why, remedy: 'See `accounts show`.' };
 }
 
-/** By its public id. */
+/** @param id the public ID, as `sessions list` shows it */
 export async function explainSession(registries: Registries, id: string): Promise<Explanation> {
   const session = await registries.sessionList.find(id);
   return session ? sessionState(registries, session) : unknownSession;
 }
 
-/** By what only its holder has: the token of a one-time link, a cookie, or part of an address. */
+/** Explains what only its holder has: the token of a one-time link, a cookie, or part of a URL. */
 export async function explainOpaque(registries: Registries, value: string): Promise<Explanation> {
   const link = await registries.passwordLinks.look(value);
   if (link) return { kind: 'link', ...(await linkState(registries, link)) };
@@ -139,7 +139,7 @@ async function sessionState(
   };
 }
 
-/** Far more than one person ends one by one while a session lasts. */
+/** Far more sessions than one person ends one by one while a session lasts. */
 const MAX_ENDS = 1_000;
 
 export async function explainPasskey(

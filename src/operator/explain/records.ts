@@ -1,4 +1,4 @@
-/** What an organization, a warehouse, a connection or a request is. */
+/** Explains an organization, a warehouse, a connection or a request. */
 import { CAUSES, wordsOf } from '../../accounts/activity/activity-words.ts';
 import type { AuditRecord } from '../../accounts/activity/audit.ts';
 import type { PlaceKind } from '../../accounts/organizations/places.ts';
@@ -7,14 +7,14 @@ import type { Registries } from '../registries.ts';
 import { by, explainHolders } from './credentials.ts';
 import type { Explanation } from './explanation.ts';
 
-/** Far more removals than anyone asks about. */
+/** How many removals are searched: far more than are ever asked about. */
 const MAX_REMOVALS = 10_000;
 
 export const explainPlace =
   (kind: PlaceKind) =>
   async (registries: Registries, id: string): Promise<Explanation> => {
     const { organizations, access, audit } = registries;
-    const place = await found(organizations.find(kind, id));
+    const place = await findOrUndefined(organizations.find(kind, id));
     if (place) {
       const { people, machines, warehouses } = await organizations.dependents(kind, id);
       const reach = `${people} people and ${machines} machine clients`;
@@ -44,8 +44,8 @@ export const explainPlace =
     };
   };
 
-/** Undefined for what is refused as unknown. */
-async function found<Value>(work: Promise<Value>): Promise<Value | undefined> {
+/** Returns undefined if the search is refused because nothing is found. */
+async function findOrUndefined<Value>(work: Promise<Value>): Promise<Value | undefined> {
   try {
     return await work;
   } catch (error) {
@@ -54,7 +54,7 @@ async function found<Value>(work: Promise<Value>): Promise<Value | undefined> {
   }
 }
 
-/** @param id both ids, as `connections list` shows them. */
+/** @param id account ID and client ID, as `connections list` shows them */
 export async function explainConnection(registries: Registries, id: string): Promise<Explanation> {
   const [accountId = '', clientId = ''] = id.split('/');
   const { connections } = registries;

@@ -1,10 +1,10 @@
-/** What a value claims to be, from its looks alone, and what is wrong with it where it is none of ours. */
+/** Tells from its form alone which kind a value claims to be, and what is wrong with that form. */
 import { FORMS, type ValueKind } from '../../base/random-id.ts';
 
 export interface Shape {
-  /** Absent where the value has no prefix of ours. */
+  /** Absent if the value contains none of our prefixes. */
   readonly kind?: ValueKind;
-  /** Clauses to follow "the value": empty where its form is right. */
+  /** Clauses that continue "the value …"; empty if the form is right. */
   readonly faults: readonly string[];
 }
 
@@ -53,7 +53,7 @@ function foreign(value: string): string {
   return `${looks}begins with none of the prefixes that Gatehouse gives out (${PREFIXES.join(', ')})`;
 }
 
-/** Characters by name where they do not show. Never more than a few: they may be part of a secret. */
+/** Shows one character, by name if it is invisible. Never more: they may be part of a secret. */
 function shown(text: string): string {
   const [first = ''] = text;
   const more = [...text].length > 1 ? ` and ${[...text].length - 1} more` : '';

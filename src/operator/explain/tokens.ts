@@ -1,4 +1,4 @@
-/** What became of a token or a code, as the token store and the recorded ends tell it. */
+/** Explains a token or a code, from the token store and the recorded ends. */
 import { CAUSES, type EndingCause } from '../../accounts/activity/activity-words.ts';
 import {
   createTokenFormats,
@@ -10,12 +10,12 @@ import {
 import { systemClock } from '../../base/clock.ts';
 import type { AuthorizationRecord } from '../../storage/token-store.ts';
 import type { Registries } from '../registries.ts';
-import { atSeconds, explainHolders, type Facts, gone, holdersOf } from './credentials.ts';
+import { atSeconds, explainHolders, type Facts, findHolders, unknownValue } from './credentials.ts';
 import type { Explanation } from './explanation.ts';
 
-const isOver = (seconds: number): boolean => seconds * 1000 <= systemClock();
+const isPast = (seconds: number): boolean => seconds * 1000 <= systemClock();
 
-/** What the person must be asked for again, once a token cannot come back. */
+/** The remedy if no token of the authorization can become valid again. */
 const AUTHORIZE_AGAIN = 'The client must send the person through the authorization again.';
 
 const REMEDY: Readonly<Record<EndingCause, string>> = {
@@ -29,14 +29,14 @@ const REMEDY: Readonly<Record<EndingCause, string>> = {
   client_deleted: 'Nothing is to be done: the client is gone for good.',
 };
 
-/** By a code, an access token or a refresh token. */
+/** @param text a code, an access token or a refresh token */
 export async function explainToken(registries: Registries, text: string): Promise<Explanation> {
   const value = readValue(text);
   if (!value) return { state: 'malformed', why: 'Its last characters are not right.' };
   return explainPresented(registries, value.authorizationId, value);
 }
 
-/** By its public id, as resource servers and the log have it. */
+/** @param id the public ID, as resource servers and the log have it */
 export const explainAuthorization = (registries: Registries, id: string): Promise<Explanation> =>
   explainPresented(registries, id, undefined);
 
@@ -48,21 +48,21 @@ async function explainPresented(
   const store = await registries.tokenStore();
   const record = await store.readAuthorization(id);
   const facts = factsOf(value, record);
-  // What was recorded is believed: a token store may have been restored from before.
+  // Trust the recorded end first: the token store may have been restored from an older backup.
   const ended = await registries.revocations.find(id);
   if (ended) {
     const { cause, at } = ended;
     const revived = record ? ' The token store has it again: `revoke --recorded` ends it.' : '';
     return {
       ...facts,
-      ...(await holdersOf(registries, ended)),
+      ...(await findHolders(registries, ended)),
       state: 'revoked',
       why: `${value ? 'Its' : 'The'} authorization was ended: ${CAUSES[cause]}.${revived}`,
       remedy: REMEDY[cause],
       revokedAt: at,
     };
   }
-  if (!record) return { ...facts, ...gone('Its authorization is not there any more.') };
+  if (!record) return { ...facts, ...unknownValue('Its authorization is not there any more.') };
   const forged = value && forgedFault(registries, value, record);
   if (forged) return forged;
   return explainHolders(registries, record, facts, async () => {
@@ -99,7 +99,7 @@ function factsOf(
   };
 }
 
-/** Undefined where it is genuine, and where this environment has no keys to tell. */
+/** Returns undefined if it is genuine, or if this environment has no keys to check it. */
 function forgedFault(
   registries: Registries,
   value: PresentedValue,
@@ -114,7 +114,7 @@ function forgedFault(
   } as const;
 }
 
-/** Undefined where the connection stands as it did when the authorization was approved. */
+/** Returns undefined if the connection did not end since the authorization was approved. */
 async function endOfConnection(
   { connections }: Registries,
   { accountId, clientId, generation }: AuthorizationRecord,
@@ -152,7 +152,7 @@ function stateOf(
 function authorizationState(record: AuthorizationRecord): Explanation {
   const { endsAt, rotation, usableUntil } = record;
   if (rotation < 0) return codeState(record);
-  if (isOver(usableUntil) || (endsAt !== undefined && isOver(endsAt))) {
+  if (isPast(usableUntil) || (endsAt !== undefined && isPast(endsAt))) {
     const why = 'Its last refresh token was not used in time.';
     return { state: 'expired', why, remedy: AUTHORIZE_AGAIN };
   }
@@ -160,7 +160,7 @@ function authorizationState(record: AuthorizationRecord): Explanation {
 }
 
 function accessTokenState({ expiresAt }: PresentedAccessToken): Explanation {
-  if (!isOver(expiresAt)) {
+  if (!isPast(expiresAt)) {
     return { state: 'active', why: 'It works: introspection answers active.' };
   }
   const remedy = 'The client gets another one with its refresh token.';
@@ -176,7 +176,7 @@ function codeState({ rotation, usableUntil }: AuthorizationRecord): Explanation 
         'The client must exchange each code once, and not repeat a request that may have arrived.',
     };
   }
-  if (!isOver(usableUntil)) return { state: 'active', why: 'It was not exchanged yet.' };
+  if (!isPast(usableUntil)) return { state: 'active', why: 'It was not exchanged yet.' };
   const why = 'The client did not exchange it in time.';
   return { state: 'expired', why, remedy: AUTHORIZE_AGAIN };
 }
@@ -187,12 +187,12 @@ function refreshTokenState(
   settings: Registries['settings']['tokens'],
 ): Explanation {
   const { endsAt, usableUntil, rotation } = record;
-  if (endsAt !== undefined && isOver(endsAt)) {
+  if (endsAt !== undefined && isPast(endsAt)) {
     const why = 'Its authorization has reached the absolute age.';
     return { state: 'expired', why, remedy: AUTHORIZE_AGAIN };
   }
   if (value.rotation < rotation) return replacedState(value, record, settings);
-  if (isOver(usableUntil)) {
+  if (isPast(usableUntil)) {
     return { state: 'expired', why: 'It was not used in time.', remedy: AUTHORIZE_AGAIN };
   }
   return { state: 'active', why: 'It is the current one.' };
@@ -207,8 +207,8 @@ function replacedState(
   const retryUntil = new Date(record.rotatedAt + retryWindowSeconds * 1000);
   const isPredecessor = rotation === record.rotation - 1;
   if (isPredecessor && retryWindowSeconds > 0) {
-    const isInWindow = !isOver(retryUntil.getTime() / 1000);
-    if (isOver(record.usableUntil) && (isInWindow || !record.isConfirmed)) {
+    const isInWindow = !isPast(retryUntil.getTime() / 1000);
+    if (isPast(record.usableUntil) && (isInWindow || !record.isConfirmed)) {
       const why = 'It was refreshed, and its successor was not used in time.';
       return { state: 'expired', why, remedy: AUTHORIZE_AGAIN };
     }

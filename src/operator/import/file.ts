@@ -1,4 +1,4 @@
-/** The file of an import, taken apart into lines; whatever bytes it holds. */
+/** Reads an import file line by line, whatever bytes it holds. */
 import { isUtf8 } from 'node:buffer';
 import { createWriteStream, existsSync } from 'node:fs';
 import { type FileHandle, mkdtemp, open, rm } from 'node:fs/promises';
@@ -7,22 +7,22 @@ import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { Refusal } from '../../base/refusal.ts';
 import type { BrokenLine, ImportSource, Numbered } from '../../import/line.ts';
-import { WrongUsage } from '../command/given.ts';
+import { WrongUsage } from '../command/arguments.ts';
 import type { Surroundings } from '../command/operator.ts';
 import { readImportLine } from './line-reader.ts';
 
-/** In bytes. The longest line that keeps the rules has about 3,000. */
-const LONGEST_LINE = 65_536;
+/** The longest valid line has about 3,000 bytes. */
+const MAX_LINE_BYTES = 65_536;
 
 export interface ImportFile extends ImportSource {
   close(): Promise<void>;
 }
 
 /**
- * Opens the file, or what comes from standard input for `-`. What can be read only once is copied
- * to a temporary file that nobody else may read, and that is gone at the end.
+ * Opens the file, or standard input for `-`. What can be read only once is copied to a temporary
+ * file that only this user can read, and that is removed at the end.
  *
- * @throws WrongUsage when it cannot be read.
+ * @throws WrongUsage if it cannot be read
  */
 export async function openImportFile(
   name: string,
@@ -39,7 +39,7 @@ export async function openImportFile(
   async function* lines(): AsyncIterable<(Numbered | BrokenLine)[]> {
     await refuseChange();
     yield* linesOf(handle);
-    // The first reading writes nothing, so a file that grew during it is refused in time.
+    // Nothing is written during the first reading, so a file that grew is refused in time.
     await refuseChange();
   }
   return { lines, close };
@@ -102,40 +102,40 @@ function changedMeanwhile(name: string): Refusal {
   );
 }
 
-/** Those of each piece that was read, blank ones left out. */
+/** Yields the lines of each piece that was read, without blank ones. */
 async function* linesOf(handle: FileHandle): AsyncIterable<(Numbered | BrokenLine)[]> {
-  let begun: Buffer = Buffer.alloc(0);
+  let rest: Buffer = Buffer.alloc(0);
   let isTooLong = false;
   let number = 0;
   const take = (bytes: Buffer): (Numbered | BrokenLine)[] => {
     number += 1;
-    const line = isTooLong || bytes.length > LONGEST_LINE ? tooLong(number) : read(bytes, number);
+    const line = isTooLong || bytes.length > MAX_LINE_BYTES ? tooLong(number) : read(bytes, number);
     isTooLong = false;
     return line ? [line] : [];
   };
 
   for await (const piece of piecesOf(handle)) {
-    const bytes = Buffer.concat([begun, piece]);
+    const bytes = Buffer.concat([rest, piece]);
     const found: (Numbered | BrokenLine)[] = [];
     let begin = 0;
     for (let end = bytes.indexOf(LINE_END); end !== -1; end = bytes.indexOf(LINE_END, begin)) {
       found.push(...take(bytes.subarray(begin, end)));
       begin = end + 1;
     }
-    begun = bytes.subarray(begin);
-    if (begun.length > LONGEST_LINE) {
-      // Its end is awaited, the bytes are not kept.
+    rest = bytes.subarray(begin);
+    if (rest.length > MAX_LINE_BYTES) {
+      // Wait for the end of the line without keeping its bytes.
       isTooLong = true;
-      begun = Buffer.alloc(0);
+      rest = Buffer.alloc(0);
     }
     yield found;
   }
-  if (isTooLong || begun.length > 0) yield take(begun);
+  if (isTooLong || rest.length > 0) yield take(rest);
 }
 
-/** From the beginning, each time; a stream would leave a listener on the file at every reading. */
+/** Reads from the beginning each time; a stream would leave a listener on the file each time. */
 async function* piecesOf(handle: FileHandle): AsyncIterable<Buffer> {
-  const buffer = Buffer.alloc(LONGEST_LINE);
+  const buffer = Buffer.alloc(MAX_LINE_BYTES);
   let position = 0;
   for (;;) {
     const { bytesRead } = await handle.read(buffer, 0, buffer.length, position);
@@ -156,6 +156,6 @@ function read(bytes: Buffer, number: number): Numbered | BrokenLine | undefined 
 }
 
 const tooLong = (number: number): BrokenLine =>
-  broken(number, `is longer than ${LONGEST_LINE} bytes; write each object on a line of its own`);
+  broken(number, `is longer than ${MAX_LINE_BYTES} bytes; write each object on a line of its own`);
 
 const broken = (number: number, problem: string): BrokenLine => ({ number, problems: [problem] });

@@ -1,11 +1,11 @@
-/** `operator import FILE`: people, places and access, as the warehouse's own system has them. */
+/** `operator import FILE`: imports people, places and access from the warehouse's own system. */
 import { hostname } from 'node:os';
 import { type Command, Option } from 'commander';
 import { checkImport } from '../../import/check.ts';
 import { newImportId } from '../../import/importer.ts';
 import { importJsonSchema } from '../../import/line.ts';
-import { askedFirst } from '../command/confirmation.ts';
-import { shareOrNumber, WrongUsage } from '../command/given.ts';
+import { shareOrNumber, WrongUsage } from '../command/arguments.ts';
+import { addYesOption } from '../command/confirmation.ts';
 import type { Operator } from '../command/operator.ts';
 import { openImportFile } from './file.ts';
 import { importReport, removalSentence } from './report.ts';
@@ -68,7 +68,7 @@ export function addImportCommand(program: Command, operator: Operator): void {
       ]),
     );
 
-  askedFirst(command).action(async (file: string | undefined, options: ImportOptions) => {
+  addYesOption(command).action(async (file: string | undefined, options: ImportOptions) => {
     if (options.schema) {
       const schema = importJsonSchema();
       print({ value: schema, text: JSON.stringify(schema, null, 2) });
@@ -106,7 +106,7 @@ export function addImportCommand(program: Command, operator: Operator): void {
         });
         const report = await compare();
         if (report.excess) throw report.excess.refusal;
-        // Where nobody can be asked, a job without --yes fails at once, not when somebody has left.
+        // Without a terminal, a --prune that lacks --yes fails now, not only at its first removal.
         const removes = Object.values(report.counts).some(({ removed }) => removed > 0);
         if (removes || (prune && !stdin.isTTY)) {
           progress.clear();

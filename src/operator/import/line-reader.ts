@@ -1,4 +1,4 @@
-/** One line of an import file: understood, or everything that is wrong with it. */
+/** Reads one line of an import file, or reports everything that is wrong with it. */
 import type { z } from 'zod';
 import { nearestWord } from '../../config/nearest-word.ts';
 import {
@@ -11,7 +11,7 @@ import {
   type Numbered,
 } from '../../import/line.ts';
 
-/** @param text one line, without its end. */
+/** @param text one line, without its line break */
 export function readImportLine(text: string, number: number): Numbered | BrokenLine {
   let value: unknown;
   try {
@@ -26,7 +26,7 @@ export function readImportLine(text: string, number: number): Numbered | BrokenL
   return { number, problems, ...(key && { key }) };
 }
 
-/** Where the parser stopped, without what it read there: that may be anything. */
+/** Reports where the parser stopped, but not what it read there: that may be anything. */
 function notJson(error: unknown): string {
   const [, position] = /at position (\d+)/.exec(String(error)) ?? [];
   const where = position === undefined ? '' : ` from character ${Number(position) + 1} on`;
@@ -69,7 +69,7 @@ const isObject = (value: unknown): value is Fields =>
 const itemIn = (value: unknown, step: string): unknown =>
   typeof value === 'object' && value !== null ? (value as Fields)[step] : value;
 
-/** In JSON, so that nothing in it moves the cursor of a terminal. */
+/** Written as JSON, so that nothing in it moves the cursor of a terminal. */
 function shortened(value: unknown): string {
   const text = JSON.stringify(value).replace(UNPRINTABLE, escaped);
   return text.length > 80 ? `${text.slice(0, 80)}…` : text;

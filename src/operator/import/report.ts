@@ -1,4 +1,4 @@
-/** What commands print about an import: each change in a line, and the counts. */
+/** Formats the report of an import: one line for each change, and the counts. */
 import type { FieldValue, ImportChange } from '../../import/change.ts';
 import { IMPORT_TYPES, type ImportKey, type ImportType, PLURALS } from '../../import/line.ts';
 import type { ImportProblems } from '../../import/problems.ts';
@@ -6,7 +6,7 @@ import type { ImportReport } from '../../import/report.ts';
 import type { Report } from '../command/operator.ts';
 import { table } from '../command/report.ts';
 
-/** @param id of an import that was carried out; absent for a dry run. */
+/** @param id the id of an import that was carried out; absent for a dry run */
 export function importReport(
   { counts, changes, changeCount, excess }: ImportReport,
   id?: string,
@@ -46,7 +46,7 @@ function closing(changeCount: number, id: string | undefined): string {
   return `Done: import ${id}. What it changed: gatehouse audit --import ${id}`;
 }
 
-/** The question before something is removed. */
+/** Returns the sentence to confirm before something is removed. */
 export function removalSentence({ counts }: ImportReport): string {
   const parts = IMPORT_TYPES.filter((type) => counts[type].removed > 0).map((type) => {
     const verb = type === 'account' ? 'suspend' : 'remove';
@@ -58,7 +58,6 @@ export function removalSentence({ counts }: ImportReport): string {
     : `The import will ${parts.join(', ')}, because the file does not have them.`;
 }
 
-/** With `--json` as data, else a line for each problem. */
 export function importProblemsReport({
   code,
   message,

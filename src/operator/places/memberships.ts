@@ -1,4 +1,4 @@
-/** `operator memberships`: who belongs to an organization, and with which rights in its warehouses. */
+/** `operator memberships`: the members of organizations, and their rights in warehouses. */
 import { type Command, Option } from 'commander';
 import type { Member } from '../../accounts/access/access.ts';
 import {
@@ -11,7 +11,7 @@ import {
 } from '../../accounts/access/reach.ts';
 import type { FoundPlace, PlaceKind } from '../../accounts/organizations/places.ts';
 import { Refusal } from '../../base/refusal.ts';
-import { WrongUsage } from '../command/given.ts';
+import { WrongUsage } from '../command/arguments.ts';
 import { accountNamed, clientNamed } from '../command/names.ts';
 import type { Operator, Report } from '../command/operator.ts';
 import {
@@ -19,7 +19,7 @@ import {
   type ListOptions,
   listed,
   listReport,
-  pageAsked,
+  requestedPage,
   table,
 } from '../command/report.ts';
 import type { Registries } from '../registries.ts';
@@ -39,7 +39,7 @@ export function addMembershipCommands(program: Command, operator: Operator): voi
     .command('memberships')
     .description('what people and machine clients may reach');
 
-  ofSomebody(memberships.command('set'))
+  withSubject(memberships.command('set'))
     .description(
       'set the role in an organization, or the rights in one of its warehouses; ' +
         'owners and admins have all rights in every warehouse, viewers at most read',
@@ -54,7 +54,7 @@ export function addMembershipCommands(program: Command, operator: Operator): voi
       return run(async (registries) => {
         const { organizations, memberships } = registries;
         const subject = await subjectOf(registries, options);
-        // Before either is changed: of two changes both are made or neither.
+        // Look both up before changing either: of two changes both are made or neither.
         const home = organization && (await organizations.find('organization', organization));
         const place = warehouse && (await organizations.find('warehouse', warehouse));
         if (home && place && home.id !== place.organization.id) throw elsewhere(home, place);
@@ -66,7 +66,7 @@ export function addMembershipCommands(program: Command, operator: Operator): voi
       });
     });
 
-  ofSomebody(memberships.command('remove'))
+  withSubject(memberships.command('remove'))
     .description('end a membership with all its rights, or only the rights in one warehouse')
     .addOption(new Option('--organization <id>', 'the organization').conflicts('warehouse'))
     .option('--warehouse <id>', 'the warehouse')
@@ -86,7 +86,7 @@ export function addMembershipCommands(program: Command, operator: Operator): voi
       });
     });
 
-  listed(ofSomebody(memberships.command('list')))
+  listed(withSubject(memberships.command('list')))
     .description('what somebody may reach now, or who reaches an organization or warehouse')
     .option('--organization <id>', 'everybody and everything in this organization')
     .option('--warehouse <id>', 'everybody and everything that reaches this warehouse')
@@ -109,7 +109,7 @@ export function addMembershipCommands(program: Command, operator: Operator): voi
       }
       const kind = organization === undefined ? 'warehouse' : 'organization';
       return run(async ({ access }) => {
-        const page = { ...pageAsked(options, operator), role };
+        const page = { ...requestedPage(options, operator), role };
         return listReport(await access.reachedBy(kind, id, page), memberList(kind), page);
       });
     });
@@ -133,7 +133,7 @@ const memberList = (kind: PlaceKind): ListForm<Member> => ({
   filters: ['role'],
 });
 
-function ofSomebody(command: Command): Command {
+function withSubject(command: Command): Command {
   return command
     .addOption(
       new Option('--account <account>', 'the person: email address or account ID').conflicts(
@@ -180,7 +180,7 @@ function elsewhere(home: FoundPlace, { id, organization }: FoundPlace): Refusal 
   );
 }
 
-/** What records a change of one subject's memberships, with the names of where it is. */
+/** Makes the record of a change of the subject's memberships, with the names of the place. */
 const recording =
   (
     { recordChange }: Registries,
@@ -199,7 +199,7 @@ const recording =
       },
     });
 
-/** What the subject reaches now, in the form that introspection gives to the GraphQL API. */
+/** Reports what the subject reaches now, in the form that introspection gives the GraphQL API. */
 async function accessReport(
   registries: Registries,
   subject: Subject,
@@ -229,7 +229,7 @@ interface GivenRights {
   readonly rights: readonly Right[];
 }
 
-/** Where the role decides otherwise than the rights that were given. */
+/** Returns a warning if the role overrides the rights that were given. */
 function notDone(
   organizations: readonly Organization[],
   { place, rights }: GivenRights,

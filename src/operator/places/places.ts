@@ -1,4 +1,4 @@
-/** `operator organizations` and `operator warehouses`: whose warehouses there are. */
+/** `operator organizations` and `operator warehouses`. */
 import type { Command } from 'commander';
 import type {
   ListedWarehouse,
@@ -12,8 +12,8 @@ import type {
   PlaceKind,
 } from '../../accounts/organizations/places.ts';
 import type { PageRequest } from '../../storage/pages.ts';
-import { askedFirst } from '../command/confirmation.ts';
-import { WrongUsage } from '../command/given.ts';
+import { WrongUsage } from '../command/arguments.ts';
+import { addYesOption } from '../command/confirmation.ts';
 import type { Operator, Report } from '../command/operator.ts';
 import { addList, type ListForm } from '../command/report.ts';
 import type { Registries } from '../registries.ts';
@@ -102,7 +102,7 @@ function addUpdateAndDelete(nouns: Command, kind: PlaceKind, operator: Operator)
       });
     });
 
-  askedFirst(nouns.command('delete'))
+  addYesOption(nouns.command('delete'))
     .description('remove it with all access to it; says first what depends on it')
     .argument('<id>', `the ${kind}`)
     .action((id: string) =>

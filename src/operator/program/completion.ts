@@ -1,4 +1,4 @@
-/** `operator completion SHELL`: a shell function by which commands are called, and its completion. */
+/** `operator completion SHELL`: prints a shell function that runs commands, with completion. */
 import path from 'node:path';
 import { Argument, type Command } from 'commander';
 import type { Operator } from '../command/operator.ts';
@@ -19,14 +19,14 @@ export function addCompletionCommand(program: Command, { print }: Operator): voi
     });
 }
 
-/** What it has of bash stands on completion of its own, which a start file may not have begun. */
+/** bashcompinit needs zsh's own completion, which a start file may not have loaded. */
 const ZSH = [
   '(( $+functions[compdef] )) || { autoload -Uz compinit && compinit -i }',
   'autoload -Uz +X bashcompinit && bashcompinit',
 ];
 
 function scriptFor(shell: 'bash' | 'zsh', program: Command): string {
-  // The longest first: the first that fits is taken.
+  // Longest first: the shell takes the first case that matches.
   const cases = choicesOf(program).toReversed();
   return [
     ...(shell === 'zsh' ? ZSH : []),
@@ -42,7 +42,7 @@ function scriptFor(shell: 'bash' | 'zsh', program: Command): string {
   ].join('\n');
 }
 
-/** What may follow the words of each command, with a space behind them; what is shorter first. */
+/** Returns what may follow the words of each command and a space, a noun before its verbs. */
 function choicesOf(command: Command, before = ''): [words: string, choices: string][] {
   const options = command.options.map(({ long }) => long ?? '');
   const verbs = command.commands.map((verb) => verb.name());

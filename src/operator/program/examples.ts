@@ -1,7 +1,7 @@
-/** An example for the help of every command: what is typed, as it would be typed. */
+/** Examples for the help of every command, exactly as they would be typed. */
 import type { Command } from 'commander';
 
-/** By the words of the command; each is what follows `gatehouse`. */
+/** Keyed by the words of the command; each example is what follows `gatehouse`. */
 const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   'accounts add': [
     'accounts add --email ada@example.com --name "Ada Lovelace" --invite',
@@ -118,7 +118,7 @@ const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   completion: ['completion bash >> ~/.bashrc'],
 };
 
-/** Adds its examples to the help of each command, and to that of a noun those of its verbs. */
+/** Adds the examples to the help of each command, and one for each verb to the help of a noun. */
 export function addExamples(command: Command, path: readonly string[] = []): void {
   const verbs = command.commands;
   for (const verb of verbs) addExamples(verb, [...path, verb.name()]);

@@ -1,4 +1,4 @@
-/** Why a command did not do what was asked: its exit code, and what to print. */
+/** Maps the error of a command to its exit code and to what is printed. */
 import { CommanderError } from 'commander';
 import { DataDirectoryRefused } from '../../base/data-directory.ts';
 import type { Refusal } from '../../base/refusal.ts';
@@ -8,12 +8,12 @@ import { NoDeployment } from '../../service/deployment.ts';
 import { troubleOf } from '../../service/startup-errors.ts';
 import { EmbeddedPostgresInUse } from '../../storage/embedded/postgres.ts';
 import { UnsafeRedis } from '../../storage/open-token-store.ts';
-import { WrongUsage } from '../command/given.ts';
+import { WrongUsage } from '../command/arguments.ts';
 import type { Report } from '../command/operator.ts';
 import { REFUSED } from '../command/report.ts';
 import { importProblemsReport } from '../import/report.ts';
 
-/** 0 is done. */
+/** The exit code of a success is 0. */
 export type ExitCode = 1 | 2 | 3;
 
 const WRONG_USAGE = 2;
@@ -21,7 +21,7 @@ const WRONG_CONFIGURATION = 3;
 
 export interface Failure extends Report {
   readonly exitCode: ExitCode;
-  /** Of a fault of ours, for whoever repairs it. */
+  /** Only for a bug in Gatehouse, for its developers. */
   readonly stack?: string | undefined;
 }
 

@@ -1,4 +1,4 @@
-/** Every command there is, and what all of them have in common. */
+/** All commands, and what they have in common. */
 import { Command, InvalidArgumentError } from 'commander';
 import packageFile from '../../../package.json' with { type: 'json' };
 import { addAccountCommands } from '../accounts/accounts.ts';
@@ -25,7 +25,7 @@ import { addRevokeCommand } from '../revoke/revoke.ts';
 import { addCompletionCommand } from './completion.ts';
 import { addExamples } from './examples.ts';
 
-/** @param json an error is told as JSON by whoever runs the program, so commander is silent. */
+/** @param json keeps commander silent, because the caller prints errors as JSON */
 export function createProgram(operator: Operator, { json }: { readonly json: boolean }): Command {
   const { stdout, stderr } = operator;
   const program = new Command('gatehouse')
@@ -76,7 +76,7 @@ systemd unit or of the container; in a checkout \`npm run operator -- …\` is t
   return program;
 }
 
-/** Commands that change nothing. Every other one says first which deployment it acts on. */
+/** Commands that change nothing. Every other one first prints which deployment it acts on. */
 export const READ_ONLY: readonly string[] = [
   'accounts list',
   'accounts show',
@@ -114,9 +114,9 @@ function wordsOf(command: Command): string {
   return parent?.parent ? `${wordsOf(parent)} ${command.name()}` : command.name();
 }
 
-const LONGEST_REASON = 500;
+const MAX_REASON_LENGTH = 500;
 
 function reason(text: string): string {
-  if (text.trim() !== '' && text.length <= LONGEST_REASON && !/\p{C}/u.test(text)) return text;
-  throw new InvalidArgumentError(`Write 1 to ${LONGEST_REASON} visible characters.`);
+  if (text.trim() !== '' && text.length <= MAX_REASON_LENGTH && !/\p{C}/u.test(text)) return text;
+  throw new InvalidArgumentError(`Write 1 to ${MAX_REASON_LENGTH} visible characters.`);
 }

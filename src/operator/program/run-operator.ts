@@ -1,29 +1,29 @@
-/** One command line, from its words to its exit code. */
+/** Runs one command line, from its words to its exit code. */
 import { userInfo } from 'node:os';
 import { type Command, CommanderError } from 'commander';
 import type { Variables } from '../../config/environment.ts';
 import { describeDeployment } from '../../service/deployment.ts';
-import { confirmed } from '../command/confirmation.ts';
+import { requireConfirmation } from '../command/confirmation.ts';
 import type { Operator, Report, Surroundings } from '../command/operator.ts';
 import { withRegistries } from '../registries.ts';
 import { failureOf } from './failure.ts';
 import { createProgram, onlyReads } from './program.ts';
 import { createProgress } from './progress.ts';
-import { spelledAsNow } from './verbs.ts';
+import { toPresentSpelling } from './verbs.ts';
 
 /**
- * Whatever goes wrong is told on the streams, and everything the command opened is closed then.
+ * Reports every failure on the streams, and closes everything that the command opened.
  *
- * @param given the words after `gatehouse`.
- * @returns the exit code, as the help of the program explains it.
+ * @param given the words after `gatehouse`
+ * @returns the exit code, as the help of the program explains it
  */
 export async function runOperator(
   given: readonly string[],
   surroundings: Surroundings,
 ): Promise<number> {
-  const { args, hint } = spelledAsNow(given);
+  const { args, hint } = toPresentSpelling(given);
   const { stdout, stderr } = surroundings;
-  // Looked up here because a command line that cannot be understood is answered in JSON as well.
+  // Look for `--json` here: errors in the command line itself are answered in JSON, too.
   const json = args.includes('--json');
   const progress = createProgress(stderr);
   let exitCode = 0;
@@ -50,7 +50,7 @@ export async function runOperator(
       const { announce, by } = operator;
       print(await withRegistries({ ...surroundings, by: by(), announce }, work));
     },
-    confirm: (what) => confirmed(what, command?.opts() ?? {}, surroundings),
+    confirm: (what) => requireConfirmation(what, command?.opts() ?? {}, surroundings),
     print,
     json,
     progress,
@@ -78,12 +78,12 @@ export async function runOperator(
     exitCode = failure.exitCode;
     if (failure.stack) stderr.write(`${failure.stack}\n`);
     if (json) print(failure);
-    // Commander has told people already what it did not understand.
+    // Commander has already printed what it did not understand.
     else if (!(error instanceof CommanderError)) stderr.write(`${failure.text}\n`);
   }
 }
 
-/** As the operating system knows who runs the command; of a user of `sudo` both names. */
+/** Returns the user name of the operating system; for a user of `sudo` both names. */
 function operatorName({ SUDO_USER }: Variables): string {
   const name = nameOfProcess();
   return SUDO_USER && SUDO_USER !== name ? `${SUDO_USER} as ${name}` : name;
@@ -93,7 +93,7 @@ function nameOfProcess(): string {
   try {
     return userInfo().username;
   } catch {
-    // A container may run under a number that nobody named.
+    // A container may run under a user ID that has no name.
     return `uid ${process.getuid?.()}`;
   }
 }

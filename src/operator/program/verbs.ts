@@ -1,4 +1,4 @@
-/** The verbs of all commands: one word for one thing, whatever the noun. Former spellings still work. */
+/** The verbs of all commands, each with one meaning for all nouns. Former spellings still work. */
 
 /** What each verb means. `remove-secret` is `remove` of a part. */
 export const VERBS = {
@@ -22,13 +22,13 @@ export const VERBS = {
 interface Spelling {
   readonly former: readonly [noun: string, verb: string];
   readonly now: readonly [noun: string, verb: string];
-  /** Options that are called otherwise now. */
+  /** Options that have another name now. */
   readonly options?: Readonly<Record<string, string>>;
-  /** Only if the line has this option. */
+  /** Applies only if the command line has this option. */
   readonly ifOption?: string;
 }
 
-/** As version 0.1 spelled them. The first that fits counts. */
+/** The spellings of version 0.1. The first that matches applies. */
 const FORMER: readonly Spelling[] = [
   { former: ['accounts', 'rename'], now: ['accounts', 'update'] },
   {
@@ -51,15 +51,11 @@ const FORMER: readonly Spelling[] = [
   { former: ['warehouses', 'remove'], now: ['warehouses', 'delete'] },
 ];
 
-/** The name of an option, without a value that `=` joins to it. */
+/** Returns the name of an option, without `=` and its value. */
 const optionOf = (arg: string): string => arg.split('=', 1)[0] ?? arg;
 
-/**
- * Spells a command line as today.
- *
- * @returns the hint to print if it was spelled otherwise.
- */
-export function spelledAsNow(args: readonly string[]): {
+/** Returns the command line in its present spelling, with a hint to print if that is another. */
+export function toPresentSpelling(args: readonly string[]): {
   readonly args: readonly string[];
   readonly hint?: string;
 } {

@@ -1,4 +1,4 @@
-/** Ends all that acts for a person, all that was issued to a client, or what a backup has brought back. */
+/** Ends all that acts for a person, all issued to a client, or what a backup has brought back. */
 import type { Action } from '../../accounts/activity/activity-words.ts';
 import { BATCH } from '../../authorizations/connections.ts';
 import { Refusal } from '../../base/refusal.ts';
@@ -7,7 +7,7 @@ import { accountNamed, clientNamed } from '../command/names.ts';
 import type { Operator, Report } from '../command/operator.ts';
 import { clientRecord, type Registries } from '../registries.ts';
 
-/** All that acts for a person: for an account that somebody else has got into. */
+/** Ends all that acts for a person: for an account that an attacker has got into. */
 export async function revokeAccount(
   registries: Registries,
   name: string,
@@ -20,14 +20,14 @@ export async function revokeAccount(
   await confirm(
     `Ends ${connected.length} connections, ${keys} API keys and every browser session of ${email}.`,
   );
-  // The sessions first: with one of them somebody could connect a client again meanwhile.
+  // End the sessions first: with one of them an attacker could connect a client again meanwhile.
   const signedOut = recordChange('signed_out_everywhere', { accountId: id });
   await accounts.endSessions(id, async (tx) => {
     await passwordLinks.forget(id, tx);
     await signedOut(tx);
   });
   let revokedKeys = 0;
-  // As they are now: the question may have stood for long.
+  // List the keys again: the operator may have taken long to confirm.
   for (const key of await apiKeys.listOf(id))
     if (await apiKeys.revoke(id, key.id)) revokedKeys += 1;
   const ended = await registries.disconnect({ accountId: id });
@@ -51,8 +51,8 @@ export async function revokeAccount(
 }
 
 /**
- * Everything that was issued to a client, which stays as it is and may get new tokens. One with many
- * connections is suspended meanwhile: from then on nothing of it counts, and the rows follow.
+ * Ends all that was issued to a client, which stays as it is and may get new tokens. A client with
+ * many connections is suspended meanwhile: all its tokens are refused at once, and the rows follow.
  */
 export async function revokeClient(
   registries: Registries,
@@ -92,7 +92,7 @@ export async function revokeClient(
   };
 }
 
-/** No list of its tokens is kept: they carry the generation they were issued in. */
+/** Needs no list of tokens: each carries the generation in which it was issued. */
 async function revokeMachine(
   registries: Registries,
   client: Client,
@@ -118,7 +118,7 @@ const withoutTokens = ({ name }: Client): Refusal =>
     '`clients suspend` refuses its questions; `clients rotate-secret` gives it another secret.',
   );
 
-/** After an older token store was restored: every single end that is recorded is carried out again. */
+/** Repeats every recorded end of an authorization: after an older token store was restored. */
 export async function revokeRecorded(
   registries: Registries,
   since: Date | undefined,
@@ -136,9 +136,8 @@ export async function revokeRecorded(
 }
 
 /**
- * After an older PostgreSQL was restored: it does not know which connections were ended since, so
- * every authorization is ended, and every machine access token. What people approved stays, and they
- * are not asked again.
+ * Ends every authorization and every machine access token: after an older PostgreSQL was restored,
+ * which does not know the connections that ended since. Approvals stay: people are not asked again.
  */
 export async function revokeAll(
   registries: Registries,

@@ -1,7 +1,7 @@
-/** `operator revoke`: ends what a person, a client or one token may do, at once and on every node. */
+/** `operator revoke`: ends what a person, a client or a token may do, at once on every node. */
 import { type Command, Option } from 'commander';
-import { askedFirst } from '../command/confirmation.ts';
-import { givenTime, givenToken, STANDARD_INPUT_IS_SAFER, WrongUsage } from '../command/given.ts';
+import { parseTime, readToken, STANDARD_INPUT_IS_SAFER, WrongUsage } from '../command/arguments.ts';
+import { addYesOption } from '../command/confirmation.ts';
 import type { Operator } from '../command/operator.ts';
 import { revokeAccount, revokeAll, revokeClient, revokeRecorded } from './many.ts';
 import { revokeToken } from './token.ts';
@@ -17,7 +17,7 @@ interface RevokeOptions {
 
 const WHAT = ['account', 'client', 'token', 'recorded', 'all'];
 
-/** One of the options that say what to revoke. */
+/** Makes one of the options that say what to revoke; each excludes the others. */
 function what(flags: string, description: string): Option {
   const option = new Option(flags, description);
   return option.conflicts(WHAT.filter((other) => other !== option.attributeName()));
@@ -25,7 +25,7 @@ function what(flags: string, description: string): Option {
 
 export function addRevokeCommand(program: Command, operator: Operator): void {
   const { run } = operator;
-  askedFirst(
+  addYesOption(
     program
       .command('revoke')
       .description('end what a person, a client or one token may do, at once and on every node'),
@@ -54,7 +54,7 @@ export function addRevokeCommand(program: Command, operator: Operator): void {
         'once more all that is recorded as ended: after an older token store was restored',
       ),
     )
-    .option('--since <time>', 'with --recorded: what ended from then on, such as 7d', givenTime)
+    .option('--since <time>', 'with --recorded: what ended from then on, such as 7d', parseTime)
     .addOption(
       what('--all', 'every authorization of everybody: after an older PostgreSQL was restored'),
     )
@@ -69,7 +69,7 @@ ${STANDARD_INPUT_IS_SAFER}`,
       const { account, client, token } = options;
       if (options.since && !options.recorded) throw new WrongUsage('--since needs --recorded');
       if (token !== undefined) {
-        const value = await givenToken(token, operator);
+        const value = await readToken(token, operator);
         return run((registries) => revokeToken(registries, value));
       }
       if (account !== undefined) {

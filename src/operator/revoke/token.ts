@@ -1,4 +1,4 @@
-/** Ends one token, with the authorization it came from where it came from one. */
+/** Ends one token, with its authorization if it has one. */
 import { readValue } from '../../authorizations/token-formats.ts';
 import type { ValueKind } from '../../base/random-id.ts';
 import { Refusal } from '../../base/refusal.ts';
@@ -30,7 +30,7 @@ const REVOKE: Readonly<Record<ValueKind, Revoke>> = {
   },
 };
 
-/** Of a token current or not, and whichever key made it: who presents it here is the operator. */
+/** Also takes a token that is not current, or of any key: it is the operator who presents it. */
 async function endAuthorization(
   registries: Registries,
   kind: ValueKind,
@@ -39,7 +39,7 @@ async function endAuthorization(
   const id = readValue(value)?.authorizationId;
   const store = await registries.tokenStore();
   const record = id === undefined ? undefined : await store.readAuthorization(id);
-  if (id === undefined || !record) throw notAlive(kind);
+  if (id === undefined || !record) throw notActive(kind);
   const { accountId, clientId } = record;
   const account = await registries.accounts.find(accountId);
   const client = await registries.clients.find(clientId);
@@ -63,7 +63,7 @@ async function endAuthorization(
 async function endMachineToken(registries: Registries, value: string): Promise<Report> {
   const machineTokens = await registries.machineTokens();
   const token = await machineTokens.find(value);
-  if (!token) throw notAlive('machine_token');
+  if (!token) throw notActive('machine_token');
   const { clientId, expiresAt } = token;
   const client = await registries.clients.find(clientId);
   const endings = await registries.endings();
@@ -89,7 +89,7 @@ async function endMachineToken(registries: Registries, value: string): Promise<R
 
 async function endApiKey({ accounts, apiKeys }: Registries, value: string): Promise<Report> {
   const key = await apiKeys.findKept(value);
-  if (!key || !(await apiKeys.revoke(key.accountId, key.id))) throw notAlive('api_key');
+  if (!key || !(await apiKeys.revoke(key.accountId, key.id))) throw notActive('api_key');
   const account = await accounts.find(key.accountId);
   return {
     value: {
@@ -114,7 +114,7 @@ const malformed = (faults: readonly string[]): Refusal =>
 const notAToken = (what: string, remedy: string): Refusal =>
   new Refusal('not_a_token', `This is ${what}, no token: nothing was revoked.`, remedy);
 
-const notAlive = (kind: ValueKind): Refusal =>
+const notActive = (kind: ValueKind): Refusal =>
   new Refusal(
     'token_not_alive',
     `No ${NAME[kind]} of this value is alive here: nothing was revoked.`,

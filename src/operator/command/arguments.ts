@@ -1,4 +1,4 @@
-/** What is given on a command line, and what better is not: secrets, which others could see there. */
+/** Parses arguments, and reads secrets from elsewhere: other users could see them as arguments. */
 import { readFile } from 'node:fs/promises';
 import { createInterface } from 'node:readline/promises';
 import { Writable } from 'node:stream';
@@ -9,32 +9,32 @@ import { randomId } from '../../base/random-id.ts';
 import { durationSeconds, isShareOrNumber } from '../../config/schema/kinds.ts';
 import type { Surroundings } from './operator.ts';
 
-/** Options that do not go together, or say nothing: found after commander looked at each. */
+/** Options that conflict or are not enough together: commander only checks each by itself. */
 export class WrongUsage extends Error {
   override readonly name = 'WrongUsage';
 }
 
-/** @throws InvalidArgumentError for anything but a number from 1 to `most`. */
+/** @throws InvalidArgumentError for anything but a number from 1 to `max` */
 export const wholeNumber =
-  (most: number) =>
+  (max: number) =>
   (given: string): number => {
     const value = Number(given);
-    if (/^\d+$/.test(given) && value >= 1 && value <= most) return value;
-    throw new InvalidArgumentError(`Write a whole number from 1 to ${most}.`);
+    if (/^\d+$/.test(given) && value >= 1 && value <= max) return value;
+    throw new InvalidArgumentError(`Write a whole number from 1 to ${max}.`);
   };
 
-/** @throws InvalidArgumentError for anything but a percentage or a whole number. */
+/** @throws InvalidArgumentError for anything but a percentage or a whole number */
 export function shareOrNumber(given: string): string {
   if (isShareOrNumber(given)) return given;
   throw new InvalidArgumentError('Write a percentage, such as 5%, or a whole number.');
 }
 
 /**
- * A duration is that long ago; anything else is a time by the ISO calendar, in UTC without a zone.
+ * Reads a duration as that long ago, anything else as an ISO 8601 time, in UTC if it has no zone.
  *
  * @throws InvalidArgumentError
  */
-export function givenTime(given: string): Date {
+export function parseTime(given: string): Date {
   const seconds = durationSeconds(given);
   if (!Number.isNaN(seconds)) return new Date(systemClock() - seconds * 1000);
   const [, day, rest] = /^(\d{4}-\d{2}-\d{2})(?:[T ](.+))?$/.exec(given) ?? [];
@@ -51,11 +51,11 @@ export const STANDARD_INPUT_IS_SAFER =
 
 type Terminal = Pick<Surroundings, 'stdin' | 'stderr'>;
 
-/** @param argument `-` for standard input, which is asked for where that is a terminal. */
-export async function givenToken(argument: string, terminal: Terminal): Promise<string> {
+/** @param argument `-` for standard input; if that is a terminal, asks for the token there */
+export async function readToken(argument: string, terminal: Terminal): Promise<string> {
   if (argument !== '-') return argument;
   if (!terminal.stdin.isTTY) return withoutLineEnd(await text(terminal.stdin));
-  return askingHidden(terminal, 'no token was typed', (ask) => ask('Token (not shown): '));
+  return promptHidden(terminal, 'no token was typed', (ask) => ask('Token (not shown): '));
 }
 
 export interface PasswordOptions {
@@ -63,12 +63,12 @@ export interface PasswordOptions {
   readonly generatePassword?: true;
 }
 
-/** The password, and whether it was made here and must therefore be shown. */
-export async function givenPassword(
+/** Returns the password, and whether it was generated and must therefore be shown. */
+export async function readPassword(
   { passwordFile: file, generatePassword }: PasswordOptions,
   terminal: Terminal,
 ): Promise<{ readonly password: string; readonly isGenerated: boolean }> {
-  // 144 bits, short enough to be read out.
+  // 144 bits, and short enough to be read aloud.
   if (generatePassword) return { password: randomId('', 24), isGenerated: true };
   const read = async (): Promise<string> => {
     if (file === undefined) return text(terminal.stdin);
@@ -77,7 +77,7 @@ export async function givenPassword(
     });
   };
   const isTyped = file === undefined && terminal.stdin.isTTY;
-  const password = isTyped ? await typedTwice(terminal) : withoutLineEnd(await read());
+  const password = isTyped ? await promptTwice(terminal) : withoutLineEnd(await read());
   if (password !== '') return { password, isGenerated: false };
   throw new WrongUsage(
     'there is no password: give it on standard input, with --password-file or with ' +
@@ -85,23 +85,23 @@ export async function givenPassword(
   );
 }
 
-/** Spaces belong to a password; the end of the line it was written on does not. */
+/** Removes a line break at the end. Spaces stay: they belong to a password. */
 const withoutLineEnd = (content: string): string => content.replace(/\r?\n$/, '');
 
-const typedTwice = (terminal: Terminal): Promise<string> =>
-  askingHidden(terminal, 'no password was typed', async (ask) => {
+const promptTwice = (terminal: Terminal): Promise<string> =>
+  promptHidden(terminal, 'no password was typed', async (ask) => {
     const password = await ask('Password: ');
     if (password === (await ask('The same again: '))) return password;
     throw new WrongUsage('the two passwords differ');
   });
 
 /**
- * Asks on the terminal, without showing what is typed.
+ * Asks on the terminal without showing what is typed.
  *
- * @param work is given what asks one question after the other.
- * @throws WrongUsage where the terminal is closed in place of an answer, which says `missing`.
+ * @param work gets a function that asks one question
+ * @throws WrongUsage with the message `missing` if the terminal is closed instead of an answer
  */
-async function askingHidden<Result>(
+async function promptHidden<Result>(
   { stdin, stderr }: Terminal,
   missing: string,
   work: (ask: (question: string) => Promise<string>) => Promise<Result>,
