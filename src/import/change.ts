@@ -2,7 +2,7 @@
 
 import type { NewActivity } from '../accounts/activity/activity.ts';
 import type { Queries } from '../storage/queries.ts';
-import type { ImportIndex } from './known-ids.ts';
+import type { ImportIndex } from './import-index.ts';
 import type { ImportKey } from './line.ts';
 import type { FoundProblems } from './problems.ts';
 

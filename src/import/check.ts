@@ -1,5 +1,5 @@
 /** Checks that the lines of an import file are consistent. Uses no store, and changes nothing. */
-import { createImportIndex, type ImportIndex } from './known-ids.ts';
+import { createImportIndex, type ImportIndex } from './import-index.ts';
 import {
   type ImportKey,
   type ImportLine,
@@ -24,7 +24,7 @@ export async function checkImport(source: ImportSource): Promise<ImportIndex> {
     index.lines += lines.length;
     for (const line of lines) {
       if (!isBroken(line)) {
-        for (const problem of enter(index, line)) problems.add(line.number, problem);
+        for (const problem of addToIndex(index, line)) problems.add(line.number, problem);
         continue;
       }
       for (const problem of line.problems) problems.add(line.number, problem);
@@ -33,7 +33,7 @@ export async function checkImport(source: ImportSource): Promise<ImportIndex> {
     }
   }
   for (const [former, number] of index.formers()) {
-    if (index.has(former)) problems.add(number, stillThere(index, former));
+    if (index.has(former)) problems.add(number, formerInFile(index, former));
   }
   // A line that cannot be read may define what other lines refer to.
   const unless =
@@ -41,7 +41,7 @@ export async function checkImport(source: ImportSource): Promise<ImportIndex> {
   for await (const lines of source.lines()) {
     for (const line of lines) {
       if (isBroken(line)) continue;
-      for (const problem of wrongReferences(index, line)) {
+      for (const problem of referenceProblems(index, line)) {
         problems.add(line.number, problem + unless);
       }
     }
@@ -51,7 +51,7 @@ export async function checkImport(source: ImportSource): Promise<ImportIndex> {
 }
 
 /** @returns a problem for everything in which the line repeats an earlier one */
-function enter(index: ImportIndex, line: Numbered): string[] {
+function addToIndex(index: ImportIndex, line: Numbered): string[] {
   const earlier = index.define(line, line.number);
   if (earlier !== undefined) {
     return [`line ${earlier} is about the same ${nameOf(line)}; remove one of the two`];
@@ -84,13 +84,13 @@ function takenFormer(index: ImportIndex, line: Numbered): string[] {
   return taken === undefined ? [] : [`former_external_id: line ${taken} has the same one`];
 }
 
-const stillThere = (index: ImportIndex, key: ImportKey): string =>
+const formerInFile = (index: ImportIndex, key: ImportKey): string =>
   `former_external_id: line ${index.lineOf(key)} is about that ${key.type}; remove one of the two`;
 
 const nameOf = ({ type }: ImportKey): string =>
   type === 'warehouse_rights' ? 'rights in a warehouse' : type;
 
-function wrongReferences(index: ImportIndex, line: ImportLine): string[] {
+function referenceProblems(index: ImportIndex, line: ImportLine): string[] {
   const missing = referencesOf(line)
     .filter(({ key }) => !index.has(key))
     .map(
@@ -99,7 +99,7 @@ function wrongReferences(index: ImportIndex, line: ImportLine): string[] {
         `add one, or remove this line`,
     );
   if (missing.length > 0 || line.type !== 'warehouse_rights') return missing;
-  return rightsWithoutGround(index, line);
+  return rightsProblems(index, line);
 }
 
 function referencesOf(line: ImportLine) {
@@ -118,7 +118,7 @@ function referencesOf(line: ImportLine) {
 }
 
 /** Rights in a warehouse need a membership in its organization; a viewer may have `read` only. */
-function rightsWithoutGround(
+function rightsProblems(
   index: ImportIndex,
   { account, warehouse, rights }: ImportLine & { type: 'warehouse_rights' },
 ): string[] {

@@ -51,8 +51,8 @@ export async function lockImports(
   let waitsFor: number | undefined;
   for (;;) {
     const running = await findRunning(database);
-    if (running === undefined && (await begin(database, { holder, startedBy }))) {
-      return held(database, holder);
+    if (running === undefined && (await tryLock(database, { holder, startedBy }))) {
+      return createLock(database, holder);
     }
     if (running !== undefined) {
       if (onWait === undefined) throw importRunning(running);
@@ -72,7 +72,7 @@ async function findRunning(database: Queries): Promise<RunningImport | undefined
 }
 
 /** @returns false if another import started first. */
-async function begin(
+async function tryLock(
   database: Database,
   { holder, startedBy }: { readonly holder: string; readonly startedBy: string },
 ): Promise<boolean> {
@@ -88,7 +88,7 @@ async function begin(
   });
 }
 
-function held(database: Database, holder: string): ImportLock {
+function createLock(database: Database, holder: string): ImportLock {
   const renew = (): Promise<unknown> =>
     database.query(`UPDATE running_import SET expires_at = ${EXPIRES_AT} WHERE holder = $1`, [
       holder,

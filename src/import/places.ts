@@ -65,13 +65,13 @@ export const comparePlaces =
     const rows = found.map(({ organization_id: id, ...row }) =>
       id === undefined ? row : { ...row, organization: externalIds.get(id) ?? row.organization },
     );
-    const { added, changed, known, changes } = sorted(lines, rows, prefix, facts);
+    const { added, changed, known, changes } = matchPlaces(lines, rows, prefix, facts);
     const moves: Move[] = [];
     for (const [line, { id, organization = null }] of known) {
       if (line.type === 'organization' || organization === line.organization) continue;
       if (organization !== null && organization === line.former_organization) {
         moves.push({ line, row: { id, organization } });
-      } else facts.problems.add(line.number, moved(organization));
+      } else facts.problems.add(line.number, unconfirmedMove(organization));
     }
     const moving = await compareMoves(queries, moves, facts);
     const detailsOf = ({ id, name, external_id }: PlaceRow) => ({
@@ -111,7 +111,7 @@ export const comparePlaces =
   };
 
 /** A move changes who has access to the warehouse: the file must name both organizations. */
-const moved = (organization: string | null): string =>
+const unconfirmedMove = (organization: string | null): string =>
   organization === null
     ? 'organization: the warehouse belongs to one that was made by hand; give that an external_id ' +
       'first (organizations update), or the warehouse another one'
@@ -140,7 +140,7 @@ function parametersOf(lines: readonly PlaceLine[], { adoptByName }: ImportFacts)
 }
 
 /** Adds an id to each new place; finds known places, and those with another name or external id. */
-function sorted(
+function matchPlaces(
   lines: readonly PlaceLine[],
   rows: readonly PlaceRow[],
   prefix: string,

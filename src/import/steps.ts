@@ -2,7 +2,7 @@
 import type { Queries } from '../storage/queries.ts';
 import { compareAccounts } from './accounts.ts';
 import type { ImportFacts, ImportStep } from './change.ts';
-import type { ImportIndex } from './known-ids.ts';
+import type { ImportIndex } from './import-index.ts';
 import {
   batchesOf,
   type ImportLine,

@@ -34,7 +34,7 @@ export const aboutAccount = <Options extends object>(
     .argument('[account]', 'email address or account ID')
     .option('--email, --account <account>', 'the same, as an option')
     .action((argument: string | undefined, options: Options & { readonly account?: string }) => {
-      const name = once(argument, options.account, 'an account');
+      const name = oneName(argument, options.account, 'an account');
       return operator.run(async (registries) =>
         work(await accountNamed(registries, name), registries, options),
       );
@@ -50,14 +50,14 @@ export const aboutClient = <Options extends object>(
     .argument('[client]', 'client ID')
     .option('--client <id>', 'the same, as an option')
     .action((argument: string | undefined, options: Options & { readonly client?: string }) => {
-      const id = once(argument, options.client, 'a client');
+      const id = oneName(argument, options.client, 'a client');
       return operator.run(async (registries) =>
         work(await clientNamed(registries, id), registries, options),
       );
     });
 
 /** @throws WrongUsage if neither or both are given */
-function once(argument: string | undefined, option: string | undefined, what: string): string {
+function oneName(argument: string | undefined, option: string | undefined, what: string): string {
   const name = argument ?? option;
   if (name === undefined) throw new WrongUsage(`name ${what}`);
   if (argument !== undefined && option !== undefined) throw new WrongUsage(`name ${what} once`);

@@ -23,7 +23,7 @@ export const NAME: Readonly<Record<ValueKind, string>> = {
 
 export function shapeOf(value: string): Shape {
   const kind = KINDS.find((kind) => value.includes(FORMS[kind].prefix));
-  if (kind === undefined) return { faults: [foreign(value)] };
+  if (kind === undefined) return { faults: [unknownFormFault(value)] };
   const { prefix, least, most } = FORMS[kind];
   const faults: string[] = [];
   const start = value.indexOf(prefix);
@@ -44,7 +44,7 @@ export function shapeOf(value: string): Shape {
   return { kind, faults };
 }
 
-function foreign(value: string): string {
+function unknownFormFault(value: string): string {
   if (value === '') return 'is empty';
   if (PREFIXES.some((prefix) => value.toLowerCase().includes(prefix))) {
     return 'is in the wrong letter case: copy it again';

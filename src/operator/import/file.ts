@@ -28,12 +28,12 @@ export async function openImportFile(
   name: string,
   { stdin }: Pick<Surroundings, 'stdin'>,
 ): Promise<ImportFile> {
-  const opened = name === '-' ? await spooled(stdin) : await openFile(name);
+  const opened = name === '-' ? await copyToTemporaryFile(stdin) : await openFile(name);
   const { handle, close } = opened;
-  const before = await stamp(handle);
+  const before = await versionOf(handle);
 
   async function refuseChange(): Promise<void> {
-    if ((await stamp(handle)) !== before) throw changedMeanwhile(name);
+    if ((await versionOf(handle)) !== before) throw changedMeanwhile(name);
   }
 
   async function* lines(): AsyncIterable<(Numbered | BrokenLine)[]> {
@@ -60,7 +60,7 @@ async function openFile(name: string): Promise<OpenedFile> {
     await handle.close();
     throw new WrongUsage(`${name} is a directory: name the file with the lines`);
   }
-  return spooled(handle.createReadStream());
+  return copyToTemporaryFile(handle.createReadStream());
 }
 
 function unreadable(name: string, code: string | undefined): string {
@@ -75,7 +75,7 @@ function unreadable(name: string, code: string | undefined): string {
   return `the file ${name} cannot be read (${code})`;
 }
 
-async function spooled(stream: NodeJS.ReadableStream): Promise<OpenedFile> {
+async function copyToTemporaryFile(stream: NodeJS.ReadableStream): Promise<OpenedFile> {
   const directory = await mkdtemp(path.join(tmpdir(), 'gatehouse-import-'));
   const remove = (): Promise<void> => rm(directory, { recursive: true, force: true });
   try {
@@ -89,7 +89,7 @@ async function spooled(stream: NodeJS.ReadableStream): Promise<OpenedFile> {
   }
 }
 
-async function stamp(handle: FileHandle): Promise<string> {
+async function versionOf(handle: FileHandle): Promise<string> {
   const { size, mtimeMs } = await handle.stat();
   return `${size} ${mtimeMs}`;
 }

@@ -217,7 +217,7 @@ async function accessReport(
   const value =
     'accountId' in subject ? { account_id: subject.accountId } : { client_id: subject.clientId };
   const text = table(['ID', 'NAME', 'ROLE OR RIGHTS'], rows, 'They reach nothing now.');
-  const warning = given && notDone(organizations, given);
+  const warning = given && roleWarning(organizations, given);
   return {
     value: { ...value, organizations, ...(warning && { warnings: [warning] }) },
     text: warning ? `${text}\nWarning: ${warning}` : text,
@@ -230,7 +230,7 @@ interface GivenRights {
 }
 
 /** Returns a warning if the role overrides the rights that were given. */
-function notDone(
+function roleWarning(
   organizations: readonly Organization[],
   { place, rights }: GivenRights,
 ): string | undefined {
