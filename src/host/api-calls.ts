@@ -1,21 +1,21 @@
-/** One GraphQL request to the API that the operator named, with somebody's access token. */
+/** Sends a GraphQL request with a user's access token to the API that the operator configured. */
 import type { CallApi } from '../pages/routes.ts';
 
-/** Milliseconds, for the whole answer. */
-const TIME_LIMIT = 5_000;
-/** Bytes of an answer that are read; the rest is left where it is. */
-const MOST_READ = 16 * 1024;
+/** For the whole answer. */
+const TIMEOUT_MS = 5_000;
+/** The rest of a longer answer is not read. */
+const MAX_BYTES_READ = 16 * 1024;
 
 /**
- * Asks this one address and no other: only the operator says where it is, and a redirect is an answer
- * like any other. What a person of ours learns from it is what that API tells them anyway.
+ * Sends requests to this one address only: the operator sets it, and a redirect is returned instead
+ * of followed. Users learn nothing that the API would not tell them anyway.
  */
 export function createApiCalls(
   api: { readonly graphqlUrl: string; readonly exampleQuery: string },
-  timeLimit = TIME_LIMIT,
+  timeoutMs = TIMEOUT_MS,
 ): CallApi {
   return async (accessToken) => {
-    const signal = AbortSignal.timeout(timeLimit);
+    const signal = AbortSignal.timeout(timeoutMs);
     try {
       const response = await fetch(api.graphqlUrl, {
         method: 'POST',
@@ -28,27 +28,27 @@ export function createApiCalls(
         },
         body: JSON.stringify({ query: api.exampleQuery }),
       });
-      return { status: response.status, ...(await startOf(response)) };
+      return { status: response.status, ...(await readStart(response)) };
     } catch (error) {
       return { failure: signal.aborted ? 'it took too long to answer' : reasonOf(error) };
     }
   };
 }
 
-async function startOf(response: Response): Promise<{ body: string; isCut: boolean }> {
+async function readStart(response: Response): Promise<{ body: string; isCut: boolean }> {
   const chunks: Uint8Array[] = [];
   let length = 0;
   for await (const chunk of response.body ?? []) {
     chunks.push(chunk);
     length += chunk.length;
     // Leaving the loop cancels the answer.
-    if (length > MOST_READ) break;
+    if (length > MAX_BYTES_READ) break;
   }
-  const bytes = Buffer.concat(chunks).subarray(0, MOST_READ);
-  return { body: new TextDecoder().decode(bytes), isCut: length > MOST_READ };
+  const bytes = Buffer.concat(chunks).subarray(0, MAX_BYTES_READ);
+  return { body: new TextDecoder().decode(bytes), isCut: length > MAX_BYTES_READ };
 }
 
-/** What Node calls it, such as `ECONNREFUSED`. Addresses are the operator's business. */
+/** Returns Node's code, such as `ECONNREFUSED`, but no addresses: those are for operators only. */
 function reasonOf(error: unknown): string {
   const { cause } = error as { cause?: { code?: unknown } };
   return typeof cause?.code === 'string' ? `no connection (${cause.code})` : 'no connection';

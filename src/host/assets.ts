@@ -1,10 +1,10 @@
-/** The stylesheet, the script and the icon of the pages, served from memory under the hash of their content. */
+/** Serves stylesheet, script and icon from memory, under URLs with a hash of their content. */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { extname } from 'node:path';
 import type { Context } from 'koa';
 
-/** Where the pages find their assets: a changed file has another URL. */
+/** URLs for the pages; a changed file has another URL. */
 export interface AssetUrls {
   readonly stylesheet: string;
   readonly script: string;
@@ -25,7 +25,7 @@ const types: Record<string, string> = {
   '.svg': 'image/svg+xml',
 };
 
-// The whole of what can be served, by path: a request never becomes a file name.
+// Everything that can be served, by path: no file name is ever made from a request.
 const assets = new Map<string, Asset>();
 
 export const assetUrls: AssetUrls = {

@@ -1,22 +1,21 @@
-/** What never becomes a request: bytes that are no HTTP, too many of them, too slow, too many at once. */
+/** Answers what is no request: invalid HTTP, too many bytes, timeouts; logs dropped connections. */
 import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Logger } from 'pino';
 import { newRequestId } from './request-log.ts';
 
-/** Of Node's parser and timers; anything else is no HTTP. */
-const STATUS: Readonly<Record<string, number>> = {
+/** For errors of Node's parser and timers; any other error means invalid HTTP (400). */
+const STATUSES: Readonly<Record<string, number>> = {
   ERR_HTTP_REQUEST_TIMEOUT: 408,
   HPE_CHUNK_EXTENSIONS_OVERFLOW: 413,
   HPE_HEADER_OVERFLOW: 431,
 };
 
-/** Milliseconds between two log entries about connections that were too many. */
-const SILENCE = 60_000;
+const DROP_LOG_INTERVAL_MS = 60_000;
 
 /**
- * Answers what Node's parser refuses, and closes the connection. What was sent is not logged: it
- * may be a request with a secret, cut off in the middle.
+ * Answers what Node's parser refuses, and closes the connection. Does not log what was sent: it may
+ * be a truncated request with a secret.
  */
 export function answerBrokenRequests(
   server: Server,
@@ -27,15 +26,15 @@ export function answerBrokenRequests(
 
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
     const answer = answers.get(socket);
-    // What came whole is answered already, or about to be: a refusal would be taken for its answer.
+    // While a request is being answered, its client would take a refusal for that answer.
     const isBeingAnswered =
       answer?.writableFinished === false && (answer.headersSent || answer.req.complete);
-    // A connection that its client ended (ECONNRESET) is no request, and has nobody to answer.
+    // ECONNRESET: the client closed the connection, so there is no request and no reader.
     if (!socket.writable || isBeingAnswered || error.code === 'ECONNRESET') {
       socket.destroy();
       return;
     }
-    const status = STATUS[error.code ?? ''] ?? 400;
+    const status = STATUSES[error.code ?? ''] ?? 400;
     const requestId = newRequestId();
     const address = socket.remoteAddress;
     log?.info({ requestId, status, address, code: error.code }, 'no request');
@@ -49,18 +48,18 @@ export function answerBrokenRequests(
       `X-Request-Id: ${requestId}`,
     ];
     socket.write(`${lines.join('\r\n')}\r\n\r\n${text}`);
-    // Not only ended: whoever goes on sending would keep the other half open.
+    // Not only `end()`: a client that goes on sending would keep the other half open.
     socket.destroySoon();
   });
 
   let dropped = 0;
-  let toldAt = Number.NEGATIVE_INFINITY;
+  let loggedAt = Number.NEGATIVE_INFINITY;
   server.on('drop', () => {
     dropped += 1;
-    if (performance.now() - toldAt < SILENCE) return;
+    if (performance.now() - loggedAt < DROP_LOG_INTERVAL_MS) return;
     const { maxConnections } = server;
     log?.warn({ dropped, maxConnections }, 'connections are closed at once: there are too many');
-    toldAt = performance.now();
+    loggedAt = performance.now();
     dropped = 0;
   });
 }

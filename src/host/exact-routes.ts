@@ -1,20 +1,20 @@
-/** Routes without parameters: found by path and method, their steps composed once and not per request. */
+/** Routes without parameters: found by path and method, their steps composed only once. */
 import type { Context, Middleware } from 'koa';
 import compose from 'koa-compose';
 import type { Route } from '../pages/routes.ts';
 
 type Method = 'GET' | 'POST' | 'OPTIONS';
 
-/** For each path the steps of each of its methods; GET answers HEAD as well. */
+/** The steps for each method of each path; GET also answers HEAD. */
 export type ExactRoutes = Readonly<
   Record<string, Readonly<Partial<Record<Method, readonly Middleware[]>>>>
 >;
 
 /**
- * Answers exactly these paths, character by character, and passes on every other request. A method
- * that a path does not have, or whose steps pass it on, is a 405 (RFC 9110 §15.5.6).
+ * Answers requests to exactly these paths and passes on all others. A method that a path does not
+ * have, or whose steps all call `next`, gets a 405 (RFC 9110 §15.5.6).
  *
- * @param before the steps that come first on all of them.
+ * @param before the steps that run first on every path
  */
 export function exactRoutes(before: readonly Middleware[], routes: ExactRoutes): Middleware {
   const paths = new Map(
@@ -30,15 +30,14 @@ export function exactRoutes(before: readonly Middleware[], routes: ExactRoutes):
   return function exactRoute(ctx, next) {
     const route = paths.get(ctx.path);
     if (!route) return next();
-    // For the log and the metrics; the router of the pages says it of its own routes.
+    // For the log and the metrics; for the pages their router sets `_matchedRoute`.
     ctx.state.route = ctx.path;
     const method = ctx.method === 'HEAD' ? 'GET' : ctx.method;
     return (route.methods.get(method) ?? route.otherwise)(ctx, next);
   };
 }
 
-/** One by one. */
-export const listed = (routes: ExactRoutes): Route[] =>
+export const listRoutes = (routes: ExactRoutes): Route[] =>
   Object.entries(routes).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, steps]) => ({ method, path, steps })),
   );

@@ -1,14 +1,14 @@
-/** What becomes of an error: JSON for clients, a page for people, a log line for the operator. */
+/** Error handling: JSON for clients, a page for users, a log line for the operator. */
 import type { Context, Middleware } from 'koa';
 import type { Logger } from 'pino';
 import type { ErrorPage } from '../pages/error-page/error-page.ts';
 import { answerOAuthError, OAuthError } from '../provider/oauth-error.ts';
 import { shownPath } from './requests.ts';
 
-/** Seconds. A store that is back is noticed within one, and an account's next turn comes sooner. */
-const RETRY_AFTER = '2';
+/** A store that is back is noticed within one second; a busy account is free again even sooner. */
+const RETRY_AFTER_SECONDS = '2';
 
-/** Route step: errors of the OAuth routes, as clients read them. */
+/** Route step: answers errors of the OAuth routes as OAuth errors in JSON. */
 export function answerJsonErrors({ issuer, log }: { issuer: string; log: Logger }): Middleware {
   return async function jsonErrors(ctx, next) {
     try {
@@ -16,7 +16,7 @@ export function answerJsonErrors({ issuer, log }: { issuer: string; log: Logger 
     } catch (error) {
       answerOAuthError(ctx, issuer, asOAuthError(ctx, error, log));
     }
-    if (ctx.status === 503) ctx.set('Retry-After', RETRY_AFTER);
+    if (ctx.status === 503) ctx.set('Retry-After', RETRY_AFTER_SECONDS);
   };
 }
 
@@ -31,7 +31,7 @@ function asOAuthError(ctx: Context, error: unknown, log: Logger): OAuthError {
   return new OAuthError(500, 'server_error', 'the request could not be completed');
 }
 
-/** Errors, missing pages and wrong methods everywhere else. */
+/** Answers errors, missing pages and wrong methods everywhere else. */
 export function answerErrorPages(parts: {
   errorPage: ErrorPage;
   issuer: string;
@@ -49,13 +49,13 @@ export function answerErrorPages(parts: {
       if (status >= 500) logFailure(ctx, error, log);
       await errorPage.show(ctx, status);
     }
-    // A page that knows better has set it.
+    // A page that knows a better value has already set it.
     const isForLater = ctx.status === 503 || ctx.status === 429;
-    if (isForLater && !ctx.response.get('Retry-After')) ctx.set('Retry-After', RETRY_AFTER);
+    if (isForLater && !ctx.response.get('Retry-After')) ctx.set('Retry-After', RETRY_AFTER_SECONDS);
   };
 }
 
-/** Under the addresses of programs, and no browser, which prefers a page. */
+/** True for a 404 under the paths of programs, unless the caller prefers HTML as browsers do. */
 function isMissedByProgram(ctx: Context): boolean {
   if (ctx.status !== 404 || !/^\/(?:oauth|\.well-known)\//.test(ctx.path)) return false;
   ctx.vary('Accept');
@@ -64,7 +64,7 @@ function isMissedByProgram(ctx: Context): boolean {
 
 const NOT_HERE = new OAuthError(404, 'invalid_request', 'there is nothing at this address');
 
-/** Only a status that was meant to be seen; anything else is a fault of ours. */
+/** Returns the status if the error was meant for the caller; 500 for every other error. */
 export function statusOf(error: unknown): number {
   if (!(error instanceof Error)) return 500;
   const { status, expose } = error as Error & { status?: unknown; expose?: unknown };

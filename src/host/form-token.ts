@@ -1,4 +1,4 @@
-/** Proof that a form was on a page of ours, in the browser that posts it (CSRF protection), and for whom. */
+/** CSRF protection: proves that a form came from our page in this browser, and for which user. */
 import type { Context, Next } from 'koa';
 import { randomId } from '../base/random-id.ts';
 import { requestState } from '../base/request-state.ts';
@@ -8,21 +8,21 @@ import { type DrawnFor, markOf, type Visitor } from '../pages/page.ts';
 import { formOf } from '../provider/form.ts';
 
 const BROWSER_ID = /^[A-Za-z0-9_-]{43}$/;
-/** The account, the mark of the session, the MAC over both and the browser. */
+/** The account's id or nothing, the mark of the session, the MAC over both and the browser's id. */
 const TOKEN = /^((?:acc_[A-Za-z0-9_-]{16})?)\.([A-Za-z0-9_-]{22})\.([A-Za-z0-9_-]{43})$/;
 
 export interface FormTokens {
-  /** The random name of a browser, which it keeps until it is closed: given to one that has none. */
+  /** Returns the browser's random id, kept until it is closed; sets one if the browser has none. */
   browserOf(ctx: Context): string;
-  /** The value of the hidden field. */
+  /** Returns the value of the hidden field. */
   formToken(ctx: Context, visitor: Visitor | undefined): string;
-  /** Route step after `readForm`: stops with 403 unless the form is ours and was sent from us. */
+  /** Route step after `readForm`: throws a 403 unless the form is ours and sent from our origin. */
   requireFormToken(ctx: Context, next: Next): Promise<void>;
-  /** After that step: the account for which the page was drawn; undefined for nobody. */
+  /** After that step: the account that the page was rendered for; undefined if not signed in. */
   ownerOfForm(ctx: Context): string | undefined;
-  /** After that step: for whom the page was drawn, seen from who is there now. */
+  /** After that step: compares the session that the page was rendered for with the visitor's. */
   drawnFor(ctx: Context, visitor: Visitor | undefined): DrawnFor;
-  /** Route step: stops with 403 unless the request came from a page of ours. */
+  /** Route step: throws a 403 unless the request came from a page of ours. */
   requireSameOrigin(ctx: Context, next: Next): Promise<void>;
 }
 
@@ -32,13 +32,13 @@ interface SentToken {
 }
 
 /**
- * A random cookie and its MAC in the form: another site can neither read the one nor make the
- * other. What the browser itself says about where a request comes from is checked as well. The MAC
- * covers the account and the session too, so a token is another one after each sign-in and sign-out.
+ * A random cookie and its MAC in the form: another site can neither read the cookie nor compute the
+ * MAC. `Sec-Fetch-Site` and `Origin` are checked as well. The MAC also covers the account and the
+ * session, so the token changes with each sign-in and sign-out.
  */
 export function createFormTokens(parts: {
   issuer: string;
-  /** The first signs, all are accepted. */
+  /** The first one signs; all are accepted. */
   keys: readonly [string, ...string[]];
 }): FormTokens {
   const { issuer, keys } = parts;
@@ -52,7 +52,7 @@ export function createFormTokens(parts: {
     return value !== undefined && BROWSER_ID.test(value) ? value : undefined;
   };
 
-  /** Once for all of an answer: a new browser gets one cookie. */
+  /** A new browser gets only one cookie, however often this is called for one answer. */
   function browserOf(ctx: Context): string {
     const known = browserIdOf(ctx) ?? given.find(ctx);
     if (known !== undefined) return known;
@@ -99,7 +99,7 @@ export function createFormTokens(parts: {
 
     requireSameOrigin(ctx, next) {
       refuseOtherOrigins(ctx);
-      // A browser names one of the two in every POST; a request with neither proves nothing.
+      // Browsers send at least one of the two with a POST; a request with neither proves nothing.
       if (!ctx.get('sec-fetch-site') && !ctx.get('origin')) ctx.throw(403, 'no origin');
       return next();
     },

@@ -1,4 +1,4 @@
-/** Notices `X-Forwarded-For` on requests, for a node that believes none: then a proxy is not declared. */
+/** Detects `X-Forwarded-For` on a node that trusts none: then a proxy may not be declared. */
 import type { IncomingMessage } from 'node:http';
 import { BOGUS_ADDRESS } from '../base/network-address.ts';
 
@@ -7,7 +7,7 @@ export interface ForwardedWatch {
   see(request: IncomingMessage): void;
 }
 
-/** @param onFirst called once. What the doctor makes up does not count, unless a proxy added to it. */
+/** @param onFirst called once, but not for the doctor's bogus address unless a proxy added to it */
 export function createForwardedWatch(onFirst: () => void): ForwardedWatch {
   let isSeen = false;
   return {

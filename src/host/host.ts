@@ -1,4 +1,4 @@
-/** The Koa application: the middleware in order, what programs call, and what the pages say they answer. */
+/** The Koa application: its middleware in order, the routes for programs, and the pages. */
 import Koa, { type Context, type Middleware } from 'koa';
 import Router from 'koa-router';
 import type { Logger } from 'pino';
@@ -14,14 +14,14 @@ import {
 import { ENDPOINT, metadata } from '../provider/endpoints.ts';
 import type { AuthorizationServer } from '../provider/provider.ts';
 import { serveAsset } from './assets.ts';
-import { type ExactRoutes, exactRoutes, listed } from './exact-routes.ts';
+import { type ExactRoutes, exactRoutes, listRoutes } from './exact-routes.ts';
 import { answerErrorPages, answerJsonErrors } from './failures.ts';
 import type { ObserveRequest } from './metrics/durations.ts';
 import { requestLog } from './request-log.ts';
 import { ignoreOpenIdParameters, refuseRepeatedHeaders, requireIssuerHost } from './requests.ts';
 import { securityHeaders } from './security-headers.ts';
 
-/** A connection that the client closed while it was answered, read to the end or not. */
+/** Errors of a connection that the client closed during the answer, fully read or not. */
 const CLIENT_LEFT = ['ERR_STREAM_PREMATURE_CLOSE', 'ECONNRESET', 'EPIPE'];
 
 export interface HostParts {
@@ -30,18 +30,18 @@ export interface HostParts {
   readonly log: Logger;
   readonly server: AuthorizationServer;
   readonly refreshSession: readonly Middleware[];
-  /** Of the providers that people come from, by path. */
+  /** The endpoints at which upstream providers announce a sign-out, by path. */
   readonly upstreamLogouts: ExactRoutes;
   readonly errorPage: ErrorPage;
-  /** Before the pages: shows an answer that was kept. */
+  /** Runs before the pages: shows the stored result of a submitted form. */
   readonly showAnswer: Middleware;
-  /** Of all pages, in the order in which they are tried. */
+  /** In the order in which they are matched. */
   readonly pages: readonly Route[];
 }
 
 export interface Host {
   readonly app: Koa;
-  /** Every path with its steps, after those that all requests take. */
+  /** Every route with its own steps, which run after those of all requests. */
   readonly routes: readonly Route[];
 }
 
@@ -50,19 +50,19 @@ export function createHost(parts: HostParts): Host {
   const { issuer } = settings;
   const headers = securityHeaders(issuer);
   const app = new Koa();
-  // Cookies of the engine are read and written through this application's contexts as well.
+  // oidc-provider's cookies are also read and written through this application's contexts.
   app.keys = [...settings.secrets.cookieKeys];
-  // Only the addresses that our own proxies wrote are believed.
+  // Trust only the addresses that our own proxies wrote.
   app.proxy = settings.server.proxyHops > 0;
   app.maxIpsCount = settings.server.proxyHops;
-  // What the issuer decides, no header may: links, redirects and Secure cookies follow from it.
+  // Set by the issuer, never by a header: links, redirects and Secure cookies depend on them.
   const { protocol, host } = new URL(issuer);
   Object.defineProperty(app.request, 'protocol', { value: protocol.slice(0, -1) });
   Object.defineProperty(app.request, 'host', { value: host });
   app.on('error', (error, ctx?: Context) => {
-    // A client that leaves before the end of an answer, such as a stream, is no failure of ours.
+    // A client that disconnects during an answer, such as a stream, is no failure of the service.
     if (error.headerSent && CLIENT_LEFT.includes(error.code)) return;
-    // Koa reports it after the request's own steps.
+    // Koa emits this after the request's own steps, so add the fields of the request here.
     log.error({ ...requestFields(ctx?.state), err: error }, 'request failed');
   });
 
@@ -78,12 +78,12 @@ export function createHost(parts: HostParts): Host {
   const engine = engineRoutes(parts);
   const router = mounted(engine, forBrowsers);
   app.use(router.routes());
-  // RFC 9110 §15.5.6: another method of a page is a 405 that says which methods there are.
+  // RFC 9110 §15.5.6: any other method of a page gets a 405 that lists the allowed ones.
   app.use(router.allowedMethods());
-  return { app, routes: [...listed(forPrograms), ...engine, ...forBrowsers] };
+  return { app, routes: [...listRoutes(forPrograms), ...engine, ...forBrowsers] };
 }
 
-/** What programs call: JSON, and no more middleware than that needs. */
+/** The routes for programs: JSON, with only the middleware that they need. */
 function oauthRoutes(parts: HostParts): ExactRoutes {
   const { settings, server, refreshSession } = parts;
   const { issuer } = settings;
@@ -109,7 +109,7 @@ function oauthRoutes(parts: HostParts): ExactRoutes {
   };
 }
 
-/** The authorization endpoint, which answers browsers. */
+/** The routes of the authorization endpoint, which serves browsers. */
 function engineRoutes({ settings, server }: HostParts): Route[] {
   const { pageToClient } = securityHeaders(settings.issuer);
   const { recognize } = server.clientTests;
@@ -129,7 +129,7 @@ function engineRoutes({ settings, server }: HostParts): Route[] {
 function mounted(engine: readonly Route[], pages: readonly Route[]): Router {
   const router = new Router({ sensitive: true, strict: true });
   const add = ({ method, path, steps }: Route) => router.register(path, [method], [...steps]);
-  // HEAD would issue a code as well, which nobody reads.
+  // Only GET: a HEAD request would also issue a code, which could not be read.
   for (const route of engine) add(route).methods = ['GET'];
   pages.forEach(add);
   return router;

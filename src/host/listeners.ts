@@ -1,4 +1,4 @@
-/** The sockets the service listens on: opened within limits, and closed without cutting anybody off. */
+/** The listeners of the service: opened with limits, and closed without cutting off clients. */
 import {
   createServer,
   type IncomingMessage,
@@ -15,25 +15,25 @@ import type { Logger } from 'pino';
 import { answerBrokenRequests } from './broken-requests.ts';
 import { oneAtATime } from './one-at-a-time.ts';
 
-/** What one connection may take. Times in milliseconds. */
+/** Limits of one connection. Times in milliseconds. */
 export interface ConnectionLimits {
-  /** Request line and headers, in bytes: an authorization request with a long `state` among them. */
+  /** Bytes of request line and headers, enough for an authorization request with a long `state`. */
   readonly maxHeaderSize: number;
-  /** From the first byte, or from the connection on, until the headers are there. */
+  /** From the first byte, or from the connection on, until the headers have arrived. */
   readonly headersTimeout: number;
-  /** The same with the body. */
+  /** Like `headersTimeout`, but until the body has arrived. */
   readonly requestTimeout: number;
-  /** How often the two are looked at: they are exceeded by as much. */
+  /** How often these two are checked: they can be exceeded by as much. */
   readonly connectionsCheckingInterval: number;
-  /** Longer than a proxy keeps its connections, or it sends a request into one that is closing. */
+  /** Longer than a proxy keeps idle connections, or it would send a request into a closing one. */
   readonly keepAliveTimeout: number;
-  /** Without a byte in either direction, in the middle of a request or an answer. */
+  /** Without a byte in either direction during a request or an answer. */
   readonly idleTimeout: number;
 }
 
 /**
- * Node's own would let slow clients hold their sockets for minutes: 60 s for the headers and 300 s
- * for a request, looked at every 30 s, and for ever who does not read the answers.
+ * Node's defaults would let slow clients hold their sockets for minutes (60 s for the headers and
+ * 300 s for a request, checked every 30 s), and clients that do not read the answer forever.
  */
 const LIMITS: ConnectionLimits = {
   maxHeaderSize: 16 * 1024,
@@ -48,30 +48,29 @@ const NOT_SHARED =
   'this system cannot share a port between processes (SO_REUSEPORT): remove `server.reuse_port`, ' +
   'and give each process a port of its own behind a load balancer';
 
-/** Longer than any request may take; what is still open then is cut. */
-const DRAIN_LIMIT = 7_000;
-/** Milliseconds between two looks for what is answered. */
-const SWEEP = 20;
+/** Longer than any request may take; connections that are still open then are cut. */
+const DRAIN_LIMIT_MS = 7_000;
+const IDLE_SWEEP_MS = 20;
 
 export interface ListenOptions extends Pick<ServerOptions, 'ServerResponse'> {
-  /** In place of the usual ones. */
+  /** Replace the defaults. */
   readonly limits?: Partial<ConnectionLimits>;
-  /** Multiplies how long a request and an answer may take, in place of 1. */
+  /** Factor for the timeouts of requests and answers. Default: 1. */
   readonly patience?: number;
   /** Further connections are closed at once. Default: no limit. */
   readonly maxConnections?: number;
-  /** Lets other processes of this machine that say so too listen there. Default: false. */
+  /** Lets several processes listen on the same port if each sets this. Default: false. */
   readonly reusePort?: boolean;
-  /** Told of requests that are none, and of connections that are too many. */
+  /** Logs invalid requests and dropped connections. */
   readonly log?: Pick<Logger, 'info' | 'warn'>;
 }
 
-/** Connections of one port may come to several processes on some systems only (SO_REUSEPORT). */
+/** Only some systems distribute the connections of a port to several processes (SO_REUSEPORT). */
 export class PortNotShared extends Error {
   readonly code = 'port_not_shared';
 }
 
-/** Rejects when the address is taken, and with PortNotShared where the system shares no port. */
+/** Rejects if the address is in use, and with PortNotShared if the system cannot share a port. */
 export function listen(
   handler: RequestListener,
   port: number,
@@ -88,8 +87,8 @@ export function listen(
   };
   const answer = oneAtATime(handler);
   const server = createServer(
-    // Without a Host, or with an unknown expectation, Node would answer for itself, and no log line
-    // would tell of it.
+    // Without a Host, or with an unknown expectation, Node itself would answer, and nothing would
+    // be logged.
     { ...times, requireHostHeader: false, ...(ServerResponse && { ServerResponse }) },
     answer,
   );
@@ -107,7 +106,7 @@ export function listen(
 }
 
 /**
- * Like `listen`, but `localhost` means both loopback addresses, of which the name resolves to one: a
+ * Like `listen`, but `localhost` means both loopback addresses: the name resolves to one, and a
  * proxy or probe on this machine may use the other. A machine without IPv6 or IPv4 has only one.
  */
 export async function listenOnHost(
@@ -121,7 +120,7 @@ export async function listenOnHost(
   let missing: unknown;
   for (const address of LOOPBACK_ADDRESSES) {
     try {
-      // Port 0 lets the system choose, once for both.
+      // Port 0 lets the system choose: use the port of the first listener for both.
       const chosen = portOf(servers[0]) ?? port;
       servers.push(await listen(handler, chosen, address, options));
     } catch (error) {
@@ -143,18 +142,18 @@ function portOf(server: Server | undefined): number | undefined {
   return address && typeof address === 'object' ? address.port : undefined;
 }
 
-/** Answers what is in flight and takes nothing new. */
+/** Stops accepting connections, and resolves when the requests in progress are answered or cut. */
 export async function drain(server: Server): Promise<void> {
   const closed = new Promise((resolve) => server.close(resolve));
-  // What is answered later may have promised to keep its connection, as a stream has that ends now.
-  const idle = setInterval(() => server.closeIdleConnections(), SWEEP);
-  const cut = setTimeout(() => server.closeAllConnections(), DRAIN_LIMIT);
+  // Repeat it: an answer that ends later (a stream) may have promised to keep its connection.
+  const idle = setInterval(() => server.closeIdleConnections(), IDLE_SWEEP_MS);
+  const cut = setTimeout(() => server.closeAllConnections(), DRAIN_LIMIT_MS);
   await closed;
   clearInterval(idle);
   clearTimeout(cut);
 }
 
-/** Where a server listens, as a URL. */
+/** Returns the URL at which the server listens. */
 export function addressOf(server: Server | undefined): string {
   const address = server?.address();
   if (address === null || typeof address !== 'object') return '';
@@ -163,29 +162,28 @@ export function addressOf(server: Server | undefined): string {
 }
 
 /**
- * Milliseconds. A client that keeps its connections may send a request at the very moment an idle
- * one is closed, and cannot know whether it was taken: so idle ones stay open for one more answer,
- * until no request arrived for so long.
+ * A client may send a request on an idle connection at the moment it is closed, and cannot know
+ * whether the request was accepted. So idle connections stay open for one more answer, until no
+ * request has arrived for this long.
  */
-const LINGER = 1_000;
-/** From then on idle connections are closed even if requests still arrive. */
+const LINGER_MS = 1_000;
+/** After this many, idle connections are closed even if requests still arrive. */
 const MAX_LINGERS = 4;
 
 /**
- * Milliseconds before the port closes in which connections are kept again. A proxy without health
- * checks sends until the port refuses it: with connections to reuse it opens hardly any new ones, and
- * the system resets each new one that was not accepted before the port closed.
+ * For this long before the port closes, connections are kept alive again. A proxy without health
+ * checks sends until the port refuses it: with connections to reuse it opens hardly any new ones,
+ * and the system resets each new one that was not accepted before the port closed.
  */
-const REUSE = 1_000;
+const REUSE_MS = 1_000;
 
-/** Milliseconds to wait for a moment without new connections. */
-const MAX_WAIT_FOR_QUIET = 1_000;
-/** Milliseconds. In a longer turn of the event loop, connections may have arrived unseen. */
-const MAX_QUIET_TURN = 0.1;
+const MAX_WAIT_FOR_QUIET_MS = 1_000;
+/** In a longer turn of the event loop, connections may have arrived unseen. */
+const MAX_QUIET_TURN_MS = 0.1;
 
 type Headers = OutgoingHttpHeaders | OutgoingHttpHeader[];
 
-/** Closes a listener under load: tells its clients to connect again, and answers every request. */
+/** Closes a listener under load: makes its clients reconnect, and answers every request. */
 export function createDeparture() {
   let isAnnounced = false;
 
@@ -204,13 +202,13 @@ export function createDeparture() {
     ServerResponse: Answer,
 
     /**
-     * Takes requests for the delay, then closes the port, and resolves when every request is answered.
-     * Answers end their connections (RFC 9112 §9.6), except in the last second before the port closes.
+     * Accepts requests during the delay, then closes the port, and resolves when every request is
+     * answered. Answers end their connections (RFC 9112 §9.6), except in the second before that.
      *
-     * @param options.delayMs how long load balancers may take to notice that this node leaves.
-     * @param options.onClosed called when the port is closed: new connections go to other nodes.
-     * @param options.onUnreachable called each second once the port is closed and requests have ceased:
-     *   new ones go to other nodes, so that is when streams should end.
+     * @param options.delayMs how long load balancers may take to notice that this node is leaving
+     * @param options.onClosed called when the port is closed: new connections go to other nodes
+     * @param options.onUnreachable called each second once the port is closed and requests have
+     *   ceased: new ones go to other nodes, so streams should end then
      */
     async leave(
       server: Server,
@@ -220,14 +218,14 @@ export function createDeparture() {
         onUnreachable,
       }: { delayMs?: number; onClosed?: () => void; onUnreachable?: () => void } = {},
     ): Promise<void> {
-      if (delayMs > REUSE) {
+      if (delayMs > REUSE_MS) {
         isAnnounced = true;
-        await delay(delayMs - REUSE);
+        await delay(delayMs - REUSE_MS);
         isAnnounced = false;
       }
-      await delay(Math.min(delayMs, REUSE));
+      await delay(Math.min(delayMs, REUSE_MS));
       await untilNoneWaits(server);
-      // That of http.Server would close the idle connections with it.
+      // `close` of http.Server would also close the idle connections.
       const left = new Promise((resolve) => NetServer.prototype.close.call(server, resolve));
       isAnnounced = true;
       onClosed?.();
@@ -237,7 +235,7 @@ export function createDeparture() {
         isAsked = true;
       };
       server.on('request', markAsked);
-      const cut = setTimeout(() => server.closeAllConnections(), DRAIN_LIMIT);
+      const cut = setTimeout(() => server.closeAllConnections(), DRAIN_LIMIT_MS);
       const idle = setInterval(() => {
         sweeps += 1;
         // While requests arrive, the next one may be on its way on any idle connection.
@@ -246,7 +244,7 @@ export function createDeparture() {
           onUnreachable?.();
         }
         isAsked = false;
-      }, LINGER);
+      }, LINGER_MS);
       await left;
       server.off('request', markAsked);
       clearInterval(idle);
@@ -256,11 +254,11 @@ export function createDeparture() {
 }
 
 /**
- * Resolves when every connection that reached the port is accepted: the system resets those that wait
- * when the port closes. Node accepts one in each turn of the event loop.
+ * Resolves when every connection that reached the port is accepted, because the system resets those
+ * that still wait when the port closes. Node accepts one in each turn of the event loop.
  */
 async function untilNoneWaits(server: Server): Promise<void> {
-  const limit = performance.now() + MAX_WAIT_FOR_QUIET;
+  const limit = performance.now() + MAX_WAIT_FOR_QUIET_MS;
   let hasAccepted: boolean;
   let turnBegan: number;
   const markAccepted = (): void => {
@@ -273,7 +271,7 @@ async function untilNoneWaits(server: Server): Promise<void> {
     turnBegan = performance.now();
     await nextTurn();
   } while (
-    (hasAccepted || performance.now() - turnBegan > MAX_QUIET_TURN) &&
+    (hasAccepted || performance.now() - turnBegan > MAX_QUIET_TURN_MS) &&
     performance.now() < limit
   );
   server.off('connection', markAccepted);

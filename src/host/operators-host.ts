@@ -1,4 +1,4 @@
-/** The operators' listener, which is not the public one: health, metrics, reload. */
+/** The operators' listener, separate from the public one: health, metrics, reload. */
 import { timingSafeEqual } from 'node:crypto';
 import { isIP } from 'node:net';
 import Koa, { type Context, type Middleware, type Next } from 'koa';
@@ -19,12 +19,12 @@ import { refuseRepeatedHeaders, shownHost } from './requests.ts';
 
 export interface OperatorsHostParts {
   readonly log: Logger;
-  /** `server.operators_host`, the one name beside localhost that it goes by. */
+  /** `server.operators_host`: the only name that is accepted besides localhost. */
   readonly operatorsHost: string;
   readonly readiness: Readiness;
   readonly metrics: () => Promise<MetricsText>;
   readonly reload: () => Promise<Reload>;
-  /** Of which an order to reload must bring one; undefined where none is needed. */
+  /** A reload request must present one of these; undefined if none is needed. */
   readonly reloadCredentials: () => readonly string[] | undefined;
 }
 
@@ -36,7 +36,7 @@ export function createOperatorsHost(parts: OperatorsHostParts): Koa {
   const requireOwnName = requireOperatorsName(parts.operatorsHost);
   app.use(
     exactRoutes([], {
-      // The process answers: restarting it would not help.
+      // Checks no store: while the process answers, a restart would not help.
       '/healthz': { GET: [(ctx) => Object.assign(ctx, { body: { status: 'ok' } })] },
       '/readyz': { GET: [answerReady(parts.readiness)] },
       '/metrics': {
@@ -63,8 +63,8 @@ export function createOperatorsHost(parts: OperatorsHostParts): Koa {
 }
 
 /**
- * A page whose name its owner lets resolve to this listener (DNS rebinding) is of the same origin,
- * and may read what it likes. Only a name can do that, so whoever asks by address is answered.
+ * Prevents DNS rebinding: a site whose name resolves to this listener has the same origin and could
+ * read everything. Only a name can do that, so requests by IP address are accepted.
  */
 function requireOperatorsName(operatorsHost: string): Middleware {
   return function ownName(ctx, next) {
@@ -80,7 +80,7 @@ function requireOperatorsName(operatorsHost: string): Middleware {
   };
 }
 
-/** Every store keeps what it is given, and the process stays: send it requests. Why not, if not. */
+/** Answers 503 and why while a store or a clock is not usable, or while the process is draining. */
 const answerReady = (readiness: Readiness) =>
   async function ready(ctx: Context): Promise<void> {
     const states = await readiness.stores();
@@ -101,7 +101,7 @@ function inOneWord(store: Store, state: StoreState): string {
   return clockRefusal(store, state) === undefined ? 'ok' : 'clock differs';
 }
 
-/** A page in an operator's browser could post here; a program says nothing of where it comes from. */
+/** A page in an operator's browser could post here; programs do not send these two headers. */
 async function refuseBrowsers(ctx: Context, next: Next): Promise<void> {
   if (ctx.get('origin') || ctx.get('sec-fetch-site')) {
     ctx.throw(403, 'not from a browser', { expose: true });
@@ -109,22 +109,22 @@ async function refuseBrowsers(ctx: Context, next: Next): Promise<void> {
   await next();
 }
 
-/** @param accepted each is good; undefined where only this machine gets here, and needs none. */
+/** @param accepted one suffices; undefined if only this machine can connect, which needs none */
 function requireCredential(accepted: () => readonly string[] | undefined): Middleware {
   return async function credential(ctx, next) {
     const presented = Buffer.from(ctx.get('authorization'));
-    const isGood = accepted()?.some((value) => {
+    const isAccepted = accepted()?.some((value) => {
       const expected = Buffer.from(`Bearer ${value}`);
       return expected.length === presented.length && timingSafeEqual(expected, presented);
     });
-    if (isGood !== false) return next();
+    if (isAccepted !== false) return next();
     ctx.status = 401;
     ctx.set('WWW-Authenticate', 'Bearer');
     ctx.body = 'ask with `operator reload`, or send SIGHUP\n';
   };
 }
 
-/** Where it fails the service runs on as it did: problems of the file are the answer (422). */
+/** If a reload fails, the service keeps its settings; problems of the file are answered (422). */
 function reloadSettings(reload: () => Promise<Reload>): Middleware {
   return async function answerReload(ctx) {
     try {
@@ -135,7 +135,7 @@ function reloadSettings(reload: () => Promise<Reload>): Middleware {
         ctx.status = 422;
         ctx.body = { code: error.code, problems: error.problems };
       } else {
-        // Its text may name what only the log may know.
+        // The error's text may contain what belongs only in the log.
         ctx.status = 500;
         ctx.body = { code: 'not_reloaded', message: 'the log says why' };
       }

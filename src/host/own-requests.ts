@@ -1,15 +1,15 @@
-/** Requests to ourselves: real HTTP through every middleware, whatever stands before the service. */
+/** HTTP requests of the service to itself: through every middleware, but past all proxies. */
 import { type RequestListener, request } from 'node:http';
 import { text } from 'node:stream/consumers';
 import type { PostForm } from '../pages/routes.ts';
 import { addressOf, drain, listen } from './listeners.ts';
 
 /**
- * The issuer's own address may not be reachable from where we run (a proxy, a name that only the
- * world outside resolves, a certificate that Node does not trust), so each request gets a loopback
- * listener of its own, which lives as long as the request does.
+ * The issuer's address may be unreachable from this machine (a proxy, a name that resolves only
+ * elsewhere, a certificate that Node does not trust), so each request gets its own loopback
+ * listener, which is closed after the answer.
  *
- * @param handler the application; asked for at each request, for it holds who makes them.
+ * @param handler returns the application, which contains the callers of this function itself
  */
 export function createOwnRequests(parts: {
   issuer: string;
@@ -27,15 +27,15 @@ export function createOwnRequests(parts: {
   };
 }
 
-/** Not `fetch`, which writes a `Host` of its own. */
+/** Does not use `fetch`, which sends its own `Host` header. */
 function post(url: URL, host: string, body: string): ReturnType<PostForm> {
   const headers = { host, 'content-type': 'application/x-www-form-urlencoded' };
   return new Promise((resolve, reject) => {
-    const asking = request(url, { method: 'POST', headers, agent: false }, (response) => {
+    const outgoing = request(url, { method: 'POST', headers, agent: false }, (response) => {
       const { statusCode: status = 0 } = response;
       text(response).then((answered) => resolve({ status, body: answered }), reject);
     });
-    asking.on('error', reject);
-    asking.end(body);
+    outgoing.on('error', reject);
+    outgoing.end(body);
   });
 }

@@ -1,17 +1,15 @@
-/** The log of a process, on standard output: written in batches, and at once where something is wrong. */
+/** The log of a process, on standard output: written in batches, but from `warn` on at once. */
 import { type Logger, pino, stdTimeFunctions } from 'pino';
 import { logMixin } from '../base/current-request.ts';
 
-/** Bytes that are worth a write. */
-const BATCH = 3_072;
-/** Milliseconds after which a line is written although its batch is not full. */
-const LONGEST_WAIT = 250;
-/** pino's number of the level `warn`. */
+const BATCH_BYTES = 3_072;
+const FLUSH_INTERVAL_MS = 250;
+/** pino's number for the level `warn`. */
 const WARN = 40;
 
 interface ProcessLogOptions {
   readonly level: string;
-  /** How level and time are said. */
+  /** How level and time are written: pino's numbers, or the level's name and an ISO 8601 time. */
   readonly format: 'numbers' | 'words';
 }
 
@@ -21,28 +19,28 @@ const WORDS = {
 };
 
 /**
- * A write for each request would cost as much as logging it does. Nothing is lost at an orderly
- * end, nor at an exception that nobody caught; a process that is killed (SIGKILL, out of memory)
- * takes its last lines along, those of a quarter of a second at most.
+ * Writes in batches, because a write per request would cost as much as logging it. Nothing is lost
+ * on an orderly exit or an uncaught exception; a process that is killed (SIGKILL, out of memory)
+ * loses the lines of its last quarter of a second at most.
  */
 export function createProcessLog({ level, format }: ProcessLogOptions): Logger {
-  // An asynchronous write that is under way when the process exits may never happen.
+  // Synchronous: an asynchronous write that is pending when the process exits may never happen.
   const output = pino.destination({
     fd: 1,
     sync: true,
-    minLength: BATCH,
-    periodicFlush: LONGEST_WAIT,
+    minLength: BATCH_BYTES,
+    periodicFlush: FLUSH_INTERVAL_MS,
   });
   const stream = {
-    // Asks pino for `lastLevel`.
+    // Makes pino set `lastLevel`.
     [Symbol.for('pino.metadata')]: true,
     lastLevel: 0,
     write(line: string): void {
       output.write(line);
       if (this.lastLevel >= WARN) output.flush();
     },
-    // Less than a batch is left between two lines, so one write is enough. Its own `flushSync` would
-    // try for ever where nobody reads any more.
+    // Less than a batch is buffered between two lines, so one write is enough. pino's own
+    // `flushSync` would retry forever once the reader of the output is gone.
     flushSync: () => output.flush(),
   };
   const log = pino({ level, mixin: logMixin, ...(format === 'words' && WORDS) }, stream);

@@ -1,4 +1,4 @@
-/** Can this process serve: which store is away, whose clock is wrong, and is it about to end? */
+/** Whether this process can serve: unavailable stores, wrong clocks, draining. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { Clock } from '../base/clock.ts';
@@ -7,7 +7,7 @@ export type Store = 'database' | 'tokens';
 
 /**
  * `reason`: what the store's driver said, for operators. `clockAheadMs`: how far its clock is ahead
- * of this node's; negative where it is behind.
+ * of this node's; negative if it is behind.
  */
 export interface StoreState {
   readonly isAway: boolean;
@@ -17,29 +17,28 @@ export interface StoreState {
 
 export type StoreStates = Readonly<Record<Store, StoreState>>;
 
-/** Has a store keep something. @returns milliseconds since the epoch, as the store's clock says. */
+/** Writes to the store. @returns milliseconds since the epoch by the store's clock */
 export type Probe = () => Promise<number>;
 
 export interface Readiness {
-  /** Asks both stores now, and waits for neither longer than a request would. */
+  /** Probes both stores now, and waits for neither longer than a request would. */
   ask(): Promise<StoreStates>;
-  /** Like `ask`, but at most once a second: callers within it share one answer. */
+  /** Like `ask`, but at most once a second: callers within that second share the result. */
   stores(): Promise<StoreStates>;
   readonly isDraining: boolean;
-  /** From now on this process is not ready: a load balancer is to send it nothing new. */
+  /** Makes this process not ready, so that load balancers send it no new requests. */
   startDraining(): void;
 }
 
-/** Milliseconds. Less than the 2 s within which every request is answered. */
-const PATIENCE = 1_800;
-/** Milliseconds for which several who ask share one answer. */
-const SHARED = 1_000;
+/** Less than the 2 s within which every request is answered. */
+const PROBE_TIMEOUT_MS = 1_800;
+const RESULT_SHARED_MS = 1_000;
 
 /**
- * @param probes each rejects with the reason where its store is away.
- * @param probes.tokens absent where tokens are kept in the database.
- * @param timeShift milliseconds to add to what a store's clock says.
- * @param onAnswer told of each answer that is not shared.
+ * @param probes each rejects with the reason if its store is unavailable
+ * @param probes.tokens absent if tokens are kept in the database
+ * @param timeShift returns the milliseconds to add to the time of a store's clock
+ * @param onAnswer called with each result, but not again when it is shared
  */
 export function createReadiness(parts: {
   readonly probes: { readonly database: Probe; readonly tokens?: Probe | undefined };
@@ -54,12 +53,14 @@ export function createReadiness(parts: {
   async function stateOf(probe: Probe): Promise<StoreState> {
     const waiting = new AbortController();
     const { signal } = waiting;
-    const tooLate = delay(PATIENCE, 'no answer' as const, { signal }).catch(() => 'no answer');
+    const tooLate = delay(PROBE_TIMEOUT_MS, 'no answer' as const, { signal }).catch(
+      () => 'no answer',
+    );
     const asked = clock();
     try {
       const storesTime = await Promise.race([probe(), tooLate]);
       if (typeof storesTime === 'string') return { isAway: true, reason: storesTime };
-      // Its answer is taken to be as old as half of the way there and back.
+      // Assume that the store read its clock halfway between the request and its answer.
       const ours = (asked + clock()) / 2;
       return { isAway: false, clockAheadMs: storesTime + timeShift() - ours };
     } catch (error) {
@@ -81,7 +82,7 @@ export function createReadiness(parts: {
     ask,
     stores() {
       const now = performance.now();
-      if (!shared || now - shared.since >= SHARED) shared = { states: ask(), since: now };
+      if (!shared || now - shared.since >= RESULT_SHARED_MS) shared = { states: ask(), since: now };
       return shared.states;
     },
     get isDraining() {
@@ -97,24 +98,25 @@ function reasonOf(error: unknown): string {
   return error instanceof Error && 'reason' in error ? String(error.reason) : String(error);
 }
 
-/** Milliseconds: from here on an operator is told. */
-const WORTH_TELLING = 5_000;
-/** Milliseconds: from here on a node is not ready. */
-const TOO_MUCH = 30_000;
+const CLOCK_WARNING_MS = 5_000;
+/** With a larger difference a node is not ready. */
+const MAX_CLOCK_DIFFERENCE_MS = 30_000;
 
-/** Why a node must take no requests, with the remedy; undefined while its clock will do. */
+/** Returns why a node must take no requests, with the remedy; undefined if its clock will do. */
 export function clockRefusal(store: Store, { clockAheadMs = 0 }: StoreState): string | undefined {
-  return Math.abs(clockAheadMs) > TOO_MUCH ? sentence(store, clockAheadMs) : undefined;
+  return Math.abs(clockAheadMs) > MAX_CLOCK_DIFFERENCE_MS
+    ? sentence(store, clockAheadMs)
+    : undefined;
 }
 
-/** Why a node can serve no requests: a store is away or its clock differs; undefined if it can. */
+/** Returns why a node cannot serve requests (a store or its clock); undefined if it can. */
 export const reasonNotReady = ({ database, tokens }: StoreStates): string | undefined =>
   storeRefusal('database', database) ?? storeRefusal('tokens', tokens);
 
 const storeRefusal = (store: Store, state: StoreState): string | undefined =>
   state.isAway ? (state.reason ?? 'no answer') : clockRefusal(store, state);
 
-/** Logs when a clock goes wrong or worse, and when it is right again. To be told of each answer. */
+/** Returns a listener for results: it logs when a clock goes wrong or worse, or is right again. */
 export function createClockWatch(log: Pick<Logger, 'error' | 'warn' | 'info'>) {
   const last = new Map<Store, 'error' | 'warn' | 'info'>();
 
@@ -130,14 +132,14 @@ export function createClockWatch(log: Pick<Logger, 'error' | 'warn' | 'info'>) {
 
   return ({ database, tokens }: StoreStates): void => {
     look('database', database);
-    // Where both are one, one line says it.
+    // If both are the same store, one line is enough.
     if (tokens !== database) look('tokens', tokens);
   };
 }
 
 function levelOf(size: number): 'error' | 'warn' | 'info' {
-  if (size > TOO_MUCH) return 'error';
-  return size > WORTH_TELLING ? 'warn' : 'info';
+  if (size > MAX_CLOCK_DIFFERENCE_MS) return 'error';
+  return size > CLOCK_WARNING_MS ? 'warn' : 'info';
 }
 
 function sentence(store: Store, aheadMs: number): string {

@@ -1,4 +1,4 @@
-/** One line per request, found again by the reference that the answer carries. */
+/** Logs one line per request, found again by the request id that the answer carries. */
 import { randomUUID } from 'node:crypto';
 import type { Context, Middleware } from 'koa';
 import type { Logger } from 'pino';
@@ -8,22 +8,21 @@ import type { ObserveRequest } from './metrics/durations.ts';
 import { routeOf, shownPath } from './requests.ts';
 import { traceIdOf } from './trace-context.ts';
 
-/** 64 random bits, from Node's own supply of them: this is asked for with each request. */
+/** 64 random bits. `randomUUID` is fast enough for every request: Node caches its random bytes. */
 export function newRequestId(): string {
   const uuid = randomUUID();
   return `req_${uuid.slice(0, 8)}${uuid.slice(-8)}`;
 }
 
-/** What nginx calls a request whose caller left before the answer. */
+/** nginx's status for a request whose caller disconnected before the answer. */
 const CALLER_LEFT = 499;
 
 /**
- * Gives the request its id (`X-Request-Id`), logs its outcome and counts it. Never the query, a
- * header or a body: those hold codes, tokens and secrets.
+ * Gives each request an id (`X-Request-Id`), logs its outcome and observes its metrics. Never logs
+ * the query, a header or a body: those hold codes, tokens and secrets. Later steps write what they
+ * find out to `ctx.state` (request-state.ts).
  *
- * The steps after it say in `ctx.state` what they find out (request-state.ts).
- *
- * @param parts `quietPaths`: probes and scrapes, which are logged at `debug` unless they fail.
+ * @param parts `quietPaths`: probes and scrapes, which are logged at `debug` unless they fail
  */
 export function requestLog(parts: {
   log: Logger;
@@ -37,7 +36,7 @@ export function requestLog(parts: {
     const request = { requestId, traceId: traceIdOf(ctx.req.headers.traceparent?.toString()) };
     Object.assign(ctx.state, request);
     ctx.set('X-Request-Id', requestId);
-    // A caller who leaves takes the address along.
+    // Read the address now: it is unknown after the caller has disconnected.
     const { method, ip } = ctx;
     try {
       await withinRequest(request, next);
@@ -69,7 +68,7 @@ export function requestLog(parts: {
   };
 }
 
-/** What nobody answered before, not even with the error page. Koa would drop the reference. */
+/** Answers an error that even the error page could not answer. Koa would drop the request id. */
 function answerUncaught(ctx: Context, err: unknown, log: Logger): void {
   const { requestId } = ctx.state;
   ctx.status = statusOf(err);

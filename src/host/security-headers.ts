@@ -1,10 +1,10 @@
-/** The headers that tell a browser what our answers may and may not do. */
+/** Security headers: what browsers allow the service's answers to do. */
 import type { Context, Middleware, Next } from 'koa';
 import helmet from 'koa-helmet';
 
 const TWO_YEARS_SECONDS = 2 * 365 * 86_400;
 
-/** Pages load from here only, run no inline script and are in nobody's frame. */
+/** Pages load only from this origin, run no inline scripts and cannot be framed. */
 const PAGE_POLICY = {
   'default-src': ["'none'"],
   'script-src': ["'self'"],
@@ -31,30 +31,32 @@ export function securityHeaders(issuer: string) {
       crossOriginResourcePolicy: { policy: 'same-origin' },
       xFrameOptions: { action: 'deny' },
     });
-  const ending = pageWith({ ...PAGE_POLICY, 'form-action': ["'self'"] });
-  // A client that opens these in a popup window must find its opener again afterwards. Said, and
-  // not left out: these headers replace those of `page`.
-  const toClient = pageWith(PAGE_POLICY, { crossOriginOpenerPolicy: { policy: 'unsafe-none' } });
+  const ownFormHeaders = pageWith({ ...PAGE_POLICY, 'form-action': ["'self'"] });
+  // A client that opens these pages in a popup window needs `window.opener` afterwards. Sent
+  // explicitly, because these headers replace those of `page`.
+  const clientFormHeaders = pageWith(PAGE_POLICY, {
+    crossOriginOpenerPolicy: { policy: 'unsafe-none' },
+  });
   const noStore = (ctx: Context): void => {
     ctx.set('Cache-Control', 'no-store');
   };
   return {
-    /** For pages whose forms end here. */
+    /** For pages whose forms never lead to another origin. */
     page(ctx: Context, next: Next) {
       noStore(ctx);
-      return ending(ctx, next);
+      return ownFormHeaders(ctx, next);
     },
     /**
-     * For pages whose form can end at a client. Chromium holds `form-action` against every redirect
-     * that follows the post, those of the client's own pages included, which nobody can list.
+     * For pages whose form can lead to a client. Chromium applies `form-action` to every redirect
+     * after the post, including those of the client's own pages, which cannot be listed.
      */
     pageToClient(ctx: Context, next: Next) {
       noStore(ctx);
-      return toClient(ctx, next);
+      return clientFormHeaders(ctx, next);
     },
-    // For JSON. Written out, for they stand before every token: helmet would take longer than the answer.
+    // For JSON. Does without helmet, which would take longer than a whole token response.
     data(ctx: Context, next: Next) {
-      // What Koa would find out from each body anew.
+      // Otherwise Koa would derive it from each body.
       ctx.set('Content-Type', 'application/json; charset=utf-8');
       ctx.set('X-Content-Type-Options', 'nosniff');
       ctx.set('Content-Security-Policy', "default-src 'none'; frame-ancestors 'none'");

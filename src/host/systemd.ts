@@ -1,12 +1,12 @@
-/** Tells systemd when the service is ready and that its event loop still turns (sd_notify(3)). */
+/** Notifies systemd that the service is ready and that its event loop still runs (sd_notify(3)). */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import type { Logger } from 'pino';
 
-/** Node has no datagram sockets of the Unix kind, so systemd's own program sends the messages. */
+/** Node has no Unix datagram sockets, so systemd's own program sends the messages. */
 const PROGRAM = 'systemd-notify';
-/** Messages in each watchdog interval: one may be late without a restart. */
-const PER_INTERVAL = 3;
+/** More than one, so that a late message does not cause a restart. */
+const MESSAGES_PER_INTERVAL = 3;
 
 export interface SystemdVariables {
   /** Set for a unit with Type=notify. */
@@ -29,7 +29,7 @@ export async function notifySystemd(
       log.warn({ err, message }, 'systemd could not be notified'),
     );
   await send('READY=1');
-  const milliseconds = Number(interval ?? 0) / 1_000 / PER_INTERVAL;
-  // A blocked event loop does not get here, and systemd starts the service again.
+  const milliseconds = Number(interval ?? 0) / 1_000 / MESSAGES_PER_INTERVAL;
+  // A blocked event loop sends no messages, so systemd restarts the service.
   if (milliseconds > 0) setInterval(() => void send('WATCHDOG=1'), milliseconds).unref();
 }

@@ -1,4 +1,4 @@
-/** Draws the pages: koa-views over the EJS files of `views/`, which see their `page` and nothing else. */
+/** Renders the pages: koa-views with the EJS files of `views/`, which see nothing but `LOCALS`. */
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -19,28 +19,28 @@ const LOCALS = ['page', 'frame', 'assets', 'keepAliveUrl'];
 /** `strict` makes a misspelled name an error. */
 const OPTIONS = { cache: true, strict: true, destructuredLocals: LOCALS };
 
-// All are compiled at the start: an upgrade in place replaces the files while this process still runs,
-// and its pages do not fit the new ones.
+// Compile all views at the start: an upgrade in place replaces the files while this process still
+// runs, and the new views do not fit its data.
 for (const name of readdirSync(directory, { recursive: true, encoding: 'utf8' })) {
   if (!name.endsWith('.ejs')) continue;
   const filename = path.join(directory, name);
   ejs.cache.set(filename, ejs.compile(readFileSync(filename, 'utf8'), { ...OPTIONS, filename }));
 }
 
-// Used as middleware only: put on `app.context` instead, koa-views shares one variable between all
-// requests, and a page can end in the answer to somebody else.
+// Use it only as middleware: on `app.context`, koa-views shares one variable between all requests,
+// and a page can be sent to another user.
 const middleware = koaViews(directory, { extension: 'ejs', engineSource: { ejs: renderTemplate } });
 
-/** What every page shows beside its own: who is signed in, and the token of its forms. */
+/** What every page shows besides its own data: the signed-in user, and the token of its forms. */
 interface Frame {
   readonly person?: { readonly name: string; readonly email: string };
-  /** They will soon need more than the password that they came in with. */
+  /** Present if the user will soon need more than the password they signed in with. */
   readonly demand?: { readonly until: Moment; readonly href: string };
-  /** Gives the browser a cookie where it has none, so only a page with a form reads it. */
+  /** Reading it sets a cookie if the browser has none, so only pages with a form should read it. */
   readonly formToken: string;
 }
 
-/** Draws one view; for contexts that never passed the middleware too, like those of the engine. */
+/** Renders a view, also in contexts that skipped our middleware, like those of oidc-provider. */
 export function createRender(parts: {
   formTokens: Pick<FormTokens, 'formToken'>;
   visitorOf(ctx: Context): Promise<Visitor | undefined>;
@@ -51,13 +51,13 @@ export function createRender(parts: {
 }): Render {
   const { formTokens, visitorOf, demandOn } = parts;
   return async (ctx, name, page) => {
-    // What went wrong on our side is told at once, without asking a store.
+    // Show an error of the service at once, without asking a store.
     const visitor = ctx.status >= 500 ? foundVisitor(ctx) : await visitorOf(ctx);
     const isAsked = visitor && ctx.status < 500 && ctx.path !== STRONGER;
     const demand = isAsked && (await demandOn?.(ctx, visitor).catch(() => undefined));
     const frame: Frame = {
       ...(visitor && { person: visitor.account }),
-      // Afterwards the page itself says so, and what to do.
+      // When the period is over, the page itself says so, and what to do.
       ...(demand &&
         !demand.isOver && { demand: { until: momentOf(demand.until), href: STRONGER } }),
       get formToken() {
@@ -70,9 +70,9 @@ export function createRender(parts: {
 }
 
 /**
- * Stands where koa-views would call its own adapter for EJS, which hands every local and all of
- * `ctx.state` to the compiler as options (`escapeFunction` among them: CVE-2022-29078). Here the
- * options are these, whatever the locals hold.
+ * Replaces koa-views' own adapter for EJS, which passes every local and all of `ctx.state` to the
+ * compiler as options (including `escapeFunction`: CVE-2022-29078). Here the options are always
+ * `OPTIONS`, whatever the locals contain.
  */
 function renderTemplate(
   file: string,

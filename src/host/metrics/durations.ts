@@ -1,11 +1,11 @@
-/** How long requests and the operations of the stores take, how many there are, and how they end. */
+/** Metrics of requests and store operations: duration, number and outcome. */
 import { Counter, Histogram, type Registry } from 'prom-client';
 
 /**
- * Told of every request of the public listener.
+ * Called for every request of the public listener.
  *
- * @param route never the path, but the pattern, such as `/profile/oauth-clients/:id`: a path would be a series for
- *   each address that anybody makes up.
+ * @param route the pattern, such as `/profile/oauth-clients/:id`, never the path: every path that a
+ *   caller makes up would be a new series
  */
 export type ObserveRequest = (
   route: string,
@@ -14,7 +14,7 @@ export type ObserveRequest = (
   seconds: number,
 ) => void;
 
-/** From an introspection that is answered from memory to the time limit of a store. */
+/** Seconds: from an introspection answered from the cache to the timeout of a store. */
 const REQUEST_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
 const METHODS = ['GET', 'HEAD', 'POST', 'OPTIONS'];
 
@@ -42,7 +42,7 @@ export function createRequestMetrics(registry: Registry): ObserveRequest {
 
 export type StoreName = 'database' | 'tokens';
 
-/** As that of `measuredStore`: the observer of one of its operations, resolved once. */
+/** Returns the observer of one operation; called once per operation (see `measuredStore`). */
 export type ObserveStore = (operation: string) => (seconds: number, isAway: boolean) => void;
 
 const STORE_BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2];
@@ -66,7 +66,7 @@ export function createStoreMetrics(registry: Registry): (store: StoreName) => Ob
   return (store) => (operation) => {
     const took = duration.labels(store, operation);
     const failed = errors.labels(store, operation);
-    // A series that appears with its first error has no increase for an alert to see.
+    // Start at 0: a series that appears with its first error shows no increase to an alert.
     failed.inc(0);
     return (seconds, isAway) => {
       took.observe(seconds);

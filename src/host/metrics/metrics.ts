@@ -1,4 +1,4 @@
-/** What a Prometheus is told of this service: every metric, in a registry of its own. */
+/** All metrics of this service for Prometheus, in a registry of their own. */
 import { readFileSync } from 'node:fs';
 import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import {
@@ -16,7 +16,7 @@ import {
 } from './outcome.ts';
 import { registerState, type WatchedState } from './state.ts';
 
-/** A scrape, as it is answered. */
+/** The answer to a scrape. */
 export interface MetricsText {
   readonly contentType: string;
   readonly text: string;
@@ -26,15 +26,15 @@ export interface Metrics {
   readonly observeRequest: ObserveRequest;
   readonly observeStore: (store: StoreName) => ObserveStore;
   readonly outcomes: Outcomes & ReloadOutcomes;
-  /** Adds what is asked when somebody looks. To be called once. */
+  /** Adds the metrics that are read at each scrape. Must be called only once. */
   watch(state: WatchedState): void;
-  /** Everything, in the text format of Prometheus. */
+  /** Returns all metrics in the text format of Prometheus. */
   text(): Promise<MetricsText>;
 }
 
-/** Lives as long as the service does, whatever its settings: counters only go up. */
+/** Created once per service and kept across reloads, because counters must only go up. */
 export function createMetrics(): Metrics {
-  const registry = Registry.merge([metricsOfTheProcess()]);
+  const registry = Registry.merge([processMetrics()]);
   registerBuild(registry);
   return {
     observeRequest: createRequestMetrics(registry),
@@ -45,18 +45,18 @@ export function createMetrics(): Metrics {
   };
 }
 
-let ofTheProcess: Registry | undefined;
+let processRegistry: Registry | undefined;
 
 /**
- * CPU, memory, garbage collection, event-loop lag. Measured once, however many services a process
- * runs: what measures them is never taken down again.
+ * CPU, memory, garbage collection, event-loop lag. Created once, however many services a process
+ * runs, because these collectors are never removed again.
  */
-function metricsOfTheProcess(): Registry {
-  if (!ofTheProcess) {
-    ofTheProcess = new Registry();
-    collectDefaultMetrics({ register: ofTheProcess });
+function processMetrics(): Registry {
+  if (!processRegistry) {
+    processRegistry = new Registry();
+    collectDefaultMetrics({ register: processRegistry });
   }
-  return ofTheProcess;
+  return processRegistry;
 }
 
 function registerBuild(registry: Registry): void {

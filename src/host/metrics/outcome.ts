@@ -1,4 +1,4 @@
-/** What came of it, counted: tokens, sign-ins, mail, the work beside the requests. */
+/** Counters of outcomes: tokens, sign-ins, mail, background jobs; and of reloads the last one. */
 import { Counter, Gauge, type Registry } from 'prom-client';
 import type { SignInOutcomes } from '../../pages/sign-in/browser-sign-ins.ts';
 import type { PasskeyOutcomes } from '../../pages/sign-in/passkeys.ts';
@@ -6,19 +6,18 @@ import type { PasswordOutcomes } from '../../pages/sign-in/password-check.ts';
 import { UPSTREAM_OUTCOMES, type UpstreamOutcomes } from '../../pages/sign-in/upstream-ways.ts';
 import type { ProviderOutcomes } from '../../provider/outcomes.ts';
 
-/** What the parts tell of. Each takes of this only what it has to tell. */
+/** All outcomes that are reported. Each part of the service depends only on those it reports. */
 export interface Outcomes
   extends ProviderOutcomes,
     PasswordOutcomes,
     PasskeyOutcomes,
     SignInOutcomes,
     UpstreamOutcomes {
-  /** A mail with a password link: taken by the server, not taken, or dropped before it was tried. */
+  /** A mail with a password link: accepted by the mail server, not accepted, or dropped untried. */
   mailed(outcome: 'sent' | 'failed' | 'dropped'): void;
-  /** A job removed that many expired things. */
   cleaned(job: string, removed: number): void;
   cleaningFailed(job: string): void;
-  /** This node repeated the recorded ends on another Redis, where so many were alive again. */
+  /** This node repeated the recorded revocations on another Redis; `revived` were active there. */
   endsRepeated(revived: number): void;
 }
 
@@ -43,7 +42,7 @@ const ERRORS = [
   'server_error',
 ];
 
-/** A caller can write anything into a request, and each new label would be a series for ever. */
+/** Callers can send any value, and each new label would stay a series for the process's life. */
 const bounded = (known: readonly string[], value: string): string =>
   known.includes(value) ? value : 'other';
 
@@ -51,7 +50,7 @@ export function createOutcomeMetrics(registry: Registry): Outcomes {
   const registers = [registry];
   const count = (name: string, help: string): { inc(by?: number): void } =>
     new Counter({ name, help, registers });
-  /** Values that are known beforehand begin at 0: an alert cannot see the first of a new series. */
+  /** Known values start at 0: an alert cannot see the first increment of a new series. */
   const countBy = (
     label: string,
     { name, help, values = [] }: { name: string; help: string; values?: readonly string[] },
@@ -175,7 +174,7 @@ export function createOutcomeMetrics(registry: Registry): Outcomes {
   };
 }
 
-/** Told of each reload: the settings were taken over, or refused. */
+/** Called after each reload: the settings were applied or refused. */
 export interface ReloadOutcomes {
   settingsReloaded(isTaken: boolean): void;
 }

@@ -1,21 +1,21 @@
-/** How things stand, asked when somebody looks: stores, connections, the feed of changes. */
+/** Gauges that are read at each scrape: stores, connections, the change feed, the last import. */
 import { Gauge, type Registry } from 'prom-client';
 import type { StoreStates } from '../readiness.ts';
 
 export interface WatchedState {
-  /** As they were a second ago at most. */
+  /** At most a second old. */
   readonly stores: () => Promise<StoreStates>;
-  /** Of the pool to PostgreSQL. */
+  /** The connections of the PostgreSQL pool. */
   readonly connections: () => { used: number; idle: number; waiting: number };
-  /** Whether this process hears of changes. */
+  /** Whether this process receives the changes of other nodes. */
   readonly isFeedLive: () => boolean;
-  /** Undefined where there never was one. */
+  /** Undefined if there never was one. */
   readonly lastImport: () => Promise<ImportOutcome | undefined>;
 }
 
 interface ImportOutcome {
   readonly succeededAt: Date;
-  /** How many, by type and by what was done. */
+  /** Number of changes by type and kind. */
   readonly changes: Readonly<Record<string, Readonly<Record<string, number>>>>;
 }
 
@@ -40,7 +40,7 @@ export function registerState(registry: Registry, state: WatchedState): void {
       this.set(state.connections().waiting);
     },
   });
-  // After the connections, which the questions to the stores would use.
+  // Keep these after the connections: probing the stores uses connections itself.
   new Gauge({
     name: 'gatehouse_store_up',
     help: 'Whether the store keeps what it is given (1) or is away (0), asked with each scrape.',
@@ -77,11 +77,11 @@ export function registerState(registry: Registry, state: WatchedState): void {
   registerImport(registry, state.lastImport);
 }
 
-/** An import is a command, another process: what it came to is in the database. */
+/** An import is a command in another process, so its outcome is read from the database. */
 function registerImport(registry: Registry, ask: WatchedState['lastImport']): void {
   const registers = [registry];
   let asked: ReturnType<typeof ask> | undefined;
-  /** Once for both, which are collected in one go. */
+  /** One query for both gauges, which are collected together. */
   const lastImport = () => {
     asked ??= ask()
       .catch(() => undefined)
