@@ -1,15 +1,15 @@
-/** The doctor's look at the public address: does the service answer there, and safely? */
+/** The doctor's check of the public address: does the service answer there, and safely? */
 import { lookup } from 'node:dns/promises';
 import { ENDPOINT } from '../provider/endpoints.ts';
 import { type Findings, ok, problem, type Verdict, warning } from './findings.ts';
 import { createRequests, type DoctorAnswer, type DoctorRequests, type Send } from './requests.ts';
 import { described, type Trouble, troubled, troubleOnTheWay, unreachable } from './troubles.ts';
 
-/** Bytes. A client may send a state of a few thousand characters, a person a form of forty redirect URIs. */
-const LONG_QUERY = 6_000;
-const LARGE_BODY = 40_000;
-const CERTIFICATE_DAYS = 14;
-const DAY = 86_400_000;
+/** A client may send a `state` of some thousand characters, a user a form of 40 redirect URIs. */
+const LONG_QUERY_BYTES = 6_000;
+const LARGE_BODY_BYTES = 40_000;
+const MIN_CERTIFICATE_DAYS = 14;
+const DAY_MS = 86_400_000;
 
 export interface AddressToCheck {
   readonly issuer: string;
@@ -18,7 +18,7 @@ export interface AddressToCheck {
   readonly signal: AbortSignal;
 }
 
-/** @returns how to send further requests, or undefined if the service does not answer. */
+/** @returns how to send further requests, or undefined if the service does not answer */
 export async function checkAddress(
   findings: Findings,
   target: AddressToCheck,
@@ -49,7 +49,7 @@ export async function checkAddress(
   return requests;
 }
 
-/** Asks for the metadata. @returns the answer when it is the service's and of this issuer. */
+/** Requests the metadata. @returns the answer if it is from the service and for this issuer */
 async function firstAnswer(
   findings: Findings,
   target: AddressToCheck,
@@ -89,9 +89,9 @@ async function addressesOf(url: string): Promise<string> {
 }
 
 function certificateVerdict(ends: Date | undefined): Verdict {
-  const days = Math.floor(((ends?.getTime() ?? 0) - Date.now()) / DAY);
+  const days = Math.floor(((ends?.getTime() ?? 0) - Date.now()) / DAY_MS);
   const message = `valid for ${days} more days`;
-  if (days >= CERTIFICATE_DAYS) return ok(message);
+  if (days >= MIN_CERTIFICATE_DAYS) return ok(message);
   const remedy = 'renew it, and see that renewal runs by itself and reloads the proxy';
   return warning(`only ${message}`, remedy);
 }
@@ -105,7 +105,7 @@ function hstsVerdict({ headers }: DoctorAnswer): Verdict {
   );
 }
 
-/** Nobody should type a password on a page that came without TLS. */
+/** Users must never type a password on a page that was loaded without TLS. */
 async function plainVerdict(target: AddressToCheck, plain: string): Promise<Verdict> {
   const { send } = createRequests({ ...target, address: plain });
   const answer = await send({ path: '/login' }).catch(() => undefined);
@@ -116,16 +116,16 @@ async function plainVerdict(target: AddressToCheck, plain: string): Promise<Verd
   return warning(`without TLS the answer is ${described(answer)}`, remedy);
 }
 
-/** Requests as large as they honestly come must arrive, whatever the proxy's limits are. */
+/** Requests of the largest legitimate size must pass the proxy's limits. */
 async function sizesVerdict(send: Send): Promise<Verdict> {
   const requests = [
     {
-      what: `a query of ${LONG_QUERY} characters`,
-      request: { path: `${ENDPOINT.metadata}?${'x'.repeat(LONG_QUERY)}` },
+      what: `a query of ${LONG_QUERY_BYTES} characters`,
+      request: { path: `${ENDPOINT.metadata}?${'x'.repeat(LONG_QUERY_BYTES)}` },
     },
     {
-      what: `a body of ${LARGE_BODY} bytes`,
-      request: { path: ENDPOINT.token, form: { filler: 'x'.repeat(LARGE_BODY) } },
+      what: `a body of ${LARGE_BODY_BYTES} bytes`,
+      request: { path: ENDPOINT.token, form: { filler: 'x'.repeat(LARGE_BODY_BYTES) } },
     },
   ];
   for (const { what, request } of requests) {
@@ -137,8 +137,8 @@ async function sizesVerdict(send: Send): Promise<Verdict> {
 }
 
 /**
- * Returns another loopback address to come from if the public address is one of this machine, so
- * that the doctor can be told from the proxy. Debian enters a machine's own name as 127.0.1.1. Not
+ * If the public address is one of this machine (Debian enters a machine's own name as 127.0.1.1),
+ * returns another loopback address to connect from, which tells the doctor and the proxy apart. Not
  * every system has more than one.
  */
 async function ownLoopback(

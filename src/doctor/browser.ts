@@ -1,10 +1,9 @@
-/** A browser for the doctor: cookies kept as browsers keep them and looked at, forms filled in and sent. */
-
+/** A browser for the doctor: keeps cookies as browsers do and judges them, sends filled forms. */
 import { ok, problem, type Verdict } from './findings.ts';
 import type { DoctorAnswer, Send } from './requests.ts';
 
 export interface DoctorPage extends DoctorAnswer {
-  /** The path that was asked for. */
+  /** The requested path. */
   readonly path: string;
   /** Where a redirect leads. */
   readonly location: URL | undefined;
@@ -13,15 +12,15 @@ export interface DoctorPage extends DoctorAnswer {
 export interface SeenCookie {
   readonly name: string;
   readonly value: string;
-  /** Names in lower case; an empty text for one without a value. */
+  /** Names in lower case; an attribute without a value has an empty string. */
   readonly attributes: ReadonlyMap<string, string>;
-  /** Where the browser sends it. */
+  /** The browser sends it to this path and those below. */
   readonly path: string;
 }
 
-const MOST_REDIRECTS = 10;
+const MAX_REDIRECTS = 10;
 
-/** @param headers sent with every request. */
+/** @param headers sent with every request */
 export function createBrowser({
   issuer,
   send,
@@ -61,7 +60,7 @@ export function createBrowser({
 
   async function follow(first: DoctorPage): Promise<DoctorPage> {
     let page = first;
-    for (let hops = 0; hops < MOST_REDIRECTS; hops += 1) {
+    for (let hops = 0; hops < MAX_REDIRECTS; hops += 1) {
       if (page.location?.origin !== issuer) return page;
       page = await ask(page.location.pathname + page.location.search);
     }
@@ -69,11 +68,11 @@ export function createBrowser({
   }
 
   return {
-    /** Every cookie that was set, as it was set last. */
+    /** Every cookie that was set, in its latest version. */
     get cookies(): readonly SeenCookie[] {
       return [...held.values()];
     },
-    /** Follows redirects until a page or another origin is reached. */
+    /** Requests `path` and follows redirects to a page, or until they leave the issuer's origin. */
     open: async (path: string) => follow(await ask(path)),
 
     /** Fills in and sends the form of `page` that has the field `name`; then as `open`. */
@@ -88,7 +87,7 @@ export function createBrowser({
 
 export type DoctorBrowser = ReturnType<typeof createBrowser>;
 
-/** Whether the page has a form with this field or button. */
+/** True if the page has a form with this field or button. */
 export const hasField = (page: DoctorPage, name: string): boolean =>
   formWith(page.text, [name]) !== undefined;
 
@@ -123,7 +122,7 @@ function cookieOf(line: string, requestPath: string): SeenCookie {
     rest.map(split).map(([attributeName, text]) => [attributeName.toLowerCase(), text]),
   );
   const [name, value] = split(pair);
-  // RFC 6265 §5.1.4: without a Path the folder of the request's path.
+  // RFC 6265 §5.1.4: the default is the directory of the request's path.
   const folder = requestPath.slice(0, requestPath.lastIndexOf('/')) || '/';
   return { name, value, attributes, path: attributes.get('path') || folder };
 }
@@ -137,9 +136,9 @@ const isUnder = (path: string, folder: string): boolean =>
   path === folder || path.startsWith(folder.endsWith('/') ? folder : `${folder}/`);
 
 /**
- * Whether a browser would keep and guard them, whatever a proxy did to them.
+ * Checks that browsers would keep and protect the cookies, despite what a proxy may do to them.
  *
- * @param cookies every one that was set on the way through sign-in and consent.
+ * @param cookies all that were set during sign-in and consent
  */
 export function cookiesVerdict(cookies: readonly SeenCookie[], issuer: string): Verdict {
   const isSecure = issuer.startsWith('https:');
@@ -185,6 +184,6 @@ const FAULTS: readonly {
   },
 ];
 
-/** Each once, and without the signature that goes with it. */
+/** Names each cookie once, without its signature cookie (`.sig`). */
 const namesOf = (cookies: readonly SeenCookie[]): string =>
   [...new Set(cookies.map(({ name }) => name.replace(/\.sig$/, '')))].join(', ');

@@ -1,4 +1,4 @@
-/** Holds the stream of changes open for three seconds, as a GraphQL API does for months. */
+/** The doctor's check of the change stream: holds it open for 3 s, as an API does for months. */
 import { ENDPOINT } from '../provider/endpoints.ts';
 import { ok, type Verdict } from './findings.ts';
 import type { DoctorAnswer, DoctorStream, OpenStream } from './requests.ts';
@@ -6,33 +6,33 @@ import { described, type Trouble, troubled, troubleOnTheWay, unreachable } from 
 
 const PATH = ENDPOINT.introspectionChanges;
 
-/** A comment. The first one says how often the next ones come, and nodes that leave send another. */
+/** An SSE comment. The first announces the interval of the next; nodes that leave send another. */
 const HEARTBEAT = /^:.*\n\n/gm;
 /** In milliseconds. */
 export interface StreamWatch {
   /** How long the stream must stay open. */
   readonly watched: number;
-  /** Until it has been watched for so long, on a slow machine as well. */
+  /** Time limit for this, enough for slow machines. */
   readonly limit: number;
 }
 
-/** A service of before 0.2.0 sends a heartbeat each second. */
+/** Long enough for services before 0.2.0, which send one heartbeat a second. */
 const STREAM_WATCH: StreamWatch = { watched: 2_900, limit: 6_000 };
-/** Heartbeats that may arrive at once, as on a busy machine. A proxy that collects brings more. */
+/** Heartbeats that may arrive together on a busy machine. A proxy that buffers delivers more. */
 const MAX_AT_ONCE = 7;
 
 const REMEDY =
   'let the proxy pass it on as it comes: without a buffer, a cache or compression, and with a time limit of minutes (nginx: proxy_buffering off; proxy_cache off; proxy_read_timeout 60s)';
 
 /**
- * Takes three seconds, or twice as long where something is wrong, so the doctor does it while it checks
- * other things.
+ * Takes three seconds, or twice as long if something is wrong, so the doctor runs it during other
+ * checks.
  *
- * @param client a resource server: only these may listen.
+ * @param client a resource server: only these may open the stream
  */
 export async function watchChanges(parts: Watch): Promise<Verdict> {
   const start = performance.now();
-  // A node ends the streams of a client that changes, and may hear only now that this one was made.
+  // Try twice: a node ends the streams of a changed client, and may learn of this one only now.
   const trouble = (await watchOnce(parts)) && (await watchOnce(parts));
   if (trouble) return troubled(trouble);
   return ok('it stays open, and its heartbeats arrive one by one', performance.now() - start);
@@ -42,7 +42,7 @@ interface Watch {
   readonly openStream: OpenStream;
   readonly client: { readonly id: string; readonly secret: string };
   readonly signal: AbortSignal;
-  /** Absent for three seconds. */
+  /** Default: three seconds. */
   readonly watch?: StreamWatch | undefined;
 }
 
@@ -91,7 +91,7 @@ async function troubleIn(
       arrived += atOnce;
       if (performance.now() - start >= watch.watched) return undefined;
     }
-    // Without a promise that it ends, a stream that ends was cut, or came from a cache.
+    // A stream announces no end, so one that ends was cut, or came from a cache.
     return about(`ended after ${arrived} heartbeat(s)`);
   } catch (error) {
     if (limit.aborted) return heldBack(watch);

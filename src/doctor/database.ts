@@ -1,4 +1,4 @@
-/** The doctor's look at PostgreSQL: reachable, up to date, on time, and telling of changes. */
+/** The doctor's check of PostgreSQL: connection, migrations, clock and notifications. */
 import { systemClock } from '../base/clock.ts';
 import type { SettingsWithoutSecrets } from '../config/settings.ts';
 import { NoDeployment, requireEmbeddedDatabase } from '../service/deployment.ts';
@@ -13,14 +13,14 @@ import { compareMigrations } from '../storage/migrate.ts';
 import { StorageUnavailable } from '../storage/storage-unavailable.ts';
 import { type Findings, ok, problem, type Verdict, warning } from './findings.ts';
 
-/** Milliseconds. A request asks the database several times. */
-const SLOW_QUERY = 50;
-const CLOCK_WARNING = 1_000;
-const CLOCK_PROBLEM = 5_000;
+/** A request sends several queries. */
+const SLOW_QUERY_MS = 50;
+const CLOCK_WARNING_MS = 1_000;
+const CLOCK_PROBLEM_MS = 5_000;
 
 const CHECKS = ['migrations', 'database_clock', 'notifications'];
 
-/** @returns the open database, or undefined where it cannot be used. The caller closes it. */
+/** @returns the open database, which the caller closes, or undefined if it cannot be used */
 export async function checkDatabase(
   findings: Findings,
   { storage }: Pick<SettingsWithoutSecrets, 'storage'>,
@@ -39,7 +39,7 @@ export async function checkDatabase(
       return undefined;
     }
     check = 'database_writes';
-    // As /readyz: it fails on a server that only reads or whose disk is full.
+    // Like /readyz: fails on a read-only server or a full disk.
     await database.ping();
     if (!isEmbedded) findings.add('database_clock', where, clockVerdict(report));
     findings.add('notifications', 'DATABASE_URL', await notificationsVerdict(database));
@@ -58,14 +58,14 @@ export async function checkDatabase(
 function speedVerdict({ version, milliseconds }: DatabaseReport, isEmbedded: boolean): Verdict {
   const name = `${isEmbedded ? 'embedded PostgreSQL' : 'PostgreSQL'} ${version}`;
   const took = `${milliseconds.toFixed(1)} ms`;
-  if (milliseconds <= SLOW_QUERY) return ok(`${name} answers a simple query in ${took}`);
+  if (milliseconds <= SLOW_QUERY_MS) return ok(`${name} answers a simple query in ${took}`);
   return warning(
     `${name} takes ${took} for a simple query, and a request needs several`,
     'bring it nearer to the nodes, or see what keeps it busy',
   );
 }
 
-/** What a start would say of the same failure. */
+/** Returns the remedy that a start of the service gives for the same failure. */
 export function remedyOf(error: unknown): string {
   return (
     troubleOf(error)?.remedy ??
@@ -103,7 +103,7 @@ async function checkMigrations(
 const shortened = (names: readonly string[]): string =>
   names.length <= 3 ? names.join(', ') : `${names[0]} to ${names.at(-1)} (${names.length})`;
 
-/** @param clockAheadMs how far the clock of the store is ahead of this machine's. */
+/** @param clockAheadMs how far the clock of the store is ahead of this machine's */
 export function clockVerdict({ clockAheadMs }: { readonly clockAheadMs: number }): Verdict {
   const around = Math.round(Math.abs(clockAheadMs));
   return (
@@ -118,12 +118,12 @@ interface ClockDifference {
   readonly aheadMs: number;
 }
 
-/** @returns undefined for a clock that is right enough. */
+/** @returns undefined if the difference is small enough */
 export function clockTrouble({ whose, than, aheadMs }: ClockDifference): Verdict | undefined {
   const size = Math.abs(aheadMs);
-  if (size <= CLOCK_WARNING) return undefined;
+  if (size <= CLOCK_WARNING_MS) return undefined;
   const seconds = `${(size / 1000).toFixed(1)} s ${aheadMs > 0 ? 'ahead of' : 'behind'}`;
-  const verdict = size > CLOCK_PROBLEM ? problem : warning;
+  const verdict = size > CLOCK_PROBLEM_MS ? problem : warning;
   return verdict(
     `${whose} is ${seconds} ${than}`,
     'let chrony or systemd-timesyncd set the clock of both: tokens expire by it',

@@ -1,4 +1,4 @@
-/** Tries the whole service out at its public address, and what it stands on. */
+/** Tests the whole service at its public address, and everything that it depends on. */
 import type { OperatedBy } from '../accounts/activity/activity.ts';
 import type { Variables } from '../config/environment.ts';
 import { findKeys, findProviders, loadSettingsWithoutSecrets } from '../config/load.ts';
@@ -26,7 +26,7 @@ import { createVisitors, type Visitor, type Visitors } from './visitor.ts';
 export interface ExaminationOptions {
   /** Where to connect instead of to the issuer. */
   readonly address?: string;
-  /** Who gets a test mail. */
+  /** The recipient of a test mail. */
   readonly mail?: string;
   readonly environment: Variables;
   readonly signal: AbortSignal;
@@ -34,7 +34,7 @@ export interface ExaminationOptions {
   readonly streamWatch?: StreamWatch | undefined;
 }
 
-/** Resolves once everything was looked at, or once `signal` ended it early. */
+/** Resolves when everything has been checked, or when `signal` ended it early. */
 export async function examine(findings: Findings, options: ExaminationOptions): Promise<void> {
   try {
     await checkEverything(findings, options);
@@ -44,7 +44,7 @@ export async function examine(findings: Findings, options: ExaminationOptions): 
   }
 }
 
-/** Answered before: it went away under the doctor, which may have left its account behind. */
+/** A store failed that had answered before, so the doctor's account may be left behind. */
 function addStoresLost(findings: Findings, error: StorageUnavailable): void {
   const where = error.reason.startsWith('redis') ? 'REDIS_URL' : 'DATABASE_URL';
   const remedy = `${remedyOf(error)}; then run the doctor again`;
@@ -114,7 +114,7 @@ interface Visit {
   readonly streamWatch: StreamWatch | undefined;
 }
 
-/** The flow, with a throw-away account and client that are removed however it ends. */
+/** Runs the flow with a temporary account and clients, which are removed however it ends. */
 async function visit(findings: Findings, parts: Visit): Promise<void> {
   const { requests, visitors, settings, signal } = parts;
   const leftOver = await visitors?.removeLeftOver();
@@ -136,8 +136,9 @@ async function visit(findings: Findings, parts: Visit): Promise<void> {
   });
   try {
     const { issuer, tokens } = settings;
-    const retryWindow = tokens.retryWindowSeconds;
-    const outcome = await checkFlow(findings, { issuer, send, ...visitor, retryWindow, signal });
+    const { retryWindowSeconds } = tokens;
+    const flow = { issuer, send, ...visitor, retryWindowSeconds, signal };
+    const outcome = await checkFlow(findings, flow);
     if (outcome.hasBegun) {
       findings.add('cookies', issuer, cookiesVerdict(outcome.cookies, issuer));
     }

@@ -1,26 +1,24 @@
-/** What the doctor found, check by check: told as it is found, and kept for the report. */
+/** What the doctor found, check by check: printed at once, and kept for the report. */
 
 export type FindingStatus = 'ok' | 'warning' | 'problem' | 'not_checked';
 
 export interface Finding {
-  /** Stable: scripts may compare it. */
+  /** A stable name: scripts may compare it. */
   readonly check: string;
   readonly status: FindingStatus;
-  /** What was found, as a sentence. */
   readonly message: string;
   /** The setting, variable, address or file it is about. */
   readonly where?: string | undefined;
-  /** How to mend it; with every warning and problem. */
+  /** How to fix it; present with every warning and problem. */
   readonly remedy?: string;
   readonly ms?: number | undefined;
 }
 
-/** What one look comes to. */
 export type Verdict = Omit<Finding, 'check'>;
 
 export const ok = (message: string, ms?: number): Verdict => ({ status: 'ok', message, ms });
 
-/** @param where if it is another place than that of the check. */
+/** @param where only if it differs from the place that is given to `add` */
 export const warning = (message: string, remedy: string, where?: string): Verdict => ({
   status: 'warning',
   where,
@@ -28,7 +26,7 @@ export const warning = (message: string, remedy: string, where?: string): Verdic
   remedy,
 });
 
-/** @param where if it is another place than that of the check. */
+/** @param where only if it differs from the place that is given to `add` */
 export const problem = (message: string, remedy: string, where?: string): Verdict => ({
   ...warning(message, remedy, where),
   status: 'problem',
@@ -36,13 +34,13 @@ export const problem = (message: string, remedy: string, where?: string): Verdic
 
 export interface Findings {
   readonly all: readonly Finding[];
-  /** @param where which warnings and problems name that name no other place. */
+  /** @param where the place of warnings and problems that name no other */
   add(check: string, where: string, ...verdicts: readonly Verdict[]): void;
-  /** @param because why not, as the end of a sentence: "the database does not answer". */
+  /** @param because the reason, as the end of a sentence: "the database does not answer" */
   notChecked(checks: readonly string[], because: string): void;
 }
 
-/** @param say prints a line for people. */
+/** @param say prints a finding for operators */
 export function createFindings(say: (text: string) => void): Findings {
   const all: Finding[] = [];
   return {

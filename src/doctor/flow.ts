@@ -1,4 +1,4 @@
-/** A whole authorization as a partner and a person go through it: every request real, each timed. */
+/** A whole authorization, as a partner and a user go through it: real requests, each timed. */
 import { BOGUS_ADDRESS } from '../base/network-address.ts';
 import { randomId } from '../base/random-id.ts';
 import {
@@ -23,25 +23,24 @@ import { described, type Trouble, troubled, troubleOnTheWay, unreachable } from 
 export interface Flow {
   readonly issuer: string;
   readonly send: Send;
-  /** With a password, or where there are none by a one-time link of ours: its path. */
+  /** Signs in with a password, or with the path of a one-time link if there are no passwords. */
   readonly person:
     | { readonly email: string; readonly password: string }
     | { readonly linkPath: string };
   readonly client: { readonly id: string; readonly secret: string; readonly redirectUri: string };
-  /** Seconds. */
-  readonly retryWindow: number;
+  readonly retryWindowSeconds: number;
   readonly signal: AbortSignal;
 }
 
 export interface FlowOutcome {
   readonly cookies: readonly SeenCookie[];
-  /** Whether the service began to ask, and so set cookies. */
+  /** True if the service began the sign-in, and so has set cookies. */
   readonly hasBegun: boolean;
-  /** Whether client authentication arrives, and this deployment answers. */
+  /** True if client authentication arrives, and this deployment answers. */
   readonly isClientAccepted: boolean;
 }
 
-/** A step whose answer is not as it should be. */
+/** A step was not answered as expected. */
 class StepFailed extends Error {
   readonly trouble: Trouble;
 
@@ -65,7 +64,7 @@ const REPEATED =
 
 type Check = readonly [name: string, run: () => Promise<string>];
 
-/** What the browser brings, and the client goes on with. */
+/** What the steps of the browser pass on to those of the client. */
 interface Journey {
   readonly state: string;
   held: Held;
@@ -73,7 +72,7 @@ interface Journey {
   isClientAccepted: boolean;
 }
 
-/** Each step is one finding; after the first that fails the others are not checked. */
+/** Reports each step as one finding; after the first failure the others are not checked. */
 export async function checkFlow(findings: Findings, flow: Flow): Promise<FlowOutcome> {
   const { issuer, send, signal } = flow;
   const headers = { 'x-forwarded-for': BOGUS_ADDRESS };
@@ -107,7 +106,7 @@ export async function checkFlow(findings: Findings, flow: Flow): Promise<FlowOut
   return { cookies: browser.cookies, hasBegun, isClientAccepted };
 }
 
-/** The person's part, from the request to the code. */
+/** The user's part, from the request to the code. */
 function approval(browser: DoctorBrowser, flow: Flow, journey: Journey): Check[] {
   let page: DoctorPage;
   let isSignedIn = false;
@@ -165,11 +164,11 @@ function approval(browser: DoctorBrowser, flow: Flow, journey: Journey): Check[]
     ['authorize', authorize],
     ['sign_in', signIn],
   ];
-  // A link leads to nothing that waits, so it comes first.
+  // A link does not resume a waiting authorization, so sign in first.
   return [...('linkPath' in flow.person ? steps.toReversed() : steps), ['consent', consent]];
 }
 
-/** Each with what a right answer shows, and what to do about another. */
+/** Each step with what a right answer proves, and the remedy for another one. */
 const CLIENT_STEPS: readonly (readonly [name: StepName, shows: string, remedy: string])[] = [
   ['exchange', 'the code becomes an access token and a refresh token', REPEATED],
   ['introspect', 'the access token is active', NODES_DIFFER],
@@ -181,8 +180,8 @@ const CLIENT_STEPS: readonly (readonly [name: StepName, shows: string, remedy: s
 ];
 
 /** The client's part, from the code to the end of all tokens. */
-function tokensLife({ client, retryWindow, send }: Flow, journey: Journey): Check[] {
-  /** Client authentication goes by header, which a proxy could keep for itself. */
+function tokensLife({ client, retryWindowSeconds, send }: Flow, journey: Journey): Check[] {
+  /** Authenticates by header, because that is what a proxy could withhold. */
   const authorization = `Basic ${Buffer.from(`${client.id}:${client.secret}`).toString('base64')}`;
   const post = (path: string, form: Readonly<Record<string, string>>): Promise<DoctorAnswer> =>
     send({ path, form, headers: { authorization } });
@@ -190,7 +189,8 @@ function tokensLife({ client, retryWindow, send }: Flow, journey: Journey): Chec
   return CLIENT_STEPS.map(([name, shows, remedy]) => [
     name,
     async () => {
-      if (name === 'retry' && retryWindow === 0) return 'not tried: tokens.retry_window is 0s';
+      if (name === 'retry' && retryWindowSeconds === 0)
+        return 'not tried: tokens.retry_window is 0s';
       const { answer, isExpected, held } = await take(name, journey.held, post);
       const isUnknown = name === 'exchange' && answer.body.error !== 'invalid_grant';
       const sent = `POST ${STEPS[name].path} (${name.replaceAll('_', ' ')})`;
@@ -206,14 +206,14 @@ function signOut(browser: DoctorBrowser): Check {
   async function run(): Promise<string> {
     await browser.submit(await browser.open('/logout'), {});
     const page = await browser.open('/profile');
-    // Without passwords it may lead to a provider at once.
+    // Without passwords, this may redirect to a provider at once.
     demand(!/^\/profile/.test(page.path), page, 'the sign-out form', COOKIES_LOST);
     return 'afterwards the profile asks for a sign-in';
   }
   return ['sign_out', run];
 }
 
-/** @param sent what the answer is to, without values. @throws StepFailed unless `isRight`. */
+/** @param sent describes the request, without values. @throws StepFailed unless `isRight` */
 function demand(isRight: boolean, answer: DoctorAnswer, sent: string, remedy: string): void {
   if (isRight) return;
   throw new StepFailed(

@@ -1,10 +1,10 @@
-/** What the address that the service saw tells of `server.proxy_hops`. */
+/** Checks `server.proxy_hops` by the client address that the service saw. */
 import { isIP } from 'node:net';
 import { BOGUS_ADDRESS } from '../base/network-address.ts';
 import { ok, problem, type Verdict, warning } from './findings.ts';
 
 export interface SeenAddress {
-  /** What the service recorded of the doctor's sign-in. */
+  /** The client address that the service recorded for the doctor's sign-in. */
   readonly recorded: string;
   /** The two ends of the doctor's connection, as this machine knows them. */
   readonly from: string;
@@ -17,7 +17,7 @@ export interface SeenAddress {
 const RAISE =
   'write how many of your proxies append to X-Forwarded-For; each must set or append to it (nginx: proxy_set_header X-Forwarded-For $remote_addr)';
 
-/** The address may be right, one that anybody can choose, a proxy's, or not to be told from here. */
+/** The address may be right, chosen by the caller, a proxy's, or impossible to judge from here. */
 export function hopsVerdict(seen: SeenAddress): Verdict {
   const { recorded, from, to, proxyHops, ignoringNodes } = seen;
   const stated = `proxy_hops is ${proxyHops}`;
@@ -63,10 +63,10 @@ export function hopsVerdict(seen: SeenAddress): Verdict {
   );
 }
 
-/** A proxy on this machine comes from these as well. */
+/** A proxy on this machine connects from these as well. */
 const OWN_ADDRESSES: readonly string[] = ['127.0.0.1', '::1'];
 
-/** Requests say that a proxy is there, and nothing that the doctor saw disproves it. */
+/** Requests suggest that there is a proxy, and nothing that the doctor saw disproves it. */
 export const ignoredHeader = (nodes: readonly string[]): Verdict =>
   warning(
     `X-Forwarded-For arrives at ${nodes.join(', ')}, and proxy_hops is 0 there: if a proxy is in front, all people share its address and one of them can lock all out`,

@@ -1,9 +1,9 @@
-/** The doctor's look at the mail server: is it there, and does it accept our login? Sends nothing unasked. */
+/** The doctor's check of the mail server: connection and login. Sends a mail only on request. */
 import { checkMailServer, createSendMail } from '../accounts/mail/mail.ts';
 import type { SettingsWithoutSecrets } from '../config/settings.ts';
 import { type Findings, ok, problem, type Verdict } from './findings.ts';
 
-/** @param testMailTo gets one mail if it is given. */
+/** @param testMailTo receives one mail, if given */
 export async function checkMail(
   findings: Findings,
   { mail, issuer }: Pick<SettingsWithoutSecrets, 'mail' | 'issuer'>,
@@ -36,10 +36,10 @@ export async function checkMail(
   }
 }
 
-/** @param error of nodemailer. Its text is the server's or the system's, and never holds the password. */
+/** @param error from nodemailer: the server's or the system's text, which never has the password */
 function mailTrouble(error: unknown, host: string): Verdict {
   const { code = '', message } = error as Error & { code?: string };
-  // A certificate that is not trusted comes as an error of the socket.
+  // An untrusted certificate arrives with the code of a socket error.
   const kind = /certificate/i.test(message) ? 'ETLS' : code;
   const { says, remedy } = TROUBLES.find(({ codes }) => codes.includes(kind)) ?? OTHERWISE;
   return problem(`no mail can be sent: ${host} ${says} (${message.trim()})`, remedy);

@@ -1,4 +1,4 @@
-/** The doctor's comparison of the nodes: their versions, settings, Redis and limits, and ours. */
+/** The doctor's comparison of the nodes: their versions, settings, Redis and file limits. */
 import packageFile from '../../package.json' with { type: 'json' };
 import { comparableSettings } from '../config/node-settings.ts';
 import type { SettingsWithoutSecrets } from '../config/settings.ts';
@@ -7,14 +7,13 @@ import { type Findings, ok, problem, type Verdict, warning } from './findings.ts
 
 type DescribedNode = ListedNode & { readonly runsWith: RunsWith };
 
-/** Files that a process opens besides one for each connection: stores, mail, providers, pages, log. */
+/** Open files besides one per connection: for stores, mail, providers, pages, log. */
 const OTHER_FILES = 200;
-/** How many differing settings are named. */
-const MAX_NAMED = 8;
+const MAX_LISTED = 8;
 
 const CHECKS = ['node_settings', 'node_redis', 'node_files'];
 
-/** @param redis the id of our Redis; `none` without Redis, undefined if it is not known. */
+/** @param redis the id of the doctor's Redis; `none` without Redis, undefined if unknown */
 export function checkNodeDifferences(
   findings: Findings,
   nodes: readonly ListedNode[],
@@ -70,7 +69,7 @@ function settingsVerdicts(
     }));
     const here = { where: 'the doctor', value: ours[name] ?? 'none' };
     if (groupByValue(values).length > 1) among.push(difference(name, values));
-    // The URL of the mail server is a secret, which the doctor need not have.
+    // The URL of the mail server is a secret, so it may be missing in the doctor's environment.
     else if (name.startsWith('mail.') && ours[name] === undefined) continue;
     else if (groupByValue([...values, here]).length > 1) {
       withUs.push(difference(name, [...values, here]));
@@ -145,6 +144,8 @@ const difference = (name: string, values: readonly Located[]): string =>
   `${name} is ${inWords(groupByValue(values))}`;
 
 const listed = (differences: readonly string[]): string => {
-  const left = differences.length - MAX_NAMED;
-  return [...differences.slice(0, MAX_NAMED), ...(left > 0 ? [`and ${left} more`] : [])].join('; ');
+  const left = differences.length - MAX_LISTED;
+  return [...differences.slice(0, MAX_LISTED), ...(left > 0 ? [`and ${left} more`] : [])].join(
+    '; ',
+  );
 };

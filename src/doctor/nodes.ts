@@ -1,4 +1,4 @@
-/** The doctor's look at the nodes: who runs, whether the one on this machine is ready, and their keys. */
+/** The doctor's check of the nodes: which run, whether this machine's is ready, clocks and keys. */
 import { systemClock } from '../base/clock.ts';
 import { Refusal } from '../base/refusal.ts';
 import { operatorsUrl } from '../config/operators-listener.ts';
@@ -17,10 +17,10 @@ import { clockTrouble } from './database.ts';
 import { type Findings, ok, problem, type Verdict, warning } from './findings.ts';
 import { START } from './troubles.ts';
 
-/** Milliseconds. The service answers within two seconds also while a store is away. */
-const LIMIT = 5_000;
+/** The service answers within two seconds, even while a store is unavailable. */
+const TIMEOUT_MS = 5_000;
 
-/** @param listedNodes undefined if the database, which has the list, cannot be used. */
+/** @param listedNodes undefined if the database, which has the list, cannot be used */
 export async function checkNodes(
   findings: Findings,
   { server }: Pick<SettingsWithoutSecrets, 'server'>,
@@ -62,7 +62,7 @@ function readyVerdict(
 
 const stateInWords = (state: ListedNode['state']): string => state.replace('_', ' ');
 
-/** Each node by what it noted last: tokens expire by these clocks, not by that of this machine. */
+/** Uses the nodes' latest records: tokens expire by their clocks, not by that of this machine. */
 export async function checkNodeClocks(
   findings: Findings,
   database: Queries | undefined,
@@ -82,7 +82,7 @@ export async function checkNodeClocks(
 
 async function askReady(url: string): Promise<{ ok: boolean; text: string } | undefined> {
   try {
-    const answer = await fetch(url, { signal: AbortSignal.timeout(LIMIT) });
+    const answer = await fetch(url, { signal: AbortSignal.timeout(TIMEOUT_MS) });
     return { ok: answer.ok, text: (await answer.text()).slice(0, 200) };
   } catch {
     return undefined;
@@ -91,7 +91,7 @@ async function askReady(url: string): Promise<{ ok: boolean; text: string } | un
 
 type Sources = Omit<KeySources, 'database'> & { readonly database: Queries | undefined };
 
-/** How old they are, what is left over, and where the nodes differ. */
+/** Checks the keys: their age, leftover old ones, and differences between the nodes. */
 export async function checkKeys(
   findings: Findings,
   { database, ...sources }: Sources,

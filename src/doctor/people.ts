@@ -1,12 +1,11 @@
-/** The doctor's look at accounts: addresses that mail may not reach, and people who owe a stronger sign-in. */
+/** The doctor's check of accounts: unreachable addresses, and users who owe a stronger sign-in. */
 import { accountsWithOddEmails } from '../accounts/email.ts';
 import { strongWaysOf, whoOwesAWay } from '../accounts/stronger-sign-ins.ts';
 import type { SettingsWithoutSecrets } from '../config/settings.ts';
 import type { Database } from '../storage/queries.ts';
 import { type Findings, ok, type Verdict, warning } from './findings.ts';
 
-/** Account ids in the message. */
-const MAX_NAMED = 5;
+const MAX_LISTED_IDS = 5;
 
 export async function checkPeople(
   findings: Findings,
@@ -31,12 +30,12 @@ async function owingVerdict(
   );
 }
 
-/** A former version accepted addresses that are refused today. */
+/** Finds addresses that a former version accepted and that are refused today. */
 async function emailsVerdict(database: Database): Promise<Verdict> {
   const ids = await accountsWithOddEmails(database);
   if (ids.length === 0) return ok('mail can be sent to every account');
-  const named = ids.slice(0, MAX_NAMED).join(', ');
-  const more = ids.length > MAX_NAMED ? ` and ${ids.length - MAX_NAMED} more` : '';
+  const named = ids.slice(0, MAX_LISTED_IDS).join(', ');
+  const more = ids.length > MAX_LISTED_IDS ? ` and ${ids.length - MAX_LISTED_IDS} more` : '';
   return warning(
     `${ids.length} of the accounts have an address that mail may not reach: ${named}${more}`,
     'they can sign in with it; give them another one with `accounts update --new-email`',

@@ -1,16 +1,16 @@
-/** The doctor's look at the providers that people sign in with: does each answer, and know us? */
+/** The doctor's check of the sign-in providers: does each answer, and accept our client? */
 import type { findProviders } from '../config/load.ts';
 import type { SignInProvider } from '../config/sign-in-providers.ts';
 import { type Findings, ok, problem, type Verdict, warning } from './findings.ts';
 
-/** All at once: none has to wait for another that does not answer. */
+/** Checks all at once, so that none waits for another that does not answer. */
 export async function checkProviders(
   findings: Findings,
   issuer: string,
   { providers, problems }: ReturnType<typeof findProviders>,
 ): Promise<void> {
   if (providers.length === 0) return;
-  // Here, for most deployments have none.
+  // Import these only now: most deployments have no providers.
   const { UpstreamRefusal } = await import('../upstream/failures.ts');
   const { callbackUrl, createUpstreamProvider } = await import('../upstream/upstream-provider.ts');
   const outcomes = await Promise.all(

@@ -17,7 +17,7 @@ export interface DoctorAnswer {
   readonly text: string;
   /** The JSON object of the body, or an empty one. */
   readonly body: Readonly<Record<string, unknown>>;
-  /** Of the service; undefined where something before it answered in its place. */
+  /** Undefined if something in front of the service answered in its place. */
   readonly requestId: string | undefined;
   /** The two ends of the connection. */
   readonly from: string;
@@ -28,13 +28,13 @@ export interface DoctorAnswer {
 
 export type Send = (request: DoctorRequest) => Promise<DoctorAnswer>;
 
-/** An answer that goes on: what arrives of it, as it arrives. */
+/** The body of an endless answer, chunk by chunk as it arrives. */
 export interface DoctorStream {
   readonly chunks: AsyncIterable<string>;
   close(): void;
 }
 
-/** Asks for a stream; an answer with another status than 200 is read to its end. */
+/** Requests a stream; returns a complete answer if its status is not 200. */
 export type OpenStream = (
   request: DoctorRequest,
   signal: AbortSignal,
@@ -45,14 +45,14 @@ export interface DoctorRequests {
   readonly openStream: OpenStream;
 }
 
-/** Milliseconds. The service itself answers within two seconds whatever happens. */
-const LIMIT = 10_000;
+/** The service itself answers within two seconds, whatever happens. */
+const TIMEOUT_MS = 10_000;
 
 /**
- * Not `fetch`, which writes a `Host` of its own and does not show the certificate.
+ * Does not use `fetch`, which sends its own `Host` and does not expose the certificate.
  *
- * @param address where to connect instead of to the issuer, whose `Host` is sent all the same.
- * @param from an address of this machine to come from.
+ * @param address where to connect instead of to the issuer, whose `Host` is sent all the same
+ * @param from the local address to connect from
  */
 export function createRequests({
   issuer,
@@ -101,7 +101,7 @@ export function createRequests({
 
   return {
     async send(request) {
-      const signal = AbortSignal.any([interruption, AbortSignal.timeout(LIMIT)]);
+      const signal = AbortSignal.any([interruption, AbortSignal.timeout(TIMEOUT_MS)]);
       return wholeAnswer(await ask(request, signal));
     },
 
@@ -115,7 +115,7 @@ export function createRequests({
 }
 
 async function wholeAnswer(message: IncomingMessage): Promise<DoctorAnswer> {
-  // Of the connection while it is there: afterwards it no longer knows its ends.
+  // Read these first: once the connection is closed, it no longer knows its ends.
   const ends = endsOf(message);
   return { ...answerOf(message, await text(message)), ...ends };
 }
@@ -155,5 +155,5 @@ function jsonObject(answered: string): Readonly<Record<string, unknown>> {
   }
 }
 
-/** An IPv4 address as itself, also where a socket for both kinds writes it as `::ffff:…`. */
+/** Removes the `::ffff:` that a dual-stack socket writes before an IPv4 address. */
 const plainAddress = (address: string): string => address.replace(/^::ffff:(?=\d+\.)/, '');

@@ -1,4 +1,4 @@
-/** The doctor's look at where the tokens are: does Redis keep them, is it on time, and do ends hold? */
+/** The doctor's check of the token store: does Redis keep its data, its clock, revocations. */
 import { createActivity } from '../accounts/activity/activity.ts';
 import { createEndings } from '../authorizations/endings.ts';
 import { createRevocations } from '../authorizations/revocations.ts';
@@ -14,7 +14,7 @@ import { clockVerdict, reasonOf, remedyOf } from './database.ts';
 import { type Findings, ok, problem, type Verdict, warning } from './findings.ts';
 
 const WHERE = 'REDIS_URL';
-const OLDEST_VERSION = [6, 2] as const;
+const MIN_VERSION = [6, 2] as const;
 const CHECKS = [
   'redis_version',
   'redis_eviction',
@@ -26,11 +26,11 @@ const CHECKS = [
 
 export interface CheckedTokenStore {
   readonly store: TokenStore;
-  /** The id that is kept in this Redis; `none` without Redis, undefined if no node has made one. */
+  /** The id that is stored in this Redis; `none` without Redis, undefined if no node made one. */
   readonly identity: string | undefined;
 }
 
-/** @returns where the tokens are, or undefined where that cannot be used. The caller closes it. */
+/** @returns the token store, which the caller closes, or undefined if it cannot be used */
 export async function checkTokenStore(
   findings: Findings,
   { storage }: Pick<SettingsWithoutSecrets, 'storage'>,
@@ -66,9 +66,9 @@ export async function checkTokenStore(
     redis.disconnect();
     const message = `it cannot be used: ${reasonOf(error)}`;
     findings.add('redis', WHERE, problem(message, remedyOf(error)));
-    const told = new Set(findings.all.map(({ check }) => check));
+    const reported = new Set(findings.all.map(({ check }) => check));
     findings.notChecked(
-      CHECKS.filter((check) => !told.has(check)),
+      CHECKS.filter((check) => !reported.has(check)),
       'Redis cannot be used',
     );
     return undefined;
@@ -87,15 +87,15 @@ function versionVerdict(reports: Reports): Verdict {
   const versions = [...new Set(reports.map(({ version }) => version))].join(', ');
   const isOld = ({ version }: RedisReport): boolean => {
     const [major = 0, minor = 0] = version.split('.').map(Number);
-    return major < OLDEST_VERSION[0] || (major === OLDEST_VERSION[0] && minor < OLDEST_VERSION[1]);
+    return major < MIN_VERSION[0] || (major === MIN_VERSION[0] && minor < MIN_VERSION[1]);
   };
   if (!reports.some(isOld)) return ok(versions);
-  return problem(`it is Redis ${versions}`, `upgrade it to ${OLDEST_VERSION.join('.')} or later`);
+  return problem(`it is Redis ${versions}`, `upgrade it to ${MIN_VERSION.join('.')} or later`);
 }
 
 type Keeping = Awaited<ReturnType<typeof redisProblems>>;
 
-/** Eviction and persistence decide whether an acknowledged token stays. */
+/** Eviction and persistence decide whether an acknowledged token is kept. */
 function evictionVerdict(keeping: Keeping): Verdict {
   const found = keeping.find(({ setting }) => setting === 'maxmemory-policy');
   if (found) return problem(found.message, found.remedy);
@@ -148,7 +148,7 @@ function replicationVerdict(reports: Reports): Verdict {
     return ok(`${replicas} replica(s) follow, and no write is taken without one`);
   }
   if (replicas === 0) return ok('no replica follows');
-  // After a failover the only replica is the master: it would refuse writes until the former one is back.
+  // After a failover the only replica is master, and would refuse writes until the old one is back.
   if (replicas === 1) return ok('1 replica follows, too few for min-replicas-to-write');
   return warning(
     `${replicas} replica(s) follow, but a master that is cut off from them goes on taking writes, which a failover then loses`,
@@ -156,7 +156,7 @@ function replicationVerdict(reports: Reports): Verdict {
   );
 }
 
-/** What was ended by itself must be gone from it, unless an older one was restored. */
+/** Individually ended authorizations must be gone from it, unless an older store was restored. */
 export async function endingsVerdict(database: Database, store: TokenStore): Promise<Verdict> {
   const parts = { database, clock: systemClock };
   const activity = createActivity(parts);

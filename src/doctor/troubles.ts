@@ -1,4 +1,4 @@
-/** What an answer, or none, tells of the way to the service: what it means, and what to mend. */
+/** What a wrong or missing answer means for the way to the service, and how to fix it. */
 import { problem, type Verdict } from './findings.ts';
 import type { DoctorAnswer } from './requests.ts';
 
@@ -9,11 +9,11 @@ export interface Trouble {
 
 export const troubled = ({ message, remedy }: Trouble): Verdict => problem(message, remedy);
 
-/** The unit of the systemd docs, or a checkout. */
+/** For the systemd unit of the docs, or for a checkout. */
 export const START =
   'start the service (`systemctl start gatehouse.target`, in a checkout `npm start`)';
 
-/** What a partner, a person or the doctor sees of an answer: status, error, reference. */
+/** Returns the visible part of an answer: status, error or heading of the page, request id. */
 export function described({ status, body, text, requestId, headers }: DoctorAnswer): string {
   if (requestId === undefined) {
     const server = headers.get('server');
@@ -29,7 +29,7 @@ export function described({ status, body, text, requestId, headers }: DoctorAnsw
   return [`${status}${words ? ` ${words}` : ''}`, `request ${requestId}`].join(', ');
 }
 
-/** What is wrong on the way to the service, where the answer tells; undefined where it does not. */
+/** Returns what is wrong between here and the service, or undefined if the answer shows nothing. */
 export function troubleOnTheWay(answer: DoctorAnswer): Trouble | undefined {
   const message = `the answer was ${described(answer)}`;
   const remedy = answer.requestId === undefined ? proxyRemedy(answer) : ownRemedy(answer);
@@ -72,7 +72,7 @@ function ownRemedy({ status, text, body }: DoctorAnswer): string | undefined {
   return undefined;
 }
 
-/** Why no answer came: the code of the error, with the remedy for it. */
+/** Returns why no answer arrived, with the code of the error and a remedy. */
 export function unreachable(error: unknown): Trouble {
   const { code, message } = errorOf(error);
   const known = CONNECTION_TROUBLES.find(({ codes }) => codes.test(code));

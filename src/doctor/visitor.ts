@@ -1,4 +1,4 @@
-/** The throw-away account and client the doctor goes through the flow with, removed whatever happens. */
+/** The temporary account and clients of the doctor's flow, removed however it ends. */
 import { createAccountRegistry } from '../accounts/account-registry.ts';
 import { createActivity, type OperatedBy } from '../accounts/activity/activity.ts';
 import { passwordLinkPath } from '../accounts/passwords/link-mail.ts';
@@ -13,11 +13,11 @@ import type { Flow } from './flow.ts';
 
 export interface Visitor extends Pick<Flow, 'person' | 'client'> {
   readonly accountId: string;
-  /** May listen for changes. */
+  /** A client that may open the change stream. */
   readonly resourceServer: { readonly id: string; readonly secret: string };
 }
 
-/** RFC 2606 §2: nobody has that host, and no browser is sent there. */
+/** RFC 2606 §2: this host never exists. No browser is sent there. */
 const REDIRECT_URI = 'https://doctor.gatehouse.invalid/callback';
 
 export function createVisitors(
@@ -35,7 +35,7 @@ export function createVisitors(
   const visitors = {
     async add(): Promise<Visitor> {
       const { account, password } = await throwAway.add();
-      // The account owns the client: so a later run finds both by the address.
+      // The account owns its clients, so that a later run finds all by the account's email address.
       const { client, secret = '' } = await clients.add({
         kind: 'confidential',
         name: 'Gatehouse doctor',
@@ -64,13 +64,13 @@ export function createVisitors(
       };
     },
 
-    /** The network address that the service recorded of the visitor's sign-in. */
+    /** Returns the network address that the service recorded for the visitor's sign-in. */
     async recordedAddress({ accountId }: Visitor): Promise<string | undefined> {
       const records = await activity.of(accountId, { limit: 20 });
       return records.find(({ action }) => action === 'signed_in')?.origin?.address;
     },
 
-    /** Deletes the account, its client, their tokens and their records. @param outcome for the audit. */
+    /** Deletes the account, its clients, their tokens and records. @param outcome for the audit */
     async remove(accountId: string, outcome: string): Promise<void> {
       for (const { id } of await clients.listByOwner(accountId)) {
         await clients.remove(id);
@@ -84,7 +84,7 @@ export function createVisitors(
       });
     },
 
-    /** Removes what a run left that was killed. @returns how many accounts it were. */
+    /** Removes the accounts of runs that were killed. @returns how many there were */
     async removeLeftOver(): Promise<number> {
       const leftOver = await throwAway.leftOver();
       for (const { id } of leftOver) await visitors.remove(id, 'an earlier run, broken off');
