@@ -1,4 +1,4 @@
-/** The measure of all others: a Koa that answers what it was sent and does nothing else. */
+/** The baseline of the measurements: a Koa that echoes the request body and does nothing else. */
 import Koa from 'koa';
 
 const app = new Koa();

@@ -1,8 +1,7 @@
 /**
- * What a request takes of the processor (`npm run bench`), and what it keeps in memory
- * (`npm run bench -- memory`), and how long a sign-in takes while somebody is in the way
- * (`npm run bench -- sign-in`); with many people (`many`) and with an API that remembers (`live`);
- * and whether answered revocations stay in force through faults (`npm run bench -- ends`).
+ * `npm run bench` measures the processor time of requests; with `-- memory` the memory of tokens,
+ * `-- sign-in` sign-ins during an attack, `-- many` introspection of many users, `-- live` an API
+ * that remembers its callers, `-- ends` whether answered revocations stay in force through faults.
  */
 import { parseArgs } from 'node:util';
 import { endRun } from '../test/support/end-of-run.ts';

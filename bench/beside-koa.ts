@@ -1,26 +1,26 @@
-/** A service and a Koa that does nothing, by turns: what else the machine does meets both. */
+/** Measures a service and a bare Koa in turns: other load on the machine affects both. */
 import type { StartedProgram } from './deployment.ts';
 import { type Measurement, measure } from './load.ts';
 import { processorTime, residentMemory } from './processor.ts';
 
-/** Medians of the rounds, but for the sums of requests and failures. */
+/** Medians of the rounds; requests and failures are sums. */
 export interface Comparison extends Measurement {
-  /** Microseconds of the service's processor time per request. NaN where nothing tells. */
+  /** Microseconds of the service's processor time per request; NaN if unknown. */
   readonly cpu: number;
   readonly cpuOfKoa: number;
-  /** How much of it the bare Koa takes for a request: of each round, the least first. */
+  /** The bare Koa's processor time per request divided by the service's, per round, ascending. */
   readonly ratios: readonly number[];
-  /** Megabytes of the service, the most that were seen. */
+  /** Maximum megabytes of the service in memory. */
   readonly resident: number;
 }
 
 const ROUNDS = 5;
-/** Rounds that are not counted: what is asked ten thousand times is compiled anew in between. */
-const WARM_UP = 3;
-/** In so many the load is asked for. */
-export const PARTS = WARM_UP + ROUNDS;
+/** Not measured: code that runs ten thousand times is recompiled in between. */
+const WARM_UP_ROUNDS = 3;
+/** How often `load` is called. */
+export const PARTS = WARM_UP_ROUNDS + ROUNDS;
 
-/** @param load asks the service for a while. */
+/** @param load sends requests to the service for a while */
 export async function besideKoa(
   koa: StartedProgram,
   service: Pick<StartedProgram, 'pid'>,
@@ -31,7 +31,7 @@ export async function besideKoa(
     const bare = await withCpu(koa, () => loadBareKoa(koa));
     const ours = await withCpu(service, load);
     const resident = residentMemory(service.pid);
-    if (part >= WARM_UP) rounds.push({ ...ours, cpuOfKoa: bare.cpu, resident });
+    if (part >= WARM_UP_ROUNDS) rounds.push({ ...ours, cpuOfKoa: bare.cpu, resident });
   }
   const sorted = (of: (round: (typeof rounds)[number]) => number): number[] =>
     rounds.map(of).sort((a, b) => a - b);
@@ -52,7 +52,7 @@ export async function besideKoa(
   };
 }
 
-/** The load, with the processor time per request that the program took. */
+/** Runs the load, and adds the processor time per request that the program used. */
 export async function withCpu(
   { pid }: Pick<StartedProgram, 'pid'>,
   load: () => Promise<Measurement>,

@@ -1,4 +1,4 @@
-/** Many people who connected a client, as fast as their stores can be filled, and a token of each. */
+/** Fills the stores with many users who connected a client, and issues a token for each. */
 import { createAuthorizations } from '../src/authorizations/authorization.ts';
 import { systemClock } from '../src/base/clock.ts';
 import { openDatabase } from '../src/storage/database.ts';
@@ -9,18 +9,18 @@ import { type RunningDeployment, TOKEN_KEY } from './deployment.ts';
 
 export interface ConnectedPeople {
   readonly accountIds: readonly string[];
-  /** An access token of each. */
+  /** One access token per account. */
   readonly tokens: readonly string[];
   readonly database: Database;
   close(): Promise<void>;
 }
 
-/** In an organization are so many, with three warehouses, of which each reaches two. */
+/** Per organization, which has three warehouses; each member has rights in two of them. */
 const MEMBERS = 100;
-/** Written at the same time. */
+/** Tokens that are issued at the same time. */
 const BATCH = 100;
-/** Nobody waits for it. */
-const PATIENCE = 60;
+/** Filling the stores may take long. */
+const TIMEOUT_FACTOR = 60;
 const LIFETIMES = {
   authorizationCodeSeconds: 600,
   accessTokenSeconds: 3_600,
@@ -58,7 +58,7 @@ export async function connectPeople(
   client: TestClient,
   count: number,
 ): Promise<ConnectedPeople> {
-  const database = await openDatabase({ ...storage, patience: PATIENCE });
+  const database = await openDatabase({ ...storage, patience: TIMEOUT_FACTOR });
   for (const statement of FILL) await database.query(statement, [count]);
   await database.query(CONNECT, [count, client.id]);
   for (const table of ['accounts', 'organization_memberships', 'warehouse_rights', 'connections']) {
@@ -67,7 +67,7 @@ export async function connectPeople(
   const { store } = await openTokenStore({
     ...{ ...storage, database, clock: systemClock },
     acceptVolatileRedis: true,
-    patience: PATIENCE,
+    patience: TIMEOUT_FACTOR,
   });
   const authorizations = createAuthorizations({
     store,

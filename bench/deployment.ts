@@ -1,4 +1,4 @@
-/** A deployment to measure: filled with people and clients, then served by `src/main.ts` itself. */
+/** A deployment to measure: filled with users and clients, then served by `src/main.ts` itself. */
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import manifest from '../package.json' with { type: 'json' };
@@ -21,7 +21,7 @@ import { type Registries, type Seed, seed } from '../test/support/seed.ts';
 import { temporaryDirectory } from '../test/support/temporary-directory.ts';
 import { type Command, leaveItsCore, onItsCore } from './processor.ts';
 
-/** A program that is measured, on a core of its own where there is one. */
+/** A program that is measured, on its own core if there is one. */
 export interface StartedProgram {
   readonly url: string;
   readonly pid: number;
@@ -31,11 +31,11 @@ export interface StartedProgram {
 export interface RunningDeployment extends StartedProgram {
   readonly issuer: string;
   readonly seed: Seed;
-  /** Many machine clients beside that of the seed. */
+  /** Many machine clients besides that of the seed. */
   readonly machines: readonly TestClient[];
-  /** People whose passwords cost what those of real people cost; as many as were asked for. */
+  /** As many users as requested. Checking their passwords costs as much as in production. */
   readonly people: readonly Credentials[];
-  /** Where a program beside it finds the same. */
+  /** The stores, for other programs that use the same ones. */
   readonly storage: DatabaseOptions & { readonly redisUrl: string | undefined };
 }
 
@@ -52,7 +52,7 @@ export async function startDeployment(
   const dataDirectory = isEmbedded ? await freshDataDirectory() : '';
   const databaseUrl = isEmbedded ? undefined : await freshMigratedDatabaseUrl();
   const filled = await fill({ dataDirectory, databaseUrl }, people);
-  // The load comes from many addresses, as a proxy would say.
+  // Behind a proxy, so that the load can come from many addresses.
   const config = path.join(temporaryDirectory('bench'), 'gatehouse.yaml');
   await writeFile(config, 'server:\n  proxy_hops: 1\n');
 
@@ -74,26 +74,25 @@ export async function startDeployment(
   return { issuer, storage, ...filled, ...service };
 }
 
-/** A Koa with nothing in it. */
 export async function startBareKoa(): Promise<StartedProgram> {
   const port = await freePort();
   const command = ['node', 'bench/bare-koa.ts', String(port)] as const;
   return startMeasured(command, `http://127.0.0.1:${port}`, {});
 }
 
-/** A Node program as a process of its own: what is measured must not share our event loop. */
+/** Starts a Node program as a separate process: it must not share our event loop. */
 async function startMeasured(
   command: Command,
   url: string,
   variables: Readonly<Record<string, string | undefined>>,
 ): Promise<StartedProgram> {
   const [file, ...rest] = onItsCore(command);
-  // The Node that runs this, as `npm start` finds it.
+  // Put the Node that runs this first, so that `npm start` finds it.
   const PATH = `${path.dirname(process.execPath)}:${process.env.PATH}`;
   const program = startProgram(file, rest, {
     cwd: ROOT,
     environment: { PATH, ...variables },
-    // It writes its log as it does in production, and nobody here reads it.
+    // The log is written as in production, but not read here.
     output: 'drop',
   });
   atEndOfRun(() => program.end('SIGTERM'));
@@ -105,7 +104,7 @@ async function fill(
   place: DatabaseOptions,
   count: number,
 ): Promise<Pick<RunningDeployment, 'seed' | 'machines' | 'people'>> {
-  // Nobody waits for it.
+  // Filling the stores may take long.
   const database = await openDatabase({ ...place, patience: 60 });
   const parts = { database, changes: silentChangeFeed, clock: systemClock };
   const registries: Registries = {
@@ -138,7 +137,7 @@ async function addPeople({ accounts, database }: Registries, count: number) {
   const password = 'nine yellow containers';
   const emails = Array.from({ length: count }, (_, index) => `person-${index}@example.test`);
   for (const email of emails) await accounts.add({ email, name: email });
-  // One for all: it is the checking that costs.
+  // One hash for all: only checking it must cost as much as in production.
   const hash = count === 0 ? '' : await hashPassword(password, { email: '' });
   const hashed = 'UPDATE accounts SET password_hash = $1 WHERE email = ANY($2)';
   await database.query(hashed, [hash, emails]);

@@ -1,4 +1,4 @@
-/** An API that remembers its callers beside one that asks about every call. */
+/** Compares an API that remembers its callers with one that introspects every call. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
@@ -12,19 +12,18 @@ import { table } from './table.ts';
 
 const CALLERS = 10_000;
 const ROUNDS = 5;
-/** Milliseconds. So many callers ask as often as 50,000 who are remembered for ten minutes. */
-const REMEMBERED_FOR = (600_000 * CALLERS) / 50_000;
+/** Makes `CALLERS` cause as many requests as 50,000 callers remembered for ten minutes. */
+const REMEMBER_MS = (600_000 * CALLERS) / 50_000;
 const AT_ONCE = 50;
-/** Calls between two looks at the clock. */
-const STRIDE = 1_000;
+const CALLS_PER_CLOCK_CHECK = 1_000;
 
 interface Rate {
   readonly callsPerSecond: number;
-  /** Microseconds of processor time in the API, for each. */
+  /** Microseconds of the API's processor time per call. */
   readonly cpu: number;
 }
 
-/** @param seconds of each turn. */
+/** @param seconds the duration of each turn */
 export async function measureLive(seconds: number): Promise<void> {
   const isHere = postgresServer.program !== undefined && redisServer.program !== undefined;
   const deployment = await startDeployment(isHere ? 'postgres+redis' : 'embedded');
@@ -51,9 +50,9 @@ export async function measureLive(seconds: number): Promise<void> {
   await rememberAll();
   const perCaller = (heapUsed() - before) / CALLERS;
 
-  /** Resolves once all of them are: on a machine that is busy the stream may have fallen silent. */
+  /** Resolves when all callers are remembered: on a busy machine the stream may fall silent. */
   async function rememberAll(): Promise<void> {
-    // What was answered in the first seconds of a stream is not used again.
+    // Answers from the first seconds of a stream are not used again.
     ahead += 60_000;
     let asked = 0;
     const askSome = async (): Promise<void> => {
@@ -107,22 +106,22 @@ A remembered caller takes ${perCaller.toFixed(0)} bytes, organizations included.
   );
 }
 
-/** What it costs that callers are asked about again in the background. */
+/** Measures the cost of asking about remembered callers again in the background. */
 async function measureAskingAgain(given: {
   readonly issuer: string;
   readonly resourceServer: { readonly id: string; readonly secret?: string };
   readonly tokens: readonly string[];
-  /** Of the service. */
+  /** The process of the service. */
   readonly pid: number;
 }): Promise<string> {
   const { issuer, resourceServer, tokens, pid } = given;
   let ahead = 0;
   const api = createIntrospector({
     ...{ issuer, clientId: resourceServer.id, clientSecret: resourceServer.secret ?? '' },
-    ...{ live: true, timeoutMs: 10_000, rememberForMs: REMEMBERED_FOR },
+    ...{ live: true, timeoutMs: 10_000, rememberForMs: REMEMBER_MS },
     clock: () => Date.now() + ahead,
   });
-  /** @returns how many calls waited for the service. */
+  /** @returns how many calls waited for the service */
   async function callAll(pause: number): Promise<number> {
     let waited = 0;
     for (const [index, token] of tokens.entries()) {
@@ -132,13 +131,13 @@ async function measureAskingAgain(given: {
     }
     return waited;
   }
-  // What was answered in the first seconds of a stream is not used again.
+  // Answers from the first seconds of a stream are not used again.
   while ((await callAll(0)) > 0) ahead += 6_000;
   const before = { api: processorTime(process.pid), service: processorTime(pid) };
   const began = performance.now();
   let waited = 0;
-  // Each of them calls a few times, so each is asked about.
-  while (performance.now() - began < REMEMBERED_FOR) waited += await callAll(50);
+  // Each caller calls several times, so the API asks about each.
+  while (performance.now() - began < REMEMBER_MS) waited += await callAll(50);
   const seconds = (performance.now() - began) / 1_000;
   const perSecond = (from: number, to: number) => ((to - from) / 1_000 / seconds).toFixed(1);
   const costs = {
@@ -161,11 +160,11 @@ async function identify(
   let calls = 0;
   let asked = 0;
   do {
-    for (let call = 0; call < STRIDE; call += 1) {
+    for (let call = 0; call < CALLS_PER_CLOCK_CHECK; call += 1) {
       if ((await api.identify(next())).decidedBy !== 'memory') asked += 1;
     }
-    calls += STRIDE;
-    // The stream is heard in between, as in an API that has anything else to do.
+    calls += CALLS_PER_CLOCK_CHECK;
+    // Let the stream be read in between, as in an API that has other work to do.
     await new Promise(setImmediate);
   } while (performance.now() - began < seconds * 1_000);
   if (asked > 0)

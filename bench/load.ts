@@ -1,4 +1,4 @@
-/** Load on one URL by a bounded number of connections, and what it measured. */
+/** Sends load to a URL over a fixed number of connections, and measures the answers. */
 import { connect } from 'node:net';
 
 export interface LoadRequest {
@@ -14,7 +14,7 @@ export interface LoadAnswer {
   readonly location: string | undefined;
 }
 
-/** One connection: its requests go out one after another. */
+/** The requests of one connection, which are sent one after another. */
 export interface Conversation {
   next(): LoadRequest;
   /** Called with each answer, before `next` is asked again. */
@@ -22,25 +22,24 @@ export interface Conversation {
 }
 
 export interface Measurement {
-  /** Answered, however. */
+  /** Answered requests, with any status. */
   readonly requests: number;
   readonly requestsPerSecond: number;
-  /** Milliseconds within which half of the answers came, and 99 of 100. */
+  /** Milliseconds within which 50 % of the answers arrived, and 99 %. */
   readonly p50: number;
   readonly p99: number;
-  /** Answers outside 2xx and 3xx, and requests without one: with any, the rest means little. */
+  /** Answers with status 400 or more, and unanswered requests: with any, the rest means little. */
   readonly failures: number;
 }
 
 const CONNECTIONS = 32;
-/** Milliseconds. */
-const LONGEST_WAIT = 10_000;
+const TIMEOUT_MS = 10_000;
 
 /**
- * Speaks HTTP by itself: what asks must be quicker than what answers, which would else be measured
- * at its leisure. It reads answers that state their length, and no others.
+ * Implements HTTP itself: the load must be faster than the measured program, which would otherwise
+ * not be busy all the time. Reads only answers with a Content-Length.
  *
- * @param limit how long in seconds, or how many requests.
+ * @param limit the duration in seconds, or the number of requests
  */
 export async function measure(
   url: string,
@@ -82,7 +81,7 @@ export async function measure(
         conversation.answered?.(answer);
         ask();
       });
-      socket.setTimeout(LONGEST_WAIT, () => socket.destroy());
+      socket.setTimeout(TIMEOUT_MS, () => socket.destroy());
       socket.on('error', () => {});
       socket.on('close', () => {
         if (!isDone) failures += 1;
@@ -101,7 +100,7 @@ function textOf({ method, path, headers = {}, body }: LoadRequest, host: string)
   return `${text}Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
 }
 
-/** Undefined while some of it is still on its way. */
+/** Returns undefined until the answer is complete. */
 function answerIn(text: string): LoadAnswer | undefined {
   const end = text.indexOf('\r\n\r\n') + 4;
   if (end < 4) return undefined;
@@ -112,7 +111,7 @@ function answerIn(text: string): LoadAnswer | undefined {
   return { status: Number(head.slice(9, 12)), body: text.slice(end), location };
 }
 
-/** @param durations of each request, in milliseconds. */
+/** @param durations of each request, in milliseconds */
 export function measurementOf(
   durations: readonly number[],
   { milliseconds, failures }: { milliseconds: number; failures: number },

@@ -1,4 +1,4 @@
-/** What it costs that there are many people, and that what they may do changes all the time. */
+/** Measures introspection of many users, whose rights change all the time. */
 import { basic } from '../test/support/oauth.ts';
 import { postgresServer, redisServer } from '../test/support/requirements.ts';
 import { withCpu } from './beside-koa.ts';
@@ -19,10 +19,10 @@ interface ManyScale {
 type Round = Measurement & { readonly cpu: number };
 
 /**
- * Introspects one person all the time, everybody in turn after nobody was remembered, and everybody in
- * turn while memberships change: by turns, so that what else the machine does meets all three.
+ * Introspects one user repeatedly, all users with empty caches, and all users while memberships
+ * change: in turns, so that other load on the machine affects all three.
  *
- * @param scale how many people there are, and the seconds of each turn.
+ * @param scale the number of users, and the seconds of each turn
  */
 export async function measureMany({ seconds, people: count }: ManyScale): Promise<void> {
   const isHere = postgresServer.program !== undefined && redisServer.program !== undefined;
@@ -60,7 +60,7 @@ export async function measureMany({ seconds, people: count }: ManyScale): Promis
   const cold: Round[] = [];
   const many: Round[] = [];
   let changed = 0;
-  // Not measured: what all later requests use is compiled, and every page of the stores is read once.
+  // Warm-up, not measured: compiles the code, and reads every page of the stores once.
   await introspect(tokens, { requests: count });
   for (let round = 0; round < ROUNDS; round += 1) {
     one.push(await introspect(tokens.slice(0, 1), { seconds }));
@@ -102,7 +102,7 @@ ${changed} memberships changed; the service has ${resident.toFixed(0)} MB in mem
   );
 }
 
-/** Each change another person, who becomes a viewer, and a member the next time. */
+/** Changes a random user at each tick, from member to viewer or back. */
 function changeMemberships({ database, accountIds }: ConnectedPeople) {
   let changed = 0;
   let failed: unknown;
@@ -116,7 +116,7 @@ function changeMemberships({ database, accountIds }: ConnectedPeople) {
     );
   }, 1_000 / CHANGES_PER_SECOND);
   return {
-    /** @returns how many were made. @throws what kept one from being made. */
+    /** @returns the number of changes. @throws the error of a change that failed */
     async stop(): Promise<number> {
       clearInterval(timer);
       await database.query('SELECT 1');

@@ -1,4 +1,4 @@
-/** What a million live tokens cost in Redis, written by the real store, keys included. */
+/** Measures what a million tokens take in Redis, written by the real store, keys included. */
 import { createAuthorizations } from '../src/authorizations/authorization.ts';
 import { systemClock } from '../src/base/clock.ts';
 import { newValue, randomId } from '../src/base/random-id.ts';
@@ -9,7 +9,7 @@ import { table } from './table.ts';
 
 const HOUR = 3_600;
 const DAY = 24 * HOUR;
-/** Seconds, the defaults. */
+/** The defaults. */
 const LIFETIMES = {
   authorizationCodeSeconds: 600,
   accessTokenSeconds: HOUR,
@@ -17,12 +17,12 @@ const LIFETIMES = {
   retryWindowSeconds: 60,
   absoluteAgeSeconds: 365 * DAY,
 };
-/** Written at the same time: enough to keep Redis busy, few enough to keep its buffers small. */
+/** Simultaneous writes: enough to keep Redis busy, few enough to keep its buffers small. */
 const BATCH = 500;
 
-/** Fills a Redis of its own with `count` records of each kind and prints what they take. */
+/** Fills a separate Redis with `count` records of each kind, and prints the memory they take. */
 export async function measureMemory(count: number): Promise<void> {
-  // The append-only file is on disk; its buffers would only blur the figure.
+  // Without the append-only file: it is on disk, and its buffers would only blur the figure.
   const server = await startRedisServer({ appendonly: 'no' });
   const redis = createRedis(server.url);
   await redis.connect();
@@ -42,7 +42,7 @@ export async function measureMemory(count: number): Promise<void> {
   const issuedAt = Math.floor(Date.now() / 1000);
 
   const kinds: Readonly<Record<string, () => Promise<unknown>>> = {
-    // Its access tokens are computed, so however many are live, they take nothing.
+    // Access tokens are computed, so they take nothing, however many are active.
     'authorizations with live tokens': async () => {
       const draft = authorizations.draft();
       const approval = { accountId, clientId, generation: 1, redirectUri, codeChallenge };

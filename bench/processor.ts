@@ -1,4 +1,4 @@
-/** What runs on which core, and what a process takes of it. */
+/** Pins processes to cores, and reads the processor time and memory of a process. */
 import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
@@ -8,27 +8,27 @@ const taskset = availableParallelism() > 1 ? findProgram('taskset') : undefined;
 const MEASURED = '1';
 const OTHERS = '0';
 
-/** Whether what is measured has a core to itself, without the load and the stores. */
+/** True if the measured process has a core to itself, without the load and the stores. */
 export const isPinned = taskset !== undefined;
 
-/** The command, on the core for what is measured. */
+/** Returns the command, pinned to the core of the measured process. */
 export const onItsCore = (command: Command): Command =>
   taskset === undefined ? command : [taskset, '--cpu-list', MEASURED, ...command];
 
 export type Command = readonly [file: string, ...args: string[]];
 
-/** Takes this process off that core, and with it what it starts from now on. */
+/** Moves this process, and what it starts from now on, to the other core. */
 export function leaveItsCore(): void {
   if (taskset === undefined) return;
   for (const thread of readdirSync('/proc/self/task')) {
-    // One that has ended meanwhile cannot be moved (`--all-tasks` fails with it).
+    // One by one: a thread that has just ended cannot be moved, and makes `--all-tasks` fail.
     spawnSync(taskset, ['--cpu-list', '--pid', OTHERS, thread]);
   }
 }
 
 /**
- * Microseconds of processor time that the threads of a process have taken; NaN where the system
- * does not tell (Linux does).
+ * Returns the microseconds of processor time that the threads of a process have used; NaN if the
+ * system does not report it (Linux does).
  */
 export function processorTime(pid: number): number {
   try {
@@ -40,7 +40,7 @@ export function processorTime(pid: number): number {
   }
 }
 
-/** Megabytes that a process has in memory; NaN as above. */
+/** Returns the megabytes that a process has in memory; NaN if the system does not report it. */
 export function residentMemory(pid: number): number {
   try {
     const status = readFileSync(`/proc/${pid}/status`, 'utf8');

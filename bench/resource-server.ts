@@ -1,17 +1,17 @@
-/** Introspection as an API sees it: through the resource server module, for many callers at once. */
+/** Introspection by an API: through the resource server module, for many callers at once. */
 import { createIntrospector } from '../src/resource-server/resource-server.ts';
 import type { TestClient } from '../test/support/oauth.ts';
 import { type Measurement, measurementOf } from './load.ts';
 
 const CALLERS = 100;
-/** Milliseconds. The question is how long an answer takes, not whether it is in time. */
-const LIMIT = 10_000;
+/** Generous: it measures how long an answer takes, not whether it is in time. */
+const TIMEOUT_MS = 10_000;
 
 /**
- * 100 callers, each of which asks again as soon as it is answered.
+ * Runs 100 callers, each of which sends its next request as soon as the last one is answered.
  *
- * @param options `nextToken` answers good access tokens: more than there are callers, because equal
- *   tokens at the same time share a request.
+ * @param options `nextToken` returns valid access tokens, more than there are callers, because
+ *   equal tokens at the same time share a request
  */
 export async function measureResourceServer(options: {
   readonly issuer: string;
@@ -24,7 +24,7 @@ export async function measureResourceServer(options: {
     issuer,
     clientId: resourceServer.id,
     clientSecret: resourceServer.secret ?? '',
-    timeoutMs: LIMIT,
+    timeoutMs: TIMEOUT_MS,
   });
   const durations: number[] = [];
   let failures = 0;

@@ -1,4 +1,4 @@
-/** What a client, a person and the GraphQL API ask for all day, as load. */
+/** The usual requests of clients, users and the GraphQL API, as load. */
 import { authorizationUrl, basic, type TestClient } from '../test/support/oauth.ts';
 import { createPerson } from '../test/support/person.ts';
 import { besideKoa, type Comparison, PARTS } from './beside-koa.ts';
@@ -12,13 +12,13 @@ export interface Scenario {
 }
 
 export interface Scale {
-  /** How long each scenario runs that can go on for ever. */
+  /** The duration of each scenario that could run forever. */
   readonly seconds: number;
-  /** How many authorizations are made; as many are exchanged and revoked afterwards. */
+  /** Number of authorizations to create; as many are exchanged and revoked afterwards. */
   readonly authorizations: number;
 }
 
-/** Runs all scenarios, each on what the one before it left: codes, then their tokens. */
+/** Runs all scenarios. Each uses what the one before it left: codes, then their tokens. */
 export async function runScenarios(
   deployment: RunningDeployment,
   koa: StartedProgram,
@@ -33,7 +33,7 @@ export async function runScenarios(
     scenarios.push({ name, comparison: await besideKoa(koa, deployment, part) });
   };
 
-  // Not measured: Node takes seconds of load to compile what all scenarios use.
+  // Warm-up, not measured: Node takes seconds of load to compile what all scenarios use.
   await measure(issuer, { seconds: 5 }, askForMachineTokens([machine]));
   for (const [name, clients] of [
     ['client credentials', [machine]],
@@ -133,7 +133,7 @@ function askForMachineTokens(machines: readonly TestClient[]) {
   });
 }
 
-/** Signs in and approves once. @returns the cookies of that browser. */
+/** Signs in and approves once. @returns the cookies of that browser */
 async function signedIn({ issuer, seed }: RunningDeployment): Promise<string> {
   const person = createPerson(issuer);
   await person.authorize(authorizationUrl(issuer, seed.clients.confidential), seed.person);
@@ -157,7 +157,7 @@ function form(path: string, fields: Record<string, string>, authorization?: stri
   };
 }
 
-/** Answers one after another, and begins again after the last. */
+/** Returns the items one after another, and starts again after the last. */
 function takeEach<Item>(items: readonly Item[]): () => Item {
   let taken = 0;
   return () => {

@@ -1,21 +1,21 @@
-/** How long newcomers wait for their sign-in while one account, at one address, signs in all the time. */
+/** Measures sign-ins of new users while one account, at one address, signs in all the time. */
 import { type Credentials, createPerson, type Person } from '../test/support/person.ts';
 import { postgresServer, redisServer } from '../test/support/requirements.ts';
 import { startDeployment } from './deployment.ts';
 import { type LoadRequest, type Measurement, measure, measurementOf } from './load.ts';
 import { table } from './table.ts';
 
-/** The most; each is an account, at an address, that signs in for the first time. */
-const NEWCOMERS = 300;
-/** Without anybody in the way, to compare with. */
+/** Each is an account, at its own address, that signs in for the first time. */
+const MAX_NEWCOMERS = 300;
+/** Newcomers who sign in before the attack, for comparison. */
 const UNDISTURBED = 20;
 const ATTACKER = { 'x-forwarded-for': '192.0.2.66' };
 
-/** Prints what it measured. @param seconds for which the attack lasts. */
+/** Prints the result. @param seconds the duration of the attack */
 export async function measureSignIn(seconds: number): Promise<void> {
   const isHere = postgresServer.program !== undefined && redisServer.program !== undefined;
   const deployment = await startDeployment(isHere ? 'postgres+redis' : 'embedded', {
-    people: 1 + UNDISTURBED + NEWCOMERS,
+    people: 1 + UNDISTURBED + MAX_NEWCOMERS,
   });
   const { issuer, people } = deployment;
   const [attacker, ...newcomers] = people;
@@ -26,7 +26,7 @@ export async function measureSignIn(seconds: number): Promise<void> {
   let isUnderWay = true;
   let turn = 0;
   const attack = measure(issuer, { seconds }, () => {
-    // Half of the connections are a browser that is known, half are strangers.
+    // Half of the connections are a known browser, half an unknown one.
     const request = requests[turn++ % requests.length];
     if (!request) throw new Error('there is no attack');
     return { next: () => request };
@@ -43,7 +43,7 @@ export async function measureSignIn(seconds: number): Promise<void> {
   console.log(table(['sign-in', 'per second', 'p50 ms', 'p99 ms', 'failures'], rows));
 }
 
-/** One after the other, page and form, as long as `goesOn` says. */
+/** Signs in one user after the other, page and form, while `goesOn` returns true. */
 async function signInEach(
   issuer: string,
   people: readonly Credentials[],
@@ -60,7 +60,7 @@ async function signInEach(
     const isIn = await browser
       .get('/login', address)
       .then((form) => browser.submit(form, { email, password }, address))
-      // A connection that was closed without an answer.
+      // Rejected: the connection was closed without an answer.
       .then(
         ({ status }) => status === 303,
         () => false,
@@ -75,7 +75,7 @@ async function signInEach(
   };
 }
 
-/** Its sign-in, in a browser that is known and in one that is not. */
+/** Returns sign-in requests of the account: from a known browser, and from an unknown one. */
 async function attackOf(issuer: string, credentials: Credentials): Promise<LoadRequest[]> {
   const known = createPerson(issuer);
   await known.submit(await known.get('/login', ATTACKER), { ...credentials }, ATTACKER);
