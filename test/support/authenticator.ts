@@ -1,36 +1,36 @@
-/** An authenticator in software, and the browser around it: makes passkeys, and answers with them. */
+/** A software authenticator with its browser: creates passkeys, and answers with them. */
 import { createHash, generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto';
 
-/** What is not as it should be. */
+/** Deviations from a correct answer. */
 export interface Lie {
   readonly origin?: string;
   readonly rpId?: string;
   readonly type?: string;
   readonly challenge?: string;
   readonly crossOrigin?: boolean;
-  /** Of the authenticator data: 1 present, 4 verified, 8 may be synced, 16 is synced. */
+  /** Flags of the authenticator data: 1 present, 4 verified, 8 may be synced, 16 is synced. */
   readonly flags?: number;
   readonly counter?: number;
   readonly userHandle?: string;
-  /** The signature is over something else. */
+  /** The signature is over other data. */
   readonly isTampered?: boolean;
-  /** The statement of its attestation; none without it. */
+  /** The attestation statement. Default: none. */
   readonly attestation?: readonly [format: string, statement: Buffer];
 }
 
 export interface SoftPasskey {
   readonly id: string;
   readonly handle: string;
-  /** The next signature is one more. */
+  /** The next signature's counter is one more. */
   counter: number;
-  /** What a page sends that the browser was asked this on. */
+  /** Returns what a page sends after it called the browser with these options. */
   answer(options: { readonly challenge: string }, lie?: Lie): string;
 }
 
 const PRESENT_VERIFIED_SYNCED = 0x01 | 0x04 | 0x08 | 0x10;
 const HAS_KEY = 0x40;
 
-/** @param origin of the pages; the RP ID is their host. @returns the passkey, and what the page sends. */
+/** @param origin its host is the RP ID. @returns the passkey, and what the page sends */
 export function makePasskey(
   origin: string,
   options: { readonly challenge: string; readonly user: { readonly id: string } },

@@ -1,4 +1,4 @@
-/** A real Chromium: one per process, and a browser nobody has used yet for each page asked for. */
+/** A real Chromium: one per process, with an unused browser context for each page. */
 import { type Page, chromium as playwright } from 'playwright-core';
 import { atEndOfRun } from './end-of-run.ts';
 import { madeOnce } from './made-once.ts';
@@ -9,13 +9,13 @@ import { runFolder } from './temporary-directory.ts';
 
 export interface Visit {
   readonly page: Page;
-  /** What the console called an error: a script that failed, a content policy that refused. */
+  /** Errors in the console: a failed script, a violated content security policy. */
   readonly problems: readonly string[];
 }
 
 /**
- * Defines a suite that needs a browser. Each call of `visit` answers a page without cookies or
- * cache, which is closed after the test that asked for it.
+ * Defines a suite that needs a browser. Each call of `visit` returns a page without cookies or
+ * cache, which is closed after the test that calls it.
  */
 export function describeInBrowser(
   title: string,
@@ -46,7 +46,7 @@ export function describeInBrowser(
 
 /**
  * Gives the browser of the page the session of this person, who has signed in. An authorization
- * gives it a new one, and the person has the old one, which is over.
+ * gives the browser a new session; the person keeps the old one, which is then invalid.
  */
 export async function enterAs(page: Page, issuer: string, person: Person): Promise<void> {
   const pairs = person.cookieHeader('/').split('; ');
@@ -67,7 +67,7 @@ const sharedBrowser = madeOnce(async () => {
   const browser = await playwright.launch({
     executablePath: required(chromium),
     headless: true,
-    // What it leaves behind when it is killed goes with the run.
+    // Files that it leaves behind when it is killed are removed with the run.
     env: { ...process.env, TMPDIR: runFolder },
     args: [
       // Root may not use Chromium's sandbox; the pages are our own.

@@ -1,21 +1,21 @@
-/** Time that a test moves. */
+/** Clocks that tests move. */
 import type { Clock } from '../../src/base/clock.ts';
 
 export interface TestClock {
-  /** What the parts of the service are given as their clock. */
+  /** The clock to pass to the parts of the service. */
   readonly clock: Clock;
   advance(seconds: number): void;
   set(time: Date): void;
-  /** Gives the real time back; without it every later suite lives in this one's time. */
+  /** Restores the real time; without it every later suite runs in the time of this one. */
   restore(): void;
 }
 
 /**
- * A clock that stands still until it is moved.
+ * Creates a clock that stands still until it is moved.
  *
- * It also takes the place of `Date.now`, which oidc-provider reads directly: its idea of expiry
- * must move with ours. Timers (a pool's time limits, Redis' own expiry) go on in real time, so a
- * start near the present keeps Redis from dropping what the moved clock still calls alive.
+ * It also replaces `Date.now`, which oidc-provider reads directly: what expires there must do so by
+ * the same clock. Timers (a pool's timeouts, Redis' own expiry) go on in real time, so a start near
+ * the present keeps Redis from dropping what has not expired by the moved clock.
  */
 export function createTestClock(startAt: Date = new Date(realNow())): TestClock {
   let now = Math.floor(startAt.getTime() / 1000) * 1000;
@@ -35,7 +35,7 @@ export function createTestClock(startAt: Date = new Date(realNow())): TestClock 
   };
 }
 
-/** Time passes ten times as fast, for what waits by `Date.now`. @returns what gives the real time back. */
+/** Makes `Date.now` run ten times as fast. @returns a function that restores the real time */
 export function hurryTime(): () => void {
   const begun = realNow();
   Date.now = () => begun + (realNow() - begun) * 10;
@@ -44,5 +44,5 @@ export function hurryTime(): () => void {
   };
 }
 
-/** What the stores' clocks say, wherever a test has moved ours. */
+/** The real time, which the stores' clocks show however a test has moved ours. */
 export const realNow = Date.now;

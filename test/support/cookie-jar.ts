@@ -1,4 +1,4 @@
-/** The cookies of one person without a browser: those of one origin, by name and path. */
+/** The cookies of one user without a browser: those of one origin, by name and path. */
 
 interface Cookie {
   readonly name: string;
@@ -7,7 +7,7 @@ interface Cookie {
 }
 
 export interface CookieJar {
-  /** Takes what a response sets, and drops what it ends. */
+  /** Stores the cookies that a response sets, and removes those that it expires. */
   take(headers: Headers, path: string): void;
   /** The `Cookie` header for a request to `path`, or undefined. */
   header(path: string): string | undefined;
@@ -44,7 +44,7 @@ function parse(line: string, requestPath: string): { cookie: Cookie; isEnded: bo
   const equals = pair.indexOf('=');
   const expires = attribute('expires');
   const maxAge = attribute('max-age');
-  // RFC 6265 §5.1.4: without a Path the folder of the request's path.
+  // RFC 6265 §5.1.4: the default is the directory of the request's path.
   const folder = requestPath.slice(0, requestPath.lastIndexOf('/')) || '/';
   return {
     cookie: {

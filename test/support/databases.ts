@@ -1,4 +1,4 @@
-/** Suites that run on each PostgreSQL that Gatehouse knows: the embedded one and a real server. */
+/** Suites that run on each supported PostgreSQL: the embedded one and a real server. */
 import { type OpenDatabase, openDatabase } from '../../src/storage/database.ts';
 import { freshDataDirectory } from './embedded-postgres.ts';
 import { createOpened } from './opened.ts';
@@ -9,8 +9,8 @@ import { describeOn, postgresServer } from './requirements.ts';
 export type DatabaseKind = 'embedded' | 'postgres';
 
 /**
- * Defines the suite once per kind of database. Each call of `open`, in a hook or a test, answers
- * a database of its own with the schema and no rows; all of them are closed after the suite.
+ * Defines the suite once per kind of database. Each call of `open`, in a hook or a test, returns
+ * a new database with the schema and no rows; all of them are closed after the suite.
  */
 export function forEachDatabase(
   title: string,
@@ -26,9 +26,9 @@ export function forEachDatabase(
 }
 
 /**
- * A database with the schema and no rows, for the suite that calls this: on the server, where there
- * is one, for the embedded one is asked in the same way and costs a second. What is made of it need
- * not wait for it; hooks and tests may ask it.
+ * Returns a database with the schema and no rows for the suite that calls this: on the server if
+ * there is one, because the embedded one takes the same queries and costs a second. Other parts can
+ * be created with it at once; only hooks and tests may query it.
  */
 export function testDatabase(): OpenDatabase {
   const opened = createOpened();
@@ -57,7 +57,7 @@ export function testDatabase(): OpenDatabase {
   };
 }
 
-/** A database with the schema and no rows; whoever opens it closes it. */
+/** Opens a database with the schema and no rows, which the caller closes. */
 export async function openTestDatabase(kind: DatabaseKind): Promise<OpenDatabase> {
   const patience = PATIENCE;
   if (kind === 'embedded') {

@@ -1,4 +1,4 @@
-/** Data directories for the embedded PostgreSQL: made once per run, then copied. */
+/** Data directories for the embedded PostgreSQL: created once per run, then copied. */
 import { constants, cpSync, existsSync, mkdirSync, renameSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
@@ -12,14 +12,14 @@ import { PATIENCE } from './patience.ts';
 import { runFolder, temporaryDirectory } from './temporary-directory.ts';
 
 /**
- * A data directory with the schema of this version and no rows, for the rest of the file. The first
- * one of a run takes five seconds, because PGlite sets a cluster up; each further one is a copy.
+ * Creates a data directory with the schema of this version and no rows, for the rest of the file.
+ * The first one of a run takes five seconds, because PGlite creates a cluster; others are copies.
  *
- * @param directory empty, and open to nobody else.
+ * @param directory empty, and not accessible to others
  */
 export async function freshDataDirectory(directory = temporaryDirectory('data')): Promise<string> {
   const cluster = await template();
-  // 40 MB: without copying them where the file system can do so, and not until the end of the run.
+  // 40 MB: clone them if the file system can, and remove them before the end of the run.
   const mode = constants.COPYFILE_FICLONE;
   cpSync(cluster, path.join(directory, CLUSTER), { recursive: true, mode });
   atEndOfFile(() => rm(directory, { recursive: true, force: true }));
@@ -29,7 +29,7 @@ export async function freshDataDirectory(directory = temporaryDirectory('data'))
 /** The folder of the cluster in a data directory. Its neighbors are sockets, never copied. */
 const CLUSTER = 'postgres';
 
-/** Whichever process of the run comes first makes it, and the others wait. */
+/** The first process of the run creates it, and the others wait. */
 const template = madeOnce(async () => {
   const folder = path.join(runFolder, 'template');
   const finished = path.join(folder, 'finished');

@@ -1,18 +1,18 @@
-/** What a test process must close: after the file that opened it, or when all tests are done. */
+/** Closes what a test process opened: after the file that opened it, or after all tests. */
 
 type Ending = () => Promise<void> | void;
 
 const endingsOfFile: Ending[] = [];
 const endingsOfRun: Ending[] = [];
 
-/** Runs `ending` after the file whose test or hook asks for it, the latest opened first. */
+/** Runs `ending` after the file whose test or hook calls this, the latest opened first. */
 export function atEndOfFile(ending: Ending): void {
   endingsOfFile.unshift(ending);
 }
 
 /**
- * Runs `ending` after the last test, for what the files share. In a process that serves a parallel
- * run nothing is told in time: whoever asks must leave nothing behind when the process just exits.
+ * Runs `ending` after the last test, for what the files share. Not called in time in a process of a
+ * parallel run: callers must leave nothing behind when the process just exits.
  */
 export function atEndOfRun(ending: Ending): void {
   endingsOfRun.unshift(ending);
@@ -26,7 +26,7 @@ export async function endRun(): Promise<void> {
   await runAll(endingsOfRun);
 }
 
-/** One failure keeps none open. */
+/** Runs every ending, even if another one fails. */
 async function runAll(endings: Ending[]): Promise<void> {
   const failures: unknown[] = [];
   for (const ending of endings.splice(0)) {

@@ -1,15 +1,15 @@
-/** Waiting for what another part does by itself a moment later, such as hearing of a change. */
+/** Waits for what another part does by itself a moment later, such as receiving a change. */
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** Milliseconds, for a machine that is slow or busy: what it waits for takes one of a thousand. */
-const PATIENCE = 30_000;
+/** For slow or busy machines: usually a thousandth of it is needed. */
+const TIMEOUT_MS = 30_000;
 
-// Not Date.now, and not as it may be later: a test may have stopped either clock.
+// Not Date.now, and bound at once: a test may stop either clock later.
 const now = performance.now.bind(performance);
 
-/** Repeats the check until it no longer throws. @throws what it threw last, when patience ends. */
+/** Repeats the check until it no longer throws. @throws its last error after the timeout */
 export async function eventually<Result>(check: () => Promise<Result> | Result): Promise<Result> {
-  const deadline = now() + PATIENCE;
+  const deadline = now() + TIMEOUT_MS;
   for (;;) {
     try {
       return await check();

@@ -1,11 +1,11 @@
-/** The forms of a page, read the way a browser would fill and send them. */
+/** Reads the forms of a page as a browser would fill and send them. */
 
 export interface Form {
   readonly action: string;
   readonly method: string;
-  /** What is sent when nobody changes anything: hidden fields, filled-in ones, checked boxes. */
+  /** What is sent if the user changes nothing: hidden fields, filled-in ones, checked boxes. */
   readonly values: readonly [name: string, value: string][];
-  /** Names of all its fields and buttons. */
+  /** The names of all fields and buttons. */
   readonly names: ReadonlySet<string>;
 }
 
@@ -62,7 +62,7 @@ function attributesOf(text: string): Attributes {
 
 const ENTITIES: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"' };
 
-/** Character references as EJS writes them. */
+/** Decodes character references as EJS writes them. */
 function decode(text: string): string {
   return text.replace(/&(?:#(\d+)|#x([0-9a-f]+)|(\w+));/gi, (whole, decimal, hex, name) => {
     if (decimal) return String.fromCodePoint(Number(decimal));

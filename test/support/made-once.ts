@@ -1,8 +1,8 @@
-/** What a process makes once for all who ask. */
+/** Results that are created once per process. */
 
 /**
- * Asks `make` at the first call and answers its result from then on. A failure is told to those who
- * waited for it and then forgotten, so that it costs one suite and not all that follow.
+ * Calls `make` once and returns its result from then on. A failure rejects only the calls that wait
+ * for it and is not kept, so that it breaks one suite and not all that follow.
  */
 export function madeOnce<Value>(make: () => Promise<Value>): () => Promise<Value> {
   let made: Promise<Value> | undefined;

@@ -1,4 +1,4 @@
-/** A real SMTP server on a loopback port, which keeps what it is handed. */
+/** A real SMTP server on a loopback port, which keeps the mail that it receives. */
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
@@ -10,7 +10,7 @@ export interface ReceivedMail {
   /** Addresses of the envelope. */
   readonly to: readonly string[];
   readonly from: string;
-  /** The message as it came: headers, an empty line, the text. */
+  /** The message as received: headers, an empty line, the text. */
   readonly raw: string;
   /** Its text, with quoted-printable undone. */
   readonly text: string;
@@ -24,8 +24,8 @@ export interface MailServer {
 }
 
 /**
- * @param login the user name and password it asks for; without, it takes mail from anybody.
- * @param received where the mail goes.
+ * @param login the user name and password that it requires; without, it accepts all mail
+ * @param received the mail is added to it
  */
 export async function startMailServer(
   login?: readonly [string, string],
@@ -64,7 +64,7 @@ export async function startMailServer(
   };
 }
 
-/** A start of services that mail by way of a server of the file. */
+/** Returns a function that starts services with a mail server, which is closed after the file. */
 export function startsWithMail(): {
   readonly start: Start;
   readonly received: readonly ReceivedMail[];

@@ -1,11 +1,10 @@
-/** What Prometheus would see of a service. */
+/** Reads the metrics and the readiness of a service. */
 import { expect } from 'chai';
 import type { Service } from '../../src/service/service.ts';
 
-/** Every sample by its name and labels, as they are written: `name{label="value"}`. */
+/** All samples, keyed by name and labels as they are written: `name{label="value"}`. */
 export type Samples = ReadonlyMap<string, number>;
 
-/** One scrape of the operators' listener. */
 export async function scrape({ operatorsUrl }: Pick<Service, 'operatorsUrl'>): Promise<Samples> {
   const answer = await fetch(`${operatorsUrl}/metrics`);
   expect(answer.status).to.equal(200);
@@ -13,7 +12,7 @@ export async function scrape({ operatorsUrl }: Pick<Service, 'operatorsUrl'>): P
   return samplesOf(await answer.text());
 }
 
-/** What a load balancer is told of it: `status` is the HTTP one, the rest is the body. */
+/** Requests /readyz as a load balancer does. `status` is the HTTP status. */
 export async function readinessOf({ operatorsUrl }: Pick<Service, 'operatorsUrl'>) {
   const answer = await fetch(`${operatorsUrl}/readyz`);
   return { status: answer.status, body: (await answer.json()) as Record<string, string> };
@@ -29,7 +28,7 @@ export function samplesOf(text: string): Samples {
   );
 }
 
-/** The samples of one metric that are not 0, by their labels. */
+/** Returns the samples of one metric that are not 0, keyed by their labels. */
 export function counted(samples: Samples, name: string): Record<string, number> {
   const own = [...samples].filter(
     ([key, value]) => value !== 0 && (key === name || key.startsWith(`${name}{`)),

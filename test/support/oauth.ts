@@ -1,7 +1,7 @@
-/** OAuth requests one by one, for tests that look at the raw answer; journeys use real libraries. */
+/** Single OAuth requests, for tests that check the raw answer; other tests use real libraries. */
 import { createHash, randomBytes } from 'node:crypto';
 
-/** What a client was told when it was registered. */
+/** A client's credentials, as returned by its registration. */
 export interface TestClient {
   readonly id: string;
   readonly secret?: string;
@@ -36,7 +36,7 @@ export function authorizationUrl(
   return url;
 }
 
-/** RFC 7636: what goes with the authorization request, and what with the exchange. */
+/** RFC 7636: what to send with the authorization request, and what with the exchange. */
 export function pkce(): {
   verifier: string;
   parameters: { code_challenge: string; code_challenge_method: string };
@@ -61,7 +61,7 @@ export function postForm(
   return ask(new URL(path, issuer), { method: 'POST', headers, body });
 }
 
-/** Our values need no escaping (RFC 6749 §2.3.1), which is a promise, so none is done here. */
+/** Without the escaping of RFC 6749 §2.3.1: Gatehouse promises that its values need none. */
 export const basic = ({ id, secret = '' }: TestClient): string =>
   `Basic ${Buffer.from(`${id}:${secret}`).toString('base64')}`;
 
@@ -95,7 +95,7 @@ export const clientCredentials = (
 export const introspect = (issuer: string, client: TestClient, token: string): Promise<Answer> =>
   postForm(issuer, '/oauth/introspect', { token }, { client, by: 'basic' });
 
-/** `POST /oauth/token/revoke`: the token that is presented ends, with its grant. */
+/** `POST /oauth/token/revoke`: revokes the presented token, with its grant. */
 export const revokeCurrent = (issuer: string, accessToken: string): Promise<Answer> =>
   ask(new URL('/oauth/token/revoke', issuer), {
     method: 'POST',

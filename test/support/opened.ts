@@ -1,12 +1,12 @@
-/** What a suite opens, to be closed after it: also what was still opening when a hook timed out. */
+/** Closes what a suite opened, including what was still opening when a hook timed out. */
 
 export interface Opened {
-  /** Remembers how to close what `opening` resolves to. @returns `opening`. */
+  /** Remembers how to close what `opening` resolves to. @returns `opening` */
   add<Resource>(
     opening: Promise<Resource>,
     close: (resource: Resource) => Promise<void>,
   ): Promise<Resource>;
-  /** Closes the latest first. What failed to open needs no closing. */
+  /** Closes everything, the latest first, except what failed to open. */
   closeAll(): Promise<void>;
 }
 

@@ -8,7 +8,7 @@ export interface Partner {
   readonly redirectUri: string;
   /** The redirects that arrived at `redirectUri`, oldest first. */
   readonly received: readonly URL[];
-  /** The next redirect that no earlier call answered, waited for. */
+  /** Waits for the next redirect that no earlier call has returned. */
   nextRedirect(): Promise<URL>;
   close(): Promise<void>;
 }

@@ -1,4 +1,4 @@
-/** How long a test waits for a store or an answer: a machine that is slow or busy makes it slower, never red. */
+/** How long tests wait for a store or an answer: slow or busy machines make them slower, not red. */
 
-/** Times the limits of production, which only the tests about these limits keep. */
+/** Factor for the timeouts of production; only the tests about these timeouts do without it. */
 export const PATIENCE = 20;

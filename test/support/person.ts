@@ -20,22 +20,22 @@ export interface Page {
 export type Fields = Readonly<Record<string, string | readonly string[]>>;
 
 export interface Person {
-  /** One request, no redirect followed. `headers` replace those a browser would send. */
+  /** Sends one request, follows no redirect. `headers` replace those a browser would send. */
   get(path: string | URL, headers?: Record<string, string>): Promise<Page>;
-  /** As `get`, and follows redirects as `follow` does. */
+  /** Like `get`, but follows redirects as `follow` does. */
   open(path: string | URL, headers?: Record<string, string>): Promise<Page>;
-  /** Any form post, without a page it came from. */
+  /** Posts any form, without the page it would come from. */
   post(path: string | URL, fields: Fields, headers?: Record<string, string>): Promise<Page>;
   /**
    * Fills in and sends the form of `page` that has all these fields, its other values included;
-   * no redirect followed. @throws Error when the page has no such form.
+   * follows no redirect. @throws Error if the page has no such form
    */
   submit(page: Page, fields: Fields, headers?: Record<string, string>): Promise<Page>;
   /** Follows redirects until a page or another origin is reached. */
   follow(page: Page): Promise<Page>;
-  /** Signs in on the way to `path`. @returns the page reached. */
+  /** Signs in on the way to `path`. @returns the page that it reaches */
   signIn(credentials: Credentials, path?: string): Promise<Page>;
-  /** Makes a whole authorization request. @returns the redirect to the partner, not requested. */
+  /** Makes a whole authorization request. @returns the redirect to the partner, not requested */
   authorize(
     authorizationUrl: string | URL,
     credentials: Credentials,
@@ -46,7 +46,7 @@ export interface Person {
   cookieHeader(path: string): string;
 }
 
-/** A person with an empty cookie jar: the same as a browser that was never here. */
+/** Creates a person with an empty cookie jar, like a browser that was never here. */
 export function createPerson(issuer: string): Person {
   const jar = createCookieJar();
   const { origin } = new URL(issuer);
@@ -134,7 +134,7 @@ export function createPerson(issuer: string): Person {
   return person;
 }
 
-/** What a browser says of a navigation that one of our own pages started. */
+/** The headers of a browser for a navigation that one of our own pages started. */
 const NAVIGATION = {
   accept: 'text/html,application/xhtml+xml,*/*;q=0.8',
   'sec-fetch-site': 'same-origin',

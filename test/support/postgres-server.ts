@@ -1,4 +1,4 @@
-/** Real PostgreSQL servers: one shared by the files of a process, others for tests that harm them. */
+/** Real PostgreSQL servers: one shared by all files of a process, others for destructive tests. */
 import { execFileSync } from 'node:child_process';
 import { chownSync, mkdirSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
@@ -18,22 +18,22 @@ export interface PostgresServer {
   readonly url: string;
   /** Creates a database, empty or as a copy of `template`. @returns its URL. */
   createDatabase(template?: string): Promise<string>;
-  /** Removes a database that `createDatabase` made, whoever is still connected to it. */
+  /** Removes a database that `createDatabase` created, even if clients are still connected. */
   dropDatabase(databaseUrl: string): Promise<void>;
   /** The server hangs: it keeps its connections and does not answer. */
   pause(): void;
   resume(): void;
-  /** Ends at once, as in a crash: sessions are cut, nothing is written down in order. */
+  /** Ends at once, as in a crash: sessions are cut, without an orderly shutdown. */
   kill(): Promise<void>;
   /** Starts again, on the same port and data, after `kill`. */
   restart(): Promise<void>;
   stop(): Promise<void>;
 }
 
-/** An empty database on the shared server, for the rest of the file. @returns its URL. */
+/** Creates an empty database on the shared server, for the rest of the file. @returns its URL */
 export const freshDatabaseUrl = (): Promise<string> => databaseOfFile();
 
-/** The same with the schema of this version already in it. */
+/** Like `freshDatabaseUrl`, with the schema of this version. */
 export const freshMigratedDatabaseUrl = async (): Promise<string> =>
   databaseOfFile(await migratedTemplate());
 
@@ -43,7 +43,7 @@ const migratedTemplate = madeOnce(async () => {
   const server = await sharedServer();
   const url = await server.createDatabase();
   const database = await openDatabase({ databaseUrl: url, dataDirectory: '', patience: PATIENCE });
-  // A template is copied only while nobody is connected to it.
+  // PostgreSQL copies a template only if it has no connections.
   await migrate(database).finally(() => database.close());
   return nameOf(url);
 });
@@ -56,9 +56,9 @@ async function databaseOfFile(template?: string): Promise<string> {
 }
 
 /**
- * A server of its own, for a test that pauses or kills it.
+ * Starts a separate server, for a test that pauses or kills it.
  *
- * @param atEnd when it is stopped and removed if the test has not done so.
+ * @param atEnd registers when to stop and remove it, if the test has not done so
  */
 export async function startPostgresServer(
   atEnd: (ending: () => Promise<void>) => void = atEndOfFile,
@@ -114,7 +114,7 @@ export async function startPostgresServer(
     async createDatabase(template = 'template1') {
       databases += 1;
       const name = `test_${databases}`;
-      // For one of this size five times as cheap as by way of the log, which is the default.
+      // Five times as cheap at this size as the default, which writes to the log.
       await execute(url, `CREATE DATABASE ${name} TEMPLATE ${template} STRATEGY FILE_COPY`);
       return databaseUrl(url, name);
     },

@@ -1,4 +1,4 @@
-/** Real programs beside the tests: found, started, paused, and never left behind. */
+/** Finds, starts and pauses real programs for tests, and never leaves one behind. */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { randomInt } from 'node:crypto';
 import { accessSync, closeSync, constants, openSync, readdirSync, readFileSync } from 'node:fs';
@@ -7,26 +7,26 @@ import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 
 export interface Program {
-  /** Stops every process of it where it stands (SIGSTOP): it keeps its connections, and hangs. */
+  /** Stops all its processes where they are (SIGSTOP): it keeps its connections, and hangs. */
   pause(): void;
   resume(): void;
-  /** Ends it with the signal and waits for that. */
+  /** Ends it with the signal, and waits until it has ended. */
   end(signal: NodeJS.Signals): Promise<void>;
   readonly pid: number;
-  /** The processes it has started and that still run. */
+  /** The processes that it has started and that still run. */
   children(): readonly number[];
-  /** The end of what it has written so far. */
+  /** The end of its output so far. */
   output(): string;
   /** Resolves when it has ended. */
   readonly exitCode: Promise<number | null>;
-  /** Calls `attempt` until it succeeds. @throws Error with the program's output when it ended. */
+  /** Calls `attempt` until it succeeds. @throws Error with the program's output if it ended */
   waitUntil(attempt: () => Promise<unknown>): Promise<void>;
 }
 
-/** For the environment of every Node program, half of whose time it saves: set in `.mocharc.cjs`. */
+/** For the environment of every Node program: saves half of its time. Set in `.mocharc.cjs`. */
 export const COMPILE_CACHE = { NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE };
 
-/** The path of an executable on PATH or in `directories`, or undefined. */
+/** Returns the path of an executable on PATH or in `directories`, or undefined. */
 export function findProgram(name: string, directories: readonly string[] = []): string | undefined {
   const searched = [...(process.env.PATH ?? '').split(path.delimiter), ...directories];
   return searched.map((directory) => path.join(directory, name)).find(isExecutable);
@@ -36,9 +36,9 @@ export interface ProgramOptions {
   readonly cwd: string;
   /** The system account to run as when the tests run as root. */
   readonly unprivileged?: string;
-  /** In place of the variables of this process. */
+  /** Replaces the variables of this process. */
   readonly environment?: Readonly<Record<string, string | undefined>>;
-  /** Standard output costs this process nothing where it is dropped, or appended to a file. */
+  /** Standard output costs this process nothing if it is dropped, or appended to a file. */
   readonly output?: 'keep' | 'drop' | { readonly file: string };
 }
 
@@ -114,7 +114,7 @@ export function runProgram(
   execFileSync(file, rest, { cwd: options.cwd, stdio: 'pipe' });
 }
 
-/** A TCP port of 127.0.0.1 that nobody listens on, and that no test process hands out again. */
+/** Returns a TCP port of 127.0.0.1 without a listener, which no test process hands out again. */
 export async function freePort(): Promise<number> {
   for (;;) {
     if (nextPort % BLOCK_SIZE === 0) nextPort = (await claimBlock()) + 1;
@@ -136,15 +136,15 @@ const BLOCK_SIZE = 100;
 let nextPort = 0;
 
 /**
- * A block belongs to the process that listens on its first port, whichever run that is part of: the
- * system sees to it that there is one, and frees the block with the process.
+ * A block belongs to the process that listens on its first port, of this or any other run: the
+ * system ensures that there is only one, and frees the block with the process.
  */
 async function claimBlock(): Promise<number> {
   for (let attempt = 0; attempt < 1_000; attempt += 1) {
     const port = randomInt(PORTS.first / BLOCK_SIZE, PORTS.end / BLOCK_SIZE) * BLOCK_SIZE;
     const holder = await listenOn(port);
     if (holder === undefined) continue;
-    // Kept until the process ends, which it does not keep from ending.
+    // Listen until the process ends, without keeping it from ending.
     holder.unref();
     return port;
   }
@@ -162,7 +162,7 @@ function listenOn(port: number): Promise<Server | undefined> {
   });
 }
 
-/** True where PostgreSQL, which refuses root, needs another account. */
+/** True if PostgreSQL, which refuses root, needs another account. */
 export const runsAsRoot = process.getuid?.() === 0;
 
 const running = new Set<ChildProcess>();
@@ -186,7 +186,7 @@ function boundToThisProcess(
   return [setpriv, ...account, '--pdeathsig=INT', '--', command, ...args];
 }
 
-/** PostgreSQL puts each backend into a process group of its own, so children are looked up. */
+/** PostgreSQL puts each backend into its own process group, so children are looked up. */
 function signalTree(child: ChildProcess, signal: NodeJS.Signals): void {
   for (const pid of [child.pid, ...childrenOf(child.pid)]) {
     try {
@@ -215,7 +215,7 @@ function isExecutable(file: string): boolean {
   }
 }
 
-/** The program folders of each PostgreSQL that Debian keeps off the PATH, newest first. */
+/** Returns the program folders of each PostgreSQL that Debian keeps off PATH, newest first. */
 export function postgresFolders(): string[] {
   const root = '/usr/lib/postgresql';
   try {

@@ -1,4 +1,4 @@
-/** A Python with Authlib and requests, from PyPI: made once, and kept for the next run. */
+/** A Python with Authlib and requests from PyPI: installed once, and kept for later runs. */
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { mkdtemp, rename, rm } from 'node:fs/promises';
@@ -16,7 +16,7 @@ type Python = { readonly program: string } | { readonly reason: string };
 
 let found: Promise<Python> | undefined;
 
-/** The interpreter, or why there is none on this machine. PyPI is asked once in a run. */
+/** Returns the interpreter, or why this machine has none. Asks PyPI at most once in a run. */
 export function pythonWithAuthlib(): Promise<Python> {
   found ??= find();
   return found;
@@ -31,10 +31,10 @@ async function find(): Promise<Python> {
   try {
     await run(python, ['-m', 'venv', folder], { timeout: 60_000 });
     const pip = ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check'];
-    const patience = ['--timeout', '10', '--retries', '1'];
-    const installing = [...pip, ...patience, ...PACKAGES];
+    const limits = ['--timeout', '10', '--retries', '1'];
+    const installing = [...pip, ...limits, ...PACKAGES];
     await run(path.join(folder, 'bin', 'python'), installing, { timeout: 90_000 });
-    // Another run may have been faster; its folder is as good.
+    // If another run was faster, use its folder.
     if (!existsSync(kept)) await rename(folder, kept);
     return { program };
   } catch (error) {

@@ -1,16 +1,16 @@
-/** A request that says what `fetch` would not let it say: any Host, any address it comes from. */
+/** Sends requests that `fetch` would not allow: with any Host, from any local address. */
 import { request } from 'node:http';
 
 export interface RawRequest {
   readonly method?: string;
   /**
-   * As they are: `host` may name any host, and no header is added but those of the body. A list
-   * (names and values by turns, without a body) may say a name twice.
+   * Sent as they are: `host` may name any host, and only the headers of the body are added. A list
+   * (alternating names and values, without a body) may contain a name twice.
    */
   readonly headers?: Readonly<Record<string, string>> | readonly string[];
   /** Sent as a form. */
   readonly form?: Readonly<Record<string, string>>;
-  /** An address of this machine to come from, such as 127.0.0.2. */
+  /** The local address to connect from, such as 127.0.0.2. */
   readonly from?: string;
 }
 
@@ -20,7 +20,7 @@ export interface RawAnswer {
   readonly text: string;
 }
 
-/** Asks the listener on this port of 127.0.0.1. Redirects are not followed. */
+/** Sends a request to this port of 127.0.0.1. Does not follow redirects. */
 export function rawRequest(port: number, path: string, raw: RawRequest = {}): Promise<RawAnswer> {
   const { method = raw.form ? 'POST' : 'GET', headers = {}, form, from } = raw;
   const body = form && new URLSearchParams(form).toString();
@@ -56,7 +56,7 @@ export function rawRequest(port: number, path: string, raw: RawRequest = {}): Pr
 const isList = (headers: NonNullable<RawRequest['headers']>): headers is readonly string[] =>
   Array.isArray(headers);
 
-/** Names and values by turns, so that a header that came twice stays twice. */
+/** @param raw alternating names and values, so that a repeated header stays repeated */
 function headersOf(raw: readonly string[]): Headers {
   const headers = new Headers();
   for (let index = 0; index < raw.length; index += 2) {

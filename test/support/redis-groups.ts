@@ -39,7 +39,7 @@ export async function expectState(
   }
 }
 
-/** The first and the last slot of each node. */
+/** The first and the last slot of each master. */
 export const SLOTS = [
   ['0', '5460'],
   ['5461', '10922'],
@@ -50,11 +50,11 @@ async function startClusterNode() {
   const busPort = await freePort();
   const server = await startRedisServer({
     'cluster-enabled': 'yes',
-    // By default 10000 above the port, which may be no port any more.
+    // The default, 10000 above the port, may not be a valid port.
     'cluster-port': String(busPort),
     'cluster-node-timeout': '2000',
     'repl-diskless-sync-delay': '0',
-    // Or what was written in the last second may be lost with the process.
+    // Otherwise the writes of the last second may be lost with the process.
     appendfsync: 'always',
   });
   return { server, busPort };
@@ -111,7 +111,7 @@ export async function moveSlot(slot: number, from: RedisServer, to: RedisServer)
 
 export interface Sentinel {
   readonly port: number;
-  /** It hangs: it keeps its connections and does not answer. */
+  /** The Sentinel hangs: it keeps its connections and does not answer. */
   pause(): void;
   resume(): void;
 }
@@ -144,7 +144,7 @@ export const askSentinel = (
   ...values: string[]
 ): Promise<unknown> => callOnce(sentinel.port, 'SENTINEL', question, ...values);
 
-/** Until the Sentinel has told that this is the master; it answers so a little earlier. */
+/** Waits until the Sentinel has announced this master; it answers with it a little earlier. */
 export const untilMaster = (sentinel: Sentinel, expected: RedisServer): Promise<void> =>
   eventually(async () => {
     const facts = (await askSentinel(sentinel, 'master', 'warehouse')) as string[];

@@ -1,4 +1,4 @@
-/** Real Redis servers for the tests: one shared by the files of a process, others for tests that harm them. */
+/** Real Redis servers: one shared by all files of a process, others for destructive tests. */
 import { Redis } from 'ioredis';
 import { atEndOfFile, atEndOfRun } from './end-of-run.ts';
 import { madeOnce } from './made-once.ts';
@@ -21,7 +21,7 @@ export interface RedisServer {
   stop(): Promise<void>;
 }
 
-/** What Gatehouse asks of a Redis that keeps tokens: it persists, and never evicts. */
+/** What Gatehouse requires of a Redis that keeps tokens: persistence, and no eviction. */
 const DURABLE = {
   save: '',
   appendonly: 'yes',
@@ -34,7 +34,7 @@ const DATABASES = 512;
 const sharedServer = madeOnce(() => startRedisServer({ databases: String(DATABASES) }, atEndOfRun));
 let handedOut = 0;
 
-/** An empty database of the shared server. @returns its URL. */
+/** @returns the URL of an empty database of the shared server */
 export async function freshRedisUrl(): Promise<string> {
   const server = await sharedServer();
   const index = handedOut % DATABASES;
@@ -45,11 +45,11 @@ export async function freshRedisUrl(): Promise<string> {
 }
 
 /**
- * A server of its own, for a test that pauses or kills it, or starts it with settings that a
- * deployment must not have.
+ * Starts a separate server, for a test that pauses or kills it, or needs settings that a deployment
+ * must not have.
  *
- * @param settings directives of redis.conf that replace or follow those of `DURABLE`.
- * @param atEnd when it is stopped if the test has not done so.
+ * @param settings directives of redis.conf that replace or follow those of `DURABLE`
+ * @param atEnd registers when to stop it, if the test has not done so
  */
 export async function startRedisServer(
   settings: Readonly<Record<string, string>> = {},
@@ -96,7 +96,7 @@ export async function startRedisServer(
   return server;
 }
 
-/** Every value of this database: what a service keeps there. Nothing if there is no URL. */
+/** Returns all values that a service has stored in this database; none without a URL. */
 export async function valuesIn(url: string | undefined): Promise<readonly (string | null)[]> {
   if (url === undefined) return [];
   let values: (string | null)[] = [];

@@ -1,4 +1,4 @@
-/** Mocha's report, after it what took long, what failed, and one plain line that a script can find. */
+/** Mocha's report, then the slowest files, the failed ones, and a line that scripts can find. */
 import path from 'node:path';
 import Mocha from 'mocha';
 
@@ -28,7 +28,7 @@ class ClosingLineReporter extends Mocha.reporters.Spec {
     const { passes, failures, pending } = this.stats;
     const skipped = pending > 0 ? `, ${pending} skipped` : '';
     console.log(`${passes} passed, ${failures} failed${skipped}`);
-    setTimeout(failUnended, LONGEST_END).unref();
+    setTimeout(failUnended, END_TIMEOUT_MS).unref();
   }
 
   #slowest(): string[] {
@@ -45,14 +45,13 @@ class ClosingLineReporter extends Mocha.reporters.Spec {
 
 const shown = (file: string): string => path.relative(process.cwd(), file);
 
-/** Milliseconds. */
-const LONGEST_END = 60_000;
+const END_TIMEOUT_MS = 60_000;
 
-/** A test that leaves something open would keep the run from ending; it is told instead. */
+/** Ends a run that something left open would keep from ending, and reports what it is. */
 function failUnended(): void {
   console.error(`still open after the last test: ${process.getActiveResourcesInfo().join(', ')}`);
   process.exit(1);
 }
 
-// Mocha takes the module itself for the reporter.
+// Mocha uses the module itself as the reporter.
 export { ClosingLineReporter as 'module.exports' };

@@ -1,4 +1,4 @@
-/** Suites that need a program which a machine may not have. */
+/** Suites that need a program that a machine may not have. */
 import { execFileSync } from 'node:child_process';
 import { findProgram, postgresFolders, runsAsRoot } from './programs.ts';
 
@@ -9,7 +9,7 @@ export interface Requirement {
   readonly remedy: string;
 }
 
-/** `describe`, where the machine has what the suite needs; elsewhere one line that says why not. */
+/** Like `describe` if the machine has what the suite needs; otherwise one line says why not. */
 export function describeOn(
   requirements: readonly Requirement[],
   title: string,
@@ -23,7 +23,7 @@ export function describeOn(
   const reason = `needs ${missing.map(({ remedy }) => remedy).join(' and ')}`;
   describe(title, () => {
     if (process.env.CI === 'true') {
-      // Where everything is installed on purpose, a suite left out is a fault.
+      // CI installs everything on purpose, so a suite that is left out is a fault.
       it(reason, () => {
         throw new Error(reason);
       });
@@ -31,7 +31,7 @@ export function describeOn(
   });
 }
 
-/** The path of the program. @throws Error when it is missing (a suite without `describeOn`). */
+/** Returns the program's path. @throws Error if it is missing (in a suite without `describeOn`) */
 export function required(requirement: Requirement): string {
   if (requirement.program === undefined) throw new Error(`needs ${requirement.remedy}`);
   return requirement.program;
@@ -42,7 +42,7 @@ export const redisServer: Requirement = {
   remedy: 'redis-server (Debian package redis-server)',
 };
 
-/** The system account that a PostgreSQL started by root runs as; Debian's package makes it. */
+/** The system account of a PostgreSQL that root starts; Debian's package creates it. */
 export const postgresAccount = 'postgres';
 
 export const postgresServer: Requirement = {

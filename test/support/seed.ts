@@ -1,4 +1,4 @@
-/** People, their organization, and a client of each kind, for tests that need somebody to be there. */
+/** Creates users, their organizations, and a client of each kind, for tests that need some. */
 import { hash } from '@node-rs/argon2';
 import type { LinkPurpose } from '../../src/accounts/passwords/links.ts';
 import type { ClientKind } from '../../src/clients/client.ts';
@@ -15,7 +15,7 @@ export interface SeededPerson extends Credentials {
 export interface Seed {
   /** Works in `organization` as a member, with the rights read and write in `warehouse`. */
   readonly person: SeededPerson;
-  /** Owns the organization `elsewhere`, and the clients that people own. */
+  /** Owns the organization `elsewhere`, and the clients that users own. */
   readonly other: SeededPerson;
   readonly organization: { readonly id: string; readonly name: string };
   readonly warehouse: { readonly id: string; readonly name: string };
@@ -42,7 +42,7 @@ export type Registries = Pick<
 export const REDIRECT_URI = 'https://partner.example/callback';
 export const NATIVE_REDIRECT_URI = 'com.example.warehouse:/callback';
 
-/** @param options `redirectUris`: of the clients that have any, the first is the one they use. */
+/** @param options `redirectUris`: for the clients that have some; they use the first one */
 export async function seed(
   service: Registries,
   { redirectUris = [REDIRECT_URI] }: { redirectUris?: readonly string[] } = {},
@@ -90,7 +90,7 @@ interface NewClient {
   readonly ownerAccountId?: string;
 }
 
-/** Registers a client, a confidential one unless `more` says otherwise. It uses its first redirect URI. */
+/** Registers a client, by default a confidential one, which uses its first redirect URI. */
 export async function addTestClient(
   { clients }: Pick<Registries, 'clients'>,
   name: string,
@@ -103,7 +103,7 @@ export async function addTestClient(
   return { id: client.id, redirectUri, ...(secret !== undefined && { secret }) };
 }
 
-/** An account that can sign in. All of them share one password. */
+/** Adds an account that can sign in. All of them share one password. */
 export async function addPerson(
   service: Registries,
   name: string,
@@ -118,12 +118,12 @@ export async function addPerson(
 const PASSWORD = 'seven green forklifts';
 
 /**
- * A hash says itself how it was made, so the service checks this one for a thousandth of what one of
- * its own costs. What hashing costs, and what that hides, has suites of its own.
+ * A hash contains its parameters, so the service checks this one at a thousandth of the cost of its
+ * own hashes. Other suites test what hashing costs, and what that hides.
  */
 const passwordHash = madeOnce(() => hash(PASSWORD, { memoryCost: 8, timeCost: 1, parallelism: 1 }));
 
-/** Makes a link to set the password of this account, as the operator does. @returns its path. */
+/** Creates a link to set this account's password, as the operator does. @returns its path */
 export async function passwordLink(
   { accounts, passwordLinks }: Pick<TestService, 'accounts' | 'passwordLinks'>,
   { accountId }: Pick<SeededPerson, 'accountId'>,

@@ -1,4 +1,4 @@
-/** A service with people and clients in it, as most suites begin. */
+/** A service with users and clients in it, as most suites need it. */
 import { type PartnerTokens, partnerTokens } from '../provider/partner-tokens.ts';
 import { createTestClock, type TestClock } from './clock.ts';
 import { type Seed, seed } from './seed.ts';
@@ -11,23 +11,23 @@ import {
 } from './service.ts';
 
 export interface SeededOptions extends Omit<StartOptions, 'deployment' | 'clock'> {
-  /** Where the suite runs; given by `forEachDeployment` where it runs on each. */
+  /** A deployment, or the function that `forEachDeployment` passes to run the suite on each. */
   readonly on?: Start | Deployment;
-  /** Time stands still until the suite moves it: from now, or from this moment. */
+  /** Stops the time, at the present or at this date, until the suite moves it. */
   readonly clock?: boolean | Date;
-  /** Of the clients that have any; the first is the one they use. */
+  /** For the clients that have redirect URIs; they use the first one. */
   readonly redirectUris?: readonly string[];
 }
 
-/** What a suite finds once its hooks have run. */
+/** Available to a suite once its hooks have run. */
 export interface Seeded {
   readonly service: TestService;
   readonly issuer: string;
   readonly seeded: Seed;
   readonly clients: Seed['clients'];
-  /** What the seeded person grants to partners, in one browser. */
+  /** Obtains what the seeded person grants to partners, in one browser. */
   readonly partner: PartnerTokens;
-  /** @throws Error when the suite did not ask for one. */
+  /** @throws Error if the suite did not request one */
   readonly clock: TestClock;
 }
 

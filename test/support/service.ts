@@ -1,4 +1,4 @@
-/** The whole service, started in this process on free loopback ports, with nothing in it. */
+/** The whole service, started in this process on free loopback ports, with empty stores. */
 import { pino } from 'pino';
 import { createMemberships, type Memberships } from '../../src/accounts/access/memberships.ts';
 import {
@@ -19,10 +19,10 @@ import { freePort } from './programs.ts';
 import { freshRedisUrl } from './redis-server.ts';
 import { describeOn, postgresServer, redisServer } from './requirements.ts';
 
-/** Where it keeps what it keeps; without Redis the tokens live in the database. */
+/** The stores of a service; without Redis the tokens are in the database. */
 export type Deployment = 'embedded' | 'postgres' | 'postgres+redis';
 
-/** The one that costs a test process least, where its programs are; nothing needs the embedded one. */
+/** The cheapest one for a test process if its programs are here; no test needs the embedded one. */
 export const usualDeployment: Deployment =
   postgresServer.program === undefined || redisServer.program === undefined
     ? 'embedded'
@@ -31,14 +31,14 @@ export const usualDeployment: Deployment =
 export interface TestService extends Service {
   readonly issuer: string;
   readonly clock: Clock;
-  /** What operators change; the service itself only reads it. */
+  /** Changed by operators; the service itself only reads it. */
   readonly organizations: Organizations;
   readonly memberships: Memberships;
   /** Each log entry as one line of JSON. */
   readonly logLines: readonly string[];
 }
 
-/** Settings that differ from those of the test, section by section. */
+/** Settings that replace the defaults of tests, section by section. */
 export type Overrides = {
   readonly [Section in keyof Settings]?: Settings[Section] extends string | boolean
     ? Settings[Section]
@@ -46,26 +46,26 @@ export type Overrides = {
 };
 
 export interface StartOptions {
-  /** Without it the usual one of this machine, or the stores that `settings` name. */
+  /** Default: the usual one of this machine, or the stores that `settings` name. */
   readonly deployment?: Deployment;
   readonly settings?: Overrides;
   readonly clock?: Clock;
-  /** Seconds; how far the clock of this node alone is ahead of those of its stores. */
+  /** Seconds by which the clock of this node alone is ahead of those of its stores. */
   readonly ahead?: number;
   /**
-   * Shares the stores and secrets of this service, as another node of its deployment. Not on the
-   * embedded database, which has one node.
+   * Shares the stores and secrets of this service, as another node of its deployment. Impossible on
+   * the embedded database, which has one node.
    */
   readonly beside?: TestService;
-  /** Times the limits of production, which a test about them keeps by `1`. */
+  /** Factor for the timeouts of production, which a test about them sets to 1. */
   readonly patience?: number;
-  /** What a reload finds, instead of the same settings again; on top of those of the start. */
+  /** Changes that a reload finds, on top of the settings of the start. Default: none. */
   readonly reloaded?: () => Overrides;
 }
 
 /**
- * Starts the service. Its schema is there, its tables are empty; `seed` fills them. Whoever starts
- * it closes it. Nodes started beside each other have an issuer (a port) of their own.
+ * Starts the service, which the caller closes. Its schema is there, its tables are empty; `seed`
+ * fills them. Nodes of one deployment (`beside`) each have their own issuer (a port).
  */
 export async function startTestService(options: StartOptions = {}): Promise<TestService> {
   const { ahead = 0, beside, patience = PATIENCE } = options;
@@ -77,7 +77,7 @@ export async function startTestService(options: StartOptions = {}): Promise<Test
     { write: (line) => void logLines.push(line) },
   );
   const loadSettings = () => changedBy(settings, options.reloaded?.() ?? {});
-  // Whoever passes a clock moves the time of everything; whoever passes none may move ours alone.
+  // A test that passes a clock moves the time of everything; one that passes none, maybe only ours.
   // The embedded database reads Date.now, which a test has moved.
   const storesNow = settings.storage.databaseUrl === undefined ? systemClock : realNow;
   const timeShift = options.clock ? () => clock() - storesNow() : () => 0;
@@ -94,12 +94,12 @@ export async function startTestService(options: StartOptions = {}): Promise<Test
   };
 }
 
-/** Answers a service of its own, which is closed after the suite. */
+/** Starts a new service, which is closed after the suite. */
 export type Start = (options?: Omit<StartOptions, 'deployment'>) => Promise<TestService>;
 
 /**
- * Defines the suite once per deployment: embedded, and PostgreSQL with Redis. For rules that storage
- * could break; every other suite is as good on one, by `startsOn()`.
+ * Defines the suite once per deployment: embedded, and PostgreSQL with Redis. For rules that the
+ * stores could break; for every other suite one deployment is enough, by `startsOn()`.
  */
 export function forEachDeployment(title: string, body: (start: Start) => void): void {
   const suite = (deployment: Deployment) => () => body(startsOn(deployment));
@@ -111,7 +111,7 @@ export function forEachDeployment(title: string, body: (start: Start) => void): 
   );
 }
 
-/** How the suite that calls this starts services, in its hooks and tests; it closes them at its end. */
+/** Returns how the calling suite starts services, in hooks and tests; they are closed after it. */
 export function startsOn(deployment?: Deployment): Start {
   const started = createOpened();
   after('close the services', started.closeAll);
@@ -143,7 +143,7 @@ async function settingsOf(options: StartOptions): Promise<Settings> {
   );
 }
 
-/** `settings` with the members of `changes` in the place of its own. */
+/** Returns `settings` with the members of `changes` in place of its own. */
 function changedBy(settings: Settings, changes: Overrides): Settings {
   const sections = Object.entries<unknown>({ ...changes }).map(([name, change]) => {
     const section: unknown = settings[name as keyof Settings];
@@ -160,7 +160,7 @@ async function placeOf(deployment: Deployment): Promise<Partial<Settings['storag
   return { databaseUrl, redisUrl: await freshRedisUrl() };
 }
 
-/** The defaults of the settings file, but for the addresses, the secrets and what tests start from. */
+/** The settings file's defaults, except for addresses, secrets and what tests start from. */
 const DEFAULTS: Settings = changedBy(
   {
     ...settingsFrom(settingsFile.parse({}), [], ''),

@@ -1,26 +1,25 @@
-/** How long something of this process took, where a machine that is slow or busy does not count. */
+/** Measures durations in this process, regardless of how slow or busy the machine is. */
 
-/** Milliseconds between two ticks. */
-const TICK = 10;
+const TICK_MS = 10;
 
 /**
- * Milliseconds until `work` ended, in whatever way, counted in ticks of this process: while it does
- * not get to run, or has too much to do, no tick passes, as no timer of the service under test does.
- * So a limit that holds is not exceeded on any machine, and one that is missing still is.
+ * Returns the milliseconds until `work` settled, counted in ticks of this process. While it cannot
+ * run or is too busy, no tick passes, and no timer of the service under test fires. So a timeout
+ * that works is not exceeded on any machine, and one that is missing still is.
  */
 export async function ticksOf(work: Promise<unknown>): Promise<number> {
   let ticks = 0;
   const timer = setInterval(() => {
     ticks += 1;
-  }, TICK);
+  }, TICK_MS);
   await work.then(ignore, ignore);
   clearInterval(timer);
-  return ticks * TICK;
+  return ticks * TICK_MS;
 }
 
 const ignore = (): void => {};
 
-/** Processor time, not time: what other programs do meanwhile does not count. Microseconds. */
+/** Returns microseconds of processor time, so other programs do not matter. */
 export async function workOf(task: () => Promise<unknown>): Promise<number> {
   const before = process.cpuUsage();
   await task();
@@ -29,9 +28,9 @@ export async function workOf(task: () => Promise<unknown>): Promise<number> {
 }
 
 /**
- * Begins to measure a window that begins at the next attempt.
+ * Starts to measure a window that begins at the next attempt.
  *
- * @returns what of it is left at least: on a slow machine less than on a fast one.
+ * @returns a function: how many seconds of it are left at least, on a slow machine fewer
  */
 export function windowOf(seconds: number): () => number {
   const begin = performance.now();

@@ -16,15 +16,15 @@ import { describeOn, postgresServer, redisServer } from './requirements.ts';
 export interface StoreUnderTest {
   readonly store: TokenStore;
   /**
-   * The store of a further node: connections of its own, the same data.
+   * Returns the store of another node: its own connections, the same data.
    *
-   * @param aheadSeconds by which the clock of this node is wrong.
+   * @param aheadSeconds how far the clock of that node is ahead
    */
   anotherNode(aheadSeconds?: number): Promise<TokenStore>;
 }
 
 /**
- * Defines the suite once per store. Each call of `open`, in a hook or a test, answers an empty
+ * Defines the suite once per store. Each call of `open`, in a hook or a test, returns an empty
  * store; all of them are closed after the suite. Their clock follows `createTestClock`.
  */
 export function forEachStore(title: string, body: (open: () => Promise<StoreUnderTest>) => void) {
@@ -46,7 +46,7 @@ export function forEachStore(title: string, body: (open: () => Promise<StoreUnde
   describeOn([redisServer], `${title}, Redis`, suite(redis));
 }
 
-/** An empty store, to which several nodes may connect. */
+/** Connects a node to an empty store, which several nodes may share. */
 type Place = (clock: Clock) => Promise<{ store: TokenStore; close: () => Promise<void> }>;
 
 async function embeddedPostgres(): Promise<Place> {
@@ -54,7 +54,7 @@ async function embeddedPostgres(): Promise<Place> {
   return (clock) => connectPostgres({ dataDirectory }, clock);
 }
 
-/** A suite that moves the time moves it for the servers as well. */
+/** Milliseconds by which a suite has moved the time: it moves it for the servers as well. */
 export const timeShift = (): number => systemClock() - realNow();
 
 async function postgres(): Promise<Place> {
@@ -67,7 +67,7 @@ async function connectPostgres(
   clock: Clock,
 ) {
   const database = await openDatabase({ ...options, patience: PATIENCE });
-  // PGlite's clock is this process's, which a test clock has moved already.
+  // PGlite uses the clock of this process, which a test clock has already moved.
   const shift = options.databaseUrl === undefined ? () => 0 : timeShift;
   const store = createPostgresStore({ database, clock, timeShift: shift });
   return { store, close: () => database.close() };

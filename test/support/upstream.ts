@@ -1,4 +1,4 @@
-/** A provider where people have an account already: a second oidc-provider, which can be made to lie. */
+/** A provider with existing accounts: a second oidc-provider, which can be made to lie. */
 import { createServer, type Server } from 'node:http';
 import {
   CompactSign,
@@ -15,7 +15,7 @@ import { atEndOfFile } from './end-of-run.ts';
 import { createPerson, type Page, type Person } from './person.ts';
 import { freePort } from './programs.ts';
 
-/** Who is signed in there: what it says of them. */
+/** The user who is signed in there, as the provider describes them. */
 export interface UpstreamAccount {
   readonly sub: string;
   readonly email?: string;
@@ -29,7 +29,7 @@ export interface Lie {
   readonly claims?: (claims: JWTPayload) => JWTPayload;
   /** Changes the text that is signed: JSON that `JSON.stringify` does not write. */
   readonly text?: (json: string) => string;
-  /** Signed by nobody. */
+  /** Sent without a signature. */
   readonly isUnsigned?: boolean;
   /** Signed by a key that it does not publish. */
   readonly isForged?: boolean;
@@ -37,21 +37,21 @@ export interface Lie {
 
 export interface Upstream {
   readonly issuer: string;
-  /** Settings of ours that lead there. */
+  /** Returns settings of the service for this provider. */
   settings(changes?: Partial<SignInProvider>): SignInProvider;
-  /** Whoever comes there is this person. */
+  /** Every browser that arrives is signed in as this user. */
   account: UpstreamAccount;
   lie: Lie;
-  /** `hung`: takes requests and answers none. `broken`: answers 500. */
+  /** `hung`: accepts requests and answers none. `broken`: answers 500. */
   state: 'up' | 'hung' | 'broken';
-  /** The person went back. */
+  /** The user cancels the sign-in. */
   isCancelling: boolean;
-  /** Changes what a path answers. */
+  /** Changes the answers of paths. */
   readonly changes: Map<string, (ctx: Context) => void>;
-  /** Requests that it got so far, by path. */
+  /** The paths of all requests so far. */
   readonly requests: readonly string[];
   rotateKeys(): Promise<void>;
-  /** A token of these claims, signed as its ID tokens are. */
+  /** Returns a token with these claims, signed as its ID tokens are. */
   sign(claims: JWTPayload, options?: { type?: string | undefined }): Promise<string>;
 }
 
@@ -60,8 +60,8 @@ type Interaction = InstanceType<Provider['Interaction']>;
 const CLIENT_SECRET = 'secret-of-gatehouse-at-the-provider';
 
 /**
- * @param ours the issuer of the service that it sends people back to.
- * @param id of the provider, as the service knows it.
+ * @param ours the issuer of the service that it sends users back to
+ * @param id of the provider in the settings of the service
  */
 export async function startUpstream(ours: string, id = 'platform'): Promise<Upstream> {
   const port = await freePort();
@@ -124,7 +124,7 @@ export async function startUpstream(ours: string, id = 'platform'): Promise<Upst
     await provider.interactionFinished(req, res, result);
   }
 
-  /** Ends the session of another person, as the engine would only do after a page that asks. */
+  /** Ends the session of another user, which oidc-provider would only do after a page that asks. */
   async function signOutOther(interaction: Interaction): Promise<void> {
     const { session, exp } = interaction;
     if (!session || session.accountId === upstream.account.sub) return;
@@ -209,16 +209,16 @@ const signed = (
     .setProtectedHeader({ alg: 'RS256', kid, ...(type !== undefined && { typ: type }) })
     .sign(signing);
 
-/** One browser, which also goes to the providers and keeps their cookies. */
+/** A browser that also visits the providers and keeps their cookies. */
 export interface Traveller extends Person {
   /**
-   * Follows redirects, to providers and back, until a page or a place that is none of these. Keeps
-   * everything where `/profile/security/first-sign-in` asks on the way.
+   * Follows redirects, to providers and back, until a page or another origin is reached. Keeps
+   * everything if `/profile/security/first-sign-in` asks on the way.
    */
   travel(page: Page): Promise<Page>;
-  /** As `travel`, but up to that question. */
+  /** Like `travel`, but stops at that question. */
   arrive(page: Page): Promise<Page>;
-  /** Until the provider sends it back: that address, not yet visited. */
+  /** Returns the address to which the provider sends it back, without visiting it. */
   untilCallback(page: Page): Promise<URL>;
 }
 

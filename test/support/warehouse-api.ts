@@ -1,13 +1,13 @@
-/** The GraphQL API of the sandbox beside a service, as the API that its clients are shown. */
+/** Starts the sandbox's GraphQL API for a service, as the API that its clients are shown. */
 import { createIntrospector } from '../../src/resource-server/resource-server.ts';
 import { startWarehouseApi } from '../../src/sandbox/warehouse-api.ts';
 import { atEndOfFile } from './end-of-run.ts';
 import type { Seeded } from './seeded.ts';
 
-/** What everybody may ask. */
+/** Every caller may send it. */
 const QUERY = '{ caller { username } }';
 
-/** Starts it, and puts the settings in force that name it. @returns its address. */
+/** Starts the API, and applies settings that name it. @returns its URL */
 export async function nameWarehouseApi({ service, issuer, clients }: Seeded): Promise<string> {
   const { id: clientId, secret: clientSecret = '' } = clients.resourceServer;
   const introspector = createIntrospector({ issuer, clientId, clientSecret });

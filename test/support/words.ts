@@ -1,4 +1,4 @@
-/** Lists of values that hold no space, in few lines. */
+/** Writes lists of values that contain no spaces in few lines. */
 
-/** The words of a text, whatever white space is between them. */
+/** Splits a text at any white space. */
 export const wordsOf = (text: string): readonly string[] => text.trim().split(/\s+/);
