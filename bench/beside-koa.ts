@@ -20,7 +20,6 @@ const WARM_UP_ROUNDS = 3;
 /** How often `load` is called. */
 export const PARTS = WARM_UP_ROUNDS + ROUNDS;
 
-/** @param load sends requests to the service for a while */
 export async function besideKoa(
   koa: StartedProgram,
   service: Pick<StartedProgram, 'pid'>,

@@ -13,7 +13,6 @@ const DAY_MS = 86_400_000;
 
 export interface AddressToCheck {
   readonly issuer: string;
-  /** Where to connect instead of to the issuer. */
   readonly address: string | undefined;
   readonly signal: AbortSignal;
 }

@@ -3,9 +3,7 @@ import { ok, problem, type Verdict } from './findings.ts';
 import type { DoctorAnswer, Send } from './requests.ts';
 
 export interface DoctorPage extends DoctorAnswer {
-  /** The requested path. */
   readonly path: string;
-  /** Where a redirect leads. */
   readonly location: URL | undefined;
 }
 
@@ -122,7 +120,7 @@ function cookieOf(line: string, requestPath: string): SeenCookie {
     rest.map(split).map(([attributeName, text]) => [attributeName.toLowerCase(), text]),
   );
   const [name, value] = split(pair);
-  // RFC 6265 §5.1.4: the default is the directory of the request's path.
+  // RFC 6265 §5.1.4: the default Path is the directory of the request's path.
   const folder = requestPath.slice(0, requestPath.lastIndexOf('/')) || '/';
   return { name, value, attributes, path: attributes.get('path') || folder };
 }

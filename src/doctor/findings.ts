@@ -40,7 +40,6 @@ export interface Findings {
   notChecked(checks: readonly string[], because: string): void;
 }
 
-/** @param say prints a finding for operators */
 export function createFindings(say: (text: string) => void): Findings {
   const all: Finding[] = [];
   return {

@@ -3,7 +3,6 @@ import { checkMailServer, createSendMail } from '../accounts/mail/mail.ts';
 import type { SettingsWithoutSecrets } from '../config/settings.ts';
 import { type Findings, ok, problem, type Verdict } from './findings.ts';
 
-/** @param testMailTo receives one mail, if given */
 export async function checkMail(
   findings: Findings,
   { mail, issuer }: Pick<SettingsWithoutSecrets, 'mail' | 'issuer'>,

@@ -1,4 +1,4 @@
-/** The doctor's comparison of the nodes: their versions, settings, Redis and file limits. */
+/** Compares nodes and doctor: versions, settings and Redis; checks the file limits of the nodes. */
 import packageFile from '../../package.json' with { type: 'json' };
 import { comparableSettings } from '../config/node-settings.ts';
 import type { SettingsWithoutSecrets } from '../config/settings.ts';

@@ -1,4 +1,4 @@
-/** The doctor's check of the token store: does Redis keep its data, its clock, revocations. */
+/** The doctor's check of the token store: Redis' durability and clock, and whether ends hold. */
 import { createActivity } from '../accounts/activity/activity.ts';
 import { createEndings } from '../authorizations/endings.ts';
 import { createRevocations } from '../authorizations/revocations.ts';
@@ -156,7 +156,7 @@ function replicationVerdict(reports: Reports): Verdict {
   );
 }
 
-/** Individually ended authorizations must be gone from it, unless an older store was restored. */
+/** Individually ended authorizations must be gone from the store, or an older one was restored. */
 export async function endingsVerdict(database: Database, store: TokenStore): Promise<Verdict> {
   const parts = { database, clock: systemClock };
   const activity = createActivity(parts);

@@ -14,7 +14,6 @@ const TOKEN = /^((?:acc_[A-Za-z0-9_-]{16})?)\.([A-Za-z0-9_-]{22})\.([A-Za-z0-9_-
 export interface FormTokens {
   /** Returns the browser's random id, kept until it is closed; sets one if the browser has none. */
   browserOf(ctx: Context): string;
-  /** Returns the value of the hidden field. */
   formToken(ctx: Context, visitor: Visitor | undefined): string;
   /** Route step after `readForm`: throws a 403 unless the form is ours and sent from our origin. */
   requireFormToken(ctx: Context, next: Next): Promise<void>;

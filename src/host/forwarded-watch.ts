@@ -1,4 +1,4 @@
-/** Detects `X-Forwarded-For` on a node that trusts none: then a proxy may not be declared. */
+/** Detects `X-Forwarded-For` on a node that trusts no proxy: one may be undeclared. */
 import type { IncomingMessage } from 'node:http';
 import { BOGUS_ADDRESS } from '../base/network-address.ts';
 

@@ -202,8 +202,8 @@ export function createDeparture() {
     ServerResponse: Answer,
 
     /**
-     * Accepts requests during the delay, then closes the port, and resolves when every request is
-     * answered. Answers end their connections (RFC 9112 §9.6), except in the second before that.
+     * Accepts requests during the delay, closes the port, and resolves when every request is answered.
+     * Answers end connections (RFC 9112 §9.6), except in the last second before the port closes.
      *
      * @param options.delayMs how long load balancers may take to notice that this node is leaving
      * @param options.onClosed called when the port is closed: new connections go to other nodes

@@ -9,7 +9,7 @@ import { addressOf, drain, listen } from './listeners.ts';
  * elsewhere, a certificate that Node does not trust), so each request gets its own loopback
  * listener, which is closed after the answer.
  *
- * @param handler returns the application, which contains the callers of this function itself
+ * @param handler called for each request: the application itself contains the senders
  */
 export function createOwnRequests(parts: {
   issuer: string;

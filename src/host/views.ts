@@ -57,7 +57,7 @@ export function createRender(parts: {
     const demand = isAsked && (await demandOn?.(ctx, visitor).catch(() => undefined));
     const frame: Frame = {
       ...(visitor && { person: visitor.account }),
-      // When the period is over, the page itself says so, and what to do.
+      // When the grace period is over, the page itself says so, and what to do.
       ...(demand &&
         !demand.isOver && { demand: { until: momentOf(demand.until), href: STRONGER } }),
       get formToken() {

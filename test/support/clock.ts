@@ -2,7 +2,6 @@
 import type { Clock } from '../../src/base/clock.ts';
 
 export interface TestClock {
-  /** The clock to pass to the parts of the service. */
   readonly clock: Clock;
   advance(seconds: number): void;
   set(time: Date): void;

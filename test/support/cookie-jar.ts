@@ -44,7 +44,7 @@ function parse(line: string, requestPath: string): { cookie: Cookie; isEnded: bo
   const equals = pair.indexOf('=');
   const expires = attribute('expires');
   const maxAge = attribute('max-age');
-  // RFC 6265 §5.1.4: the default is the directory of the request's path.
+  // RFC 6265 §5.1.4: the default Path is the directory of the request's path.
   const folder = requestPath.slice(0, requestPath.lastIndexOf('/')) || '/';
   return {
     cookie: {

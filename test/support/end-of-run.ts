@@ -20,7 +20,6 @@ export function atEndOfRun(ending: Ending): void {
 
 export const endFile = (): Promise<void> => runAll(endingsOfFile);
 
-/** Closes everything now. */
 export async function endRun(): Promise<void> {
   await runAll(endingsOfFile);
   await runAll(endingsOfRun);

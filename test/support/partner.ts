@@ -4,7 +4,6 @@ import { freePort } from './programs.ts';
 
 export interface Partner {
   readonly origin: string;
-  /** The redirect URI to register with the client. */
   readonly redirectUri: string;
   /** The redirects that arrived at `redirectUri`, oldest first. */
   readonly received: readonly URL[];

@@ -42,7 +42,6 @@ export interface Person {
     decision?: 'approve' | 'deny',
   ): Promise<URL>;
   readonly cookieNames: readonly string[];
-  /** The `Cookie` header of a request to `path`. */
   cookieHeader(path: string): string;
 }
 

@@ -8,7 +8,6 @@ export interface RawRequest {
    * (alternating names and values, without a body) may contain a name twice.
    */
   readonly headers?: Readonly<Record<string, string>> | readonly string[];
-  /** Sent as a form. */
   readonly form?: Readonly<Record<string, string>>;
   /** The local address to connect from, such as 127.0.0.2. */
   readonly from?: string;

@@ -5,7 +5,6 @@ import { findProgram, postgresFolders, runsAsRoot } from './programs.ts';
 export interface Requirement {
   /** Where the program is; undefined when this machine lacks it. */
   readonly program: string | undefined;
-  /** What to install. */
   readonly remedy: string;
 }
 

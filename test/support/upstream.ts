@@ -37,14 +37,12 @@ export interface Lie {
 
 export interface Upstream {
   readonly issuer: string;
-  /** Returns settings of the service for this provider. */
   settings(changes?: Partial<SignInProvider>): SignInProvider;
   /** Every browser that arrives is signed in as this user. */
   account: UpstreamAccount;
   lie: Lie;
   /** `hung`: accepts requests and answers none. `broken`: answers 500. */
   state: 'up' | 'hung' | 'broken';
-  /** The user cancels the sign-in. */
   isCancelling: boolean;
   /** Changes the answers of paths. */
   readonly changes: Map<string, (ctx: Context) => void>;

@@ -16,7 +16,6 @@ import {
 } from './outcome.ts';
 import { registerState, type WatchedState } from './state.ts';
 
-/** The answer to a scrape. */
 export interface MetricsText {
   readonly contentType: string;
   readonly text: string;

@@ -1,4 +1,4 @@
-/** Counters of outcomes: tokens, sign-ins, mail, background jobs; and of reloads the last one. */
+/** Counters of outcomes: tokens, sign-ins, mail, background jobs; gauges of the last reload. */
 import { Counter, Gauge, type Registry } from 'prom-client';
 import type { SignInOutcomes } from '../../pages/sign-in/browser-sign-ins.ts';
 import type { PasskeyOutcomes } from '../../pages/sign-in/passkeys.ts';

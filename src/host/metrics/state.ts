@@ -7,7 +7,7 @@ export interface WatchedState {
   readonly stores: () => Promise<StoreStates>;
   /** The connections of the PostgreSQL pool. */
   readonly connections: () => { used: number; idle: number; waiting: number };
-  /** Whether this process receives the changes of other nodes. */
+  /** True while this process receives the change feed. */
   readonly isFeedLive: () => boolean;
   /** Undefined if there never was one. */
   readonly lastImport: () => Promise<ImportOutcome | undefined>;
