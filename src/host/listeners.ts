@@ -202,7 +202,7 @@ export function createDeparture() {
     ServerResponse: Answer,
 
     /**
-     * Accepts requests during the delay, closes the port, and resolves when every request is answered.
+     * Accepts requests during the delay, closes the port, and resolves when every one is answered.
      * Answers end connections (RFC 9112 §9.6), except in the last second before the port closes.
      *
      * @param options.delayMs how long load balancers may take to notice that this node is leaving
