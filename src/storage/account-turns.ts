@@ -1,15 +1,15 @@
-/** One account's changes run one after the other, so that they never hold more than one connection. */
+/** Runs the changes of an account one after the other, so that they use at most one connection. */
 import { AccountBusy } from '../base/refusal.ts';
 import type { Database, InTurn, Queries } from './queries.ts';
 import { StorageUnavailable } from './storage-unavailable.ts';
 
-/** Requests of one account that wait, in addition to the one under way. */
+/** Maximum number of requests of one account that wait, in addition to the one that runs. */
 const MAX_WAITING = 10;
 
 type Waiting = PromiseWithResolvers<void>;
 
 export function createAccountTurns(): InTurn {
-  /** The requests that wait, in order, for each account with work under way. */
+  /** The waiting requests, in order, of each account with running work. */
   const queues = new Map<string, Waiting[]>();
 
   return async (accountId, work) => {
@@ -26,7 +26,7 @@ export function createAccountTurns(): InTurn {
     try {
       return await work();
     } catch (error) {
-      // The others would run into the same time limit one by one, and answer much too late.
+      // Reject the others: they would reach the same timeout one by one, and answer far too late.
       if (error instanceof StorageUnavailable) for (const one of queue.splice(0)) one.reject(error);
       throw error;
     } finally {
@@ -37,14 +37,14 @@ export function createAccountTurns(): InTurn {
   };
 }
 
-/** A transaction in the account's turn: the connection is taken when the turn has come. */
+/** Runs a transaction in the account's turn, so it takes no connection while it waits. */
 export const transactionOf = <Result>(
   database: Database,
   accountId: string | undefined,
   work: (tx: Queries) => Promise<Result>,
 ): Promise<Result> => database.inTurn(accountId, () => database.transaction(work));
 
-/** Like `transactionOf`, and other nodes wait as well: the account's row is locked first. */
+/** Like `transactionOf`, but locks the account's row first, so that other nodes wait as well. */
 export const lockedTransactionOf = <Result>(
   database: Database,
   accountId: string,
@@ -55,7 +55,7 @@ export const lockedTransactionOf = <Result>(
     return work(tx);
   });
 
-/** Locks the account's row until the transaction ends. Call it in the account's turn only. */
+/** Locks the account's row until the transaction ends. Call it only in the account's turn. */
 export async function lockAccount(tx: Queries, accountId: string): Promise<void> {
   await tx.query('SELECT FROM accounts WHERE id = $1 FOR NO KEY UPDATE', [accountId]);
 }

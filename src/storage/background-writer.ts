@@ -1,11 +1,11 @@
-/** Writes in the background what requests leave behind: a moment later, and many entries at once. */
+/** Writes entries of requests to the database in the background, many at once. */
 import { outsideRequests } from '../base/current-request.ts';
 
 /**
- * @param pauseMs from the first entry that waits to the write that takes all of them.
- * @param maxWaiting entries beyond that are dropped until the next write.
- * @param keyOf entries with the same key are one, and the later one is written; without it, each is.
- * @param write never rejects. Returns the entries to try again after the next pause; the others are
+ * @param pauseMs time from the first waiting entry to the write of all waiting entries.
+ * @param maxWaiting further entries are dropped until the next write.
+ * @param keyOf of entries with the same key only the latest is written; without `keyOf`, all are.
+ * @param write must not reject. Returns the entries to retry after the next pause; the others are
  *   written, or lost.
  */
 export function createBackgroundWriter<Entry extends object>({
@@ -42,7 +42,7 @@ export function createBackgroundWriter<Entry extends object>({
     }
   }
 
-  // One write after the other, so that each finds what the one before it wrote.
+  // Run one write after the other, so that each finds what the previous one wrote.
   let work = Promise.resolve();
   function flush(): Promise<void> {
     work = work.then(writeWaiting);
@@ -50,15 +50,15 @@ export function createBackgroundWriter<Entry extends object>({
   }
 
   return {
-    /** For callers that can spare the work of making an entry that would be dropped. */
+    /** Check it first if an entry is costly to make: it would be dropped. */
     isFull,
 
-    /** Does nothing else than to remember the entry, so requests may call it. */
+    /** Only stores the entry in memory, so requests may call it. */
     add: (entry: Entry): void => put(keyOf(entry), entry),
 
     flush,
 
-    /** Writes what waits, and tries none of it again by itself. */
+    /** Writes all waiting entries; those that fail are not retried. */
     async close(): Promise<void> {
       await flush();
       clearTimeout(timer);

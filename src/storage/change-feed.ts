@@ -1,4 +1,4 @@
-/** What changed in the database, told to every node, so that what a node remembers is never stale. */
+/** Announces changes of the database to every node, so that the caches of nodes are never stale. */
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import type { OpenDatabase } from './database.ts';
@@ -6,66 +6,67 @@ import type { Listen } from './embedded/server.ts';
 import { createEchoes } from './notification-echoes.ts';
 import type { Queries } from './queries.ts';
 
-/** `everything` is said where something may have changed untold. */
+/** `everything` is announced if changes may have been missed. */
 export type ChangeTopic =
   | 'clients'
   | 'accounts'
   | 'access'
   | 'api-keys'
   | 'connections'
-  /** By client. */
+  /** The organizations that block a client, by client id. */
   | 'bars'
-  /** Told by who ends one, for it ends in the token store. */
+  /** Announced by the code that ends one: the token store has no triggers. */
   | 'authorizations'
-  /** By public ids, for resource servers. */
+  /** The public ids of API keys, for resource servers. */
   | 'api-key-ids'
   | 'organizations'
-  /** By the replication id of a Redis on which the ends are about to be repeated. */
+  /** The replication id of a Redis on which the revocations are about to be repeated. */
   | 'redis-masters'
   | 'everything';
 
 /**
- * @param key what changed: the id of an account or a client, of whom the access is; the hash of an
- *   API key, or its id; account and client of a connection, with a space between. Empty for `everything`.
+ * @param key what changed: the id of an account or a client (also if its access changed); the hash
+ *   or the id of an API key; account and client of a connection, with a space between. Empty for
+ *   `everything`.
  */
 type ChangeListener = (topic: ChangeTopic, key: string) => void;
 
 /**
  * PostgreSQL's NOTIFY as events.
  *
- * While `isLive` is false nobody tells of changes (a lost connection, an operator command): a cache
- * must then ask the database every time.
+ * While `isLive` is false no changes are announced (a lost connection, an operator command): caches
+ * must then query the database every time.
  */
 export interface ChangeFeed {
-  /** True if all changes have been heard that were committed before the last 950 milliseconds. */
+  /** True if all changes that were committed more than 950 milliseconds ago have been received. */
   readonly isLive: boolean;
-  /** Calls `listener` after each committed change, of this node too. */
+  /** Calls `listener` after each committed change, also of this node. */
   onChange(listener: ChangeListener): void;
-  /** Calls `listener` with each text of `messageEveryNode`. Some are lost while the feed is not live. */
+  /** Calls `listener` with each text of `messageEveryNode`; some are lost while it is not live. */
   onMessage(listener: (text: string) => void): void;
-  /** Says this on this node, for whoever answers a request sooner than the database tells of it. */
+  /** Announces a change on this node, which may answer before the database announces it. */
   tell(topic: ChangeTopic, key: string): void;
-  /** Says `everything`, for an operator who knows of a change that nobody told. */
+  /** Announces `everything`, for an operator who knows of a change that was not announced. */
   forgetEverything(): void;
   close(): Promise<void>;
 }
 
-/** Of the triggers of migration 0024. Nodes of before it listen to `gatehouse_changes`. */
+/** Used by the triggers of migration 0024. Older nodes listen to `gatehouse_changes`. */
 const CHANNEL = 'gatehouse_named_changes';
-/** Apart, because whoever hears of a change forgets something. */
+/** A channel of its own, because each announced change clears cached values. */
 const MESSAGES = 'gatehouse_messages';
-/** Milliseconds from the start of a round trip on the listening connection to the start of the next. */
-const ROUND_TRIP_INTERVAL = 250;
-/** Milliseconds. Whatever keeps a round trip longer than this keeps notifications, too. */
-const MAX_ROUND_TRIP = 700;
-const CONNECT_LIMIT = 1_000;
-const RETRY_PAUSE = 500;
+/** From the start of a round trip on the listening connection to the start of the next. */
+const ROUND_TRIP_INTERVAL_MS = 250;
+/** Whatever delays a round trip longer than this also delays notifications. */
+const MAX_ROUND_TRIP_MS = 700;
+const CONNECT_TIMEOUT_MS = 1_000;
+const RETRY_PAUSE_MS = 500;
 
 /**
  * Returns an SQL expression, to be used in a larger statement, that notifies every node when the
  * transaction commits.
  *
- * @param use adds a parameter to the statement and answers its name.
+ * @param use adds a parameter to the statement and returns its name.
  */
 export const tellingOf = (
   topic: ChangeTopic,
@@ -73,7 +74,7 @@ export const tellingOf = (
   use: (value: string) => string,
 ): string => `pg_notify('${CHANNEL}', ${use(`${topic} ${key}`)})`;
 
-/** Tells every node, once the transaction is committed, what no trigger of the database knows. */
+/** Announces a change that no trigger sees to every node, once the transaction is committed. */
 export const tellEveryNode = (
   queries: Queries,
   topic: ChangeTopic,
@@ -85,11 +86,11 @@ export const tellEveryNode = (
     keys,
   ]);
 
-/** What is shown while it happens, and not kept. @param text at most 7,999 bytes, without NUL. */
+/** Sends every node a text that is not stored. @param text at most 7,999 bytes, without NUL. */
 export const messageEveryNode = (queries: Queries, text: string): Promise<unknown> =>
   queries.query('SELECT pg_notify($1, $2)', [MESSAGES, text]);
 
-/** The feed of an operator command, which is over before anything changes: never live. */
+/** The feed of an operator command, which ends before anything changes: never live. */
 export const silentChangeFeed: ChangeFeed = {
   isLive: false,
   onChange: () => {},
@@ -100,7 +101,7 @@ export const silentChangeFeed: ChangeFeed = {
 };
 
 /**
- * Listens until closed, on a connection of its own unless the database is in this process.
+ * Listens until closed, on its own connection unless the database is in this process.
  *
  * @param patience multiplies how long a round trip may take, for tests on a busy machine.
  */
@@ -109,7 +110,7 @@ export async function listenForChanges(database: OpenDatabase, patience = 1): Pr
   return database.listen ? listenHere(database.listen) : silentChangeFeed;
 }
 
-/** Nothing can be missed: who changes something is answered after it was told. */
+/** Misses nothing: a change is announced here before its statement is answered. */
 async function listenHere(listen: Listen): Promise<ChangeFeed> {
   const { hear, receive, ...listeners } = createListeners();
   let isLive = true;
@@ -126,35 +127,35 @@ async function listenHere(listen: Listen): Promise<ChangeFeed> {
   };
 }
 
-/** Keeps its connection, or comes back. Resolves after the first attempt, however that went. */
+/** Reconnects whenever the connection fails. Resolves after the first attempt, failed or not. */
 async function listenOnConnection(database: OpenDatabase, patience: number): Promise<ChangeFeed> {
   const { hear, receive, ...listeners } = createListeners();
   const { forgetEverything } = listeners;
-  const maxRoundTrip = MAX_ROUND_TRIP * patience;
-  const maxDelay = ROUND_TRIP_INTERVAL + maxRoundTrip;
+  const maxRoundTrip = MAX_ROUND_TRIP_MS * patience;
+  const maxDelay = ROUND_TRIP_INTERVAL_MS + maxRoundTrip;
   const closing = new AbortController();
   /**
-   * In the time of `performance.now()`. A time and no flag, because a process that was stalled may
-   * work on a request before the first timer fires.
+   * By the clock of `performance.now()`. A time and not a flag, because a process that was stalled
+   * may handle a request before the first timer fires.
    */
   let liveUntil = Number.NEGATIVE_INFINITY;
 
-  /** Listens until the connection fails; says so by rejecting. */
+  /** Listens until the connection fails, then rejects. */
   async function listenOnce(onReady: () => void): Promise<void> {
     const client = new pg.Client({
       ...database.connection,
       application_name: 'gatehouse changes',
-      connectionTimeoutMillis: CONNECT_LIMIT * patience,
+      connectionTimeoutMillis: CONNECT_TIMEOUT_MS * patience,
       query_timeout: maxRoundTrip,
     });
     const echoes = createEchoes(database);
     const over = new AbortController();
 
-    /** @returns when it began, in the time of `performance.now()`. */
+    /** Returns when it began, by the clock of `performance.now()`. */
     async function makeRoundTrip(): Promise<number> {
       const sentAt = performance.now();
       const sentEchoes = echoes.sent;
-      // PostgreSQL passes on all notifications that were committed before, and then answers.
+      // PostgreSQL first delivers all notifications that were committed before, then answers.
       await client.query('SELECT 1');
       if (echoes.heard < sentEchoes) throw new Error('notifications do not arrive');
       // After a stall the answer may be read before the time limit is checked.
@@ -177,13 +178,13 @@ async function listenOnConnection(database: OpenDatabase, patience: number): Pro
       await client.query(`LISTEN ${CHANNEL}; LISTEN ${MESSAGES}; LISTEN ${echoes.channel}`);
       await echoes.send();
       let sentAt = await makeRoundTrip();
-      // Whatever changed while nobody listened is unknown: forget first, then trust the feed.
+      // Changes may have been missed before: clear all caches first, then trust the feed.
       forgetEverything();
       liveUntil = sentAt + maxDelay;
       void echoes.repeat(over.signal);
       onReady();
       for (;;) {
-        const pause = Math.max(0, sentAt + ROUND_TRIP_INTERVAL - performance.now());
+        const pause = Math.max(0, sentAt + ROUND_TRIP_INTERVAL_MS - performance.now());
         await Promise.race([delay(pause, undefined, { signal: closing.signal }), lost]);
         if (performance.now() > liveUntil) throw new Error('this process was stalled');
         sentAt = await makeRoundTrip();
@@ -201,7 +202,7 @@ async function listenOnConnection(database: OpenDatabase, patience: number): Pro
     while (!closing.signal.aborted) {
       await listenOnce(onReady).catch(() => {});
       onReady();
-      await delay(RETRY_PAUSE, undefined, { signal: closing.signal }).catch(() => {});
+      await delay(RETRY_PAUSE_MS, undefined, { signal: closing.signal }).catch(() => {});
     }
   }
 
@@ -227,7 +228,7 @@ function createListeners() {
   function hear(payload: string): void {
     const [topic = '', ...names] = payload.split(' ');
     const key = names.join(' ');
-    // For nodes of before: whose access it is, and which owner has another name, is told beside it.
+    // For older nodes only: other announcements name whose access changed, or the renamed owner.
     if (key === '' && topic !== 'everything') return;
     for (const listener of listeners) listener(topic as ChangeTopic, key);
   }

@@ -1,27 +1,26 @@
-/** Deletes what has expired, in small batches, beside the service's work. */
+/** Deletes expired data in the background, in small batches. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { Clock } from '../base/clock.ts';
 import type { Queries } from './queries.ts';
 
 const BATCH = 1_000;
-/** Milliseconds between two rounds, and between two batches of one round. */
-const PAUSE = 60_000;
-const BREATH = 50;
+const ROUND_PAUSE_MS = 60_000;
+const BATCH_PAUSE_MS = 50;
 
-/** Deletes at most `limit` expired things and answers how many it were. */
+/** Deletes at most `limit` expired things and returns how many it deleted. */
 export type CleaningJob = (limit: number) => Promise<number>;
 
-/** A table whose rows expire. The names become part of a statement, so none may come from input. */
+/** A table whose rows expire. The names become part of a statement: never take them from input. */
 interface ExpiringTable {
   readonly table: string;
-  /** Compared with the time until which rows are deleted; has an index. */
+  /** Rows are deleted up to a time in this column. It must have an index. */
   readonly column: string;
 }
 
 /**
- * Deletes at most `limit` rows of these tables in which `column` is not after `until`. A row that
- * another transaction holds is left to a later call, so that two nodes never wait for each other.
+ * Deletes at most `limit` rows of these tables in which `column` is not after `until`. Leaves rows
+ * that another transaction has locked to a later call, so that two nodes never wait for each other.
  *
  * @param until a number if the columns are numbers.
  * @returns how many rows were deleted.
@@ -60,9 +59,9 @@ interface CleaningOutcomes {
   cleaningFailed(job: string): void;
 }
 
-/** Begins at once and goes on until stopped. A failed round is logged, and the next one tries again. */
+/** Starts now and repeats until stopped. Logs a failed job; the next round tries it again. */
 export function startCleaning(parts: {
-  /** By what each of them removes. */
+  /** The keys say what each job removes. */
   jobs: Readonly<Record<string, CleaningJob>>;
   log: Logger;
   outcomes: CleaningOutcomes;
@@ -76,7 +75,7 @@ export function startCleaning(parts: {
       const removed = await job(BATCH);
       outcomes.cleaned(name, removed);
       if (removed < BATCH) return;
-      await delay(BREATH, undefined, { signal });
+      await delay(BATCH_PAUSE_MS, undefined, { signal });
     }
   }
 
@@ -93,13 +92,13 @@ export function startCleaning(parts: {
   async function run(): Promise<void> {
     while (!signal.aborted) {
       await round();
-      await delay(PAUSE, undefined, { signal, ref: false }).catch(() => {});
+      await delay(ROUND_PAUSE_MS, undefined, { signal, ref: false }).catch(() => {});
     }
   }
 
   const done = run();
   return {
-    /** Does every job once more now, whatever the pause says. */
+    /** Runs every job now, without waiting for the next round. */
     round,
     async stop() {
       stopping.abort();

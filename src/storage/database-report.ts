@@ -1,4 +1,4 @@
-/** What an operator wants to know of PostgreSQL: how fast it answers, its clock, and NOTIFY. */
+/** Reports the state of PostgreSQL to operators: how fast it answers, its clock, and NOTIFY. */
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import type { Clock } from '../base/clock.ts';
@@ -7,32 +7,32 @@ import type { OpenDatabase } from './database.ts';
 
 export interface DatabaseReport {
   readonly version: string;
-  /** Of a simple query, the fastest of a few. */
+  /** Duration of a simple query, the fastest of a few. */
   readonly milliseconds: number;
-  /** How far its clock is ahead of ours; negative where it is behind. */
+  /** Negative if the clock of PostgreSQL is behind the clock of this machine. */
   readonly clockAheadMs: number;
 }
 
 const ATTEMPTS = 5;
 const CHANNEL = 'gatehouse_doctor';
-/** Milliseconds. Much longer than a notification takes. */
-const NOTIFICATION_LIMIT = 2_000;
+/** Much longer than a notification takes. */
+const NOTIFY_TIMEOUT_MS = 2_000;
 
 /** @throws StorageUnavailable */
 export async function reportDatabase(database: OpenDatabase, clock: Clock) {
   const samples: DatabaseReport[] = [];
   for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
-    const asked = performance.now();
-    const ours = clock();
+    const startedAt = performance.now();
+    const ourTime = clock();
     const [row] = await database.query<{ version: string; now: string }>(
       `SELECT current_setting('server_version') AS version,
         (extract(epoch FROM clock_timestamp()) * 1000)::text AS now`,
     );
-    const milliseconds = performance.now() - asked;
+    const milliseconds = performance.now() - startedAt;
     samples.push({
       version: row?.version ?? '',
       milliseconds,
-      clockAheadMs: Number(row?.now) - ours - milliseconds / 2,
+      clockAheadMs: Number(row?.now) - ourTime - milliseconds / 2,
     });
   }
   samples.sort((a, b) => a.milliseconds - b.milliseconds);
@@ -40,10 +40,10 @@ export async function reportDatabase(database: OpenDatabase, clock: Clock) {
 }
 
 /**
- * Listens on one connection and notifies on another, as the nodes do to tell each other of changes.
+ * Listens on one connection and notifies on another, as nodes do to announce changes.
  *
- * @returns the milliseconds it took, or undefined when nothing came: a pooler that gives each
- *   transaction another connection loses it.
+ * @returns the milliseconds until the notification arrived; undefined if it did not: a pooler that
+ *   gives each transaction another connection loses notifications.
  */
 export async function notificationMilliseconds(
   database: OpenDatabase,
@@ -51,8 +51,8 @@ export async function notificationMilliseconds(
   const client = new pg.Client({
     ...database.connection,
     application_name: 'gatehouse doctor',
-    connectionTimeoutMillis: NOTIFICATION_LIMIT,
-    query_timeout: NOTIFICATION_LIMIT,
+    connectionTimeoutMillis: NOTIFY_TIMEOUT_MS,
+    query_timeout: NOTIFY_TIMEOUT_MS,
   });
   client.on('error', () => {});
   const word = randomId('', 16);
@@ -62,10 +62,10 @@ export async function notificationMilliseconds(
   try {
     await client.connect();
     await client.query(`LISTEN ${CHANNEL}`);
-    const asked = performance.now();
+    const startedAt = performance.now();
     await database.query('SELECT pg_notify($1, $2)', [CHANNEL, word]);
-    const outcome = await Promise.race([heard, delay(NOTIFICATION_LIMIT, false, { ref: false })]);
-    return outcome ? performance.now() - asked : undefined;
+    const outcome = await Promise.race([heard, delay(NOTIFY_TIMEOUT_MS, false, { ref: false })]);
+    return outcome ? performance.now() - startedAt : undefined;
   } catch {
     return undefined;
   } finally {

@@ -1,4 +1,4 @@
-/** The one way to PostgreSQL: a `pg` pool, on a real server or on the embedded one. */
+/** The only access to PostgreSQL: a `pg` pool, on a real server or on the embedded one. */
 import pg from 'pg';
 import { createAccountTurns } from './account-turns.ts';
 import { type EmbeddedPostgres, type Sharing, serveEmbeddedPostgres } from './embedded/postgres.ts';
@@ -7,33 +7,33 @@ import type { Database, Queries } from './queries.ts';
 import { StorageUnavailable } from './storage-unavailable.ts';
 
 /**
- * Limits of one call, in milliseconds. A request may need a connection and then an answer, and
- * must end within 2 s when the server is dead or hangs.
+ * Timeouts of one call. A request may need a connection and then an answer, and must end within 2 s
+ * if the server is dead or hangs.
  */
-const CONNECT_LIMIT = 700;
-const QUERY_LIMIT = 900;
+const CONNECT_TIMEOUT_MS = 700;
+const QUERY_TIMEOUT_MS = 900;
 
 /** Without a database URL the embedded server in the data directory is used. */
 export interface DatabaseOptions {
   readonly databaseUrl?: string | undefined;
   readonly dataDirectory: string;
-  /** `own` for the service, `share` for a command that may run beside it. */
+  /** `own` for the service, `share` for a command that may run at the same time. */
   readonly sharing?: Sharing;
   readonly databaseConnections?: number;
-  /** Multiplies the limits of a call, where nobody waits for an answer within 2 s. */
+  /** Multiplies the timeouts of a call, if no request has to be answered within 2 s. */
   readonly patience?: number;
 }
 
 export interface OpenDatabase extends Database {
   /**
-   * Has the server keep something: one that is read-only, or has no room left, does not answer.
+   * Writes to the database, so it fails if the server is read-only or has no disk space left.
    *
-   * @returns milliseconds since the epoch, as its clock says.
+   * @returns the server's clock, in milliseconds since the epoch.
    */
   ping(): Promise<number>;
   /** How to reach this server with a connection outside the pool (migrations, LISTEN). */
   readonly connection: pg.ClientConfig;
-  /** Hears of NOTIFY without a connection, where this process itself serves the database. */
+  /** Receives NOTIFY without a connection; undefined unless this process serves the database. */
   readonly listen: Listen | undefined;
   /** Connections of the pool, and the queries that wait for one. */
   connections(): { readonly used: number; readonly idle: number; readonly waiting: number };
@@ -42,7 +42,7 @@ export interface OpenDatabase extends Database {
 /**
  * Opens the pool. A real server is not contacted before the first query.
  *
- * @throws EmbeddedPostgresInUse when another process keeps the data directory and `own` was asked.
+ * @throws EmbeddedPostgresInUse if `sharing` is `own` and another process has the data directory.
  */
 export async function openDatabase(options: DatabaseOptions): Promise<OpenDatabase> {
   const embedded =
@@ -53,18 +53,18 @@ export async function openDatabase(options: DatabaseOptions): Promise<OpenDataba
     ? { host: embedded.socketDirectory, database: 'postgres', user: 'postgres' }
     : { connectionString: options.databaseUrl };
   const { patience = 1 } = options;
-  const limit = QUERY_LIMIT * patience;
+  const limit = QUERY_TIMEOUT_MS * patience;
   const pool = new pg.Pool({
     ...connection,
     application_name: 'gatehouse',
     max: options.databaseConnections ?? 10,
-    connectionTimeoutMillis: CONNECT_LIMIT * patience,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS * patience,
     query_timeout: limit,
-    // The server must give up as well: a statement whose client left would keep its locks.
+    // The server must give up, too: a statement whose client has left would keep its locks.
     ...(embedded ? {} : { statement_timeout: limit, lock_timeout: limit }),
     keepAlive: true,
   });
-  // An idle connection that the server ends is an event of the pool; unheard it ends the process.
+  // If the server ends an idle connection, the pool emits `error`; unhandled it ends the process.
   pool.on('error', ignore);
   return poolDatabase(pool, connection, embedded);
 }
@@ -81,7 +81,7 @@ function poolDatabase(
     embedded: embedded !== undefined,
     listen: embedded?.listen,
     inTurn: createAccountTurns(),
-    // Connections of the embedded server share one session: nothing has a name there.
+    // Connections of the embedded server share one session: statements cannot have names there.
     query: (text, values, name) => run(pool, text, values, embedded ? undefined : name),
 
     async ping() {
@@ -100,7 +100,7 @@ function poolDatabase(
 
     async transaction(work) {
       const client = await pool.connect().catch(throwUnavailable);
-      // Lost between two statements: the next one reports it; unheard it would end the process.
+      // A lost connection fails the next statement; its unhandled event would end the process.
       client.on('error', ignore);
       let failure: Error | undefined;
       try {
@@ -108,7 +108,7 @@ function poolDatabase(
         await tx.query('BEGIN');
         const result = await work(tx);
         const { command } = await send(client, 'COMMIT');
-        // So it answers where a statement failed and `work` went on: nothing was kept.
+        // The reply of the server if a statement failed and `work` went on: nothing was committed.
         if (command === 'ROLLBACK') throw new Error('a statement of the transaction had failed');
         return result;
       } catch (error) {
@@ -117,7 +117,7 @@ function poolDatabase(
         throw error;
       } finally {
         client.off('error', ignore);
-        // A connection in an unknown state is not given back: release(error) closes it.
+        // release(error) closes a connection in an unknown state instead of reusing it.
         client.release(failure);
       }
     },
@@ -156,14 +156,14 @@ function throwUnavailable(error: unknown): never {
 }
 
 /**
- * SQLSTATE classes of a server that cannot serve us now: connection, who we are, which database,
- * resources, intervention.
+ * SQLSTATEs of a server that cannot serve us now: connection, authentication, unknown database,
+ * resources, operator intervention, system error, read-only, lock timeout.
  */
 const UNAVAILABLE_STATES = /^(08|28|3D000|53|57|58|25006|55P03)/;
 
 function unavailable(error: unknown): StorageUnavailable | undefined {
   if (error instanceof StorageUnavailable) return error;
-  // A pg.DatabaseError without such a state is a fault of ours; no SQLSTATE at all is the network.
+  // A pg.DatabaseError with another state is our own bug; an error without SQLSTATE is the network.
   if (error instanceof pg.DatabaseError && !UNAVAILABLE_STATES.test(error.code ?? '')) {
     return undefined;
   }

@@ -1,10 +1,10 @@
-/** Since when each key is in use, and the heartbeat of a node: keys by fingerprint, never a key. */
+/** Records when each key was in use (by fingerprint, never the key), and the node's heartbeat. */
 import { createHash } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { Clock } from '../base/clock.ts';
 import {
-  HEARTBEAT,
+  HEARTBEAT_MS,
   type NodeDescription,
   removeForgottenNodes,
   removeNode,
@@ -14,13 +14,13 @@ import type { Database, Queries } from './queries.ts';
 
 export type KeyKind = 'cookie' | 'token';
 
-/** The current key first, older ones still accepted. */
+/** The current key comes first; the older ones are still accepted. */
 export interface Keys {
   readonly cookieKeys: readonly string[];
   readonly tokenKeys: readonly string[];
 }
 
-/** What the nodes saw of one key; the times of "current" are null for one that never signed. */
+/** When nodes had a key. The times as the current key are null for a key that never signed. */
 export interface KeySighting {
   readonly kind: KeyKind;
   readonly fingerprint: string;
@@ -30,20 +30,20 @@ export interface KeySighting {
   readonly lastCurrentAt: Date | null;
 }
 
-/** Heartbeats between two notes of the keys: once a minute. */
-const HEARTBEATS_PER_NOTE = 6;
+/** Keys are written once a minute. */
+const HEARTBEATS_PER_KEY_WRITE = 6;
 
-/** Eight hexadecimal characters: enough to tell two keys apart, and nothing to find a key with. */
+/** Eight hexadecimal characters: enough to tell keys apart, useless for recovering one. */
 export const keyFingerprint = (key: string): string =>
   createHash('sha256').update(`gatehouse-key:${key}`).digest('hex').slice(0, 8);
 
 /**
- * Writes the keys and the row of this node at once, so that it fails where the database does; then
- * the row every ten seconds, and the keys each minute, so that the end of a key's use is known.
+ * Writes the keys and the row of this node now, and rejects if that fails. Then writes the row
+ * every ten seconds, and the keys every minute, so that the end of a key's use is known.
  *
  * @param node its name, the same at every start: `host:port`.
- * @param keysInUse asked at each write.
- * @param describe asked at each write; absent only in tests.
+ * @param keysInUse called at each write.
+ * @param describe called at each write; absent only in tests.
  */
 export async function startKeySightings(parts: {
   database: Database;
@@ -66,7 +66,7 @@ export async function startKeySightings(parts: {
     const description = await describe?.();
     const [keys, now] = [fingerprints(), clock()];
     await database.transaction(async (tx) => {
-      await noteKeys(tx, keys, now);
+      await writeKeys(tx, keys, now);
       await writeNode(tx, { node, ...keys }, description, now);
       await removeForgottenNodes(tx, now);
     });
@@ -76,7 +76,7 @@ export async function startKeySightings(parts: {
     await writeNode(database, { node, ...fingerprints() }, await describe?.(), clock());
   }
 
-  /** One write after the other, so that the row holds what was described last. */
+  /** Runs one write after the other, so that the row holds the latest description. */
   let last = write();
   function enqueue(work: () => Promise<void>): Promise<void> {
     last = last
@@ -88,37 +88,37 @@ export async function startKeySightings(parts: {
   const stopping = new AbortController();
   const { signal } = stopping;
 
-  async function goOn(): Promise<void> {
+  async function keepWriting(): Promise<void> {
     for (let beats = 1; !signal.aborted; beats += 1) {
-      await delay(HEARTBEAT, undefined, { signal, ref: false }).catch(() => {});
-      if (!signal.aborted) await enqueue(beats % HEARTBEATS_PER_NOTE === 0 ? write : beat);
+      await delay(HEARTBEAT_MS, undefined, { signal, ref: false }).catch(() => {});
+      if (!signal.aborted) await enqueue(beats % HEARTBEATS_PER_KEY_WRITE === 0 ? write : beat);
     }
   }
 
   await last;
-  const done = goOn();
+  const done = keepWriting();
   return {
-    /** Writes everything now: keys or settings have changed. A failure is logged, and tried again. */
+    /** Call it when keys or settings have changed. A failure is logged; later writes retry it. */
     note: () => enqueue(write),
-    /** Writes the row of the node now: its state has changed. */
+    /** Call it when the state of the node has changed. */
     beat: () => enqueue(beat),
     async stop(): Promise<void> {
       stopping.abort();
       await done;
       await last;
-      // Left behind where the database is away: after a while it counts for nothing.
+      // If the database is unavailable the row stays, but without heartbeats it soon has no effect.
       await removeNode(database, node).catch(() => {});
     },
   };
 }
 
-async function noteKeys(tx: Queries, { cookieKeys, tokenKeys }: Keys, now: number): Promise<void> {
+async function writeKeys(tx: Queries, { cookieKeys, tokenKeys }: Keys, now: number): Promise<void> {
   const kinds: readonly [KeyKind, readonly string[]][] = [
     ['cookie', cookieKeys],
     ['token', tokenKeys],
   ];
   const seen = kinds.flatMap(([kind, fingerprints]) =>
-    // A key that is listed twice is one key, and a statement may touch a row only once.
+    // A key may be listed twice, but a statement may change a row only once.
     [...new Set(fingerprints)].map((fingerprint) => ({
       kind,
       fingerprint,
@@ -145,7 +145,7 @@ async function noteKeys(tx: Queries, { cookieKeys, tokenKeys }: Keys, now: numbe
   );
 }
 
-/** Every key that a node of this deployment ever had. */
+/** Returns every key that a node of this deployment ever had. */
 export const keySightings = (database: Queries): Promise<KeySighting[]> =>
   database.query(
     `SELECT kind, fingerprint, first_seen_at AS "firstSeenAt", last_seen_at AS "lastSeenAt",

@@ -1,24 +1,25 @@
-/** The Redis masters on which every end is known to be done, as all nodes agree on them in PostgreSQL. */
+/** The Redis masters that are known to have every revocation; PostgreSQL has the list. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { tellingOf } from './change-feed.ts';
 import type { Database } from './queries.ts';
 
-/** How far a master has come, by its own INFO. */
+/** The replication position of a master, from its INFO. */
 export interface MasterPosition {
-  /** Its replication id: another one after each restart and each failover. */
+  /** The replication id: a new one after each restart and each failover. */
   readonly id: string;
   readonly offset: number;
 }
 
 export interface KnownMasters {
-  /** The masters on which the recorded ends have been repeated. */
+  /** Returns the masters on which the recorded revocations have been repeated. */
   listReady(): Promise<readonly MasterPosition[]>;
   /**
-   * Records masters on which the ends are about to be repeated, deletes those that they replace, and
-   * tells every node. Resolves when each end that is not yet in the database knows of this.
+   * Records masters on which the revocations are about to be repeated, deletes those that they
+   * replace, and notifies every node. Resolves when every revocation that is not visible in the
+   * database yet is sure to see this change.
    *
-   * @param replaced.former the ids that they continued.
-   * @param replaced.current the ids of all masters there are: all others are replaced. Null if a
+   * @param replaced.former the replication ids that the masters continued.
+   * @param replaced.current the ids of all present masters: all others were replaced. Null if a
    *   master did not answer.
    */
   startRepeat(
@@ -28,34 +29,33 @@ export interface KnownMasters {
       readonly current: readonly string[] | null;
     },
   ): Promise<void>;
-  /** Records that the ends have been repeated on these masters. */
+  /** Records that the revocations have been repeated on these masters. */
   finishRepeat(ids: readonly string[]): Promise<void>;
-  /** Keeps the offsets, so that a master that comes back with a lower one is recognized. */
+  /** Stores the offsets, so that a master that returns with a lower one is recognized. */
   keepOffsets(masters: readonly MasterPosition[]): Promise<void>;
 }
 
-/** Milliseconds between two looks at the transactions that are waited for. */
-const PAUSE = 20;
-const WAIT_LIMIT = 10_000;
+const POLL_PAUSE_MS = 20;
+const WAIT_TIMEOUT_MS = 10_000;
 
 /**
- * Part of a statement, an expression: the ids of the masters that are ready. An end that is recorded
- * and then done on another master than these has to be done again.
+ * SQL expression: the ids of the masters that are ready. A revocation that is recorded and then
+ * done on another master than these must be repeated.
  */
 export const READY_MASTERS =
   '(SELECT coalesce(array_agg(replication_id), ARRAY[]::text[]) FROM redis_masters WHERE is_ready)';
 
 export function createKnownMasters(database: Database): KnownMasters {
   const listReady = async (): Promise<readonly MasterPosition[]> => {
-    // pg answers a bigint as text; a double holds every offset below 8 PiB.
+    // pg returns a bigint as text; a number holds every offset below 8 PiB.
     const rows = await database.query<{ id: string; offset: string }>(
       `SELECT replication_id AS id, replication_offset AS offset FROM redis_masters WHERE is_ready`,
     );
     return rows.map(({ id, offset }) => ({ id, offset: Number(offset) }));
   };
 
-  /** The transactions that may be recording an end at this moment. */
-  async function recording(): Promise<readonly string[]> {
+  /** Returns the transactions that may be recording a revocation at this moment. */
+  async function listRecording(): Promise<readonly string[]> {
     const rows = await database.query<{ transaction: string }>(
       `SELECT DISTINCT virtualtransaction AS transaction FROM pg_locks
         WHERE relation IN ('ended_authorizations'::regclass, 'ended_machine_tokens'::regclass)
@@ -87,14 +87,14 @@ export function createKnownMasters(database: Database): KnownMasters {
           SELECT ${tellingOf('redis-masters', masters[0]?.id ?? '', use)}`,
         values,
       );
-      // What was recorded before is repeated, and what is recorded from now on reads this change. In
-      // between are the statements that began before and are not committed: they must be visible first.
-      let unfinished = await recording();
-      for (let waited = 0; unfinished.length > 0; waited += PAUSE) {
-        if (waited > WAIT_LIMIT)
+      // Committed revocations will be repeated, and new ones see this change. Wait for statements
+      // that began before it and are not committed: the repeat could not see their revocations.
+      let unfinished = await listRecording();
+      for (let waited = 0; unfinished.length > 0; waited += POLL_PAUSE_MS) {
+        if (waited > WAIT_TIMEOUT_MS)
           throw new Error('a transaction that records an end does not finish');
-        await delay(PAUSE);
-        const now = await recording();
+        await delay(POLL_PAUSE_MS);
+        const now = await listRecording();
         unfinished = unfinished.filter((transaction) => now.includes(transaction));
       }
     },

@@ -1,4 +1,4 @@
-/** When a secret, an API key or a connection was last used, written in the background. */
+/** Records when a secret, an API key or a connection was last used; writes it in the background. */
 import type { Logger } from 'pino';
 import type { Clock } from '../base/clock.ts';
 import { createBackgroundWriter } from './background-writer.ts';
@@ -8,7 +8,7 @@ export interface Use {
   readonly at: Date;
 }
 
-/** Keeps when things of one kind were last used; a later time that is there already stays. */
+/** Stores when things of one kind were last used; never replaces a later time. */
 export type WriteUses = (uses: readonly Use[]) => Promise<void>;
 
 export type LastUsed<Kind extends string> = ReturnType<typeof createLastUsed<Kind>>;
@@ -19,10 +19,10 @@ interface KindUse<Kind> {
   readonly at: number;
 }
 
-/** Milliseconds: a thing is written at its first use, then at most once in this time. */
-const PRECISION = 5 * 60_000;
-/** Milliseconds from a use to the write of all that are due. */
-const PAUSE = 5_000;
+/** A thing is written at its first use, then at most once in this time. */
+const PRECISION_MS = 5 * 60_000;
+/** The time from a use to the write of all uses that are due. */
+const PAUSE_MS = 5_000;
 const BATCH = 500;
 /** The uses of further things are dropped until the next write. */
 const MAX_WAITING = 100_000;
@@ -30,10 +30,10 @@ const MAX_WAITING = 100_000;
 const keyOf = ({ kind, id }: KindUse<string>): string => `${kind} ${id}`;
 
 /**
- * Remembers uses in memory and writes them a few seconds later, in batches. What could not be written
- * is tried again.
+ * Collects uses in memory and writes them a few seconds later, in batches. Failed writes are
+ * retried.
  *
- * @param writers one per kind of thing, over its own table.
+ * @param writers one for each kind of thing, each for its own table.
  */
 export function createLastUsed<Kind extends string>({
   clock,
@@ -44,19 +44,19 @@ export function createLastUsed<Kind extends string>({
   readonly log: Pick<Logger, 'warn'>;
   readonly writers: Readonly<Record<Kind, WriteUses>>;
 }) {
-  /** When each thing was last written, for as long as that keeps it from being written again. */
+  /** When each thing was last written; entries are deleted after `PRECISION_MS`. */
   const written = new Map<string, number>();
   let isClosing = false;
 
-  /** @returns the uses that are not due yet or could not be written. */
+  /** Returns the uses that are not due yet or could not be written. */
   async function writeDue(uses: readonly KindUse<Kind>[]): Promise<readonly KindUse<Kind>[]> {
     const now = clock();
-    for (const [key, at] of written) if (now - at >= PRECISION) written.delete(key);
+    for (const [key, at] of written) if (now - at >= PRECISION_MS) written.delete(key);
     const left = new Set(uses);
     for (const [kind, write] of Object.entries<WriteUses>(writers)) {
       const ofKind = uses.filter((use) => use.kind === kind);
       const due = ofKind.filter((use) => isClosing || !written.has(keyOf(use)));
-      // In one order on every node, so that two that write the same rows do not wait for each other.
+      // Use the same order on every node: two nodes that write the same rows must not deadlock.
       due.sort((a, b) => (a.id < b.id ? -1 : 1));
       try {
         for (let start = 0; start < due.length; start += BATCH) {
@@ -75,20 +75,20 @@ export function createLastUsed<Kind extends string>({
   }
 
   const writer = createBackgroundWriter({
-    pauseMs: PAUSE,
+    pauseMs: PAUSE_MS,
     maxWaiting: MAX_WAITING,
     keyOf,
     write: writeDue,
   });
 
   return {
-    /** For the request's path: remembers the use and does nothing else. */
+    /** Only stores the use in memory, so requests may call it. */
     note(kind: Kind, id: string): void {
       if (!isClosing) writer.add({ kind, id, at: clock() });
     },
-    /** Writes what is due now. */
+    /** Writes all uses that are due now. */
     flush: writer.flush,
-    /** Writes everything that was noted, and stops. */
+    /** Writes all uses, due or not, and stops. */
     close(): Promise<void> {
       isClosing = true;
       return writer.close();

@@ -1,18 +1,18 @@
-/** The stores, timed: every operation tells how long it took and whether its store answered. */
+/** Measures each operation of the stores: how long it took, and whether the store answered. */
 import type { OpenDatabase } from './database.ts';
 import type { Queries } from './queries.ts';
 import { StorageUnavailable } from './storage-unavailable.ts';
 import type { TokenStore } from './token-store.ts';
 
-/** Told of one operation once it ended; `isAway`: the store did not answer or could not keep it. */
+/** Called at the end of an operation. `isAway`: the store did not answer or could not write. */
 type ObserveOperation = (seconds: number, isAway: boolean) => void;
 
-/** The observer of an operation, asked for once per operation. */
+/** Returns the observer for one kind of operation; called once for each kind. */
 export type ObserveStore = (operation: string) => ObserveOperation;
 
 type Operation = (...args: never[]) => Promise<unknown>;
 
-/** A token store that keeps the same promises, and tells of each of its operations. */
+/** Returns a token store that works like `store` and reports each operation to its observer. */
 export function measuredStore(store: TokenStore, observe: ObserveStore): TokenStore {
   const { close: _, isInDatabase, usesOnlyMasters, ...operations } = store;
   const measured = Object.entries<Operation>(operations).map(
@@ -22,7 +22,7 @@ export function measuredStore(store: TokenStore, observe: ObserveStore): TokenSt
   return { ...rest, ...Object.fromEntries(measured) } as unknown as TokenStore;
 }
 
-/** The database, telling of every query, those within a transaction included, and of each transaction. */
+/** Returns a database that reports each query (also within a transaction) and each transaction. */
 export function measuredDatabase(database: OpenDatabase, observe: ObserveStore): OpenDatabase {
   const query = observe('query');
   function transactionOf<Result>(work: (tx: Queries) => Promise<Result>): Promise<Result> {
@@ -36,7 +36,7 @@ export function measuredDatabase(database: OpenDatabase, observe: ObserveStore):
   };
 }
 
-/** No async function around it: the caller gets the very promise that the store gave. */
+/** Not an async function: the caller gets the same promise that the store returned. */
 function timed<Given extends Operation>(
   store: unknown,
   operation: Given,
@@ -52,6 +52,6 @@ function timed<Given extends Operation>(
     );
     return pending;
   };
-  // The same parameters and the same promise: only the types that a call may add are lost above.
+  // Parameters and promise are the same: only the type parameters of the call are lost above.
   return measured as Given;
 }

@@ -1,185 +1,187 @@
-/** What was looked up, remembered for as long as the database tells of changes. */
+/** A cache of database reads, kept correct by the change feed. */
 import type { Clock } from '../base/clock.ts';
 import type { ChangeFeed, ChangeTopic } from './change-feed.ts';
 
-const MOST_REMEMBERED = 10_000;
+const DEFAULT_MAX_SIZE = 10_000;
 /**
- * Milliseconds. Not everything that changes is told: a database that was restored from a backup
- * under running nodes says nothing.
+ * Limits how long a value can be stale, because not every change is announced: a database that is
+ * restored from a backup while the nodes are running announces nothing.
  */
-const LONGEST_REMEMBERED = 60_000;
-/** Names of what changed in many values; with more of them everything has. */
-const MOST_NAMES = 10_000;
+const MAX_AGE_MS = 60_000;
+/** With more changed names than these the whole cache is cleared. */
+const MAX_CHANGED_NAMES = 10_000;
 
-type Known = object | string | undefined;
+/** `undefined` means that the row does not exist (a miss). */
+type Cacheable = object | string | undefined;
 
-export interface Memory<Value extends Known> {
+export interface Memory<Value extends Cacheable> {
   /**
-   * The remembered value, or else the one that `read` answers. That there is none (`undefined`) is
-   * remembered where the topic tells of new ones, and of few keys: anybody can ask for another.
+   * Returns the cached value, or calls `load` and caches the result. Concurrent calls for the same
+   * key share one `load`.
    *
-   * @param isGood of a remembered value that is there; otherwise it is read again.
+   * @param isUsable if it rejects the cached value, the value is loaded again; not asked for a miss
    */
   find(
     key: string,
-    read: () => Promise<Value>,
-    isGood?: (value: NonNullable<Value>) => boolean,
+    load: () => Promise<Value>,
+    isUsable?: (value: NonNullable<Value>) => boolean,
   ): Promise<Value>;
   /**
-   * For who changed it, and answers sooner than the database tells.
+   * Removes a value that this node has just changed, before the database announces the change.
    *
-   * @param what the key, or a text that begins with it: as it is told.
+   * @param change as the change feed announces it; its first word is the cache key
    */
-  forget(topic: ChangeTopic, what: string): void;
+  forget(topic: ChangeTopic, change: string): void;
 }
 
-export interface MemoryParts<Value extends Known> {
+export interface MemoryParts<Value extends Cacheable> {
   readonly changes: ChangeFeed;
   readonly clock: Clock;
-  /** Whose changes end what is remembered, by the first word of what they name; `everything` always does. */
+  /** Their changes begin with the key of the value to remove; `everything` clears the cache. */
   readonly topics: readonly ChangeTopic[];
-  /** A topic whose changes end every value in which the name occurs. */
+  /** A change of this topic invalidates every value that contains the changed name. */
   readonly within?: { readonly topic: ChangeTopic; readonly namesIn: (value: Value) => string[] };
-  /** How many are remembered. Those that were asked for longest ago go first. */
+  /** Maximum total size; the least recently used values are evicted first. */
   readonly most?: number;
-  /** As how many a value counts; 1 unless given. */
+  /** Returns the size of a value; 1 by default. */
   readonly sizeOf?: (value: Value) => number;
-  /** Of how many keys it is remembered that there is nothing. */
+  /** Maximum number of cached misses; 0 by default. More only if `topics` announce new rows. */
   readonly mostMissing?: number;
 }
 
-interface Read<Value extends Known> {
-  readonly answer: Promise<Value>;
-  /** By the clock. */
-  readonly since: number;
-  /** All names that were told by then are in it. */
-  asOf: number;
+interface Entry<Value extends Cacheable> {
+  readonly promise: Promise<Value>;
+  readonly startedAt: number;
+  /** `nameChangeCount` when this entry was last found to be current. */
+  changesSeen: number;
+  /** Undefined for a miss, and while the load is in progress. */
   value?: Value;
-  /** Nothing while it is under way. */
+  /** 0 while the load is in progress. */
   size: number;
 }
 
 /**
- * Remembers promises, not values. So a crowd that asks for one thing asks the database once, and a
- * read that began before a change can never be remembered after it: forgetting drops reads under
- * way as well, and a read is remembered only at its beginning.
+ * Caches promises, not values: concurrent callers share one database read. A read that began before
+ * a change is never served after it, because a change also drops reads in progress, and an entry is
+ * added only when its read starts.
  */
-export function createMemory<Value extends Known>(parts: MemoryParts<Value>): Memory<Value> {
+export function createMemory<Value extends Cacheable>(parts: MemoryParts<Value>): Memory<Value> {
   const { changes, clock, topics, within, sizeOf = () => 1 } = parts;
-  const reads = createShelf<Value>(parts.most ?? MOST_REMEMBERED);
-  /** Apart, so that keys of nobody drive out none of somebody's. */
-  const missing = createShelf<Value>(parts.mostMissing ?? 0);
-  /** What was told of `within`, and as the how manieth: no value needs to be searched for it. */
-  const names = new Map<string, number>();
-  let told = 0;
+  const entries = createLruMap<Value>(parts.most ?? DEFAULT_MAX_SIZE);
+  /** Separate, so that callers cannot evict values with any number of keys that do not exist. */
+  const misses = createLruMap<Value>(parts.mostMissing ?? 0);
+  /** `nameChangeCount` at the latest change of each name. A change costs no scan of the values. */
+  const nameChanges = new Map<string, number>();
+  let nameChangeCount = 0;
 
-  function forget(key: string): void {
-    reads.remove(key);
-    missing.remove(key);
+  function remove(key: string): void {
+    entries.delete(key);
+    misses.delete(key);
   }
 
-  function forgetAll(): void {
-    reads.clear();
-    missing.clear();
-    names.clear();
+  function clear(): void {
+    entries.clear();
+    misses.clear();
+    nameChanges.clear();
   }
 
-  function noteName(name: string): void {
-    told += 1;
-    names.set(name, told);
-    if (names.size > MOST_NAMES) forgetAll();
+  function recordNameChange(name: string): void {
+    nameChangeCount += 1;
+    nameChanges.set(name, nameChangeCount);
+    if (nameChanges.size > MAX_CHANGED_NAMES) clear();
   }
 
-  changes.onChange((topic, what) => {
-    if (topic === 'everything') forgetAll();
-    else if (topics.includes(topic)) forget(firstWord(what));
-    else if (topic === within?.topic) noteName(what);
+  changes.onChange((topic, change) => {
+    if (topic === 'everything') clear();
+    else if (topics.includes(topic)) remove(firstWord(change));
+    else if (topic === within?.topic) recordNameChange(change);
   });
 
-  function isTrue(read: Read<Value>): boolean {
-    const age = clock() - read.since;
-    // A clock that was set back tells no age.
-    if (!(age >= 0 && age < LONGEST_REMEMBERED)) return false;
-    if (read.asOf === told) return true;
-    // What it will answer is not known: it may be from before.
-    if (read.value === undefined) return false;
-    if (within?.namesIn(read.value).some((name) => (names.get(name) ?? 0) > read.asOf))
-      return false;
-    read.asOf = told;
+  function isCurrent(entry: Entry<Value>): boolean {
+    const age = clock() - entry.startedAt;
+    // A negative age means that the clock was set back, so the real age is unknown.
+    if (!(age >= 0 && age < MAX_AGE_MS)) return false;
+    if (entry.changesSeen === nameChangeCount) return true;
+    // In progress, or a miss: it may have been read before the latest change.
+    if (entry.value === undefined) return false;
+    const hasChanged = (name: string) => (nameChanges.get(name) ?? 0) > entry.changesSeen;
+    if (within?.namesIn(entry.value).some(hasChanged)) return false;
+    entry.changesSeen = nameChangeCount;
     return true;
   }
 
   return {
-    forget(topic, what) {
-      forget(firstWord(what));
-      // Whoever remembers something that follows from it.
-      changes.tell(topic, what);
+    forget(topic, change) {
+      remove(firstWord(change));
+      // Other caches on this node may hold values derived from it.
+      changes.tell(topic, change);
     },
 
-    find(key, read, isGood) {
+    find(key, load, isUsable) {
       if (!changes.isLive) {
-        forgetAll();
-        return read();
+        clear();
+        return load();
       }
-      const known = reads.find(key) ?? missing.find(key);
-      if (known && isTrue(known)) {
-        if (known.value === undefined) return known.answer;
-        if (!isGood || isGood(known.value)) {
-          reads.keep(key, known);
-          return known.answer;
+      const cached = entries.get(key) ?? misses.get(key);
+      if (cached && isCurrent(cached)) {
+        if (cached.value === undefined) return cached.promise;
+        if (!isUsable || isUsable(cached.value)) {
+          entries.set(key, cached);
+          return cached.promise;
         }
       }
-      const begun: Read<Value> = { answer: read(), since: clock(), asOf: told, size: 0 };
-      forget(key);
-      reads.keep(key, begun);
-      begun.answer.then(
+      const changesSeen = nameChangeCount;
+      const started: Entry<Value> = { promise: load(), startedAt: clock(), changesSeen, size: 0 };
+      remove(key);
+      entries.set(key, started);
+      started.promise.then(
         (value) => {
-          if (reads.find(key) !== begun) return;
-          reads.remove(key);
-          begun.size = value === undefined ? 1 : sizeOf(value);
-          // Nobody may fill the memory with keys that do not exist.
-          if (value === undefined) missing.keep(key, begun);
+          // Invalidated while it was loading.
+          if (entries.get(key) !== started) return;
+          entries.delete(key);
+          started.size = value === undefined ? 1 : sizeOf(value);
+          if (value === undefined) misses.set(key, started);
           else {
-            begun.value = value;
-            reads.keep(key, begun);
+            started.value = value;
+            entries.set(key, started);
           }
         },
-        // A failure is not an answer.
-        () => reads.find(key) === begun && reads.remove(key),
+        // Failures are not cached.
+        () => entries.get(key) === started && entries.delete(key),
       );
-      return begun.answer;
+      return started.promise;
     },
   };
 }
 
-const firstWord = (what: string): string => what.split(' ', 1)[0] ?? '';
+const firstWord = (change: string): string => change.split(' ', 1)[0] ?? '';
 
-/** At most `most` in all: the one that was kept longest ago goes first. */
-function createShelf<Value extends Known>(most: number) {
-  const reads = new Map<string, Read<Value>>();
-  let taken = 0;
+/** A map of limited total size that evicts the least recently set entries. */
+function createLruMap<Value extends Cacheable>(maxSize: number) {
+  const entries = new Map<string, Entry<Value>>();
+  let size = 0;
 
   function remove(key: string): void {
-    taken -= reads.get(key)?.size ?? 0;
-    reads.delete(key);
+    size -= entries.get(key)?.size ?? 0;
+    entries.delete(key);
   }
 
   return {
-    find: (key: string) => reads.get(key),
-    remove,
+    get: (key: string) => entries.get(key),
+    delete: remove,
     clear() {
-      reads.clear();
-      taken = 0;
+      entries.clear();
+      size = 0;
     },
-    /** Puts it at the end of the row, also where it stands there already. */
-    keep(key: string, read: Read<Value>): void {
+    /** Also marks an existing entry as the most recently used. */
+    set(key: string, entry: Entry<Value>): void {
       remove(key);
-      // For one that is larger than all nobody else is forgotten.
-      if (read.size > most) return;
-      reads.set(key, read);
-      taken += read.size;
-      for (const oldest of reads.keys()) {
-        if (taken <= most) break;
+      // Do not evict all others for one value that does not fit anyway.
+      if (entry.size > maxSize) return;
+      entries.set(key, entry);
+      size += entry.size;
+      for (const oldest of entries.keys()) {
+        if (size <= maxSize) break;
         remove(oldest);
       }
     },

@@ -1,4 +1,4 @@
-/** Brings the schema up to date from the SQL files beside this one. */
+/** Migrates the schema with the SQL files in the folder `migrations`. */
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import pg from 'pg';
@@ -8,35 +8,36 @@ import { StorageUnavailable } from './storage-unavailable.ts';
 
 const MIGRATIONS = path.join(import.meta.dirname, 'migrations');
 const TABLE = 'gatehouse_migrations';
-/** A migration may rewrite a table: it gets a connection without the limits of a request. */
-const CONNECT_LIMIT = 5_000;
-/** The embedded database greets nobody while it is migrated for somebody else. */
-const EMBEDDED_CONNECT_LIMIT = 60_000;
+/** Migrations use a connection without a query timeout: one may rewrite a table. */
+const CONNECT_TIMEOUT_MS = 5_000;
+/** The embedded database answers no new connection while another process migrates it. */
+const EMBEDDED_CONNECT_TIMEOUT_MS = 60_000;
 
 /**
- * Applies what is missing, in order, each file in a transaction of its own, under an advisory lock:
- * of several nodes that start at once one migrates and the others wait. On the embedded database that
- * lock is everybody's, for all share one session; there one transaction keeps the turn until the end.
+ * Applies missing migrations in order, each file in its own transaction, under an advisory lock: if
+ * several nodes start at once, one migrates and the others wait. On the embedded database that lock
+ * excludes no one, because all connections share one session; there a single transaction keeps the
+ * turn until the end.
  *
- * @param tell is called when a migration begins.
+ * @param onMigration called when a migration begins.
  * @returns the names of the migrations applied now.
- * @throws StorageUnavailable when the server cannot be reached.
+ * @throws StorageUnavailable if the server cannot be reached.
  */
 export async function migrate(
   database: OpenDatabase,
-  tell: () => void = () => {},
+  onMigration: () => void = () => {},
 ): Promise<string[]> {
   const { runner } = await import('node-pg-migrate');
   const client = new pg.Client({
     ...database.connection,
-    connectionTimeoutMillis: database.embedded ? EMBEDDED_CONNECT_LIMIT : CONNECT_LIMIT,
+    connectionTimeoutMillis: database.embedded ? EMBEDDED_CONNECT_TIMEOUT_MS : CONNECT_TIMEOUT_MS,
   });
   client.on('error', () => {});
   await client.connect().catch((cause: unknown) => {
     throw new StorageUnavailable('postgresql', cause);
   });
   try {
-    // Before it looks what is missing. The runner's own COMMIT ends it, or the end of the connection.
+    // Before the runner looks what is missing. Its own COMMIT or the end of the connection ends it.
     if (database.embedded) await client.query('BEGIN');
     const applied = await runner({
       dbClient: client,
@@ -46,7 +47,7 @@ export async function migrate(
       advisoryLockMode: 'wait',
       singleTransaction: database.embedded,
       log: (line) => {
-        if (line.startsWith('### MIGRATION')) tell();
+        if (line.startsWith('### MIGRATION')) onMigration();
       },
     });
     if (database.embedded) await client.query('COMMIT');
@@ -56,7 +57,7 @@ export async function migrate(
   }
 }
 
-/** The schema is older than this version, and the operator wants to migrate by hand. */
+/** Thrown if the schema is older than this version and the operator wants to migrate by hand. */
 export class MigrationsPending extends Refusal {
   constructor(names: readonly string[]) {
     super(
@@ -69,15 +70,15 @@ export class MigrationsPending extends Refusal {
 }
 
 /**
- * Migrates, where the operator leaves that to the service.
+ * Migrates if `autoMigrate` is true.
  *
- * @throws MigrationsPending otherwise, when there is something to migrate.
+ * @throws MigrationsPending if it is false and migrations are missing.
  */
 export async function requireSchema(
   database: OpenDatabase,
   { autoMigrate }: { autoMigrate: boolean },
 ): Promise<void> {
-  // While another process migrates it, the embedded database would not answer in time.
+  // Do not look first: while another process migrates the embedded database, it answers too late.
   if (database.embedded && autoMigrate) {
     await migrate(database);
     return;
@@ -88,7 +89,7 @@ export async function requireSchema(
   await migrate(database);
 }
 
-/** False for a database in which no Gatehouse was ever started. */
+/** False for a database on which Gatehouse was never started. */
 export async function hasSchema(database: OpenDatabase): Promise<boolean> {
   const [row] = await database.query<{ present: boolean }>(
     'SELECT to_regclass($1) IS NOT NULL AS present',
@@ -97,11 +98,11 @@ export async function hasSchema(database: OpenDatabase): Promise<boolean> {
   return row?.present === true;
 }
 
-/** The names of the migrations that this version brings and the database does not have yet. */
+/** Returns the names of migrations of this version that the database does not have yet. */
 export const pendingMigrations = async (database: OpenDatabase): Promise<string[]> =>
   (await compareMigrations(database)).pending;
 
-/** The names of the migrations that only one of the two has: this version, or the database. */
+/** Returns the names of migrations that only this version has, or only the database (`newer`). */
 export async function compareMigrations(
   database: OpenDatabase,
 ): Promise<{ readonly pending: string[]; readonly newer: string[] }> {

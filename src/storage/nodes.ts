@@ -1,29 +1,29 @@
-/** The nodes of this deployment: each says every ten seconds that it runs, in which state, and with what. */
+/** The nodes of this deployment: every ten seconds each writes its state and what it runs with. */
 import type { Clock } from '../base/clock.ts';
 import type { Queries } from './queries.ts';
 
-/** Milliseconds between two heartbeats of a node. */
-export const HEARTBEAT = 10_000;
-/** Milliseconds without a heartbeat after which a node is silent: frozen, killed, or cut off. */
-const SILENCE = 3 * HEARTBEAT;
+/** The time between two heartbeats of a node. */
+export const HEARTBEAT_MS = 10_000;
+/** Without a heartbeat for so long a node is silent: frozen, killed, or disconnected. */
+const SILENT_AFTER_MS = 3 * HEARTBEAT_MS;
 /** The same for a node of an older version, which writes once a minute. */
-const SILENCE_OF_OLDER = 180_000;
-/** Milliseconds for which a silent node is still listed, so that `doctor` can name it. */
-const FORGOTTEN = 3_600_000;
+const OLD_VERSION_SILENT_AFTER_MS = 180_000;
+/** Until then a silent node is listed, so that `doctor` can name it. */
+const FORGOTTEN_AFTER_MS = 3_600_000;
 
 export type NodeState = 'starting' | 'ready' | 'not_ready' | 'leaving';
 
-/** What nodes of one deployment should have in common, and what decides how much one can take. */
+/** What all nodes of a deployment should have in common, and what limits the load of a node. */
 export interface RunsWith {
   readonly version: string;
-  /** By the name in the settings file: a value, or the fingerprint of a longer one. No secrets. */
+  /** Keys are names in the settings file; long values are fingerprints. Contains no secrets. */
   readonly settings: Readonly<Record<string, string>>;
-  /** The id that is kept in its Redis; `none` without Redis, absent if Redis did not say it. */
+  /** The id stored in its Redis; `none` without Redis, absent if Redis did not return it. */
   readonly redis?: string;
   /** How many files the process may open; absent if the system does not say it. */
   readonly openFiles?: number;
   readonly maxConnections: number;
-  /** It got `X-Forwarded-For` although `server.proxy_hops` is 0. */
+  /** True if the node received `X-Forwarded-For` although `server.proxy_hops` is 0. */
   readonly ignoresForwardedFor: boolean;
 }
 
@@ -32,7 +32,7 @@ export interface NodeDescription {
   readonly runsWith: RunsWith;
 }
 
-/** The fingerprints of a node's keys, the current one first. */
+/** Fingerprints of a node's keys; the current key comes first. */
 export interface NodeKeys {
   readonly node: string;
   readonly cookieKeys: readonly string[];
@@ -40,9 +40,9 @@ export interface NodeKeys {
 }
 
 /**
- * Writes the one row of this node.
+ * Writes the row of this node.
  *
- * @param description absent only in tests, where the node then stands for one of the version before.
+ * @param description absent only in tests, for a node of the version before.
  */
 export async function writeNode(
   database: Queries,
@@ -65,14 +65,14 @@ export async function writeNode(
   );
 }
 
-/** Removes the rows of nodes that have been silent for an hour. */
+/** Deletes the rows of nodes that have been silent for an hour. */
 export async function removeForgottenNodes(database: Queries, now: number): Promise<void> {
-  // A node whose clock is wrong neither removes the others nor is removed by them: noted_at is the
-  // database's time.
+  // Compare both times: noted_at is by the database's clock, so a node whose clock is wrong neither
+  // deletes the others nor is deleted by them.
   await database.query(
     `DELETE FROM node_keys WHERE seen_at < $1
       AND noted_at < clock_timestamp() - $2 * interval '1 millisecond'`,
-    [new Date(now - FORGOTTEN), FORGOTTEN],
+    [new Date(now - FORGOTTEN_AFTER_MS), FORGOTTEN_AFTER_MS],
   );
 }
 
@@ -80,40 +80,40 @@ export async function removeNode(database: Queries, node: string): Promise<void>
   await database.query('DELETE FROM node_keys WHERE node = $1', [node]);
 }
 
-/** The nodes that said so within the last three minutes. */
+/** Returns the nodes with a heartbeat within the last three minutes. */
 export const runningNodes = (database: Queries, clock: Clock): Promise<NodeKeys[]> =>
   database.query(
     `SELECT node, cookie_keys AS "cookieKeys", token_keys AS "tokenKeys"
       FROM node_keys WHERE seen_at >= $1 ORDER BY node`,
-    [new Date(clock() - SILENCE_OF_OLDER)],
+    [new Date(clock() - OLD_VERSION_SILENT_AFTER_MS)],
   );
 
-/** How far the clock of each node is ahead of the database's, in milliseconds; negative: behind. */
+/** Compares the clock of each node with the database's; `aheadMs` is negative if it is behind. */
 export async function nodeClocks(
   database: Queries,
 ): Promise<{ readonly node: string; readonly aheadMs: number }[]> {
   const rows = await database.query<{ node: string; ahead: string }>(
     `SELECT node, extract(epoch FROM seen_at - noted_at) * 1000 AS ahead FROM node_keys
       WHERE noted_at >= clock_timestamp() - $1 * interval '1 millisecond' ORDER BY node`,
-    [SILENCE_OF_OLDER],
+    [OLD_VERSION_SILENT_AFTER_MS],
   );
   return rows.map(({ node, ahead }) => ({ node, aheadMs: Number(ahead) }));
 }
 
-/** A node as its row says. Times are those of the database. */
+/** A node as its row describes it. Times are by the database's clock. */
 export interface ListedNode {
   readonly node: string;
-  /** `silent`: it neither said that it ends nor that it runs. `unknown`: it is of an older version. */
+  /** `silent`: its heartbeats stopped without a shutdown. `unknown`: it is of an older version. */
   readonly state: NodeState | 'silent' | 'unknown';
   readonly readySince: Date | undefined;
   readonly lastHeartbeat: Date;
-  /** Milliseconds since its last heartbeat. */
+  /** Time since its last heartbeat. */
   readonly silentMs: number;
   /** Absent for a node of an older version. */
   readonly runsWith: RunsWith | undefined;
 }
 
-/** Every node that runs or left without a word within the last hour. */
+/** Returns every node that runs, or that became silent within the last hour. */
 export async function listNodes(database: Queries): Promise<ListedNode[]> {
   const rows = await database.query<NodeRow>(
     `SELECT node, noted_at AS "lastHeartbeat",
@@ -123,11 +123,11 @@ export async function listNodes(database: Queries): Promise<ListedNode[]> {
         CASE WHEN described_at = seen_at THEN runs_with END AS "runsWith"
       FROM node_keys WHERE noted_at >= clock_timestamp() - $1 * interval '1 millisecond'
       ORDER BY node`,
-    [FORGOTTEN],
+    [FORGOTTEN_AFTER_MS],
   );
   return rows.map(({ node, lastHeartbeat, state, readySince, runsWith, ...row }) => {
     const silentMs = Number(row.silentMs);
-    const isSilent = silentMs > (state === null ? SILENCE_OF_OLDER : SILENCE);
+    const isSilent = silentMs > (state === null ? OLD_VERSION_SILENT_AFTER_MS : SILENT_AFTER_MS);
     return {
       node,
       lastHeartbeat,

@@ -1,14 +1,13 @@
-/** Notifications that a node sends itself, to find out whether any arrive. */
+/** Notifications that a node sends to itself to check that notifications arrive. */
 import { randomBytes } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Queries } from './queries.ts';
 
-/** Milliseconds between two of them. */
-const INTERVAL = 2_000;
+const INTERVAL_MS = 2_000;
 
 /**
- * They are sent on another connection than the one that listens. A pooler, or a listener that is
- * still connected to a database that was replaced, answers queries but passes on no notification.
+ * Sends echoes on another connection than the one that listens. A pooler, or a listener that is
+ * still connected to a database that was replaced, answers queries but delivers no notifications.
  */
 export function createEchoes(database: Queries) {
   const channel = `gatehouse_echo_${randomBytes(8).toString('hex')}`;
@@ -23,11 +22,11 @@ export function createEchoes(database: Queries) {
 
   return {
     channel,
-    /** The number of the last one whose transaction is committed. */
+    /** The number of the last echo whose transaction is committed. */
     get sent() {
       return sent;
     },
-    /** The number of the last one that arrived. */
+    /** The number of the last echo that arrived. */
     get heard() {
       return heard;
     },
@@ -36,10 +35,10 @@ export function createEchoes(database: Queries) {
     },
     send,
 
-    /** Sends one every two seconds. If one cannot be sent, nothing is known about those that can. */
+    /** Sends an echo every two seconds. A failed one proves nothing about notifications. */
     async repeat(signal: AbortSignal): Promise<void> {
       while (!signal.aborted) {
-        await delay(INTERVAL, undefined, { signal, ref: false }).catch(() => {});
+        await delay(INTERVAL_MS, undefined, { signal, ref: false }).catch(() => {});
         if (!signal.aborted) await send().catch(() => {});
       }
     },

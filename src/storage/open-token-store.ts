@@ -1,4 +1,4 @@
-/** Chooses where tokens live: in Redis where one is configured, else beside everything else. */
+/** Chooses where tokens are stored: in Redis if it is configured, otherwise in PostgreSQL. */
 import type { Logger } from 'pino';
 import type { Clock } from '../base/clock.ts';
 import type { ChangeFeed } from './change-feed.ts';
@@ -18,7 +18,7 @@ import { createRedisStore } from './redis/store.ts';
 import { postgresLimits, redisLimits, type SharedLimits } from './shared-limits.ts';
 import type { TokenStore } from './token-store.ts';
 
-/** Redis is set up so that it would lose tokens: the service does not start on it. */
+/** Thrown if Redis is configured so that it would lose tokens: the service does not start then. */
 export class UnsafeRedis extends Error {
   readonly code = 'unsafe_redis';
   readonly problems: readonly RedisProblem[];
@@ -32,27 +32,27 @@ export class UnsafeRedis extends Error {
 
 interface OpenTokenStore {
   readonly store: TokenStore;
-  /** Counted in the same place, over the same connections. */
+  /** Uses the same store and the same connections. */
   readonly limits: SharedLimits;
-  /** Milliseconds since the epoch, as the clock of Redis says; absent where there is none. */
+  /** Returns the clock of Redis, in milliseconds since the epoch; absent without Redis. */
   readonly time?: () => Promise<number>;
-  /** The random id that is kept in this Redis, by which nodes compare theirs; absent without Redis. */
+  /** Returns the random id in this Redis, by which nodes compare theirs; absent without Redis. */
   readonly identity?: () => Promise<string | undefined>;
 }
 
-/** What a node needs that must not ask a Redis that may have lost ends. A command goes without. */
+/** Keeps a node from using a Redis that may have lost revocations. Commands run without it. */
 interface Guarding {
   readonly repeater: EndsRepeater;
   readonly changes: Pick<ChangeFeed, 'isLive' | 'onChange'>;
   readonly log: Pick<Logger, 'info' | 'warn'>;
-  /** Told how many recorded ends were alive again. */
+  /** @param revived the number of recorded revocations that were undone in Redis */
   readonly onRepeat: (revived: number) => void;
 }
 
 /**
- * @throws UnsafeRedis when Redis evicts, or keeps nothing on disk and the operator did not accept
- *   that.
- * @throws StorageUnavailable when Redis does not answer.
+ * @throws UnsafeRedis if Redis evicts keys, or if it stores nothing on disk and the operator did
+ *   not accept that.
+ * @throws StorageUnavailable if Redis does not answer.
  */
 export async function openTokenStore({
   redisUrl,
@@ -67,9 +67,9 @@ export async function openTokenStore({
   acceptVolatileRedis: boolean;
   database: Database;
   clock: Clock;
-  /** As of `createRedis`. */
+  /** See `createRedis`. */
   patience?: number;
-  /** Milliseconds to add to what a store says the time is: for tests, which move it. */
+  /** Milliseconds to add to the clock of the store; only tests use it. */
   timeShift?: () => number;
   guarding?: Guarding;
 }): Promise<OpenTokenStore> {

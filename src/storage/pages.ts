@@ -1,38 +1,38 @@
-/** A list, page by page: the database finds what fits and counts what follows. */
+/** Lists in pages: the database finds the matching items and counts those after the page. */
 import { Refusal } from '../base/refusal.ts';
 import type { Queries } from './queries.ts';
 
 export interface PageRequest {
-  /** Only what has this text in one of its cells, in any letter case. */
+  /** Returns only items with this text in one of their cells, in any letter case. */
   readonly match?: string | undefined;
-  /** What comes after the one of this id. */
+  /** Returns only items after the item with this id. */
   readonly after?: string | undefined;
   readonly limit?: number | undefined;
 }
 
 export interface Page<Item> {
   readonly items: readonly Item[];
-  /** How many come after them. */
+  /** The number of items after this page. */
   readonly more: number;
 }
 
 interface ListQuery {
-  /** Of columns with a name each, `id` among them. */
+  /** A statement whose columns have names, one of them `id`. */
   readonly select: string;
-  /** Of those columns: ends with what tells any two rows apart. */
+  /** Sorts by those columns, and ends with what tells any two rows apart. */
   readonly order: string;
-  /** Those that `match` looks into: expressions of text. */
+  /** Text expressions that `match` searches. */
   readonly cells: readonly string[];
   readonly values?: readonly unknown[];
 }
 
-/** Letter case as people know it, whatever the locale of the database. */
-const BY_PEOPLE = 'COLLATE "und-x-icu"';
+/** Compares letters, also those outside ASCII, in the same way in every locale of the database. */
+const ANY_LOCALE = 'COLLATE "und-x-icu"';
 
-/** To order by, as people read names: numbers in them count as such. */
+/** Returns an expression for ORDER BY that sorts numbers in names by value: `a 9` before `a 10`. */
 export const byName = (column: string): string =>
   `regexp_replace(regexp_replace(${column}, '(\\d+)', '0000000000\\1', 'g'), '0*(\\d{10})', '\\1', 'g')
-    ${BY_PEOPLE}`;
+    ${ANY_LOCALE}`;
 
 /** @throws Refusal `after_unknown` */
 export async function pageOf<Row extends object>(
@@ -41,13 +41,13 @@ export async function pageOf<Row extends object>(
   { match, after, limit }: PageRequest,
 ): Promise<Page<Row>> {
   const [$match, $after, $limit] = [1, 2, 3].map((place) => `$${values.length + place}`);
-  const text = `lower(concat_ws(E'\\n', ${cells.join(', ')}) ${BY_PEOPLE})`;
+  const text = `lower(concat_ws(E'\\n', ${cells.join(', ')}) ${ANY_LOCALE})`;
   const rows = await queries.query<Row & { found: number; place: number }>(
     `WITH list AS (
         SELECT it.*, row_number() OVER (ORDER BY ${order}) AS place FROM (${select}) AS it
       )
       SELECT *, count(*) OVER ()::integer AS found FROM list
-      WHERE (${$match}::text IS NULL OR strpos(${text}, lower(${$match}::text ${BY_PEOPLE})) > 0)
+      WHERE (${$match}::text IS NULL OR strpos(${text}, lower(${$match}::text ${ANY_LOCALE})) > 0)
         AND (${$after}::text IS NULL OR place > (SELECT place FROM list WHERE id = ${$after}))
       ORDER BY place LIMIT ${$limit}`,
     [...values, match ?? null, after ?? null, limit ?? null],
@@ -66,7 +66,7 @@ function unknownAfter(after: string): Refusal {
   return new Refusal('after_unknown', `${after} is not in this list.`, remedy);
 }
 
-/** The page of a list that is small and at hand. @throws Refusal `after_unknown` */
+/** Returns a page of a small list that is in memory. @throws Refusal `after_unknown` */
 export function cutPage<Item>(
   all: readonly Item[],
   cellsOf: (item: Item) => readonly string[],
@@ -80,7 +80,7 @@ export function cutPage<Item>(
   return { items, more: found.length - items.length };
 }
 
-/** The same page of other things. */
+/** Converts the items of a page. */
 export const mapPage = <From, To>(
   { items, more }: Page<From>,
   to: (item: From) => To,

@@ -1,4 +1,4 @@
-/** Authorizations on PostgreSQL: one row each, and each change one statement. */
+/** Authorizations on PostgreSQL: each is one row, and each change is one statement. */
 import { type Clock, epochSeconds } from '../base/clock.ts';
 import type { Queries } from './queries.ts';
 import {
@@ -33,7 +33,7 @@ interface IssueRow {
   readonly usable_until: string;
 }
 
-// The database's clock, and the milliseconds by which a test moves it.
+// The database's clock plus `shift` milliseconds, which only tests use.
 const clockTable = (shift: string): string => `
   (SELECT ms, ms / 1000 AS now FROM (
     SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint + ${shift}::bigint AS ms) t) clock`;
@@ -50,10 +50,10 @@ const READ_AUTHORIZATION = `
   SELECT * FROM authorizations WHERE key = $1 AND forgotten_at > $2`;
 
 const isThere = 'a.key = $2 AND a.forgotten_at > now';
-/** `now` and the refresh token's lifetime give until when it is usable. */
+/** When a refresh token that is issued now expires: never after the authorization itself. */
 const usableUntil = (seconds: string): string => `least(now + ${seconds}::bigint, a.ends_at)`;
 
-// Exchanged only once, or again by the same attempt: two that arrive together wait for the row.
+// A code works only once, or again for the same attempt: two at the same time wait for the row.
 const EXCHANGE = `
   UPDATE authorizations a SET rotation = 0, attempt = $3, rotated_at = ms,
     usable_until = ${usableUntil('$4')},
@@ -69,8 +69,8 @@ const isCurrent = 'a.rotation <= $4::integer';
 const isRetry = `a.rotation = $4::integer + 1
   AND (a.attempt = $3 OR $5::bigint > 0 AND (NOT a.confirmed OR ms - a.rotated_at < $5 * 1000))`;
 
-// Ahead of the record ($4 > rotation): the store lost its last writes. The value is genuine, so its
-// honest holder goes on from there. A retry changes nothing.
+// A token ahead of the record ($4 > rotation) is genuine: the store lost its last writes, so its
+// honest holder goes on from that token. A retry changes nothing.
 const ROTATE = `
   UPDATE authorizations a SET
     rotation = $4 + 1,
@@ -85,11 +85,11 @@ const ROTATE = `
     AND a.usable_until > now AND (${isCurrent} OR ${isRetry})
   RETURNING a.attempt, now, a.usable_until`;
 
-// What is older than the predecessor, or a predecessor that was followed.
+// A token older than the predecessor, or a predecessor that can no longer be retried.
 const ROTATED_BEFORE = `a.rotation > $4::integer AND NOT (${isRetry})
   AND (a.ends_at IS NULL OR a.ends_at > now)`;
 
-// The condition once more: it was refused above, and may be different by now.
+// Checks the condition again: the row may have changed since the first statement refused the token.
 const IS_REPLAYED = (condition: string): string => `
   SELECT 1 FROM authorizations a, ${clockTable('$1')} WHERE ${isThere} AND (${condition})`;
 
@@ -100,7 +100,7 @@ const CONFIRM = `
 export function createPostgresAuthorizations(parts: {
   database: Queries;
   clock: Clock;
-  /** Milliseconds to add to what the database says the time is: for tests, which move it. */
+  /** Milliseconds to add to the clock of the database; only tests use it. */
   timeShift: () => number;
 }): AuthorizationStore {
   const { database, clock, timeShift } = parts;
@@ -111,9 +111,9 @@ export function createPostgresAuthorizations(parts: {
   }
 
   /**
-   * One statement where something is issued; else further ones find out why not.
+   * Issues with one statement; if nothing is issued, further statements find out why.
    *
-   * @param refreshSeconds the last parameter of `text`, which `usedBefore` does without.
+   * @param refreshSeconds the last parameter of `text`; `usedBefore` does not have it.
    */
   async function issue(
     [text, usedBefore]: readonly [text: string, usedBefore: string],
@@ -129,7 +129,7 @@ export function createPostgresAuthorizations(parts: {
     const replayed = await database.query(IS_REPLAYED(usedBefore), values);
     if (replayed.length > 0) return { outcome: 'replayed' };
     const left = await readAuthorization(key);
-    // A refresh token that no exchange is known of: what it came from is no better than lost.
+    // By the record the code was never exchanged: the store lost that, so the token is unknown.
     if (!left || (text === ROTATE && left.rotation < 0)) return { outcome: 'missing' };
     return { outcome: left.endsAt !== undefined && isOver(left.endsAt) ? 'too_old' : 'expired' };
   }
@@ -181,7 +181,7 @@ export function createPostgresAuthorizations(parts: {
       return removed.length === 1;
     },
 
-    // What is committed is as safe as everything else of the service.
+    // A committed row is as safe as all other data of the service.
     isReplicated: async () => true,
     usesOnlyMasters: () => true,
   };

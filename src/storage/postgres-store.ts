@@ -1,4 +1,4 @@
-/** The token store on PostgreSQL: two tables, each change one statement. */
+/** The token store on PostgreSQL: two tables; each change is one statement. */
 import { type Clock, epochSeconds } from '../base/clock.ts';
 import { deleteExpired } from './cleaning.ts';
 import { createPostgresAuthorizations } from './postgres-authorizations.ts';
@@ -21,7 +21,7 @@ const WRITE = `
   ON CONFLICT (kind, key) DO UPDATE
     SET uid = excluded.uid, data = excluded.data, expires_at = excluded.expires_at`;
 
-// Replaced only while it is there: a removal that comes first leaves no row to update.
+// Not an upsert: a record that was removed before must not come back.
 const REPLACE = `
   UPDATE token_records SET data = $3, expires_at = $4
   WHERE kind = $1 AND key = $2 AND expires_at > $5
@@ -46,9 +46,9 @@ const EXPIRING = [
 ];
 
 /**
- * Part of a statement that does something else: removes the record of this identifier.
+ * Returns SQL that removes the record of this identifier, to be used in a larger statement.
  *
- * @param use adds a parameter to the statement and answers its name.
+ * @param use adds a parameter to that statement and returns its name.
  */
 export const removalOf = (
   kind: RecordKind | 'authorization',
@@ -62,7 +62,7 @@ export const removalOf = (
 export function createPostgresStore(parts: {
   database: Database;
   clock: Clock;
-  /** Milliseconds to add to what the database says the time is: for tests, which move it. */
+  /** Milliseconds to add to the clock of the database; only tests use it. */
   timeShift?: () => number;
 }): TokenStore {
   const { database, clock, timeShift = () => 0 } = parts;
@@ -82,7 +82,7 @@ export function createPostgresStore(parts: {
     return (await database.query(REPLACE, values)).length === 1;
   };
 
-  const one = async <Data>(
+  const readOne = async <Data>(
     text: string,
     values: readonly unknown[],
   ): Promise<StoredRecord<Data> | undefined> => {
@@ -95,7 +95,7 @@ export function createPostgresStore(parts: {
     ...createPostgresAuthorizations({ database, clock, timeShift }),
 
     async read(kind, id) {
-      return isStorableId(id) ? one(READ, [kind, keyOf(id)]) : undefined;
+      return isStorableId(id) ? readOne(READ, [kind, keyOf(id)]) : undefined;
     },
 
     write: (kind, id, data, expiresAt) => write(kind, id, null, data, expiresAt),
@@ -103,13 +103,13 @@ export function createPostgresStore(parts: {
     replace,
 
     async remove(kind, id) {
-      return isStorableId(id) && (await one(TAKE, [kind, keyOf(id)])) !== undefined;
+      return isStorableId(id) && (await readOne(TAKE, [kind, keyOf(id)])) !== undefined;
     },
 
-    removeKept: async (kind, key) => (await one(TAKE, [kind, key])) !== undefined,
+    removeKept: async (kind, key) => (await readOne(TAKE, [kind, key])) !== undefined,
 
     async take(kind, id) {
-      return isStorableId(id) ? one(TAKE, [kind, keyOf(id)]) : undefined;
+      return isStorableId(id) ? readOne(TAKE, [kind, keyOf(id)]) : undefined;
     },
 
     writeSession: (id, uid, data, expiresAt) => write('session', id, keyOf(uid), data, expiresAt),
@@ -117,7 +117,7 @@ export function createPostgresStore(parts: {
     replaceSession: (id, _uid, data, expiresAt) => replace('session', id, data, expiresAt),
 
     async readSessionByUid(uid) {
-      return isStorableId(uid) ? one(READ_BY_UID, [keyOf(uid)]) : undefined;
+      return isStorableId(uid) ? readOne(READ_BY_UID, [keyOf(uid)]) : undefined;
     },
 
     async removeSessionByUid(uid) {
@@ -133,7 +133,7 @@ export function createPostgresStore(parts: {
       await database.query('SELECT 1');
     },
 
-    // The pool belongs to who opened it.
+    // The pool is closed by the caller that opened it.
     close: async () => {},
   };
 }

@@ -1,11 +1,11 @@
-/** What the rest of the service may ask of PostgreSQL: one query, or several in one transaction. */
+/** The interface to PostgreSQL for the rest of the service: single queries and transactions. */
 export interface Queries {
   /**
    * Runs one statement with `$1`-style parameters.
    *
-   * @param name of a statement that is asked all day, always with this text: each connection has it
-   *   parsed once. Without effect in a transaction, and on the embedded database.
-   * @throws StorageUnavailable when the server does not answer within the time limit.
+   * @param name for a frequent statement with a constant text: each connection then parses it only
+   *   once. Has no effect in a transaction and on the embedded database.
+   * @throws StorageUnavailable if the server does not answer within the time limit.
    */
   query<Row extends object>(
     text: string,
@@ -15,25 +15,25 @@ export interface Queries {
 }
 
 /**
- * Runs `work` when no other work of this account is under way in this process. Without it, parallel
- * requests of one person would wait for each other's row locks, each with a connection of the pool,
- * and leave none for other people. Work in a turn must not ask for another turn of its account.
+ * Runs `work` when no other work of this account is running in this process. Otherwise parallel
+ * requests of one user would wait for each other's row locks, each with a connection of the pool,
+ * and leave none for other users. `work` must not wait for another turn of the same account.
  *
- * @param accountId undefined for what no person does: `work` then runs at once.
- * @throws AccountBusy when too many wait already; nothing was done then.
+ * @param accountId undefined if no user causes the work: it then runs at once.
+ * @throws AccountBusy if too many requests wait already; nothing was done then.
  */
 export type InTurn = <Result>(
   accountId: string | undefined,
   work: () => Promise<Result>,
 ) => Promise<Result>;
 
-/** Runs in the transaction of a change: what it writes is kept with the change or not at all. */
+/** Writes in the transaction of a change, so that both are committed or neither is. */
 export type Alongside<Value = void> = (tx: Queries, value: Value) => Promise<void>;
 
 export interface Database extends Queries {
-  /** Take it before a transaction that a person can cause, or use `transactionOf`. */
+  /** Call it around each transaction that a user can cause, or use `transactionOf`. */
   readonly inTurn: InTurn;
-  /** True for PGlite in the data directory, which has one node. */
+  /** True for PGlite in the data directory; such a deployment has only one node. */
   readonly embedded: boolean;
   /** Commits when `work` resolves, rolls back when it throws. */
   transaction<Result>(work: (tx: Queries) => Promise<Result>): Promise<Result>;
@@ -41,7 +41,7 @@ export interface Database extends Queries {
 }
 
 /**
- * Added to a generation it is beyond every one that the lost part of the history may have given out:
- * nobody ends anything so often.
+ * Added to a generation after a part of its history was lost: the sum is higher than every
+ * generation of that part, because nothing is ended so often.
  */
 export const BEYOND_LOST = 1_000_000;

@@ -1,4 +1,4 @@
-/** Limits that all nodes share: counted where the tokens are, in Redis or in PostgreSQL. */
+/** Rate limits that all nodes share: counted in the token store, in Redis or in PostgreSQL. */
 import type { Cluster, Redis } from 'ioredis';
 import {
   type RateLimiterAbstract,
@@ -20,11 +20,11 @@ import { reply } from './redis/redis.ts';
 
 export interface SharedLimits {
   readonly createAttemptLimit: CreateAttemptLimit;
-  /** Does nothing where the store itself deletes windows that are over. */
+  /** Does nothing if the store itself deletes windows that have ended. */
   readonly removeExpired: CleaningJob;
 }
 
-/** Each step is a script with one key, so that it works on Cluster; Redis ends the windows. */
+/** Each step is a script with one key, so it works on a Cluster. Redis expires the windows. */
 export function redisLimits(redis: Redis | Cluster): SharedLimits {
   return {
     createAttemptLimit: (options) =>
@@ -39,7 +39,7 @@ export function redisLimits(redis: Redis | Cluster): SharedLimits {
 
 export function postgresLimits(parts: { database: Queries; clock: Clock }): SharedLimits {
   const { database, clock } = parts;
-  // The library names its statements, which the embedded server does not bear (see database.ts).
+  // Drop the names of the library's statements: the embedded server allows none (see database.ts).
   const storeClient = {
     async query({ text, values }: { text: string; values: readonly unknown[] }) {
       const rows = await database.query(text, values);
@@ -49,7 +49,7 @@ export function postgresLimits(parts: { database: Queries; clock: Clock }): Shar
   const table = {
     tableName: 'rate_limits',
     tableCreated: true,
-    // The cleaning job does it: no timers of the library.
+    // The cleaning job deletes them, so the library needs no timers.
     clearExpiredByTimeout: false,
   };
   return {
@@ -73,31 +73,31 @@ const inCommon = ({ name, attempts, windowSeconds }: AttemptLimitOptions) => ({
   keyPrefix: `gh:l:${name}`,
   points: attempts,
   duration: windowSeconds,
-  // Once one was refused, the process refuses the rest of the window without asking the store.
+  // After its first refusal, this process refuses the rest of the window without asking the store.
   inMemoryBlockOnConsumed: attempts + 1,
 });
 
-/** Milliseconds between two log entries about a store that is away. */
-const SILENCE = 60_000;
+/** The time between two log entries about a store that is unavailable. */
+const LOG_PAUSE_MS = 60_000;
 
-/** @param answer awaits what the store says; its failures become StorageUnavailable. */
+/** @param awaitReply awaits the store's reply and turns its failures into StorageUnavailable. */
 function attemptLimit(
   options: AttemptLimitOptions,
   shared: RateLimiterAbstract,
-  answer: <Value>(pending: Promise<Value>) => Promise<Value> = (pending) => pending,
+  awaitReply: <Value>(pending: Promise<Value>) => Promise<Value> = (pending) => pending,
 ): AttemptLimit {
   const { name, attempts, windowSeconds, whenAway, log } = options;
   const own = new RateLimiterMemory({ points: attempts, duration: windowSeconds });
-  let toldAt = Number.NEGATIVE_INFINITY;
+  let loggedAt = Number.NEGATIVE_INFINITY;
 
   async function ask<Result>(question: (limiter: RateLimiterAbstract) => Promise<Result>) {
     try {
-      return await answer(question(shared));
+      return await awaitReply(question(shared));
     } catch (err) {
       if (whenAway === 'throw') throw err;
-      if (performance.now() - toldAt > SILENCE) {
+      if (performance.now() - loggedAt > LOG_PAUSE_MS) {
         log.warn({ err, limit: name }, 'attempts are counted by this process alone');
-        toldAt = performance.now();
+        loggedAt = performance.now();
       }
       return await question(own);
     }
@@ -124,7 +124,7 @@ function attemptLimit(
   };
 }
 
-/** A refusal is what the library rejects with; anything else that it rejects with is a failure. */
+/** The library rejects with a RateLimiterRes for a refusal, with anything else for a failure. */
 function refusalOf(consuming: Promise<RateLimiterRes>): Promise<RateLimiterRes | undefined> {
   return consuming.then(
     () => undefined,
@@ -135,5 +135,5 @@ function refusalOf(consuming: Promise<RateLimiterRes>): Promise<RateLimiterRes |
   );
 }
 
-/** Hashed, so that it is short whatever was typed, and names nobody who can be read in the store. */
+/** Hashed, so that it is short whatever was typed, and the store names no users. */
 const keyOf = (key: string): string => sha256(key).slice(0, 22);

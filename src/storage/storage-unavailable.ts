@@ -1,10 +1,10 @@
-/** The one error of a store that does not answer: a 503 wherever it surfaces, in the engine's terms and in Koa's. */
+/** The error for a store that does not answer: both oidc-provider and Koa turn it into a 503. */
 
 /**
- * PostgreSQL or Redis did not answer in time, or refused the write.
+ * Thrown if PostgreSQL or Redis did not answer in time, or refused the write.
  *
- * The members are what oidc-provider and Koa read from an error: `expose` lets the OAuth code
- * through, `allow_redirect` keeps an authorization request on our own error page.
+ * oidc-provider and Koa read these members: `expose` lets them send the OAuth error code, and
+ * `allow_redirect: false` answers an authorization request with our own error page.
  */
 export class StorageUnavailable extends Error {
   readonly code = 'storage_unavailable';
@@ -14,13 +14,10 @@ export class StorageUnavailable extends Error {
   readonly allow_redirect = false;
   readonly error = 'temporarily_unavailable';
   readonly error_description = 'the service cannot reach its storage, try again in a moment';
-  /**
-   * What the driver said, for operators. Not `error_detail`, which a client that has authenticated
-   * is told.
-   */
+  /** The driver's message, for operators. Not `error_detail`, which authenticated clients get. */
   readonly reason: string;
 
-  /** @param store which store failed, for the operator's log; `cause` is what its driver threw. */
+  /** @param cause what the driver of the store threw. */
   constructor(store: 'postgresql' | 'redis', cause: unknown) {
     super('temporarily_unavailable', { cause });
     this.name = 'StorageUnavailable';
@@ -28,7 +25,7 @@ export class StorageUnavailable extends Error {
   }
 }
 
-/** A host with several addresses fails with one error for each, and says nothing itself. */
+/** A host with several addresses fails with one error for each, in an error without a message. */
 function reasonOf(cause: unknown): string {
   if (cause instanceof AggregateError) return cause.errors.map(reasonOf).join(', ');
   return cause instanceof Error ? cause.message : String(cause);

@@ -1,10 +1,10 @@
 /**
- * Where authorizations, sessions and interactions are kept: the promise that Redis and PostgreSQL
- * both keep, and that one contract suite and one concurrency suite hold them to.
+ * The store of authorizations, sessions and interactions: the contract that is implemented on Redis
+ * and on PostgreSQL. One contract suite and one concurrency suite test both.
  */
 import { sha256 } from '../base/random-id.ts';
 
-/** One kind of record that is only kept and found, each with a name space of its own. */
+/** Kinds of records that are only stored and found. Each kind has its own name space. */
 export type RecordKind = 'machine_token' | 'session' | 'interaction' | 'shown_once';
 
 export interface StoredRecord<Data> {
@@ -13,48 +13,48 @@ export interface StoredRecord<Data> {
   readonly expiresAt: number;
 }
 
-/** What is known of an authorization from the beginning, and never changes. */
+/** What is known of an authorization from the start and never changes. */
 export interface AuthorizationFacts {
   readonly accountId: string;
   readonly clientId: string;
-  /** Of its connection when it was approved; absent for a test, which belongs to none. */
+  /** Its connection's generation at approval; absent for a client test, which has no connection. */
   readonly generation?: number;
-  /** Random. Its values are made with it. */
+  /** Random. The code and the tokens are made with it. */
   readonly secret: string;
-  /** What the exchange of its code must bring again, hashed. */
+  /** The exchange of the code must send the same redirect URI again. */
   readonly redirectUriHash: string;
   readonly codeChallengeHash?: string;
 }
 
-/** All there is of an authorization: however often it is refreshed, it is one record. */
+/** A whole authorization: it is one record, however often it is refreshed. */
 export interface AuthorizationRecord extends AuthorizationFacts {
-  /** Seconds since the epoch, by the store's clock, as all times of it. */
+  /** Seconds since the epoch. All times here are by the store's clock. */
   readonly approvedAt: number;
-  /** When it ends whatever happens; absent where there is no absolute age. */
+  /** When it ends in any case, in seconds since the epoch; absent without a maximum age. */
   readonly endsAt?: number;
-  /** Of the current refresh token; -1 until the code is exchanged. */
+  /** The number of the current refresh token; -1 until the code is exchanged. */
   readonly rotation: number;
   /** Milliseconds since the epoch at which `rotation` became the current one. */
   readonly rotatedAt: number;
-  /** Somebody was seen with an access token of `rotation`: its answer has arrived. */
+  /** True once an access token of `rotation` was used: its response has arrived. */
   readonly isConfirmed: boolean;
   /** Seconds since the epoch until which the code, then the current refresh token, can be used. */
   readonly usableUntil: number;
 }
 
-/** What an exchange or a refresh came to. Times are seconds since the epoch, by the store's clock. */
+/** Result of an exchange or a refresh. Times are seconds since the epoch, by the store's clock. */
 export type Issue =
   | { readonly outcome: 'issued' | 'retried'; readonly now: number; readonly usableUntil: number }
   /**
-   * `replayed`: the code or the refresh token was used before. Nothing was written: the caller has
-   * to end the authorization. `expired`: not used in time. `too_old`: the absolute age is reached.
-   * `missing`: there is no such authorization (any more).
+   * `replayed`: the code or the refresh token was used before. Nothing was written: the caller must
+   * end the authorization. `expired`: not used in time. `too_old`: the maximum age is reached.
+   * `missing`: the authorization does not exist (any more).
    */
   | { readonly outcome: 'replayed' | 'expired' | 'too_old' | 'missing' };
 
-/** The part of the store that keeps authorizations. Its promises are those of `TokenStore`. */
+/** The part of the store for authorizations. `TokenStore` says what every method guarantees. */
 export interface AuthorizationStore {
-  /** Keeps a new authorization until its code can no longer be used, and an hour. */
+  /** Stores a new authorization until an hour after its code has expired. */
   beginAuthorization(
     id: string,
     facts: AuthorizationFacts,
@@ -63,18 +63,18 @@ export interface AuthorizationStore {
 
   readAuthorization(id: string): Promise<AuthorizationRecord | undefined>;
 
-  /** Uses the code up: the first attempt gets the first refresh token, and any other is a replay. */
+  /** Consumes the code: the first attempt gets the first refresh token, any other is a replay. */
   exchangeCode(
     id: string,
     step: { readonly attempt: string; readonly refreshSeconds: number },
   ): Promise<Issue>;
 
   /**
-   * Replaces the refresh token of rotation `from` by the next one.
+   * Replaces the refresh token of rotation `from` with the next one.
    *
-   * Presented again, the immediate predecessor of the current one is `retried`, with nothing
-   * written: inside the retry window, and later as long as the current one is not confirmed. An
-   * older one is a replay, and with a window of 0 so is the predecessor.
+   * If the direct predecessor of the current token is presented again, the outcome is `retried` and
+   * nothing is written: within the retry window, and later as long as the current token is not
+   * confirmed. An older token is a replay, and with a window of 0 so is the predecessor.
    */
   rotate(
     id: string,
@@ -86,92 +86,91 @@ export interface AuthorizationStore {
     },
   ): Promise<Issue>;
 
-  /** Notes that the answer with this rotation has arrived, where it is still the current one. */
+  /** Records that the response with this rotation has arrived, if it is still the current one. */
   confirmRotation(id: string, rotation: number): Promise<void>;
 
-  /** @returns whether it was there: true for exactly one of several callers. */
+  /** @returns whether it existed: true for exactly one of several callers. */
   endAuthorization(id: string): Promise<boolean>;
 
   /**
-   * Whether what was written to this record until now survives the loss of one server: false where
-   * its replicas have not followed. True where none is meant to.
+   * True if all writes to this record so far survive the loss of one server, and false if the
+   * replicas have not received them. Also true if there are no replicas.
    */
   isReplicated(kind: RecordKind | 'authorization', id: string): Promise<boolean>;
 
   /**
-   * Whether what was done a moment ago was done on these Redis masters, named by their replication
-   * ids. True where there is no Redis, and for a command, which does not watch them.
+   * True if what was done a moment ago was done on these Redis masters, named by their replication
+   * ids. Also true without Redis, and for a command, which does not watch the masters.
    */
   usesOnlyMasters(ids: readonly string[]): boolean;
 }
 
 /**
- * Promises of every implementation:
+ * Every implementation guarantees:
  *
- * - An identifier is kept as a hash only. One outside `[A-Za-z0-9_-]{16,128}` is not asked for.
+ * - Identifiers are stored only as a hash. One outside `[A-Za-z0-9_-]{16,128}` is not looked up.
  * - An expired record is never returned, whatever the store's own clock says.
- * - Each method is one atomic step and one round trip. PostgreSQL takes a second one to say why
+ * - Each method is one atomic step and one round trip. PostgreSQL needs a second one to say why
  *   nothing was issued; a session and its uid are two steps in Redis.
- * - Time that decides about an authorization is the store's: of nodes whose clocks differ none
- *   takes an honest retry for a replay.
- * - A step that is sent twice because its answer was lost succeeds twice: `attempt` tells it from
- *   somebody else's.
- * - A store that does not answer, or cannot keep what it was given, throws StorageUnavailable.
+ * - The store's clock decides about authorizations, so that nodes with different clocks never take
+ *   an honest retry for a replay.
+ * - A step that is sent twice because its answer was lost succeeds twice: `attempt` distinguishes
+ *   it from the step of another caller.
+ * - A store that does not answer, or cannot store what it was given, throws StorageUnavailable.
  */
 export interface TokenStore extends AuthorizationStore {
-  /** Records are rows of the service's own database, so that they can end in a transaction of it. */
+  /** True if records are rows of the service's database, so its transactions can end them. */
   readonly isInDatabase: boolean;
 
   read<Data>(kind: RecordKind, id: string): Promise<StoredRecord<Data> | undefined>;
 
-  /** Keeps `data` until `expiresAt` (seconds since the epoch), replacing what was there. */
+  /** Stores `data` until `expiresAt` (seconds since the epoch); replaces an existing record. */
   write(kind: RecordKind, id: string, data: unknown, expiresAt: number): Promise<void>;
 
   /**
-   * As `write`, but only where a record is: what was removed meanwhile does not come back.
+   * Like `write`, but only if the record exists: one that was removed meanwhile does not come back.
    *
-   * @returns whether there was one.
+   * @returns whether it existed.
    */
   replace(kind: RecordKind, id: string, data: unknown, expiresAt: number): Promise<boolean>;
 
   /**
-   * @returns whether there was anything to remove: true for exactly one of several callers, and for
-   *   none where the answer to that one was lost and its step was sent again.
+   * @returns whether the record existed: true for exactly one of several callers, and for none if
+   *   the answer to that one was lost and its step was sent again.
    */
   remove(kind: RecordKind, id: string): Promise<boolean>;
 
-  /** As `remove`, for who knows the key under which it is kept (`keyOf`), and not its identifier. */
+  /** Like `remove`, but by the key under which the record is stored (see `keyOf`). */
   removeKept(kind: RecordKind, key: string): Promise<boolean>;
 
-  /** Reads and removes in one step: of several callers one is answered, once. */
+  /** Reads and removes in one step: only one of several callers gets the record. */
   take<Data>(kind: RecordKind, id: string): Promise<StoredRecord<Data> | undefined>;
 
-  /** Sessions are also found by a second identifier, which outlives the renewal of the first. */
+  /** Sessions are also found by `uid`, which stays the same when `id` is renewed. */
   writeSession(id: string, uid: string, data: unknown, expiresAt: number): Promise<void>;
-  /** As `replace`, for a session: one that was removed meanwhile does not come back. */
+  /** Like `replace`, for a session. */
   replaceSession(id: string, uid: string, data: unknown, expiresAt: number): Promise<boolean>;
   readSessionByUid<Data>(uid: string): Promise<StoredRecord<Data> | undefined>;
-  /** Ends the session that is found by this identifier, if there is one. */
   removeSessionByUid(uid: string): Promise<void>;
 
   /**
-   * Deletes at most `limit` expired records, where the store does not do so by itself.
+   * Deletes at most `limit` expired records, unless the store does so by itself.
    *
    * @returns how many were deleted.
    */
   removeExpired(limit: number): Promise<number>;
 
-  /** Resolves when the store answers. */
+  /** Rejects if the store does not answer. */
   ping(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Seconds for which an authorization is kept after its code could be used: a replay still ends it. */
+/** An authorization stays so long after its code has expired, so that a replay still ends it. */
 export const REMEMBER_CODE_SECONDS = 3_600;
-/** The same after its last refresh token: its client is told "expired", not "unknown". */
+/** The same after its last refresh token: the client gets the error "expired", not "unknown". */
 export const REMEMBER_EXPIRED_SECONDS = 86_400;
 
-/** Seconds since the epoch at which the record may go. */
+/** Returns when the record may be deleted, in seconds since the epoch. */
 export const forgottenAt = ({
   rotation,
   usableUntil,
@@ -180,8 +179,8 @@ export const forgottenAt = ({
 
 const ID = /^[A-Za-z0-9_-]{16,128}$/;
 
-/** False for what no identifier of ours can be: such a value costs no query and reaches no store. */
+/** False for a value that cannot be one of our identifiers: it must reach no query and no store. */
 export const isStorableId = (id: string): boolean => ID.test(id);
 
-/** Identifiers are kept as a hash. 22 characters are 132 bits: nobody finds a second one for a key. */
+/** Hashes an identifier. 22 characters are 132 bits: too many to find a second one for a key. */
 export const keyOf = (id: string): string => sha256(id).slice(0, 22);

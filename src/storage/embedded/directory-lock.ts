@@ -1,4 +1,4 @@
-/** One process at a time in a folder, known by a socket that ends with its process. */
+/** Lets only one process use a folder: it owns a socket in it, which ends with the process. */
 import { readdir, rename, rm } from 'node:fs/promises';
 import { connect, createServer, type Server } from 'node:net';
 import path from 'node:path';
@@ -8,16 +8,16 @@ export interface DirectoryLock {
   release(): Promise<void>;
 }
 
-/** Short, because it counts towards the 100 bytes of a socket's path. */
+/** Short, because it is part of the path of a socket, which has at most 100 bytes. */
 const CLAIM = /^\.own-[A-Za-z0-9_-]{6}$/;
 
 /**
- * Takes the folder, or answers undefined while another process keeps it or wants it too: try again
- * after a moment that is not the same for both.
+ * Locks the folder. Returns undefined if another process has the lock or is trying to get it: try
+ * again after a random pause, so that both do not collide again.
  *
- * Each process makes a claim of its own first and looks at those of others then. So of two that
- * come at once at least one sees the other, and no file is ever shared that a third could take for
- * left over. The system drops a listening socket with its process, however that ends.
+ * Each process first makes its own claim and then looks for other claims. So of two processes that
+ * start at once at least one sees the other, and they share no file that a third could take for a
+ * leftover. The system closes a listening socket with its process, however the process ends.
  */
 export async function takeDirectoryLock(folder: string): Promise<DirectoryLock | undefined> {
   const name = randomId('.own-', 6);
@@ -28,37 +28,37 @@ export async function takeDirectoryLock(folder: string): Promise<DirectoryLock |
   };
   for (const other of await readdir(folder)) {
     if (other === name || !CLAIM.test(other)) continue;
-    if (await isAlive(path.join(folder, other))) {
+    if (await isListening(path.join(folder, other))) {
       await release();
       return undefined;
     }
-    // Left by a process that was killed; no other will ever use that name.
+    // Left by a process that was killed. No other process will ever use this name.
     await rm(path.join(folder, other), { force: true });
   }
   return { release };
 }
 
-/** Renamed when it listens: one that is seen and does not answer is dead for certain. */
+/** Renames the socket only when it listens, so a claim that does not answer is certainly dead. */
 async function makeClaim(folder: string, name: string): Promise<Server> {
-  const unseen = path.join(folder, name.replace('.own-', '.new-'));
+  const draft = path.join(folder, name.replace('.own-', '.new-'));
   const server = createServer((socket) => socket.destroy());
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
-    server.listen(unseen, resolve);
+    server.listen(draft, resolve);
   });
-  await rename(unseen, path.join(folder, name));
-  // The lock alone keeps no process running.
+  await rename(draft, path.join(folder, name));
+  // The lock alone must not keep the process running.
   return server.unref();
 }
 
-function isAlive(socketPath: string): Promise<boolean> {
+function isListening(socketPath: string): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect(socketPath);
     socket.once('connect', () => {
       socket.destroy();
       resolve(true);
     });
-    // Refused and gone are the two certain signs; whatever else is in the way, somebody may be there.
+    // Only these two codes prove that the process has ended; after any other it may still run.
     socket.once('error', (error: NodeJS.ErrnoException) => {
       resolve(error.code !== 'ECONNREFUSED' && error.code !== 'ENOENT');
     });

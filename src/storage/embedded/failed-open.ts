@@ -1,16 +1,16 @@
-/** Why PostgreSQL could not open a data directory: it says nothing but that it was aborted. */
+/** Finds out why PostgreSQL could not open a data directory: PGlite only says that it aborted. */
 import { constants } from 'node:fs';
 import { access, open, readdir, readFile, rm, statfs, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { clusterIn, type DataDirectoryProblem, RESTORE } from '../../base/data-directory.ts';
 
-/** The version of PostgreSQL that PGlite is, as PG_VERSION says it. */
+/** The PostgreSQL version of PGlite, as the file PG_VERSION states it. */
 export const POSTGRES_VERSION = '18';
-/** What PostgreSQL may write while it opens: a segment of its log. */
+/** PostgreSQL may write so much while it opens: one segment of its write-ahead log. */
 const NEEDED_BYTES = 16 * 1024 * 1024;
 const CONTROL_FILE_BYTES = 8192;
 
-/** Looks for the cause, the harmless ones first. Writes a probe of 16 MiB, and removes it. */
+/** Looks for the cause, harmless ones first. Writes a probe of 16 MiB and removes it. */
 export async function whyNotOpened(
   directory: string,
   cause: unknown,
@@ -109,7 +109,7 @@ async function brokenLog(cluster: string): Promise<string | undefined> {
   for (const name of segments) {
     const file = await open(path.join(cluster, 'pg_wal', name));
     const { buffer } = await file.read(Buffer.alloc(2), 0, 2, 0).finally(() => file.close());
-    // XLOG_PAGE_MAGIC; a segment that was made in advance holds zeros (xlog_internal.h).
+    // XLOG_PAGE_MAGIC (xlog_internal.h); a preallocated segment holds zeros.
     const magic = buffer.readUInt16LE(0);
     if (magic !== 0 && magic >> 8 !== 0xd1) return `pg_wal/${name} is no write-ahead log`;
   }

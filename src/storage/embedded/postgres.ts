@@ -1,4 +1,4 @@
-/** PostgreSQL inside the process (PGlite), served on a Unix socket so that `pg` connects as ever. */
+/** PostgreSQL in this process (PGlite), served on a Unix socket so that `pg` can connect to it. */
 import { mkdir, mkdtemp, realpath, rm, symlink } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -17,18 +17,18 @@ import { type DirectoryLock, takeDirectoryLock } from './directory-lock.ts';
 import { whyNotOpened } from './failed-open.ts';
 import { type EmbeddedServer, type Listen, serveOnSocket } from './server.ts';
 
-/** `own`: serve it or refuse. `share`: use whoever serves it, else serve it. */
+/** `own`: serve the database or fail. `share`: use the process that serves it, or serve it. */
 export type Sharing = 'own' | 'share';
 
 export interface EmbeddedPostgres {
   /** The `host` for `pg`: the folder of `.s.PGSQL.5432`. */
   readonly socketDirectory: string;
-  /** Undefined where another process serves the folder: then only that one hears. */
+  /** Undefined if another process serves the folder: only that process gets notifications. */
   readonly listen: Listen | undefined;
   close(): Promise<void>;
 }
 
-/** Two processes on one PGlite folder lose each other's acknowledged rows: the second is refused. */
+/** Thrown in the second process: two on one PGlite folder lose each other's acknowledged rows. */
 export class EmbeddedPostgresInUse extends Error {
   readonly code = 'data_directory_in_use';
 
@@ -42,17 +42,17 @@ export class EmbeddedPostgresInUse extends Error {
 }
 
 /** Socket addresses are limited to 108 bytes on Linux and to 104 elsewhere. */
-const LONGEST_SOCKET_PATH = 100;
+const MAX_SOCKET_PATH_BYTES = 100;
 const SOCKET_NAME = '.s.PGSQL.5432';
 /** How long an operator command may keep the folder before a starting service gives up. */
-const PATIENCE_MS = 10_000;
-/** How long a process that ends waits for the connections of others. */
-const FAREWELL_MS = 5_000;
+const LOCK_TIMEOUT_MS = 10_000;
+/** How long a process that ends waits until other processes have disconnected. */
+const CLOSE_TIMEOUT_MS = 5_000;
 
 /**
- * Serves the folder's database, or finds out who does.
+ * Serves the database in the folder, or finds the process that serves it.
  *
- * @throws EmbeddedPostgresInUse when `own` was asked and another process keeps the folder.
+ * @throws EmbeddedPostgresInUse if `sharing` is `own` and another process has the folder.
  * @throws DataDirectoryRefused
  */
 export async function serveEmbeddedPostgres(
@@ -60,10 +60,10 @@ export async function serveEmbeddedPostgres(
   sharing: Sharing,
 ): Promise<EmbeddedPostgres> {
   await mkdir(dataDirectory, { recursive: true, mode: 0o700 });
-  // However the folder is named, whoever comes to it must find the same lock and the same socket.
+  // Resolve links: every process must find the same lock and socket, whatever path it was given.
   const folder = await openFolder(await realpath(dataDirectory));
   try {
-    const deadline = Date.now() + PATIENCE_MS;
+    const deadline = Date.now() + LOCK_TIMEOUT_MS;
     for (;;) {
       const lock = await takeDirectoryLock(folder.path);
       if (lock) return await serve(folder, lock);
@@ -72,7 +72,7 @@ export async function serveEmbeddedPostgres(
         return { socketDirectory, listen: undefined, close };
       }
       if (Date.now() > deadline) throw new EmbeddedPostgresInUse(folder.realPath);
-      // Not all at the same moment again: of several that start at once one must come first.
+      // Pause for a random time: of several processes that start at once one must come first.
       await delay(50 + Math.random() * 100);
     }
   } catch (error) {
@@ -91,7 +91,7 @@ async function serve(folder: DataFolder, lock: DirectoryLock): Promise<EmbeddedP
       socketDirectory: folder.path,
       listen: server.listen,
       async close() {
-        await othersGone(server);
+        await waitForOthers(server);
         await server.close();
         await db.close();
         await lock.release();
@@ -106,7 +106,7 @@ async function serve(folder: DataFolder, lock: DirectoryLock): Promise<EmbeddedP
 
 /** @throws DataDirectoryRefused */
 async function openDatabaseIn(directory: string): Promise<PGlite> {
-  // Only who has the lock knows that nobody is making it just now.
+  // Only the owner of the lock can be sure that no other process is creating the database now.
   refuseDamaged(directory);
   refuseOpenUmask(directory);
   beginFirstStart(directory);
@@ -121,22 +121,22 @@ async function openDatabaseIn(directory: string): Promise<PGlite> {
   }
 }
 
-/** A command that came while this process served must not lose its database in mid-sentence. */
-async function othersGone(server: EmbeddedServer): Promise<void> {
-  const deadline = Date.now() + FAREWELL_MS;
+/** Lets commands that use the database of this process finish before it is closed. */
+async function waitForOthers(server: EmbeddedServer): Promise<void> {
+  const deadline = Date.now() + CLOSE_TIMEOUT_MS;
   while (server.connections > 0 && Date.now() < deadline) await delay(20);
 }
 
 interface DataFolder {
   readonly realPath: string;
-  /** The same folder by a name that leaves room for the socket's. */
+  /** The same folder by a path that is short enough for a socket in it. */
   readonly path: string;
   close(): Promise<void>;
 }
 
-/** The sockets always lie in the folder itself: a path that is too long is reached by a link. */
+/** Sockets are always in the folder itself; if its path is too long, a link leads there. */
 async function openFolder(realPath: string): Promise<DataFolder> {
-  if (Buffer.byteLength(path.join(realPath, SOCKET_NAME)) <= LONGEST_SOCKET_PATH) {
+  if (Buffer.byteLength(path.join(realPath, SOCKET_NAME)) <= MAX_SOCKET_PATH_BYTES) {
     return { realPath, path: realPath, close: async () => {} };
   }
   const own = await mkdtemp(path.join(tmpdir(), 'gatehouse-'));

@@ -1,4 +1,4 @@
-/** PostgreSQL connections on a Unix socket, which take turns with the one session of PGlite. */
+/** Serves PostgreSQL connections on a Unix socket, which take turns with the one PGlite session. */
 import { createServer, type Socket } from 'node:net';
 import type { PGlite } from '@electric-sql/pglite';
 
@@ -7,16 +7,16 @@ export type Listen = (channel: string, listener: (payload: string) => void) => P
 
 export type EmbeddedServer = Awaited<ReturnType<typeof serveOnSocket>>;
 
-/** More than the pools of a service and a few commands; PGlite answers one at a time anyway. */
+/** More than a service and a few commands need; PGlite answers one at a time anyway. */
 const MAX_CONNECTIONS = 40;
 
 /**
- * Serves the database to anybody who may open the socket.
+ * Serves the database to every process that may open the socket.
  *
- * The session has one unnamed statement and one transaction for all. So a connection keeps its turn
- * from its first message until the session is idle again: what belongs together reaches PGlite
- * together, and nothing of another connection in between. (The package pglite-socket passes messages
- * on one by one, so that one connection's values meet another's statement: electric-sql/pglite#1046.)
+ * All connections share one unnamed statement and one transaction. So a connection keeps its turn
+ * from its first message until the session is idle again: its messages reach PGlite together, and
+ * none of another connection in between. (The package pglite-socket forwards messages one by one,
+ * so that one connection's values meet another's statement: electric-sql/pglite#1046.)
  */
 export async function serveOnSocket(db: PGlite, socketPath: string) {
   const session = createSession(db);
@@ -35,9 +35,9 @@ export async function serveOnSocket(db: PGlite, socketPath: string) {
     get connections() {
       return sockets.size;
     },
-    /** Only once for a channel. */
+    /** Call it only once for each channel. */
     listen: session.listen,
-    /** Cuts the connections that are left, and listens no more. */
+    /** Closes the socket and the connections that are left. */
     async close(): Promise<void> {
       const closed = new Promise((resolve) => server.close(resolve));
       for (const socket of sockets) socket.destroy();
@@ -48,14 +48,14 @@ export async function serveOnSocket(db: PGlite, socketPath: string) {
 }
 
 interface Session {
-  /** Waits for the turn of `connection`, which it may have already. */
+  /** Waits for the turn of `connection`; resolves at once if it already has the turn. */
   takeTurn(connection: symbol): Promise<void>;
-  /** Runs messages of the connection that has the turn, and passes it on when that is done. */
+  /** Runs messages of the connection that has the turn; passes it on once the session is idle. */
   run(connection: symbol, messages: Buffer): Promise<Buffer>;
-  /** Undoes what the connection left unfinished. */
+  /** Rolls back what the connection left unfinished. */
   leave(connection: symbol): Promise<void>;
   readonly listen: Listen;
-  /** Resolves when nothing runs; nothing will. */
+  /** Resolves when nothing runs; from then on nothing can run. */
   end(): Promise<void>;
 }
 
@@ -75,7 +75,7 @@ function createSession(db: PGlite): Session {
     await db.execProtocolRawStream(messages, {
       onRawData: (bytes) => void parts.push(Buffer.from(bytes)),
     });
-    // They come to whoever's statement was the one to send them.
+    // Notifications come with the answer to the statement that sent them: take them out of it.
     return withoutNotifications(Buffer.concat(parts), (channel, payload) =>
       listeners.get(channel)?.(payload),
     );
@@ -121,7 +121,7 @@ function attend(socket: Socket, session: Session): void {
   const read = createReader();
   let work = Promise.resolve();
   const next = (step: () => Promise<void>): void => {
-    // Whatever fails here is PGlite itself: the client sees its connection end.
+    // Only PGlite itself can fail here: close the connection of the client.
     work = work.then(step).catch(() => void socket.destroy());
   };
 
@@ -131,7 +131,7 @@ function attend(socket: Socket, session: Session): void {
       return;
     }
     await session.takeTurn(connection);
-    // Nobody waits for it any more, so it is not done; leaving passes the turn.
+    // If the client has left, do not run its messages; `leave` passes the turn on.
     if (!socket.destroyed) socket.write(await session.run(connection, messages));
   }
 
@@ -147,20 +147,20 @@ function attend(socket: Socket, session: Session): void {
   socket.on('close', () => next(() => session.leave(connection)));
 }
 
-/** Stands for a request to encrypt, which may come before the connection is opened. */
+/** Stands for an encryption request, which a client may send before it opens the connection. */
 const ENCRYPTION = Buffer.alloc(0);
 const ENCRYPTION_CODES = [80_877_103, 80_877_104];
 const CANCEL_CODE = 80_877_102;
 
-/** Query, Sync, FunctionCall, Flush, CopyDone, CopyFail: after these a client awaits answers. */
+/** Query, Sync, FunctionCall, Flush, CopyDone, CopyFail: after these a client waits for answers. */
 const LAST_OF_EXCHANGE = new Set([...'QSFHcf'].map((type) => type.charCodeAt(0)));
 const TERMINATE = 'X'.charCodeAt(0);
 
 /**
- * Puts the messages of a connection together again.
+ * Reassembles the messages of a connection.
  *
- * @returns a function that answers what the next bytes complete: each item holds all messages up
- *   to one after which the client awaits answers.
+ * @returns a function that takes the next bytes and returns what they complete: each item holds all
+ *   messages up to one after which the client waits for answers.
  */
 function createReader(): (bytes: Buffer) => Buffer[] {
   let received: Buffer = Buffer.alloc(0);
@@ -172,7 +172,7 @@ function createReader(): (bytes: Buffer) => Buffer[] {
     let begin = 0;
     let end = 0;
     for (;;) {
-      // Only what opens a connection has no type in front of its length.
+      // Only messages that open a connection have no type before their length.
       const message = messageAt(received, end, isOpened ? 1 : 0);
       if (!message) break;
       end += message.length;
@@ -206,7 +206,7 @@ function simpleQuery(sql: string): Buffer {
   return message;
 }
 
-/** A Sync, in case half of an exchange was sent, and a way out of its transaction. */
+/** A Sync, in case only half of an exchange was sent, and a ROLLBACK of its transaction. */
 const ABANDON = Buffer.concat([Buffer.from('S\0\0\0\x04', 'latin1'), simpleQuery('ROLLBACK')]);
 /** ReadyForQuery, outside a transaction: the last message of a finished exchange. */
 const IDLE = Buffer.from('Z\0\0\0\x05I', 'latin1');
@@ -217,13 +217,13 @@ const isIdle = (answer: Buffer): boolean => answer.subarray(-IDLE.length).equals
 const NOTIFICATION = 'A'.charCodeAt(0);
 
 /**
- * @param answer whole messages of the protocol of PostgreSQL.
- * @param tell called for each notification, before the client learns that its statement is done.
+ * @param answer whole messages of the PostgreSQL protocol.
+ * @param notify called for each notification, before the client learns that its statement is done.
  * @returns the other messages.
  */
 function withoutNotifications(
   answer: Buffer,
-  tell: (channel: string, payload: string) => void,
+  notify: (channel: string, payload: string) => void,
 ): Buffer {
   const others: Buffer[] = [];
   let begin = 0;
@@ -231,7 +231,7 @@ function withoutNotifications(
     const end = at + 1 + answer.readUInt32BE(at + 1);
     if (answer[at] === NOTIFICATION) {
       const [channel = '', payload = ''] = answer.toString('utf8', at + 9, end).split('\0');
-      tell(channel, payload);
+      notify(channel, payload);
       others.push(answer.subarray(begin, at));
       begin = end;
     }

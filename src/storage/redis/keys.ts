@@ -1,13 +1,13 @@
-/** Reads many keys with one command. */
+/** Finds a key on each master of a Redis Cluster, and reads many keys with one command. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Cluster, type Redis } from 'ioredis';
 import { StorageUnavailable } from '../storage-unavailable.ts';
 
-/** Keys are tried one after another; a master with a thousandth of the slots is found well before. */
-const MAX_TRIED_KEYS = 16_384;
+/** Limits the search; even a master with a thousandth of the slots is found well before. */
+const MAX_CANDIDATES = 16_384;
 
 /**
- * Keys that begin with this name, one for each master of the Cluster.
+ * Returns keys that begin with `name`, one for each master of the Cluster.
  *
  * @throws StorageUnavailable if slots have no master.
  */
@@ -18,7 +18,7 @@ export function keyOnEachMaster({ slots }: Cluster, name: string): readonly stri
     throw new StorageUnavailable('redis', new Error('the cluster has slots without a master'));
   }
   const keys: string[] = [];
-  for (let count = 0; masters.size > 0 && count < MAX_TRIED_KEYS; count += 1) {
+  for (let count = 0; masters.size > 0 && count < MAX_CANDIDATES; count += 1) {
     const key = `${name}:${count}`;
     if (masters.delete(slots[slotOf(key)]?.[0])) keys.push(key);
   }
@@ -27,7 +27,7 @@ export function keyOnEachMaster({ slots }: Cluster, name: string): readonly stri
 
 const SLOTS = 16_384;
 
-/** The slot of a key without braces: CRC-16/XMODEM, as the Redis Cluster specification says. */
+/** The slot of a key without braces: its CRC-16/XMODEM (Redis Cluster specification). */
 function slotOf(key: string): number {
   let crc = 0;
   for (const byte of Buffer.from(key)) {
@@ -40,8 +40,8 @@ function slotOf(key: string): number {
 }
 
 /**
- * Reads of one turn of the event loop as one command: under load that is many, and a command costs this
- * process more than a key does. Not on a Cluster, where each key has a place of its own.
+ * Combines the reads of one turn of the event loop into one command: under load these are many, and
+ * a command costs this process more than a key. Not on a Cluster: keys have different masters.
  */
 export function readsTogether(redis: Redis | Cluster): (key: string) => Promise<string | null> {
   if (redis instanceof Cluster) return (key) => redis.get(key);

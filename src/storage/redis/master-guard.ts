@@ -1,6 +1,6 @@
 /**
- * Keeps this node from a Redis that may have lost ends: after a restart, a failover or an older
- * backup, every end of the last day is repeated on it before anything is asked of it.
+ * Keeps this node from using a Redis that may have lost revocations: after a restart, a failover or
+ * an older backup, those of the last day are repeated on it before any other command.
  */
 import type { Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -15,41 +15,39 @@ import type { RedisGuard, RedisInfo } from './guarded-connectors.ts';
 import { connectRedis, mastersOf, reply } from './redis.ts';
 import { createRedisStore } from './store.ts';
 
-/** A token store as far as ends need it. */
 type EndsTarget = Pick<TokenStore, 'endAuthorization' | 'removeKept'>;
 
-/** Repeats recorded ends. One node at a time does. */
+/** Repeats recorded revocations; only one node does so at a time. */
 export interface EndsRepeater {
   /** @returns false while another node has the turn. */
   takeTurn(): Promise<boolean>;
-  /** Repeats the ends of the last day. @returns how many there were, and how many had come back. */
+  /** Repeats those of the last day. @returns how many there were, and how many had been undone. */
   repeat(target: EndsTarget): Promise<{ readonly looked: number; readonly ended: number }>;
   endTurn(): Promise<void>;
 }
 
 interface MasterGuard extends RedisGuard {
   /**
-   * Resolves when the masters that are reached now may be used.
+   * Resolves when the masters that this node reaches now may be used.
    *
-   * @throws StorageUnavailable when that cannot be known: Redis or PostgreSQL is away.
+   * @throws StorageUnavailable if that is unknown, because Redis or PostgreSQL is unavailable.
    */
   verify(): Promise<void>;
-  /** From now on looks at the masters of this client every second, which meets what breaks no connection. */
+  /** Checks the masters of this client every second: not every replacement breaks a connection. */
   watch(redis: Redis | Cluster): void;
 }
 
-/** Milliseconds. */
-const LOOK_PAUSE = 1_000;
-/** Milliseconds between two looks while another node repeats the ends. */
-const TURN_PAUSE = 100;
-/** Every how many looks the offsets are kept in PostgreSQL. */
-const LOOKS_PER_OFFSET = 10;
-/** Milliseconds for which a node does not go back to a master that another one replaced. */
-const REPLACED_PAUSE = 5_000;
+const CHECK_INTERVAL_MS = 1_000;
+/** The pause between two attempts to get the turn while another node repeats the revocations. */
+const TURN_PAUSE_MS = 100;
+/** After so many checks the offsets are stored in PostgreSQL. */
+const CHECKS_PER_OFFSET_WRITE = 10;
+/** For so long a node does not go back to a master that another one replaced. */
+const REPLACED_PAUSE_MS = 5_000;
 
 interface Master extends MasterPosition {
   readonly redis: Redis;
-  /** The replication id that it continued when it was promoted. */
+  /** The replication id that it continued when it was promoted to master. */
   readonly formerId: string | undefined;
 }
 
@@ -61,31 +59,31 @@ export function createMasterGuard(parts: {
   readonly changes: Pick<ChangeFeed, 'isLive' | 'onChange'>;
   readonly clock: Clock;
   readonly log: Pick<Logger, 'info' | 'warn'>;
-  /** Told how many recorded ends were alive again. */
+  /** @param revived the number of recorded revocations that were undone in Redis */
   readonly onRepeat: (revived: number) => void;
 }): MasterGuard {
   const { connect, known, repeater, changes, clock, log, onRepeat } = parts;
-  /** By replication id, the highest offset seen. */
+  /** The highest offset of each master that may be used, by replication id. */
   const ready = new Map<string, number>();
-  /** The master behind each open connection. */
+  /** The replication id of the master behind each open connection. */
   const connected = new Map<Socket, string>();
-  /** When each was replaced, in milliseconds of this process. */
+  /** When each master was replaced, by replication id and the clock of `performance.now()`. */
   const replaced = new Map<string, number>();
   const closing = new AbortController();
   let reason: string | undefined = 'Redis has not been looked at yet';
   let underWay: Promise<void> | undefined;
   let isInUse = false;
-  // The lists are numbered: an older one may arrive later.
-  let asked = 0;
-  let adopted = 0;
+  // The lists are numbered, because an older one may arrive later.
+  let lastRequested = 0;
+  let lastAdopted = 0;
 
-  /** Takes over what PostgreSQL says, and forgets the masters that were replaced. */
+  /** Takes over the list in PostgreSQL, and removes the masters that were replaced. */
   async function refresh(): Promise<readonly MasterPosition[]> {
-    asked += 1;
-    const number = asked;
+    lastRequested += 1;
+    const number = lastRequested;
     const list = await known.listReady();
-    if (number < adopted) return list;
-    adopted = number;
+    if (number < lastAdopted) return list;
+    lastAdopted = number;
     const ids = new Set(list.map(({ id }) => id));
     for (const id of [...ready.keys()]) {
       if (ids.has(id)) continue;
@@ -106,7 +104,7 @@ export function createMasterGuard(parts: {
       await connectRedis(probe);
       while (!closing.signal.aborted) {
         await refresh();
-        // As it was before the masters are asked: an offset only grows meanwhile.
+        // Copied before the masters are asked, because offsets grow meanwhile.
         const floor = new Map(ready);
         const { masters, isComplete } = await findMasters(probe);
         if (masters.length === 0) throw new Error('no master answers');
@@ -120,7 +118,7 @@ export function createMasterGuard(parts: {
           if (hasTurn) continue;
           reason =
             'another node repeats the ends of the last day on a Redis that may have lost some';
-          await delay(TURN_PAUSE, undefined, { signal: closing.signal });
+          await delay(TURN_PAUSE_MS, undefined, { signal: closing.signal });
         }
       }
     } finally {
@@ -129,12 +127,12 @@ export function createMasterGuard(parts: {
     }
   }
 
-  /** Of two masters that both answer, the newer one counts: nodes would otherwise take turns. */
+  /** If two masters answer, only the newer is used: nodes would otherwise switch back and forth. */
   function requireNotReplaced(masters: readonly Master[]): void {
     for (const { id } of masters) {
       const since = replaced.get(id);
       if (since === undefined) continue;
-      if (performance.now() - since < REPLACED_PAUSE) {
+      if (performance.now() - since < REPLACED_PAUSE_MS) {
         throw new Error('this Redis was replaced by another one a moment ago');
       }
       replaced.delete(id);
@@ -153,7 +151,7 @@ export function createMasterGuard(parts: {
     const isFirst = ready.size === 0 && replaced.size === 0;
     await known.startRepeat(unknown, {
       former: unknown.flatMap(({ formerId }) => formerId ?? []),
-      // While a master of a Cluster is away, it is not known to be replaced.
+      // A master of a Cluster that does not answer is not known to be replaced.
       current: isComplete ? masters.map(({ id }) => id) : null,
     });
     const began = performance.now();
@@ -163,8 +161,8 @@ export function createMasterGuard(parts: {
       after.some((master) => master.id === id && master.offset >= offset),
     );
     await known.finishRepeat(same.map(({ id }) => id));
-    asked += 1;
-    adopted = asked;
+    lastRequested += 1;
+    lastAdopted = lastRequested;
     for (const { id, offset } of same) ready.set(id, offset);
     onRepeat(ended);
     const seconds = (performance.now() - began) / 1_000;
@@ -190,14 +188,14 @@ export function createMasterGuard(parts: {
     return underWay;
   };
 
-  /** Leaves each master that is not ready any more. */
-  async function look(redis: Redis | Cluster): Promise<void> {
+  /** Disconnects from each master that is no longer ready. */
+  async function check(redis: Redis | Cluster): Promise<void> {
     const floor = new Map(ready);
     const inUse = mastersOf(redis).filter(({ status }) => status === 'ready');
     await Promise.all(
       inUse.map(async (master) => {
         const position = await readPosition(master).catch(() => undefined);
-        // One that does not answer is left by its commands.
+        // If it does not answer, its commands fail and the connection is replaced.
         if (position === undefined) return;
         if (position !== 'replica' && ready.has(position.id) && isReady(position, floor)) {
           ready.set(position.id, Math.max(position.offset, ready.get(position.id) ?? 0));
@@ -210,32 +208,32 @@ export function createMasterGuard(parts: {
 
   function watch(redis: Redis | Cluster): void {
     isInUse = true;
-    let isLooking = false;
-    let looks = 0;
+    let isChecking = false;
+    let checks = 0;
 
-    async function lookOnce(): Promise<void> {
-      looks += 1;
+    async function checkOnce(): Promise<void> {
+      checks += 1;
       if (!changes.isLive) await refresh();
-      await look(redis);
-      if (looks % LOOKS_PER_OFFSET !== 0) return;
+      await check(redis);
+      if (checks % CHECKS_PER_OFFSET_WRITE !== 0) return;
       await known.keepOffsets([...ready].map(([id, offset]) => ({ id, offset })));
     }
 
     const timer = setInterval(() => {
-      if (isLooking) return;
-      isLooking = true;
-      // While PostgreSQL is away, what was known stays.
-      lookOnce()
+      if (isChecking) return;
+      isChecking = true;
+      // Ignore failures: while PostgreSQL is unavailable, the last list stays in force.
+      checkOnce()
         .catch(() => {})
         .finally(() => {
-          isLooking = false;
+          isChecking = false;
         });
-    }, LOOK_PAUSE).unref();
+    }, CHECK_INTERVAL_MS).unref();
     closing.signal.addEventListener('abort', () => clearInterval(timer));
     changes.onChange((topic) => {
       if (closing.signal.aborted || (topic !== 'redis-masters' && topic !== 'everything')) return;
       refresh()
-        .then(() => look(redis))
+        .then(() => check(redis))
         .catch(() => {});
     });
   }
@@ -263,7 +261,7 @@ export function createMasterGuard(parts: {
   };
 }
 
-/** INFO of one section, by name. */
+/** Parses the INFO of one section into its fields. */
 const infoFrom = (text: string): RedisInfo =>
   Object.fromEntries(
     text.split('\r\n').map((line) => {
@@ -280,7 +278,7 @@ function positionFrom(info: RedisInfo): MasterPosition | 'replica' {
 const readPosition = async (master: Redis): Promise<MasterPosition | 'replica'> =>
   positionFrom(infoFrom(await reply(master.info('replication'))));
 
-/** @returns `isComplete`: false if one did not answer or is no master. */
+/** @returns `isComplete` is false if a master did not answer or has become a replica. */
 async function findMasters(
   probe: Redis | Cluster,
 ): Promise<{ readonly masters: readonly Master[]; readonly isComplete: boolean }> {
@@ -299,7 +297,7 @@ async function findMasters(
   return { masters, isComplete: failed === undefined };
 }
 
-/** Ends on each of these masters, so that of a Cluster the one that has the key does it. */
+/** Revokes on each of these masters, because in a Cluster only one of them has the key. */
 function targetOn(masters: readonly Master[], clock: Clock): EndsTarget {
   const stores = masters.map(({ redis }) => createRedisStore({ redis, clock }));
   const onEach = async (end: (store: EndsTarget) => Promise<boolean>): Promise<boolean> => {
@@ -312,7 +310,7 @@ function targetOn(masters: readonly Master[], clock: Clock): EndsTarget {
   };
 }
 
-/** Another master of the Cluster has the key, and its ends were repeated, or are at this moment. */
+/** Another master of the Cluster has the key; its revocations were repeated, or are right now. */
 function keptElsewhere(error: unknown): false {
   if (error instanceof Error && /^(MOVED|ASK) /.test(error.message)) return false;
   throw error;

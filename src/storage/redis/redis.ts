@@ -1,4 +1,4 @@
-/** The one way to Redis: single, Sentinel or Cluster by URL, with limits that keep a request short. */
+/** The only access to Redis: single, Sentinel or Cluster by URL, with timeouts for requests. */
 import type { Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Cluster, Redis, type RedisOptions } from 'ioredis';
@@ -8,45 +8,45 @@ import { type AcceptRedis, guardedConnector } from './guarded-connectors.ts';
 import { SCRIPT_COMMANDS } from './scripts.ts';
 
 /**
- * Milliseconds. With the defaults a hung Redis never answers and a dead one takes a minute. A
- * command may have to wait for the pipeline before its own, so twice the limit must be below 2 s.
+ * With the defaults a hung Redis never answers and a dead one takes a minute. A command may have to
+ * wait for the pipeline before its own, so twice this timeout must be below 2 s.
  */
-const COMMAND_LIMIT = 800;
-const CONNECT_LIMIT = 1_000;
-/** A connection that has not answered for so long is replaced: it may lead nowhere any more. */
-const SILENCE_LIMIT = 1_500;
-const LONGEST_RETRY_PAUSE = 500;
-/** How long a start waits for the first connection, Sentinels and all. */
-const START_LIMIT = 5_000;
+const COMMAND_TIMEOUT_MS = 800;
+const CONNECT_TIMEOUT_MS = 1_000;
+/** A connection without an answer for so long is replaced: its server may be gone. */
+const SOCKET_TIMEOUT_MS = 1_500;
+const MAX_RETRY_PAUSE_MS = 500;
+/** How long a start waits for the first connection, including the Sentinels. */
+const START_TIMEOUT_MS = 5_000;
 
-/** Without the one member whose type the constructors do not take back under strict options. */
+/** Without the one member whose type the constructors do not accept under strict options. */
 type Options = Omit<RedisOptions, 'replyMapping'>;
 
-const HABITS = {
-  // Fail now and let the caller answer 503, rather than queue what nobody waits for.
+const BASE_OPTIONS = {
+  // Fail now and let the caller answer 503, rather than queue commands of requests that have ended.
   maxRetriesPerRequest: 1,
   enableOfflineQueue: false,
   enableAutoPipelining: true,
-  // Scripts are sent by themselves. Where a connection ends, ioredis sends one command again, but
-  // gives up those of a pipeline that was answered in part, and a code could be burned unused.
+  // Send scripts one by one. If a connection ends, ioredis resends a single command, but gives up
+  // those of a pipeline that was answered in part: a code could be consumed without tokens.
   autoPipeliningIgnoredCommands: [...SCRIPT_COMMANDS, 'mget'],
-  // A master that became a replica keeps its connections; the name may lead elsewhere by now.
+  // A master that became a replica keeps its connections; its name may lead elsewhere by now.
   reconnectOnError: (error: Error) => error.message.startsWith('READONLY'),
   lazyConnect: true,
 } satisfies Options;
 
-const retryPause = (attempt: number): number => Math.min(attempt * 50, LONGEST_RETRY_PAUSE);
+const retryPause = (attempt: number): number => Math.min(attempt * 50, MAX_RETRY_PAUSE_MS);
 
-/** Redis said that it cannot keep or find data now: memory, disk, replication, failover. */
+/** Redis cannot write or find data now: memory, disk, replication, failover, login. */
 const UNAVAILABLE_REPLY =
   /^(OOM|MISCONF|READONLY|NOREPLICAS|LOADING|BUSY|CLUSTERDOWN|MASTERDOWN|TRYAGAIN|NOAUTH|WRONGPASS|NOPERM|MAXCLIENTS|ERR max number of clients)/;
 
 /**
- * A client for `redis:`, `rediss:` (TLS), `redis+sentinel://host,host/master-name` and
- * `redis+cluster://host,host` (`rediss+…` with TLS). Not connected yet.
+ * Creates a client for `redis:`, `rediss:` (TLS), `redis+sentinel://host,host/master-name` and
+ * `redis+cluster://host,host` (`rediss+…` with TLS), which is not connected yet.
  *
- * @param options `patience`: multiplies the limits, where nobody waits for an answer within 2 s.
- *   `accepts`: decides for each new connection whether it is used; without it all are.
+ * @param options `patience` multiplies the timeouts, if no request has to be answered within 2 s.
+ *   `accepts` decides whether a new connection is used; without it all are.
  */
 export function createRedis(
   url: string,
@@ -55,10 +55,10 @@ export function createRedis(
   const { scheme, username, password, hosts, path } = parseRedisUrl(url);
   const isTls = scheme.startsWith('rediss');
   const options: Options = {
-    ...HABITS,
-    connectTimeout: CONNECT_LIMIT * patience,
-    commandTimeout: COMMAND_LIMIT * patience,
-    socketTimeout: SILENCE_LIMIT * patience,
+    ...BASE_OPTIONS,
+    connectTimeout: CONNECT_TIMEOUT_MS * patience,
+    commandTimeout: COMMAND_TIMEOUT_MS * patience,
+    socketTimeout: SOCKET_TIMEOUT_MS * patience,
     retryStrategy: retryPause,
   };
   if (username) options.username = username;
@@ -66,7 +66,7 @@ export function createRedis(
   if (isTls) options.tls = {};
   if (accepts) options.Connector = guardedConnector(accepts, scheme.endsWith('+sentinel'));
   const client = connectTo({ scheme, hosts, path, options, isTls });
-  // Each failed command reports for itself; an error nobody listens to would be printed or thrown.
+  // Each failed command rejects by itself; an unhandled `error` event would be printed or thrown.
   client.on('error', () => {});
   return client;
 }
@@ -83,16 +83,16 @@ function connectTo({
 }): Redis | Cluster {
   if (scheme.endsWith('+cluster')) {
     return new Cluster(hosts, {
-      // One by one: of a pipeline, ioredis does not follow the commands that are sent elsewhere.
+      // No pipelines: ioredis does not follow redirections of commands in a pipeline.
       redisOptions: { ...options, enableAutoPipelining: false },
       enableOfflineQueue: false,
-      // Each may wait for a tenth of a second, and all together for less than a request may take.
+      // Each may take a tenth of a second, and all together less than a request may take.
       maxRedirections: 8,
       lazyConnect: true,
-      slotsRefreshTimeout: CONNECT_LIMIT,
+      slotsRefreshTimeout: CONNECT_TIMEOUT_MS,
       clusterRetryStrategy: retryPause,
       retryDelayOnFailover: 100,
-      // A certificate names the host it was asked for, not the address behind it.
+      // Keep host names: a certificate is for the name of a host, not for its address.
       ...(isTls && { dnsLookup: (address, done) => done(null, address) }),
     });
   }
@@ -100,8 +100,8 @@ function connectTo({
     options.sentinels = hosts;
     options.name = path;
     options.sentinelRetryStrategy = retryPause;
-    options.sentinelCommandTimeout = COMMAND_LIMIT;
-    // Without both, TLS ends at the Sentinels and the tokens travel in clear.
+    options.sentinelCommandTimeout = COMMAND_TIMEOUT_MS;
+    // Without both, only the Sentinels use TLS, and tokens are sent in plain text.
     if (isTls) Object.assign(options, { enableTLSForSentinelMode: true, sentinelTLS: {} });
     const client = new Redis(options);
     const sentinels: Redis[] = [];
@@ -122,9 +122,9 @@ function connectTo({
 }
 
 /**
- * Leaves a master as soon as this Sentinel announces its successor. Without it a client would write to
- * the former master until that is demoted, 10 seconds later. The `failoverDetector` of ioredis cannot
- * be used: it ends the client for good if it hears of a failover while the client looks for the master.
+ * Leaves a master as soon as this Sentinel announces its successor: else the client would write to
+ * the former master until that is demoted, 10 seconds later. The `failoverDetector` of ioredis ends
+ * the client for good if a failover is announced while it looks for the master, so it is not used.
  *
  * @returns the connection to the Sentinel.
  */
@@ -135,24 +135,24 @@ function followFailovers(
   const sentinel = new Redis({
     host,
     port,
-    connectTimeout: CONNECT_LIMIT,
+    connectTimeout: CONNECT_TIMEOUT_MS,
     retryStrategy: retryPause,
     enableReadyCheck: false,
     autoResubscribe: false,
     ...(isTls && { tls: {} }),
   });
-  /** Address and port of the new master, until it is compared with the connection. */
+  /** Address and port of the new master, until they are compared with the connection. */
   let successor: string | undefined;
 
   function leaveFormer(): void {
     const { remoteAddress, remotePort } = client.stream as Socket;
     const isFormer = successor !== undefined && successor !== `${remoteAddress} ${remotePort}`;
-    // Several Sentinels announce the same failover, and this one may miss the next.
+    // Forget it: other Sentinels announce the same failover, and this one may miss the next.
     successor = undefined;
     if (isFormer) client.disconnect(true);
   }
 
-  // An unreachable Sentinel announces nothing; ioredis tries again until it is disconnected.
+  // Ignore errors: ioredis tries an unreachable Sentinel again until it is disconnected.
   sentinel.on('error', () => {});
   sentinel.on('ready', () => sentinel.subscribe('+switch-master').catch(() => {}));
   sentinel.on('message', (_channel, message: string) => {
@@ -194,9 +194,9 @@ function parseRedisUrl(url: string): RedisUrl {
 }
 
 /**
- * Connects for the first time; from then on the client comes back by itself.
+ * Connects for the first time; afterwards the client reconnects by itself.
  *
- * @throws StorageUnavailable when nobody answers, no Sentinel knows a master, or the server has no
+ * @throws StorageUnavailable if no server answers, no Sentinel knows a master, or the server has no
  *   database of that number.
  */
 export async function connectRedis(redis: Redis | Cluster): Promise<void> {
@@ -205,16 +205,16 @@ export async function connectRedis(redis: Redis | Cluster): Promise<void> {
     cause = error;
   };
   const waiting = new AbortController();
-  const givenUp = delay(START_LIMIT, undefined, { signal: waiting.signal }).then(() => {
-    throw new Error(`no connection within ${START_LIMIT} ms`);
+  const givenUp = delay(START_TIMEOUT_MS, undefined, { signal: waiting.signal }).then(() => {
+    throw new Error(`no connection within ${START_TIMEOUT_MS} ms`);
   });
   redis.on('error', remember);
   try {
     await Promise.race([redis.connect(), givenUp]);
-    // ioredis goes on in database 0 where the one that was asked for is not there.
+    // If the requested database does not exist, ioredis goes on in database 0.
     if (/DB index/i.test(String(cause))) throw cause;
   } catch (error) {
-    // What is thrown says that there is no connection; why, was told before.
+    // The thrown error only says that there is no connection; the event before it says why.
     throw new StorageUnavailable('redis', cause ?? error);
   } finally {
     redis.off('error', remember);
@@ -222,36 +222,36 @@ export async function connectRedis(redis: Redis | Cluster): Promise<void> {
   }
 }
 
-/** Awaits a reply; what Redis or the way to it cannot do now becomes StorageUnavailable. */
+/** Awaits a reply. If Redis or the network cannot serve it now, throws StorageUnavailable. */
 export async function reply<Value>(pending: Promise<Value>): Promise<Value> {
   try {
     return await pending;
   } catch (error) {
     const isReply = error instanceof Error && error.name === 'ReplyError';
-    // Any other reply is a fault of ours (a wrong type, a script error) and must not pass as weather.
+    // Any other error reply is our own bug (a wrong type, a script error): do not hide it as a 503.
     if (isReply && !UNAVAILABLE_REPLY.test(error.message)) throw error;
     throw new StorageUnavailable('redis', error);
   }
 }
 
-/** Milliseconds that a replica may take to follow. */
-const REPLICA_LIMIT = 300;
+const REPLICA_TIMEOUT_MS = 300;
 
 /**
- * Whether a replica has what was written to this key until now; true where its master has none.
+ * Returns whether a replica has all writes to this key so far; true if the master has no replicas.
  *
  * @throws StorageUnavailable
  */
 export async function isReplicated(redis: Redis | Cluster, key: string): Promise<boolean> {
-  // On a connection of its own, for what comes behind WAIT on one has to wait as well.
+  // Use a separate connection: all commands after WAIT on the same connection have to wait, too.
   const own = redis instanceof Cluster ? redis.duplicate() : redis.duplicate();
   own.on('error', () => {});
   try {
     await connectRedis(own);
-    // WAIT is about the writes of its own connection and all before them, so there must be one. The
-    // braces lead it to the master of the key.
+    // WAIT covers the writes of its own connection and all before them, so write something. The
+    // braces send it to the master of the key.
     const asked = own.pipeline().set(`gh:{${key}}`, '', 'PX', 1_000);
-    const answers = (await reply(asked.info('replication').wait(1, REPLICA_LIMIT).exec())) ?? [];
+    const answers =
+      (await reply(asked.info('replication').wait(1, REPLICA_TIMEOUT_MS).exec())) ?? [];
     const failed = answers.find(([error]) => error)?.[0];
     if (failed) throw new StorageUnavailable('redis', failed);
     const [, replication, followers] = answers.map(([, answer]) => answer);
@@ -261,18 +261,18 @@ export async function isReplicated(redis: Redis | Cluster, key: string): Promise
   }
 }
 
-/** One key beside the records, so that two databases of one Redis can be told apart. */
+/** Tells the databases of one Redis apart; no key of a record has this name. */
 const IDENTITY_KEY = 'gh:identity';
 
 /**
- * The random id that is kept in this Redis database; undefined if there is none.
+ * Returns the random id of this Redis database; undefined if there is none.
  *
  * @throws StorageUnavailable
  */
 export const redisIdentity = async (redis: Redis | Cluster): Promise<string | undefined> =>
   (await reply(redis.get(IDENTITY_KEY))) ?? undefined;
 
-/** The same, which is made if there is none: of two nodes at once, the first one's stays. */
+/** Like `redisIdentity`, but creates a missing id; of two nodes at once, the first one's stays. */
 export async function ensureRedisIdentity(redis: Redis | Cluster): Promise<string | undefined> {
   const known = await redisIdentity(redis);
   if (known !== undefined) return known;
@@ -283,7 +283,7 @@ export async function ensureRedisIdentity(redis: Redis | Cluster): Promise<strin
 export const mastersOf = (redis: Redis | Cluster): Redis[] =>
   redis instanceof Cluster ? redis.nodes('master') : [redis];
 
-/** A setting of Redis under which tokens would be lost, for the operator. */
+/** A setting of Redis that would lose tokens, for the operator. */
 export interface RedisProblem {
   readonly setting: 'maxmemory-policy' | 'appendonly';
   readonly message: string;
@@ -291,8 +291,8 @@ export interface RedisProblem {
 }
 
 /**
- * Asks every master for the two settings that decide whether an acknowledged token stays.
- * @throws StorageUnavailable when one does not answer.
+ * Checks on every master the two settings that decide whether acknowledged tokens are kept.
+ * @throws StorageUnavailable if one does not answer.
  */
 export async function redisProblems(redis: Redis | Cluster): Promise<RedisProblem[]> {
   const infos = await reply(Promise.all(mastersOf(redis).map((master) => master.info())));

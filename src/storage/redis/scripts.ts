@@ -1,10 +1,10 @@
-/** What Redis does in one step that takes it more than one command. Each script has one key. */
+/** Lua scripts for atomic steps that need more than one Redis command. Each script has one key. */
 import type { Cluster, Redis, Result } from 'ioredis';
 import { REMEMBER_CODE_SECONDS, REMEMBER_EXPIRED_SECONDS } from '../token-store.ts';
 
 /**
- * Replaced only while it is there, by the service's clock: Redis may drop it later. ARGV[4] is the
- * only content to replace, or empty.
+ * Replaces a record only if it exists and has not expired by the service's clock: Redis may drop it
+ * later. ARGV[4] is the only content that may be replaced; if empty, any may.
  */
 const REPLACE = `
   local expiry, data = string.match(redis.call('GET', KEYS[1]) or '', '^(%d+):(.*)$')
@@ -16,8 +16,8 @@ const REPLACE = `
 
 /**
  * An authorization is `<rotation>!<attempt>!<rotated at>!<confirmed>!<usable until>!<ends at>!
- * <approved at>:<JSON of the facts>`; 0 stands for "never ends". ARGV[1] is always the milliseconds
- * to add to this clock: tests move the time, nobody else.
+ * <approved at>:<JSON of the facts>`; an `<ends at>` of 0 means never. ARGV[1] is always the
+ * milliseconds to add to this clock; only tests add any.
  */
 const AUTHORIZATION = `
   local time = redis.call('TIME')
@@ -64,7 +64,7 @@ const BEGIN = `${AUTHORIZATION}
     facts = ARGV[2] })
 `;
 
-/** Exchanged only once, or again by the same attempt. ARGV: shift, attempt, refresh seconds. */
+/** A code works only once, or again for the same attempt. ARGV: shift, attempt, refresh seconds. */
 const EXCHANGE = `${AUTHORIZATION}
   local a = load()
   if not a then return { 'missing' } end
@@ -105,7 +105,7 @@ const CONFIRM = `${AUTHORIZATION}
   save(a)
 `;
 
-/** As a script answers it: `issued` and `retried` with the time and until when they are usable. */
+/** The reply of a script; `now` and `usableUntil` come with `issued` and `retried` only. */
 type IssueReply = [outcome: string, now?: number, usableUntil?: number];
 
 declare module 'ioredis' {

@@ -1,4 +1,4 @@
-/** The token store on Redis: one key a record, no command with more than one key (Cluster). */
+/** The token store on Redis: one key for each record; no step needs two keys at once (Cluster). */
 import { Cluster, type Redis } from 'ioredis';
 import { type Clock, epochSeconds } from '../../base/clock.ts';
 import { StorageUnavailable } from '../storage-unavailable.ts';
@@ -38,16 +38,16 @@ const nameOf = (kind: Kind, id: string): string => nameOfKey(kind, keyOf(id));
 export function createRedisStore(parts: {
   redis: Redis | Cluster;
   clock: Clock;
-  /** Milliseconds to add to what Redis says the time is: for tests, which move it. */
+  /** Milliseconds to add to the clock of Redis; only tests use it. */
   timeShift?: () => number;
-  /** Keeps it from a Redis that may have lost ends; without it any Redis is used. */
+  /** Blocks a Redis that may have lost revocations; without it any Redis is used. */
   guard?: RedisGuard;
 }): TokenStore {
   const { redis, clock, timeShift = () => 0, guard } = parts;
   defineScripts(redis);
   const get = readsTogether(redis);
 
-  /** Redis counts time itself, so it is told a duration; at least 1 ms, or it would refuse. */
+  /** Redis gets a duration, because it has its own clock; it refuses less than 1 ms. */
   const lifetime = (expiresAt: number): number => Math.max(1, expiresAt * 1000 - clock());
   const isExpired = (expiresAt: number): boolean => expiresAt * 1000 <= clock();
 
@@ -58,7 +58,7 @@ export function createRedisStore(parts: {
     await reply(redis.set(key, recordValue(data, expiresAt), 'PX', lifetime(expiresAt)));
   }
 
-  /** @param only where given: what must be there, and not just anything. */
+  /** @param only replaces a record only if this is its content. */
   async function replace(
     key: string,
     data: unknown,
@@ -84,7 +84,7 @@ export function createRedisStore(parts: {
   }
 
   async function removeKept(kind: RecordKind, key: string): Promise<boolean> {
-    // What is taken out says whether it was still good: Redis may drop it later than we do.
+    // The record itself says whether it had expired: Redis may drop it later.
     return recordFrom(await reply(redis.getdel(nameOfKey(kind, key)))) !== undefined;
   }
 
@@ -152,7 +152,7 @@ export function createRedisStore(parts: {
     },
 
     async writeSession(id, uid, data, expiresAt) {
-      // The session first: an index that points nowhere is harmless, a session nobody finds is not.
+      // The session first: an index without its session does no harm, a session without index does.
       const key = nameOf('session', id);
       await write(key, data, expiresAt);
       await write(nameOf('uid', uid), key, expiresAt);
@@ -161,7 +161,7 @@ export function createRedisStore(parts: {
     async replaceSession(id, uid, data, expiresAt) {
       const key = nameOf('session', id);
       if (!isStorableId(id) || !(await replace(key, data, expiresAt))) return false;
-      // Renewed meanwhile, it leads to the new identifier already.
+      // Only if the index still leads here: a session that was renewed meanwhile has another key.
       await replace(nameOf('uid', uid), key, expiresAt, key);
       return true;
     },
@@ -176,7 +176,7 @@ export function createRedisStore(parts: {
       if (!isStorableId(uid)) return;
       const index = nameOf('uid', uid);
       const pointer = await read<string>(index);
-      // The session first: sent again after a lost answer, the index still leads to it.
+      // The session first: if its answer is lost and it is sent again, the index still leads to it.
       if (pointer) await reply(redis.getdel(pointer.data));
       await reply(redis.getdel(index));
     },
@@ -186,7 +186,7 @@ export function createRedisStore(parts: {
 
     async ping() {
       if (guard?.reason) throw new StorageUnavailable('redis', new Error(guard.reason));
-      // Not PING: a server that answers but has no memory or quorum left cannot keep a token.
+      // Not PING: a server that answers but has no memory or quorum left cannot store a token.
       const keys = redis instanceof Cluster ? keyOnEachMaster(redis, 'gh:ping') : ['gh:ping'];
       const now = String(clock());
       await reply(Promise.all(keys.map((key) => redis.set(key, now, 'PX', 60_000))));
@@ -201,7 +201,7 @@ export function createRedisStore(parts: {
 
 const MISSING: Issue = { outcome: 'missing' };
 
-/** Without the names of the members: there are as many of these as there are authorizations. */
+/** An array, because property names would be stored again for each authorization. */
 const factsValue = (facts: AuthorizationFacts): string => {
   const { accountId, clientId, generation, secret, redirectUriHash, codeChallengeHash } = facts;
   const known = [accountId, clientId, generation ?? null, secret, redirectUriHash];
