@@ -632,7 +632,7 @@ const LIST: readonly (Place | readonly [rule: string, from: string, to: string])
   ['a retry window is shorter than a refresh token',
     'retry_window >= values', 'retry_window > values'],
   { in: 'src/config/environment.ts', by: 'config/environment' },
-  ['a key has 32 characters', 'key.length >= shortestKey', 'key.length > 0'],
+  ['a key has 32 characters', 'key.length >= MIN_KEY_LENGTH', 'key.length > 0'],
   { in: 'src/config/secrets.ts', by: 'config/secrets' },
   ['others do not read the keys', 'if (mode & OTHERS_MAY_READ)', 'if (false)'],
   { in: 'src/config/secrets.ts', by: 'storage/damaged-data' },

@@ -1,4 +1,4 @@
-/** What a deployment runs on, to be shown: each value with where it came from, and no secret. */
+/** The settings of a deployment for display: each value with its source, and no secrets. */
 import { type Environment, type Override, variableOf } from './environment.ts';
 import { knownSettings } from './schema/known-settings.ts';
 import { secretsFileIn } from './secrets.ts';
@@ -8,18 +8,18 @@ import { withoutPassword } from './urls.ts';
 import { valueAt } from './validate.ts';
 
 export interface EffectiveSetting {
-  /** As in `tokens.retry_window`. */
+  /** For example `tokens.retry_window`. */
   readonly name: string;
-  /** In the words and units of the file, passwords replaced; null where nothing is set. */
+  /** The value as in the file, with its units; passwords are replaced. Null if nothing is set. */
   readonly value: unknown;
-  /** `file`, `default`, or the variable. */
+  /** `file`, `default`, or the name of the variable. */
   readonly from: string;
 }
 
 export interface EffectiveSecret {
-  /** Its variable, whether or not that gave it. */
+  /** The name of its variable, even if the secret has another source. */
   readonly name: string;
-  /** Characters of each key, the current one first; empty where the first start will make it. */
+  /** Characters of each key, the current one first; empty if the first start will create it. */
   readonly lengths: readonly number[];
   /** The variable, the file in the data directory, or `made at the first start`. */
   readonly from: string;
@@ -34,8 +34,7 @@ export function effectiveSettings({
   readonly overrides: readonly Override[];
   readonly settings: SettingsWithoutSecrets;
 }): EffectiveSetting[] {
-  /** Of those that have no default of their own. */
-  const concluded = new Map<string, unknown>([
+  const derivedDefaults = new Map<string, unknown>([
     ['issuer', settings.issuer],
     ['server.proxy_hops', settings.server.proxyHops],
     ['demo', settings.demo],
@@ -45,14 +44,14 @@ export function effectiveSettings({
     if (override) return { name, value: shown(override.value), from: override.variable };
     const written = valueAt(content, path);
     if (written !== undefined) return { name, value: shown(written), from: 'file' };
-    return { name, value: defaultValue ?? concluded.get(name) ?? null, from: 'default' };
+    return { name, value: defaultValue ?? derivedDefaults.get(name) ?? null, from: 'default' };
   });
 }
 
 const shown = (value: unknown): unknown =>
   typeof value === 'string' ? withoutPassword(value) : value;
 
-/** @param found the secrets there are; undefined before the first start of an embedded database. */
+/** @param found the existing secrets; undefined before the first start of an embedded database. */
 export function effectiveSecrets(
   found: Settings['secrets'] | undefined,
   { secrets: given, givenBy }: Environment,

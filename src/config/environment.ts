@@ -1,28 +1,27 @@
-/** The environment, read in this file only: overrides of the file, the secrets, and mistaken names. */
+/** Reads the environment, as the only file: overrides of settings, secrets, and mistaken names. */
 import { readFileSync } from 'node:fs';
 import { nearestWord } from './nearest-word.ts';
 import { type ConfigurationProblem, unreadableFile } from './problems.ts';
 import { knownSettings } from './schema/known-settings.ts';
 import { removedSettings } from './unknown-keys.ts';
 
-/** Those of this process. */
 export const environmentOfProcess: Variables = process.env;
 
 export type Variables = Readonly<Record<string, string | undefined>>;
 
-/** A setting that the environment decides instead of the file. */
+/** A setting whose value comes from the environment instead of the file. */
 export interface Override {
-  /** The one that was set: `DATABASE_URL` or `DATABASE_URL_FILE`. */
+  /** The variable that was set: `DATABASE_URL` or `DATABASE_URL_FILE`. */
   readonly variable: string;
-  /** Where it stands in the file, such as `server.port`. */
+  /** Its name in the file, such as `server.port`. */
   readonly setting: string;
   readonly value: string | number;
 }
 
-/** There is always one that signs. */
+/** The current key, which signs, and older ones, which are still accepted. */
 export type Keys = readonly [current: string, ...older: string[]];
 
-/** Current key first, older ones still accepted; each at least 32 characters. */
+/** Each key has at least 32 characters. */
 export interface Secrets {
   readonly cookieKeys: Keys;
   readonly tokenKeys: Keys;
@@ -30,13 +29,13 @@ export interface Secrets {
 
 export type Environment = ReturnType<typeof readEnvironment>;
 
-/** A key shorter than this is guessable enough to be refused. */
-export const shortestKey = 32;
+/** Shorter keys are refused, because they can be guessed. */
+export const MIN_KEY_LENGTH = 32;
 
-/** A variable that is set to nothing counts as unset, as Compose files leave them. */
+/** Treats an empty variable as unset, because Compose files leave variables empty. */
 export function readEnvironment(variables: Variables = environmentOfProcess) {
   const problems: ConfigurationProblem[] = [...mistakenNames(variables)];
-  /** Settings that are given in a way that cannot be read. */
+  /** Settings whose value is in a file that cannot be read, or is given in two ways. */
   const unreadable: string[] = [];
   const given = (name: string): Given | undefined => {
     const found = givenValue(name, variables);
@@ -47,7 +46,7 @@ export function readEnvironment(variables: Variables = environmentOfProcess) {
   };
   const configFile = given('GATEHOUSE_CONFIG')?.value;
   const secrets: { -readonly [Secret in keyof Secrets]?: Keys } = {};
-  /** For each secret that is given, the variable that was set: `…_KEYS` or `…_KEYS_FILE`. */
+  /** The variable that was set for each given secret: `…_KEYS` or `…_KEYS_FILE`. */
   const givenBy: Record<string, string> = {};
   for (const secret of ['cookieKeys', 'tokenKeys'] as const) {
     const name = variableOf[secret];
@@ -97,42 +96,40 @@ function givenValue(name: string, variables: Variables): Given | ConfigurationPr
 function keysOf(name: string, list: string, problems: ConfigurationProblem[]): Keys | undefined {
   const [current, ...older] = list.split(/[\s,]+/).filter((key) => key !== '');
   if (current === undefined) {
-    problems.push({ path: name, message: 'holds no key', remedy: makeAKey });
+    problems.push({ path: name, message: 'holds no key', remedy: MAKE_A_KEY });
     return undefined;
   }
   const keys: Keys = [current, ...older];
   for (const [index, key] of keys.entries()) {
-    if (key.length >= shortestKey) continue;
+    if (key.length >= MIN_KEY_LENGTH) continue;
     problems.push({
       path: `${name}, key ${index + 1} of ${keys.length}`,
-      message: `has ${key.length} characters; at least ${shortestKey} are needed`,
-      remedy: makeAKey,
+      message: `has ${key.length} characters; at least ${MIN_KEY_LENGTH} are needed`,
+      remedy: MAKE_A_KEY,
     });
   }
   return keys;
 }
 
-/** How an operator makes a key. */
-export const makeAKey = 'make a key with `openssl rand -base64 48`';
+export const MAKE_A_KEY = 'make a key with `openssl rand -base64 48`';
 
-/** The setting that a variable overrides, by the name of the variable. */
+/** The settings that variables override, by the name of the variable. */
 export const settingOf: Readonly<Record<string, string>> = Object.fromEntries(
   overridable().map(({ variable, name }) => [variable, name]),
 );
 
-/** The variable of each secret. */
 export const variableOf = {
   cookieKeys: 'GATEHOUSE_COOKIE_KEYS',
   tokenKeys: 'GATEHOUSE_TOKEN_KEYS',
 } as const;
 
-/** Each may come in a file as well, named by NAME_FILE, the way orchestrators mount secrets. */
+/** The value of each may also be in a file named by NAME_FILE: orchestrators mount secrets so. */
 export const mayBeInAFile: readonly string[] = [
   ...overridable().flatMap(({ variable, mayHoldPassword }) => (mayHoldPassword ? variable : [])),
   ...Object.values(variableOf),
 ];
 
-/** Variables that say which deployment a process belongs to. */
+/** Variables that determine which deployment a process belongs to. */
 const DEPLOYMENT = [
   'GATEHOUSE_CONFIG',
   ...Object.keys(settingOf).filter((variable) => settingOf[variable]?.startsWith('storage.')),
@@ -144,7 +141,7 @@ function overridable() {
   );
 }
 
-/** Whether these variables lead to a deployment, other than by the defaults. */
+/** True if these variables select a deployment other than the default one. */
 export const namesADeployment = (variables: Variables): boolean =>
   DEPLOYMENT.some((name) => variables[name] || variables[`${name}_FILE`]);
 
@@ -156,8 +153,8 @@ const knownVariables = [
 ];
 
 /**
- * Names that somebody took for ours, which would otherwise change nothing in silence. Others are
- * left alone: orchestrators and the operator's own scripts may add GATEHOUSE_… variables.
+ * Finds misspelled variables, which would silently have no effect. Ignores other unknown ones:
+ * orchestrators and the operator's own scripts may add GATEHOUSE_… variables.
  */
 function mistakenNames(
   variables: Readonly<Record<string, string | undefined>>,
@@ -171,13 +168,13 @@ function mistakenNames(
   });
 }
 
-/** Kubernetes tells every pod about a service called gatehouse: GATEHOUSE_PORT=tcp://…, and more. */
+/** In every pod Kubernetes sets variables of a service `gatehouse`: GATEHOUSE_PORT=tcp://… etc. */
 const isOfAPlatform = (name: string, value = ''): boolean =>
   value.trim() === '' ||
   /^(tcp|udp|sctp):\/\//.test(value) ||
   /^GATEHOUSE_(SERVICE_|PORT_\d)/.test(name);
 
-/** Variables that begin with GATEHOUSE_ and have no effect, other than those that are refused. */
+/** Returns warnings about GATEHOUSE_… variables that have no effect and are not refused. */
 export function unknownVariables(
   variables: Variables = environmentOfProcess,
 ): ConfigurationProblem[] {
@@ -193,7 +190,7 @@ export function unknownVariables(
     }));
 }
 
-/** By the words of the name: what the operator may have meant. */
+/** Suggests what the operator may have meant, by the words in the name. */
 function nearestRemedy(name: string): string | undefined {
   const bare = name.replace(/^GATEHOUSE_/, '').toLowerCase();
   const variable = knownVariables.find((known) => name.startsWith(`${known}_`));
@@ -202,7 +199,7 @@ function nearestRemedy(name: string): string | undefined {
   return setting && `unset it and write \`${setting}\` into the settings file: it has no variable`;
 }
 
-/** Undefined for a name that nobody can have meant as ours. */
+/** Undefined for a name that resembles none of ours. */
 function remedyFor(name: string): string | undefined {
   const bare = name.replace(/^GATEHOUSE_/, '');
   if (knownVariables.includes(bare)) return `did you mean ${bare}?`;

@@ -1,15 +1,15 @@
-/** The issuer: the one origin under which everybody reaches the service. */
+/** The issuer: the one public origin of the service. */
 import { isIP } from 'node:net';
 import { hasHost } from './urls.ts';
 
-/** Whether the host of this origin is `localhost`, in 127.0.0.0/8 or `[::1]`. */
+/** True if the host of this origin is `localhost`, in 127.0.0.0/8 or `[::1]`. */
 export function isLoopbackOrigin(issuer: string): boolean {
   if (!URL.canParse(issuer)) return false;
   const { hostname } = new URL(issuer);
   return hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d+){3}$/.test(hostname);
 }
 
-/** Passkeys belong to a domain, which an IP address is not (Web Authentication §5.1.2). */
+/** False for an IP address: passkeys belong to a domain (Web Authentication §5.1.2). */
 export function mayHavePasskeys(issuer: string): boolean {
   if (!URL.canParse(issuer)) return false;
   const { hostname } = new URL(issuer);
@@ -17,10 +17,11 @@ export function mayHavePasskeys(issuer: string): boolean {
 }
 
 /**
- * What is wrong with an issuer, and the remedy.
+ * Returns what is wrong with an issuer, and the remedy.
  *
- * It is compared as text, by clients (RFC 9207 §2.4) and with the Host header, so only the very
- * form that browsers send is taken, never corrected. RFC 8414 §2: https, no query, no fragment.
+ * Clients (RFC 9207 §2.4) and the check of the Host header compare it as text, so only the exact
+ * form that browsers send is accepted; it is never corrected. RFC 8414 §2: https, no query, no
+ * fragment.
  */
 export function issuerProblem(issuer: string): { message: string; remedy: string } | undefined {
   const example = 'write the public origin, such as `https://auth.example.com`';
@@ -49,8 +50,8 @@ export function issuerProblem(issuer: string): { message: string; remedy: string
 }
 
 /**
- * What is wrong with the issuer of a provider that people come from. Unlike ours it may have a path;
- * nothing but its own discovery document says how it is written (OpenID Connect Discovery §4.3).
+ * Returns what is wrong with the issuer of a sign-in provider. Unlike ours it may have a path; only
+ * its own discovery document says how it is written (OpenID Connect Discovery §4.3).
  */
 export function upstreamIssuerProblem(issuer: string): string | undefined {
   if (!URL.canParse(issuer) || issuer.trim() !== issuer) return 'is not a URL';

@@ -1,4 +1,4 @@
-/** From the file and the environment to settings, or to every problem at once. */
+/** Loads the settings from the file and the environment, or reports all their problems at once. */
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import {
@@ -24,14 +24,14 @@ import { validate } from './validate.ts';
 import { configurationWarnings } from './warnings.ts';
 
 export interface LoadOptions {
-  /** In place of the variables of this process. */
+  /** Used instead of the variables of this process. */
   readonly environment?: Variables;
-  /** In place of GATEHOUSE_CONFIG and config/gatehouse.yaml. */
+  /** Used instead of GATEHOUSE_CONFIG and config/gatehouse.yaml. */
   readonly file?: string;
 }
 
 /**
- * The settings the service runs on. Makes the secrets of an embedded deployment at its first start.
+ * Returns the settings of the service. The first start of an embedded deployment creates secrets.
  *
  * @throws ConfigurationProblems with every problem of the file and the environment.
  */
@@ -41,7 +41,7 @@ export function loadSettings(options: LoadOptions = {}): Settings {
 }
 
 /**
- * The settings of a command that signs nothing, which therefore need not be given any secret.
+ * Returns the settings for a command that signs nothing and so needs no secrets.
  *
  * @throws ConfigurationProblems with every problem of the file and the environment.
  */
@@ -50,8 +50,8 @@ export function loadSettingsWithoutSecrets(options: LoadOptions = {}): SettingsW
 }
 
 /**
- * The keys of this environment, for a command that looks at them and makes none. Undefined where
- * they are not given, as on a machine that administers the service and does not run it.
+ * Returns the existing keys and creates none. Undefined if they are not given, as on a machine that
+ * administers the service and does not run it.
  *
  * @throws ConfigurationProblems with every problem of the file, the environment and the keys.
  */
@@ -61,8 +61,8 @@ export function findKeys(options: LoadOptions = {}): Settings['secrets'] | undef
 }
 
 /**
- * The providers with their secrets, for a command that tries them out, and the problems of those
- * whose secret this process cannot read.
+ * Returns the sign-in providers with their secrets, for a command that tests them, and a problem
+ * for each whose secret this process cannot read.
  *
  * @throws ConfigurationProblems with every problem of the file and the environment.
  */
@@ -71,22 +71,21 @@ export function findProviders(options: LoadOptions = {}): ReturnType<typeof sign
   return signInProviders(values, { secretsAreNeeded: true });
 }
 
-/** Everything a service would start on, and how it came to be. */
+/** The settings that a service would start with, and where they come from. */
 export interface Inspection {
-  /** With secrets that nobody will use where the first start is to make them. */
+  /** Contains throw-away secrets if the first start has not created them yet. */
   readonly settings: Settings;
-  /** Absent where there is none, and everything has its default. */
+  /** Absent if there is no file and every setting has its default. */
   readonly file?: string;
-  /** What the environment decides in place of the file. */
   readonly overrides: readonly Override[];
   readonly effectiveSettings: readonly EffectiveSetting[];
   readonly effectiveSecrets: readonly EffectiveSecret[];
-  /** What would start, and hardly anybody wants. */
+  /** Values that are allowed but probably not intended. */
   readonly warnings: readonly ConfigurationProblem[];
 }
 
 /**
- * The settings with where each came from, for a command that shows them and changes nothing.
+ * Returns the settings and where each comes from, for a command that shows them; changes nothing.
  *
  * @throws ConfigurationProblems as `loadSettings` would.
  */
@@ -114,7 +113,7 @@ export function inspectSettings(options: LoadOptions = {}): Inspection {
   };
 }
 
-/** Goes on after a problem, so that all of them are found; what is unknown is left unjudged. */
+/** Continues after a problem to find all of them; applies no rules to values that are unknown. */
 function judge(options: LoadOptions, { secretsAreNeeded }: { secretsAreNeeded: boolean }) {
   const environment = readEnvironment(options.environment);
   const { overrides, secrets: given } = environment;
@@ -132,10 +131,10 @@ function judge(options: LoadOptions, { secretsAreNeeded }: { secretsAreNeeded: b
   const unknown = new Set([...refused, ...environment.unreadable]);
   const upstream = signInProviders(values, { secretsAreNeeded });
   problems.push(...upstream.problems);
-  // A path in a variable is meant from where the command is typed, one in the file is not.
-  const isTyped = overrides.some(({ setting }) => setting === 'storage.data_directory');
-  const settings = settingsFrom(values, upstream.providers, isTyped ? '.' : projectDirectory);
-  // Of a file that could not be read nothing is known but what the environment decides.
+  // A path in a variable is relative to the working directory, a path in the file to the project.
+  const isOverridden = overrides.some(({ setting }) => setting === 'storage.data_directory');
+  const settings = settingsFrom(values, upstream.providers, isOverridden ? '.' : projectDirectory);
+  // If the file could not be read, only the values of the environment are known.
   if (read) problems.push(...brokenRules({ values, settings, unknown, overrides }));
   if (secretsAreNeeded && !unknown.has('storage.database_url')) {
     const missing = secretProblems(given, settings.storage);

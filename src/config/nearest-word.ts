@@ -1,8 +1,8 @@
-/** The word somebody meant when they mistyped one. */
+/** Suggests the word that was probably meant by a mistyped one. */
 
 /**
- * The closest of `known`, or undefined where none is close enough to be what was meant. How words
- * are joined does not count: `retryWindow` and `retry-window` are `retry_window`.
+ * Returns the closest word of `known`; undefined if none is close enough to be what was meant.
+ * Ignores how words are joined: `retryWindow` and `retry-window` are `retry_window`.
  */
 export function nearestWord(typed: string, known: readonly string[]): string | undefined {
   const [closest] = known
@@ -14,7 +14,7 @@ export function nearestWord(typed: string, known: readonly string[]): string | u
 
 const lettersOf = (word: string): string => word.toLowerCase().replace(/[_-]/g, '');
 
-/** Insertions, deletions, replacements and swaps of neighbors that turn one word into the other. */
+/** Counts insertions, deletions, replacements and swaps of neighbors from one word to the other. */
 function editDistance(from: string, to: string): number {
   let previous: number[] = [];
   let row = Array.from({ length: to.length + 1 }, (_, column) => column);

@@ -1,4 +1,4 @@
-/** The settings that every node of a deployment should have alike, without secrets, so that they can be compared. */
+/** The settings that all nodes of a deployment should share, without secrets, for comparison. */
 import { createHash } from 'node:crypto';
 import { mayBeInAFile } from './environment.ts';
 import { type KnownSetting, knownSettings } from './schema/known-settings.ts';
@@ -6,8 +6,8 @@ import type { SettingsWithoutSecrets } from './settings.ts';
 import { valueAt } from './validate.ts';
 
 /**
- * By name, a short value as itself and a longer one as its fingerprint. Left out is what may differ
- * from one node to another: addresses, ports, connections, the log, and where the stores are.
+ * Returns short values as they are and longer ones as fingerprints, by name. Leaves out settings
+ * that may differ between nodes: addresses, ports, connections, the log, and where the stores are.
  */
 export function comparableSettings(settings: SettingsWithoutSecrets): Record<string, string> {
   const compared = [...knownSettings.values()].filter(
@@ -25,7 +25,7 @@ function shown({ variable = '', expectation }: KnownSetting, value: unknown): st
   if (typeof value === 'number') return expectation?.unit ? duration(value) : `${value}`;
   if (typeof value === 'boolean') return `${value}`;
   const plain = mayBeInAFile.includes(variable) ? withoutLogin(String(value)) : value;
-  return typeof plain === 'string' && plain.length <= LONGEST_SHOWN
+  return typeof plain === 'string' && plain.length <= MAX_SHOWN_LENGTH
     ? plain
     : fingerprint(JSON.stringify(plain, withoutClientSecret));
 }
@@ -33,7 +33,7 @@ function shown({ variable = '', expectation }: KnownSetting, value: unknown): st
 const withoutClientSecret = (name: string, value: unknown): unknown =>
   name === 'clientSecret' ? undefined : value;
 
-/** As one writes it in the settings file. */
+/** Formats seconds as in the settings file. */
 function duration(seconds: number): string {
   const [unit, size] = UNITS.find(([, length]) => seconds % length === 0) ?? ['s', 1];
   return seconds === 0 ? '0s' : `${seconds / size}${unit}`;
@@ -45,10 +45,9 @@ const UNITS = [
   ['m', 60],
 ] as const;
 
-/** Characters of a text that is stored as it is. */
-const LONGEST_SHOWN = 80;
+const MAX_SHOWN_LENGTH = 80;
 
-/** Eight hex characters: enough to tell values apart. */
+/** Eight hex characters are enough to tell values apart. */
 const fingerprint = (text: string): string =>
   createHash('sha256').update(text).digest('hex').slice(0, 8);
 

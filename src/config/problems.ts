@@ -1,20 +1,20 @@
-/** What is wrong with a configuration, told all at once, each problem with its way out. */
+/** The problems of a configuration, reported all at once, each with its remedy. */
 
 export interface ConfigurationProblem {
   /** Where: `tokens.retry_window`, `server.port (from PORT)`, `GATEHOUSE_COOKIE_KEYS`, a file. */
   readonly path: string;
-  /** The settings file and the line in it; absent for what does not stand in the file. */
+  /** The settings file and the line in it; absent if the problem is not in the file. */
   readonly file?: string;
   readonly line?: number;
-  /** What stands there, as text. Absent where nothing does, or where it might be a secret. */
+  /** The present value as text; absent if there is none, or if it might be a secret. */
   readonly value?: string;
-  /** What is wrong with it, as the rest of a sentence: "is not a duration". */
+  /** The problem as the rest of a sentence: "is not a duration". */
   readonly message: string;
   /** What to write or do instead. */
   readonly remedy: string;
 }
 
-/** Thrown before anything opens; its message is the printable list. */
+/** Thrown before anything is opened; its message is the printable list. */
 export class ConfigurationProblems extends Error {
   readonly code = 'configuration_problems';
   readonly problems: readonly ConfigurationProblem[];
@@ -43,7 +43,7 @@ function printableProblem(problem: ConfigurationProblem): string {
   return lines.join('\n');
 }
 
-/** A file that a variable or a setting names and that cannot be read, and what helps. */
+/** Message and remedy for a file that a variable or a setting names and that cannot be read. */
 export function unreadableFile(error: unknown): { message: string; remedy: string } {
   const { code } = error as NodeJS.ErrnoException;
   return {

@@ -1,4 +1,4 @@
-/** Which settings a running service takes over, and which wait for its next start. */
+/** Decides which settings a running service applies at once, and which need a restart. */
 import type { Logger } from 'pino';
 import { variableOf } from './environment.ts';
 import { ConfigurationProblems } from './problems.ts';
@@ -6,17 +6,16 @@ import { knownSettings } from './schema/known-settings.ts';
 import type { Settings } from './settings.ts';
 import { put, valueAt } from './validate.ts';
 
-/** What a reload came to. Settings are named as in the file. */
+/** The result of a reload. Settings are named as in the file. */
 export interface Reload {
-  /** What the service runs on from now on. */
+  /** The settings in force from now on. */
   readonly settings: Settings;
-  /** In force now. */
   readonly changed: readonly string[];
-  /** Different in the file, and as they were until the next start. */
+  /** Changed in the file, but not in force until the next start. */
   readonly needsRestart: readonly string[];
 }
 
-/** `next`, except for what needs a restart, which stays as it is in `current`. */
+/** Returns `next` with the values of `current` for all settings that need a restart. */
 export function reloaded(current: Settings, next: Settings): Reload {
   const isChanged = ({ codePath }: { readonly codePath: readonly string[] }) =>
     JSON.stringify(valueAt(current, codePath)) !== JSON.stringify(valueAt(next, codePath));
@@ -38,12 +37,12 @@ const KEYS = Object.entries(variableOf).map(([secret, name]) => ({
 }));
 
 /**
- * A reload that can be asked for again and again; two at once come one after the other. What came
- * of it is logged.
+ * Returns a function that reloads the settings and logs the result; concurrent calls run one after
+ * the other.
  *
- * @param loadSettings the settings as they are now. @throws ConfigurationProblems
+ * @param loadSettings returns the settings as they are now. @throws ConfigurationProblems
  * @param apply puts settings in force, all of them or none.
- * @returns rejects with what `loadSettings` or `apply` threw, and then nothing has changed.
+ * @returns rejects with what `loadSettings` or `apply` threw; nothing has changed then.
  */
 export function createReload({
   settings,
@@ -56,7 +55,6 @@ export function createReload({
   readonly loadSettings: () => Settings;
   readonly apply: (next: Settings) => Promise<void>;
   readonly log: Pick<Logger, 'info' | 'error'>;
-  /** Told of each reload. */
   readonly outcomes?: { settingsReloaded(isTaken: boolean): void };
 }): () => Promise<Reload> {
   let current = settings;
@@ -86,7 +84,7 @@ export function createReload({
   };
 }
 
-/** What came of a reload, for a person. */
+/** Describes the result of a reload to a person. */
 export function reloadInWords({ changed, needsRestart }: Omit<Reload, 'settings'>): string {
   const lines = [
     ...(changed.length > 0 ? [`In force now: ${changed.join(', ')}`] : []),

@@ -1,4 +1,4 @@
-/** Rules between settings: each value is allowed by itself, but not together with another. */
+/** Rules between settings: values that are valid on their own but not together. */
 import type { Override } from './environment.ts';
 import { issuerProblem } from './issuer.ts';
 import type { ConfigurationProblem } from './problems.ts';
@@ -7,7 +7,7 @@ import type { SettingsFile } from './schema/schema.ts';
 import type { SettingsWithoutSecrets } from './settings.ts';
 import { locationOf, shown, valueAt } from './validate.ts';
 
-/** What the rules look at: the file as it was understood, and what follows from it. */
+/** What the rules check: the validated file, and the settings derived from it. */
 interface Facts {
   readonly values: SettingsFile;
   readonly settings: SettingsWithoutSecrets;
@@ -16,7 +16,7 @@ interface Facts {
 interface Rule {
   /** The setting to change. */
   readonly setting: string;
-  /** The other settings it depends on: with one of them unknown, nothing can be said. */
+  /** Other settings that it depends on: if one of them is unknown, the rule is not checked. */
   readonly dependsOn: readonly string[];
   readonly isBroken: (facts: Facts) => boolean;
   readonly message: string;
@@ -42,7 +42,7 @@ export function brokenRules({
   return [...issuer, ...broken].map((found) => problemOf(found, facts, overrides));
 }
 
-/** Settings that the service starts on and that probably mean something else. */
+/** Returns warnings about settings that are allowed but probably not intended. */
 export const oddSettings = (facts: Facts, overrides: readonly Override[]): ConfigurationProblem[] =>
   oddities
     .filter((rule) => rule.isBroken(facts))
@@ -66,7 +66,7 @@ const rules: readonly Rule[] = [
   {
     setting: 'server.proxy_hops',
     dependsOn: ['issuer'],
-    // The service itself speaks http only, so an https issuer means that a proxy is in front.
+    // The service itself only speaks http, so an https issuer means that there is a proxy.
     isBroken: ({ values, settings }) =>
       settings.issuer.startsWith('https:') && values.server.proxy_hops === undefined,
     message: 'is not stated, and an https issuer means that a proxy stands in front',
@@ -90,7 +90,7 @@ const rules: readonly Rule[] = [
   {
     setting: 'storage.database_url',
     dependsOn: ['storage.data_directory'],
-    // A variable that was forgotten would start a second, empty service of its own.
+    // Without this rule, a forgotten variable would start a second service with an empty database.
     isBroken: ({ values: { storage } }) =>
       storage.data_directory === NO_DATA_DIRECTORY && storage.database_url === undefined,
     message:
@@ -100,7 +100,7 @@ const rules: readonly Rule[] = [
   {
     setting: 'storage.redis_url',
     dependsOn: ['issuer', 'storage.database_url'],
-    // A trial or a benchmark may; elsewhere tokens on every node and people on one is no service.
+    // Allowed for trials and benchmarks; otherwise all nodes would share tokens, but not users.
     isBroken: ({ values: { storage }, settings: { isLoopback } }) =>
       storage.redis_url !== undefined && storage.database_url === undefined && !isLoopback,
     message: 'would keep the tokens in Redis while people and clients live inside one process',
@@ -161,7 +161,7 @@ const rules: readonly Rule[] = [
   },
 ];
 
-/** All of them have their values by now, so none depends on another being known. */
+/** Without `dependsOn`: they are checked when all settings have valid values. */
 const oddities: readonly Omit<Rule, 'dependsOn'>[] = [
   {
     setting: 'tokens.refresh_token',

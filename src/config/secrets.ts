@@ -1,4 +1,4 @@
-/** The keys that sign cookies and derive tokens: given by the operator, or made once. */
+/** The keys that sign cookies and derive tokens: set by the operator, or created once. */
 import { randomBytes } from 'node:crypto';
 import {
   closeSync,
@@ -14,22 +14,22 @@ import {
 import path from 'node:path';
 import { z } from 'zod';
 import { beginFirstStart, hasDatabase } from '../base/data-directory.ts';
-import { makeAKey, type Secrets, shortestKey, variableOf } from './environment.ts';
+import { MAKE_A_KEY, MIN_KEY_LENGTH, type Secrets, variableOf } from './environment.ts';
 import { type ConfigurationProblem, ConfigurationProblems } from './problems.ts';
 import type { Settings } from './settings.ts';
 
-/** Whoever reads another's file reads their keys: nobody but its owner may (as ssh demands). */
+/** Only the owner of the file may have access to the keys, as ssh requires for its keys. */
 const OTHERS_MAY_READ = 0o077;
 
-const getKeysBack =
+const GET_KEYS_BACK =
   'restore it from a backup, or set GATEHOUSE_COOKIE_KEYS and GATEHOUSE_TOKEN_KEYS; new ones ' +
-  `(${makeAKey}) end every session and refresh token`;
+  `(${MAKE_A_KEY}) end every session and refresh token`;
 
-const key = z.string().min(shortestKey);
+const key = z.string().min(MIN_KEY_LENGTH);
 const keys = z.tuple([key], key);
 const secretsFile = z.strictObject({ cookieKeys: keys, tokenKeys: keys });
 
-/** What keeps these secrets from being used, found without writing anything. */
+/** Returns the problems that would keep `loadSecrets` from its result; writes nothing. */
 export function secretProblems(
   { cookieKeys, tokenKeys }: Partial<Secrets>,
   { databaseUrl, dataDirectory }: Settings['storage'],
@@ -53,18 +53,18 @@ export function secretProblems(
 const missing = (path: string): ConfigurationProblem => ({
   path,
   message: 'is not set, and is needed with a database outside this process',
-  remedy: `${makeAKey} and set ${path}, or ${path}_FILE to a file that holds it`,
+  remedy: `${MAKE_A_KEY} and set ${path}, or ${path}_FILE to a file that holds it`,
 });
 
-/** Where an embedded deployment keeps the secrets that it made. */
+/** The file with the secrets that an embedded deployment has created. */
 export const secretsFileIn = (dataDirectory: string): string =>
   path.join(dataDirectory, 'secrets.json');
 
 /**
- * The secrets of an embedded deployment: those of the environment, else those of
+ * Returns the secrets of an embedded deployment: those of the environment, otherwise those of
  * `secrets.json` in the data directory, which is written at the first start.
  *
- * @throws ConfigurationProblems when that file cannot be written or trusted.
+ * @throws ConfigurationProblems if that file cannot be written or trusted.
  */
 export function loadSecrets(given: Partial<Secrets>, dataDirectory: string): Secrets {
   const { cookieKeys, tokenKeys } = given;
@@ -74,9 +74,9 @@ export function loadSecrets(given: Partial<Secrets>, dataDirectory: string): Sec
 }
 
 /**
- * The keys that are there, found without making any: undefined where not all of them are.
+ * Returns the existing keys and creates none; undefined unless all of them exist.
  *
- * @throws ConfigurationProblems when `secrets.json` cannot be trusted.
+ * @throws ConfigurationProblems if `secrets.json` cannot be trusted.
  */
 export function findSecrets(
   { cookieKeys, tokenKeys }: Partial<Secrets>,
@@ -91,23 +91,23 @@ export function findSecrets(
 }
 
 /**
- * The same for a service. With new keys beside a database that was served with others every session
- * and refresh token would end, and nobody would know why.
+ * Like `readSecretsFile`, but for a service: if the keys of an existing database were replaced,
+ * every session and refresh token would end without an explanation.
  *
- * @throws ConfigurationProblems also when the file is missing beside a database.
+ * @throws ConfigurationProblems also if the file is missing although the database exists.
  */
 function readOwnSecrets(file: string): Secrets | undefined {
   const secrets = readSecretsFile(file);
   if (secrets === undefined && hasDatabase(path.dirname(file))) {
-    throw problem(file, 'is missing beside an existing database', getKeysBack);
+    throw problem(file, 'is missing beside an existing database', GET_KEYS_BACK);
   }
   return secrets;
 }
 
 /**
- * What `secrets.json` holds, or undefined where there is none.
+ * Returns the content of `secrets.json`, or undefined if there is no such file.
  *
- * @throws ConfigurationProblems when others may read the file, or it holds something else.
+ * @throws ConfigurationProblems if others may read the file, or if its content is not valid.
  */
 function readSecretsFile(file: string): Secrets | undefined {
   let descriptor: number;
@@ -119,7 +119,7 @@ function readSecretsFile(file: string): Secrets | undefined {
     throw problem(file, `cannot be read (${code})`, 'see that it is a file this process may read');
   }
   try {
-    // The open file is asked, not its name, so that what is checked is what is read.
+    // Check the open file, not its path, so that the file that is checked is the one that is read.
     const { mode } = fstatSync(descriptor);
     if (mode & OTHERS_MAY_READ) {
       throw problem(
@@ -131,11 +131,11 @@ function readSecretsFile(file: string): Secrets | undefined {
     return secretsFile.parse(JSON.parse(readFileSync(descriptor, 'utf8')));
   } catch (error) {
     if (error instanceof ConfigurationProblems) throw error;
-    // Neither the parser's message nor the content may show: both hold keys.
+    // Show neither the parser's message nor the content: both contain keys.
     throw problem(
       file,
-      `does not hold cookieKeys and tokenKeys of at least ${shortestKey} characters each`,
-      getKeysBack,
+      `does not hold cookieKeys and tokenKeys of at least ${MIN_KEY_LENGTH} characters each`,
+      GET_KEYS_BACK,
     );
   } finally {
     closeSync(descriptor);
@@ -143,8 +143,8 @@ function readSecretsFile(file: string): Secrets | undefined {
 }
 
 /**
- * Writes a complete file under a name of its own and links it to `file`: the link is the one
- * atomic step. Of two processes that start at once one wins, and both read the winner's.
+ * Writes a complete file under a unique name, then links it to `file`: the link is the one atomic
+ * step. If two processes start at once, one wins and both read its file.
  */
 function makeSecretsFile(file: string): Secrets {
   const draft = `${file}.${randomBytes(8).toString('hex')}`;
@@ -175,7 +175,7 @@ function makeSecretsFile(file: string): Secrets {
   throw problem(file, 'was removed while it was made', 'start again');
 }
 
-/** Secrets as the first start of an embedded deployment makes them; not kept anywhere. */
+/** Creates secrets as at the first start of an embedded deployment; stores them nowhere. */
 export function newSecrets(): Secrets {
   const newKey = () => randomBytes(32).toString('base64url');
   return { cookieKeys: [newKey()], tokenKeys: [newKey()] };

@@ -1,11 +1,11 @@
-/** The YAML file as it stands, before any of it is judged. */
+/** Reads the YAML file without validating its settings. */
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { isMap, isNode, isSeq, LineCounter, parseDocument } from 'yaml';
 import { type ConfigurationProblem, ConfigurationProblems } from './problems.ts';
 import { isHeading } from './schema/known-settings.ts';
 
-/** The directory of package.json, from which paths in the file are counted. */
+/** The directory of package.json; paths in the settings file are relative to it. */
 export const projectDirectory = fileURLToPath(new URL('../../', import.meta.url));
 
 export const defaultFile = fileURLToPath(new URL('../../config/gatehouse.yaml', import.meta.url));
@@ -14,17 +14,16 @@ export type FileContent = Record<string, unknown>;
 
 export interface ReadSettingsFile {
   readonly content: FileContent;
-  /** The line of a setting by its path, such as `['server', 'port']`; undefined if it is not there. */
+  /** Finds the line of a setting by its path, such as `['server', 'port']`; undefined if absent. */
   readonly lineOf: (path: readonly string[]) => number | undefined;
 }
 
 /**
- * The settings of `file`, unchecked.
+ * Returns the settings of `file`, not validated.
  *
- * The default file may be missing, and everything then has its default; a file that was asked for
- * may not.
+ * If the default file is missing, every setting has its default; any other file must exist.
  *
- * @throws ConfigurationProblems when the file cannot be read or is not a YAML mapping.
+ * @throws ConfigurationProblems if the file cannot be read or is not a YAML mapping.
  */
 export function readSettingsFile(file: string): ReadSettingsFile {
   const source = sourceOf(file);
@@ -38,7 +37,7 @@ export function readSettingsFile(file: string): ReadSettingsFile {
       remedy: 'write settings as `name: value` lines, as config/gatehouse.yaml does',
     });
   }
-  // A heading under which everything is commented out is null in YAML, and means its defaults.
+  // A heading with only comments below it is null in YAML, and means the defaults.
   const settings = Object.entries(content).filter(
     ([name, value]) => value !== null || !isHeading(name),
   );
@@ -65,13 +64,13 @@ function parsed(
 ): { value: unknown; lineOf: ReadSettingsFile['lineOf'] } {
   const lines = new LineCounter();
   const document = parseDocument(source, { lineCounter: lines, prettyErrors: false });
-  // Only the first: what follows a syntax error is mostly its consequence.
+  // Report only the first: further errors are mostly consequences of it.
   const [error] = [...document.errors, ...document.warnings];
   if (error !== undefined) {
     const { line, col } = lines.linePos(error.pos[0]);
     throw problem({
       path: `${file}, line ${line}, column ${col}`,
-      // Some messages end in the text they choke on, which may be a password.
+      // Some messages end with the text that was not understood, which may be a password.
       message: `is not YAML: ${error.message.replace(/: ".*$/s, '')}`,
       remedy: 'correct that line; a text with special characters goes into quotes',
     });
@@ -93,7 +92,7 @@ function parsed(
   }
 }
 
-/** Where the key of a setting begins, or the entry of a list. */
+/** Returns the offset at which the key of a setting, or the entry of a list, begins. */
 function startOf(node: unknown, [key, ...below]: readonly string[]): number | undefined {
   if (isSeq(node)) {
     const entry = node.items[Number(key)];

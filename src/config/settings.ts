@@ -1,4 +1,4 @@
-/** What an operator decides, as the code reads it: the settings of the file, and what follows from them. */
+/** The settings as the code reads them: those of the file, and values derived from them. */
 import path from 'node:path';
 import type { Secrets } from './environment.ts';
 import { isLoopbackOrigin, mayHavePasskeys } from './issuer.ts';
@@ -36,14 +36,14 @@ export interface Settings {
   readonly storage: Section<'storage'>;
   readonly tokens: Section<'tokens'>;
   readonly sessions: Section<'sessions'>;
-  /** `passkeys` is false on an issuer that can have none, too. */
+  /** `passkeys` is also false if the issuer cannot have any. */
   readonly signIn: Omit<Section<'sign_in'>, 'providers'> & {
     readonly providers: readonly SignInProvider[];
   };
   readonly limits: Section<'limits'>;
-  /** Absent where no mail is sent. */
+  /** Absent if no mail is sent. */
   readonly mail?: Required<Section<'mail'>>;
-  /** Absent where owners of clients are shown no API. */
+  /** Absent if no API is shown to owners of clients. */
   readonly api?: Required<Section<'api'>>;
   readonly activity: Section<'activity'>;
   readonly import: Section<'import'>;
@@ -74,8 +74,8 @@ function inCode(file: SettingsFile): SectionsInCode {
 }
 
 /**
- * @param providers those of the file, each with its secret.
- * @param directory from which the path of the data directory is counted.
+ * @param providers the providers of the file, each with its secret.
+ * @param directory the path of the data directory is relative to it.
  */
 export function settingsFrom(
   file: SettingsFile,

@@ -1,4 +1,4 @@
-/** The providers of the file as the code reads them, each with its secret out of its file. */
+/** The sign-in providers of the settings file, each with the secret from its secret file. */
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { type ConfigurationProblem, unreadableFile } from './problems.ts';
@@ -11,7 +11,7 @@ type Entry = NonNullable<SettingsFile['sign_in']['providers']>[number];
 export type SignInProvider = ReturnType<typeof providerFrom>;
 
 /**
- * The nodes compare fingerprints of it, so names and their order are those of other versions, too.
+ * Nodes compare fingerprints of it: keep the names and their order the same in every version.
  *
  * @param clientSecret undefined for a public client, and for commands that need no secret.
  */
@@ -26,7 +26,7 @@ const providerFrom = (entry: Entry, clientSecret: string | undefined) => ({
   scopes: [...new Set(['openid', ...entry.scopes])],
   endpointHosts: entry.endpoint_hosts,
   acrValues: entry.acr_values,
-  /** How strong a sign-in there is: see `isStrongSignIn` in accounts/sign-in-strength.ts. */
+  /** See `isStrongSignIn` in accounts/sign-in-strength.ts. */
   isStrong: entry.strong,
   strongAcr: entry.strong_acr ?? entry.acr_values,
   strongAmr: entry.strong_amr,
@@ -35,14 +35,14 @@ const providerFrom = (entry: Entry, clientSecret: string | undefined) => ({
   endConnections: entry.end_connections,
 });
 
-/** @param secretsAreNeeded false for a command that asks no provider for anything. */
+/** @param secretsAreNeeded false for a command that sends no requests to providers. */
 export function signInProviders(
   { sign_in: { providers: entries = [] } }: SettingsFile,
   { secretsAreNeeded }: { readonly secretsAreNeeded: boolean },
 ): { readonly providers: SignInProvider[]; readonly problems: ConfigurationProblem[] } {
   const problems = [
     ...twice(entries, 'id', 'its address and its metrics are named by it'),
-    // A link is of an issuer: two of them would take each other's people.
+    // Accounts are linked by issuer: two providers with one issuer would share their users.
     ...twice(entries, 'issuer', 'people are known by it'),
     ...claimedTwice(entries),
   ];
@@ -68,7 +68,7 @@ function twice(
   });
 }
 
-/** An address leads to one place. */
+/** An email address must lead to only one provider. */
 const claimedTwice = (entries: readonly Entry[]): ConfigurationProblem[] =>
   entries.flatMap(({ prompt_hint_domains: domains }, index) => {
     const earlier = entries.slice(0, index);
@@ -101,7 +101,7 @@ function secretOf(
   }
 }
 
-/** The files of the secrets, each with the setting that names it. */
+/** Returns the files of client secrets, each with the setting that names it. */
 export const secretFilesOf = ({
   sign_in: { providers: entries = [] },
 }: SettingsFile): { readonly path: string; readonly file: string }[] =>

@@ -1,20 +1,20 @@
-/** A key of the file that is no setting: what was probably meant, and where that belongs. */
+/** Unknown keys in the settings file: suggests what was probably meant, and where it belongs. */
 import { nearestWord } from './nearest-word.ts';
 import type { ConfigurationProblem } from './problems.ts';
 import { knownSettings, settingsInList, settingsUnder } from './schema/known-settings.ts';
 import { settingsFile } from './schema/schema.ts';
 
-/** @param path the heading the key stands under; empty at the left margin. */
+/** @param path the heading of the key; empty for a key at the left margin. */
 export function unknownKey(path: readonly string[], key: string): ConfigurationProblem {
   return {
     path: [...path, key].join('.'),
-    // Its value is not shown: it may be a secret that somebody put into the file.
+    // Do not show its value: it may be a secret that was put into the file.
     message: 'is not a setting',
     remedy: removedSettings.get([...path, key].join('.')) ?? remedyOf(path, key),
   };
 }
 
-/** Settings that there were, and what to do without them. */
+/** Settings of older versions, and what to do instead. */
 export const removedSettings: ReadonlyMap<string, string> = new Map([
   [
     'server.processes',
@@ -64,7 +64,7 @@ interface Place {
   readonly heading?: string;
 }
 
-/** Every word that may stand in the file, headings too. */
+/** Every key that the file may contain, including the headings. */
 const places: readonly Place[] = Object.keys(settingsFile.shape).flatMap((heading) => [
   { key: heading },
   ...Object.keys(settingsUnder(heading)).map((key) => ({ key, heading })),

@@ -1,11 +1,11 @@
-/** URLs of stores and of mail, and the hosts in them: which there are, and how they are shown. */
+/** URLs of stores and mail servers: which are valid, and how to show them without passwords. */
 import { isIP } from 'node:net';
 import { domainToASCII } from 'node:url';
 
-/** For the remedies of URLs: what many passwords need and few people know. */
+/** For remedies: many passwords need it, and few people know. */
 export const PASSWORDS_IN_URLS = 'in its password write % as %25, @ as %40, / as %2F';
 
-/** Whether every `%` begins an encoded character: the clients would stumble over another. */
+/** True if every `%` begins an encoded character: the drivers would fail on any other. */
 export function isDecodable(url: string): boolean {
   try {
     decodeURIComponent(url);
@@ -15,14 +15,14 @@ export function isDecodable(url: string): boolean {
   }
 }
 
-/** RFC 1123 §2.1, with the underscore that container networks allow; neither wildcard nor empty label. */
+/** RFC 1123 §2.1, and the underscore of container networks; no wildcards, no empty labels. */
 const LABEL = /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/i;
 
-/** Whether this can be the name or the IP address of one machine. An IPv6 address has no brackets. */
+/** True for a possible name or IP address of one machine. IPv6 addresses have no brackets here. */
 export function isHost(host: string): boolean {
   if (isIP(host) !== 0) return true;
   const labels = host.split('.');
-  // Only digits behind the last dot: an IP address, and a wrong one.
+  // A name whose last label has only digits is an invalid IP address.
   return (
     host.length <= 253 &&
     labels.every((one) => LABEL.test(one)) &&
@@ -30,16 +30,16 @@ export function isHost(host: string): boolean {
   );
 }
 
-/** Whether a URL that can be parsed names one machine, and a port that can be connected to. */
+/** True if a URL, which must be parsable, names one machine and a port other than 0. */
 export function hasHost(url: string): boolean {
   const { hostname, port } = new URL(url);
   return isHost(hostname.replace(/^\[|\]$/g, '')) && port !== '0';
 }
 
-/** One text for all spellings of an email domain (UTS #46); empty if it is no domain. */
+/** Normalizes all spellings of an email domain (UTS #46) to one text; empty if it is no domain. */
 export const mailDomain = (domain: string): string => domainToASCII(domain.normalize('NFKC'));
 
-/** https://www.postgresql.org/docs/current/libpq-ssl.html; `no-verify` is that of the driver. */
+/** https://www.postgresql.org/docs/current/libpq-ssl.html; only the driver knows `no-verify`. */
 const SSL_MODES = [
   'disable',
   'allow',
@@ -50,12 +50,12 @@ const SSL_MODES = [
   'no-verify',
 ];
 
-/** `postgres://` or `postgresql://`, one server. An `@` in the path is half a password. */
+/** `postgres://` or `postgresql://`, one server. An `@` in the path is part of a password. */
 export function isDatabaseUrl(url: string): boolean {
   const form = /^postgres(ql)?:\/\/[^/?#]*(\/[^@?#]*)?(\?[^#]*)?$/;
   if (!form.test(url) || !URL.canParse(url) || !isDecodable(url)) return false;
   const { hostname, searchParams } = new URL(url);
-  // The driver ignores a mode that it does not know, and connects without TLS.
+  // The driver ignores an unknown mode and connects without TLS.
   const sslMode = searchParams.get('sslmode');
   const isKnownMode = sslMode === null || SSL_MODES.includes(sslMode);
   const isSocket = hostname === '' || /^%2f/i.test(hostname);
@@ -70,7 +70,7 @@ const redisForms = [
   new RegExp(String.raw`^rediss?://${userinfo}${host}(?:/\d{0,3})?$`),
   // Sentinels, and the name of the master they watch.
   new RegExp(String.raw`^rediss?\+sentinel://${userinfo}${host}(?:,${host})*/[\w.-]+$`),
-  // Some nodes of a cluster; the others are learned from them.
+  // Some nodes of a cluster, which name the others.
   new RegExp(String.raw`^rediss?\+cluster://${userinfo}${host}(?:,${host})*/?$`),
 ];
 
@@ -88,7 +88,7 @@ export function isRedisUrl(url: string): boolean {
   );
 }
 
-/** The hosts that a URL of a store, or of mail, names; none for a socket. */
+/** Returns the hosts in the URL of a store or a mail server; none for a socket. */
 export function hostsOf(url: string): string[] {
   const [, authority = ''] = /^[a-z+]+:\/\/(?:[^/?#]*@)?([^/?#]*)/.exec(url) ?? [];
   return authority
@@ -99,20 +99,20 @@ export function hostsOf(url: string): string[] {
 
 const HIDDEN = '***';
 
-/** Parameters of a query whose values are never secret; of any other only the name is shown. */
-const HARMLESS =
+/** Query parameters whose values are never secret; of all others only the name is shown. */
+const SHOWN_PARAMETERS =
   /^(sslmode|sslrootcert|sslcert|sslkey|application_name|connect_timeout|host|port)=/;
 
 /**
- * The URL with `***` in place of its password, wherever it stands: before the host, in the query,
- * percent-encoded or with the `@`, `/` and `?` that should have been. Several hosts stay several.
- * A text that is no URL is answered as it is.
+ * Replaces the password in a URL with `***`, wherever it is: before the host or in the query, even
+ * if its `@`, `/` and `?` are not percent-encoded as they should be. Keeps several hosts. Returns a
+ * text that is no URL as it is.
  */
 export function withoutPassword(url: string): string {
   const [, scheme, rest = ''] = /^([a-z][a-z0-9+.-]*:\/\/)(.*)$/is.exec(url) ?? [];
   if (scheme === undefined) return url;
   const [, place = '', query, fragment] = /^([^?#]*)(\?[^#]*)?(#.*)?$/s.exec(rest) ?? [];
-  // The last one: whatever stands before it, it may be a part of a password.
+  // Take the last one: everything before it may be part of a password.
   const at = place.lastIndexOf('@');
   const login = at < 0 ? '' : `${shownLogin(place.slice(0, at), scheme)}@`;
   return [
@@ -124,7 +124,7 @@ export function withoutPassword(url: string): string {
   ].join('');
 }
 
-/** A name is shown where a password follows it. Alone, Redis users may have meant a password. */
+/** Shows a user name before a password. A lone name for Redis may be meant as the password. */
 function shownLogin(login: string, scheme: string): string {
   const [, name, separator] = /^((?:[\w.~+-]|%40)*)(:|$)/.exec(login) ?? [];
   if (name === undefined) return HIDDEN;
@@ -133,7 +133,7 @@ function shownLogin(login: string, scheme: string): string {
 }
 
 function shownParameter(parameter: string): string {
-  if (HARMLESS.test(parameter)) return parameter;
+  if (SHOWN_PARAMETERS.test(parameter)) return parameter;
   const name = /^[a-z_]+=/i.exec(parameter)?.[0];
   return name === undefined ? HIDDEN : `${name}${HIDDEN}`;
 }

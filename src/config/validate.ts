@@ -1,4 +1,4 @@
-/** Each setting judged by itself: known keys only, every value of its kind. */
+/** Validates each setting on its own: only known keys, and values of the right kind. */
 import type { Override } from './environment.ts';
 import type { ConfigurationProblem } from './problems.ts';
 import { expectationAt, isHeading, knownSettings } from './schema/known-settings.ts';
@@ -7,7 +7,7 @@ import type { FileContent } from './settings-file.ts';
 import { unknownKey } from './unknown-keys.ts';
 
 export interface Validated {
-  /** With the default in place of every refused value. */
+  /** Every refused value is replaced with the default. */
   readonly values: SettingsFile;
   /** Settings whose value was refused, so that no rule draws conclusions from the default. */
   readonly refused: ReadonlySet<string>;
@@ -30,20 +30,20 @@ export function validate(content: FileContent, overrides: readonly Override[]): 
       }
       if (!isInList) continue;
     } else problems.set(path.join('.'), refusedValue(path, valueAt(data, path), overrides));
-    // Of a list with a wrong entry nothing is known.
+    // One wrong entry refuses the whole list.
     refused.add(path.slice(0, 2).join('.'));
   }
   for (const setting of refused) put(data, setting.split('.'), undefined);
   return { values: settingsFile.parse(data), refused, problems: [...problems.values()] };
 }
 
-/** `server.port (from PORT)`: where the operator finds the value that counts. */
+/** Names the place of the value in force, such as `server.port (from PORT)`. */
 export function locationOf(setting: string, overrides: readonly Override[]): string {
   const override = overrides.find((candidate) => candidate.setting === setting);
   return override === undefined ? setting : `${setting} (from ${override.variable})`;
 }
 
-/** The value as it may be shown: of a URL, which may hold a password, the scheme only. */
+/** Returns the value for display; of a URL that may hold a password only the scheme. */
 export function shown(setting: string, value: unknown): string {
   const text = typeof value === 'string' ? value : JSON.stringify(value);
   const { mayHoldPassword } = knownSettings.get(setting) ?? {};
@@ -76,7 +76,7 @@ function refusedValue(
   };
 }
 
-/** Sets what stands at a path such as `['server', 'port']`; undefined removes it. */
+/** Sets the value at a path such as `['server', 'port']`; undefined removes it. */
 export function put(data: object, [name = '', ...below]: readonly string[], value: unknown): void {
   if (!isMapping(data)) return;
   if (below.length > 0) {
@@ -86,7 +86,7 @@ export function put(data: object, [name = '', ...below]: readonly string[], valu
   else data[name] = value;
 }
 
-/** What stands at a path such as `['server', 'port']`, also inside of a list. */
+/** Returns the value at a path such as `['server', 'port']`, also inside a list. */
 export function valueAt(data: object, path: readonly string[]): unknown {
   return path.reduce<unknown>((value, key) => (isMapping(value) ? value[key] : undefined), data);
 }

@@ -1,19 +1,19 @@
-/** What a configuration may do and hardly anybody wants: told, and never refused. */
+/** Warnings about a configuration that is allowed but probably not intended. */
 import { statSync } from 'node:fs';
-import { makeAKey, mayBeInAFile, type Variables, variableOf } from './environment.ts';
+import { MAKE_A_KEY, mayBeInAFile, type Variables, variableOf } from './environment.ts';
 import { mayHavePasskeys } from './issuer.ts';
 import type { ConfigurationProblem } from './problems.ts';
 import type { Settings } from './settings.ts';
 
-/** Permissions by which somebody else than the owner and the group may read. */
-const ANYBODY_MAY_READ = 0o004;
-/** Different characters: 32 random ones of 16 have fewer once in many thousand years. */
-const FEWEST_CHARACTERS = 6;
+/** The permission of users other than the owner and the group to read a file. */
+const WORLD_READABLE = 0o004;
+/** 32 random characters of 16 have fewer different ones only once in many thousand years. */
+const MIN_DIFFERENT_CHARACTERS = 6;
 
 /**
- * @param secrets those that somebody gave or that are kept; none before the first start.
- * @param secretFiles those that settings name.
- * @param asked `hasPasskeys` as the file says.
+ * @param secrets those of the environment or of the data directory; none before the first start.
+ * @param secretFiles the files that settings name.
+ * @param asked `hasPasskeys` as in the file.
  */
 export function configurationWarnings(
   variables: Variables,
@@ -47,7 +47,7 @@ function keyWarnings(secrets: Partial<Settings['secrets']>): ConfigurationProble
       const path = `${name}, key ${index + 1} of ${keys.length}`;
       const message = keys.indexOf(key) < index ? 'is there twice' : triviality(key);
       if (message === undefined) return [];
-      const remedy = keys.indexOf(key) < index ? 'remove it here' : makeAKey;
+      const remedy = keys.indexOf(key) < index ? 'remove it here' : MAKE_A_KEY;
       return [{ path, message, remedy }];
     }),
   );
@@ -56,15 +56,15 @@ function keyWarnings(secrets: Partial<Settings['secrets']>): ConfigurationProble
     {
       path: `${variableOf.cookieKeys}, ${variableOf.tokenKeys}`,
       message: 'have a key in common: who learns the one can forge what the other signs',
-      remedy: `${makeAKey} for each`,
+      remedy: `${MAKE_A_KEY} for each`,
     },
     ...own,
   ];
 }
 
-/** Why a key is guessed sooner than found; undefined for one that looks random. */
+/** Returns why a key is easy to guess; undefined for a key that looks random. */
 function triviality(key: string): string | undefined {
-  if (new Set(key).size < FEWEST_CHARACTERS) return 'has hardly any different characters';
+  if (new Set(key).size < MIN_DIFFERENT_CHARACTERS) return 'has hardly any different characters';
   if (/^(.+?)\1+.{0,8}$/s.test(key)) return 'repeats itself';
   const steps = [...key].slice(1).filter((character, index) => {
     return Math.abs(character.charCodeAt(0) - key.charCodeAt(index)) <= 1;
@@ -87,7 +87,7 @@ function fileWarnings(name: string, variables: Variables): ConfigurationProblem[
 
 function openFileWarnings(path: string, file: string): ConfigurationProblem[] {
   const mode = statSync(file.trim(), { throwIfNoEntry: false })?.mode ?? 0;
-  if ((mode & ANYBODY_MAY_READ) === 0) return [];
+  if ((mode & WORLD_READABLE) === 0) return [];
   return [
     {
       path,

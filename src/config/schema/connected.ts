@@ -6,10 +6,10 @@ import { hasHost, isDatabaseUrl, isDecodable, isRedisUrl, PASSWORDS_IN_URLS } fr
 import { flag, text, wholeNumber } from './kinds.ts';
 import { fixed, reloadable, section } from './setting.ts';
 
-/** In place of a directory: nothing is kept in this process, and a database must be named. */
+/** Instead of a directory: this process stores nothing, and a database URL is required. */
 export const NO_DATA_DIRECTORY = 'off';
 
-/** No shell reads the setting: a `~` would become a folder of that name, as would another `off`. */
+/** No shell expands it: `~` would become a folder of that name, as would another word for `off`. */
 function isDirectoryPath(directory: string): boolean {
   return directory === NO_DATA_DIRECTORY || !/^~|\0|^(off|no|none|false)$/i.test(directory);
 }
@@ -85,7 +85,6 @@ export const storage = section('Where state is kept.', {
   }),
 });
 
-/** Where mail goes and who it is from. */
 export const mail = section('How mail leaves.', {
   smtp_url: reloadable(
     text(
@@ -119,13 +118,13 @@ export const mail = section('How mail leaves.', {
   ),
 });
 
-/** `smtp://` (STARTTLS where the server offers it) or `smtps://`, one server, with or without a login. */
+/** `smtp://` (STARTTLS if the server offers it) or `smtps://`, one server, login optional. */
 function isSmtpUrl(url: string): boolean {
   const form = /^smtps?:\/\/[^/?#]+\/?$/;
   return form.test(url) && URL.canParse(url) && isDecodable(url) && hasHost(url);
 }
 
-/** The GraphQL API that the tokens are for, as its developers are shown it. */
+/** The GraphQL API that the tokens are for, as shown to developers of clients. */
 export const api = section('The GraphQL API that the tokens are for.', {
   graphql_url: reloadable(
     text(
@@ -156,7 +155,7 @@ export const api = section('The GraphQL API that the tokens are for.', {
   ),
 });
 
-/** Whether brackets are balanced and enclose something: what a typing slip breaks in a query. */
+/** True if brackets are balanced and not empty: the parts of a query that typing errors break. */
 function isQuery(query: string): boolean {
   const bare = query.replace(/"""[\s\S]*?"""|"(?:\\.|[^"\\\n])*"|#[^\n]*/g, '');
   const open: string[] = [];
@@ -173,7 +172,7 @@ function isQuery(query: string): boolean {
 
 const PAIRS: Readonly<Record<string, string>> = { '}': '{', ')': '(', ']': '[' };
 
-/** Access tokens go there, so nobody may read along (RFC 6750 §5.3). */
+/** Requires TLS or loopback, because access tokens are sent there (RFC 6750 §5.3). */
 function isApiUrl(url: string): boolean {
   if (!URL.canParse(url)) return false;
   const { protocol, origin, username, password } = new URL(url);

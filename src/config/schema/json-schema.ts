@@ -1,9 +1,9 @@
-/** The settings file as a JSON Schema, with which editors complete and check it. */
+/** The JSON Schema of the settings file, for completion and checks in editors. */
 import { z } from 'zod';
 import { isHeading, type KnownSetting, knownSettings } from './known-settings.ts';
 import { settingsFile } from './schema.ts';
 
-/** Draft 7, which every YAML language server understands. */
+/** Returns the schema in draft 7, which every YAML language server understands. */
 export function settingsJsonSchema() {
   const { $schema, ...schema } = z.toJSONSchema(settingsFile, {
     io: 'input',
@@ -28,7 +28,7 @@ export function settingsJsonSchema() {
   };
 }
 
-/** What it takes, its default and its effect: JSON Schema knows no range of durations. */
+/** Accepted values, default and effect as sentences: JSON Schema has no ranges of durations. */
 export const factsOf = ({ expectation, defaultValue, effect }: KnownSetting): string =>
   [
     ...(expectation ? [`Takes ${expectation.accepts}.`] : []),

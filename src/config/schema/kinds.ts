@@ -1,4 +1,4 @@
-/** The kinds of value a setting may have, each with the words for somebody who wrote another. */
+/** The kinds of values of settings, each with the message for a value of another kind. */
 import { z } from 'zod';
 
 export interface Expectation {
@@ -10,13 +10,13 @@ export interface Expectation {
   readonly unit?: 'Seconds';
 }
 
-/** What to tell about a value that one of the kinds below refuses. */
+/** What the message says about a value that one of the kinds below refuses. */
 export const expectations = z.registry<Expectation>();
 
 /** Marks a number of seconds for `InCode` in settings.ts, which appends the unit to its name. */
 export type Seconds = number & z.core.$brand<'seconds'>;
 
-/** Seconds, from a text with a unit; both limits are such texts and included. */
+/** Parses a text with a unit into seconds. Both limits are such texts, and inclusive. */
 export function duration(from: string, to: string) {
   const example = durationSeconds(from) <= 600 && durationSeconds(to) >= 600 ? '10m' : from;
   return z
@@ -31,7 +31,7 @@ export function duration(from: string, to: string) {
     });
 }
 
-/** As `duration`, or `off`, which is undefined. */
+/** Like `duration`, but also accepts `off`, which becomes undefined. */
 export function durationOrOff(from: string, to: string) {
   return z
     .union([z.literal('off').transform(() => undefined), duration(from, to)])
@@ -53,7 +53,7 @@ export function wholeNumber(from: number, to: number) {
     });
 }
 
-/** A percentage or a number of things, as the text that was written. */
+/** A percentage or a whole number, which stays the text that was written. */
 export function shareOrNumber() {
   const number = z.int().min(0).max(MAX_NUMBER).transform(String);
   return z.union([z.string().regex(SHARE_OR_NUMBER), number]).register(expectations, {
@@ -65,7 +65,7 @@ export function shareOrNumber() {
 const MAX_NUMBER = 999_999_999;
 const SHARE_OR_NUMBER = /^(100%|\d{1,2}%|\d{1,9})$/;
 
-/** @returns true for a percentage from `0%` to `100%`, and for a whole number. */
+/** True for a percentage from `0%` to `100%`, and for a whole number. */
 export const isShareOrNumber = (text: string): boolean => SHARE_OR_NUMBER.test(text);
 
 export function flag() {
@@ -82,19 +82,19 @@ export function oneOf<const Word extends string>(words: readonly Word[]) {
   });
 }
 
-/** A text that is not empty, further described by `accepts`; `isValid` decides what fits. */
+/** A text that is not blank and passes `isValid`, which `accepts` describes. */
 export function text(expectation: Expectation, isValid: (value: string) => boolean = () => true) {
   return z.string().regex(/\S/).refine(isValid).register(expectations, expectation);
 }
 
-/** A duration as an operator writes it: a whole number and its unit, such as `10m` or `30d`. */
+/** A duration in the settings file: a whole number and a unit, such as `10m` or `30d`. */
 const durationPattern = /^\d{1,9}[smhd]$/;
 
 const secondsIn: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400 };
 
 /**
- * Seconds of a text that matches `durationPattern`; NaN for any other text, because a number
- * without a unit is a mistake to report, never a guess.
+ * Returns the seconds of a text that matches `durationPattern`; NaN for any other text, because a
+ * number without a unit is a mistake to report, never a guess.
  */
 export function durationSeconds(text: string): number {
   if (!durationPattern.test(text)) return Number.NaN;

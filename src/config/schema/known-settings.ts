@@ -1,24 +1,24 @@
-/** Every setting of the schema as a list, for all that speaks about settings by their names. */
+/** A list of all settings of the schema, for code that handles settings by their names. */
 import { z } from 'zod';
 import { type Expectation, expectations } from './kinds.ts';
 import { settingsFile } from './schema.ts';
 import { type SettingFacts, settingFacts } from './setting.ts';
 
 export interface KnownSetting extends SettingFacts {
-  /** As it is named everywhere: `tokens.retry_window`. */
+  /** The name that is used everywhere: `tokens.retry_window`. */
   readonly name: string;
-  /** Where it stands in the file: `['tokens', 'retry_window']`. */
+  /** Where it is in the file: `['tokens', 'retry_window']`. */
   readonly path: readonly string[];
   /** Where the code reads it: `['tokens', 'retryWindowSeconds']`. */
   readonly codePath: readonly string[];
-  /** In the words of the file; undefined where none is fixed. */
+  /** As written in the file; undefined if there is no fixed default. */
   readonly defaultValue: unknown;
   readonly isNumber: boolean;
   readonly isPerNode: boolean;
   readonly expectation: Expectation | undefined;
 }
 
-/** In the order of the schema, by name. */
+/** By name, in the order of the schema. */
 export const knownSettings: ReadonlyMap<string, KnownSetting> = new Map(
   Object.entries<z.ZodType>(settingsFile.shape)
     .flatMap(([name, schema]) =>
@@ -29,12 +29,12 @@ export const knownSettings: ReadonlyMap<string, KnownSetting> = new Map(
     .map((setting) => [setting.name, setting]),
 );
 
-/** True for a name below which settings stand. */
+/** True for the name of a heading with settings below it. */
 export function isHeading(name: string): boolean {
   return Object.keys(settingsUnder(name)).length > 0;
 }
 
-/** The settings under a heading; none for any other word. */
+/** Returns the settings under a heading; none for any other word. */
 export function settingsUnder(heading: string): Readonly<Record<string, z.ZodType>> {
   const shape: Readonly<Record<string, z.ZodType>> = settingsFile.shape;
   const schema = Object.hasOwn(shape, heading) ? shape[heading] : undefined;
@@ -42,7 +42,7 @@ export function settingsUnder(heading: string): Readonly<Record<string, z.ZodTyp
   return kind instanceof z.ZodObject ? kind.shape : {};
 }
 
-/** What is expected at a path, which may lead into a list: `['sign_in', 'providers', '0', 'id']`. */
+/** Returns what a path expects; it may lead into a list: `['sign_in', 'providers', '0', 'id']`. */
 export function expectationAt(path: readonly string[]): Expectation | undefined {
   let schema: unknown = settingsFile;
   for (const step of path) {
@@ -55,7 +55,7 @@ export function expectationAt(path: readonly string[]): Expectation | undefined 
   return expectations.get(unwrapped(schema as z.ZodType).kind);
 }
 
-/** The settings of each entry where a list of them stands; none for any other path. */
+/** Returns the settings of the entries if the path is that of a list; none for any other path. */
 export function settingsInList(path: readonly string[]): readonly string[] {
   const { kind } = unwrapped(settingsUnder(path[0] ?? '')[path[1] ?? ''] ?? z.unknown());
   const entry = kind instanceof z.ZodArray ? kind.element : undefined;
@@ -87,7 +87,7 @@ export function camelCase(name: string): string {
   return name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }
 
-/** The kind of value beneath what makes it optional, and the default that was put around it. */
+/** Returns the schema inside its wrappers for optional values and defaults, and the default. */
 function unwrapped(schema: z.ZodType): { kind: z.ZodType; defaultValue: unknown } {
   let kind: unknown = schema;
   let defaultValue: unknown;

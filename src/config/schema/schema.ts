@@ -1,4 +1,4 @@
-/** The settings file: each setting stands here, in connected.ts or in sign-in.ts, and nowhere else. */
+/** The schema of the settings file: every setting is here, in connected.ts or in sign-in.ts. */
 import { z } from 'zod';
 import { isHost } from '../urls.ts';
 import { api, mail, storage } from './connected.ts';
@@ -121,7 +121,7 @@ const attempts = (usual: number) => wholeNumber(1, 1_000_000).default(usual);
 const owned = () => wholeNumber(0, 100_000).default(25);
 const window = (usual: string) => duration('1s', '1d').prefault(usual);
 
-/** How they are counted: attempt-limits.ts. */
+/** See base/attempt-limits.ts for how attempts are counted. */
 const limits = section('What one person, client or address may do.', {
   clients_per_person: reloadable(owned(), {
     about: 'OAuth clients one person may have on the profile page; 0 forbids new ones.',
@@ -211,7 +211,7 @@ const demo = fixed(flag().exactOptional(), {
     'a loopback issuer. Default: true there, false elsewhere.',
 });
 
-/** The YAML file, in its order: every setting optional, no other key allowed. */
+/** The YAML file, in its order. All settings are optional, and no other keys are allowed. */
 export const settingsFile = z.strictObject({
   issuer,
   server,

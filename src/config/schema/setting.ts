@@ -1,7 +1,7 @@
-/** How a setting is declared: its kind and default as a Zod schema, and all other facts beside it. */
+/** Declares settings: kind and default as a Zod schema, all other facts in a registry. */
 import { z } from 'zod';
 
-/** Where a change of a setting is seen: `reload` at once, `restart` at the next start. */
+/** When a change of a setting takes effect: at a reload, or only at the next start. */
 export type Effect = 'reload' | 'restart';
 
 interface Facts {
@@ -11,9 +11,9 @@ interface Facts {
   readonly isPerNode?: boolean;
   /** The environment variable that overrides the file. */
   readonly variable?: string;
-  /** No refused value is shown, and a file may hold the value of the variable (`…_FILE`). */
+  /** Hides refused values, and allows the value of the variable to be in a file (`…_FILE`). */
   readonly mayHoldPassword?: boolean;
-  /** What it is for, in sentences: for the docs, editors and config/gatehouse.yaml. */
+  /** Sentences on what it is for: for the docs, editors and config/gatehouse.yaml. */
   readonly about: string;
   /** Further sentences for config/gatehouse.yaml. */
   readonly note?: string;
@@ -25,13 +25,14 @@ export type SettingFacts = Facts & { readonly effect: Effect };
 
 export const settingFacts = z.registry<SettingFacts>();
 
-/** A setting that a reload takes over. */
+/** Declares a setting that a reload applies. */
 export const reloadable = <Kind extends z.ZodType>(kind: Kind, facts: Facts): Kind =>
   declared(kind, { ...facts, effect: 'reload' });
 
 /**
- * A setting that waits for the next start: what is opened, bound or filled there. The issuer too:
- * partners, proxies and browsers know the service by it, and a slip would turn all of them away.
+ * Declares a setting that takes effect at the next start, because something is opened, bound or
+ * filled with it then. Also the issuer: partners, proxies and browsers know the service by it, and
+ * a slip would lock all of them out.
  */
 export const fixed = <Kind extends z.ZodType>(kind: Kind, facts: Facts): Kind =>
   declared(kind, { ...facts, effect: 'restart' });
@@ -42,7 +43,7 @@ function declared<Kind extends z.ZodType>(kind: Kind, facts: SettingFacts): Kind
   return described;
 }
 
-/** A heading of the file with its settings, all of which may be left out. */
+/** Declares a heading of the file with its settings, all of which are optional. */
 export function section<Shape extends z.core.$ZodShape>(about: string, settings: Shape) {
   return z
     .strictObject(settings)

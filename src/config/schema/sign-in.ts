@@ -1,18 +1,18 @@
-/** The settings under `sign_in`: how people come in. */
+/** The settings under `sign_in`: how users sign in. */
 import { z } from 'zod';
 import { upstreamIssuerProblem } from '../issuer.ts';
 import { isHost, mailDomain } from '../urls.ts';
 import { duration, expectations, flag, oneOf, text } from './kinds.ts';
 import { reloadable, section } from './setting.ts';
 
-/** It stands in the address of the way in, in the log and in metrics. */
+/** The id of a provider is part of URLs, of the log and of metrics. */
 const ID = /^[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?$/;
-/** The ways in that are no provider are counted under these names. */
+/** Metrics use these names for sign-in methods without a provider. */
 const RESERVED = ['password', 'passkey', 'link'];
 /** RFC 6749 §3.3. */
 const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]+$/;
 
-/** What a provider may return; `acr_values` are separated by blanks (OpenID Connect Core §3.1.2.1). */
+/** No blanks: they separate the values of `acr_values` (OpenID Connect Core §3.1.2.1). */
 const isPlain = (value: string): boolean => /^[\x21-\x7e]{1,255}$/.test(value);
 
 const authenticationContexts = () =>
@@ -108,7 +108,7 @@ const provider = z.strictObject({
       text(
         { accepts: 'the domain of email addresses', example: '`example.com`' },
         (domain) =>
-          // What is there before a colon, a slash or an @ would be something else than was written.
+          // Refuse colons, slashes and @: the domain would be only a part of the text.
           /^[^\s@:/?#%\\[\]][^\s@:/?#%\\[\].]*\.[^\s@:/?#%\\[\]]+$/.test(domain) &&
           isHost(mailDomain(domain)),
       ),
