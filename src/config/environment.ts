@@ -141,7 +141,7 @@ function overridable() {
   );
 }
 
-/** True if these variables select a deployment other than the default one. */
+/** True if any of these variables selects a deployment, instead of the defaults. */
 export const namesADeployment = (variables: Variables): boolean =>
   DEPLOYMENT.some((name) => variables[name] || variables[`${name}_FILE`]);
 
@@ -153,7 +153,7 @@ const knownVariables = [
 ];
 
 /**
- * Finds misspelled variables, which would silently have no effect. Ignores other unknown ones:
+ * Finds names that were mistaken for ours and would silently have no effect. Ignores all others:
  * orchestrators and the operator's own scripts may add GATEHOUSE_… variables.
  */
 function mistakenNames(

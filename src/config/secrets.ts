@@ -29,7 +29,7 @@ const key = z.string().min(MIN_KEY_LENGTH);
 const keys = z.tuple([key], key);
 const secretsFile = z.strictObject({ cookieKeys: keys, tokenKeys: keys });
 
-/** Returns the problems that would keep `loadSecrets` from its result; writes nothing. */
+/** Returns why these secrets cannot be used; writes nothing. */
 export function secretProblems(
   { cookieKeys, tokenKeys }: Partial<Secrets>,
   { databaseUrl, dataDirectory }: Settings['storage'],

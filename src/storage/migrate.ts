@@ -16,8 +16,7 @@ const EMBEDDED_CONNECT_TIMEOUT_MS = 60_000;
 /**
  * Applies missing migrations in order, each file in its own transaction, under an advisory lock: if
  * several nodes start at once, one migrates and the others wait. On the embedded database that lock
- * excludes no one, because all connections share one session; there a single transaction keeps the
- * turn until the end.
+ * has no effect, because all connections share one session: there one transaction keeps the turn.
  *
  * @param onMigration called when a migration begins.
  * @returns the names of the migrations applied now.

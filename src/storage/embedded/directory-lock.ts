@@ -1,4 +1,4 @@
-/** Lets only one process use a folder: it owns a socket in it, which ends with the process. */
+/** Lets only one process use a folder: that process has a socket there, which ends with it. */
 import { readdir, rename, rm } from 'node:fs/promises';
 import { connect, createServer, type Server } from 'node:net';
 import path from 'node:path';

@@ -58,7 +58,7 @@ export function createRedisStore(parts: {
     await reply(redis.set(key, recordValue(data, expiresAt), 'PX', lifetime(expiresAt)));
   }
 
-  /** @param only replaces a record only if this is its content. */
+  /** @param only if given, replaces only a record with this content. */
   async function replace(
     key: string,
     data: unknown,
