@@ -1,4 +1,4 @@
-/** How a client comes to be: once, also where the form for it is sent twice. */
+/** Registers clients: only once, even if the form for it is sent twice. */
 import type { Clock } from '../base/clock.ts';
 import { ACCOUNT_ID, newValue } from '../base/random-id.ts';
 import { Refusal, refuseViolations } from '../base/refusal.ts';
@@ -18,19 +18,19 @@ import { insertSecret, newClientSecret } from './client-secrets.ts';
 export type ClientCreation = ReturnType<typeof createClientCreation>;
 
 interface NewClient extends ClientDraft {
-  /** Absent where the operator provides the client. */
+  /** Absent if the operator provides the client. */
   readonly ownerAccountId?: string | undefined;
-  /** How many clients the owner may have, this one among them; absent where nobody counts. */
+  /** Maximum number of the owner's clients, including this one; absent if there is no limit. */
   readonly mostOfOwner?: number;
-  /** Default: by its owner. */
+  /** `by its owner` by default. */
   readonly naming?: Naming;
 }
 
-/** What others decide about a client when it is registered or changed. */
+/** Other modules' part in the registration or change of a client. */
 export interface ClientChecks {
-  /** Whether people could take the name for that of somebody else. @param tx of the change. */
+  /** True if users could mistake the name for someone else's. @param tx the change's transaction */
   isNameTaken(tx: Queries, name: string, ownerAccountId: string | undefined): Promise<boolean>;
-  /** Extends the bars of organizations to a client at the redirect hosts of a barred one. */
+  /** Blocks the client for organizations that block another one of its owner on the same hosts. */
   followBars(
     tx: Queries,
     client: {
@@ -41,7 +41,7 @@ export interface ClientChecks {
       readonly formerRedirectUris: readonly string[];
     },
   ): Promise<void>;
-  /** After a change that `followBars` was called in. */
+  /** Clears the cached blocks of a client; call it after a change that called `followBars`. */
   forgetBars(clientId: string): void;
 }
 
@@ -60,8 +60,8 @@ export async function refuseTakenName(
 export interface CreationForm {
   readonly key: string;
   /**
-   * Told the secret before there is a client with it: kept then, it can be shown also when nobody
-   * hears that the client was made.
+   * Called with the secret before the client exists, so that the secret can be shown even if the
+   * answer to the registration is lost.
    */
   keep(clientId: string, secret: string): Promise<unknown>;
 }
@@ -70,7 +70,7 @@ export function createClientCreation(parts: {
   readonly database: Database;
   readonly clock: Clock;
   readonly checks?: ClientChecks | undefined;
-  /** Reads the client anew, also where it was remembered. */
+  /** Removes the client from the cache and reads it from the database. */
   readonly readChanged: (id: string) => Promise<Client>;
 }) {
   const { database, clock, checks, readChanged } = parts;
@@ -87,7 +87,7 @@ export function createClientCreation(parts: {
     const now = new Date(clock());
     const insert = (): Promise<string> =>
       database.transaction(async (tx) => {
-        // Of two that are added at the same moment the second waits here, and finds the first.
+        // Of two parallel registrations the second waits here, and then finds the first.
         if (owner !== undefined) await lockAccount(tx, owner);
         const before = owner && form && (await madeBefore(tx, owner, form.key));
         if (before) return before;
@@ -132,8 +132,8 @@ export function createClientCreation(parts: {
 
   return {
     /**
-     * Registers a client. `secret` is its value, for the only time; public clients have none.
-     * `alongside` is told its id.
+     * Registers a client. `secret` is its value, which is never returned again; public clients have
+     * none. `alongside` receives the client's id.
      *
      * @throws Refusal `client_invalid` (with every problem), `owner_unknown` or `clients_limit`
      * @throws AccountBusy
@@ -143,10 +143,10 @@ export function createClientCreation(parts: {
       alongside?: Alongside<string>,
     ): Promise<{ client: Client; secret?: string }> => create(client, undefined, alongside),
     /**
-     * As `add`, for a form that may be sent again, because of a second click or a lost answer: the
-     * owner's client that was made with this key is answered again, whatever became of it since.
+     * Like `add`, for a form that may be sent again because of a second click or a lost answer:
+     * returns the client that this owner already made with this key, even if it has changed since.
      *
-     * @throws Refusal as `add`
+     * @throws Refusal, like `add`
      */
     addOnce: async (
       client: NewClient & { readonly ownerAccountId: string },

@@ -1,4 +1,4 @@
-/** What is changed of a client that people see, and where they are sent back to. */
+/** Changes the name, the links and the redirect URIs of a client. */
 import type { Clock } from '../base/clock.ts';
 import { isClientId } from '../base/random-id.ts';
 import { Refusal } from '../base/refusal.ts';
@@ -17,7 +17,7 @@ import { type ChangeClient, unknownClient } from './client-secrets.ts';
 
 export type ClientEdits = ReturnType<typeof createClientEdits>;
 
-/** Links that are not given stay. */
+/** Without `links` the client keeps all its links. */
 export type ClientChanges = Pick<ClientDraft, 'name' | 'redirectUris' | 'links'>;
 
 interface EditOptions {
@@ -25,12 +25,12 @@ interface EditOptions {
   readonly from?: Pick<Client, 'name' | 'redirectUris'>;
 }
 
-/** What a change of a client needs in SQL. `$1` is its id, `$2` the time. */
+/** The SQL of a change. `$1` is the client's id, `$2` the time. */
 interface Change {
-  /** Of `SET`, with the values from `$3` on. */
+  /** For `SET`; `values` begin at `$3`. */
   readonly assignments: string;
   readonly values?: readonly unknown[];
-  /** Without it nothing is changed. */
+  /** If it is false, nothing is changed. */
   readonly condition?: string;
 }
 
@@ -46,7 +46,7 @@ const EDIT = `
     THEN verified_at END`;
 const IS_AS_READ = '($9::text IS NULL OR (name = $9 AND redirect_uris = $10::text[]))';
 const ADD_REDIRECT_URI = 'redirect_uris = redirect_uris || $3::text, verified_at = NULL';
-/** `$4`: all spellings of the URI. */
+/** `$4` holds all spellings of the URI. */
 const HAS_ROOM_FOR_IT = `cardinality(redirect_uris) < ${MOST_REDIRECT_URIS}
   AND NOT redirect_uris && $4::text[]`;
 
@@ -55,12 +55,12 @@ export function createClientEdits(parts: {
   readonly clock: Clock;
   readonly checks?: ClientChecks | undefined;
   readonly read: (id: string) => Promise<Client | undefined>;
-  /** Reads the client anew, also where it was remembered. */
+  /** Removes the client from the cache and reads it from the database. */
   readonly readChanged: (id: string) => Promise<Client>;
 }) {
   const { changing, clock, checks, read, readChanged } = parts;
 
-  /** @returns false where the client is not as the condition says. */
+  /** @returns false if the condition is false for the client. */
   async function change(
     id: string,
     { assignments, values = [], condition = 'true' }: Change,
@@ -78,7 +78,7 @@ export function createClientEdits(parts: {
     });
   }
 
-  /** Runs in the transaction of a change of the redirect URIs, with those that it ends with. */
+  /** @param redirectUris those that the client has after the change in `tx` */
   async function followBars(
     tx: Queries,
     { id, ownerAccountId, redirectUris: formerRedirectUris }: Client,
@@ -109,28 +109,28 @@ export function createClientEdits(parts: {
       await followBars(tx, client, added.redirectUris);
       await alongside?.(tx, added);
     });
-    // Another one was added meanwhile: it may be the same one, or the last that there was room for.
+    // Another URI was added meanwhile: it may be the same one, or the list may be full now.
     return isAdded ? readChanged(id) : addRedirectUri(id, uri, alongside);
   }
 
   return {
     /**
-     * Adds a redirect URI to those that the client has at that moment, in one statement: of several that
-     * are added at once none is lost. One that it has already changes nothing.
+     * Adds a redirect URI to those that the client has at that moment, in one statement: of several
+     * parallel additions none is lost. Changes nothing if the client already has the URI.
      *
      * @throws Refusal `client_invalid` (with every problem) or `client_unknown`
      */
     addRedirectUri,
 
     /**
-     * Changes what people see and where they are sent back to, and nothing else of the client. The
-     * operator's mark was for what it was.
+     * Changes the name, the redirect URIs and the links of a client, and nothing else. A real change
+     * ends the verification of the client: the operator checked the former values.
      *
      * @param changes what is left out stays as it is.
-     * @param how `naming`: who vouches for another name, by default its owner. `from`: as what it was
-     *   read when the changes were decided.
-     * @throws Refusal `client_invalid` (with every problem), `client_unknown`, or `client_changed` where
-     *   its name or redirect URIs are not those of `from` any more
+     * @param options `naming`: who vouches for a new name, by default the owner. `from`: the values
+     *   that were read when the changes were decided.
+     * @throws Refusal `client_invalid` (with every problem), `client_unknown`, or `client_changed`
+     *   if its name or redirect URIs are no longer those of `from`
      */
     async edit(
       id: string,
@@ -140,12 +140,12 @@ export function createClientEdits(parts: {
     ): Promise<Client> {
       const { links } = changes;
       const client = await requireClient(id);
-      // By the rules of its kind, which never changes.
       const { homepage, support, privacy } = links ?? {};
       const { name: typed = client.name, redirectUris: uris = client.redirectUris } = changes;
       const name = normalizeClientName(typed);
       const draft = { ...client, name: typed, redirectUris: uris, links: links ?? {} };
       const named = { ...draft, naming: name === client.name ? ('as before' as const) : naming };
+      // No need to check again in the transaction: the kind decides the rules and never changes.
       refuseInvalidClient(draft, named.naming);
       const values = [
         changes.name === undefined ? undefined : name,

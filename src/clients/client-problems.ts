@@ -1,23 +1,23 @@
-/** Recent problems of each client: why its requests were refused, for whoever develops it. */
+/** Recent problems of each client: shows its developers why its requests were refused. */
 import type { Logger } from 'pino';
 import type { Clock } from '../base/clock.ts';
 import { createBackgroundWriter } from '../storage/background-writer.ts';
 import { expiryJob } from '../storage/cleaning.ts';
 import type { Queries } from '../storage/queries.ts';
 
-/** How the client tried to authenticate (RFC 6749 §2.3.1), whatever came of it. */
+/** How the client tried to authenticate (RFC 6749 §2.3.1), successfully or not. */
 export type SeenAuthMethod = 'basic' | 'body' | 'both' | 'none';
 
 export interface ClientProblem {
   readonly at: Date;
   readonly step: 'authorize' | 'token';
-  /** The code the client was answered. */
+  /** The code that the client received. */
   readonly error: string;
-  /** The exact cause, which the answer may have kept back. */
+  /** The exact cause, which the response may not have contained. */
   readonly cause: string;
-  /** As it was sent, by `withoutValues`. */
+  /** As it was sent, after `withoutValues`. */
   readonly redirectUri?: string | undefined;
-  /** As it was sent, without our own values; absent where none was. */
+  /** As it was sent, after `withoutSecrets`; absent if none was. */
   readonly scope?: string | undefined;
   /** Absent at the authorize step, where no client authenticates. */
   readonly authMethod?: SeenAuthMethod | undefined;
@@ -29,7 +29,7 @@ interface ClientName {
   readonly clientName: string;
 }
 
-/** Equal problems of one client, counted. `at` and `requestId` are those of the latest one. */
+/** Equal problems of one client. `at` and `requestId` are those of the latest one. */
 export interface ClientProblemGroup extends ClientProblem, ClientName {
   readonly id: string;
   readonly count: number;
@@ -37,7 +37,7 @@ export interface ClientProblemGroup extends ClientProblem, ClientName {
 }
 
 export type NewClientProblem = Omit<ClientProblem, 'at'> & {
-  /** Unverified: that of a client nobody knows is dropped. */
+  /** Unverified: a problem is dropped if the client does not exist. */
   readonly clientId: string;
 };
 
@@ -45,19 +45,18 @@ type WaitingProblem = NewClientProblem & { readonly at: Date };
 
 export type ClientProblems = ReturnType<typeof createClientProblems>;
 
-const MOST_KEPT = 100;
-/** All times are milliseconds. */
-const LIFETIME = 7 * 86_400_000;
-/** From the first problem to the write that takes along those that came after it. */
-const PAUSE = 1_000;
-/** A flood of bad requests costs a client's owner nothing but the sight of the later ones. */
-const MOST_PER_MINUTE = 60;
-const MINUTE = 60_000;
-/** Of all clients, while they wait to be written. */
-const MOST_WAITING = 1_000;
-const LONGEST_URI = 2_000;
-const LONGEST_CAUSE = 500;
-const LONGEST_SCOPE = 200;
+const MAX_KEPT = 100;
+const LIFETIME_MS = 7 * 86_400_000;
+/** From the first problem to the write that also includes those that followed it. */
+const PAUSE_MS = 1_000;
+/** Per client: in a flood of bad requests the later ones are not recorded. */
+const MAX_PER_MINUTE = 60;
+const MINUTE_MS = 60_000;
+/** For all clients, while they wait to be written. */
+const MAX_WAITING = 1_000;
+const MAX_URI_LENGTH = 2_000;
+const MAX_CAUSE_LENGTH = 500;
+const MAX_SCOPE_LENGTH = 200;
 
 export function createClientProblems(parts: {
   readonly database: Queries;
@@ -69,65 +68,65 @@ export function createClientProblems(parts: {
 
   let isClosed = false;
 
-  /** Counts the problem, and says whether its client has had its share of this minute. */
+  /** Counts the problem. True if its client has exceeded the limit of this minute. */
   function isFlood(clientId: string): boolean {
-    const number = Math.floor(clock() / MINUTE);
+    const number = Math.floor(clock() / MINUTE_MS);
     if (number !== minute.number) minute = { number, counts: new Map() };
     const count = (minute.counts.get(clientId) ?? 0) + 1;
     minute.counts.set(clientId, count);
-    return count > MOST_PER_MINUTE;
+    return count > MAX_PER_MINUTE;
   }
 
   async function write(problems: readonly WaitingProblem[]): Promise<readonly WaitingProblem[]> {
     const batch = problems.map((problem, place) => ({ ...problem, place }));
-    await database.query(KEEP, [JSON.stringify(batch), MOST_KEPT]).catch((err: unknown) => {
+    await database.query(KEEP, [JSON.stringify(batch), MAX_KEPT]).catch((err: unknown) => {
       log.warn({ err, lost: batch.length }, 'recent problems of clients could not be written');
     });
     return [];
   }
 
-  const writer = createBackgroundWriter({ pauseMs: PAUSE, maxWaiting: MOST_WAITING, write });
+  const writer = createBackgroundWriter({ pauseMs: PAUSE_MS, maxWaiting: MAX_WAITING, write });
 
   return {
     /**
-     * To be called on the request's path: remembers the problem and does nothing else. It is written
-     * a moment later, and lost when the database is away.
+     * Enqueues the problem and does nothing else, so a request never waits for it. It is written a
+     * moment later, and lost if the database is unavailable.
      */
     note({ redirectUri, scope, cause, ...problem }: NewClientProblem): void {
       if (isClosed || writer.isFull() || isFlood(problem.clientId)) return;
       writer.add({
         ...problem,
         at: new Date(clock()),
-        cause: cut(withoutSecrets(cause), LONGEST_CAUSE),
-        scope: scope && cut(withoutSecrets(scope), LONGEST_SCOPE),
-        redirectUri: redirectUri && cut(withoutValues(redirectUri), LONGEST_URI),
+        cause: cut(withoutSecrets(cause), MAX_CAUSE_LENGTH),
+        scope: scope && cut(withoutSecrets(scope), MAX_SCOPE_LENGTH),
+        redirectUri: redirectUri && cut(withoutValues(redirectUri), MAX_URI_LENGTH),
       });
     },
 
-    /** The last 100 of the last 7 days, newest first. */
+    /** Returns the last 100 problems of the last 7 days, newest first. */
     async of(clientId: string): Promise<ClientProblem[]> {
       await writer.flush();
       const rows = await database.query<ProblemRow>(
         `SELECT at, step, error, cause, redirect_uri, scope, auth_method, request_id
           FROM client_problems WHERE client_id = $1 AND at > $2
           ORDER BY id DESC LIMIT $3`,
-        [clientId, new Date(clock() - LIFETIME), MOST_KEPT],
+        [clientId, new Date(clock() - LIFETIME_MS), MAX_KEPT],
       );
       return rows.map(problemFrom);
     },
 
-    /** How many there are of each of these; 0 is left out. */
+    /** Returns the number of problems of each client; clients without any are left out. */
     async countsOf(clientIds: readonly string[]): Promise<ReadonlyMap<string, number>> {
       await writer.flush();
       const rows = await database.query<{ client_id: string; count: number }>(
         `SELECT client_id, count(*)::integer AS count FROM client_problems
           WHERE client_id = ANY($1) AND at > $2 GROUP BY client_id`,
-        [clientIds, new Date(clock() - LIFETIME)],
+        [clientIds, new Date(clock() - LIFETIME_MS)],
       );
       return new Map(rows.map((row) => [row.client_id, row.count]));
     },
 
-    /** Those of one client or of all in the last 7 days, equal ones as one; the latest first. */
+    /** Groups the problems of one client or of all in the last 7 days; the latest group first. */
     async groups(clientId?: string): Promise<ClientProblemGroup[]> {
       const rows = await database.query<ProblemRow & ClientName & GroupRow>(
         `SELECT p.client_id AS "clientId", c.name AS "clientName", step, error, cause, redirect_uri,
@@ -137,7 +136,7 @@ export function createClientProblems(parts: {
           WHERE at > $1 AND (p.client_id = $2 OR $2::text IS NULL)
           GROUP BY p.client_id, c.name, step, error, cause, redirect_uri, scope, auth_method
           ORDER BY id DESC`,
-        [new Date(clock() - LIFETIME), clientId ?? null],
+        [new Date(clock() - LIFETIME_MS), clientId ?? null],
       );
       return rows.map((row) => {
         const { id, clientId, clientName, count, first } = row;
@@ -154,9 +153,9 @@ export function createClientProblems(parts: {
       return row && { ...problemFrom(row), clientId: row.clientId, clientName: row.clientName };
     },
 
-    removeExpired: expiryJob(parts, [{ table: 'client_problems', column: 'at' }], LIFETIME),
+    removeExpired: expiryJob(parts, [{ table: 'client_problems', column: 'at' }], LIFETIME_MS),
 
-    /** Writes what was noted, and stops. */
+    /** Writes the problems that wait and accepts no more. */
     close(): Promise<void> {
       isClosed = true;
       return writer.close();
@@ -165,9 +164,9 @@ export function createClientProblems(parts: {
 }
 
 /**
- * A redirect URI as it may be kept: without the values of its query, its fragment and its user
- * information, where a client may have put anything, a code among it. Two that differ in such a
- * value only look alike.
+ * Returns a redirect URI as it may be stored: without the values of its query, its fragment and its
+ * user information, because a client may have put anything there, even a code. Two URIs that differ
+ * only in such a value look alike.
  */
 export function withoutValues(uri: string): string {
   const [beforeFragment = '', ...fragment] = withoutSecrets(uri).split('#');
@@ -186,16 +185,17 @@ function withoutValue(parameter: string): string {
   return value.join('=') === '' ? `${name}=` : `${name}=…`;
 }
 
-/** Without our own tokens and secrets, and without characters that do not show or cannot be kept. */
+/** Replaces our own tokens and secrets, and characters that are invisible or cannot be stored. */
 export const withoutSecrets = (text: string): string =>
   text.replace(/(gate_(?!ci_)[a-z]+_)[A-Za-z0-9_-]+/g, '$1…').replace(/\p{C}/gu, '\uFFFD');
 
-/** Cut inside a character of two units, half of it would stay, which PostgreSQL refuses. */
-export const cut = (text: string, longest: number): string => text.slice(0, longest).toWellFormed();
+/** Replaces half of a surrogate pair at the cut, because PostgreSQL refuses it. */
+export const cut = (text: string, maxLength: number): string =>
+  text.slice(0, maxLength).toWellFormed();
 
 /**
- * Adds the problems of clients that exist, and deletes in the same step what each of these then has
- * too many of. The deletion sees the rows from before the addition, so it leaves room for it.
+ * Adds the problems of clients that exist, and deletes in the same statement those that exceed each
+ * client's limit. The deletion sees only the rows before the addition, so it leaves room for them.
  */
 const KEEP = `
   WITH noted AS (

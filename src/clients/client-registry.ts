@@ -1,4 +1,4 @@
-/** Every client there is: found on each request, added and changed by people and operators. */
+/** All registered clients: found on each request, added and changed by users and operators. */
 import type { Clock } from '../base/clock.ts';
 import { isClientId } from '../base/random-id.ts';
 import { refuseViolations } from '../base/refusal.ts';
@@ -26,42 +26,43 @@ import {
 import { type ClientSecrets, createClientSecrets, unknownClient } from './client-secrets.ts';
 
 export interface ClientRegistry extends ClientCreation, ClientEdits, ClientSecrets, OwnedClients {
-  /** The client with its secrets, suspended or not; undefined when there is none. */
+  /** Returns the client with its secrets, suspended or not; undefined if it does not exist. */
   find(id: string): Promise<Client | undefined>;
-  /** The clients as they are now, oldest first; those that all of `only` is true of. */
+  /** Returns the clients as they are now, oldest first; only those that match all of `only`. */
   list(page?: PageRequest, only?: ClientFilter): Promise<Page<Client>>;
-  /** Says that the operator looked at it as it is, or takes that back. @throws Refusal `client_unknown` */
+  /** Records or withdraws that the operator checked the client. @throws Refusal `client_unknown` */
   verify(id: string, isVerified: boolean, alongside?: Alongside): Promise<Client>;
-  /** From the next request on nothing issued to the client is accepted. @throws Refusal `client_unknown` */
+  /** Nothing issued to it is accepted from the next request on. @throws Refusal `client_unknown` */
   suspend(id: string, alongside?: Alongside): Promise<Client>;
   /** @throws Refusal `client_unknown` */
   resume(id: string, alongside?: Alongside): Promise<Client>;
   /**
-   * From the next request on no machine access token issued before is accepted.
+   * Revokes all machine access tokens issued so far: the next request with one is refused.
    *
    * @throws Refusal `client_unknown`
    */
   endMachineTokens(id: string, alongside?: Alongside): Promise<Client>;
   /**
-   * The same for every client, for a database that was restored from before some were ended.
+   * The same for all machine clients: a database that was restored lacks the latest revocations.
    *
-   * @param tx of the caller, who ends more than that.
+   * @param tx the transaction of the caller, which ends more than that
    */
   endEveryMachineToken(tx: Queries): Promise<void>;
   /**
-   * Gives the client to another owner, or to the operator where there is none.
+   * Gives the client to another owner, or to the operator if `owner` is undefined.
    *
    * @throws Refusal `client_unknown` or `owner_unknown`
    */
   transfer(id: string, owner: string | undefined, alongside?: Alongside): Promise<Client>;
   /**
-   * The last step of `authorizations/client-removal.ts`: whoever has it connected is not told.
+   * The last step of `authorizations/client-removal.ts`; does not notify users connected to it.
    *
    * @throws Refusal `client_unknown`
    */
   remove(id: string, alongside?: Alongside): Promise<void>;
 }
 
+/** Without the creation key, so that no form of the next owner finds this client. */
 const TRANSFER = 'owner_account_id = $3, creation_key = NULL, verified_at = NULL';
 interface ClientFilter {
   readonly kind?: ClientKind | undefined;
@@ -69,14 +70,13 @@ interface ClientFilter {
   readonly isSuspended?: true | undefined;
 }
 
-/** As the operator is shown it. */
 const CLIENT_STATE = "CASE WHEN suspended_at IS NULL THEN 'active' ELSE 'suspended' END";
 
 export function createClientRegistry(parts: {
   readonly database: Database;
   readonly changes: ChangeFeed;
   readonly clock: Clock;
-  /** Absent where only clients of the service itself are added. */
+  /** Absent if only clients of the service itself are added. */
   readonly checks?: ClientChecks;
 }): ClientRegistry {
   const { database, changes, clock, checks } = parts;
@@ -84,7 +84,7 @@ export function createClientRegistry(parts: {
     changes,
     clock,
     topics: ['clients'],
-    // It carries its owner's name.
+    // A client contains its owner's name.
     within: {
       topic: 'accounts',
       namesIn: (client) => (client?.ownerAccountId ? [client.ownerAccountId] : []),
@@ -97,7 +97,7 @@ export function createClientRegistry(parts: {
     return row && clientFrom(row);
   }
 
-  /** What was just written, for whoever wrote it: the notification takes a moment longer. */
+  /** Reads what this node has just written: the database's notification comes a moment later. */
   async function readChanged(id: string): Promise<Client> {
     memory.forget('clients', id);
     checks?.forgetBars(id);
@@ -109,7 +109,7 @@ export function createClientRegistry(parts: {
   const find = async (id: string): Promise<Client | undefined> =>
     isClientId(id) ? memory.find(id, () => read(id)) : undefined;
 
-  /** A change in its owner's turn, so that one person's changes hold one connection. */
+  /** Changes a client in its owner's turn, so that one user's changes take one connection. */
   async function changing<Result>(
     id: string,
     work: (tx: Queries) => Promise<Result>,
@@ -118,7 +118,7 @@ export function createClientRegistry(parts: {
     return transactionOf(database, (await find(id))?.ownerAccountId, work);
   }
 
-  /** @param assignments of `SET`, with the values from `$3` on. */
+  /** @param assignments for `SET`; `values` begin at `$3` */
   async function change(
     id: string,
     assignments: string,
@@ -156,7 +156,7 @@ export function createClientRegistry(parts: {
       return mapPage(await pageOf<ClientRow>(database, query, page), clientFrom);
     },
 
-    // Suspended twice, a client stays suspended since the first time.
+    // Keep the time of the first suspension if the client is suspended again.
     suspend: (id, alongside) =>
       change(id, 'suspended_at = coalesce(suspended_at, $2)', [], alongside),
 
@@ -179,7 +179,6 @@ export function createClientRegistry(parts: {
       refuseForeignAccountId(owner);
       return refuseViolations(
         { clients_owner_account_id_fkey: () => unknownOwner(owner) },
-        // What the former owner's form made is no concern of the next one.
         change(id, TRANSFER, [owner ?? null], alongside),
       );
     },

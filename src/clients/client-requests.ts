@@ -1,4 +1,4 @@
-/** Requests of a client as they happen, on whichever node, for who watches: kept nowhere. */
+/** Sends the requests of a watched client to all nodes as they happen; they are never stored. */
 import type { Logger } from 'pino';
 import type { Clock } from '../base/clock.ts';
 import { isClientId } from '../base/random-id.ts';
@@ -14,29 +14,28 @@ export interface ClientRequest {
   readonly requestId: string;
   readonly step: 'authorize' | 'token' | 'revoke';
   readonly grantType?: string | undefined;
-  /** The code the client was answered, with its exact cause; absent where all went well. */
+  /** The code that the client received and its exact cause; absent if the request succeeded. */
   readonly error?: string | undefined;
   readonly cause?: string | undefined;
 }
 
 export type ClientRequests = ReturnType<typeof createClientRequests>;
 
-/** All times are milliseconds. */
-const WATCHED = 600_000;
-/** Watched again sooner than that, nobody needs to be told. */
-const RENEWED = 60_000;
-/** From the first request to the message that takes along those that came after it. */
-const PAUSE = 200;
-/** Of all clients, in one pause: what is more is for nobody to read. */
-const MOST_WAITING = 40;
-const MOST_LATEST = 20;
-const MOST_WATCHED = 1_000;
-/** A message of PostgreSQL holds 7,999 bytes. */
-const MOST_BYTES = 7_900;
-const LONGEST_TEXT = 200;
+const WATCH_MS = 600_000;
+/** A watch that was announced more recently than this is not announced again. */
+const RENEWAL_MS = 60_000;
+/** From the first request to the message that also carries those that followed it. */
+const PAUSE_MS = 200;
+/** For all clients, in one pause: no user could read more. */
+const MAX_WAITING = 40;
+const MAX_LATEST = 20;
+const MAX_WATCHED = 1_000;
+/** PostgreSQL limits a message to 7,999 bytes. */
+const MAX_MESSAGE_BYTES = 7_900;
+const MAX_TEXT_LENGTH = 200;
 
 interface Watch {
-  /** Until when the nodes tell of it. */
+  /** When the nodes stop announcing the client's requests, in milliseconds since the epoch. */
   until: number;
   latest: readonly ClientRequest[];
 }
@@ -58,26 +57,26 @@ export function createClientRequests(parts: {
     return watch && watch.until > clock() ? watch : undefined;
   };
 
-  function begin(clientId: string): void {
+  function startWatch(clientId: string): void {
     if (!isClientId(clientId)) return;
     const latest = watchOf(clientId)?.latest ?? [];
-    // The one that was watched longest ago stands first.
+    // Move it to the end: the client whose watch is oldest must be the first key.
     watched.delete(clientId);
-    if (watched.size >= MOST_WATCHED) watched.delete(watched.keys().next().value ?? '');
-    watched.set(clientId, { until: clock() + WATCHED, latest });
+    if (watched.size >= MAX_WATCHED) watched.delete(watched.keys().next().value ?? '');
+    watched.set(clientId, { until: clock() + WATCH_MS, latest });
   }
 
-  function hear(request: ClientRequest): void {
+  function receive(request: ClientRequest): void {
     const watch = watchOf(request.clientId);
-    if (watch) watch.latest = [request, ...watch.latest].slice(0, MOST_LATEST);
+    if (watch) watch.latest = [request, ...watch.latest].slice(0, MAX_LATEST);
     for (const listener of listeners.get(request.clientId) ?? []) listener(request);
   }
 
   changes.onMessage((text) => {
     const message = messageFrom(text);
     if (!message) return;
-    if ('watch' in message) begin(message.watch);
-    else message.requests.forEach(hear);
+    if ('watch' in message) startWatch(message.watch);
+    else message.requests.forEach(receive);
   });
 
   const send = (message: Message): Promise<unknown> =>
@@ -87,20 +86,20 @@ export function createClientRequests(parts: {
 
   async function write(waiting: readonly ClientRequest[]): Promise<readonly ClientRequest[]> {
     const requests = [...waiting];
-    // Of many long texts some are left out.
-    while (Buffer.byteLength(JSON.stringify({ requests })) > MOST_BYTES) requests.pop();
+    // Many long texts exceed the limit: leave out the last requests.
+    while (Buffer.byteLength(JSON.stringify({ requests })) > MAX_MESSAGE_BYTES) requests.pop();
     if (requests.length > 0) await send({ requests });
     return [];
   }
 
-  const writer = createBackgroundWriter({ pauseMs: PAUSE, maxWaiting: MOST_WAITING, write });
+  const writer = createBackgroundWriter({ pauseMs: PAUSE_MS, maxWaiting: MAX_WAITING, write });
 
   return {
     /**
-     * To be called on the request's path: costs one look-up where nobody watches the client, and no
-     * round trip of the request where somebody does.
+     * Announces a request while it is handled: costs one look-up if the client is not watched, and
+     * otherwise no round trip of the request either.
      */
-    // Whoever notes it may know more of the request than anybody is to be told.
+    // Copy only these fields: callers may pass richer objects.
     note({ clientId, requestId, step, cause, grantType, error }: Omit<ClientRequest, 'at'>): void {
       if (!watchOf(clientId) || writer.isFull()) return;
       writer.add({
@@ -114,18 +113,18 @@ export function createClientRequests(parts: {
       });
     },
 
-    /** Has every node tell of this client for the next ten minutes. */
+    /** Makes every node announce this client's requests for the next ten minutes. */
     async watch(clientId: string): Promise<void> {
       const watch = watchOf(clientId);
-      if (watch && watch.until - clock() > WATCHED - RENEWED) return;
-      begin(clientId);
+      if (watch && watch.until - clock() > WATCH_MS - RENEWAL_MS) return;
+      startWatch(clientId);
       await send({ watch: clientId });
     },
 
-    /** Those since somebody began to watch, the newest first, 20 at most. */
+    /** Returns the requests since the client is watched, newest first, at most 20. */
     latest: (clientId: string): readonly ClientRequest[] => watchOf(clientId)?.latest ?? [],
 
-    /** @returns a function after which `listener` hears no more. */
+    /** @returns a function that removes `listener`. */
     subscribe(clientId: string, listener: (request: ClientRequest) => void): () => void {
       const all = listeners.get(clientId) ?? new Set();
       listeners.set(clientId, all.add(listener));
@@ -138,9 +137,9 @@ export function createClientRequests(parts: {
 }
 
 const short = (text: string | undefined): string | undefined =>
-  text === undefined ? undefined : cut(withoutSecrets(text), LONGEST_TEXT);
+  text === undefined ? undefined : cut(withoutSecrets(text), MAX_TEXT_LENGTH);
 
-/** What another version of a node says may be anything. */
+/** Returns undefined for a message that only nodes of another version understand. */
 function messageFrom(text: string): Message | undefined {
   try {
     const message = JSON.parse(text);

@@ -1,11 +1,11 @@
-/** Clients as their tables have them: read with their owner's name and secrets, and noted as used. */
+/** Reads clients with their owner's name and secrets, and writes when they were last used. */
 
 import { isClientId } from '../base/random-id.ts';
 import type { WriteUses } from '../storage/last-used.ts';
 import type { Queries } from '../storage/queries.ts';
 import { type Client, type ClientKind, clientVersion, normalizeLinks } from './client.ts';
 
-/** To be completed by `WHERE`, `ORDER BY` on `c`. */
+/** Append `WHERE` and `ORDER BY`; the clients are `c`. */
 export const SELECT_CLIENTS = `
   SELECT c.id, c.kind, c.name, c.owner_account_id, a.name AS owner_name, c.redirect_uris,
     c.native, c.suspended_at, c.created_at, c.last_used_at, c.token_generation,
@@ -30,7 +30,7 @@ export interface ClientRow {
   readonly support_url: string | null;
   readonly privacy_url: string | null;
   readonly verified_at: Date | null;
-  /** From JSON, so its times are text. */
+  /** Read as JSON, so its times are text. */
   readonly secrets: readonly {
     readonly id: string;
     readonly secret_hash: string;
@@ -77,7 +77,7 @@ export interface OwnedClient extends Client {
 
 export type OwnedClients = ReturnType<typeof createOwnedClients>;
 
-/** Asks the database each time: its answers show uses, which nobody is notified of. */
+/** Never cached: the results show last uses, and no notification announces those. */
 export function createOwnedClients(database: Queries) {
   async function select(where: string, values: readonly string[]): Promise<OwnedClient[]> {
     const rows = await database.query<ClientRow & { connected_people: number }>(
@@ -91,11 +91,11 @@ export function createOwnedClients(database: Queries) {
   }
 
   return {
-    /** The clients of a person as they are now, oldest first. */
+    /** Returns the user's clients as they are now, oldest first. */
     listByOwner: (accountId: string): Promise<OwnedClient[]> =>
       select('c.owner_account_id = $1', [accountId]),
 
-    /** A client of this person as it is now; undefined also where it is somebody else's. */
+    /** Returns the client as it is now; undefined also if it belongs to another user. */
     async findByOwner(accountId: string, id: string): Promise<OwnedClient | undefined> {
       if (!isClientId(id)) return undefined;
       const [client] = await select('c.owner_account_id = $1 AND c.id = $2', [accountId, id]);
@@ -104,7 +104,7 @@ export function createOwnedClients(database: Queries) {
   };
 }
 
-/** Fills the column that `storage/last-used.ts` notes with `note('client', clientId)`. */
+/** Writes the uses that `note('client', clientId)` of `storage/last-used.ts` recorded. */
 export const writeClientUses = (database: Queries): WriteUses => writeUses(database, 'clients');
 
 /** The same for `note('client_secret', secretId)`. */
@@ -113,7 +113,7 @@ export const writeSecretUses = (database: Queries): WriteUses =>
 
 function writeUses(database: Queries, table: 'clients' | 'client_secrets'): WriteUses {
   return async (uses) => {
-    // Another node may have seen a later use.
+    // Keep a later use that another node has written.
     await database.query(
       `UPDATE ${table} SET last_used_at = use.at
         FROM unnest($1::text[], $2::timestamptz[]) AS use (id, at)

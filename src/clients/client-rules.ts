@@ -1,4 +1,4 @@
-/** What may be registered as a client: its name and its redirect URIs, whoever registers it. */
+/** The rules for a client's name, redirect URIs and links, no matter who registers it. */
 import { claimProblems, INVISIBLE } from '../base/name-rules.ts';
 import { type Problem, Refusal } from '../base/refusal.ts';
 import {
@@ -16,13 +16,13 @@ import {
 } from './redirect-uri-rules.ts';
 
 export const MOST_REDIRECT_URIS = 20;
-/** In characters as a person counts them (code points). */
-const LONGEST_CLIENT_NAME = 100;
+/** In code points, as people count characters. */
+const MAX_CLIENT_NAME_LENGTH = 100;
 
 interface RedirectUriFindings {
-  /** At most one per row; without `index` it is about the list. Empty: may be registered. */
+  /** At most one per row; one without `index` concerns the list. Empty if it may be registered. */
   readonly problems: Problem[];
-  /** Allowed, but worth a second look. Only looked for once there is no problem. */
+  /** Allowed, but worth a second look. Empty as long as there are problems. */
   readonly warnings: Problem[];
 }
 
@@ -34,7 +34,7 @@ export interface ClientDraft {
   readonly links?: ClientLinks;
 }
 
-/** Looks at a whole list: 1 to 20 distinct URIs, each by the rules of `redirectUriProblem`. */
+/** Checks a whole list: 1 to 20 distinct URIs, each by the rules of `redirectUriProblem`. */
 export function checkRedirectUris(
   uris: readonly string[],
   options: RedirectUriOptions,
@@ -64,16 +64,16 @@ export function checkRedirectUris(
   };
 }
 
-/** Who vouches for a name: a name that a client has already stays, whatever the rules are now. */
+/** Who vouches for a name. `as before`: a client may keep its name, whatever the rules are now. */
 export type Naming = 'by its owner' | 'by the operator' | 'as before';
 
-/** The problems of a name as it is kept (`normalizeClientName`); none when it is fine. */
+/** Returns the problems of a name once it is normalized. */
 export function checkClientName(name: string, naming: Naming = 'by its owner'): Problem[] {
   if (naming === 'as before') return [];
   const kept = normalizeClientName(name);
   if (kept === '') return [{ code: 'name_missing', message: 'Give the client a name.' }];
-  if ([...kept].length > LONGEST_CLIENT_NAME) {
-    const message = `Use at most ${LONGEST_CLIENT_NAME} characters for the name.`;
+  if ([...kept].length > MAX_CLIENT_NAME_LENGTH) {
+    const message = `Use at most ${MAX_CLIENT_NAME_LENGTH} characters for the name.`;
     return [{ code: 'name_too_long', message }];
   }
   if (INVISIBLE.test(kept)) {
@@ -84,13 +84,13 @@ export function checkClientName(name: string, naming: Naming = 'by its owner'): 
   return naming === 'by the operator' ? [] : claimProblems(kept);
 }
 
-/** One sentence for every such name: it does not say whether there is such an organization. */
+/** The same for every taken name: it does not reveal whether there is such an organization. */
 export const NAME_TAKEN: Problem = {
   code: 'name_taken',
   message: "Choose another name: this one could be taken for someone else's.",
 };
 
-/** How a name is kept: one spelling for what looks the same, no space around it. */
+/** Returns the name as it is stored: one spelling for what looks the same, no space around it. */
 export const normalizeClientName = (name: string): string => name.normalize('NFC').trim();
 
 /** @throws Refusal `client_invalid` with every problem of the draft. */
@@ -124,13 +124,13 @@ function remedyLine({ index, message }: Problem, uris: readonly string[]): strin
   return index === undefined ? message : `${uris[index]}: ${message}`;
 }
 
-/** How a URI is written that browsers open alike: an origin needs no slash (RFC 3986 §6.2.3). */
+/** Returns the spellings that browsers open alike: an origin needs no slash (RFC 3986 §6.2.3). */
 export function spellingsOf(uri: string): string[] {
   const { href, origin } = new URL(uri);
   return href === `${origin}/` ? [origin, href] : [uri];
 }
 
-/** The first row that browsers open alike: an origin needs no slash (RFC 3986 §6.2.3). */
+/** Returns the first row that browsers open like `uri` (see `spellingsOf`). */
 function firstOfSame(uri: string, uris: readonly string[], options: RedirectUriOptions): number {
   const { href } = new URL(uri);
   return uris.findIndex(
@@ -139,12 +139,12 @@ function firstOfSame(uri: string, uris: readonly string[], options: RedirectUriO
   );
 }
 
-/** The row that holds, or would once corrected hold, the same URI; -1 when there is none. */
+/** Returns another row that has the same URI, or will once it is corrected; -1 if there is none. */
 function otherSpelling(uri: string, index: number, uris: readonly string[]): number {
   const { href } = new URL(uri);
   return uris.findIndex((other, row) => {
     if (row === index || URL.parse(other)?.href !== href) return false;
-    // Of two that both need correcting the first stays.
+    // If both rows need a correction, the first one stays.
     return row < index || other === href;
   });
 }
@@ -164,21 +164,21 @@ function warningsOf(
   return warnings.map((warning) => ({ ...warning, index }));
 }
 
-const LONGEST_LINK = 500;
+const MAX_LINK_LENGTH = 500;
 
-/** The problems of links as they are kept, `code` being the kind; none where they are fine. */
+/** Returns the problems of normalized links; `code` is the kind of the link. */
 export function checkLinks(links: ClientLinks): Problem<LinkKind>[] {
   return LINKS.flatMap((kind) => {
     const url = links[kind];
     if (url === undefined || isAcceptable(url)) return [];
-    const message = `Enter a full address that begins with https://, at most ${LONGEST_LINK} characters.`;
+    const message = `Enter a full address that begins with https://, at most ${MAX_LINK_LENGTH} characters.`;
     return [{ code: kind, message }];
   });
 }
 
-/** Printable ASCII, so that no host or path looks like another; without a name and password. */
+/** Allows only printable ASCII, so that no host or path looks like another; no user information. */
 function isAcceptable(url: string): boolean {
-  if (url.length > LONGEST_LINK || !/^https:\/\/[!-~]+$/i.test(url) || !URL.canParse(url))
+  if (url.length > MAX_LINK_LENGTH || !/^https:\/\/[!-~]+$/i.test(url) || !URL.canParse(url))
     return false;
   const { protocol, hostname, username, password } = new URL(url);
   return protocol === 'https:' && hostname.includes('.') && username === '' && password === '';

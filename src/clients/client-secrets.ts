@@ -1,4 +1,4 @@
-/** The secrets of a client: made, compared, and replaced without a moment in which none is good. */
+/** Makes, compares and replaces a client's secrets, without a moment in which none is valid. */
 
 import { timingSafeEqual } from 'node:crypto';
 import type { Clock } from '../base/clock.ts';
@@ -11,7 +11,7 @@ export type ClientSecrets = ReturnType<typeof createClientSecrets>;
 
 const SECRET_ID = /^sec_[A-Za-z0-9_-]{16}$/;
 
-/** Runs a transaction that changes this client. @throws Refusal `client_unknown` for what is no id */
+/** Changes this client in a transaction. @throws Refusal `client_unknown` if `id` is malformed */
 export type ChangeClient = <Result>(
   id: string,
   work: (tx: Queries) => Promise<Result>,
@@ -21,12 +21,12 @@ export function createClientSecrets(parts: {
   readonly database: Queries;
   readonly changing: ChangeClient;
   readonly clock: Clock;
-  /** Reads the client anew, also where it was remembered. */
+  /** Removes the client from the cache and reads it from the database. */
   readonly readChanged: (id: string) => Promise<Client>;
 }) {
   const { database, changing, clock, readChanged } = parts;
 
-  /** One change of the secrets of a client at a time: parallel ones wait for each other here. */
+  /** Runs one change of a client's secrets at a time: parallel ones wait for each other here. */
   function changeSecrets<Result>(
     id: string,
     change: (tx: Queries, kind: ClientKind, secretIds: readonly string[]) => Promise<Result>,
@@ -47,7 +47,7 @@ export function createClientSecrets(parts: {
   }
 
   return {
-    /** The id of the client that has this live secret. For an operator; a client is found by its id. */
+    /** Returns the id of the client with this valid secret. For operators: requests name the id. */
     async findClientIdBySecret(secret: string): Promise<string | undefined> {
       const [found] = await database.query<{ client_id: string }>(
         'SELECT client_id FROM client_secrets WHERE secret_hash = $1',
@@ -57,7 +57,7 @@ export function createClientSecrets(parts: {
     },
 
     /**
-     * Adds a second secret beside the one in use. `secret` is its value, for the only time.
+     * Adds a second secret to the one in use. `secret` is its value, which is never returned again.
      *
      * @throws Refusal `client_unknown`, `secret_unused` or `secrets_full`
      */
@@ -76,7 +76,7 @@ export function createClientSecrets(parts: {
     },
 
     /**
-     * From the next request on the secret is refused.
+     * Removes a secret: it is refused from the next request on.
      *
      * @throws Refusal `client_unknown`, `secret_unknown` or `secret_last`
      */
@@ -144,22 +144,22 @@ const lastSecret = (): Refusal =>
     'Add a new secret first, and put it to use.',
   );
 
-/** An old and a new secret, so that a rotation has no moment without a valid one. */
+/** An old and a new secret, so that one is valid at every moment of a rotation. */
 export const LIVE_SECRETS = 2;
 
 const isSecret = formTest('client_secret');
-/** No secret has this hash: it fills the places of secrets that do not exist. */
+/** No secret has this hash: it is compared in place of secrets that do not exist. */
 const NO_HASH = Buffer.alloc(43);
 
 export interface NewClientSecret {
   readonly id: string;
-  /** Shown once and kept nowhere. */
+  /** Shown once and never stored. */
   readonly value: string;
   readonly hash: string;
   readonly lastFour: string;
 }
 
-/** 258 random bits, so that a fast hash is enough to keep them under (OWASP ASVS 6.5.2). */
+/** Returns 258 random bits: enough to store only a fast hash of them (OWASP ASVS 6.5.2). */
 export function newClientSecret(): NewClientSecret {
   const value = newValue('client_secret');
   return {
@@ -171,15 +171,15 @@ export function newClientSecret(): NewClientSecret {
 }
 
 /**
- * The live secret of the client that `presented` is, if it is one. The work is the same for an
- * unknown client (`undefined`), a client without secrets, a wrong and a right one, so that the
- * time tells nothing. Whether the client may act at all (suspension) is for the caller to ask.
+ * Returns the client's secret if `presented` is a valid one. The work is the same for an unknown
+ * client (`undefined`), a client without secrets, a wrong and a right secret, so that the time
+ * reveals nothing. The caller must check that the client is not suspended.
  */
 export function findSecret(
   client: Client | undefined,
   presented: string,
 ): ClientSecret | undefined {
-  // Exactly our alphabet and length: a value followed by NUL, a space or a newline is another one.
+  // Exactly our alphabet and length: with a NUL, a space or a newline after it, a value is invalid.
   const isWellFormed = isSecret(presented);
   const hash = Buffer.from(sha256(isWellFormed ? presented : ''));
   let found: ClientSecret | undefined;
@@ -191,6 +191,6 @@ export function findSecret(
   return isWellFormed ? found : undefined;
 }
 
-/** Whether `presented` is a live secret of the client; as `findSecret`. */
+/** True if `presented` is a valid secret of the client; see `findSecret`. */
 export const matchesSecret = (client: Client | undefined, presented: string): boolean =>
   findSecret(client, presented) !== undefined;

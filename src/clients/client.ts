@@ -3,13 +3,13 @@ import { createHash } from 'node:crypto';
 
 export type ClientKind = 'confidential' | 'public' | 'machine' | 'resource-server';
 
-/** A live secret. Its value was shown once; what is kept here does not give it back. */
+/** A valid secret. Its value was shown once and cannot be recovered from the hash. */
 export interface ClientSecret {
   readonly id: string;
   readonly hash: string;
   readonly lastFour: string;
   readonly createdAt: Date;
-  /** As of when the client was read: using a secret does not make a remembered client stale. */
+  /** May be outdated in a cached client: using a secret does not invalidate the cache. */
   readonly lastUsedAt?: Date;
 }
 
@@ -17,39 +17,39 @@ export interface Client {
   readonly id: string;
   readonly kind: ClientKind;
   readonly name: string;
-  /** Absent where the operator provides the client. */
+  /** Absent if the operator provides the client. */
   readonly ownerAccountId?: string;
   readonly ownerName?: string;
-  /** In the owner's order. Empty for machine clients and resource servers. */
+  /** In the order that the owner chose. Empty for machine clients and resource servers. */
   readonly redirectUris: readonly string[];
-  /** A public client on the person's own device (RFC 8252): loopback ports and private schemes. */
+  /** A public client on the user's device (RFC 8252), with loopback ports or private schemes. */
   readonly isNative: boolean;
   readonly isSuspended: boolean;
   readonly suspendedAt?: Date;
   readonly links: ClientLinks;
-  /** The operator looked at it as it is. */
+  /** The operator has checked the client in its present form. */
   readonly isVerified: boolean;
   readonly createdAt: Date;
-  /** As of when the client was read, and to a few minutes; absent when it never did anything. */
+  /** Accurate to a few minutes when the client was read from the database; absent if never used. */
   readonly lastUsedAt?: Date;
-  /** A machine access token issued under an earlier generation is dead. */
+  /** Machine access tokens that were issued under an earlier generation are invalid. */
   readonly tokenGeneration: number;
-  /** Oldest first; none for public clients. */
+  /** Oldest first; empty for public clients. */
   readonly secrets: readonly ClientSecret[];
-  /** Another one after every change of the client or its secrets: a key for what is derived of it. */
+  /** Changes with every change of the client or its secrets: a cache key for derived values. */
   readonly version: string;
 }
 
-/** Whether people are sent back to this client, so that it has redirect URIs. */
+/** True if users are sent back to clients of this kind, so that they have redirect URIs. */
 export const redirectsPeople = (kind: ClientKind): boolean =>
   kind === 'confidential' || kind === 'public';
 
-/** Whether this client proves who it is (RFC 6749 §2.1). */
+/** True if clients of this kind authenticate (RFC 6749 §2.1). */
 export const hasSecret = (kind: ClientKind): boolean => kind !== 'public';
 
 /**
- * Where the browser may be sent: the distinct hosts with their port, sorted; for a private-use
- * scheme the scheme. A person is asked again when this set changes.
+ * Returns where the browser may be sent: the distinct hosts with their ports, sorted; for a
+ * private-use scheme, the scheme. A change of this set requires new consent.
  */
 export function redirectHosts(client: Pick<Client, 'redirectUris'>): string[] {
   const hosts = client.redirectUris.map((uri) => {
@@ -59,7 +59,7 @@ export function redirectHosts(client: Pick<Client, 'redirectUris'>): string[] {
   return [...new Set(hosts)].sort();
 }
 
-/** The version of these values. Equal values are the same version, whatever lies between. */
+/** Returns a hash of these values: a change that is undone brings the old version back. */
 export function clientVersion(client: Omit<Client, 'version'>): string {
   const { id, kind, name, ownerAccountId, ownerName, redirectUris, isNative, isSuspended } = client;
   const secrets = client.secrets.map((secret) => [secret.id, secret.hash]);
@@ -80,16 +80,15 @@ export function clientVersion(client: Omit<Client, 'version'>): string {
   return createHash('sha256').update(JSON.stringify(values)).digest('base64url');
 }
 
-/** Pages about a client that its owner names: shown as theirs, and never looked at by this service. */
-/** Their kinds, in the order in which they are shown. */
+/** Links that the owner adds, in display order: shown as the owner's, never opened by Gatehouse. */
 export const LINKS = ['homepage', 'support', 'privacy'] as const;
 
 export type LinkKind = (typeof LINKS)[number];
 
-/** Absolute `https:` URLs, each absent where none is named. */
+/** Absolute `https:` URLs; each is absent if the owner named none. */
 export type ClientLinks = { readonly [Kind in LinkKind]?: string };
 
-/** As they are kept: what was left empty is absent. */
+/** Returns the links as they are stored: trimmed, without empty ones. */
 export const normalizeLinks = (
   entered: {
     readonly [Kind in LinkKind]?: string | undefined;

@@ -1,24 +1,23 @@
-/** Where a redirect URI that was sent differs from the nearest one that is registered. */
+/** Shows where a redirect URI that was sent differs from the most similar registered one. */
 
-/** Both URIs, cut at the same places; where the two texts are not the same, they differ. */
+/** Both URIs, split at the same places; a stretch whose texts are not equal is a difference. */
 type RedirectUriDifference = readonly Stretch[];
 
 export interface Stretch {
-  /** Empty where it is missing. */
+  /** Empty if the URI that was sent lacks this stretch. */
   readonly sent: string;
-  /** Empty where there should be nothing. */
+  /** Empty if the URI that was sent should not have this stretch. */
   readonly registered: string;
 }
 
-/** Words times words that are looked at; longer URIs are only alike at their ends. */
-const MOST_COMPARED = 10_000;
+/** Word count times word count; of longer URIs only the common start and end are found. */
+const MAX_COMPARISONS = 10_000;
 
 /**
  * Compares whole words of the URIs (a scheme, a host, a segment of the path), because one differing
- * letter is easily overlooked. Of several registered ones the nearest is the one that leaves the
- * least unlike.
+ * letter is easily overlooked. The most similar registered URI has the fewest differing letters.
  *
- * @returns undefined when one of them is equal, or none is registered.
+ * @returns undefined if a registered URI is equal, or none is registered.
  */
 export function redirectUriDifference(
   sent: string,
@@ -52,9 +51,9 @@ function compare(ours: readonly string[], theirs: readonly string[]): Stretch[] 
   ].filter(({ sent, registered }) => sent !== '' || registered !== '');
 }
 
-/** Two texts that begin and end differently, along their longest common subsequence of words. */
+/** Splits two texts with different ends along their longest common subsequence of words. */
 function between(ours: readonly string[], theirs: readonly string[]): Stretch[] {
-  if (ours.length * theirs.length > MOST_COMPARED) {
+  if (ours.length * theirs.length > MAX_COMPARISONS) {
     return [{ sent: ours.join(''), registered: theirs.join('') }];
   }
   const common = commonLengths(ours, theirs);
@@ -81,7 +80,7 @@ function between(ours: readonly string[], theirs: readonly string[]): Stretch[] 
   return stretches;
 }
 
-/** For each pair of places, how many words in one order are common from there on. */
+/** Returns, for each pair of positions, the length of the longest common subsequence after them. */
 function commonLengths(ours: readonly string[], theirs: readonly string[]): number[][] {
   const lengths = Array.from({ length: ours.length + 1 }, () =>
     new Array<number>(theirs.length + 1).fill(0),
@@ -98,7 +97,7 @@ function commonLengths(ours: readonly string[], theirs: readonly string[]): numb
   return lengths;
 }
 
-/** Letters that are not alike, within the words that are not. */
+/** Returns the number of differing letters within the differing words. */
 function unlikeness(stretches: readonly Stretch[]): number {
   let letters = 0;
   for (const { sent, registered } of stretches.filter(isDifferent)) {

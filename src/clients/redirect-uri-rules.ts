@@ -1,4 +1,4 @@
-/** What a redirect URI must look like, so that only this client's own pages ever get its codes. */
+/** The rules for a redirect URI, so that only this client's own pages ever receive its codes. */
 import type { Problem } from '../base/refusal.ts';
 
 export type RedirectUriCode =
@@ -19,12 +19,12 @@ export type RedirectUriCode =
 
 type RedirectUriWarningCode = 'plain_http' | 'localhost_name' | 'query_rewritten';
 
-/** `native`: a public client on the person's own device (RFC 8252), which may do a little more. */
+/** `native`: a public client on the user's own device (RFC 8252), with rules of its own. */
 export interface RedirectUriOptions {
   readonly native: boolean;
 }
 
-/** The first thing wrong with a redirect URI, or undefined when it may be registered. */
+/** Returns the first problem of a redirect URI, or undefined if it may be registered. */
 export function redirectUriProblem(
   uri: string,
   { native }: RedirectUriOptions,
@@ -55,7 +55,7 @@ export function redirectUriProblem(
   return schemeProblem(uri, parsed, native) ?? partsProblem(uri, parsed);
 }
 
-/** What is probably not meant, of a URI without a problem. */
+/** Returns what is probably a mistake in a URI that has no problem. */
 export function redirectUriWarnings(
   uri: string,
   { native }: RedirectUriOptions,
@@ -87,7 +87,7 @@ const ESCAPED_CONTROL = /%(?:[01][0-9A-F]|7F)/i;
 const BROKEN_ESCAPE = /%(?![0-9A-F]{2})/i;
 const DOT_SEGMENT = /(?:^|\/)(?:\.|%2e){1,2}(?=\/|$)/i;
 
-/** What the answer to an authorization request carries (RFC 6749 §4.1.2, RFC 9207 §2). */
+/** The parameters of authorization responses (RFC 6749 §4.1.2, RFC 9207 §2). */
 const RESPONSE_PARAMETERS = new Set([
   'code',
   'state',
@@ -97,7 +97,7 @@ const RESPONSE_PARAMETERS = new Set([
   'error_uri',
 ]);
 
-/** The only loopback names whose port may vary (RFC 8252 §7.3), as the engine compares them. */
+/** The only loopback hosts whose port may vary (RFC 8252 §7.3), as oidc-provider compares them. */
 const NATIVE_LOOPBACKS = new Set(['127.0.0.1', '[::1]', 'localhost']);
 
 const problem = (code: RedirectUriCode, message: string): Problem<RedirectUriCode> => ({
@@ -119,7 +119,7 @@ function schemeProblem(uri: string, parsed: URL, native: boolean) {
       );
     default:
       if (!native) return problem('scheme', 'Start it with https:// (or http:// for tests).');
-      // RFC 8252 §7.1: a domain name under the maker's control, reversed, so that it has a dot.
+      // RFC 8252 §7.1: a reversed domain name that the app's maker controls, so it has a dot.
       if (!parsed.protocol.includes('.') || !uri.startsWith('/', parsed.protocol.length)) {
         return problem(
           'private_scheme',
@@ -144,8 +144,8 @@ function partsProblem(uri: string, parsed: URL) {
   if (taken !== undefined) {
     return problem('response_parameter', `Rename the parameter "${taken}": our answer uses it.`);
   }
-  // What is registered, compared and opened must be one and the same text. A browser adds the
-  // slash to an origin by itself.
+  // The registered, the compared and the opened URI must be the same text. Only an origin may lack
+  // its slash, which browsers add themselves.
   const origin = `${parsed.protocol}//${parsed.host}${parsed.search}`;
   if (uri !== parsed.href && uri !== origin)
     return problem('spelling', spellingMessage(uri, parsed));
@@ -177,7 +177,7 @@ function foreignCharacterMessage(uri: string, character: string): string {
 const isLoopback = (hostname: string): boolean =>
   /^(?:127\..*|\[::1\]|(?:.*\.)?localhost)$/.test(hostname);
 
-/** The engine adds its parameters with URLSearchParams, which spells the whole query anew. */
+/** Returns the query as oidc-provider will send it: URLSearchParams re-encodes all of it. */
 function queryAsSent(parsed: URL): string {
   const sent = new URL(parsed);
   sent.searchParams.set('code', '');

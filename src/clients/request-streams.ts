@@ -1,14 +1,14 @@
-/** Streams of events that a page reads while it is open: the requests of a client, as they happen. */
+/** Event streams for open pages: they show the requests of a client as they happen. */
 import { Readable } from 'node:stream';
 import type { ChangeFeed } from '../storage/change-feed.ts';
 import type { ClientRequest, ClientRequests } from './client-requests.ts';
 
 export interface RequestStreams {
   /**
-   * @param isStillTheirs asked while it is open, as often as the heart beats: a stream ends with the
-   *   session it was opened in, and when the client is no longer this person's.
-   * @param shown an event as the page takes it.
-   * @returns undefined where there are too many, this node hears of no requests, or is about to end.
+   * @param isStillTheirs called at each heartbeat: the stream ends with the session that it was
+   *   opened in, and when the client no longer belongs to this user.
+   * @param shown returns the event in the form that the page reads.
+   * @returns undefined if too many are open, the change feed is down, or this node is closing.
    */
   open(given: {
     readonly clientId: string;
@@ -16,27 +16,27 @@ export interface RequestStreams {
     isStillTheirs(): Promise<boolean>;
     shown(request: ClientRequest): unknown;
   }): Readable | undefined;
-  /** Ends all of them: browsers come again, and are asked by the settings that are in force then. */
+  /** Ends all streams: browsers reconnect and are checked by the settings in force then. */
   reopen(): void;
-  /** Ends all of them, and opens no more. */
+  /** Ends all streams and opens no more. */
   end(): void;
 }
 
-/** Milliseconds. Shorter than a connection may be silent (listeners.ts), and proxies' patience. */
-const HEARTBEAT = 5_000;
-/** Of one person on one node; browsers keep no more than six connections to a host. */
-const MOST_PER_ACCOUNT = 4;
-const MOST = 200;
-/** Bytes that wait for a slow reader beside those of its socket; with more its stream ends. */
-const MOST_WAITING = 16 * 1024;
+/** Shorter than the idle timeouts of our connections (listeners.ts) and of proxies. */
+const HEARTBEAT_MS = 5_000;
+/** On one node; browsers open at most six connections to a host. */
+const MAX_PER_ACCOUNT = 4;
+const MAX_STREAMS = 200;
+/** Buffered for a slow reader in addition to its socket's buffer; beyond it the stream ends. */
+const MAX_BUFFERED_BYTES = 16 * 1024;
 
-/** Streams are those of one node. */
+/** Manages the streams of this node. */
 export function createRequestStreams(parts: {
   readonly requests: Pick<ClientRequests, 'subscribe' | 'watch' | 'latest'>;
   readonly changes: Pick<ChangeFeed, 'isLive'>;
   readonly heartbeat?: number;
 }): RequestStreams {
-  const { requests, changes, heartbeat = HEARTBEAT } = parts;
+  const { requests, changes, heartbeat = HEARTBEAT_MS } = parts;
   const streams = new Map<Readable, string>();
   let isEnding = false;
 
@@ -52,11 +52,11 @@ export function createRequestStreams(parts: {
     if (streams.has(stream) && !stream.push(text)) stream.destroy();
   }
 
-  /** One that a person has not left, but opened first, ends for the next: only that is looked at. */
+  /** Ends the user's oldest stream if a new one would exceed the limit: users watch the newest. */
   function makeRoom(accountId: string): void {
     const theirs = [...streams].filter(([, owner]) => owner === accountId);
     const [oldest] = theirs;
-    if (theirs.length < MOST_PER_ACCOUNT || !oldest) return;
+    if (theirs.length < MAX_PER_ACCOUNT || !oldest) return;
     send(oldest[0], OVER);
     end(oldest[0]);
   }
@@ -64,19 +64,19 @@ export function createRequestStreams(parts: {
   return {
     open({ clientId, accountId, isStillTheirs, shown }) {
       makeRoom(accountId);
-      if (isEnding || !changes.isLive || streams.size >= MOST) return undefined;
-      const stream = new Readable({ highWaterMark: MOST_WAITING, read: () => {} });
+      if (isEnding || !changes.isLive || streams.size >= MAX_STREAMS) return undefined;
+      const stream = new Readable({ highWaterMark: MAX_BUFFERED_BYTES, read: () => {} });
       streams.set(stream, accountId);
-      const tell = (request: ClientRequest): void =>
+      const sendRequest = (request: ClientRequest): void =>
         send(stream, `data: ${JSON.stringify(shown(request))}\n\n`);
-      const unsubscribe = requests.subscribe(clientId, tell);
+      const unsubscribe = requests.subscribe(clientId, sendRequest);
       const beat = setInterval(async () => {
         const isTheirs = await isStillTheirs().catch(() => undefined);
         if (isTheirs) {
           void requests.watch(clientId);
           return send(stream, ':\n\n');
         }
-        // Where nobody could be asked the browser comes again, to a full check.
+        // If the check itself failed, let the browser reconnect: it is fully checked then.
         if (isTheirs === false) send(stream, OVER);
         end(stream);
       }, heartbeat).unref();
@@ -86,10 +86,10 @@ export function createRequestStreams(parts: {
         unsubscribe();
       });
       stream.on('error', () => {});
-      // The headers alone may be held back on the way.
+      // A proxy may delay headers that no body follows.
       stream.push(':\n\n');
-      // Since the page was drawn some may have come; it knows those it has.
-      requests.latest(clientId).toReversed().forEach(tell);
+      // Requests may have arrived since the page was rendered; it skips those that it has.
+      requests.latest(clientId).toReversed().forEach(sendRequest);
       return stream;
     },
 
@@ -102,5 +102,5 @@ export function createRequestStreams(parts: {
   };
 }
 
-/** Tells the page not to come again. */
+/** Tells the page not to reconnect. */
 const OVER = 'event: over\ndata: \n\n';
